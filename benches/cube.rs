@@ -1,12 +1,12 @@
-//! A cube written on the device, for launches over parts of it.
+//! A cube written on the device, for benchmarks that launch kernels over parts of it.
 
 use resident::ndarray::Ix3;
 use resident::{Device, Grid, Kernel, Out, SmartArray};
 
 pub type Cube = SmartArray<u8, Ix3>;
 
-/// A cube of 1,024³ bytes whose device copy is the newest. The body that writes it accesses no
-/// element, so the embedded device allocates no pages.
+/// A cube of 1,024³ bytes whose device copy is the newest. The kernel that writes the cube has a
+/// body that accesses no element, so the operating system allocates no pages for it.
 pub fn cube() -> Cube {
     let mut cube = Cube::uninit((1024, 1024, 1024));
     let stream = Device::cpu().stream();

@@ -1,9 +1,9 @@
-//! Instruction counts of the operations in `benches/peers`, by valgrind. They do not depend on the
-//! load of the machine, so a change in the code is visible.
+//! Instruction counts of the operations in `benches/peers`, by valgrind. Counts do not depend on
+//! the load of the machine, so they show the effect of a change in the code.
 //!
-//! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` of the version in
-//! `Cargo.lock` (`cargo install gungraun-runner`). Each function runs its operation 1,000 times, so
-//! divide a count by 1,000. `nothing` counts the loop without an operation.
+//! `cargo bench --bench instructions` needs valgrind and `gungraun-runner` (`cargo install
+//! gungraun-runner`), in the version that `Cargo.lock` names. Each function runs its operation
+//! 1,000 times, so divide a count by 1,000. `nothing` counts the loop without an operation.
 
 #![allow(
     missing_docs,
@@ -80,7 +80,8 @@ fn create_and_drop() {
 
 type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
 
-// The worker thread is counted too, so compare these counts only with earlier counts.
+// The instructions of the worker thread are counted too, so compare these counts only with earlier
+// ones.
 #[library_benchmark]
 #[bench::four_arrays((
     Kernel::new("four").host(|_grid, _arrays| ()),
@@ -116,7 +117,7 @@ fn launch_interior((kernel, mut cube): (Kernel<(InOut<u8, Ix3>,)>, Cube)) -> Cub
     cube
 }
 
-// Six launches in each turn.
+// Six launches in each iteration.
 #[library_benchmark]
 #[bench::of_a_cube((Kernel::new("touch").host(|_grid, _face| ()), cube()))]
 fn launch_faces((kernel, mut cube): (Kernel<(InOut<u8, Ix2>,)>, Cube)) -> Cube {

@@ -9,7 +9,7 @@ use resident::{
 };
 
 /// Both kernels in CUDA C, for GPUs. An argument with a dimension is a view, passed by value. An
-/// argument without one is a pointer.
+/// argument without a dimension is a pointer.
 const CUDA: &str = include_str!("first_array.cu");
 
 fn main() -> Result<()> {
@@ -19,7 +19,7 @@ fn main() -> Result<()> {
         .host(|_grid, (src, mut dst)| {
             dst.indexed_iter_mut().for_each(|(index, pixel)| *pixel = mean_around(src, index));
         });
-    // Without a dimension the argument is flat: `&mut [f32]` in memory order.
+    // Without a dimension the argument is flat (a slice): `&mut [f32]` in memory order.
     let scale = Kernel::<(f32, InOut<f32>)>::new("scale")
         .require("one thread for each element", |grid, (_, xs)| {
             grid.blocks().count() * grid.threads().count() == xs.len() as u64
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The mean of a pixel and of those of its eight neighbours that lie inside the picture.
+/// The mean of a pixel and its neighbours, of which there are up to eight inside the picture.
 fn mean_around(src: ArrayView2<'_, f32>, (row, column): (usize, usize)) -> f32 {
     let (rows, columns) = src.dim();
     let around = s![

@@ -1,6 +1,7 @@
-//! Runs many photographs through the edge detector on three streams: one is uploaded while the one
-//! before it is computed and the one before that is downloaded. Launches wait for the arrays that
-//! they use. So this file has no events, and the only synchronisation is the wait for a result.
+//! Runs many photographs through the edge detector on three streams: while one photograph is
+//! uploaded, the previous one is computed, and the result of the one before is downloaded. The
+//! library makes each launch wait for the arrays that it uses. So this file uses no events, and it
+//! synchronises only when it waits for a result.
 //!
 //! For comparison, the program first processes a few photographs one after the other. Overlapping
 //! must not change a pixel.
@@ -103,8 +104,8 @@ fn run(arguments: &Arguments) -> Outcome<String> {
 }
 
 impl Detector {
-    /// Processes the first few on a single stream and waits for each. Returns the results and the
-    /// number of photographs per second.
+    /// Processes the first few photographs on a single stream and waits for each. Returns the
+    /// results and the number of photographs per second.
     fn one_by_one(&self, count: usize, progress: &Progress) -> Outcome<(Vec<Array3<u8>>, f64)> {
         let (streams, started) = (Streams::one()?, Instant::now());
         let mut results = Vec::with_capacity(count);
@@ -115,8 +116,8 @@ impl Detector {
         Ok((results, count as f64 / started.elapsed().as_secs_f64()))
     }
 
-    /// Queues one photograph after another. Delivers the results in order, each when enough
-    /// photographs are queued after it to keep the device busy.
+    /// Queues one photograph after another. Delivers the results in order. It waits for a result
+    /// only when enough later photographs are queued to keep the device busy.
     fn process_all(
         &self,
         streams: &Streams,

@@ -1,4 +1,4 @@
-//! The line of the user's program that a call comes from.
+//! The line of the user's program that calls into this library.
 
 use std::panic::Location;
 

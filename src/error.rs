@@ -40,7 +40,7 @@ pub struct Shortage {
     pub requested: u64,
     /// Bytes free on the device, after waiting for queued frees and trimming the pool.
     pub free: u64,
-    /// Bytes held by live arrays of this library.
+    /// Bytes that live arrays of this library take.
     pub in_use: u64,
     /// The limit on `in_use`, if one is set; `free` is then the memory that the limit leaves.
     pub limit: Option<u64>,
@@ -68,7 +68,7 @@ impl fmt::Display for Shortage {
 pub struct CalledAt(Option<CallSite>);
 
 impl CalledAt {
-    /// No position yet: [`Error::at`] fills it in.
+    /// A site without a source position, which [`Error::at`] sets later.
     pub(crate) const UNKNOWN: Self = Self(None);
 
     /// The call's source position; `None` for calls without one, such as a poll by an executor.
@@ -99,7 +99,7 @@ impl fmt::Debug for CalledAt {
     }
 }
 
-/// The line that queued an operation which failed later. Dereferences to a `str`.
+/// The line that queued the failed operation. Dereferences to a `str`.
 ///
 /// ```
 /// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};
@@ -149,8 +149,8 @@ impl fmt::Debug for QueuedAt {
 /// Why an operation failed.
 ///
 /// On `Err` nothing is queued and array contents are unchanged; transfers made before the error
-/// stay valid and are counted. `Debug` prints what `Display` prints, so that a program with
-/// `fn main() -> resident::Result<()>` ends in a readable sentence: the object, the values seen and
+/// stay valid and are counted. `Debug` prints what `Display` prints, so that a program with `fn
+/// main() -> resident::Result<()>` ends with a readable message: the object, the values seen and
 /// expected, the next step, and the line of the call.
 ///
 /// Match on the variant. The fields are parts of the message. A named array appears as its name in
@@ -179,16 +179,16 @@ pub enum Error {
     #[non_exhaustive]
     #[error("no device for {wanted}: {reason}{call}")]
     NoDevice {
-        /// The request, and where it was made.
+        /// The requested device, and where it was requested.
         wanted: String,
-        /// Where the library looked, what it found, what to do.
+        /// Where the library searched, what it found, and what to do.
         reason: String,
         /// The call that failed.
         call: CalledAt,
     },
-    /// A device or the host has too little memory for an array. Using a part takes memory for the
-    /// whole array: to work on a large array in parts, copy each to an array of its own, by
-    /// `part.try_clone()` or `tile.assign(&part)`, and send that to the device.
+    /// A device or the host has too little memory for an array. Use of a part allocates memory for
+    /// the whole array: to work on a large array in parts, copy each part to a separate array, by
+    /// `part.try_clone()` or `tile.assign(&part)`, and use that array on the device.
     #[non_exhaustive]
     #[error(
         "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are \
@@ -206,8 +206,8 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// The host, a kernel or a copy was to read elements that were never written. Write them
-    /// first, or use an overwriting access.
+    /// The host, a kernel or a copy would have read elements that were never written. Write them
+    /// first, or use an access that overwrites.
     #[non_exhaustive]
     #[error(
         "uninitialised: {operation} reads {part} of {array}, which was never written; write it \
@@ -224,7 +224,8 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// A copy that is not the newest was declared changed, so the newest update would be lost.
+    /// The program declared a copy as changed that was not the newest, so the newest update would
+    /// have been lost.
     #[non_exhaustive]
     #[error(
         "lost update: {array} was declared changed on {changed}, but its newest contents are \
@@ -236,14 +237,15 @@ pub enum Error {
         array: String,
         /// The copy that was declared changed.
         changed: String,
-        /// Where the newest contents are (`on cpu:0`), or what they are (`a constant that is not
-        /// in memory there yet`).
+        /// Where the newest contents are (`on cpu:0`), or a description of them (`a constant that
+        /// is not in memory there yet`).
         newest: String,
         /// The call that failed.
         call: CalledAt,
     },
-    /// The newest contents are lost: the operation that was to write them failed, or one it
-    /// depended on. Every read returns this error until an overwriting access.
+    /// The newest contents are lost: the operation that should have written them failed, or an
+    /// operation on which it depended failed. Every read returns this error until the contents are
+    /// overwritten.
     #[error(
         "lost: contents of {array} are lost, because {operation} at {site}, which was to write \
          them or data they depend on, failed: {cause}; write them again with an overwriting \
@@ -290,7 +292,7 @@ pub enum Error {
         /// The launch.
         call: CalledAt,
     },
-    /// A `require` of a kernel does not hold. Nothing was moved.
+    /// A `require` of a kernel is not fulfilled. Nothing was copied.
     #[non_exhaustive]
     #[error(
         "requirement: kernel {kernel} requires that {requirement}, but got {arguments}; nothing \
@@ -306,7 +308,8 @@ pub enum Error {
         /// The launch.
         call: CalledAt,
     },
-    /// A flat parameter of a kernel, or cudarc, was given a part whose memory has gaps.
+    /// A part whose memory has gaps was passed to cudarc, or for a flat parameter of a kernel,
+    /// which the body gets as a slice.
     #[non_exhaustive]
     #[error(
         "not contiguous: {parameter} is flat and needs contiguous memory, but {array} has \
@@ -322,8 +325,8 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// Flat parameters of one launch were given arrays of different axis orders. Nothing was
-    /// moved.
+    /// Arrays with different axis orders were passed for flat parameters (slices) of one launch.
+    /// Nothing was copied.
     #[non_exhaustive]
     #[error(
         "layout mismatch: flat arguments of kernel {kernel} correspond by position in memory, but \
@@ -333,14 +336,14 @@ pub enum Error {
     LayoutMismatch {
         /// The kernel.
         kernel: String,
-        /// One array and its order.
+        /// One array and its axis order.
         first: String,
-        /// Another array and its order.
+        /// Another array and its axis order.
         second: String,
         /// The launch.
         call: CalledAt,
     },
-    /// A shape or index does not fit.
+    /// A shape is not the expected one, or an index is out of bounds.
     #[non_exhaustive]
     #[error(
         "shape: {operation} expects {expected} but got {seen}; pass one that fits, or a slice \
@@ -349,14 +352,14 @@ pub enum Error {
     Shape {
         /// The operation.
         operation: String,
-        /// The shape expected, and of which object.
+        /// The expected shape, and the object that should have it.
         expected: String,
-        /// The shape seen, and of which object.
+        /// The actual shape, and the object that has it.
         seen: String,
         /// The call that failed.
         call: CalledAt,
     },
-    /// A grid that this device, or any, cannot launch.
+    /// A grid that this device, or any device, cannot launch.
     #[non_exhaustive]
     #[error("grid: kernel {kernel} was launched on {grid}, which {fault}{call}")]
     Grid {
@@ -377,14 +380,14 @@ pub enum Error {
         kernel: String,
         /// The device.
         device: String,
-        /// What is wrong and what to do: the compiler's log, parameters that do not fit the
-        /// signature, a missing function or library.
+        /// What is wrong and what to do: the compiler's log, or parameters that differ from the
+        /// signature, or a missing function or library.
         log: String,
         /// The launch.
         call: CalledAt,
     },
-    /// A call inside a kernel body would have to wait, possibly for that body. Make the call before
-    /// or after the launch.
+    /// A call inside a kernel body would have to wait, possibly for that same body. Make the call
+    /// before or after the launch.
     #[non_exhaustive]
     #[error(
         "inside a kernel body: {operation} would wait for {waits_for}, which may wait for this \
@@ -393,7 +396,7 @@ pub enum Error {
     InsideKernel {
         /// The operation.
         operation: String,
-        /// What it would wait for.
+        /// What the call would wait for.
         waits_for: String,
         /// The call that failed.
         call: CalledAt,
@@ -416,15 +419,15 @@ pub enum Error {
     #[non_exhaustive]
     #[error("foreign: {seen}; {expected}{call}")]
     Foreign {
-        /// The object, and what it belongs to.
+        /// The object, and its actual owner.
         seen: String,
-        /// What it must belong to, and how to get such an object.
+        /// The owner that the object must have, and how to get such an object.
         expected: String,
         /// The call that failed.
         call: CalledAt,
     },
-    /// A backend refused a call, or queued work failed: for example a kernel body panicked, which
-    /// `synchronize` returns, or a copy failed, which loses nothing and can be repeated.
+    /// A backend refused a call, or queued work failed. For example, `synchronize` returns this
+    /// error if a kernel body panicked. A failed copy loses no contents and can be repeated.
     #[non_exhaustive]
     #[error("{device} failed at {operation}: {cause}{call}")]
     Backend {

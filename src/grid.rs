@@ -3,8 +3,8 @@
 /// Threads per block of [`Grid::cover`], the usual choice for memory-bound kernels.
 const COVER_THREADS: u32 = 256;
 
-/// Extents along x, y and z, x being the fastest: CUDA's `dim3`. Converts from a number, a pair or
-/// a triple; missing extents are 1.
+/// Extents along x, y and z, where x is the fastest axis: CUDA's `dim3`. Converts from a number, a
+/// pair or a triple; missing extents are 1.
 ///
 /// ```
 /// let threads = resident::Extent3::from((32, 8));
@@ -71,17 +71,17 @@ pub struct Grid {
     shape: GridShape,
 }
 
-/// How a grid's numbers were specified.
+/// How the grid was specified.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum GridShape {
     Given,
-    /// The grid covers elements. `surplus`: how many more threads than elements it has along x, y
-    /// and z.
+    /// The grid covers elements. `surplus`: how many more threads than elements the grid has along
+    /// x, y and z.
     Cover {
         is_auto: bool,
         surplus: [u32; 3],
     },
-    /// The grid needs more blocks along an axis than a `u32` counts.
+    /// The grid needs more than `u32::MAX` blocks along an axis.
     TooLarge,
 }
 
@@ -121,9 +121,9 @@ impl Grid {
         Self::covering([depth, rows, columns], [block_depth, block_rows, block_columns])
     }
 
-    /// This number of blocks with this number of threads each: numbers, pairs or triples, x first
-    /// as in CUDA. If any number is zero, or larger than the device supports, the launch returns
-    /// [`Error::Grid`](crate::Error::Grid).
+    /// This number of blocks with this number of threads each. Each may be a number, a pair or a
+    /// triple, x first as in CUDA. If any number is zero, or larger than the device supports, the
+    /// launch returns [`Error::Grid`](crate::Error::Grid).
     ///
     /// ```
     /// use resident::Grid;
@@ -156,8 +156,9 @@ impl Grid {
 
     /// Lets a GPU choose the block size of a covering grid by its occupancy calculator
     /// (`cuOccupancyMaxPotentialBlockSize`). The new grid covers the same elements, and the launch
-    /// checks the requirements again for it. The embedded device keeps the given block size, and
-    /// every device keeps a grid of [`new`](Self::new).
+    /// checks the requirements again for it. The embedded device
+    /// ([`Device::cpu`](crate::Device::cpu)) keeps the given block size. A grid made by
+    /// [`new`](Self::new) is never changed.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -190,8 +191,8 @@ impl Grid {
         self.threads
     }
 
-    /// The dynamic shared memory of each block, in bytes, as [`shared_bytes`](Self::shared_bytes)
-    /// set it; else 0.
+    /// The dynamic shared memory of each block, in bytes, as set by
+    /// [`shared_bytes`](Self::shared_bytes); 0 by default.
     #[must_use]
     pub fn dynamic_shared_bytes(&self) -> u32 {
         self.shared_bytes
@@ -204,9 +205,9 @@ impl Grid {
     }
 
     /// A covering grid over the same elements, in blocks of at most `threads_max` threads and at
-    /// most `block_max` along each axis. A one-dimensional grid gets longer blocks; any other keeps
-    /// its block width and gets blocks as high or deep as possible. A grid that does not cover
-    /// elements is returned unchanged.
+    /// most `block_max` along each axis. A one-dimensional grid gets longer blocks. Another grid
+    /// keeps the width of its blocks, which become as high or deep as possible. A grid that does
+    /// not cover elements is returned unchanged.
     #[cfg_attr(
         not(feature = "cuda"),
         allow(dead_code, reason = "the embedded device keeps the given blocks")
@@ -223,7 +224,8 @@ impl Grid {
             covered(blocks.y, given.y, surplus[1]),
             covered(blocks.z, given.z, surplus[2]),
         ];
-        // At least 1; at most the wanted size, the device's limit and the extent to cover.
+        // The smallest of the wanted size, the device's limit and the extent to cover, but at least
+        // 1.
         let within =
             |wanted: u32, max: u32, len: u64| u64::from(wanted.min(max)).min(len).max(1) as u32;
         let (is_line, is_plane) =
@@ -240,7 +242,7 @@ impl Grid {
         Self { shared_bytes: self.shared_bytes, ..Self::covering(lens, [z, y, x]) }
     }
 
-    /// Whether this is a covering grid over no elements, which launches nothing.
+    /// Whether this is a covering grid over no elements, for which nothing is launched.
     pub(crate) fn is_empty_cover(&self) -> bool {
         matches!(self.shape, GridShape::Cover { .. })
             && self.blocks.count() == 0
@@ -282,7 +284,7 @@ impl Grid {
 }
 
 /// The number of blocks that cover `len` elements along an axis, and how many threads more than
-/// elements they have. `None` if a `u32` cannot count the blocks.
+/// elements they have. `None` if there are more than `u32::MAX` blocks.
 #[inline]
 fn along(len: usize, block: u32) -> Option<(u32, u32)> {
     let blocks = u32::try_from(len.div_ceil(block.max(1) as usize)).ok()?;
@@ -299,7 +301,7 @@ mod tests {
         (extent.x, extent.y, extent.z)
     }
 
-    /// Blocks and threads after a device chose blocks of `threads_max` threads.
+    /// Blocks and threads of this grid after a device chose blocks of `threads_max` threads.
     fn chosen(grid: Grid, threads_max: u32) -> [(u32, u32, u32); 2] {
         let grid = grid.auto().in_blocks_of(threads_max, BLOCK_MAX);
         assert!(!grid.is_auto() && grid.fault().is_none(), "{grid:?}");

@@ -31,7 +31,7 @@
 //!
 //! # Where to begin
 //!
-//! - Arrays, and what each access moves: [`SmartArray`].
+//! - Arrays, and what each access copies: [`SmartArray`].
 //! - Parts of arrays, coherent with the whole: [`SmartArray::slice`], [`SmartView`],
 //!   [`SmartViewMut`].
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
@@ -40,39 +40,40 @@
 //!   [`SmartArray::release_on`].
 //! - cudarc and libraries built on it, with the same arrays: `Device::cuda_context`,
 //!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`.
-//! - What moved, and why: [`audit`].
-//! - Tests without a GPU, with seeds, faults, limits and hazards: [`Emulation`], [`emulation`].
+//! - What was copied, and why: [`audit`].
+//! - Tests without a GPU, with random order (seeds), injected faults, memory limits, and a check
+//!   for unordered accesses (hazards): [`Emulation`], [`emulation`].
 //! - Errors: [`Error`].
 //!
 //! # GPUs
 //!
 //! With feature `cuda` (on by default), [`Device::cuda`] opens an NVIDIA GPU, and
 //! [`Device::current`] is the first GPU unless the program chooses another device. Kernels run
-//! there by their [`cuda`](Kernel::cuda) bodies; arrays, ordering, failures and the audit work as
-//! on the embedded device. Building needs no CUDA toolkit: the program looks for the driver when it
-//! starts to use GPUs, and for NVRTC when it first compiles CUDA C.
+//! there by their [`cuda`](Kernel::cuda) bodies; arrays, ordering, failures and the audit work in
+//! the same way with and without a GPU. Building needs no CUDA toolkit: the program looks for the
+//! driver when it starts to use GPUs, and for NVRTC when it first compiles CUDA C.
 //!
 //! These environment variables have an effect:
 //!
-//! - `RESIDENT_DEVICE`: the device that threads start on, such as `cpu` or `cuda:0`.
+//! - `RESIDENT_DEVICE`: the device on which threads start, such as `cpu` or `cuda:0`.
 //! - `RESIDENT_CACHE`: the folder for compiled kernels, or `off`; by default in the user's cache
 //!   folder.
-//! - `RESIDENT_NVRTC`: the only NVRTC library file to use; by default that of the driver's CUDA
-//!   major version, else an older one, else a newer one.
+//! - `RESIDENT_NVRTC`: the only NVRTC library file to use; by default the NVRTC of the driver's
+//!   CUDA major version, else an older one, else a newer one.
 //! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
 //!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
 //! - `RESIDENT_STAGING_THREADS`: the number of threads that help to pack and unpack large copies;
-//!   by default half of the processors copy, the calling thread included, and at most seven threads
-//!   help.
+//!   by default half of the processors copy, including that of the calling thread, and at most
+//!   seven threads help.
 //! - `CUDARC_CUDA_VERSION`, when building: the CUDA version whose functions cudarc binds (`12080`
-//!   for 12.8); by default that of the toolkit, else the newest.
+//!   for 12.8); by default the toolkit's version, else the newest.
 //!
 //! # The embedded device
 //!
-//! Without a GPU, kernels run on [`Device::cpu`], the embedded device, which has its own memory and
-//! asynchronous streams. [`Device::emulated`] makes further embedded devices for tests: seeds
-//! select among thousands of legal execution orders, faults make chosen calls fail, and unordered
-//! accesses to the same bytes are reported as hazards.
+//! Without a GPU, kernels run on the *embedded device* ([`Device::cpu`]), an asynchronous device
+//! that this library makes of the process's own memory and threads. [`Device::emulated`] makes more
+//! such devices for tests: seeds select among thousands of legal execution orders, faults make
+//! chosen calls fail, and unordered accesses to the same bytes are reported as hazards.
 
 #![deny(missing_docs)]
 

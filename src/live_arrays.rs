@@ -1,6 +1,6 @@
 //! The registry of the live arrays of the process, and their names.
 //!
-//! The inventory lists these arrays, messages name them, and eviction chooses among them.
+//! The inventory lists these arrays, messages name them, and eviction selects from them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,13 +8,13 @@ use std::sync::{Arc, LazyLock, Weak};
 
 use dashmap::DashMap;
 
-/// The name of an array. Its `Display` is the name as messages show it: in quotation marks if the
-/// program gave it.
+/// The name of an array. Its `Display` is the name as printed in messages: in quotation marks if
+/// the program gave the name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ArrayName {
     /// The program gave it.
     Given(Arc<str>),
-    /// Made from type, shape and call site when the name was first needed.
+    /// The library made the name from type, shape and call site, when a name was first needed.
     Automatic(Arc<str>),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for ArrayName {
     }
 }
 
-/// All live values of `A`, each under the number that it was registered with.
+/// All live values of `A`, each under the number with which it was registered.
 pub(crate) struct LiveArrays<A> {
     entries: LazyLock<DashMap<u64, LiveArray<A>, BuildNumberHasher>>,
     next_number: AtomicU64,
@@ -86,8 +86,8 @@ impl<A> LiveArrays<A> {
         }
     }
 
-    /// Every live array, oldest first. It has released the map's lock when it returns: callers lock
-    /// the arrays, and may drop the last reference to one.
+    /// Every live array, oldest first. The map's lock is released before the return, because
+    /// callers lock the arrays and may drop the last reference to an array.
     pub(crate) fn all(&self) -> Vec<Arc<A>> {
         let mut arrays: Vec<(u64, Weak<A>)> = self
             .entries
@@ -99,7 +99,7 @@ impl<A> LiveArrays<A> {
     }
 }
 
-/// Hashes a number by one multiplication, since numbers are unique.
+/// Hashes a number by one multiplication, which is enough for unique numbers.
 #[derive(Clone, Copy, Default)]
 struct BuildNumberHasher;
 

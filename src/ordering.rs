@@ -1,22 +1,24 @@
 #![forbid(unsafe_code)]
-//! Which accesses must wait for which: the pending writers and readers of one copy of an array,
-//! region by region.
+//! The order of accesses: the pending writers and readers of one copy of an array, region by
+//! region, for which later accesses must wait.
 //!
-//! The rule is that of CUDA streams over one buffer: a read comes after the writes of the same
-//! bytes, a write after their writes and reads. Uses are kept in a [`RegionMap`], like validity, so
-//! uses of disjoint regions never wait for each other. This module uses keys instead of streams;
-//! callers turn marks into waits.
+//! The rule is the usual one for a buffer that several CUDA streams use: a read runs after earlier
+//! writes of the same bytes, and a write runs after earlier writes and reads of the same bytes.
+//! Like validity, uses are stored in a [`RegionMap`], so uses of disjoint regions never wait for
+//! each other. This module uses small keys instead of streams; callers convert marks to waits.
 //!
 //! A [`Mark`] is one use. It ends at a position of its stream, or is *open*: a guard exists, and
-//! foreign work may be queued until the guard drops. Its drop gives the mark a position.
+//! until the guard drops, other code may queue *foreign work* on the stream. When the guard drops,
+//! the mark gets a position.
 //!
-//! A mark answers two questions separately: when the use is complete (`end`), and which operation's
-//! failure damages the bytes (`written_by`). They differ for guards: a guard ends at a position of
-//! foreign work, whose failure this library cannot see, while an operation queued earlier may still
-//! fail and damage the bytes.
+//! A mark contains two separate facts: when the use is complete (`end`), and which operation's
+//! failure damages the bytes (`written_by`). They differ for guards: the use of a guard ends at a
+//! position of foreign work, whose failure this library cannot see, but an operation of this
+//! library that was queued earlier may still fail and damage the bytes.
 //!
-//! All readers are kept until they are known to be done or a write comes after them. Keeping only
-//! the last reader, as cudarc does, would let a write overtake a reader on another stream.
+//! All readers are kept until they are known to be complete, or until a write is ordered after
+//! them. Keeping only the last reader, as cudarc does, would let a write overtake a reader on
+//! another stream.
 
 use smallvec::SmallVec;
 
@@ -24,7 +26,7 @@ use crate::access::Access;
 use crate::backend::Position;
 use crate::coherence::{Region, RegionMap};
 
-/// The number that an array gives to a stream that uses it.
+/// The number by which an array identifies a stream that uses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StreamKey(pub(crate) u32);
 
@@ -33,13 +35,14 @@ impl StreamKey {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// When a use is complete: when its stream reaches a position; an open use, not before it closes.
+/// When a use is complete: when its stream reaches a position, or, for an open use, at some time
+/// after its guard drops.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct UseEnd(u64);
 
 impl UseEnd {
-    /// The use of a guard that still exists: only an event recorded at the time of the wait covers
-    /// it. Later than every position.
+    /// The use of a guard that still exists. To wait for it, an event must be recorded at the time
+    /// of the wait. Later than every position.
     pub(crate) const OPEN: Self = Self(u64::MAX);
 
     /// The end of queued work: complete when the stream reaches `position`.
@@ -75,19 +78,19 @@ impl Mark {
         Self { stream, end, written_by: Position::START }
     }
 
-    /// A use by foreign work, of bytes that are damaged if the stream's own operation at
-    /// `written_by` fails.
+    /// A use by foreign work, which code outside this library queues. If this library's operation
+    /// at `written_by` fails, the bytes are damaged.
     pub(crate) fn foreign(stream: StreamKey, end: UseEnd, written_by: Position) -> Self {
         Self { stream, end: end.max(UseEnd::at(written_by)), written_by }
     }
 
-    /// The operation of the stream whose failure damages the bytes.
+    /// The operation of the mark's stream that damages the bytes if it fails.
     pub(crate) fn written_by(&self) -> Option<Position> {
         (self.written_by != Position::START).then_some(self.written_by)
     }
 }
 
-/// The uses of one element that a later access may have to wait for: the last writer, if it is
+/// The uses of one element for which a later access may have to wait: the last writer, if it is
 /// pending, and the readers since.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PendingUses {
@@ -96,7 +99,7 @@ pub(crate) struct PendingUses {
     readers: SmallVec<[Reader; 1]>,
 }
 
-/// The mark of a read, which loses nothing.
+/// The mark of a read, whose failure loses nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Reader {
     stream: StreamKey,
@@ -125,7 +128,7 @@ impl PendingUses {
         (self.writer.stream != StreamKey::NONE).then_some(self.writer)
     }
 
-    /// Whether all uses that `access` must wait for are on `stream`, which keeps their order.
+    /// Whether all uses for which `access` must wait are on `stream`, which runs work in order.
     #[inline]
     pub(crate) fn conflicts_only_with(&self, access: Access, stream: StreamKey) -> bool {
         let writer = self.writer.stream;
@@ -133,7 +136,7 @@ impl PendingUses {
             && (!access.writes() || self.readers.iter().all(|reader| reader.stream == stream))
     }
 
-    /// Adds a use, which comes after all that it conflicts with.
+    /// Adds a use, which runs after all uses with which it conflicts.
     #[inline]
     pub(crate) fn record(&mut self, access: Access, mark: Mark) {
         match access.writes() {
@@ -170,14 +173,14 @@ impl PendingUses {
 
 /// The pending uses of one copy of an array, by region.
 ///
-/// Methods take the shape of the array where they may need it, and `None` as a region means all of
-/// the array.
+/// Methods that may need the shape of the array take it as a parameter. The region `None` means the
+/// whole array.
 #[derive(Clone, Debug)]
 pub(crate) enum Uses {
     /// Every element has the same uses: the usual case, which needs no region.
     Uniform(PendingUses),
-    /// Uses by region. It stays a map even if it becomes uniform again: the map keeps the memory of
-    /// its boxes, so that alternating uses of a part allocate nothing.
+    /// Uses by region. The map is kept even if it becomes uniform again: it keeps the memory of its
+    /// boxes, so that repeated uses of a part allocate nothing.
     Mapped(Box<RegionMap<PendingUses>>),
 }
 
@@ -192,7 +195,7 @@ impl Uses {
     pub(crate) const EMPTY: Self =
         Self::Uniform(PendingUses { writer: Mark::NONE, readers: SmallVec::new_const() });
 
-    /// The uses of every element, if they are the same.
+    /// The uses of every element, if all elements have the same uses.
     #[inline]
     pub(crate) fn uniform(&self) -> Option<&PendingUses> {
         match self {
@@ -201,7 +204,7 @@ impl Uses {
         }
     }
 
-    /// The uses of every element, for a change, if they are the same.
+    /// Like [`uniform`](Self::uniform), but mutable.
     #[inline]
     pub(crate) fn uniform_mut(&mut self) -> Option<&mut PendingUses> {
         match self {
@@ -210,7 +213,7 @@ impl Uses {
         }
     }
 
-    /// Visits the uses that an `access` of `region` must wait for, some of them more than once.
+    /// Visits the uses for which an `access` of `region` must wait, some of them more than once.
     #[inline]
     pub(crate) fn visit_conflicts(
         &self,
@@ -226,7 +229,8 @@ impl Uses {
         }
     }
 
-    /// As [`PendingUses::conflicts_only_with`], for all of `region`. Also visits the writers there.
+    /// As [`PendingUses::conflicts_only_with`], for all of `region`. Also visits the writers of
+    /// `region`.
     #[inline]
     pub(crate) fn conflicts_only_with(
         &self,
@@ -288,7 +292,8 @@ impl Uses {
         }
     }
 
-    /// Closes an open write: its guard was dropped, and foreign work ends before `position`.
+    /// Closes an open write: its guard was dropped, and the foreign work (queued by other code)
+    /// ends before `position`.
     #[inline]
     pub(crate) fn close(
         &mut self,
@@ -304,13 +309,13 @@ impl Uses {
         });
     }
 
-    /// Forgets which operation wrote `region`, since its failure has been handled. Its use stays
-    /// pending until it is complete.
+    /// Forgets which operation wrote `region`, since the failure of that operation has been
+    /// handled. The use stays pending until it is complete.
     pub(crate) fn forget_write_failure(&mut self, shape: &[u64], region: &Region) {
         self.update(shape, Some(region), |uses| uses.writer.written_by = Position::START);
     }
 
-    /// Removes the uses of `region` that are done.
+    /// Removes the uses of `region` that are complete.
     pub(crate) fn retire(
         &mut self,
         shape: &[u64],

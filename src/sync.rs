@@ -5,11 +5,11 @@
 //! Each lock has a level. A thread takes a lock only while all locks that it holds have lower
 //! levels. So it never holds two locks of one level, and threads cannot deadlock. Debug builds
 //! check this, and that no lock is held while a thread waits for a device ([`assert_none_held`]).
-//! DESIGN.md, "Locks", has the order.
+//! DESIGN.md, "Locks", gives the order.
 //!
 //! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
-//! The backends use `std`'s locks, at which shuttle cannot switch; these tests do not block at
-//! them.
+//! The backends use `std`'s locks, at which shuttle cannot switch threads. That suffices, because
+//! in these tests no thread waits for such a lock.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -57,9 +57,9 @@ impl Level for LeafLevel {
     const RANK: u8 = 4;
 }
 
-/// A spin lock for state that is held for a few instructions, and never while its holder waits.
-/// Taking it is one atomic exchange, releasing it a plain store. A thread that finds it taken
-/// yields, so that a preempted holder can continue.
+/// A spin lock for state that a thread locks for a few instructions, and never while the thread
+/// waits. Taking it is one atomic exchange, releasing it a plain store. A thread that finds the
+/// lock taken yields its time slice, so that a preempted holder can continue.
 #[derive(Debug, Default)]
 pub(crate) struct ShortLock<T, L = LeafLevel> {
     lock: SpinMutex<T, YieldBackoff>,
@@ -125,7 +125,7 @@ impl<T, L: Level> Mutex<T, L> {
     }
 }
 
-/// A guard. In debug builds, the thread counts it among the locks that it holds.
+/// A guard. In debug builds, the thread includes this guard in its count of held locks.
 #[derive(Debug)]
 pub(crate) struct Held<G> {
     guard: G,
@@ -152,7 +152,7 @@ impl<G> Held<G> {
         }
     }
 
-    /// A guard in an exploration, whose threads all run on one system thread.
+    /// A guard in a shuttle test, whose threads all run on one system thread.
     #[cfg(test)]
     fn unchecked(guard: G) -> Self {
         Self {
@@ -192,7 +192,7 @@ impl<G> Drop for Held<G> {
 }
 
 /// Panics in debug builds if this thread holds a lock. Called before waiting for a device, whose
-/// work may need that lock.
+/// work may need such a lock.
 #[inline]
 pub(crate) fn assert_none_held() {
     #[cfg(debug_assertions)]
@@ -227,8 +227,8 @@ thread_local! {
 }
 
 /// Defers a drop that may run user code, since the last handle of a stream or device drops the work
-/// queued there. [`run_deferred_drops`] drops the value with no lock held. A thread whose
-/// thread-locals are being destroyed drops it at once.
+/// queued there. [`run_deferred_drops`] drops the value with no lock held. If the thread's
+/// thread-locals are being destroyed, drops the value at once.
 pub(crate) fn defer_drop(value: impl Any) {
     let mut value: Option<Box<dyn Any>> = Some(Box::new(value));
     let _ = DEFERRED_DROPS.try_with(|kept| kept.borrow_mut().extend(value.take()));
@@ -255,8 +255,8 @@ impl EventCount {
         Self { count: std::sync::Mutex::new(0), announced: Condvar::new() }
     }
 
-    /// The number of events so far. Read it before releasing the lock that keeps the awaited change
-    /// from happening.
+    /// The number of events so far. Read the number while you hold the lock that prevents the
+    /// awaited change, and then release the lock.
     pub(crate) fn current(&self) -> u64 {
         *self.lock()
     }
@@ -299,7 +299,7 @@ pub(crate) mod explore {
     }
 
     /// Runs `program` under `count` random interleavings. A deadlock exceeds shuttle's limit of
-    /// steps, which fails the test.
+    /// steps, so that the test fails.
     pub(crate) fn interleavings(count: usize, program: impl Fn() + Send + Sync + 'static) {
         shuttle::check_random(
             move || {
@@ -325,7 +325,7 @@ pub(crate) mod explore {
         }
     }
 
-    /// Lets shuttle switch threads, and tries again until `attempt` succeeds.
+    /// Calls `attempt` until it succeeds, and lets shuttle switch threads between the attempts.
     pub(super) fn retry<G>(attempt: impl Fn() -> Option<G>) -> G {
         loop {
             shuttle::thread::yield_now();

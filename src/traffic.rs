@@ -9,8 +9,8 @@ use crate::sync::ShortLock;
 /// Copies of one direction: how many, and how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Flow {
-    /// Planned copies: one per array, source, destination and request, regardless of how many parts
-    /// or driver calls it takes.
+    /// The number of planned copies: one per array, source, destination and request, regardless of
+    /// the number of parts and driver calls.
     pub count: u64,
     /// The exact number of bytes.
     pub bytes: u64,
@@ -38,7 +38,7 @@ impl Add for Flow {
     }
 }
 
-/// The difference of each number, or 0 where `other` has more.
+/// The difference of each number; 0 if the number of `other` is larger.
 impl Sub for Flow {
     type Output = Self;
 
@@ -85,8 +85,8 @@ pub struct Traffic {
     pub to_host: Flow,
     /// From one device to another.
     pub between_devices: Flow,
-    /// The copies that the launches so far avoided, compared with a launcher that copies each
-    /// argument in and out.
+    /// The copies that launches avoided so far, compared with a launcher that copies each argument
+    /// in and out.
     pub avoided: Flow,
 }
 
@@ -108,7 +108,7 @@ impl Add for Traffic {
     }
 }
 
-/// The copies since `other`; each number is 0 where `other` has more.
+/// The copies since `other`; a number is 0 if that of `other` is larger.
 impl Sub for Traffic {
     type Output = Self;
 
@@ -128,8 +128,8 @@ impl Sum for Traffic {
     }
 }
 
-/// The copies in words: `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the host`, or
-/// `nothing moved`.
+/// The copies as text, such as `4_000 bytes in 1 copy to devices, 400 bytes in 2 copies to the
+/// host`, or `nothing moved`.
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ways = [
@@ -195,8 +195,8 @@ impl fmt::Display for Direction {
     }
 }
 
-/// The totals of a device. One lock costs less than an atomic operation per number, and keeps
-/// counts and bytes consistent.
+/// The totals of a device. The numbers are behind one lock, which costs less than an atomic
+/// operation per number, and keeps counts and bytes consistent.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficCounter(ShortLock<Traffic>);
 

@@ -1,8 +1,8 @@
-//! The reason why something could not be measured.
+//! The reason why a row or a contender could not be measured.
 
 use std::fmt;
 
-/// A reason, as a sentence for the report.
+/// The reason, as a sentence for the report.
 #[derive(Clone, Debug)]
 pub struct Fault(String);
 

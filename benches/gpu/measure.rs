@@ -8,7 +8,7 @@ use resident_benches::gpu::fault::{Fault, Outcome};
 const WARM_UP: usize = 3;
 /// Measured runs of each contender, unless the time limit ends them earlier.
 pub const RUNS: usize = 25;
-/// Fewer runs give no result.
+/// With fewer runs than this there is no result.
 const RUNS_MIN: usize = 3;
 const RUNS_OF_SMOKE: usize = 3;
 
@@ -64,7 +64,7 @@ impl Measured {
     }
 }
 
-/// Runs the contenders in turn until there are enough runs or `time` is over. Each round starts
+/// Runs the contenders alternately until there are enough runs or `time` is over. Each round starts
 /// with another contender. A contender that fails is dropped. `after_run` is called after each run.
 pub fn in_turn(
     contenders: Vec<Contender<'_>>,
@@ -103,7 +103,7 @@ pub fn in_turn(
     contenders.into_iter().zip(runs).map(measured).collect()
 }
 
-/// Times `queue`, and `queue` with `finish`.
+/// Measures the time of `queue`, and the time of `queue` and `finish` together.
 pub fn timed(queue: impl FnOnce() -> Outcome, finish: impl FnOnce() -> Outcome) -> Outcome<Took> {
     let cpu_started_s = cpu_seconds()?;
     let started = Instant::now();
@@ -136,7 +136,7 @@ fn cpu_seconds() -> Outcome<f64> {
         nanoseconds: c_long,
     }
     const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
-    // This is in the C library, which std links.
+    // `clock_gettime` is in the C library, which std links.
     unsafe extern "C" {
         fn clock_gettime(clock: c_int, time: *mut Time) -> c_int;
     }

@@ -15,7 +15,7 @@ type I = In<f32>;
 pub type Touch1 = Kernel<(InOut<f32>,)>;
 pub type Touch4 = Kernel<(I, I, I, InOut<f32>)>;
 pub type Touch8 = Kernel<(I, I, I, I, I, I, I, InOut<f32>)>;
-/// Factor, offset, x, y, length.
+/// The parameters: factor, offset, x, y, length.
 pub type Affine = Kernel<(f32, f32, In<f32>, Out<f32>, u64)>;
 /// x, parts, length.
 pub type PartialSum = Kernel<(In<f32>, Out<f32>, u64)>;
@@ -37,9 +37,9 @@ pub fn parts() -> Grid {
 
 /// Adds the CUDA body to a kernel.
 pub fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function in the source has the signature of the kernel with the same name. It
-    // accesses elements below the given length, or one element per thread; the kernels'
-    // requirements relate both to the lengths of the arrays.
+    // SAFETY: each function in the source has the signature of the kernel with the same name. A
+    // function accesses elements below the given length, or one element per thread. The kernels'
+    // requirements check that the arrays have that many elements.
     unsafe { kernel.cuda(CudaSource::c(SOURCE)) }
 }
 

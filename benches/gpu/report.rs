@@ -13,19 +13,19 @@ const RUNS_SHOWN: usize = 20;
 pub enum Target {
     /// No target.
     None,
-    /// At most this multiple of their time.
+    /// At most this multiple of the competitor's time.
     Ratio(f64),
-    /// At most this multiple of their time, or this many seconds more.
+    /// At most this multiple of the competitor's time, or this many seconds more.
     RatioOrMore(f64, f64),
-    /// At most this many seconds more.
+    /// At most this many seconds more than the competitor's time.
     More(f64),
-    /// At least this fraction of their speed.
+    /// At least this fraction of the competitor's speed.
     Speed(f64),
     /// Faster than theirs.
     Faster,
 }
 
-/// A comparison of our time with theirs.
+/// A comparison of our time with a competitor's.
 pub struct Comparison {
     pub work: String,
     pub against: String,
@@ -40,14 +40,14 @@ pub struct Comparison {
 pub struct Fact {
     pub work: String,
     pub value: String,
-    /// Whether the result is as required; `None` without a requirement.
+    /// Whether the result is as required; `None` if the row requires none.
     pub holds: Option<bool>,
 }
 
 /// The results of one row.
 #[derive(Default)]
 pub struct Report {
-    /// Tiny sizes and few runs: the table shows what ran, without figures.
+    /// Whether sizes are tiny and runs few: the table then lists what ran, without figures.
     pub is_smoke: bool,
     pub comparisons: Vec<Comparison>,
     pub facts: Vec<Fact>,

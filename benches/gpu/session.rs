@@ -33,7 +33,7 @@ impl Session {
         self.cases_left.set(1);
     }
 
-    /// Announces the number of coming calls to [`measure`](Self::measure), which share the
+    /// Announces how many calls to [`measure`](Self::measure) will follow, so that they share the
     /// remaining time.
     pub fn expect(&self, cases: usize) {
         self.cases_left.set(u32::try_from(cases).unwrap_or(u32::MAX).max(1));
@@ -60,7 +60,7 @@ impl Session {
         self.unordered.take()
     }
 
-    /// The size for a real or a smoke run.
+    /// The first size, or the second in a smoke run.
     pub fn size(&self, real: usize, smoke: usize) -> usize {
         if self.is_smoke { smoke } else { real }
     }

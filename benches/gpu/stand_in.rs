@@ -1,7 +1,7 @@
 //! Registers the kernels of the benchmarks as host functions with the stand-in driver, so that the
 //! benchmarks run without a GPU.
 //!
-//! This checks that a row runs and that its results are right. It measures nothing.
+//! Such a run checks that a row works and that its results are right. It measures nothing.
 
 use resident::ndarray::{Array, ArrayD, ArrayView2, ArrayViewMut2, Dimension, Ix2, Ix3, IxDyn};
 use resident_stand_in::{
@@ -24,7 +24,7 @@ const fn pointer(access: Access) -> Parameter {
 ///
 /// # Errors
 ///
-/// If their shared objects are not where cargo or the bundle puts them.
+/// If the shared objects of the driver and compiler are not where cargo or the bundle puts them.
 pub fn load(settings: Settings) -> Result<(), String> {
     driver::load(settings)?;
     resident_stand_in_nvrtc::load()?;
@@ -35,16 +35,16 @@ pub fn load(settings: Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// The number of hazards since the last call. It also clears the record of calls, which would only
-/// grow.
+/// The number of hazards since the last call. Also clears the record of calls, which would
+/// otherwise grow without end.
 pub fn take_hazards() -> usize {
     driver::take_calls();
     driver::take_hazards().len()
 }
 
 fn read<'a, T: Copy>(launch: &'a Launch<'_>, index: usize) -> &'a [T] {
-    // SAFETY: elements are numbers. The kernel is registered as reading the memory, and the driver
-    // checks that no unordered work writes it.
+    // SAFETY: elements are numbers. The kernel is registered as reading the memory, and the
+    // stand-in driver checks that no unordered work writes it.
     unsafe { launch.slice(index) }
 }
 
@@ -87,7 +87,8 @@ fn register_vectors() {
     });
 }
 
-/// Puts the whole sum into the first part. The order of the additions differs from the GPU's.
+/// Writes the whole sum as the first partial sum. The order of the additions differs from the
+/// GPU's.
 fn fill_parts<T: Copy + Default + std::iter::Sum<T>>(values: &[T], parts: &mut [T]) {
     parts.fill(T::default());
     parts[0] = values.iter().copied().sum();

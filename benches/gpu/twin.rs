@@ -1,5 +1,5 @@
-//! Shared parts of the programs written by hand: cudarc's objects, with its tracking off unless the
-//! tracking is measured, and the driver's copy calls.
+//! What the programs written by hand share: cudarc's objects, and the driver's copy calls. cudarc's
+//! tracking is off unless a row measures it.
 
 use std::alloc::{self, Layout};
 use std::ffi::CString;
@@ -163,7 +163,7 @@ pub fn partial_sum(
     Ok(())
 }
 
-/// The address of a slice, for driver calls on that stream.
+/// The address of a slice, for driver calls on `stream`.
 pub fn address<T>(slice: &CudaSlice<T>, stream: &CudaStream) -> u64 {
     slice.device_ptr(stream).0
 }
@@ -206,7 +206,8 @@ enum Kind {
     Managed,
 }
 
-/// Memory that the host can access and CUDA knows. It belongs to the primary context.
+/// Host memory that is registered with CUDA or allocated by it. The memory belongs to the primary
+/// context.
 pub struct HostMemory<T> {
     start: *mut T,
     len: usize,
@@ -241,8 +242,8 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         Ok(registered)
     }
 
-    /// `cuMemAllocManaged`, zeroed. It never exceeds the GPU's free memory, because that hangs on
-    /// one machine.
+    /// `cuMemAllocManaged`, zeroed. Refuses more than half of the GPU's free memory: on one
+    /// machine, the program hangs if managed memory exceeds it.
     pub fn managed(context: &Arc<CudaContext>, len: usize) -> Outcome<Self> {
         context.bind_to_thread()?;
         let (len_bytes, free_bytes) = (len * size_of::<T>(), context.mem_get_info()?.0);
@@ -271,12 +272,13 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         Self { start, len, kind, context: Arc::clone(context) }
     }
 
-    /// Its address on the device.
+    /// The memory's address on the device.
     pub fn address(&self) -> u64 {
         self.start.expose_provenance() as u64
     }
 
-    /// The memory as the host sees it. The callers wait for the device before they access it.
+    /// The memory as a slice on the host. The callers wait for the device before they access the
+    /// slice.
     pub fn host(&mut self) -> &mut [T] {
         // SAFETY: all elements are initialised (`zeroed`), every bit pattern is valid (`Pod`), and
         // the callers wait for the device before they access the memory.
@@ -290,8 +292,7 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         // SAFETY: the driver is loaded, because it allocated the memory.
         let driver = unsafe { sys::culib() };
         // This is the first version of the function. Later versions take a structure that differs
-        // between CUDA versions.
-        // SAFETY: this is its type.
+        // between CUDA versions. SAFETY: this is the type of the first version.
         let prefetch =
             unsafe { driver.get::<Prefetch>(b"cuMemPrefetchAsync\0") }.map_err(Fault::new)?;
         let target = if to_gpu { self.context.cu_device() } else { HOST };

@@ -24,7 +24,7 @@ fn count(bytes: isize) {
     }
 }
 
-// SAFETY: all calls go to the system allocator; counting does not access its memory.
+// SAFETY: all calls are passed to the system allocator; counting does not access its memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -46,22 +46,21 @@ fn held_by<T>(work: impl FnOnce() -> T) -> (isize, T) {
     (HELD_BYTES.load(Ordering::Relaxed) - before, value)
 }
 
-/// The number of arrays over which the mean is taken. It spreads occasional allocations of the
-/// registry and of the stream's queue.
+/// The number of arrays in the mean. It is large, so that occasional allocations of the registry
+/// and of the stream's queue hardly count.
 const ARRAYS: isize = 64;
 
 pub fn print() {
     IS_COUNTING.store(true, Ordering::Relaxed);
     let stream = Device::cpu().stream();
     let touch = Kernel::<(InOut<f32, Ix2>,)>::new("touch").host(|_grid, (_array,)| ());
-    // Allocations that happen once for all arrays happen here: the stream's queue, the registry's
-    // shards.
+    // The allocations that all arrays share happen here: the stream's queue, the registry's shards.
     let mut warm: Vec<_> =
         (0..16 * ARRAYS).map(|_| SmartArray::<f32, Ix2>::uninit((256, 256))).collect();
     warm.truncate(1);
     warm[0].fill(0.0).expect("a constant");
-    // No work runs after the gate, so that the queue reaches its largest size. It has two halves,
-    // which alternate.
+    // The gate blocks the stream, so that the queue grows to its largest size. The queue has two
+    // halves, which alternate.
     let gate = Gate::new();
     for _ in 0..4 {
         gate.time_queueing(&stream, 4 * ARRAYS as usize, || {

@@ -27,7 +27,8 @@ impl Gate {
         Self { state, kernel }
     }
 
-    /// The mean time in nanoseconds of `turns` calls of `queue`, while no queued work runs.
+    /// The mean time in nanoseconds of a call of `queue`, over `turns` calls, while no queued work
+    /// runs.
     pub fn time_queueing(&self, stream: &Stream, turns: usize, mut queue: impl FnMut()) -> f64 {
         self.close(stream);
         let start = Instant::now();

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench peers` prints one line per operation: its name, the medians of both in
 //! nanoseconds, and their ratio. Medians are over 101 batches, which alternate between the
-//! libraries. Quote ratios, because machines differ and are shared.
+//! libraries. Quote the ratios rather than the times, because machines differ and are shared.
 
 #![allow(
     unreachable_pub,

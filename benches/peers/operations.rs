@@ -95,8 +95,8 @@ fn gpu_known() -> Row {
     )
 }
 
-/// Each turn makes the device copy the newest, which clears the known readers, and reads it. The
-/// time of the write is subtracted.
+/// Each iteration makes the device's copy the newest, which clears the list of streams known as
+/// readers, and then reads it. The time of the write is subtracted.
 fn gpu_first() -> Row {
     let stream = Device::cpu().stream();
     let turns = turns(40);
@@ -160,7 +160,7 @@ fn create() -> Row {
 }
 
 /// Every second element of the device copy is stale. The prefetch requests valid elements, so it
-/// only queries.
+/// only queries the state.
 fn query_stale() -> Row {
     let stream = Device::cpu().stream();
     let array = checkered(&stream);
@@ -175,7 +175,7 @@ fn query_stale() -> Row {
     })
 }
 
-/// The same query through `residency`, which checks every location.
+/// The same query by `residency`, which checks every location.
 fn residency_stale() -> Row {
     let stream = Device::cpu().stream();
     let device = stream.device();
@@ -287,14 +287,14 @@ fn host_in_capture() -> Row {
     row
 }
 
-/// The check that each transfer makes before it creates an event.
+/// The check for a `tracing` subscriber, which each transfer makes before it creates an event.
 fn trace_without_subscriber() -> Row {
     single(2, || {
         black_box(tracing::event_enabled!(target: "resident::transfer", tracing::Level::DEBUG));
     })
 }
 
-/// Counts events and reads no field.
+/// A `tracing` layer that counts events and reads no field.
 struct Counter(AtomicU64);
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Counter {

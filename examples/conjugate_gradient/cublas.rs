@@ -17,12 +17,12 @@ pub(crate) struct Cublas {
 impl Cublas {
     /// Returns `None` if there is no GPU or no cuBLAS.
     pub(crate) fn new(stream: &Stream) -> Outcome<Option<Self>> {
-        // SAFETY: opens NVIDIA's library if it is installed, as the first call would.
+        // SAFETY: this opens NVIDIA's library if it is installed, as the first cuBLAS call would.
         if stream.device().kind() != DeviceKind::Cuda || !unsafe { sys::is_culib_present() } {
             return Ok(None);
         }
         let handle = CudaBlas::new(stream.cudarc())?;
-        // Factors and products stay on the device.
+        // cuBLAS reads factors and writes products in device memory.
         handle.set_pointer_mode(cublasPointerMode_t::CUBLAS_POINTER_MODE_DEVICE)?;
         Ok(Some(Self { handle, stream: stream.clone() }))
     }
@@ -38,8 +38,8 @@ impl Cublas {
         let ((x, _x), (y, _y)) =
             (x.as_cuda_slice()?.device_ptr(&cudarc), y.as_cuda_slice()?.device_ptr(&cudarc));
         let (product, _product) = product.as_cuda_slice_mut()?.device_ptr_mut(&cudarc);
-        // SAFETY: each vector has `len` elements and the product has one, on the handle's device.
-        // The guards order the accesses on the handle's stream.
+        // SAFETY: each vector has `len` elements and the product has one. All are on the handle's
+        // device. The guards order the accesses on the handle's stream.
         unsafe {
             sys::cublasDdot_v2(
                 *self.handle.handle(),
@@ -63,7 +63,7 @@ impl Cublas {
         let ((factor, _factor), (x, _x)) =
             (factor.as_cuda_slice()?.device_ptr(&cudarc), x.as_cuda_slice()?.device_ptr(&cudarc));
         let (y, _y) = y.as_cuda_slice_mut()?.device_ptr_mut(&cudarc);
-        // SAFETY: as above; the factor is one element.
+        // SAFETY: as for the dot product; the factor has one element.
         unsafe {
             sys::cublasDaxpy_v2(
                 *self.handle.handle(),

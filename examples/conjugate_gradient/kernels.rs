@@ -12,15 +12,16 @@ pub type Number = SmartArray<f64, Ix1>;
 /// One element of such an array.
 pub type Factor<'a> = SmartView<'a, f64, Ix1>;
 
-/// Values, columns, and start of each row of a matrix; a vector; the matrix times the vector.
+/// The parameters: values, columns, and start of each row of a matrix; a vector; the matrix times
+/// the vector.
 type Multiply = Kernel<(In<f64, Ix1>, In<u32, Ix1>, In<u32, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
-/// Two vectors and their dot product.
+/// The parameters: two vectors and their dot product.
 type Dot = Kernel<(In<f64, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
-/// A factor, a vector, and the vector to which the product is added.
+/// The parameters: a factor, a vector, and the vector to which their product is added.
 type Add = Kernel<(In<f64, Ix1>, In<f64, Ix1>, InOut<f64, Ix1>)>;
-/// The square of the residual, the curvature; the step length and its negative.
+/// The parameters: the square of the residual, the curvature; the step length and its negative.
 type Step = Kernel<(In<f64, Ix1>, In<f64, Ix1>, Out<f64, Ix1>)>;
-/// The square of the residual now and before, the residual; the direction.
+/// The parameters: the square of the residual now and one step before, the residual; the direction.
 type Turn = Kernel<(In<f64, Ix1>, In<f64, Ix1>, In<f64, Ix1>, InOut<f64, Ix1>)>;
 
 pub struct Kernels {
@@ -51,9 +52,9 @@ impl Kernels {
 
 /// Adds the CUDA body to one of the kernels above.
 fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name. It
-    // accesses only elements of its views that its own checks or the requirements allow, whatever
-    // the matrix contains.
+    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name.
+    // Whatever the matrix contains, a function accesses only elements inside its views: its own
+    // checks and the requirements ensure that.
     unsafe { kernel.cuda(CudaSource::c(include_str!("kernels.cu"))) }
 }
 
@@ -114,8 +115,8 @@ fn turn_kernel() -> Turn {
         })
 }
 
-/// The matrix may contain any values. Entries and columns that do not exist count as zeros, as in
-/// the CUDA body.
+/// The matrix may contain any values. An entry or column index outside the arrays counts as a zero,
+/// as in the CUDA body.
 fn multiply(
     (values, columns, starts): (ArrayView1<'_, f64>, ArrayView1<'_, u32>, ArrayView1<'_, u32>),
     vector: ArrayView1<'_, f64>,

@@ -1,4 +1,5 @@
-//! The five-point Laplacian of a square with zeros on the walls, row by row.
+//! The five-point Laplacian of a square with zeros on the walls, as a sparse matrix stored row by
+//! row.
 
 use resident::ndarray::{Array1, Ix1};
 use resident::{Error, Result, SmartArray, Stream};

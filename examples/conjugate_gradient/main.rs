@@ -4,8 +4,8 @@
 //! The matrix is uploaded once. In the loop only the residual is downloaded, eight bytes every
 //! [`STEPS_PER_READ`] steps; step lengths are computed and used on the device. With feature
 //! `cublas` and a GPU, cuBLAS computes dot products and vector sums (through `sys`, because
-//! cudarc's safe layer lacks them). Otherwise kernels compute them, without a GPU on the embedded
-//! device.
+//! cudarc's safe layer lacks them). Otherwise kernels compute them. Without a GPU the kernels run
+//! on the embedded device (memory and threads of this process).
 
 #[cfg(feature = "cublas")]
 mod cublas;
@@ -26,7 +26,7 @@ const SIDE: usize = 96;
 const STEPS_MAX: usize = 1000;
 const STEPS_PER_READ: usize = 25;
 
-/// The iteration ends when the residual is this fraction of the initial one.
+/// The iteration ends when the residual is this fraction of the initial residual.
 const REDUCTION: f64 = 1e-10;
 
 /// The largest accepted difference between the solution and the exact one.
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether the solution is right and no unnecessary bytes were copied.
+/// Returns whether the solution is right and only the necessary bytes were copied.
 pub(crate) fn run() -> Outcome<bool> {
     let stream = Device::current()?.new_stream()?;
     let algebra = Algebra::new(&stream)?;

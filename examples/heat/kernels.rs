@@ -5,11 +5,11 @@ use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
 use super::waves::{POINTS, WAVES, heat};
 
-/// The number of the first plane in the whole cube; the planes to fill.
+/// The parameters: the index of the first plane in the whole cube; the planes to fill.
 type Start = Kernel<(u64, Out<f64, Ix3>)>;
-/// A half before the step; the inner part of the half after it.
+/// The parameters: a half of the cube before the step; the inner part of that half after the step.
 type Jacobi = Kernel<(In<f64, Ix3>, Out<f64, Ix3>)>;
-/// The inner parts before and after the step; the largest change so far.
+/// The parameters: the inner parts before and after the step; the largest change so far.
 type Residual = Kernel<(In<f64, Ix3>, In<f64, Ix3>, InOut<f64>)>;
 
 pub struct Kernels {
@@ -60,10 +60,10 @@ impl Kernels {
 
 /// Adds the CUDA body to one of the kernels above.
 fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
-    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name. It
-    // accesses only elements of its views, checked against the shape of one of them; the
-    // requirements relate the other shapes to that one. The residual has one element by its
-    // requirement.
+    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name. A
+    // function accesses only elements inside its views: it checks indices against the shape of one
+    // view, and the requirements relate the other shapes to that shape. The residual has one
+    // element by its requirement.
     unsafe { kernel.cuda(CudaSource::c(include_str!("kernels.cu"))) }
 }
 
@@ -73,7 +73,8 @@ fn start(first_plane: u64, mut planes: ArrayViewMut3<'_, f64>) {
     }
 }
 
-/// Writes the mean of the six neighbours. `now` has as many windows as `inner` has points.
+/// Writes the mean of the six neighbours. `now` has one window (a point and its neighbours) for
+/// each point of `inner`.
 fn jacobi(now: ArrayView3<'_, f64>, inner: ArrayViewMut3<'_, f64>) {
     Zip::from(inner).and(now.windows((3, 3, 3))).for_each(|value, around| {
         let (planes, rows) =

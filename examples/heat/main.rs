@@ -1,11 +1,11 @@
 //! Solves the heat equation in a cube that two devices share. Each device holds half of the planes;
-//! only the two planes at the cut travel between them. The program uses two GPUs if there are two,
-//! one GPU for both halves if there is one, and otherwise the embedded device and an emulated
-//! device.
+//! only the two planes at the cut are copied between the devices. The program uses two GPUs if
+//! there are two, and one GPU for both halves if there is one. Otherwise it uses the embedded
+//! device, which is memory and threads of this process, and a second device of this kind.
 //!
 //! It iterates Jacobi's method with zeros on the walls. The initial heat is a sum of standing
 //! waves. Each iteration shrinks a wave by an exactly known factor, so the result can be checked to
-//! rounding after any number of steps. A single plane that arrives late makes the check fail.
+//! rounding after any number of steps. If a single plane is copied too late, the check fails.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,8 @@ use resident::{Device, DeviceKind, Emulation, Grid, Result, SmartArray};
 use resident_examples::heat::kernels::Kernels;
 use resident_examples::heat::waves::{POINTS, WAVES, decay, heat};
 
-/// Planes of one half: its own, and on each side one plane of the wall or of the other half.
+/// The number of planes that a device stores: half of the cube, which includes a wall, and one
+/// plane of the other half.
 const PLANES: usize = POINTS / 2 + 1;
 
 const STEPS: usize = 400;
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether the result is right and no unnecessary bytes were copied.
+/// Returns whether the result is right and only the necessary bytes were copied.
 fn run() -> Result<bool> {
     let kernels = Kernels::new();
     let (first, second) = devices()?;
@@ -63,8 +64,8 @@ fn run() -> Result<bool> {
     Ok(copied_no_more_than_needed(&report) && error < TOLERANCE)
 }
 
-/// The current device, and another of the same kind. An emulated device stands in for a second CPU
-/// device, the only GPU for a second GPU.
+/// The current device, and another of the same kind. If there is no second GPU, this is the same
+/// GPU; beside the embedded device, it is an emulated one.
 fn devices() -> Result<(Device, Device)> {
     let first = Device::current()?;
     if first.kind() == DeviceKind::Cpu {
@@ -89,13 +90,13 @@ fn iterate(kernels: &Kernels, lower: &mut Half, upper: &mut Half) -> Result<()> 
     Ok(())
 }
 
-/// Copies to each half the outermost of the other half's own planes.
+/// Copies to each half the adjacent plane of the other half.
 fn exchange(lower: &mut Cube, upper: &mut Cube) -> Result<()> {
     lower.slice_mut(s![-1, .., ..]).assign(&upper.slice(s![1, .., ..]))?;
     upper.slice_mut(s![0, .., ..]).assign(&lower.slice(s![-2, .., ..]))
 }
 
-/// The largest change in either half. One number is used on both devices; its eight bytes are
+/// The largest change in either half. Both devices update one number, whose eight bytes are then
 /// downloaded.
 fn residual(kernels: &Kernels, lower: &Half, upper: &Half) -> Result<f64> {
     let mut largest = SmartArray::<f64, Ix1>::zeros(1).named("residual");
@@ -107,7 +108,7 @@ fn residual(kernels: &Kernels, lower: &Half, upper: &Half) -> Result<f64> {
     largest.get(0)
 }
 
-/// Checks that no more was copied than two planes per step between the devices, and the eight bytes
+/// Checks that only two planes per step were copied between the devices, and only the eight bytes
 /// of each residual between the devices and to the host. Devices without peer access copy the
 /// planes through the host.
 fn copied_no_more_than_needed(report: &Report) -> bool {

@@ -21,8 +21,8 @@ pub fn heat(waves: &[([usize; 3], f64)], point: [usize; 3]) -> f64 {
         .sum()
 }
 
-/// The factor by which one step shrinks a wave: the mean of the six neighbours of a point is the
-/// wave's value there times this factor.
+/// The factor by which one step shrinks a wave: the mean over a point's six neighbours is the
+/// wave's value at the point times this factor.
 pub fn decay(counts: [usize; 3]) -> f64 {
     counts.iter().map(|&count| (PI * count as f64 / (POINTS - 1) as f64).cos()).sum::<f64>() / 3.0
 }

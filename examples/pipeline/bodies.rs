@@ -1,8 +1,9 @@
 //! The host bodies of `kernels`, written with ndarray views.
 //!
-//! Each function is one launch without state. Except in `unite`, the result of a pixel depends only
-//! on its neighbours. `unite` joins trees of labels, and the roots do not depend on the order of
-//! the pixels. So each function has a CUDA body with the same structure.
+//! Each function is the body of one launch, and keeps no state. Except in `unite`, the result at a
+//! pixel depends only on the pixel and its neighbours. `unite` joins trees of labels, and the roots
+//! do not depend on the order of the pixels. So each function has a CUDA body with the same
+//! structure.
 
 use resident::ndarray::{
     ArrayBase, ArrayView1, ArrayView2, ArrayView3, ArrayViewMut2, ArrayViewMut3, Axis, Data, Ix2,
@@ -23,7 +24,8 @@ const HALF_DIAGONAL: f32 = 0.414_213_56;
 /// `sobel`.
 const AHEAD: [(isize, isize); 4] = [(0, 1), (1, 1), (1, 0), (1, -1)];
 
-/// Half of a pixel's eight neighbours. The other half handle this pixel as their own neighbour.
+/// The offsets of half of a pixel's eight neighbours. The other pairs are handled from the
+/// neighbour's side.
 const LATER_NEIGHBOURS: [(isize, isize); 4] = [(0, 1), (1, -1), (1, 0), (1, 1)];
 
 /// The colour of an edge in the overlay, and the brightness of the photograph below it.
@@ -86,7 +88,7 @@ pub fn sobel(
 }
 
 /// Non-maximum suppression: a pixel is kept if it is the strongest along its gradient. Of two equal
-/// pixels the first in that direction is kept.
+/// pixels the first along the gradient is kept.
 pub fn thin(
     strength: ArrayView2<'_, f32>,
     direction: ArrayView2<'_, u8>,
@@ -234,8 +236,8 @@ fn unite_with_neighbours(labels: &mut ArrayViewMut2<'_, u32>, pixel_index: (usiz
     }
 }
 
-/// The root above a pixel, like `root`. On the way, every second link is shortened by one step,
-/// which keeps chains short.
+/// The root of a pixel's tree, like `root`. It also redirects every second link to the next pixel
+/// but one, which keeps chains short.
 fn shortened_root(labels: &mut ArrayViewMut2<'_, u32>, pixel_index: (usize, usize)) -> Option<u32> {
     let columns = labels.ncols();
     let mut pixel_index = [pixel_index.0, pixel_index.1];
@@ -250,9 +252,9 @@ fn shortened_root(labels: &mut ArrayViewMut2<'_, u32>, pixel_index: (usize, usiz
     }
 }
 
-/// The root above a label: the pixel whose label is its own index. Links lead to smaller labels.
-/// The search ends at a link that does not, so it terminates for any contents of the array. Returns
-/// `None` if a label is not an index.
+/// The root of a label's tree: the pixel whose label is its own index. Links lead to smaller
+/// labels. The search stops at the first link to a label that is not smaller, so it terminates for
+/// any contents of the array. Returns `None` if a label is not an index.
 fn root(labels: &ArrayBase<impl Data<Elem = u32>, Ix2>, mut label: u32) -> Option<u32> {
     loop {
         let above = *labels.get(position(label, labels.ncols()))?;

@@ -1,5 +1,5 @@
-//! The kernels. Their signatures declare what they read and write; their requirements relate the
-//! shapes of the arguments.
+//! The kernels. Signatures declare what kernels read and write, and requirements relate the shapes
+//! of the arguments.
 
 use resident::ndarray::{Ix2, Ix3};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
@@ -61,10 +61,10 @@ impl Kernels {
 fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
     // Each product and each sum is rounded, as on the host.
     let source = CudaSource::c(include_str!("kernels.cu")).option("--fmad=false");
-    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name. It
-    // accesses only elements of its views, checked against the shape of one of them; the
-    // requirements relate the other shapes to that one. Labels are followed only downwards, within
-    // the view.
+    // SAFETY: each function in `kernels.cu` has the signature of the kernel with the same name. A
+    // function accesses only elements inside its views: it checks indices against the shape of one
+    // view, and the requirements relate the other shapes to that shape. A label is followed only to
+    // a smaller one, within the view.
     unsafe { kernel.cuda(source) }
 }
 

@@ -2,7 +2,7 @@
 //! and device.
 //!
 //! The first launch that reads the photograph uploads it, once. All intermediate arrays stay on the
-//! device without any call that says so. One picture is downloaded: the first, the middle and the
+//! device; no call is needed for that. One picture is downloaded: the first, the middle and the
 //! last stage side by side. The program computes the same steps with plain ndarray and requires the
 //! same result.
 
@@ -37,7 +37,8 @@ Exits with 0 if the result is the same as with plain ndarray, 1 if it differs or
 
 const DEFAULT_PATH: &str = "pipeline.png";
 
-/// Steps of the progress bar besides the detector's launches: read, histogram, sheet, write, check.
+/// The number of steps of the progress bar in addition to the detector's launches: read, histogram,
+/// sheet, write, check.
 const OTHER_STEPS: usize = 5;
 
 /// The downloaded results: the sheet and the bins of the histogram.
@@ -71,15 +72,15 @@ fn run(arguments: &Arguments) -> std::result::Result<String, Failure> {
     picture::write(path, output.sheet.view())?;
     progress.done();
 
-    // Checked after writing, so that a wrong picture can be inspected.
+    // The check follows the writing, so that a wrong picture can be inspected.
     progress.begin("check against ndarray");
     compare(&output, &reference::expected(photo.host()?.view(), arguments.settings))?;
     drop(progress);
     Ok(summary(&photo, &output, path, &report.to_string()))
 }
 
-/// Runs the chain on one stream and the histogram on another. The histogram waits for `grey` and
-/// delays nothing.
+/// Runs the chain on one stream and the histogram on another. The histogram waits for `grey`, and
+/// the chain does not wait for the histogram.
 fn detect(photo: &Picture, settings: Settings, progress: &Progress) -> Result<Output> {
     let device = Device::current()?;
     let (stream, side) = (device.stream(), device.new_stream()?);

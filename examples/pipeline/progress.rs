@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use resident::{Event, Result, Stream};
 
-/// Work shorter than this shows no bar.
+/// No bar is drawn for work that takes less time than this.
 const SHOW_AFTER: Duration = Duration::from_millis(600);
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const BAR_COLUMNS: usize = 30;
@@ -31,7 +31,7 @@ struct BarState {
     done: usize,
     /// The current step of the working thread.
     label: String,
-    /// Steps queued on a device, in order, that are not known to be complete.
+    /// Steps queued on a device, in order, whose completion has not been seen yet.
     queued: Vec<(&'static str, Event)>,
     is_finished: bool,
 }

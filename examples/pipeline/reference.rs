@@ -1,5 +1,5 @@
-//! The same steps with plain ndarray: whole arrays shifted against each other where the kernels
-//! look at single pixels, and a flood fill where they join trees. It shares formulas with the
+//! The same steps with plain ndarray: where the kernels read single pixels, it shifts whole arrays
+//! against each other; where they join trees, it uses a flood fill. It shares formulas with the
 //! kernels but no code. On a device that rounds as the host does, the results agree bit for bit.
 
 use resident::ndarray::{
@@ -129,7 +129,7 @@ fn ridges(strength: ArrayView2<'_, f32>, direction: ArrayView2<'_, Direction>) -
     ridges
 }
 
-/// Floods from the strong pixels over all connected weak ones.
+/// Flood fill: marks the strong pixels and all weak pixels connected to them.
 fn connected(ridges: ArrayView2<'_, f32>, low: f32, high: f32) -> Array2<bool> {
     let mut edges = ridges.mapv(|ridge| ridge > low && ridge > high);
     let mut pending: Vec<(usize, usize)> =

@@ -47,8 +47,8 @@ pub fn kernel() -> SheetKernel {
             sheet.shape()[..] == [photo.shape()[0], sheet_columns(photo.shape()[1]), 3]
         })
         .host(|_grid, (photo, strength, overlay, sheet)| body(photo, strength, overlay, sheet));
-    // SAFETY: the kernel writes the sheet within its shape, and the requirements relate that shape
-    // to those of the three pictures that it reads.
+    // SAFETY: the kernel writes the sheet within its shape, and the requirements relate its shape
+    // to the shapes of the three pictures that the kernel reads.
     unsafe { kernel.cuda(include_str!("sheet.cu")) }
 }
 

@@ -109,7 +109,7 @@ impl Steps<'_> {
         Ok(overlay)
     }
 
-    /// Moves the bar when the device has run the launch, not when it is queued.
+    /// Advances the progress bar when the device has run the launch, not when the launch is queued.
     fn launched(&self, name: &'static str) -> Result<()> {
         self.progress.follow(name, self.stream)
     }

@@ -2,8 +2,8 @@
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// As many values as the input has bytes for. A `Vec` decides before each value whether there is
-/// another, so random bytes make short vectors.
+/// A list with as many values as the remaining bytes of the input yield. A `Vec` decides before
+/// each value whether there is another, so random bytes make short vectors.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 

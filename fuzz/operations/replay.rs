@@ -38,7 +38,8 @@ fn regressions() -> PathBuf {
     folders.find(|folder| folder.is_dir()).expect("the repository has the folder")
 }
 
-/// Runs programs from this number of random inputs of up to this length, the same each time.
+/// Runs the programs in this number of random inputs of up to `len_max` bytes. The inputs are the
+/// same in every run.
 pub(crate) fn random<P: for<'a> Arbitrary<'a> + Debug>(
     inputs: u64,
     len_max: u64,

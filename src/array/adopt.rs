@@ -7,14 +7,15 @@ use crate::element::Element;
 use crate::layout::MemoryOrder;
 use crate::storage::{HostBuffer, Origin};
 
-/// The memory order of an array with these strides, and the offset of its first element, if it has
-/// no gaps.
+/// The memory order of an array with these strides, and the offset of its first element; `None` if
+/// it has gaps.
 pub(super) fn memory_order<T>(shape: &[usize], strides: &[isize]) -> Option<(MemoryOrder, usize)> {
     let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
     MemoryOrder::of(shape, strides, element_bytes)
 }
 
-/// Takes over an array's memory if it has no gaps; else packs the elements once.
+/// Takes over an array's memory if it has no gaps; else copies the elements into new memory without
+/// gaps.
 pub(super) fn adopt<T: Element, D: Dimension>(
     array: Array<T, D>,
 ) -> (Layout<D>, MemoryOrder, Origin) {
@@ -24,7 +25,8 @@ pub(super) fn adopt<T: Element, D: Dimension>(
     let layout = Layout::new(array.raw_dim(), array.strides(), offset);
     let len = array.len();
     let (vector, start) = array.into_raw_vec_and_offset();
-    // ndarray's offset is that of the first element; this crate's count from the lowest.
+    // ndarray's offset leads to the first element by index; this crate counts from the element with
+    // the lowest address.
     let start = start.unwrap_or(0).saturating_sub(offset);
     (layout, memory_order, Origin::Host(HostBuffer::from_vec(vector, start, len)))
 }
@@ -35,12 +37,13 @@ fn packed<T: Element, D: Dimension>(array: &Array<T, D>) -> Array<T, D> {
         .unwrap_or_else(|fault| unreachable!("as many elements as the shape has: {fault}"))
 }
 
-/// The array of a layout over the vector that `buffer` was made from, without a copy.
+/// An array with this layout in the vector from which `buffer` was made, without a copy.
 pub(super) fn array_over<T: Element, D: Dimension>(
     buffer: HostBuffer,
     layout: &Layout<D>,
 ) -> Array<T, D> {
-    // SAFETY: the callers pass the buffer of an array of `T`, and own it: no queued work holds it.
+    // SAFETY: the callers pass the buffer of an array of `T`, and own it: no queued work has a
+    // handle of it.
     let (vector, start) = unsafe { buffer.into_vec::<T>() };
     if start == 0 {
         return array_from_start(vector, layout);
@@ -72,8 +75,8 @@ pub(super) fn reversed_axes<D: Dimension>(layout: &Layout<D>) -> Vec<bool> {
     axes.map(|(stride, len)| *stride < 0 && *len > 1).collect()
 }
 
-/// The array of a layout whose lowest element is the vector's first. Keeps all strides, those of
-/// axes of length 1 included.
+/// An array with this layout; its element with the lowest address is the vector's first. Keeps all
+/// strides, those of axes of length 1 included.
 fn array_from_start<T: Element, D: Dimension>(vector: Vec<T>, layout: &Layout<D>) -> Array<T, D> {
     let array = Array::from_shape_vec(layout.dim().clone().strides(layout.upwards()), vector);
     let mut array =

@@ -9,7 +9,7 @@ use crate::element::Element;
 use crate::transfer::StoredView;
 
 /// Arrays and views of this library, for functions that accept both. Sealed, since soundness
-/// depends on the borrow that a view carries.
+/// depends on the borrow of the array that each view contains.
 ///
 /// ```
 /// use resident::{AsView, Result, SmartArray, ndarray::{Ix2, s}};
@@ -79,7 +79,7 @@ impl<T: Element, D: Dimension> AsView<T, D> for SmartViewMut<'_, T, D> {
     }
 }
 
-/// Implements [`AsView`] for a pointer to an array or view.
+/// Implements [`AsView`] for a reference or smart pointer to an array or view.
 macro_rules! as_view_through {
     ($pointer:ty) => {
         impl<V: sealed::Sealed + ?Sized> sealed::Sealed for $pointer {}
@@ -104,8 +104,8 @@ impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartViewMut<'_, T, D> {
     }
 }
 
-/// Arrays and views of elements `T` with any dimension, as a flat [`In`](crate::In) takes them.
-/// Sealed as [`AsView`].
+/// Arrays and views with elements `T` and any dimension. They may be passed for a flat
+/// [`In`](crate::In), which the body gets as a slice. Sealed as [`AsView`].
 ///
 /// ```
 /// use resident::{AnyView, Device, Grid, In, Kernel, Out, Result, SmartArray};
@@ -135,8 +135,9 @@ pub trait AnyView<T: Element>: sealed::Sealed {
     fn erased(&self) -> StoredView<'_>;
 }
 
-/// Arrays and exclusive views of elements `T` with any dimension, as a flat [`InOut`](crate::InOut)
-/// or [`Out`](crate::Out) takes them. Sealed as [`AsView`]; see [`AnyView`].
+/// Arrays and exclusive views with elements `T` and any dimension. They may be passed for a flat
+/// [`InOut`](crate::InOut) or [`Out`](crate::Out), which the body gets as a slice. Sealed, as
+/// [`AsView`] is; see [`AnyView`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a writable array or view of `{T}`",
     label = "expected a `SmartArray` or a `SmartViewMut`, with that element",

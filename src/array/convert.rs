@@ -9,9 +9,9 @@ use super::smart::SmartArray;
 use crate::call_site::call_site;
 use crate::element::Element;
 
-/// Adopts an array: keeps its allocation, which [`into_array`](SmartArray::into_array) returns.
-/// This holds for every array without gaps, in any order and direction of its axes; an array with
-/// gaps is packed once. The host has the newest contents.
+/// Adopts an array: keeps its allocation, which [`into_array`](SmartArray::into_array) returns. An
+/// array with gaps between its elements is copied once, without the gaps; any order and direction
+/// of the axes is adopted as it is. The host has the newest contents.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::Array2};
@@ -106,8 +106,8 @@ impl<T: Element> FromIterator<T> for SmartArray<T, Ix1> {
     }
 }
 
-/// An empty array, as `std::mem::take` leaves it. An array without axes has one element instead, of
-/// zero bytes. Uses no device.
+/// An empty array, as `std::mem::take` leaves it. An array without axes has one element instead,
+/// whose bytes are zero. Uses no device.
 ///
 /// ```
 /// use resident::{SmartArray, ndarray::Ix2};

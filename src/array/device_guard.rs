@@ -1,6 +1,6 @@
 //! Guards of accesses to a device's copy. Dropping one does not wait, and leaking one is safe and
 //! loses no update: state changes when a guard is created. Dropping a [`DeviceMut`] only records
-//! where the external work ends in its stream.
+//! the position in its stream at which the external work ends.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,8 +23,8 @@ pub(crate) struct DevicePart<'a, D> {
     /// The address of the element with index 0, 0, ...
     address: u64,
     stream_id: u64,
-    /// Set when the stream is first borrowed, or at creation if the part has no bytes. Until then
-    /// the array holds the stream, as part of the guard's mark.
+    /// The stream. It is set when it is first borrowed, or at creation if the part has no bytes.
+    /// Until then the array holds the stream, as part of the guard's mark.
     stream: OnceLock<Box<Stream>>,
 }
 
@@ -74,7 +74,8 @@ impl<D: Dimension> DevicePart<'_, D> {
         &self.layout
     }
 
-    /// The address, borrowed from the guard: a launch reads its argument through this reference.
+    /// The address, borrowed from the guard: a cudarc launch reads its argument through this
+    /// reference.
     pub(crate) fn address(&self) -> &u64 {
         &self.address
     }
@@ -122,8 +123,8 @@ macro_rules! device_guard_methods {
             self.part.layout.strides()
         }
 
-        /// The device address of the element with index 0, 0, ... It stays the same until the array
-        /// drops, is released there, or is evicted.
+        /// The device address of the element with index 0, 0, ... The address stays the same until
+        /// the array drops, or until the device's copy is released or evicted.
         #[must_use]
         pub fn address(&self) -> u64 {
             self.part.address
@@ -135,7 +136,7 @@ macro_rules! device_guard_methods {
             self.part.stream()
         }
 
-        /// The device that has this copy.
+        /// The device whose copy this is.
         #[must_use]
         pub fn device(&self) -> Device {
             self.stream().device()
@@ -143,8 +144,8 @@ macro_rules! device_guard_methods {
     };
 }
 
-/// A device's copy of a part, for external work on [`stream`](Self::stream) to read: launches and
-/// library calls that this crate does not know of. [`SmartArray::gpu`](crate::SmartArray::gpu) and
+/// A device's copy of a part, which external work on [`stream`](Self::stream) may read: launches
+/// and library calls made outside this crate. [`SmartArray::gpu`](crate::SmartArray::gpu) and
 /// [`gpu_on`](crate::SmartArray::gpu_on) return it.
 ///
 /// Work queued on that stream is ordered after the work that wrote the bytes, and later writes of
@@ -173,7 +174,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
     device_guard_methods!();
 }
 
-/// A device's copy of a part, for external work on [`stream`](Self::stream) to write.
+/// A device's copy of a part, which external work on [`stream`](Self::stream) may write: launches
+/// and library calls made outside this crate.
 /// [`SmartArray::gpu_mut_on`](crate::SmartArray::gpu_mut_on),
 /// [`gpu_overwrite_on`](crate::SmartArray::gpu_overwrite_on) and similar methods return it; their
 /// examples show its use.

@@ -41,7 +41,7 @@ pub struct HostRef<'a, T, D: Dimension> {
 
 impl<'a, T, D: Dimension> HostRef<'a, T, D> {
     /// The same copy as an ndarray view that may outlive the guard, for functions that return
-    /// elements they looked up. Moves nothing.
+    /// references to elements. Copies nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayView1, Ix2, s}};
@@ -100,7 +100,7 @@ pub struct HostMut<'a, T, D: Dimension> {
 }
 
 impl<'a, T, D: Dimension> HostMut<'a, T, D> {
-    /// The same copy as an ndarray view that may outlive the guard. Moves nothing.
+    /// The same copy as an ndarray view that may outlive the guard. Copies nothing.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayViewMut2, Axis, Ix2}};
@@ -183,7 +183,7 @@ macro_rules! equal {
     ([$($data:tt)*], $left:ty, $right:ty) => {
         impl<T: PartialEq<U>, U, D: Dimension, $($data)*> PartialEq<$right> for $left {
             fn eq(&self, other: &$right) -> bool {
-                // Both dereference to an `ArrayRef`, in one or more steps.
+                // Each operand dereferences to an `ArrayRef`, in one or more steps.
                 let (left, right): (&ArrayRef<T, D>, &ArrayRef<U, D>) = (self, other);
                 left == right
             }

@@ -19,18 +19,18 @@ pub(crate) struct Layout<D> {
 }
 
 impl<D: Dimension> Layout<D> {
-    /// The layout that ndarray gives this shape: rows first, or columns first with `.f()`.
+    /// The layout that ndarray gives this shape: row-major, or column-major with `.f()`.
     ///
     /// # Panics
     ///
-    /// As ndarray's constructors, if the shape has more elements than an `isize` counts.
+    /// As ndarray's constructors, if the shape has more than `isize::MAX` elements.
     #[inline]
     #[track_caller]
     pub(crate) fn of_shape<T>(shape: impl ShapeBuilder<Dim = D>) -> Self {
         let shape: StrideShape<D> = shape.into_shape_with_order().into();
         assert_fits::<T>(shape.raw_dim().slice());
-        // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them;
-        // `assert_fits` checked the lengths, and the strides are ndarray's own.
+        // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them.
+        // `assert_fits` checked the lengths, and ndarray computed the strides.
         let view =
             unsafe { RawArrayView::<(), D>::from_shape_ptr(shape, NonNull::dangling().as_ptr()) };
         Self::new(view.raw_dim(), view.strides(), 0)
@@ -71,7 +71,8 @@ impl<D: Dimension> Layout<D> {
         memory_order.select(&self.strided())
     }
 
-    /// Calls `serve` with a reference to the selection, which is not moved because boxes are large.
+    /// Calls `serve` with a reference to the selection. It is not returned by value because boxes
+    /// are large.
     #[inline]
     pub(crate) fn with_selection<R>(
         &self,
@@ -99,7 +100,7 @@ impl<D: Dimension> Layout<D> {
         self.strided().is_f_contiguous()
     }
 
-    /// The absolute values of the strides, as ndarray's constructors want them.
+    /// The absolute values of the strides, which ndarray's constructors require.
     #[inline]
     pub(super) fn upwards(&self) -> D {
         let mut strides = self.strides.clone();
@@ -113,13 +114,14 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements are initialised memory from `base` on, and nothing writes them.
+    /// For `'a` the view's elements lie in initialised memory that starts at `base`, and nothing
+    /// writes them.
     #[inline]
     pub(crate) unsafe fn view<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
         if self.runs_upwards() && !base.is_null() {
             let start = base.cast::<T>().wrapping_add(self.offset);
             // SAFETY: as in `view_turned`; no stride is negative, so the element with index 0, 0,
-            // ... lies lowest.
+            // ... has the lowest address.
             let raw = unsafe {
                 RawArrayView::<T, D>::from_shape_ptr(
                     self.dim.clone().strides(self.strides.clone()),
@@ -147,9 +149,9 @@ impl<D: Dimension> Layout<D> {
     #[cold]
     unsafe fn view_turned<'a, T>(&self, base: *mut u8) -> ArrayView<'a, T, D> {
         let start = self.start::<T>(base);
-        // SAFETY: the elements lie in one allocation from `base` on, as the caller promises, so
-        // moving along all axes stays within it; the lengths were checked when the array was made;
-        // `upwards` makes all strides positive.
+        // SAFETY: the elements lie in one allocation that starts at `base`, as the caller promises,
+        // so moving along all axes stays within it; the lengths were checked when the array was
+        // made; `upwards` makes all strides positive.
         let mut raw = unsafe {
             RawArrayView::<T, D>::from_shape_ptr(self.dim.clone().strides(self.upwards()), start)
         };
@@ -166,13 +168,13 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Safety
     ///
-    /// For `'a` the view's elements are initialised memory from `base` on, and nothing else
-    /// accesses it.
+    /// For `'a` the view's elements lie in initialised memory that starts at `base`, and nothing
+    /// else accesses them.
     #[inline]
     pub(crate) unsafe fn view_mut<'a, T>(&self, base: *mut u8) -> ArrayViewMut<'a, T, D> {
         let start = self.start::<T>(base);
-        // ndarray's debug builds check that no two elements overlap, even in an empty view, which
-        // therefore gets ndarray's own strides.
+        // ndarray's debug builds check that no two elements overlap, even in an empty view. So an
+        // empty view gets ndarray's own strides.
         let shape: StrideShape<D> = match self.len() {
             0 => self.dim.clone().into_shape_with_order().into(),
             _ => self.dim.clone().strides(self.upwards()),
@@ -200,7 +202,7 @@ impl<D: Dimension> Layout<D> {
     ///
     /// # Panics
     ///
-    /// As ndarray's `slice`, if an index lies outside or the number of axes does not fit.
+    /// As ndarray's `slice`, if an index is out of bounds or the number of axes differs.
     #[track_caller]
     pub(crate) fn slice<I: SliceArg<D>>(&self, info: &I) -> Layout<I::OutDim> {
         // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them; `upwards`
@@ -234,7 +236,7 @@ impl<D: Dimension> Layout<D> {
         self.strided().offset_at(of_axes.zip(self.shape()).map(first))
     }
 
-    /// Two parts along an axis, the second from `index` on.
+    /// Two parts along an axis; the second starts at `index`.
     ///
     /// # Panics
     ///
@@ -253,7 +255,7 @@ impl<D: Dimension> Layout<D> {
         (first, second)
     }
 
-    /// Offset of one element, if the index lies within.
+    /// The offset of one element, if the index is within bounds.
     pub(crate) fn element(&self, index: &[usize]) -> Option<usize> {
         let inside = index.len() == self.shape().len()
             && index.iter().zip(self.shape()).all(|(index, len)| index < len);
@@ -265,7 +267,7 @@ impl<D: Dimension> Layout<D> {
 ///
 /// # Panics
 ///
-/// If the shape's bytes, axes of length 0 left out, are more than an `isize` counts.
+/// If the shape has more than `isize::MAX` bytes, with axes of length 0 left out of the product.
 #[track_caller]
 pub(crate) fn assert_fits<T>(shape: &[usize]) {
     let bytes = shape
@@ -300,7 +302,7 @@ mod tests {
 
     use super::Layout;
 
-    /// Slices of layouts lie where ndarray's slices lie.
+    /// A slice of a layout has the same elements as ndarray's slice.
     macro_rules! agrees {
         ($array:expr, $layout:expr, $($slice:expr),+ $(,)?) => {
             $({

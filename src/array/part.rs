@@ -30,7 +30,7 @@ pub(super) struct Part<'a, 'l, D> {
     pub(super) layout: &'l Layout<D>,
 }
 
-// Not derived, since that would ask for `D: Copy`.
+// Not derived, since a derived implementation would require `D: Copy`.
 impl<D> Copy for Part<'_, '_, D> {}
 
 impl<D> Clone for Part<'_, '_, D> {
@@ -70,8 +70,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     // Methods of the host's copy. The caller chooses the guards' lifetime within the array's
-    // borrow, since the guards of a view may outlive the view.
-    // Reading takes `self` by value: the two pointers then stay in registers.
+    // borrow, since the guards of a view may outlive the view. Reads take `self` by value, so that
+    // its two pointers stay in registers.
 
     #[inline]
     pub(super) fn host<'g, T: Element>(self, site: CallSite) -> Result<HostRef<'g, T, D>>
@@ -82,10 +82,10 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             self.bring_to_host(Access::Read, "host", site)?;
         }
         let base = self.storage.host_base();
-        // SAFETY: the part is valid on the host now: `ready_on_host` says so, or `acquire_host`
-        // returned. The caller's shared borrow excludes the `&mut` methods that make it stale, and
-        // copies never write elements that are valid at their destination. So nothing writes the
-        // part for 'g.
+        // SAFETY: the part is valid on the host now: `ready_on_host` returned true, or
+        // `acquire_host` made it valid. The caller's shared borrow excludes the `&mut` methods that
+        // make the part stale, and copies never write elements that are valid at their destination.
+        // So nothing writes the part for 'g.
         Ok(HostRef { view: unsafe { self.layout.view(base) } })
     }
 
@@ -108,9 +108,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let base = self.storage.host_base();
         // SAFETY: `write_on_host` waited for all queued work that uses the part on the host, and
         // the memory was zeroed or written when it was allocated. The caller's exclusive borrow
-        // excludes every other access for 'g. Work queued in that time writes no element that is
-        // valid on the host, and reads elements there only through accesses that the borrow
-        // excludes.
+        // excludes every other access for 'g. Work queued during 'g writes no element that is valid
+        // on the host, and reads the host's elements only for accesses that the borrow excludes.
         Ok(HostMut { view: unsafe { self.layout.view_mut(base) } })
     }
 
@@ -128,8 +127,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    /// An error unless `location` holds the newest contents of the whole part. A device without a
-    /// copy (`None`) does not.
+    /// Returns an error unless the newest contents of the whole part are at `location`, which is
+    /// `None` for a device without a copy.
     fn expect_newest(&self, location: Option<Location>, changed: &str) -> Result<()> {
         let memory_order = self.storage.memory_order();
         let selection = self.selection();
@@ -240,7 +239,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    // Operations where the newest contents are.
+    // Operations that are performed where the newest contents are.
 
     pub(super) fn fill<T: Element>(&self, value: T, site: CallSite) {
         self.with(Cause::Explicit, "fill", site, |request| {
@@ -366,7 +365,7 @@ pub(super) fn bytes_of<T: Element>(value: &T) -> Bytes {
     Bytes::from_slice(bytemuck::bytes_of(value))
 }
 
-/// Where contents are newest, for a message.
+/// The names of the places where contents are newest, for a message.
 fn describe_newest(state: &ArrayState, content: Content) -> Vec<String> {
     let locations = match content {
         Content::Undefined(Undefined::Never) => "nowhere, since it was never written",

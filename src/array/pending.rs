@@ -19,7 +19,7 @@ use crate::storage::HostBuffer;
 use crate::transfer::Snapshot;
 
 /// The result of an asynchronous copy, returned by
-/// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): [`wait`](Self::wait) for it, or
+/// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): call [`wait`](Self::wait), or
 /// `await` it in a task of any executor. It owns the source and the destination of the copy, so the
 /// array may be written, moved or dropped at any time. Dropping it does not wait.
 ///
@@ -128,8 +128,8 @@ impl<A> Pending<A> {
     }
 }
 
-/// Takes the buffer from its last owner. Completed work drops its handle right after it counts as
-/// complete, so this waits only briefly.
+/// Waits until no other handle of the buffer exists, and takes the buffer. Work drops its handle of
+/// the buffer right after it counts as complete, so this waits only briefly.
 pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
     loop {
         match Arc::try_unwrap(buffer) {

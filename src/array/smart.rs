@@ -30,9 +30,10 @@ use crate::transfer::{self, Request, StoredView};
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.
 ///
-/// Data moves only when it is accessed: [`host`](Self::host) downloads stale bytes, and
+/// Data is copied only when it is accessed: [`host`](Self::host) downloads stale bytes, and
 /// [`gpu_on`](Self::gpu_on) and kernel launches upload them, in each case only those of the
-/// accessed part. The idea is that of Numba's `SmartArray`, which has one GPU and whole arrays.
+/// accessed part. The idea comes from Numba's `SmartArray`, which supports one GPU and copies whole
+/// arrays.
 ///
 /// | call | bytes moved, at most | afterwards |
 /// |---|---|---|
@@ -53,11 +54,11 @@ use crate::transfer::{self, Request, StoredView};
 /// ```
 ///
 /// The host or a device gets memory for the whole array when any part of it is first used there,
-/// and keeps it until the array drops or [`release_on`](Self::release_on). If a device is full, the
-/// library also frees copies there that are valid on the host.
+/// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. The library
+/// also frees copies on a full device, if their contents are valid on the host.
 ///
-/// Many threads may read the contents at once; if several of them need the same transfer, it
-/// happens once. State changes when a guard is created, so leaking a guard is safe and loses no
+/// Many threads may read the contents at once; if several of them need the same transfer, it is
+/// made once. State changes when a guard is created, so leaking a guard is safe and loses no
 /// update. Dropping an array does not wait.
 pub struct SmartArray<T: Element, D: Dimension> {
     storage: Arc<Storage>,
@@ -66,8 +67,9 @@ pub struct SmartArray<T: Element, D: Dimension> {
 }
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    /// An array of zero bytes, as a constant: the host and each device fill their own copy at first
-    /// use, which is not a transfer. Uses no device and allocates nothing.
+    /// An array whose bytes are all zero, as a constant: the host's copy and each device's copy are
+    /// filled in place at first use. A fill is not a transfer. Uses no device and allocates
+    /// nothing.
     ///
     /// `shape` is as for ndarray's constructors: `100`, `(3, 4)`, `[2, 3, 4]`, in row-major order,
     /// or column-major with `.f()`.
@@ -127,8 +129,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     /// An array without contents or memory, for results. The array tracks which elements were
     /// written; reading one that was not returns [`Uninitialised`](crate::Error::Uninitialised). An
-    /// overwriting access ([`Out`](crate::Out), `host_overwrite`, `gpu_overwrite`) counts as
-    /// writing its whole part.
+    /// access that overwrites ([`Out`](crate::Out), `host_overwrite`, `gpu_overwrite`) marks its
+    /// whole part as written.
     ///
     /// ```
     /// use resident::{Error, SmartArray, ndarray::s};
@@ -150,7 +152,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     /// [`uninit`](Self::uninit) in the shape and axis order of another array or view, of any
-    /// element type. If the other is a part with gaps, the new array is row-major. As NumPy's
+    /// element type. If the other array or view has gaps, the new array is row-major. As NumPy's
     /// `empty_like`.
     ///
     /// ```
@@ -210,8 +212,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Self::make(Layout::of_shape::<T>(dim), Origin::Device(stream, address), site)
     }
 
-    /// Brings the newest contents to `stream`'s device and gives its memory to the caller, which
-    /// must free it after the work queued on the stream. `None` if the array has no bytes.
+    /// Copies the newest contents to `stream`'s device and gives that device's memory to the
+    /// caller, who must free it after the work queued on the stream. `None` if the array has no
+    /// bytes.
     #[cfg(feature = "cuda")]
     pub(crate) fn into_device_memory(
         self,
@@ -251,12 +254,14 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Ok(clone)
     }
 
-    /// The layout of a packed copy: in the same axis order if there are no gaps, else row-major.
+    /// The layout of a copy without gaps: in the same axis order if this one has no gaps, else
+    /// row-major.
     #[track_caller]
     fn packed(layout: &Layout<D>) -> Layout<D> {
         match adopt::memory_order::<T>(layout.shape(), layout.strides()) {
             Some((_, offset)) => {
-                // The other array may have smaller elements.
+                // The shape is checked, because the other array may have smaller elements, so that
+                // the same shape needs fewer bytes.
                 assert_fits::<T>(layout.shape());
                 layout.clone().with_offset(offset)
             }
@@ -277,10 +282,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self
     }
 
-    /// Frees the array's memory on a device, after its uses there. Contents that only this device
-    /// has are downloaded first, and the call waits for them; nothing else moves. The next use on
-    /// the device allocates new memory, at another address. Does nothing if the array has no memory
-    /// there.
+    /// Frees the array's memory on a device, after its uses there. Contents that are valid only on
+    /// this device are downloaded first, and the call waits for the download. Nothing else is
+    /// copied. The next use on the device allocates new memory, at another address. Does nothing if
+    /// the array has no memory there.
     ///
     /// ```
     /// use resident::{Device, SmartArray, Validity};
@@ -312,11 +317,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// and uploads return immediately. The memory stays pinned until the array drops or
     /// [`into_array`](Self::into_array) returns it.
     ///
-    /// Moves nothing; allocates the host's memory if it has none. Pinning takes about a millisecond
-    /// per few MiB, and pinned memory cannot be swapped out: pin arrays that are transferred often.
-    /// Memory that another library registered with CUDA is used unchanged and stays registered.
-    /// Memory that is already pinned for this kind of device stays so; to pin for several kinds,
-    /// call once for each.
+    /// Copies nothing; allocates the host's memory if there is none. Pinning takes about a
+    /// millisecond per few MiB, and pinned memory cannot be swapped out: pin arrays that are
+    /// transferred often. Memory that another library registered with CUDA is used unchanged and
+    /// stays registered. Memory that is already pinned for this kind of device stays pinned; to pin
+    /// for several kinds, call once for each.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -345,10 +350,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         transfer::page_lock(&self.request(Cause::Explicit, "page_lock", site), &device)
     }
 
-    /// The contents as an owned ndarray array. An adopted array comes back with its allocation,
+    /// The contents as an owned ndarray array. An adopted array is returned with its allocation,
     /// axis order and strides. Downloads stale bytes, waits for queued work that uses the host's
-    /// copy, and frees device copies. Nothing is copied on the host, unless a device may still
-    /// access this memory because the device died or the driver did not unpin it.
+    /// copy, and frees device copies. Nothing is copied within the host, with one exception: if a
+    /// device may still access this memory, because the device died or the driver did not unpin it,
+    /// the elements are copied to new memory.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::Array2};
@@ -372,7 +378,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         if self.is_empty() || size_of::<T>() == 0 {
             return Ok(self.without_bytes());
         }
-        // Waits for work that reads the host's copy, since its memory leaves the library.
+        // Waits for work that reads the host's copy, since the library gives up its memory.
         drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
         let host = self.storage.lock().host.take();
         let copied = host.as_ref().and_then(|buffer| buffer.copy_if_leaked::<T>());
@@ -439,7 +445,7 @@ impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
     }
 }
 
-/// Name, shape and residency; moves nothing.
+/// Prints name, shape and residency; copies nothing.
 impl<T: Element, D: Dimension> fmt::Debug for SmartArray<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SmartArray({}, {:?}, {})", self.storage.named(), self.shape(), self.residency())

@@ -17,8 +17,8 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// A shared view of a part of a [`SmartArray`](crate::SmartArray), as its methods
-/// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view) return it.
+/// A shared view of a part of a [`SmartArray`](crate::SmartArray), returned by the array's methods
+/// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view).
 ///
 /// Its guards live as long as its borrow of the array, so a view may be a temporary. It is `Copy`
 /// if its dimension is (all but `IxDyn`), and holds no state: validity, uses and traffic belong to
@@ -41,9 +41,9 @@ pub struct SmartView<'a, T: Element, D: Dimension> {
     element: PhantomData<&'a T>,
 }
 
-/// An exclusive view of a part of a [`SmartArray`](crate::SmartArray), as its methods
-/// [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut) and
-/// similar ones return it.
+/// An exclusive view of a part of a [`SmartArray`](crate::SmartArray), returned by the array's
+/// methods [`slice_mut`](crate::SmartArray::slice_mut), [`view_mut`](crate::SmartArray::view_mut)
+/// and similar ones.
 ///
 /// It has the array's methods. Methods that consume the view (`into_host_mut`, `slice_move`,
 /// `split_at`) return values that live as long as the view's borrow of the array.
@@ -84,7 +84,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
+    /// A smaller part with the same lifetime, as ndarray's `slice_move` returns.
     ///
     /// ```
     /// use resident::{SmartArray, SmartView, ndarray::{Ix1, Ix2, s}};
@@ -128,7 +128,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
 }
 
 impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
-    /// The caller holds the elements of `layout` exclusively for `'a`.
+    /// The caller has an exclusive borrow of the elements of `layout` for `'a`.
     pub(super) fn new(storage: &'a Storage, layout: Layout<D>) -> Self {
         Self { storage, layout, element: PhantomData }
     }
@@ -138,7 +138,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
-    /// The part with the lifetime of the view's borrow of the array, for methods that consume the
+    /// The part, with the lifetime of the view's borrow of the array, for methods that consume the
     /// view.
     fn long_part(&self) -> Part<'a, '_, D> {
         Part { storage: self.storage, layout: &self.layout }
@@ -174,7 +174,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     }
 
     /// As [`host_mut`](Self::host_mut), with the lifetime of the view's borrow of the array. The
-    /// example of [`split_at`](Self::split_at) shows it.
+    /// example of [`split_at`](Self::split_at) uses this method.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.long_part().gpu_mut_on(Access::ReadWrite, stream, call_site())
     }
 
-    /// A part of this part with the same lifetime, as ndarray's `slice_move`.
+    /// A smaller part with the same lifetime, as ndarray's `slice_move` returns.
     ///
     /// # Panics
     ///

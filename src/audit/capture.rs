@@ -1,4 +1,4 @@
-//! Captures: reports of what the calls of one thread moved.
+//! Captures: reports of what the calls of one thread copied.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,13 +9,13 @@ use crate::traffic::Flow;
 thread_local! {
     /// The number of nested captures on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The reports of these captures, the outermost first.
+    /// The report of each of these captures, the outermost first.
     static REPORTS: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work`, and reports what the calls of this thread copied meanwhile, and why. Captures nest:
-/// an outer capture includes the inner ones. A copy counts when it is queued. Copies by other
-/// threads are not included.
+/// Runs `work`, and reports what the calls of this thread copied meanwhile, and why. Captures may
+/// be nested: an outer capture includes the copies of the inner ones. A copy counts when it is
+/// queued. Copies by other threads are not included.
 ///
 /// ```
 /// use resident::{Device, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
@@ -44,7 +44,7 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
     (value, report)
 }
 
-/// One capture. It ends when this value drops, also during a panic.
+/// One capture. The capture ends when this value drops, also during a panic.
 struct Scope {
     depth: usize,
 }
@@ -70,7 +70,7 @@ impl Drop for Scope {
 
 #[inline]
 pub(super) fn is_active() -> bool {
-    // While a thread's thread-locals are being destroyed, it captures nothing.
+    // Nothing is captured while the thread's thread-locals are being destroyed.
     DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 

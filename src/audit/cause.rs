@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What made a copy necessary: the kind of call that needed the bytes.
+/// The kind of call that needed the bytes of a copy.
 ///
 /// To add a cause: add a variant with its name below, and pass it in the
 /// `transfer::Request` of the calls that have this cause: mostly in `array/part.rs` and
@@ -18,8 +18,8 @@ pub enum Cause {
     Gpu,
     /// `prefetch`, `prefetch_host`.
     Prefetch,
-    /// A copy that the program asked for: `assign`, `assign_on`, `get`, `snapshot_on`, the results
-    /// of `Kernel::compare`.
+    /// A copy that the program requested explicitly: `assign`, `assign_on`, `get`, `snapshot_on`,
+    /// the results of `Kernel::compare`.
     Explicit,
     /// `release_on`.
     Evict,

@@ -26,11 +26,11 @@ pub(crate) struct CopyRecord {
 /// Why the bytes of a copy were not valid at its destination.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Staleness {
-    /// They were never valid there.
+    /// The bytes were never valid there.
     NeverThere,
     /// Unknown, or irrelevant because the copy overwrites its destination.
     Unreported,
-    /// This call was the last that made any of them stale there.
+    /// The last call that made any of the bytes stale at the destination.
     Since(CallSite),
 }
 

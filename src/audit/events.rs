@@ -5,14 +5,14 @@ use tracing::{Level, event, event_enabled};
 
 use super::copy_record::CopyRecord;
 
-/// Whether a subscriber may be interested. Compares one number and calls no subscriber, so it may
-/// be called with locks held.
+/// Whether a subscriber may want an event of this level. Compares one number and calls no
+/// subscriber, so it may be called with locks held.
 #[inline]
 pub(super) fn may_be_enabled() -> bool {
     LevelFilter::current() >= LevelFilter::DEBUG
 }
 
-/// Whether a subscriber is interested in copies.
+/// Whether a subscriber wants events of copies.
 #[inline]
 pub(super) fn is_enabled() -> bool {
     event_enabled!(target: "resident::transfer", Level::DEBUG)
@@ -37,7 +37,7 @@ pub(super) fn emit_copy(record: &CopyRecord) {
     );
 }
 
-/// Emits the event of one use of an array on a foreign stream.
+/// Emits the event of one use of an array through its guard on a stream other than the guard's own.
 #[cfg(feature = "cuda")]
 pub(super) fn emit_foreign_use(array: &str, device: &str, stream: u32) {
     event!(

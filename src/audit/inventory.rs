@@ -45,7 +45,7 @@ impl Entry {
         &self.element
     }
 
-    /// The size in bytes of one whole copy, which each place that is not absent has allocated.
+    /// The size in bytes of one whole copy, which the host and each device allocate at first use.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -75,8 +75,8 @@ impl fmt::Display for Entry {
 }
 
 /// Every live array of the process, oldest first: its name, shape, bytes, and where it is valid.
-/// Moves nothing. The arrays are read one after the other, so an operation of another thread
-/// meanwhile may show in one entry and not in another.
+/// Copies nothing. The arrays are read one after the other, so a concurrent operation of another
+/// thread may be visible in one entry and not in another.
 ///
 /// ```
 /// use resident::{Device, SmartArray, Validity, audit};

@@ -1,6 +1,6 @@
 //! What was copied, when, why, and which line of the program needed it.
 //!
-//! Totals are always counted ([`SmartArray::traffic`](crate::SmartArray::traffic),
+//! Totals are counted at all times ([`SmartArray::traffic`](crate::SmartArray::traffic),
 //! [`Device::traffic`](crate::Device::traffic)). [`capture`] collects what the calls of one thread
 //! copied, with call sites, in a [`Report`]. [`inventory`] lists the live arrays. Nothing here
 //! copies data.
@@ -8,9 +8,10 @@
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
 //! the call that needed the bytes) and `stale_since` (the last call that made any of them stale
-//! there, or released them). A copy between two devices has the destination as `device` and the
-//! other as `source`. `stale_since` is missing if the bytes were never valid there, if that call is
-//! unknown, and if it does not matter ([`Site::never_there`] is true in the first case).
+//! there, or released them). For a copy between two devices, `device` is the destination and
+//! `source` is the source. `stale_since` is missing if the bytes were never valid there, if that
+//! call is unknown, or if the copy overwrites the destination ([`Site::never_there`] is true in the
+//! first case).
 //!
 //! A copy is reported under the name of the array whose bytes it moves. The exception is
 //! `destination.assign(&source)`, which uses two arrays: copies that first bring the source to a
@@ -64,12 +65,12 @@ pub(crate) fn has_listeners() -> bool {
     capture::is_active() || events::may_be_enabled()
 }
 
-/// Keeps the record of a copy for [`report_copies`], if there are listeners. May be called with
-/// locks held.
+/// Keeps the record of a copy for [`report_copies`], if a capture or a subscriber may want it. May
+/// be called with locks held.
 #[inline]
 pub(crate) fn record_copy(make: impl FnOnce() -> CopyRecord) {
     if has_listeners() {
-        // While a thread's thread-locals are being destroyed, it reports nothing.
+        // Nothing is reported while the thread's thread-locals are being destroyed.
         let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(make()));
     }
 }

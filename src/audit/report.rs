@@ -10,7 +10,7 @@ use crate::traffic::grouped;
 use crate::traffic::{Direction, Flow, Traffic};
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
-/// cause. Its `Display` is one line. The example of [`Report`] shows it.
+/// cause. Its `Display` is one line. The example of [`Report`] prints one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Site {
@@ -24,13 +24,13 @@ pub struct Site {
     pub device: String,
     /// The source, if the copies went from one device to another.
     pub source: Option<String>,
-    /// What the bytes were needed for.
+    /// The kind of call that needed the bytes.
     pub cause: Cause,
     /// How many copies, and how many bytes.
     pub flow: Flow,
     /// The last call that made any of these bytes stale at their destination, or released them
-    /// there. `None` if the bytes were never valid there, if the call is unknown because more than
-    /// a thousand parts became stale by calls of their own, and for copies of an `assign` from one
+    /// there. `None` if the bytes were never valid there; if the call is unknown, because more than
+    /// a thousand parts each became stale by a different call; or if an `assign` copied from one
     /// device to another, which overwrites its destination.
     pub stale_since: Option<CallSite>,
     /// Whether none of these bytes was ever valid at the destination.
@@ -82,14 +82,14 @@ impl Site {
 pub struct Report {
     sites: BTreeMap<SiteKey, Flow>,
     traffic: Traffic,
-    /// The part of `traffic` that launches copied.
+    /// The part of `traffic` that launches caused.
     launched: Flow,
-    /// The number of uses on foreign streams that the library waited for, by array.
+    /// The number of uses of guards on streams other than their own, by array.
     foreign_uses: BTreeMap<String, u64>,
 }
 
-/// The properties shared by the copies of one line. Ordered by file and line of the call site
-/// first.
+/// The properties shared by the copies of one line. Their order is first by the file and line of
+/// the call site.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct SiteKey {
     location: CallSite,
@@ -163,15 +163,14 @@ impl Report {
     }
 
     /// The copies by call site, array, direction, device, cause and the call that made the bytes
-    /// stale, in the order of files and lines. The example of [`Report`] shows them.
+    /// stale, in the order of files and lines. The example of [`Report`] prints them.
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
         self.sites.iter().map(|(key, flow)| key.site(*flow)).collect()
     }
 
-    /// What a launcher that copies every argument in and out, as Numba's does with host arrays,
-    /// would have copied at the launches of this capture: each array argument once in each
-    /// direction.
+    /// The copies that a simple launcher would have made at the launches of this capture: each
+    /// array argument once in each direction. Numba's launcher does this with host arrays.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, audit};
@@ -194,10 +193,10 @@ impl Report {
         flow
     }
 
-    /// How often each array was used through its guard, by cudarc or a library built on it, on
-    /// another stream than the guard's own, in the order of names. Each such use waits for that
-    /// stream, before and after. To avoid the waits, make guards on the stream that uses them
-    /// (`gpu_on`, `Stream::adopt`).
+    /// How often cudarc, or a library built on it, used each array through a guard on another
+    /// stream than the guard's own. The list is in the order of names. For each of these uses the
+    /// library waits for the other stream, before and after the use. To avoid the waits, make
+    /// guards on the stream that uses them (`gpu_on`, `Stream::adopt`).
     #[must_use]
     pub fn waited_for(&self) -> Vec<(&str, u64)> {
         self.foreign_uses.iter().map(|(array, count)| (array.as_str(), *count)).collect()

@@ -28,7 +28,8 @@ pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String
     format!("extern \"C\" __global__ void {}({})", identifier(entry), list.join(", "))
 }
 
-/// The size of a parameter in the kernel's parameter list. `None` if only the launch determines it.
+/// The size of a parameter in the kernel's parameter list. `None` if the size is only determined at
+/// launch.
 pub(crate) fn parameter_bytes(parameter: &ParameterLayout) -> Option<usize> {
     match parameter {
         ParameterLayout::Scalar(element) => Some(element.len_bytes),
@@ -57,8 +58,8 @@ fn array_name(index: usize) -> String {
     ["x", "y", "z"].get(index).map_or_else(|| format!("x{index}"), |name| (*name).to_owned())
 }
 
-/// The C type of an element. Without a C counterpart: a name that the user must declare, and the
-/// size.
+/// The C type of an element. For a type without a C counterpart: a name that the user must declare,
+/// and the size.
 fn c_type(element: &ElementLayout) -> String {
     let known = match element.rust_name {
         "f32" => "float",

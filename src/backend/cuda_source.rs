@@ -1,5 +1,5 @@
-//! CUDA device code from the user. It exists in every build, so that a program with `.cuda` bodies
-//! also compiles without the feature `cuda`.
+//! CUDA device code from the user. This module exists in every build, so that a program with
+//! `.cuda` bodies also compiles without the feature `cuda`.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl CudaSource {
         Self::of(CudaCode::C(text.into()))
     }
 
-    /// A file of CUDA C. It is read when it is compiled.
+    /// A file of CUDA C. The file is read when the code is compiled.
     pub fn file(path: impl AsRef<Path>) -> Self {
         Self::of(CudaCode::File(path.as_ref().into()))
     }
@@ -66,7 +66,7 @@ impl CudaSource {
     }
 
     /// The function to run: a name, or for a template a name expression such as `scale<float>`. By
-    /// default it has the kernel's name.
+    /// default, the function with the kernel's name.
     #[must_use]
     pub fn entry(mut self, name: impl Into<Arc<str>>) -> Self {
         self.entry = Some(name.into());

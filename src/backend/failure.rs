@@ -1,7 +1,8 @@
-//! Failures: calls return theirs, and those of queued work are recorded under its position.
+//! Failures. A call returns its failure; a failure of queued work is recorded under the position of
+//! the work.
 //!
-//! One table holds the failures of queued work on all devices. [`epoch`] rises with each failure: a
-//! caller that has found no failure can store the epoch, and need not search again until it
+//! One table holds the failures of queued work on all devices. [`epoch`] rises with each failure. A
+//! caller that has found no failure can store the epoch, and need not search again until the epoch
 //! changes. Records stay for the life of the process.
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,14 +19,14 @@ use crate::call_site::CallSite;
 pub(crate) enum BackendErrorKind {
     /// Not enough memory; both numbers are in bytes.
     OutOfMemory { requested: u64, free: u64 },
-    /// The call would have to wait, and the thread runs a kernel body.
+    /// The call would have to wait, but the calling thread runs a kernel body, which must not wait.
     InsideKernel,
     /// A fault that the emulation injected.
     Injected,
     /// The device is lost.
     #[allow(dead_code, reason = "the embedded device is never lost")]
     DeviceLost,
-    /// The event has no time stamp, or does not have it yet.
+    /// The event was recorded without a time stamp, or has not completed.
     NoTiming,
     /// Any other error of the driver, with its code.
     Driver { code: i64 },
@@ -58,11 +59,12 @@ impl fmt::Display for BackendError {
     }
 }
 
-/// The effect of a failure on the bytes that the operation should have written, the least severe
-/// first. An operation that fails because of another one has the more severe of both kinds.
+/// The effect of a failure on the bytes that the operation should have written, from the least
+/// severe to the most severe. If an operation fails because another one failed, the more severe of
+/// the two effects applies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum FailureKind {
-    /// A poison fill of a stale copy: nothing is lost and nothing is reported.
+    /// A fill of a stale copy with poison bytes: nothing is lost and nothing is reported.
     Poison,
     /// A copy: its destination is invalid, its source is unchanged.
     Copy,
@@ -78,14 +80,14 @@ pub(crate) enum FailureKind {
 #[derive(Clone, Debug)]
 pub(crate) struct FailureRecord {
     pub(crate) kind: FailureKind,
-    /// The operation that failed first: `kernel "blur"`, `copy of "photo" to cpu:0`.
+    /// The operation that failed first, such as `kernel "blur"` or `copy of "photo" to cpu:0`.
     pub(crate) operation: String,
-    /// The call that queued it.
+    /// The call that queued this operation.
     pub(crate) site: Option<CallSite>,
     /// The panic's message, or the driver's text.
     pub(crate) cause: String,
-    /// Whether the operation did not run because one that it depends on failed. The other fields
-    /// then describe that operation.
+    /// Whether the operation did not run because an operation that it depends on failed. The other
+    /// fields then describe the operation that failed first.
     pub(crate) inherited: bool,
 }
 
@@ -101,9 +103,9 @@ pub(crate) fn record(queue: QueueId, position: Position, record: Arc<FailureReco
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
-/// Records that the device of `queue` is lost: every position after `after` has failed, including
-/// future ones. The first of them failed itself, the others because of it. Later calls for the same
-/// queue change nothing.
+/// Records that the device of `queue` is lost: every position past `after` has failed, including
+/// future positions. The first of these positions counts as failed itself, and later ones as failed
+/// because of it. Later calls for the same queue change nothing.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
 pub(crate) fn record_queue_loss(queue: QueueId, after: Position, first: FailureRecord) {
     let inherited = Arc::new(FailureRecord { inherited: true, ..first.clone() });
@@ -117,7 +119,7 @@ pub(crate) fn at(queue: QueueId, position: Position) -> Option<Arc<FailureRecord
     if epoch() == 0 { None } else { table().as_ref()?.at(queue, position) }
 }
 
-/// The first failure in `queue` after `after`, up to `upto`.
+/// The first failure in `queue` at a position past `after` and at most `upto`.
 pub(crate) fn first_between(
     queue: QueueId,
     after: Position,
@@ -141,12 +143,12 @@ struct Table {
     lost_queues: HashMap<QueueId, QueueLoss>,
 }
 
-/// The loss of everything after a position of a queue.
+/// The failures of all work past a position of a queue, whose device was lost.
 struct QueueLoss {
     after: Position,
-    /// The record of the first position after the loss.
+    /// The failure of the first position past `after`, which failed itself.
     first: Arc<FailureRecord>,
-    /// The record of all later positions.
+    /// The failure of all later positions.
     inherited: Arc<FailureRecord>,
 }
 

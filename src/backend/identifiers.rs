@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DeviceKind {
-    /// The embedded device: memory and streams of this process.
+    /// The embedded device, which is made of this process's memory and threads.
     Cpu,
     /// An NVIDIA GPU through the CUDA driver.
     Cuda,
@@ -19,13 +19,13 @@ impl DeviceKind {
     pub(crate) const COUNT: usize = Self::Hip as usize + 1;
 }
 
-/// The number of an operation in its queue, counted from 1. 0 precedes the first operation and is
-/// always completed.
+/// The number of an operation in its queue, counted from 1. Position 0 precedes the first operation
+/// and always counts as completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Position(pub(crate) u64);
 
 impl Position {
-    /// The position before the first operation, which is always completed.
+    /// The position before the first operation, which always counts as completed.
     pub(crate) const START: Self = Self(0);
 }
 

@@ -1,24 +1,25 @@
 //! The interface to devices and their streams.
 //!
-//! [`Backend`] is one device and [`Queue`] is one of its in-order streams. The layers above use
+//! [`Backend`] is one device and [`Queue`] is one of its in-order streams. All other modules use
 //! devices only through these traits, and pass plain data: addresses, footprints in bytes,
-//! positions. A backend makes no decision about coherence or order. The embedded device's checks
-//! find bugs of the layers above; no layer relies on them.
+//! positions. A backend makes no decision about coherence or order. The embedded device checks
+//! calls, so that tests find bugs in those modules; the modules must not rely on these checks.
 //!
 //! Every backend keeps this contract:
 //!
 //! * Work of one queue runs one operation at a time, in the order of submission. Only events order
-//!   queues against each other. Work that a backend leaves to the host after a device operation
-//!   belongs to that operation and keeps its place in the order.
+//!   queues against each other. If the host must finish an operation after the device has run it,
+//!   this step is part of the operation and runs before later operations.
 //! * `submit`, `free` and `record` assign the position and queue the work in one step, under the
 //!   queue's lock. Positions start at 1 and rise by one.
 //! * A call that returns `Err` has queued nothing. Queued work that fails is recorded in
 //!   [`failure`] under its position and counts as completed, so a failure changes no order.
-//! * Work that depends on a failed (queue, position) does not run. It fails with the same record.
+//! * Work that depends on a failed (queue, position) does not run. The same failure is recorded for
+//!   it.
 //! * Memory is named by its [`Address`]. The caller orders a free after all uses of the address.
-//!   Work holds a reference to the host memory that it accesses.
+//!   Work keeps alive the host memory that it accesses.
 //! * No call waits for another thread of this process that may hold a lock of this library. The
-//!   exceptions are `synchronize_to`, `trim`, and an `allocate` that finds no free memory: their
+//!   exceptions are `synchronize_to`, `trim`, and `allocate` when it finds no free memory: their
 //!   callers hold no lock.
 //!
 //! To add a kind of GPU:
@@ -83,9 +84,9 @@ pub struct Capacity {
 /// The memory that this library holds on a device, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUsage {
-    /// Held by live arrays.
+    /// Memory of live arrays.
     pub in_use: u64,
-    /// Kept for reuse, or freed while queued work still uses it.
+    /// Memory that is kept for reuse, or that is freed but still used by queued work.
     pub pooled: u64,
 }
 
@@ -117,15 +118,17 @@ pub(crate) trait Backend: SourceDevice {
     /// Waits for queued frees, then returns the memory kept for reuse to the driver. Called after
     /// an allocation failed.
     fn trim(&self) -> Result<(), BackendError>;
-    /// The byte that the layers above write over stale copies, if this device has poison.
+    /// The poison byte, if this device uses one: `transfer` fills stale copies with it, so that
+    /// tests detect reads of them.
     fn poison_byte(&self) -> Option<u8>;
-    /// Whether copies between this device and `peer` are direct. Others go through the host.
+    /// Whether copies between this device and `peer` are direct. Copies that are not direct go
+    /// through the host.
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
-    /// Pinned memory in which an upload is packed; its contents are unspecified. `None` if pageable
-    /// memory suffices, or staging memory is used up.
+    /// Pinned memory into which the caller packs an upload; its initial contents are unspecified.
+    /// `None` if the device needs no pinned memory, or if staging memory is used up.
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
-    /// Prepares for simultaneous downloads of these lengths to pageable memory: allocates their
-    /// staging memory now, while no lock is held.
+    /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
+    /// staging memory, while no lock is held.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
     /// The largest copy between pageable host memory and this device that should be one operation,
     /// in bytes. The caller splits larger copies.
@@ -138,13 +141,13 @@ pub(crate) trait Backend: SourceDevice {
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
     /// The body of a kernel that this device runs.
     fn body_kind(&self) -> BodyKind;
-    /// Compiles device code if necessary, and loads it. Slow the first time. Called only if
-    /// `body_kind` is device code.
+    /// Compiles device code if necessary, and loads it. The first call for a program is slow.
+    /// Called only if `body_kind` is device code.
     fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError>;
 }
 
-/// Host memory that is registered with a driver (pinned) until this value drops. The memory
-/// outlives it.
+/// Host memory that is registered with a driver (pinned) until this value drops. The memory must
+/// outlive this value.
 pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
     /// Unregisters the memory, which no queued work uses any more. Returns `false` if a device may
     /// still access it: the caller then passes the memory to `keep_until_unregistered`. May be
@@ -153,17 +156,18 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
         true
     }
 
-    /// Takes ownership of memory that `unregister` could not unregister. Drops it once
-    /// unregistering succeeds, which may be never.
+    /// Takes ownership of memory that `unregister` could not unregister. Drops the memory once
+    /// unregistering succeeds, or never.
     fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
 }
 
 /// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
 pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
-    /// Allocates memory for work that is submitted to this queue from now on, and for other queues
-    /// that wait for an event recorded here afterwards. `len_bytes` is not zero. The contents are
-    /// unspecified (zeros, poison, or old contents of this process), but initialised.
+    /// Allocates memory. Work that is submitted to this queue from now on may use it. Other queues
+    /// may use it after waiting for an event that is recorded on this queue after the call.
+    /// `len_bytes` is not zero. The contents are initialised but unspecified: zeros, poison bytes,
+    /// or old contents of this process.
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
     /// Frees memory after all work queued here so far.
     fn free(&self, address: Address) -> Result<Position, BackendError>;
@@ -176,16 +180,17 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;
     /// The position of the operation submitted last.
     fn tail(&self) -> Position;
-    /// A position after all work on the stream so far. This includes work queued without this
-    /// library, through a GPU stream that a guard returned or that was adopted. If no such work can
-    /// exist, this is `tail`.
+    /// A position after all work on the stream so far. This includes foreign work: work that other
+    /// code queues on the stream, which it got from a guard or which the library adopted. If there
+    /// can be no foreign work, this is `tail`.
     fn reserve_position(&self) -> Position {
         self.tail()
     }
-    /// The last position known to have completed. Makes no driver call, so it may be out of date.
+    /// The last position known to have completed. Makes no driver call, so more work may already
+    /// have completed.
     fn completed(&self) -> Position;
     /// Blocks until all work up to `position` has completed or failed. A seeded device runs ready
-    /// work meanwhile. On a thread that runs a kernel body this returns
+    /// work meanwhile. Called on a thread that runs a kernel body, it returns
     /// `BackendErrorKind::InsideKernel` at once.
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError>;
     /// Whether all work up to `position` has completed. Asks the driver. A seeded device runs one
@@ -211,7 +216,7 @@ pub(crate) trait RawEvent: Any + Debug + Send + Sync {
 }
 
 impl dyn Backend {
-    /// The concrete backend, if it is a `T`.
+    /// This backend as a `T`, if that is its type.
     pub(crate) fn downcast_ref<T: Backend>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
@@ -219,14 +224,14 @@ impl dyn Backend {
 
 #[cfg(feature = "cuda")]
 impl dyn Queue {
-    /// The concrete queue, if it is a `T`.
+    /// This queue as a `T`, if that is its type.
     pub(crate) fn downcast_ref<T: Queue>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 }
 
 impl dyn RawEvent {
-    /// The concrete event, if it is a `T`.
+    /// This event as a `T`, if that is its type.
     pub(crate) fn downcast_ref<T: RawEvent>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }

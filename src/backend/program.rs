@@ -10,7 +10,7 @@ use crate::grid::Grid;
 /// The body of a kernel that a device runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyKind {
-    /// A closure of this process.
+    /// A host body: a closure in this process.
     Host,
     /// CUDA C, PTX or a cubin.
     Cuda,
@@ -25,20 +25,23 @@ pub(crate) struct Program {
     pub(crate) parameters: Box<[ParameterLayout]>,
 }
 
-/// One parameter of a signature: its place in `Arguments::words` and its type in device code.
+/// One parameter of a signature: the words that it takes in `Arguments::words`, and its type in
+/// device code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ParameterLayout {
-    /// A value. Words: its bytes, in as many words as they need.
+    /// A scalar, passed by value. Words: its bytes, in as many words as necessary.
     Scalar(ElementLayout),
-    /// A bare pointer. Words: the length in elements, which the address replaces at the launch.
+    /// A flat array (a slice in host bodies), passed as a bare pointer. Words: the length in
+    /// elements; a launch replaces it by the address.
     Flat { element: ElementLayout, is_read_only: bool },
-    /// A view by value: pointer, shape, strides. Words: the number of dimensions, which the address
-    /// replaces at the launch; shape; strides in elements. `ndim` is `None` for `IxDyn`.
+    /// A sized array (an ndarray view in host bodies), passed by value: pointer, shape, strides.
+    /// Words: the number of dimensions, which a launch replaces by the address; the shape; the
+    /// strides in elements. `ndim` is `None` for `IxDyn`.
     Sized { element: ElementLayout, ndim: Option<usize>, is_read_only: bool },
 }
 
 impl ParameterLayout {
-    /// The type of its elements.
+    /// The type of the parameter's elements.
     pub(crate) fn element(&self) -> ElementLayout {
         match *self {
             Self::Scalar(element) | Self::Flat { element, .. } | Self::Sized { element, .. } => {
@@ -47,7 +50,7 @@ impl ParameterLayout {
         }
     }
 
-    /// The number of words that the parameter takes, of which `first` is the first.
+    /// The number of words that the parameter takes. `first` is its first word.
     pub(crate) fn words(&self, first: u64) -> usize {
         match self {
             Self::Scalar(element) => element.len_bytes.div_ceil(8),
@@ -80,14 +83,14 @@ impl ElementLayout {
 ///
 /// # Safety
 ///
-/// An implementor reads `words` as its own signature packed them, and accesses no bytes outside
+/// An implementor interprets `words` as its own signature packed them, and accesses only bytes in
 /// `Arguments::footprint` of its arrays.
 pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
     /// # Safety
     ///
-    /// * `words` are those of the arguments that the same signature packed. `pointers` has one
-    ///   pointer per array of them, in order, to the element with index 0, 0, ...
+    /// * `words` were packed by the same signature. `pointers` has one pointer for each array
+    ///   argument, in order, to the element with index 0, 0, ...
     /// * The footprint of each array is initialised memory that outlives the call. During the call
     ///   no other thread writes the bytes that the body reads, or accesses the bytes that it
     ///   writes.
@@ -97,8 +100,8 @@ pub(crate) unsafe trait KernelBody: Send + Sync + Debug {
 /// The reason why device code could not be loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LoadError {
-    /// The code is at fault: the compiler's log, a missing entry point, parameters that differ from
-    /// the signature, an unreadable file.
+    /// The error is in the code. The text is the compiler's log, or names a missing entry point,
+    /// parameters that differ from the signature, or an unreadable file.
     Program(String),
     /// The driver refused a call.
     Refused(BackendError),
@@ -121,21 +124,21 @@ pub(crate) trait LoadedKernel: Any + Debug + Send + Sync {
     /// The kernel's name.
     fn name(&self) -> &Arc<str>;
     fn attributes(&self) -> KernelAttributes;
-    /// The grid that the device chooses for an automatic one; `None` if it launches the given one;
-    /// an error that names the device limit which the grid exceeds.
+    /// The grid to launch instead of the given one, if that is automatic; `None` to launch the
+    /// given grid. The error names the device limit that the grid exceeds.
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String>;
 }
 
 #[cfg(feature = "cuda")]
 impl dyn LoadedKernel {
-    /// The concrete kernel, if it is a `T`.
+    /// This kernel as a `T`, if that is its type.
     pub(crate) fn downcast_ref<T: LoadedKernel>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 }
 
-/// The resources that a loaded kernel needs. A host body needs none: all fields are zero, and its
-/// blocks are not limited.
+/// The resources that a loaded kernel needs. For a host body all fields are zero, and its blocks
+/// are not limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct KernelAttributes {
@@ -145,7 +148,7 @@ pub struct KernelAttributes {
     pub shared_bytes: u32,
     /// Local memory of one thread (spilled registers), in bytes.
     pub local_bytes: u32,
-    /// The most threads that a block may have.
+    /// The maximum number of threads in a block.
     pub block_threads_max: u32,
 }
 
@@ -165,7 +168,7 @@ impl KernelCode {
         }
     }
 
-    /// As [`LoadedKernel::resolve_grid`]. A host body takes any grid.
+    /// As [`LoadedKernel::resolve_grid`]. A host body accepts any grid.
     #[inline]
     pub(crate) fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String> {
         match self {

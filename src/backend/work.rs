@@ -15,20 +15,21 @@ use crate::layout::{CopyBox, Footprint};
 /// The bytes of a value, as a fill pattern.
 pub(crate) type Bytes = SmallVec<[u8; 16]>;
 
-/// The operations whose results an operation reads. If one failed, the operation does not run.
+/// The operations whose results an operation reads. If one of them failed, the operation does not
+/// run.
 pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
 
-/// Pageable or pinned host memory that queued work accesses. The work holds a reference to it.
+/// Pageable or pinned host memory that queued work accesses. The work keeps this memory alive.
 ///
 /// # Safety
 ///
 /// `base()` points to `len_bytes()` initialised bytes, which stay allocated at this address while
-/// the value lives. The order of work decides which thread or device accesses which bytes when: see
-/// DESIGN.md, "Soundness".
+/// the value lives. The order of work ensures that threads and devices access these bytes without
+/// conflicts: see DESIGN.md, "Soundness".
 pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn base(&self) -> *mut u8;
     fn len_bytes(&self) -> usize;
-    /// Whether devices of this kind access it directly.
+    /// Whether devices of this kind access the memory directly.
     fn is_pinned_for(&self, _kind: DeviceKind) -> bool {
         false
     }
@@ -37,7 +38,8 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn is_staging(&self) -> bool {
         false
     }
-    /// Records that the backend leaks its reference: the device died during work with this memory.
+    /// Records that the backend will never release this memory, because the device died during work
+    /// with it.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
     fn mark_leaked(&self) {}
 }
@@ -46,7 +48,7 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
 #[derive(Clone, Debug)]
 pub(crate) enum Memory {
     Host(Arc<dyn HostMemory>),
-    /// Memory of the device whose queue gets the work. As a source it may belong to
+    /// Memory of the device whose queue gets the work. A source may also be memory of
     /// `CopyWork::source_device`.
     Device(Address),
 }
@@ -59,7 +61,7 @@ pub(crate) struct Label {
     pub(crate) site: Option<CallSite>,
 }
 
-/// A copy of boxes between two memories. `loss` is the meaning of a failure: `Copy` if the contents
+/// A copy of boxes between two memories. `loss` says what a failure loses: `Copy` if the contents
 /// remain at the source, `Contents` if this copy should have created them, as in an assignment.
 #[derive(Debug)]
 pub(crate) struct CopyWork {
@@ -68,8 +70,9 @@ pub(crate) struct CopyWork {
     /// The device of `source`, if it is another device that `Backend::can_access_peer` allows.
     pub(crate) source_device: Option<Arc<dyn SourceDevice>>,
     pub(crate) parts: SmallVec<[CopyBox; 1]>,
-    /// Whether the copy may also read, and discard, the bytes between the boxes in the source, if
-    /// that takes fewer calls: they are initialised, and no other work writes them meanwhile.
+    /// Whether the copy may also read the source bytes between the boxes, and discard them, if that
+    /// takes fewer calls. If so, these bytes are initialised, and no other work writes them
+    /// meanwhile.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device ignores it"))]
     pub(crate) may_read_between: bool,
     pub(crate) loss: FailureKind,
@@ -83,8 +86,8 @@ impl CopyWork {
         self.parts.iter().map(CopyBox::len_bytes).fold(0, u64::saturating_add)
     }
 
-    /// A description of how the copy exceeds the host memory at one of its ends, if it does.
-    /// Backends check the bounds of device memory themselves.
+    /// If the copy exceeds the bounds of the host memory that is its source or destination, a text
+    /// that says so. Backends check the bounds of device memory themselves.
     pub(crate) fn host_overrun(&self) -> Option<String> {
         let overrun = |memory: &Memory, end_bytes: fn(&CopyBox) -> Option<u64>| {
             let Memory::Host(host) = memory else { return None };
@@ -102,18 +105,18 @@ impl CopyWork {
 pub(crate) trait SourceDevice: Any + Debug + Send + Sync {}
 
 impl dyn SourceDevice {
-    /// The concrete backend, if it is a `T`.
+    /// This backend as a `T`, if that is its type.
     pub(crate) fn downcast_ref<T: SourceDevice>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 }
 
 /// Repeats a pattern over boxes of device memory. If `loss` is `Poison`, the pattern does not count
-/// as contents, and later reads of these bytes are still reads of stale or unwritten memory.
+/// as contents: reading these bytes is still an error.
 #[derive(Debug)]
 pub(crate) struct FillWork {
     pub(crate) address: Address,
-    /// Each run is a multiple of the pattern's length.
+    /// The length of each run is a multiple of the pattern's length.
     pub(crate) parts: SmallVec<[Footprint; 1]>,
     pub(crate) pattern: Bytes,
     pub(crate) loss: FailureKind,
@@ -122,17 +125,19 @@ pub(crate) struct FillWork {
 }
 
 /// One array of a launch: its memory, and the words of `Arguments` that describe the bytes which
-/// the body may access. It is kept small, because launches are moved.
+/// the body may access. This type is small, because launches are moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArrayArgument {
     pub(crate) address: Address,
-    /// The byte offset of the element with index 0, 0, ..., or of a flat array's lowest element.
+    /// The byte offset of the element with index 0, 0, ..., or of the lowest element of a flat
+    /// array (a slice).
     pub(crate) origin_bytes: u64,
     pub(crate) element_bytes: u32,
     /// The index of the array's first word.
     pub(crate) at_word: u32,
-    /// A flat array is contiguous from the origin on; its one word is the length in elements. The
-    /// words of a sized array are the number of dimensions, the shape, and the strides in elements.
+    /// A flat array (a slice) is contiguous and starts at the origin; its single word is the length
+    /// in elements. The words of a sized array (an ndarray view) are the number of dimensions, the
+    /// shape, and the strides in elements.
     pub(crate) is_flat: bool,
     pub(crate) access: Access,
 }
@@ -146,7 +151,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The bytes of one of `arrays` that the body may access. Empty if words are missing.
+    /// The bytes of one of `arrays` that the body may access. Empty if `words` is too short.
     pub(crate) fn footprint(&self, array: &ArrayArgument) -> Footprint {
         let element = u64::from(array.element_bytes);
         let words = self.words.get(array.at_word as usize..).unwrap_or_default();

@@ -7,29 +7,29 @@ use crate::access::Access;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ConstantId(pub(crate) u32);
 
-/// An event that lost contents. The caller stores what happened.
+/// A failure by which contents were lost. The caller stores its description.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct LossId(pub(crate) u32);
 
 /// Why an element has no contents.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Undefined {
-    /// It was never written.
+    /// The element was never written.
     Never,
-    /// It was written, and its only copy was lost.
+    /// The element was written, and its only copy was lost.
     Lost(LossId),
 }
 
-/// The state of one element. No value means "defined, but valid nowhere".
+/// The state of one element. The type cannot express "defined, but valid nowhere".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Content {
     /// No contents.
     Undefined(Undefined),
-    /// A constant, which any location can produce.
+    /// A constant, with which every location can fill its own memory.
     Constant {
         /// Which constant.
         value: ConstantId,
-        /// The locations whose memory already has it.
+        /// The locations whose memory is already filled with the constant.
         filled: LocationSet,
     },
     /// Contents in the memory of at least one location.
@@ -53,7 +53,7 @@ impl Content {
         matches!(self, Self::Stored(holders) if holders.is_only(location))
     }
 
-    /// After `access` at `location`, once the copies of its plan are queued.
+    /// The content after `access` at `location`, once the copies of its plan are queued.
     #[must_use]
     #[inline]
     pub(super) fn after(self, location: Location, access: Access) -> Self {
@@ -63,7 +63,8 @@ impl Content {
         }
     }
 
-    /// After a copy to `location`, which adds a holder. Undefined elements are not copied.
+    /// The content after a copy to `location`, which adds a holder. Undefined elements are not
+    /// copied.
     fn after_read(self, location: Location) -> Self {
         match self {
             Self::Undefined(_) => self,
@@ -74,7 +75,7 @@ impl Content {
         }
     }
 
-    /// After the copy at `location` became unusable: lost if it was the only one.
+    /// The content after the copy at `location` became unusable: lost if it was the only copy.
     #[must_use]
     pub(super) fn after_invalidation(self, location: Location, loss: LossId) -> Self {
         match self {

@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU64;
 
-/// One of the up to 64 slots of an array, each for one copy of its contents. Slot 0 is the host's.
+/// An array has up to 64 slots, each for one copy of its contents. This is one of them. Slot 0 is
+/// the host's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Location(u8);
 
@@ -92,14 +93,14 @@ impl Holders {
     /// One holder.
     #[must_use]
     pub(crate) const fn of(location: Location) -> Self {
-        // The bit of a location is never zero, so the second arm is never taken.
+        // The bit of a location is never zero, so the second case never occurs.
         Self(match NonZeroU64::new(location.bit()) {
             Some(bits) => bits,
             None => NonZeroU64::MIN,
         })
     }
 
-    /// These locations as holders, unless there is none.
+    /// These locations as holders; `None` if there are no locations.
     #[must_use]
     pub(crate) fn from_locations(locations: LocationSet) -> Option<Self> {
         NonZeroU64::new(locations.0).map(Self)
@@ -117,7 +118,7 @@ impl Holders {
         self.locations().contains(location)
     }
 
-    /// Whether `location` is a holder and no other is.
+    /// Whether `location` is the only holder.
     #[must_use]
     pub(crate) const fn is_only(self, location: Location) -> bool {
         self.0.get() == location.bit()
@@ -129,7 +130,7 @@ impl Holders {
         Self(self.0 | location.bit())
     }
 
-    /// The holders without `location`, unless it was the only one.
+    /// The holders without `location`; `None` if it was the only one.
     #[must_use]
     pub(crate) fn without(self, location: Location) -> Option<Self> {
         Self::from_locations(self.locations().without(location))

@@ -6,9 +6,9 @@
 //! The coherence core: which location holds the newest contents of which region of an array, and
 //! which copies an access needs.
 //!
-//! This module decides; it executes nothing. It knows locations, regions and accesses. It uses no
-//! clock, lock, thread, device, byte, call site or array type. A caller asks [`Coherence`] for a
-//! plan, queues the copies, and then applies the access.
+//! This module decides; it executes nothing. Its inputs are locations, regions and accesses. It
+//! uses no clocks, locks, threads, devices, bytes, call sites or array types. A caller asks
+//! [`Coherence`] for a plan, queues the copies, and then applies the access.
 //!
 //! # The parts, bottom up
 //!
@@ -25,19 +25,19 @@
 //! # Why it is right
 //!
 //! 1. *Every defined element is valid somewhere, or is a constant.* `Content` has three forms:
-//!    undefined, a constant (which needs no memory), and stored with a non-empty set of holders. No
-//!    value of the type means "defined, but valid nowhere".
+//!    undefined, a constant (which needs no memory), and stored with a non-empty set of holders.
+//!    The type cannot express "defined, but valid nowhere".
 //! 2. *Every element has exactly one content.* The boxes of a map are disjoint, and every element
-//!    outside them has the background value. Each change is made of three steps that preserve this:
-//!    change the value of a box, subtract a region from a box (the difference is exact), and insert
-//!    a box into space that no box covers.
+//!    outside them has the background value. Each change consists of three kinds of step that
+//!    preserve this: change the value of a box; subtract a region from a box (the difference is
+//!    exact); insert a box where no box is.
 //! 3. *A plan copies exactly the stale elements.* [`RegionMap::visit`] yields disjoint parts that
 //!    cover the region. A part that is valid at the destination yields no copy; any other part
-//!    yields one. Joining copies preserves their union and their disjointness. Therefore no copy
-//!    writes an element that is already valid at its destination.
+//!    yields one. Joining copies changes neither their union nor their disjointness. Therefore no
+//!    copy writes an element that is already valid at its destination.
 //! 4. *Values are right.* All holders of an element hold equal contents. Only a write changes
-//!    contents, and it makes its own location the only holder. A copy adds a holder that has the
-//!    contents of another.
+//!    contents, and it makes its own location the only holder. A copy adds a holder, with the same
+//!    contents as an existing holder.
 //!
 //! `tests` checks each of these properties against models that contain only cells and bytes.
 

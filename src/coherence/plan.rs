@@ -15,7 +15,7 @@ pub(crate) enum Source {
     Constant(ConstantId),
 }
 
-/// One copy of a plan. Its destination is the location that the plan was made for.
+/// One copy of a plan. Its destination is the location for which the plan was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) struct PlannedCopy {
@@ -28,7 +28,7 @@ pub(crate) struct PlannedCopy {
 /// Why a read has no plan: part of the region has no contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct UndefinedRead {
-    /// Why the part has none. A lost part is reported before one that was never written.
+    /// Why that part has no contents. A lost part is reported before one that was never written.
     pub(crate) undefined: Undefined,
     /// The first such part found.
     pub(crate) region: Region,
@@ -36,7 +36,8 @@ pub(crate) struct UndefinedRead {
 
 /// The costs of copies to the destination of a plan.
 pub(crate) trait CopyCosts {
-    /// The cost of a copy from `from`. The cheapest source wins; of equal ones, the lowest slot.
+    /// The cost of a copy from `from`. The source with the lowest cost is used; of equal ones, the
+    /// one in the lowest slot.
     fn cost(&self, from: Location) -> u32;
 }
 
@@ -70,7 +71,7 @@ pub(super) fn collect_copies(
     undefined_read.map_or(Ok(()), Err)
 }
 
-/// Keeps the first undefined part, or the first lost part if there is one.
+/// Keeps the first lost part, or the first undefined part if none is lost.
 fn keep_first_or_lost(kept: &mut Option<UndefinedRead>, undefined: Undefined, part: &Region) {
     let is_lost = matches!(undefined, Undefined::Lost(_));
     match kept {
@@ -83,8 +84,8 @@ fn keep_first_or_lost(kept: &mut Option<UndefinedRead>, undefined: Undefined, pa
 /// Joins copies that have the same source and whose union is a box. Single rows at equal distances
 /// become one strided copy.
 ///
-/// For each axis, the copies are sorted so that those which differ only on this axis are adjacent
-/// and in order; one pass then joins neighbours. A join on one axis can make a join on another
+/// For each axis, the copies are sorted so that copies that differ only on this axis are adjacent
+/// and in order. One pass then joins neighbours. A join on one axis can make a join on another
 /// possible, so this repeats until a round over all axes joins none.
 pub(super) fn join_copies(axes: usize, copies: &mut Vec<PlannedCopy>) {
     let mut count_before = usize::MAX;
@@ -114,7 +115,7 @@ fn order_along(axis: usize, a: &PlannedCopy, b: &PlannedCopy) -> std::cmp::Order
         .then_with(|| key(a.region.span(axis)).cmp(&key(b.region.span(axis))))
 }
 
-/// Both copies as one, if they have the same source and their union is a box.
+/// The two copies as one, if they have the same source and their union is a box.
 fn joined(a: &PlannedCopy, b: &PlannedCopy) -> Option<PlannedCopy> {
     if a.source != b.source {
         return None;

@@ -1,4 +1,4 @@
-//! The coherence protocol of one array: queries, plans, and the effects of accesses.
+//! The coherence state of one array: queries, plans, and the effects of accesses.
 
 use smallvec::SmallVec;
 
@@ -26,7 +26,7 @@ impl Coherence {
         Self::of(shape, Content::Undefined(Undefined::Never))
     }
 
-    /// An array that is one constant, which no memory has yet.
+    /// An array that is one constant, with which no memory has been filled yet.
     #[must_use]
     pub(crate) fn constant(shape: &[u64], value: ConstantId) -> Self {
         Self::of(shape, Content::Constant { value, filled: LocationSet::empty() })
@@ -50,7 +50,7 @@ impl Coherence {
         self.contents.shape()
     }
 
-    /// The content of every element, if all have the same.
+    /// The content of every element, if all elements have the same content.
     #[must_use]
     #[inline]
     pub(crate) fn uniform(&self) -> Option<Content> {
@@ -80,7 +80,7 @@ impl Coherence {
         self.plan_stale_region(location, region, costs, copies)
     }
 
-    /// The plan for a region that is not all valid at `location`.
+    /// The plan for a region of which at least one element is not valid at `location`.
     #[inline(never)]
     fn plan_stale_region(
         &self,
@@ -104,13 +104,13 @@ impl Coherence {
         self.change(region, |content| content.after(location, access));
     }
 
-    /// Applies a fill: the region becomes a constant, which no memory has yet.
+    /// Applies a fill: the region becomes a constant, with which no memory has been filled yet.
     pub(crate) fn write_constant(&mut self, region: &Region, value: ConstantId) {
         self.change(region, |_| Content::Constant { value, filled: LocationSet::empty() });
     }
 
-    /// Applies the loss of the copy at `location`, which was freed or damaged: its elements become
-    /// stale there, or lost if they are valid nowhere else.
+    /// Records that the copy at `location` is unusable, because it was freed or damaged. Elements
+    /// stored only there are lost; other elements become stale at `location`.
     pub(crate) fn invalidate(&mut self, location: Location, region: &Region, loss: LossId) {
         self.change(region, |content| content.after_invalidation(location, loss));
     }
@@ -128,7 +128,8 @@ impl Coherence {
         }
     }
 
-    /// Changes the contents in a region; in one step if the region is all of a uniform array.
+    /// Changes the contents in a region, in one step if the array is uniform and the region is the
+    /// whole array.
     #[inline]
     fn change(&mut self, region: &Region, next: impl Fn(Content) -> Content) {
         if self.contents.is_whole(region)
@@ -150,7 +151,7 @@ impl Coherence {
         }
     }
 
-    /// Whether `location` is the only source of all of the region.
+    /// Whether `location` is the only source of every element of the region.
     #[must_use]
     pub(crate) fn is_only_at(&self, location: Location, region: &Region) -> bool {
         !self.contents.any_value(region, |content| !content.is_only_at(location))

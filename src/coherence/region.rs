@@ -2,11 +2,11 @@
 
 use super::span::Span;
 
-/// The largest number of axes. Callers flatten arrays that have more.
+/// The largest number of axes. Callers treat arrays with more axes as one-dimensional.
 pub(crate) const AXES_MAX: usize = 6;
 
-/// A box in an index space: one [`Span`] for each of its 0 to 6 axes. Without axes it is one
-/// element (0-d arrays).
+/// A box in an index space: one [`Span`] for each of its 0 to 6 axes. A box without axes is one
+/// element, as in 0-d arrays.
 ///
 /// Operations on two regions expect the same number of axes, which debug builds check. Regions with
 /// different numbers of axes have no common elements.
@@ -14,7 +14,7 @@ pub(crate) const AXES_MAX: usize = 6;
 pub(crate) struct Region {
     /// The number of axes, at most [`AXES_MAX`].
     axes: u8,
-    /// Spans beyond `axes` are empty, so that the derived equality is right.
+    /// Spans past the first `axes` are empty, so that the derived equality is right.
     spans: [Span; AXES_MAX],
 }
 
@@ -129,14 +129,16 @@ impl Region {
 
     /// Like [`difference`](Self::difference) for `part`, a non-empty subset of this box.
     ///
-    /// The elements that `part` lacks along the first axis are split off over the full extent of
-    /// the other axes, then those along the second axis, and so on; what remains is `part`.
-    /// Therefore the boxes are as long in memory as possible when the last axis is contiguous.
+    /// First, the elements outside `part` along the first axis are split off, over the full extent
+    /// of the other axes. The same follows for the second axis, and so on, until only `part`
+    /// remains. Therefore the boxes are as long in memory as possible when the last axis is
+    /// contiguous.
     pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(&Self)) {
         let mut rest = *self;
         for axis in 0..self.axes() {
             let span = rest.spans[axis];
-            // Regions are large: `rest` itself serves as each emitted box, and is restored below.
+            // Regions are large, so `rest` itself is changed to each emitted box, and restored
+            // below.
             span.without(&part.spans[axis], |piece| {
                 rest.spans[axis] = piece;
                 emit(&rest);
@@ -169,7 +171,7 @@ impl Region {
         clipped
     }
 
-    /// Checks in debug builds that both have the same number of axes.
+    /// Checks in debug builds that the two regions have the same number of axes.
     fn check_axes(&self, other: &Self) {
         debug_assert!(
             self.axes == other.axes,
@@ -188,8 +190,8 @@ pub(super) fn elements(spans: &[Span]) -> u64 {
     spans.iter().fold(1, |product, span| product.saturating_mul(span.len()))
 }
 
-/// The only axis on which two boxes with these spans differ, and the merged span there, if there is
-/// such an axis and `merge` makes one span.
+/// If two boxes with these spans differ on only one axis, and `merge` makes one span of the two
+/// spans on this axis: the axis, and the merged span.
 pub(super) fn merged_spans(
     a: &[Span],
     b: &[Span],

@@ -1,9 +1,9 @@
 //! Indices along one axis, as an arithmetic progression, with exact set operations.
 //!
 //! The intersection of two progressions is a progression: its step is the least common multiple of
-//! their steps, and its first index follows from the Chinese remainder theorem. A difference is
-//! split in whichever of three ways gives the fewest spans. Arithmetic that could overflow 64 bits
-//! uses 128.
+//! their steps, and its first index follows from the Chinese remainder theorem. A difference can be
+//! split into spans in three ways; the one with the fewest spans is used. Arithmetic that could
+//! overflow 64 bits uses 128 bits.
 
 /// Indices `start, start + step, ... < end` along one axis.
 ///
@@ -20,7 +20,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The span without an index.
+    /// The empty span.
     pub(crate) const EMPTY: Self = Self { start: 0, end: 0, step: 1 };
 
     /// The indices `start, start + step, ...` below `end`. A step of zero counts as one.
@@ -43,8 +43,8 @@ impl Span {
         Self::new(0, len, 1)
     }
 
-    /// One index. `u64::MAX` gives the empty span, since its end would overflow; no axis is that
-    /// long.
+    /// One index. The index `u64::MAX` gives the empty span, since its end would overflow; no axis
+    /// is that long.
     #[must_use]
     pub(crate) const fn single(index: u64) -> Self {
         Self::new(index, index.saturating_add(1), 1)
@@ -131,7 +131,7 @@ impl Span {
         self.intersection_of_strided(other)
     }
 
-    /// The common indices, where at least one step is not 1.
+    /// The common indices, if at least one of the steps is not 1.
     fn intersection_of_strided(&self, other: &Self) -> Option<Self> {
         if !self.overlaps(other) {
             return None;
@@ -145,8 +145,8 @@ impl Span {
     /// The first common index that is at least `low`, and the step between common indices, of both
     /// progressions continued without end.
     ///
-    /// `low` is at least both starts. Returns `None` if the first index exceeds 64 bits. A step
-    /// that exceeds 64 bits becomes `u64::MAX`: the result then has only one index.
+    /// `low` must not be below either start. Returns `None` if that first index exceeds 64 bits. A
+    /// step that exceeds 64 bits is returned as `u64::MAX`: there is only one common index then.
     fn common_progression(&self, other: &Self, low: u64) -> Option<(u64, u64)> {
         let divisor = greatest_common_divisor(self.step, other.step);
         if !self.start.abs_diff(other.start).is_multiple_of(divisor) {
@@ -154,7 +154,7 @@ impl Span {
         }
         let modulus = u128::from(other.step / divisor);
         let common = u128::from(self.step) * modulus;
-        // self.start + self.step * turns = other.start (mod other.step), solved for turns.
+        // self.start + self.step * turns = other.start (mod other.step), solved for `turns`.
         let distance = difference_modulo(other.start, self.start, other.step) / divisor;
         let turns = u128::from(distance)
             * u128::from(inverse(self.step / divisor, other.step / divisor))
@@ -180,7 +180,7 @@ impl Span {
         }
     }
 
-    /// The union, if it is a span and not made of two single indices with a gap between them.
+    /// The union, if it is a span; `None` if it is two single indices with a gap between them.
     ///
     /// A map must not join such indices: the strided result matches no region that is written
     /// later, and its wide bounds slow searches down.
@@ -190,7 +190,7 @@ impl Span {
         if has_gap { None } else { self.union(other) }
     }
 
-    /// The union, if it is a span. Any two single indices are one.
+    /// The union, if it is a span. The union of any two single indices is a span.
     #[must_use]
     pub(crate) fn union(&self, other: &Self) -> Option<Self> {
         if self.is_empty() || other.is_empty() {
@@ -223,7 +223,7 @@ impl Span {
     }
 }
 
-/// A span, and the positions `first, first + stride, ... last` in it to exclude.
+/// A span, and positions in it to exclude: `first, first + stride, ... last`.
 struct Exclusion<'a> {
     span: &'a Span,
     /// The number of positions in the span.
@@ -245,9 +245,9 @@ impl<'a> Exclusion<'a> {
         Self { span, len: span.len(), first, last, stride }
     }
 
-    /// Calls `emit` with the remaining indices, in the way that takes the fewest spans: the ends
-    /// before and after the excluded positions, and between them either one span for each gap or
-    /// one for each phase (the remainder of a position divided by `stride`).
+    /// Calls `emit` with the remaining indices, as few spans as possible: one before and one after
+    /// the excluded positions, and between these positions either one for each gap or one for each
+    /// phase (the remainder of a position divided by `stride`).
     fn emit_rest(&self, mut emit: impl FnMut(Span)) {
         let mut emit = |span: Span| {
             if !span.is_empty() {
@@ -271,8 +271,8 @@ impl<'a> Exclusion<'a> {
         }
     }
 
-    /// Emits every `stride`-th position before the first excluded one and after the last, counted
-    /// from those two.
+    /// Emits every `stride`-th position before the first excluded position, and every `stride`-th
+    /// after the last, counted from these two positions.
     fn emit_ends(&self, stride: u64, emit: &mut impl FnMut(Span)) {
         emit(self.span.positions(self.first % stride, self.first, stride));
         emit(self.span.positions(self.last.saturating_add(stride), self.len, stride));

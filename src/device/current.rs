@@ -9,13 +9,13 @@ use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
 use crate::sync::Mutex;
 
-/// The environment variable with the device that threads start on.
+/// The environment variable that names the device on which threads start.
 const VARIABLE: &str = "RESIDENT_DEVICE";
 
 static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
 
 thread_local! {
-    /// The devices that this thread entered, each with the number of its scope.
+    /// The devices that this thread has entered, each with the number of its scope.
     static SCOPES: RefCell<Vec<(u64, Device)>> = const { RefCell::new(Vec::new()) };
     static TICKET: Cell<u64> = const { Cell::new(0) };
     /// The device that the environment variable names; read once per thread.
@@ -23,18 +23,19 @@ thread_local! {
 }
 
 /// Keeps a device current on this thread until the guard drops; made by [`Device::enter`]. Scopes
-/// nest, and may end in any order. If the guard is leaked, the device stays current on its thread.
+/// may be nested, and may end in any order. If the guard is leaked, the device stays current on its
+/// thread.
 #[derive(Debug)]
 #[must_use = "the device is current only while this guard lives"]
 pub struct Entered {
     ticket: u64,
-    /// A scope belongs to its thread.
+    /// Makes the type not `Send`: a scope belongs to its thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // While a thread's thread-locals are being destroyed, it has no scopes.
+        // While the thread's thread-locals are being destroyed, the thread has no scopes.
         let left = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();
             scopes
@@ -42,8 +43,8 @@ impl Drop for Entered {
                 .position(|(ticket, _)| *ticket == self.ticket)
                 .map(|index| scopes.remove(index))
         });
-        // This may be the last handle of the device, and its drop may run user code, so it is
-        // dropped after the borrow.
+        // This may be the last handle of the device. Dropping it may run user code, so it is
+        // dropped after the borrow has ended.
         drop(left);
     }
 }
@@ -72,7 +73,7 @@ impl Device {
         Entered { ticket, not_send: PhantomData }
     }
 
-    /// The current device of this thread. It is the first of these that exists:
+    /// The current device of this thread. It is the first device in this list that exists:
     ///
     /// 1. the device that this thread entered last ([`Device::enter`]);
     /// 2. the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`;
@@ -103,7 +104,7 @@ impl Device {
         match ENVIRONMENT.with(|environment| environment.get_or_init(from_environment).clone()) {
             Some(device) => device.at(call_site()),
             None => {
-                // Opening a GPU takes other locks, so this one is released first.
+                // Opening a GPU takes other locks, so this lock is released first.
                 let set = DEFAULT.lock().clone();
                 Ok(set.or_else(|| gpu::first().cloned()).unwrap_or_else(Self::cpu))
             }

@@ -38,9 +38,9 @@ impl Device {
             && stream.queue().free(deferred_free.address).is_ok()
     }
 
-    /// A stream among the uses whose later work already comes after all of them, if there is one.
-    /// Otherwise the stream for frees: on any other stream, work that is queued after the free,
-    /// such as the upload of the next picture, would wait for all uses too.
+    /// A stream of one of the uses, if its later work is already ordered after all of them.
+    /// Otherwise the stream for frees. On any other stream, work that is queued after the free,
+    /// such as the next upload, would also wait for all uses.
     fn stream_to_free_on(&self, uses: &[(Stream, UseEnd)]) -> Stream {
         let is_last =
             |stream: &&Stream| uses.iter().all(|(user, end)| stream.is_ordered_after(user, *end));
@@ -62,7 +62,7 @@ impl Device {
             Some(core) => core,
             None => {
                 let made = self.new_core().ok()?;
-                // If another thread was faster, this unused stream is dropped.
+                // If another thread has made the stream meanwhile, this unused one is dropped.
                 if let Err(second) = self.0.free_stream.set(made) {
                     sync::defer_drop(second);
                 }

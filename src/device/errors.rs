@@ -49,7 +49,7 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
     }
 }
 
-/// The labels of fills with constants and of poison fills, in messages and call logs.
+/// The labels, in messages and call logs, of fills with constants and of fills with poison bytes.
 pub(crate) const FILL: &str = "fill of";
 pub(crate) const POISON: &str = "poison of the stale copy of";
 

@@ -1,4 +1,4 @@
-//! Events: points in a stream that streams and the host can wait for, with a time stamp.
+//! Events: points in a stream, with a time stamp, for which streams and the host can wait.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -45,7 +45,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer;
+    /// [`Error::Backend`](crate::Error::Backend) if the query fails;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn is_complete(&self) -> Result<bool> {
@@ -69,8 +69,9 @@ impl Event {
     }
 
     /// The device time between an earlier event and this one, both complete: `cuEventElapsedTime`,
-    /// with a resolution of about half a microsecond. A seeded device returns simulated time, other
-    /// embedded devices the time of the host's clock. Zero if `earlier` is the later event.
+    /// with a resolution of about half a microsecond. A seeded device returns simulated time, and
+    /// another embedded or emulated device (made of this process's memory and threads) the time of
+    /// the host's clock. The result is zero if `earlier` is in fact the later event.
     ///
     /// # Errors
     ///

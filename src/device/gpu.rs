@@ -1,4 +1,5 @@
-//! Opening GPUs: each once, for the life of the process, by its primary context.
+//! Opens GPUs. Each is opened once, by its primary context, and stays open for the life of the
+//! process.
 
 use super::Device;
 use crate::call_site::call_site;
@@ -6,8 +7,8 @@ use crate::error::{AtCall, Error, Result};
 
 impl Device {
     /// The NVIDIA GPU with this driver number (`CUDA_VISIBLE_DEVICES` renumbers GPUs). The first
-    /// call opens it. The library uses the GPU's primary context, as the CUDA runtime, cuBLAS and
-    /// PyTorch do.
+    /// call opens it. The library uses the GPU's primary context, like the CUDA runtime, cuBLAS and
+    /// PyTorch.
     ///
     /// Like cudarc, this library leaves that context current on the thread: code that uses another
     /// GPU through the CUDA runtime must set its device again.
@@ -23,8 +24,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if there is no driver, no such GPU, or it cannot be used, and in builds
-    /// without feature `cuda`.
+    /// [`Error::NoDevice`] if there is no driver or no such GPU, if the GPU cannot be used, and in
+    /// builds without feature `cuda`.
     #[track_caller]
     pub fn cuda(ordinal: usize) -> Result<Self> {
         opened(ordinal)
@@ -61,7 +62,7 @@ mod opening {
         (0..cuda::count().unwrap_or(0)).filter_map(|ordinal| opened(ordinal).ok()).collect()
     }
 
-    /// The first GPU that can be used; searched for only once.
+    /// The first GPU that can be used. The search is made only once.
     pub(in crate::device) fn first() -> Option<&'static Device> {
         static FIRST: OnceLock<Option<Device>> = OnceLock::new();
         FIRST

@@ -43,16 +43,16 @@ pub(crate) struct DeviceShared {
     /// Uses of this device's memory by streams of other devices.
     pub(super) remote_uses: Mutex<RemoteUses, DeviceLevel>,
     pub(super) deferred_frees: Mutex<Vec<DeferredFree>, DeviceLevel>,
-    /// The stream for frees of memory last used on several streams; made when first needed.
+    /// The stream that frees memory whose last uses are on several streams; made when first needed.
     pub(super) free_stream: OnceLock<Arc<StreamCore>>,
     pub(super) frees_since_reap: AtomicU32,
     pub(super) traffic: TrafficCounter,
-    /// The byte that stale copies are overwritten with, if any.
+    /// The poison byte, with which stale copies are overwritten, if the device uses one.
     pub(super) poison_byte: Option<u8>,
 }
 
-/// A stream: work that runs in the order in which it was queued. Cheap to clone; two handles are
-/// equal if they refer to the same stream.
+/// A stream of a device: a queue whose work runs in the order in which it was queued. Cheap to
+/// clone; two handles are equal if they refer to the same stream.
 ///
 /// Uses of the same bytes are ordered even if they are on different streams. Streams let
 /// independent work overlap.
@@ -78,7 +78,7 @@ pub(crate) struct DeviceShared {
 #[derive(Clone)]
 pub struct Stream {
     pub(super) device: Device,
-    /// `None` for the device's default stream, which the device owns.
+    /// The device; `None` for the device's default stream, which the device owns.
     pub(super) own: Option<Arc<StreamCore>>,
 }
 

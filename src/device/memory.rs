@@ -1,4 +1,4 @@
-//! The memory of a device: its use, its limit, and returning it to the system.
+//! The memory of a device: how much is used, its limit, and how it is returned to the system.
 
 use super::{Device, call_error};
 use crate::backend::{Capacity, MemoryUsage};
@@ -6,8 +6,8 @@ use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
 
 impl Device {
-    /// The bytes that this library holds on the device: those of live arrays, and those kept for
-    /// reuse or not freed yet.
+    /// The bytes that this library holds on the device: the bytes of live arrays, and bytes that
+    /// are kept for reuse or not freed yet.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -28,7 +28,7 @@ impl Device {
     }
 
     /// The memory that the driver reports, in bytes: `cuMemGetInfo` for a GPU; for the embedded
-    /// device the memory of the machine, or the limit of the emulation.
+    /// device the memory of the machine; for an emulated device with a limit, that limit.
     ///
     /// ```
     /// use resident::{Device, Emulation};
@@ -40,8 +40,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer, or the system does
-    /// not report its memory; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
+    /// [`Error::Backend`](crate::Error::Backend) if the query fails, or the system does not report
+    /// its memory; [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn capacity(&self) -> Result<Capacity> {
         self.0
@@ -51,10 +51,9 @@ impl Device {
             .at(call_site())
     }
 
-    /// Limits what this library holds on the device: from now on, an allocation that would bring
-    /// the bytes in use above `len_bytes` is
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory). Frees nothing. Useful where several
-    /// programs share a GPU.
+    /// Limits the bytes that this library uses on the device: from now on, an allocation that would
+    /// bring them above `len_bytes` is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Does not
+    /// free memory that is already in use. Useful if several programs share a GPU.
     ///
     /// ```
     /// use resident::{Device, Emulation, Error, SmartArray};
@@ -68,8 +67,8 @@ impl Device {
         self.0.backend.set_memory_limit(len_bytes);
     }
 
-    /// Returns memory that is kept for reuse to the system: device memory, and pinned host memory.
-    /// Waits for queued frees first. Live arrays keep their copies.
+    /// Returns to the system the memory that is kept for reuse: device memory, and pinned host
+    /// memory. Waits for queued frees first. Live arrays keep their copies.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -83,8 +82,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::InsideKernel`](crate::Error::InsideKernel) if it would have to wait inside a kernel
-    /// body; [`Error::Backend`](crate::Error::Backend) if the driver refuses;
+    /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+    /// kernel body; [`Error::Backend`](crate::Error::Backend) if the driver refuses;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn trim(&self) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Devices, streams and events: handles over a backend, and the records with which the library
-//! orders streams by few driver calls.
+//! Devices, streams and events: handles over a backend. They record events and waits, so that few
+//! driver calls suffice to order streams.
 //!
 //! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
 //!   construction, `streams` its streams, `memory` its memory.
@@ -40,7 +40,7 @@ pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
 
 impl Device {
-    /// The kind of device: which driver runs it, and so which bodies of a kernel run there.
+    /// The kind of device: which driver controls it, and so which body of a kernel runs on it.
     #[must_use]
     pub fn kind(&self) -> DeviceKind {
         self.0.backend.kind()
@@ -82,7 +82,7 @@ impl Device {
     }
 
     /// The copies to and from this device since it was opened, for all arrays. A copy between two
-    /// devices counts for both; `avoided` counts launches on this device.
+    /// devices counts for both; `avoided` counts the copies that launches on this device avoided.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -128,7 +128,7 @@ impl Device {
         self.0.backend.downcast_ref::<EmbeddedDevice>()?.log()
     }
 
-    /// Unique in the process, and never reused.
+    /// The device's number, which is unique in the process and never reused.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.0.number
@@ -138,7 +138,7 @@ impl Device {
         &self.0.backend
     }
 
-    /// The byte that stale copies are overwritten with, if the device has one.
+    /// The poison byte, with which stale copies are overwritten, if the device uses one.
     #[inline]
     pub(crate) fn poison(&self) -> Option<u8> {
         self.0.poison_byte

@@ -1,4 +1,5 @@
-//! Making devices: the embedded one, emulated ones, and the list of all that can be used.
+//! The functions that return devices: the embedded device, emulated devices, and the list of all
+//! devices that can be used.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,9 +15,10 @@ use crate::sync::Mutex;
 use crate::traffic::TrafficCounter;
 
 impl Device {
-    /// The embedded device: memory and asynchronous streams in this process. It always exists, and
-    /// every call returns the same one. Kernels run their [`host`](crate::Kernel::host) bodies
-    /// there, on threads of the library.
+    /// The *embedded device*: an asynchronous device that this library makes of the process's own
+    /// memory and threads, so that programs run without a GPU. It always exists, and every call
+    /// returns the same one. Kernels run their [`host`](crate::Kernel::host) bodies on it, on
+    /// threads of the library.
     #[must_use]
     pub fn cpu() -> Self {
         static CPU: OnceLock<Device> = OnceLock::new();
@@ -28,8 +30,10 @@ impl Device {
         .clone()
     }
 
-    /// A new embedded device for tests and experiments: see [`Emulation`]. Such devices are called
-    /// `cpu:1`, `cpu:2`, and so on. They live as long as their handles and the arrays on them.
+    /// A new *emulated device*, for tests and experiments: like the embedded device
+    /// ([`cpu`](Self::cpu)) it is made of this process's memory and threads, and [`Emulation`] has
+    /// its settings. Such devices are called `cpu:1`, `cpu:2`, and so on. They live as long as
+    /// their handles and the arrays on them.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -45,9 +49,9 @@ impl Device {
             .unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
     }
 
-    /// Every device that can be used now: GPUs by number, then the embedded device. Opens the GPUs,
-    /// which takes a moment for each. GPUs that cannot be opened are missing; [`Device::cuda`]
-    /// returns the reason. Emulated devices are not listed.
+    /// Every device that can be used now: GPUs by number, then the embedded device
+    /// ([`cpu`](Self::cpu)). Opens the GPUs, which takes a moment for each. GPUs that cannot be
+    /// opened are left out; [`Device::cuda`] returns the reason. Emulated devices are not listed.
     ///
     /// ```
     /// use resident::Device;

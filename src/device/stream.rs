@@ -30,7 +30,7 @@ impl Stream {
     /// The first failure of that work that no earlier call returned:
     /// [`Error::Backend`](crate::Error::Backend), for a panic in a kernel body as well as for a
     /// copy that the driver could not complete, or [`Error::DeviceLost`](crate::Error::DeviceLost).
-    /// Otherwise [`Error::Backend`](crate::Error::Backend) if the driver cannot wait;
+    /// Otherwise [`Error::Backend`](crate::Error::Backend) if the driver's wait fails;
     /// [`Error::InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
     /// kernel body. [`Device::synchronize`] has an example.
     #[track_caller]
@@ -51,7 +51,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver does not answer;
+    /// [`Error::Backend`](crate::Error::Backend) if the query fails;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn is_idle(&self) -> Result<bool> {
@@ -67,7 +67,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`](crate::Error::Backend) if the driver records none;
+    /// [`Error::Backend`](crate::Error::Backend) if the driver refuses to record an event;
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn record(&self) -> Result<Event> {
@@ -81,9 +81,10 @@ impl Stream {
 
     /// Makes work queued here from now on start after `event`, as `cuStreamWaitEvent` does. The
     /// host does not wait, unless the event belongs to another kind of device: no driver can wait
-    /// for events of another driver, so the host waits here.
+    /// for events of another driver, so in that case the host waits in this call.
     ///
-    /// Uses of arrays need no such call. The call orders work that the library does not know of.
+    /// Uses of arrays need no such call: the library orders them. Use this call to order work that
+    /// other code queues.
     ///
     /// ```
     /// # fn main() -> resident::Result<()> {
@@ -110,9 +111,9 @@ impl Stream {
             .at(call_site())
     }
 
-    /// Synchronises this stream when the returned guard drops, also while unwinding (unlike Numba's
-    /// `stream.auto_synchronize()`). The next `synchronize` reports failures. Inside a kernel body
-    /// the guard does not wait.
+    /// Synchronises this stream when the returned guard drops, even while a panic unwinds (unlike
+    /// Numba's `stream.auto_synchronize()`). The next `synchronize` reports failures. Inside a
+    /// kernel body the guard does not wait.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};

@@ -34,7 +34,7 @@ pub(super) struct StreamLog {
     pub(super) waits: SmallVec<[(StreamId, Position); 4]>,
     /// A `synchronize` has returned the failures up to this position.
     reported_upto: Position,
-    /// Failures at later positions that another call returned.
+    /// Failures at later positions that another call has already returned.
     reported: SmallVec<[Position; 2]>,
 }
 
@@ -70,8 +70,8 @@ impl StreamCore {
         self.queue.synchronize_to(self.position_of(end))
     }
 
-    /// The position at which a use is complete; for an open use, one after everything queued so
-    /// far.
+    /// The position at which a use is complete; for an open use, a position after all work queued
+    /// so far.
     #[inline]
     fn position_of(&self, end: UseEnd) -> Position {
         end.position().unwrap_or_else(|| self.queue.reserve_position())
@@ -91,7 +91,7 @@ impl StreamCore {
         None
     }
 
-    /// Marks failures up to `position` as reported, until the first that is not a device loss.
+    /// Marks failures up to `position` as reported, up to the first that is not a device loss.
     pub(super) fn skip_device_losses(&self, position: Position) {
         let mut log = self.log.lock();
         while let Some((failed, record)) =
@@ -107,8 +107,8 @@ impl StreamCore {
         self.queue.completed() >= self.queue.tail()
     }
 
-    /// Marks a failure that another call returns as reported: `synchronize` does not return it
-    /// again.
+    /// Marks a failure as reported, because another call returns it: `synchronize` does not return
+    /// it again.
     pub(crate) fn mark_reported(&self, position: Position) {
         let mut log = self.log.lock();
         if position > log.reported_upto && !log.reported.contains(&position) {
@@ -125,7 +125,7 @@ impl StreamLog {
     }
 }
 
-/// Whether a failure is not reported: a failed poison fill damages no contents.
+/// Whether a failure is never reported: a failed fill with poison bytes damages no contents.
 fn is_silent(record: &FailureRecord) -> bool {
     record.kind == FailureKind::Poison
 }

@@ -37,7 +37,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Backend`] if the driver makes no stream; [`Error::DeviceLost`] if the device died.
+    /// [`Error::Backend`] if the driver cannot create a stream; [`Error::DeviceLost`] if the device
+    /// died.
     #[track_caller]
     pub fn new_stream(&self) -> Result<Stream> {
         self.0.backend.reap();
@@ -72,9 +73,9 @@ impl Device {
         self.0.stream_count.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The live stream of this device for which `is_it` is true; if there is none, a new one over
-    /// the queue that `make` returns. Searching and adding are one step, so a foreign stream that
-    /// is adopted twice becomes one stream.
+    /// The live stream of this device for which `is_it` returns true; if there is none, a new
+    /// stream over the queue that `make` returns. The search and the addition are one atomic step,
+    /// so that a cudarc stream that is adopted twice becomes one stream.
     #[cfg(feature = "cuda")]
     pub(crate) fn find_or_add_stream(
         &self,
@@ -119,15 +120,15 @@ impl Device {
     ///
     /// The first failure of that work that no earlier call returned: [`Error::Backend`], for a
     /// panic in a kernel body as well as for a copy that the driver could not complete, or
-    /// [`Error::DeviceLost`]. Otherwise [`Error::Backend`] if the driver cannot wait;
+    /// [`Error::DeviceLost`]. Otherwise [`Error::Backend`] if the driver's wait fails;
     /// [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let site = call_site();
         self.retry_deferred_frees();
         let pending = self.pending_positions();
-        // First wait for all streams, then report: a call reports one failure and leaves the others
-        // to later calls.
+        // All streams are waited for before a failure is reported, because each call reports one
+        // failure and leaves the others to later calls.
         for (stream, position) in &pending {
             let waited = stream.queue().synchronize_to(*position);
             waited

@@ -1,9 +1,9 @@
 //! cudarc's traits on the guards of device copies, so that cudarc's copies and launches, cuBLAS and
 //! NCCL take an array directly.
 //!
-//! A guard keeps order on its own stream only, and its array may be used elsewhere as soon as the
-//! guard drops. So a use on another stream must be complete when the call returns: cudarc's
-//! `SyncOnDrop::Sync` waits for that stream after the use is queued.
+//! A guard keeps the order only on its own stream, and once the guard has dropped, its array may be
+//! used elsewhere. So a use on another stream must be complete when the call returns: after the use
+//! is queued, cudarc's `SyncOnDrop::Sync` waits for the other stream.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::device::Device;
 use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl<D: Dimension> DevicePart<'_, D> {
-    /// Whether cudarc can use the guard as a slice: contiguous memory of a GPU.
+    /// Whether cudarc can use the guard as a slice: it must be contiguous memory of a GPU.
     fn is_slice(&self) -> bool {
         self.layout().strided().is_contiguous() && self.stream_ref().cuda_queue().is_some()
     }
@@ -59,15 +59,15 @@ impl<D: Dimension> DevicePart<'_, D> {
         }
     }
 
-    /// The pointer for a use on `stream`, which is ordered after the work that wrote the bytes, and
-    /// the synchronisation to run once the use is queued.
+    /// The pointer for a use on `stream`, and the synchronisation to run once the use is queued.
+    /// Makes `stream` wait for the work that wrote the bytes.
     fn pointer<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         let Some(own) = self.stream_ref().cuda_queue().filter(|_| self.is_slice()) else {
             return refused(stream, CUresult::CUDA_ERROR_INVALID_VALUE);
         };
         if own.is(stream) {
-            // The guard is open: later uses of the bytes are ordered after all work queued here
-            // until it drops.
+            // The guard is still alive, so later uses of the bytes are ordered after all work
+            // queued here until the guard drops.
             return (self.lowest_address(), SyncOnDrop::Sync(None));
         }
         let device = self.stream_ref().device_ref();
@@ -80,15 +80,15 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 }
 
-/// The null pointer, which makes the driver refuse copies. The driver accepts a use of no bytes, so
-/// cudarc's next call on the context returns the reason as well.
+/// Returns the null pointer, which makes the driver refuse copies. The driver does not refuse a
+/// copy of 0 bytes, so cudarc's next call on the context also returns the error.
 fn refused(stream: &CudaStream, reason: CUresult) -> (CUdeviceptr, SyncOnDrop<'_>) {
     stream.context().record_err::<()>(Err(DriverError(reason)));
     (0, SyncOnDrop::Sync(None))
 }
 
-/// The stream of any GPU, for a guard on a device that is not a GPU. It is never used, since such a
-/// guard has no pointer and no bytes.
+/// The stream of any GPU, for a guard on a device that is not a GPU. The stream is never used,
+/// since such a guard has no pointer and no bytes.
 fn some_stream() -> &'static Arc<CudaStream> {
     static STREAM: std::sync::OnceLock<Arc<CudaStream>> = std::sync::OnceLock::new();
     let first = || Device::all().into_iter().find_map(|device| device.stream().try_cudarc().ok());
@@ -99,15 +99,15 @@ fn some_stream() -> &'static Arc<CudaStream> {
 
 macro_rules! slice_of_cudarc {
     ($guard:ident, $read:literal) => {
-        /// Elements in memory order, from the lowest address on. For cudarc, a part with gaps and a
-        /// guard on another kind of device have no elements: copies are refused or do nothing, and
-        /// cudarc's next call returns `CUDA_ERROR_INVALID_VALUE`.
+        /// The elements in memory order, starting at the lowest address. For cudarc, a part with
+        /// gaps and a guard on another kind of device have no elements: copies are refused or do
+        /// nothing, and cudarc's next call returns `CUDA_ERROR_INVALID_VALUE`.
         #[doc = concat!("`", $read, "` returns an error at once.")]
         ///
         /// # Panics
         ///
-        /// `stream` panics for a guard on a device that is not a GPU if the process has no GPU;
-        /// cudarc panics there too.
+        /// If the process has no GPU, `stream` panics for a guard on a device that is not a GPU;
+        /// cudarc itself panics without a GPU, too.
         impl<T, D: Dimension> DeviceSlice<T> for $guard<'_, T, D> {
             fn len(&self) -> usize {
                 self.part.slice_len()
@@ -118,12 +118,13 @@ macro_rules! slice_of_cudarc {
             }
         }
 
-        /// On the guard's own stream, under any cudarc object, this makes no driver call: the open
-        /// guard keeps order. Any other stream waits for the work queued on the guard's stream, and
-        /// the host waits for that stream after the use, by `SyncOnDrop::Sync`.
+        /// On the guard's own stream (through any cudarc object for it) this makes no driver call:
+        /// the live guard keeps the order. Any other stream is made to wait for the work queued on
+        /// the guard's stream. After the use the host waits for this other stream, by
+        /// `SyncOnDrop::Sync`.
         ///
-        /// cudarc's `memcpy_dtod` to another GPU does not say on which stream it copies: wait for
-        /// that stream before the array is used again.
+        /// cudarc's `memcpy_dtod` to another GPU does not report on which stream it copies: wait
+        /// for that stream before you use the array again.
         impl<T, D: Dimension> DevicePtr<T> for $guard<'_, T, D> {
             fn device_ptr<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
                 self.part.pointer(stream)
@@ -143,8 +144,8 @@ impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceRef<'_, T, D> {
-    /// This guard, if cudarc can use it as a slice: contiguous memory of a GPU, elements in memory
-    /// order. Makes no driver call.
+    /// This guard, after a check that cudarc can use it as a slice: it must be contiguous memory of
+    /// a GPU. The elements are in memory order. Makes no driver call.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray, ndarray::s};
@@ -170,7 +171,8 @@ impl<T, D: Dimension> DeviceRef<'_, T, D> {
 }
 
 impl<T, D: Dimension> DeviceMut<'_, T, D> {
-    /// This guard, if cudarc can use it as a slice to read: see [`DeviceRef::as_cuda_slice`].
+    /// This guard, after a check that cudarc can use it as a slice to read: see
+    /// [`DeviceRef::as_cuda_slice`].
     ///
     /// # Errors
     ///
@@ -181,7 +183,7 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
         self.part.check_slice().map(|()| self).at(call_site())
     }
 
-    /// This guard, if cudarc can use it as a slice to write.
+    /// This guard, after a check that cudarc can use it as a slice to write.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -207,12 +209,12 @@ impl<T, D: Dimension> DeviceMut<'_, T, D> {
     }
 }
 
-// SAFETY: the driver reads one pointer-sized argument, which is a field of the guard, and the guard
-// is borrowed as long as the arguments live.
+// SAFETY: the driver reads one pointer-sized argument. It is a field of the guard, which is
+// borrowed as long as the arguments live.
 /// The address of the element with index 0, 0, ..., for a launch on the guard's own stream; the
-/// part may have gaps. The launch builder does not pass on its stream, so on any other stream the
-/// caller of `launch`, which is unsafe, must keep order: get the pointer by `device_ptr`, keep its
-/// `SyncOnDrop` until after the launch, and push the pointer.
+/// part may have gaps. cudarc's launch builder does not pass its stream to this function. So on any
+/// other stream the caller of `launch`, which is unsafe, must ensure the order: get the pointer by
+/// `device_ptr`, keep its `SyncOnDrop` until after the launch, and push the pointer.
 unsafe impl<'a, 'b: 'a, T, D: Dimension> PushKernelArg<&'b DeviceRef<'_, T, D>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, guard: &'b DeviceRef<'_, T, D>) -> &mut Self {

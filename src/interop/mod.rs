@@ -2,7 +2,7 @@
 //! of device copies, and its slices as device copies.
 //!
 //! Only this module and `backend/cuda` name cudarc. It copies nothing and orders nothing itself: on
-//! a guard's stream the open guard keeps the order (`ordering`). On any other stream, an event
+//! a guard's stream the live guard keeps the order (`ordering`). On any other stream, an event
 //! orders the use after earlier work, and the host waits until the use is complete.
 
 mod guard;
@@ -23,10 +23,10 @@ impl Device {
     /// with arrays of this library. Makes no driver call.
     ///
     /// The object belongs to the GPU's primary context, which the CUDA runtime and cuBLAS use too,
-    /// and tracks uses of its slices as cudarc does by default. This library's streams are among
-    /// its streams, so it is in cudarc's multi-stream mode from the start. All calls return the
-    /// same object. Do not create a second one: two objects of one context do not know each other's
-    /// streams, so cudarc would miss waits.
+    /// and tracks uses of its slices as cudarc does by default. This library's streams belong to
+    /// this object, so it is in cudarc's multi-stream mode from the start. All calls return the
+    /// same object. Do not create a second one: an object does not see the streams of another
+    /// object of the same context, so cudarc would omit necessary waits.
     ///
     /// ```no_run
     /// use resident::Device;

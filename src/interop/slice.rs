@@ -13,13 +13,13 @@ use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl<T: Element> SmartArray<T, Ix1> {
     /// An array whose newest contents are a cudarc slice, in place. Copies nothing and does not
-    /// wait: uses of the array are ordered after the work with the slice that cudarc knows of. The
-    /// array keeps the slice until it is dropped or released there, which frees the memory as
-    /// usual, or until [`into_cuda_slice`](Self::into_cuda_slice) returns the slice. A slice
-    /// without bytes becomes an array of zero bytes with its length.
+    /// wait: uses of the array are ordered after the work with the slice that cudarc tracks. The
+    /// array keeps the slice until the array drops or [`release_on`](Self::release_on) frees its
+    /// memory on this GPU, or until [`into_cuda_slice`](Self::into_cuda_slice) returns the slice. A
+    /// slice without bytes becomes an array of zero bytes with its length.
     ///
-    /// cudarc keeps one event for all readers of a slice: if several streams read it at once, wait
-    /// for them before this call.
+    /// cudarc keeps one event for all readers of a slice. If several streams have read the slice
+    /// concurrently, wait for these streams before this call.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -78,8 +78,9 @@ fn check_start<T>(address: u64) -> Result<()> {
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// The array as a cudarc slice, its elements in memory order: the slice that it was made from,
-    /// or a new one over the array's memory on a GPU. Uploads the bytes that are stale there. Does
-    /// not wait for the device: work queued with the slice is ordered after all uses of the array.
+    /// or a new one over the array's memory on a GPU. Uploads the bytes that are stale on that GPU.
+    /// Does not wait for the device: work queued with the slice is ordered after all uses of the
+    /// array.
     ///
     /// The GPU is the first one that has a copy of the array, else the current device.
     ///
@@ -122,8 +123,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if `stream` is not of an NVIDIA GPU;
-    /// [`Error::Shape`] if the array has no bytes. The array is dropped then.
+    /// As [`gpu_on`](Self::gpu_on); [`Error::NoDevice`] if `stream` is not a stream of an NVIDIA
+    /// GPU; [`Error::Shape`] if the array has no bytes. The array is dropped then.
     #[track_caller]
     pub fn into_cuda_slice_on(self, stream: &Stream) -> Result<CudaSlice<T>> {
         self.into_slice_on(stream, call_site())

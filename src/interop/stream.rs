@@ -13,12 +13,12 @@ use crate::error::{AtCall, CalledAt, Error, Result};
 
 impl Stream {
     /// This stream as a cudarc stream, for cudarc's copies, launches and wrapped libraries. For an
-    /// adopted stream it is the adopted object. A stream of this library belongs to
-    /// [`Device::cuda_context`] and lives as long as either library holds it.
+    /// adopted stream, returns the adopted object. A stream of this library belongs to
+    /// [`Device::cuda_context`] and lives as long as this library or cudarc has a handle of it.
     ///
-    /// Only the stream orders work queued there with this library's work. So pass arrays to such
-    /// work by guards of this stream ([`gpu_on`](crate::SmartArray::gpu_on)), which need no
-    /// synchronisation there.
+    /// Work that other code queues on this stream (foreign work) is ordered against this library's
+    /// work only by the stream itself. So pass arrays to such work by guards of this stream
+    /// ([`gpu_on`](crate::SmartArray::gpu_on)), which need no synchronisation on this stream.
     ///
     /// ```no_run
     /// use resident::{Device, SmartArray};
@@ -69,9 +69,10 @@ impl Stream {
     /// one of them is alive. Adopting a stream that [`cudarc`](Self::cudarc) returned gives the
     /// original stream.
     ///
-    /// External code may continue to queue work there. Only the stream orders that work with this
-    /// library's work; waiting for the stream waits for both. The library keeps the stream until
-    /// its own work there is complete, even if all handles are dropped before.
+    /// Other code may continue to queue work there. That work is ordered against this library's
+    /// work only by the stream itself. To synchronise the stream is to wait for all of this work.
+    /// The library keeps the stream alive until its own work on it is complete, even if all handles
+    /// have dropped.
     ///
     /// ```no_run
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, Stream};
@@ -87,8 +88,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// - [`Error::Foreign`] if its context is not its GPU's primary context, or if it is the
-    ///   per-thread default stream, which is a different stream on each thread.
+    /// - [`Error::Foreign`] if its context is not its GPU's primary context, or if the stream is
+    ///   the per-thread default stream, which is a different stream on each thread.
     /// - [`Error::NoDevice`] if the GPU cannot be used.
     #[track_caller]
     pub fn adopt(stream: Arc<CudaStream>) -> Result<Self> {
@@ -117,7 +118,8 @@ impl Stream {
 
     /// The legacy default stream of a GPU, CUDA's stream 0, which libraries and kernels use by
     /// default. It synchronises with all *blocking* streams of the context. This library's own
-    /// streams and cudarc's are non-blocking, so they neither wait for it nor it for them.
+    /// streams and cudarc's are non-blocking, so the legacy default stream and these streams do not
+    /// wait for each other.
     ///
     /// ```no_run
     /// use resident::{Device, Stream};

@@ -1,7 +1,7 @@
-//! Tuples of 1 to 16 parameters.
+//! Macros for tuples of 1 to 16 parameters.
 
 /// Expands a macro once for each number of parameters from 1 to 16. The macro gets, per parameter,
-/// a type name for it, a type name for its argument, and its index in the tuple.
+/// the name of its type, the name of its argument's type, and its index in the tuple.
 macro_rules! for_each_arity {
     ($macro:ident) => {
         for_each_arity!($macro [] P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4, P5 A5 5, P6 A6 6,

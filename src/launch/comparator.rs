@@ -1,14 +1,14 @@
-//! The equality of two elements of a kernel's result, and their text in a message.
+//! Compares two elements of a kernel's results, and formats them for a message.
 
 use smallvec::SmallVec;
 
 use crate::backend::ElementLayout;
 
-/// The numbers that an element consists of: one, or several for a complex number or an array.
+/// The numbers of which an element consists: one, or several for a complex number or an array.
 type Numbers = SmallVec<[f64; 2]>;
 
-/// Compares and shows elements of one type by their bytes. It knows the type by its name only,
-/// since the types of `half` and `num_complex` belong to crates that this one does not depend on.
+/// Compares and formats elements of one type, given their bytes. The type is given by its name,
+/// since this crate does not depend on the crates `half` and `num_complex`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElementComparator {
     type_name: &'static str,
@@ -19,15 +19,15 @@ impl ElementComparator {
         Self { type_name: element.rust_name }
     }
 
-    /// Whether two elements differ by more than `tolerance`: absolutely for values up to 1,
-    /// relative to the larger one above. Elements that do not consist of numbers differ if any bit
-    /// differs.
+    /// Whether two elements differ by more than `tolerance`: the tolerance is absolute for values
+    /// up to 1, and relative to the larger value above 1. Elements that do not consist of numbers
+    /// differ if any bit differs.
     pub(super) fn differ(self, one: &[u8], other: &[u8], tolerance: f64) -> bool {
         if one == other {
             return false;
         }
         if self.is_integer() && tolerance <= 0.0 {
-            // `f64` cannot represent all large integers, so their bytes decide.
+            // `f64` cannot represent all large integers, so these are compared by their bytes.
             return true;
         }
         match (self.numbers(one), self.numbers(other)) {
@@ -111,7 +111,7 @@ fn from_f16(bits: u16) -> f64 {
     }
 }
 
-/// bfloat16: the upper half of an `f32`.
+/// A bfloat16 is the upper half of an `f32`.
 fn from_bf16(bits: u16) -> f64 {
     f64::from(f32::from_bits(u32::from(bits) << 16))
 }

@@ -26,21 +26,22 @@ pub struct Difference {
     pub kernel: String,
     /// The name of the array that was passed.
     pub array: String,
-    /// The index of the parameter that the array was passed for, from 0.
+    /// The index of the parameter for which the array was passed, from 0.
     pub parameter: usize,
     /// The index of the first element that differs, in row-major order.
     pub index: Vec<usize>,
     /// The value that the host body wrote: a number as Rust prints it, anything else as its bytes.
     pub host: String,
-    /// The value that the device body wrote, likewise.
+    /// The value that the device body wrote, in the same form.
     pub device: String,
     /// How many elements of the array differ by more than the tolerance.
     pub count: u64,
-    /// How many elements the array has, as it was passed.
+    /// How many elements the argument has.
     pub len: u64,
     /// The device that ran the device body.
     pub on: Device,
-    /// The tolerance: absolute for values up to 1, relative to the larger value above.
+    /// The tolerance, which is absolute for values up to 1, and relative to the larger value above
+    /// 1.
     pub tolerance: f64,
 }
 
@@ -127,7 +128,8 @@ fn difference(
     }
 }
 
-/// A copy of one argument's array in the same layout, so that flat arguments stay flat.
+/// A copy of one argument's array in the same layout, so that it can be passed for a flat parameter
+/// (a slice) if the original can.
 struct ArrayCopy(Arc<Storage>);
 
 impl ArrayCopy {
@@ -142,7 +144,7 @@ impl ArrayCopy {
         Ok(copy)
     }
 
-    /// Makes all of it valid on the host, and returns the address where the host's copy starts.
+    /// Makes the whole copy valid on the host, and returns the start address of its host memory.
     fn acquire_on_host(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
         let selection = array.selection();
         let (operation, site) = (bodies.title, bodies.site);
@@ -159,7 +161,7 @@ impl Drop for ArrayCopy {
     }
 }
 
-/// A copy for each array argument, `None` for scalars.
+/// For each argument, a copy of its array, or `None` for a scalar.
 struct ArrayCopies(Vec<Option<ArrayCopy>>);
 
 impl ArrayCopies {
@@ -211,8 +213,9 @@ impl Pair<'_> {
         let mut index = vec![0; view.shape.len()];
         for _ in 0..view.len() {
             let at_bytes = view.offset_at(index.iter().copied()) * len_bytes;
-            // SAFETY: the element lies in the view. `acquire_on_host` made all of it valid on the
-            // host, so it is initialised; no other code has this copy, so nothing writes it.
+            // SAFETY: the element lies in the view. `acquire_on_host` made the whole copy valid on
+            // the host, so the element is initialised. No other code has this copy, so nothing
+            // writes the element.
             let host =
                 unsafe { std::slice::from_raw_parts(self.host.wrapping_add(at_bytes), len_bytes) };
             // SAFETY: as above, for the other copy.

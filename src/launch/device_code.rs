@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::backend::{KernelCode, LoadError, Program};
 use crate::device::Device;
 
-/// Device code with a list of the devices on which it is loaded.
+/// A kernel's device code, and a list of the devices on which it is loaded.
 ///
 /// A launch walks the list without a lock. Nothing is ever removed: a process has few devices, and
 /// device numbers are not reused.
@@ -15,7 +15,7 @@ pub(super) struct DeviceCode {
     first: OnceLock<Box<LoadedCode>>,
 }
 
-/// The list's node for one device.
+/// The node of the list for one device.
 #[derive(Debug)]
 struct LoadedCode {
     device: u64,
@@ -57,7 +57,7 @@ impl DeviceCode {
     }
 
     /// Appends a device's code and returns it. If another thread has added the device meanwhile,
-    /// returns that thread's code, which is the same, and drops this one.
+    /// returns the code that the other thread loaded, which is the same, and drops this one.
     #[cold]
     fn insert(&self, device: u64, code: KernelCode) -> &KernelCode {
         let mut new = Some(Box::new(LoadedCode { device, code, next: OnceLock::new() }));

@@ -1,5 +1,6 @@
-//! Checks flat arguments: each must be contiguous, and all flat arguments of a launch must have one
-//! axis order, since their elements correspond by position.
+//! Checks flat arguments, which a body gets as slices: each must be contiguous, and all flat
+//! arguments of a launch must have the same axis order, since their elements correspond by position
+//! in memory.
 
 use smallvec::SmallVec;
 
@@ -46,7 +47,7 @@ fn correspond(one: &Strided<'_>, other: &Strided<'_>) -> bool {
     !are_opposed && (!has_order(one) || !has_order(other) || same_order(one, other))
 }
 
-/// For a view with one axis longer than 1: whether that axis runs backwards.
+/// For a view in which only one axis is longer than 1: whether that axis runs backwards.
 fn line_direction(view: &Strided<'_>) -> Option<bool> {
     match order(view).as_slice() {
         [(_, is_backwards)] if view.len() > 1 => Some(*is_backwards),
@@ -54,8 +55,8 @@ fn line_direction(view: &Strided<'_>) -> Option<bool> {
     }
 }
 
-/// Whether a view restricts the axis order of the others. A single element does not, and one axis
-/// that runs forwards does not.
+/// Whether a view restricts the axis order of the other flat arguments. Neither a single element
+/// nor a single axis that runs forwards does.
 fn has_order(view: &Strided<'_>) -> bool {
     let order = order(view);
     view.len() > 1 && (order.len() > 1 || order.iter().any(|(_, is_backwards)| *is_backwards))
@@ -65,7 +66,8 @@ fn order(view: &Strided<'_>) -> AxisOrder {
     view.axes_by_stride().into_iter().map(|axis| (axis, view.strides[axis] < 0)).collect()
 }
 
-/// Whether both are row-major, or both column-major, or have the same axes in the same directions.
+/// Whether the two views are both row-major, or both column-major, or have the same order and
+/// directions of axes.
 fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
     let (one, other) = (order(one), order(other));
     let forwards = |order: &AxisOrder| order.iter().all(|(_, is_backwards)| !is_backwards);

@@ -1,4 +1,4 @@
-//! Host bodies: closures that run a whole launch at once.
+//! Host bodies: closures that are called once for a whole launch.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,8 +22,8 @@ impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> Hos
     }
 }
 
-// SAFETY: `run` unpacks the words with the signature that `Kernel` packed them with. The closure
-// gets views of the declared elements only: shared views of elements that the kernel reads,
+// SAFETY: `run` unpacks the words with the same signature with which `Kernel` packed them. The
+// closure gets views of the declared elements only: shared views of elements that the kernel reads,
 // exclusive views of elements that it writes.
 unsafe impl<S: Signature, F: for<'a> Fn(Grid, S::Host<'a>) + Send + Sync + 'static> KernelBody
     for HostBody<S, F>

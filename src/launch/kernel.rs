@@ -19,9 +19,9 @@ use crate::device::{self, Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::grid::Grid;
 
-/// A function over arrays that runs on a device. Its type declares what it reads and what it
-/// writes, so a launch uploads only what is stale on the device. (Numba's launches copy each host
-/// array in and out.)
+/// A function over arrays that runs on a device. Its type declares which arguments it reads and
+/// which it writes, so a launch uploads only bytes that are stale on the device and that the kernel
+/// reads. (Numba's launches copy each host array in and out.)
 ///
 /// ```
 /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -41,7 +41,8 @@ use crate::grid::Grid;
 /// There are three ways to run it:
 ///
 /// - [`launch`](Self::launch) and [`launch_on`](Self::launch_on) queue it on a stream, with the
-///   device's body: `host` on the embedded device, `cuda` on a GPU.
+///   device's body: `cuda` on a GPU, `host` on the embedded device, which is made of this process's
+///   memory and threads ([`Device::cpu`]).
 /// - [`call`](Self::call) runs the `host` body on the calling thread, on the host's copies.
 /// - [`compare`](Self::compare) runs both bodies, on copies of the arguments.
 ///
@@ -69,8 +70,8 @@ struct Requirement<S: Signature> {
 }
 
 impl<S: Signature> Kernel<S> {
-    /// A kernel without a body. Messages use its name, and so does CUDA C for the function, unless
-    /// [`CudaSource::entry`](crate::CudaSource::entry) sets another.
+    /// A kernel without a body. Its name is used in messages, and as the name of the CUDA C
+    /// function unless [`CudaSource::entry`](crate::CudaSource::entry) sets another.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -86,9 +87,9 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    /// Adds a requirement on grid and arguments. Each launch checks it before anything moves. The
-    /// closure gets the `len()`, `shape()` and `strides()` of arrays and the values of scalars. The
-    /// text completes "kernel k requires that ...". If a device chooses another grid
+    /// Adds a requirement on grid and arguments. Each launch checks it before anything is copied.
+    /// The closure gets the `len()`, `shape()` and `strides()` of arrays and the values of scalars.
+    /// The text completes "kernel k requires that ...". If a device chooses another grid
     /// ([`Grid::auto`]), the launch checks the requirement again for that grid.
     ///
     /// ```
@@ -120,9 +121,9 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Sets the body for the embedded device and for [`call`](Self::call). The body runs once for a
-    /// whole launch, with slices for flat parameters and ndarray views for sized ones. The body may
-    /// use threads of its own.
+    /// Sets the body for the embedded device ([`Device::cpu`]) and for [`call`](Self::call). The
+    /// body runs once for a whole launch, with a slice for each flat parameter and an ndarray view
+    /// for each sized parameter. The body may use threads of its own.
     ///
     /// If a body panics, the contents that the launch should have written are lost: reading them is
     /// [`Lost`](crate::Error::Lost) until they are overwritten. Inside a body, calls of this
@@ -158,12 +159,12 @@ impl<S: Signature> Kernel<S> {
     /// the process ends. Code that NVRTC compiles is cached on disk: in `RESIDENT_CACHE` (a folder,
     /// or `off`), else in the folder `resident` of the user's cache folder.
     ///
-    /// The function has the kernel's name, unless [`CudaSource::entry`] sets another, and the
-    /// parameters that [`prototype`](Self::prototype) prints. Scalars are passed by value, flat
-    /// arrays as bare pointers, and sized arrays as `resident::View1` to `View6` by value (`data`,
-    /// `shape`, `strides` in elements, `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`).
-    /// The library declares these types before the source. Loading checks the number of parameters
-    /// and their sizes.
+    /// The function must have the kernel's name, unless [`CudaSource::entry`] sets another name.
+    /// Its parameters must be those that [`prototype`](Self::prototype) prints. Scalars are passed
+    /// by value, flat arrays (slices) as bare pointers, and sized arrays (views) as
+    /// `resident::View1` to `View6` by value (`data`, `shape`, `strides` in elements,
+    /// `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`). The library declares these types
+    /// before the source. Loading checks the number of parameters and their sizes.
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -196,7 +197,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Safety
     ///
-    /// For every launch that passes the requirements, on any grid, the code must keep to the
+    /// For every launch that passes the requirements, on any grid, the code must comply with the
     /// signature: it reads only elements of `In` and `InOut` arrays, writes only elements of
     /// `InOut` and `Out` arrays, has no data races, terminates, and its parameters have the types
     /// that the signature declares.
@@ -237,7 +238,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Panics
     ///
-    /// If a `require` panics; nothing moved then.
+    /// If a `require` panics; nothing has been copied then.
     #[track_caller]
     pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = call_site();
@@ -252,8 +253,8 @@ impl<S: Signature> Kernel<S> {
     /// every read of lost contents.
     ///
     /// The first launch on a GPU compiles and loads the code there; [`prepare`](Self::prepare) does
-    /// so ahead of time. An empty covering grid (`Grid::cover(0)`) is checked like any other, but
-    /// queues nothing and marks nothing as written.
+    /// so ahead of time. An empty covering grid (`Grid::cover(0)`) is checked like any other grid,
+    /// but then nothing is queued and nothing is marked as written.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::{Array2, s}};
@@ -273,11 +274,12 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Errors
     ///
-    /// On an error nothing is queued and array contents are unchanged. Before anything moves:
+    /// On an error nothing is queued and array contents are unchanged. Before anything is copied:
     ///
-    /// - [`Requirement`](crate::Error::Requirement) if one does not hold.
+    /// - [`Requirement`](crate::Error::Requirement) if a requirement is not fulfilled.
     /// - [`Grid`](crate::Error::Grid) if this device, or any device, cannot launch the grid.
-    /// - [`NotContiguous`](crate::Error::NotContiguous) if a flat argument has gaps.
+    /// - [`NotContiguous`](crate::Error::NotContiguous) if a flat argument (a slice in the body)
+    ///   has gaps.
     /// - [`LayoutMismatch`](crate::Error::LayoutMismatch) if flat arguments differ in axis order.
     /// - [`NoKernelBody`](crate::Error::NoKernelBody) if the kernel has no body for this device.
     /// - [`Compile`](crate::Error::Compile) if its code could not be compiled or loaded.
@@ -298,7 +300,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Panics
     ///
-    /// If a `require` panics; nothing moved then.
+    /// If a `require` panics; nothing has been copied then.
     #[track_caller]
     pub fn launch_on<A: Arguments<S>>(
         &self,
@@ -353,8 +355,8 @@ impl<S: Signature> Kernel<S> {
     ///
     /// # Panics
     ///
-    /// If the body panics. Elements that it wrote keep their values, and the arrays that it should
-    /// have written are newest on the host.
+    /// If the body panics. Elements that the body has already written keep their values, and the
+    /// arrays that it should have written are newest on the host.
     #[track_caller]
     pub fn call<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = call_site();
@@ -368,7 +370,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// Compiles and loads the kernel for a device now rather than at the first launch there. Does
-    /// nothing on the embedded device.
+    /// nothing for the embedded device.
     ///
     /// ```
     /// use resident::{Device, In, Kernel};
@@ -382,7 +384,8 @@ impl<S: Signature> Kernel<S> {
     /// # Errors
     ///
     /// - [`NoKernelBody`](crate::Error::NoKernelBody) if the kernel has no body for this device.
-    /// - [`Compile`](crate::Error::Compile) with the compiler's log, or another fault of the code.
+    /// - [`Compile`](crate::Error::Compile) with the compiler's log, or with another error in the
+    ///   code.
     /// - [`Backend`](crate::Error::Backend) if the driver refuses a call.
     /// - [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
@@ -392,7 +395,8 @@ impl<S: Signature> Kernel<S> {
 
     /// The kernel's resources on a device: registers per thread, bytes of shared memory, the
     /// largest block (`cuFuncGetAttribute`). Loads the kernel there if necessary. A host body uses
-    /// none, and its blocks have no limit. The example of [`prepare`](Self::prepare) shows its use.
+    /// no such resources, and its blocks are not limited. The example of [`prepare`](Self::prepare)
+    /// shows its use.
     ///
     /// # Errors
     ///
@@ -402,8 +406,9 @@ impl<S: Signature> Kernel<S> {
         self.loaded_on(device).map(KernelCode::attributes).at(call_site())
     }
 
-    /// The declaration of a CUDA C function that fits the signature, to paste into a source. It
-    /// names scalars a, b, ... and arrays x, y, z; other names work as well.
+    /// The declaration of a CUDA C function with this signature, to paste into a source. The
+    /// parameters have the names a, b, ... for scalars and x, y, z for arrays; you may use other
+    /// names.
     ///
     /// ```
     /// use resident::{In, InOut, Kernel, ndarray::Ix2};
@@ -421,11 +426,12 @@ impl<S: Signature> Kernel<S> {
 
     /// Runs the host body and the device's body, each on its own copies of the arguments, waits for
     /// both, and returns the first element at which their results differ by more than `tolerance`.
-    /// The tolerance is absolute for values up to 1 and relative to the larger value above.
+    /// The tolerance is absolute for values up to 1, and relative to the larger value above 1.
     /// Elements that do not consist of floats or integers differ if any bit differs. Two NaNs are
     /// equal. The contents and the residency of the arguments do not change.
     ///
-    /// `assert_eq!(kernel.compare(..)?, None)` is a test whose message shows the difference.
+    /// If `assert_eq!(kernel.compare(..)?, None)` fails in a test, its message describes the
+    /// difference.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};

@@ -1,4 +1,5 @@
-//! Kernels: their signatures and bodies, and how a launch acquires, submits and marks arguments.
+//! Kernels: their signatures and bodies, and how a launch acquires its arguments, submits the work,
+//! and marks the arguments as used.
 
 mod arguments;
 mod arity;

@@ -14,8 +14,8 @@ use crate::backend::{ElementLayout, ParameterLayout};
 use crate::element::Element;
 use crate::layout::Strided;
 
-/// Marks a parameter without a dimension: contiguous elements in memory order. `In<f32>` is
-/// `In<f32, Flat>`.
+/// Marks a parameter without a dimension, which is flat: a slice of contiguous elements in memory
+/// order. `In<f32>` is `In<f32, Flat>`.
 #[derive(Clone, Copy, Debug)]
 pub enum Flat {}
 
@@ -25,8 +25,8 @@ pub enum Flat {}
 /// With a dimension the parameter is *sized*: the host body gets an ndarray view, CUDA C gets a
 /// `resident::View1` to `View6` by value, and the argument may have any layout, gaps included.
 /// Without a dimension it is *flat*: the host body gets `&[T]`, CUDA C gets a bare pointer, and the
-/// argument must be contiguous. All flat arguments of a launch must have one axis order, since
-/// their elements correspond by position.
+/// argument must be contiguous. All flat arguments of a launch must have the same axis order, since
+/// their elements correspond by position in memory.
 ///
 /// ```
 /// use resident::{Device, Error, Grid, In, Kernel, Out, SmartArray, ndarray::{Array2, Ix2, s}};
@@ -52,16 +52,16 @@ pub enum Flat {}
 pub struct In<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
 /// An array that the kernel reads and writes, passed as `&mut array`. The launch uploads the bytes
-/// that are stale on the device; then the device has the newest contents. Sized or flat as [`In`]:
-/// the host body gets an `ArrayViewMut` or `&mut [T]`. The example of [`Kernel`](crate::Kernel)
-/// shows its use.
+/// that are stale on the device; then the device has the newest contents. Sized or flat, as for
+/// [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`. The example of
+/// [`Kernel`](crate::Kernel) shows its use.
 #[derive(Debug)]
 pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
 /// An array that the kernel overwrites without reading it, passed as `&mut array`. The array may be
 /// uninitialised. The launch uploads nothing; the device then has the newest contents. The body
-/// must write every element: elements it does not write have unspecified values. Sized or flat as
-/// [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
+/// must write every element: those that it does not write have unspecified values. Sized or flat,
+/// as for [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
 ///
 /// ```
 /// use resident::{Device, Grid, Kernel, Out, SmartArray};
@@ -77,7 +77,7 @@ pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 #[derive(Debug)]
 pub struct Out<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
-/// An array argument as a [`Kernel::require`](crate::Kernel::require) closure gets it: its layout
+/// An array argument of a [`Kernel::require`](crate::Kernel::require) closure: the array's layout
 /// without its contents, which may be on a device.
 ///
 /// ```
@@ -131,7 +131,8 @@ impl<'a> Described<'a> {
 /// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` |
 /// | `InOut<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array` |
 ///
-/// `Out` is like `InOut`. A sized parameter takes arrays and views with its number of axes.
+/// `Out` is like `InOut`. A sized parameter (one with a dimension) accepts arrays and views with
+/// its number of axes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
     note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
@@ -152,7 +153,7 @@ pub trait Parameter: sealed::Sealed + 'static {
     /// # Safety
     ///
     /// The next words of `unpacker` are those that `BoundArgument::pack` wrote for this parameter.
-    /// Its pointers are those of the launch, as `Body::run` requires.
+    /// The pointers of `unpacker` belong to the launch, as `Body::run` requires.
     #[doc(hidden)]
     unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a>;
 }
@@ -249,7 +250,7 @@ macro_rules! array_parameter {
             }
 
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $flat {
-                // SAFETY: the caller's contract; `Argument` bound the array as flat, with this
+                // SAFETY: the caller promises this; `Argument` bound the array as flat, with this
                 // access.
                 unsafe { unpacker.$slice::<T>() }
             }
@@ -270,7 +271,7 @@ macro_rules! array_parameter {
             }
 
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $sized<'a, T, D> {
-                // SAFETY: the caller's contract; `Argument` bound the array as sized, with this
+                // SAFETY: the caller promises this; `Argument` bound the array as sized, with this
                 // access and these dimensions.
                 unsafe { unpacker.$view::<T, D>() }
             }
@@ -300,8 +301,8 @@ macro_rules! signature {
 
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a> {
                 ($(
-                    // SAFETY: the caller's contract; parameters are unpacked in the order in which
-                    // `queue` packed them.
+                    // SAFETY: the caller promises this; parameters are unpacked in the order in
+                    // which `queue` packed them.
                     unsafe { $parameter::unpack(unpacker) },
                 )+)
             }

@@ -1,15 +1,19 @@
-//! One launch with its types erased: acquires arrays, submits the body, marks the arrays.
+//! One launch, with its types erased: acquires the arrays, submits the body, and marks the arrays
+//! as used.
 //!
 //! The types that represent an array argument, in the order in which a launch makes them:
 //!
-//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: the caller's argument, if
-//!    [`Argument`](super::Argument) accepts it for the parameter.
-//! 2. [`transfer::StoredView`]: its storage and its strided view, without element and dimension
-//!    types.
-//! 3. [`BoundArray`]: the same, with the parameter's access.
-//! 4. [`Request`]: the selected elements, and the call for which `transfer` acquires them.
-//! 5. [`Acquired`]: its address on the device. The copy keeps its memory until the use is marked.
-//! 6. [`ArrayArgument`]: the address and its position among the words, as the backend gets it.
+//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: the caller's argument, which must implement
+//!    [`Argument`](super::Argument) for the parameter.
+//! 2. [`transfer::StoredView`]: the argument's storage and its strided view, without element and
+//!    dimension types.
+//! 3. [`BoundArray`]: the same, together with the parameter's kind of access.
+//! 4. [`Request`]: the selected elements, and the call for which they are needed, as `transfer`
+//!    gets them.
+//! 5. [`Acquired`]: the array's address on the device. The device's copy keeps its memory until the
+//!    use is marked.
+//! 6. [`ArrayArgument`]: the address, and the index of the array's first word, as the backend gets
+//!    them.
 
 use smallvec::SmallVec;
 
@@ -27,7 +31,7 @@ use crate::layout::Selection;
 use crate::sync;
 use crate::transfer::{self, Acquired, Request};
 
-/// The selections of the arguments that are parts, in order. Whole arrays need none.
+/// The selections of the arguments that are parts of arrays, in order. Whole arrays need none.
 type PartSelections = SmallVec<[Selection; 4]>;
 
 /// A kernel, its grid and its arguments.
@@ -196,7 +200,8 @@ fn mark(
     }
 }
 
-/// The traffic of a launcher that copies each argument in and out, minus the bytes actually copied.
+/// The bytes that a launcher would copy if it copied each argument in and out, minus the bytes that
+/// were copied.
 #[inline]
 fn avoided_traffic(bytes: u64, copied_bytes: u64) -> Flow {
     if bytes == 0 {
@@ -220,8 +225,9 @@ fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> 
     }
 }
 
-/// The offset in bytes that the body's pointer has from the start of the array's memory: that of
-/// the lowest element of a flat argument, or of the element with index 0, 0, ... of a sized one.
+/// The offset in bytes, from the start of the array's memory, of the element to which the body's
+/// pointer leads. For a flat argument (a slice) it is the lowest element; for a sized argument (an
+/// ndarray view) it is the element with index 0, 0, ...
 fn origin_bytes(array: &BoundArray<'_>) -> u64 {
     let element = array.storage.memory_order().element_bytes() as u64;
     element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use super::footprint::{Footprint, end_bytes};
 use super::strided::packed_strides;
 
-/// A copy of equal runs, repeated along axes. Source and destination have the same counts and run
-/// length, but may differ in strides and offsets.
+/// A copy of runs (ranges of bytes) of one length, repeated along axes. Source and destination have
+/// the same counts and run length, but may have different strides and offsets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CopyBox {
     pub(crate) run_bytes: u64,
@@ -47,7 +47,7 @@ impl CopyBox {
         end_bytes(self.destination_offset_bytes, self.run_bytes, axes)
     }
 
-    /// The number of bytes that this copy moves, saturating.
+    /// The number of bytes that this copy writes, saturating.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.axes.iter().fold(self.run_bytes, |bytes, (count, ..)| bytes.saturating_mul(*count))
     }
@@ -68,7 +68,7 @@ impl CopyBox {
 }
 
 impl Footprint {
-    /// The copy of these bytes to the same offsets of another allocation.
+    /// The copy of these bytes to the same offsets in another allocation.
     pub(crate) fn copy_to_same_offsets(&self) -> CopyBox {
         CopyBox {
             run_bytes: self.run_bytes,
@@ -78,7 +78,7 @@ impl Footprint {
         }
     }
 
-    /// The copy to these bytes from packed memory, from `packed_offset_bytes` on.
+    /// The copy to these bytes from packed memory that starts at `packed_offset_bytes`.
     pub(crate) fn copy_from_packed(&self, packed_offset_bytes: u64) -> CopyBox {
         let packed = packed_strides(self.axes.iter().map(|(count, _)| *count), self.run_bytes);
         let axes = self.axes.iter().zip(packed);

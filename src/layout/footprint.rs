@@ -1,4 +1,4 @@
-//! The bytes of a box of elements, as equal runs repeated along axes.
+//! The bytes of a box of elements, as runs (ranges of bytes) of one length, repeated along axes.
 
 use std::cmp::Reverse;
 
@@ -29,7 +29,7 @@ impl Footprint {
     }
 
     /// The bytes of a view whose element with index 0, 0, ... lies at `first_bytes`. Strides are in
-    /// elements, each an `i64` kept in a `u64`. Numbers above 64 bits saturate.
+    /// elements; each is an `i64` stored in a `u64`. Numbers above 64 bits saturate.
     pub(crate) fn of_view(
         first_bytes: u64,
         element_bytes: u64,
@@ -50,7 +50,7 @@ impl Footprint {
         Self { offset_bytes, run_bytes: element_bytes, axes }.merged()
     }
 
-    /// The same bytes with the fastest axes merged into the run where they lie without gaps.
+    /// The same bytes, after merging those of the fastest axes that have no gaps into the run.
     pub(crate) fn merged(mut self) -> Self {
         while self.axes.last().is_some_and(|(_, stride)| *stride == self.run_bytes) {
             let (count, _) = self.axes.pop().unwrap_or((1, 0));
@@ -64,7 +64,8 @@ impl Footprint {
         self.axes.iter().fold(self.run_bytes, |bytes, (count, _)| bytes.saturating_mul(*count))
     }
 
-    /// One past the last byte; 0 if there is no byte; `None` if that is above 64 bits.
+    /// The offset one past the last byte; 0 if there is no byte; `None` if the offset exceeds 64
+    /// bits.
     pub(crate) fn end_bytes(&self) -> Option<u64> {
         end_bytes(self.offset_bytes, self.run_bytes, self.axes.iter().copied())
     }

@@ -9,7 +9,7 @@ use crate::coherence::{AXES_MAX, Region};
 /// with reversed axes inverted and axes of length 1 left out.
 ///
 /// Every copy of an array has this order without gaps, so that a region means the same bytes in
-/// each. If there are more than six axes, the slowest are flattened into one.
+/// every copy. If there are more than six axes, the slowest are combined into one axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MemoryOrder {
     extents: SmallVec<[u64; 3]>,
@@ -19,16 +19,15 @@ pub(crate) struct MemoryOrder {
 }
 
 impl MemoryOrder {
-    /// The memory order of an array with that shape and those strides, and the offset of its first
-    /// element from the start of memory, both in elements. `None` if its memory has gaps or
-    /// overlaps.
+    /// The memory order of an array with this shape and these strides, and the offset in elements
+    /// of its first element from the start of memory. `None` if its memory has gaps or overlaps.
     pub(crate) fn of(
         shape: &[usize],
         strides: &[isize],
         element_bytes: u32,
     ) -> Option<(Self, usize)> {
         let view = Strided { shape, strides, offset: 0 };
-        // Most arrays lie row by row: nothing has to be sorted.
+        // Most arrays are row-major, and then nothing has to be sorted.
         if shape.len() <= AXES_MAX && view.is_c_contiguous() {
             let (mut extents, mut len) = (SmallVec::new(), 1);
             for extent in shape.iter().map(|len| *len as u64).filter(|len| *len != 1) {

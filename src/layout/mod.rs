@@ -4,13 +4,13 @@
 //!
 //! - [`Strided`]: a view by shape, strides and offset in elements, as in ndarray.
 //! - [`MemoryOrder`]: the axes in the order in which they lie in memory. Every copy of an array, on
-//!   the host and on each device, has this order, so a region means the same bytes everywhere.
+//!   the host and on each device, has this order, so a region means the same bytes in every copy.
 //! - [`Selection`]: the elements of a view as boxes in memory order.
-//! - [`Footprint`] and [`CopyBox`]: the bytes of a box, and the copy of a box, as nested runs.
+//! - [`Footprint`] and [`CopyBox`]: the bytes of a box, and the copy of a box, as ranges of bytes
+//!   (runs) repeated along axes.
 //! - [`ViewBox`]: a box in a view's own axes, for copies between two views of one shape.
 //!
-//! The lowest offset, contiguity, packed strides, nested runs and splitting are each computed here
-//! and nowhere else.
+//! Only this module computes lowest offsets, contiguity, packed strides, runs and splits.
 
 mod copy_box;
 mod footprint;

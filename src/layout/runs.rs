@@ -6,8 +6,9 @@ use super::{CopyBox, Footprint};
 type CopyAxis = (u64, u64, u64);
 
 impl CopyBox {
-    /// Calls `visit` with source offset, destination offset and length of each run, after merging
-    /// the fastest axes that lie without gaps at both ends. Both memories lie within 64 bits.
+    /// Calls `visit` with the source offset, destination offset and length of each run (range of
+    /// bytes). The fastest axes that have no gaps in the source and in the destination are first
+    /// merged into the run. All offsets must fit 64 bits.
     pub(crate) fn for_each_run(&self, visit: &mut impl FnMut(u64, u64, u64)) {
         let mut run_bytes = self.run_bytes;
         let mut axes = self.axes.as_slice();
@@ -26,7 +27,7 @@ impl CopyBox {
 }
 
 impl Footprint {
-    /// Calls `visit` with offset and length of each run, as [`CopyBox::for_each_run`].
+    /// Calls `visit` with the offset and length of each run, as [`CopyBox::for_each_run`] does.
     pub(crate) fn for_each_run(&self, visit: &mut impl FnMut(u64, u64)) {
         self.copy_to_same_offsets().for_each_run(&mut |offset, _, run_bytes| {
             visit(offset, run_bytes);

@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use super::{MemoryOrder, Strided};
 use crate::coherence::{AXES_MAX, Region, Span};
 
-/// Elements of an array: all, or boxes (one, unless axes were flattened).
+/// Elements of an array: all, or boxes. There is one box, unless axes of the array were combined
+/// into one axis.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Selection {
     Whole,
@@ -20,7 +21,8 @@ struct Progression {
 }
 
 impl Selection {
-    /// Visits the boxes, or `None` for the whole: fast paths build no region of the whole array.
+    /// Visits the boxes, or `None` for the whole array: fast paths do not build a region of the
+    /// whole array.
     #[inline]
     pub(crate) fn each(&self, mut visit: impl FnMut(Option<&Region>)) {
         match self {
@@ -51,7 +53,7 @@ impl Selection {
         }
     }
 
-    /// Whether the two have an element in common.
+    /// Whether the two selections have an element in common.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Boxes(one), Self::Boxes(another)) => one
@@ -79,15 +81,15 @@ impl MemoryOrder {
         }
     }
 
-    /// The one box of a view, if at most one axis of the view runs along each axis of this memory
-    /// order. Only flattened axes can make this impossible.
+    /// The single box of a view, if at most one axis of the view runs along each axis of this
+    /// memory order. More than one can run along an axis only if axes were combined.
     fn one_box(&self, view: &Strided<'_>, lowest: u64) -> Option<Region> {
         let axes = self.extents().len();
         let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
         let (mut rest, mut step) = (lowest, 1);
         for (axis, extent) in self.extents().iter().enumerate().rev() {
-            // Parts mostly start at or near the start of an axis, and a comparison is cheaper than
-            // a division.
+            // Most parts start at or near the start of an axis, and a comparison is cheaper than a
+            // division.
             let index = if rest < *extent { rest } else { rest % extent };
             rest = if rest < *extent { 0 } else { rest / extent };
             (spans[axis], steps[axis]) = (Span::single(index), step);
@@ -128,8 +130,8 @@ impl MemoryOrder {
     }
 }
 
-/// The spans, from `start` on, of the progressions along one axis: one span, unless several axes of
-/// the view were flattened into this axis.
+/// The spans, starting at `start`, of the progressions along one axis. There is one span, unless
+/// several axes of the view were combined into this axis.
 fn spans_of(start: u64, progressions: &mut SmallVec<[Progression; 1]>) -> SmallVec<[Span; 1]> {
     progressions.sort_by_key(|progression| progression.step);
     let mut merged = Progression { step: 1, count: 1 };
@@ -156,7 +158,7 @@ fn spans_of(start: u64, progressions: &mut SmallVec<[Progression; 1]>) -> SmallV
         .collect()
 }
 
-/// All boxes with one span from each axis.
+/// All boxes made of one span from each axis.
 fn product_of(spans: SmallVec<[SmallVec<[Span; 1]>; AXES_MAX]>) -> SmallVec<[Region; 1]> {
     let mut boxes: SmallVec<[Region; 1]> =
         SmallVec::from_slice(&[Region::new(&[Span::single(0); AXES_MAX][..spans.len()])]);

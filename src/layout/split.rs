@@ -9,8 +9,8 @@ use crate::coherence::Region;
 type Copies = SmallVec<[CopyBox; 1]>;
 
 impl MemoryOrder {
-    /// The start of a region along its slowest axes, of at most `bytes_max` bytes but at least one
-    /// element.
+    /// Cuts a region along its slowest axes. Returns its first part, which has at most `bytes_max`
+    /// bytes, but at least one element.
     pub(crate) fn head(&self, mut region: Region, bytes_max: u64) -> Region {
         for axis in 0..region.axes() {
             let span = region.span(axis);
@@ -26,13 +26,13 @@ impl MemoryOrder {
 }
 
 impl CopyBox {
-    /// The count of the slowest axis; for a copy without axes, its bytes.
+    /// The count of the slowest axis; for a copy without axes, its number of bytes.
     pub(crate) fn slowest_count(&self) -> u64 {
         self.axes.first().map_or(self.run_bytes, |axis| axis.0)
     }
 
-    /// The part of `count` steps along the slowest axis from `start` on; for a copy without axes,
-    /// of `count` bytes.
+    /// The part of a copy with `count` steps along the slowest axis, starting at step `start`; for
+    /// a copy without axes, `count` bytes.
     pub(crate) fn section(&self, start: u64, count: u64) -> Self {
         let mut section = self.clone();
         let (source_step, destination_step) = match section.axes.first_mut() {
@@ -71,7 +71,8 @@ impl CopyBox {
     }
 }
 
-/// Copies as lists of at most `bytes_max` bytes each, in order. Every byte is in exactly one list.
+/// Splits copies into lists of at most `bytes_max` bytes each, in order. Every byte is in exactly
+/// one list.
 pub(crate) fn split_copies(copies: Copies, bytes_max: u64) -> SmallVec<[Copies; 1]> {
     let len_bytes = |sum: u64, copy: &CopyBox| sum.saturating_add(copy.len_bytes());
     if copies.iter().fold(0, len_bytes) <= bytes_max {
@@ -101,7 +102,7 @@ mod tests {
 
     use super::{CopyBox, MemoryOrder, split_copies};
 
-    /// Copies whose runs overlap neither at the source nor at the destination.
+    /// Copies whose runs do not overlap, neither in the source nor in the destination.
     fn copy() -> impl Strategy<Value = CopyBox> {
         (1_u64..6, prop::collection::vec((1_u64..5, 0_u64..3, 0_u64..3), 0..4)).prop_map(
             |(run_bytes, gaps)| {

@@ -57,8 +57,8 @@ impl Strided<'_> {
         self.is_contiguous_along(&self.axes_by_stride())
     }
 
-    /// As [`is_contiguous`](Self::is_contiguous), for axes found by
-    /// [`axes_by_stride`](Self::axes_by_stride).
+    /// Like [`is_contiguous`](Self::is_contiguous), for axes that
+    /// [`axes_by_stride`](Self::axes_by_stride) returned.
     pub(super) fn is_contiguous_along(&self, axes: &[usize]) -> bool {
         let ascending = |axis: &usize| (self.shape[*axis], self.strides[*axis].abs());
         are_contiguous(axes.iter().rev().map(ascending))
@@ -78,8 +78,8 @@ impl Strided<'_> {
     }
 }
 
-/// The distance from the lowest element of a view to its first, given (length, stride) of each
-/// axis: positive if an axis is reversed, saturating.
+/// The distance from the lowest element of a view to its first element, saturating, given (length,
+/// stride) of each axis. It is positive if an axis is reversed.
 #[inline]
 pub(super) fn below_first(axes: impl Iterator<Item = (u64, i64)>) -> u64 {
     let mut below = 0_u64;
@@ -94,8 +94,8 @@ pub(super) fn below_first(axes: impl Iterator<Item = (u64, i64)>) -> u64 {
     below
 }
 
-/// Whether (length, stride) of each axis, fastest first, leave no gap: each stride is the product
-/// of the lengths before it. A view without elements has no gap.
+/// Whether axes with these (length, stride), fastest first, leave no gap: each stride must be the
+/// product of the preceding lengths. A view without elements has no gap.
 #[inline]
 fn are_contiguous(axes: impl Iterator<Item = (usize, isize)>) -> bool {
     let (mut expected, mut has_gap) = (1, false);
@@ -111,8 +111,8 @@ fn are_contiguous(axes: impl Iterator<Item = (usize, isize)>) -> bool {
     !has_gap
 }
 
-/// The strides of packed memory with these counts along its axes, slowest first, if each step along
-/// the fastest axis is `run`.
+/// The strides of packed memory with these counts along its axes, slowest first, where the stride
+/// of the fastest axis is `run`.
 pub(super) fn packed_strides(
     counts: impl DoubleEndedIterator<Item = u64>,
     run: u64,

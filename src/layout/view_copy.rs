@@ -6,8 +6,8 @@ use super::strided::packed_strides;
 use super::{CopyBox, MemoryOrder, Strided};
 use crate::coherence::Region;
 
-/// Indices along one axis of a view, counted upwards in memory: `count` from `start` on in steps of
-/// `step`.
+/// Indices along one axis of a view, in the order of memory addresses: `count` indices that start
+/// at `start`, `step` apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Range {
     start: u64,
@@ -44,8 +44,8 @@ impl ViewPart {
 }
 
 impl Strided<'_> {
-    /// The boxes of this view whose elements are those of `region`, which lies within the view.
-    /// More than one only where axes of the memory order were flattened.
+    /// The boxes of this view that contain exactly the elements of `region`, which lies within the
+    /// view. There is more than one box only where axes were combined in the memory order.
     pub(crate) fn boxes_of(
         &self,
         memory_order: &MemoryOrder,
@@ -57,7 +57,7 @@ impl Strided<'_> {
         )
     }
 
-    /// The one box, if at most one axis of the view runs along each axis of the memory order.
+    /// The single box, if at most one axis of the view runs along each axis of the memory order.
     fn one_box_of(&self, memory_order: &MemoryOrder, region: &Region) -> Option<ViewBox> {
         let lowest = self.lowest();
         let start = memory_order.index_of(lowest);
@@ -83,8 +83,8 @@ impl Strided<'_> {
         Some(ViewBox(ranges))
     }
 
-    /// One box for each element of `region`: correct for any view, but used only where axes of the
-    /// memory order were flattened.
+    /// One box for each element of `region`: correct for any view, but used only where axes were
+    /// combined in the memory order.
     fn elements_of(&self, memory_order: &MemoryOrder, region: &Region) -> SmallVec<[ViewBox; 1]> {
         let mut boxes: SmallVec<[ViewBox; 1]> = SmallVec::new();
         let lowest = self.lowest();
@@ -122,8 +122,8 @@ impl Strided<'_> {
         (self.strides[axis] < 0) != (other.strides[axis] < 0) && self.shape[axis] > 1
     }
 
-    /// The box of `other` that has the same indices as `part` of this view. Along opposed axes it
-    /// is counted from the other end.
+    /// The box of `other` that has the same indices as `part` of this view. Along opposed axes
+    /// indices are counted from the other end.
     fn same_box_of(&self, other: &Strided<'_>, part: &ViewBox) -> ViewBox {
         let same = |(axis, range): (usize, &Range)| {
             let last = range.start + (range.count.max(1) - 1) * range.step;
@@ -135,8 +135,8 @@ impl Strided<'_> {
         ViewBox(part.0.iter().enumerate().map(same).collect())
     }
 
-    /// The copies of a box of this view to the same box of another view of the same shape, and the
-    /// parts of both that they read and write.
+    /// The copies of a box of this view to the same box of another view of the same shape. Also
+    /// returns the part of each view that the copies read or write.
     pub(crate) fn copies_to(
         &self,
         other: &Strided<'_>,
@@ -163,7 +163,8 @@ impl Strided<'_> {
     }
 }
 
-/// The copies from one part to another of the same shape. Opposed axes descend in the destination.
+/// The copies from one part to another of the same shape. Along opposed axes the indices descend in
+/// the destination.
 fn copies_between(
     source: &ViewPart,
     destination: &ViewPart,
@@ -182,7 +183,8 @@ fn copies_between(
             aligned.push(Axis { count, source, destination: to });
         }
     }
-    // A copy's strides are positive at both ends, so each index along opposed axes is a copy.
+    // A copy's strides are positive in source and destination, so each index along opposed axes
+    // takes a separate copy.
     let indices: u64 = opposed.iter().map(|axis| axis.count).product();
     let copy = |number: u64| {
         let (mut rest, mut from, mut to) = (number, source.offset as i64, destination_start);
@@ -197,8 +199,8 @@ fn copies_between(
     (0..indices).map(copy).collect()
 }
 
-/// One copy whose strides are all positive. The fastest axes are merged into the run where they
-/// have no gaps at either end.
+/// One copy whose strides are all positive. The fastest axes are merged into the run if they have
+/// no gaps in the source and in the destination.
 fn ascending_copy(mut axes: Axes, source: u64, destination: u64, element_bytes: u64) -> CopyBox {
     axes.sort_by_key(|axis| std::cmp::Reverse(axis.destination));
     let mut run = 1;
@@ -227,7 +229,7 @@ mod tests {
         ViewBox(view.shape.iter().map(all).collect())
     }
 
-    /// Copies element numbers from one view to another.
+    /// Copies between two views whose elements are their own positions in memory.
     fn copied(source: &Strided<'_>, destination: &Strided<'_>) -> Vec<Option<usize>> {
         let mut memory = vec![None; source.len() as usize];
         for copy in source.copies_to(destination, &all_of(source), 1).2 {

@@ -1,4 +1,4 @@
-//! Host memory that holds an array's contents: taken over from a `Vec`, or allocated here.
+//! Host memory for an array's contents: taken over from a `Vec`, or allocated here.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
@@ -13,19 +13,20 @@ use crate::element::Element;
 /// The memory of a `Vec`, kept as a pointer: while devices share it, no reference or box to it may
 /// exist.
 ///
-/// The memory can become the vector again. `VecMemory::release` knows the vector's element type.
+/// The memory can be returned as the vector. `VecMemory::release` knows the vector's element type.
 #[derive(Debug)]
 pub(crate) struct HostBuffer {
-    /// Freed by `drop`, or taken by `into_vec`, once no device has it registered.
+    /// The memory. `drop` frees it, or `into_vec` takes it, once no device has it registered.
     memory: ManuallyDrop<VecMemory>,
     /// The vector's length, in elements.
     len: usize,
     /// The array's length.
     len_bytes: usize,
-    /// Allocated when the memory is first pinned; most arrays are never pinned.
+    /// The registrations; allocated when the memory is first pinned, since most arrays are never
+    /// pinned.
     registrations: OnceLock<Box<Registrations>>,
-    /// A device died with pending work that uses the memory, and its backend holds the memory
-    /// forever.
+    /// Whether a device died with pending work that uses the memory. Its backend then keeps the
+    /// memory forever.
     is_leaked: AtomicBool,
 }
 
@@ -48,14 +49,14 @@ struct VecMemory {
     release: unsafe fn(NonNull<u8>, usize, usize),
 }
 
-// SAFETY: it owns the memory of a `Vec<T: Send + Sync>`. It only gives out a pointer, whose users
-// keep the order of uses (DESIGN.md, "Soundness").
+// SAFETY: the value owns the memory of a `Vec<T: Send + Sync>`. It only returns a pointer, whose
+// users order their accesses (DESIGN.md, "Soundness").
 unsafe impl Send for VecMemory {}
 // SAFETY: as for `Send`; `&VecMemory` only allows its fields to be read.
 unsafe impl Sync for VecMemory {}
 
 // SAFETY: `from_vec` is the only constructor: pointer and `len_bytes` lie within the vector's
-// initialised elements. Only `drop` and `into_vec` give the memory up, and both consume the value.
+// initialised elements. Only `drop` and `into_vec` release the memory, and they consume the value.
 unsafe impl HostMemory for HostBuffer {
     fn base(&self) -> *mut u8 {
         self.memory.pointer.as_ptr()
@@ -76,8 +77,8 @@ unsafe impl HostMemory for HostBuffer {
 }
 
 impl HostBuffer {
-    /// Pins the memory for devices of one kind, until this buffer drops. Does nothing if it is
-    /// pinned for them already.
+    /// Pins the memory for devices of one kind, until this buffer drops. Does nothing if the memory
+    /// is already pinned for them.
     ///
     /// `lock_array` returns a guard that excludes threads which queue copies with this memory: a
     /// copy planned for pageable memory must not be queued for pinned memory.
@@ -91,8 +92,8 @@ impl HostBuffer {
         register: impl FnOnce() -> Result<Box<dyn PinnedRegistration>, E>,
         lock_array: impl FnOnce() -> G,
     ) -> Result<(), E> {
-        // One thread at a time: a second thread would find the memory registered and take this for
-        // another library's registration.
+        // Only one thread at a time may do this: a second thread would find the memory registered,
+        // and assume that another library had registered it.
         let registrations = self.registrations.get_or_init(Box::default);
         let _only_one = registrations.registering.lock().unwrap_or_else(PoisonError::into_inner);
         let own = &registrations.by_kind[kind as usize];
@@ -104,7 +105,8 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Unregisters the memory with all drivers. Returns whether none has it registered any more.
+    /// Unregisters the memory with all drivers. Returns whether no driver has it registered any
+    /// more.
     fn unregister(&mut self) -> bool {
         let Some(registrations) = self.registrations.get_mut() else { return true };
         for registration in &mut registrations.by_kind {
@@ -119,14 +121,14 @@ impl HostBuffer {
         is_free
     }
 
-    /// This buffer, unregistered so that its memory can leave the library, or a copy if a driver
-    /// refuses. `None` if there is no memory for a copy. No queued work uses it any more. `T` is
-    /// the element type.
+    /// This buffer, unregistered, so that the library can give its memory to the caller; or a copy,
+    /// if a driver refuses to unregister it. `None` if there is no memory for a copy. No queued
+    /// work may use the buffer any more. `T` must be the element type.
     pub(crate) fn unregistered<T: Element>(mut self) -> Option<Self> {
         if self.unregister() { Some(self) } else { self.copy::<T>() }
     }
 
-    /// Takes over the memory of a vector. The array is `len` elements from `offset` on.
+    /// Takes over the memory of a vector. The array is the `len` elements that start at `offset`.
     pub(crate) fn from_vec<T: Element>(vector: Vec<T>, offset: usize, len: usize) -> Self {
         assert!(
             offset + len <= vector.len(),
@@ -151,22 +153,22 @@ impl HostBuffer {
         }
     }
 
-    /// A copy if a backend holds this memory forever, else `None`; `Some(None)` if there is no
-    /// memory for the copy. Nothing writes the memory meanwhile except the remaining work of a dead
-    /// device. `T` is the element type.
+    /// A copy, if a backend keeps this memory forever, else `None`; `Some(None)` if there is no
+    /// memory for the copy. Meanwhile only the remaining work of a dead device may write the
+    /// memory. `T` is the element type.
     pub(crate) fn copy_if_leaked<T: Element>(&self) -> Option<Option<Self>> {
         self.is_leaked.load(Ordering::Acquire).then(|| self.copy::<T>())
     }
 
     fn copy<T: Element>(&self) -> Option<Self> {
         let copy = Self::zeroed::<T>(self.len_bytes / size_of::<T>().max(1))?;
-        // SAFETY: both have `len_bytes` initialised bytes (`HostMemory`), and nothing else knows
-        // the copy.
+        // SAFETY: each of the two has `len_bytes` initialised bytes (`HostMemory`), and no other
+        // code has the copy yet.
         unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes) };
         Some(copy)
     }
 
-    /// Memory for `len` elements, all bytes zero. `None` if there is not enough.
+    /// Memory for `len` elements whose bytes are all zero. `None` if there is not enough memory.
     pub(crate) fn zeroed<T: Element>(len: usize) -> Option<Self> {
         zeroed_vec::<T>(len).map(|vector| Self::from_vec(vector, 0, len))
     }
@@ -191,8 +193,8 @@ impl HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         let is_free = self.unregister();
-        // SAFETY: `into_vec`, which also takes the memory, prevents this drop. `self` is gone after
-        // this.
+        // SAFETY: `into_vec`, the only other function that takes the memory, prevents this drop,
+        // and `self` is not used afterwards.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
         if is_free {
             return;
@@ -214,20 +216,20 @@ impl Drop for VecMemory {
     }
 }
 
-/// Frees a vector of `T`, given the pointer to its element `offset`. Elements are plain data: none
-/// is dropped, so the length does not matter.
+/// Frees a vector of `T`, given the pointer to its element `offset`. Elements are plain data and
+/// have no drop code, so the length does not matter.
 unsafe fn release<T: Element>(start: NonNull<u8>, offset: usize, capacity: usize) {
     if capacity == 0 {
         return;
     }
     let first = start.as_ptr().cast::<T>().wrapping_sub(offset);
-    // SAFETY: the caller passes what `from_vec` took from a `Vec<T>` of that capacity; length 0 is
-    // always initialised.
+    // SAFETY: the caller passes the pointer that `from_vec` took from a `Vec<T>` of this capacity.
+    // With length 0 no element needs to be initialised.
     drop(unsafe { Vec::from_raw_parts(first, 0, capacity) });
 }
 
-/// A vector of zeros. Returns `None` instead of aborting; the system zeroes pages at their first
-/// use.
+/// A vector of zeros. Returns `None` instead of aborting if there is no memory; the system zeroes
+/// pages at their first use.
 fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {
@@ -237,8 +239,8 @@ fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     }
     // SAFETY: the layout's size is not zero.
     let pointer = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-    // SAFETY: allocated by the global allocator with the layout of `[T; len]`; all bytes zero is a
-    // `T`, which is `Zeroable`.
+    // SAFETY: the memory was allocated by the global allocator with the layout of `[T; len]`, and
+    // zero bytes are a valid `T`, which is `Zeroable`.
     Some(unsafe { Vec::from_raw_parts(pointer.as_ptr().cast(), len, len) })
 }
 

@@ -1,5 +1,5 @@
-//! One array's contents in all memories: its memory on the host and on devices, what is valid
-//! where, and which work uses it.
+//! One array: its memory on the host and on devices, which elements are valid at which location,
+//! and which work uses them.
 //!
 //! The state belongs to the allocation: views hold no state of their own. Only `transfer` changes
 //! it; this module keeps it consistent and publishes it to the fast paths.
@@ -29,7 +29,7 @@ use crate::layout::MemoryOrder;
 use crate::live_arrays::{ArrayName, LiveArrays};
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
-/// The atomics that `published` uses; its test replaces them by loom's.
+/// The atomics that `published` uses; its test replaces them by those of loom.
 mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
@@ -55,7 +55,7 @@ pub(crate) struct Storage {
     published: Published,
     state: ShortLock<ArrayState, ArrayLevel>,
     memory_order: MemoryOrder,
-    /// The number of elements along each axis, unless these are the extents of `space`.
+    /// The number of elements along each axis; `None` if these are the extents of `space`.
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
     made_at: CallSite,
@@ -84,13 +84,14 @@ pub(crate) enum Origin {
     Constant(Bytes),
     /// Memory of the host.
     Host(HostBuffer),
-    /// Memory of a stream's device, complete after the work queued on the stream so far.
+    /// Memory of a stream's device, whose contents are complete after the work queued on the stream
+    /// so far.
     #[cfg(feature = "cuda")]
     Device(Stream, Address),
 }
 
 impl Storage {
-    /// The requirements on `T`: an element's size is counted in 32 bits, and devices align
+    /// Checks the requirements on `T`: an element's size is stored in 32 bits, and devices align
     /// allocations to 256 bytes, as CUDA does.
     const fn check_element<T>() {
         assert!(size_of::<T>() <= u32::MAX as usize, "an element of an array has at most 4 GiB");
@@ -125,7 +126,7 @@ impl Storage {
         Self::register(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
     }
 
-    /// Another array of this layout and element, never written.
+    /// A new array with this layout and element type, never written.
     pub(crate) fn new_like(&self, made_at: CallSite) -> Arc<Self> {
         let state = ArrayState::new(Coherence::undefined(self.memory_order.extents()));
         Self::register(
@@ -181,7 +182,7 @@ impl Storage {
         self.published.host_base()
     }
 
-    /// Gives the array memory on the host, all zero bytes, if it has none. Returns false if there
+    /// Allocates zeroed memory on the host for the array, if it has none. Returns `false` if there
     /// is not enough memory.
     pub(crate) fn allocate_host(&self, state: &mut ArrayState) -> bool {
         if state.host.is_some() {
@@ -194,20 +195,20 @@ impl Storage {
         true
     }
 
-    /// Publishes to the fast paths whether the host is ready. Called with the lock held, after
-    /// every change of `state`.
+    /// Publishes to the fast paths whether the whole array can be read on the host. Called with the
+    /// lock held, after every change of `state`.
     #[inline]
     pub(crate) fn publish(&self, state: &ArrayState) {
         self.published.set_host_ready(state.is_host_ready());
     }
 
-    /// The device address of the whole array, if `stream` is published as its reader already.
+    /// The device address of the whole array, if `stream` is already published as its reader.
     #[inline]
     pub(crate) fn reader_address(&self, stream: u64) -> Option<u64> {
         self.published.reader_address(stream, failure::epoch())
     }
 
-    /// Publishes a reader for the fast path, if a slot is free. Called with the lock held.
+    /// Publishes a reader to the fast path, if a slot is free. Called with the lock held.
     pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
         self.published.publish_reader(state.failure_epoch(), stream, address);
     }
@@ -271,8 +272,8 @@ impl Storage {
     }
 }
 
-/// The shape, if the memory order does not determine it: with axes of length 1, columns first, or
-/// more than six axes.
+/// The shape, if the memory order does not determine it: if it has axes of length 1, is
+/// column-major, or has more than six axes.
 #[inline]
 fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<[usize]>> {
     let is_told = shape.len() == memory_order.extents().len()

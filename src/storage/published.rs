@@ -2,13 +2,15 @@
 //!
 //! All writes happen with the lock held. Two things are published: that the whole array can be read
 //! on the host, and which streams are recorded as readers of which device copy. A flag is stored
-//! with release ordering after the data that it guards, and loaded with acquire ordering before
-//! that data is read.
+//! with release ordering after the data that it announces, and loaded with acquire ordering before
+//! this data is read.
 //!
-//! Published facts become untrue only under `&mut` of every view of the array, when no fast path
-//! can read them. Late failures are the exception: they raise an epoch, which fast paths compare.
+//! A published fact can become untrue only while the caller has a `&mut` borrow that excludes all
+//! views of the array, so no fast path reads it meanwhile. Late failures are the exception: they
+//! raise an epoch, which fast paths compare.
 //!
-//! The atomics come from outside, so that the `published` tests can run this file under loom.
+//! The atomic types are imported from the parent module, so that the suite `published` can compile
+//! this file with those of loom.
 
 use super::atomics::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -50,8 +52,8 @@ impl Published {
     /// The host memory's start, if the whole array can be read there without a copy or a wait.
     #[inline]
     pub(crate) fn ready_on_host(&self) -> Option<*mut u8> {
-        // Acquire: everything that made the host valid happened before, including the first write
-        // of `host_base`.
+        // Acquire: all writes that made the host valid, including the first write of `host_base`,
+        // happened before.
         (self.hot.load(Ordering::Acquire) & HOST_READY != 0)
             .then(|| self.host_base.load(Ordering::Relaxed))
     }
@@ -84,15 +86,16 @@ impl Published {
             .then(|| known.address.load(Ordering::Relaxed))
     }
 
-    /// Publishes a reader, if a slot is free. The array has reconciled failures up to `epoch`.
+    /// Publishes a reader, if a slot is free. The array's state already reflects failures up to
+    /// `epoch`.
     pub(crate) fn publish_reader(&self, epoch: u64, stream: u64, address: u64) {
         let is_first = self.known.iter().all(|known| known.stream.load(Ordering::Relaxed) == 0);
         if is_first {
             self.known_epoch.store(epoch, Ordering::Relaxed);
         } else if self.known_epoch.load(Ordering::Relaxed) != epoch {
-            // The last failure may have damaged the copies of the published readers. They cannot be
-            // removed while other threads read them, so the fast path stays unused until
-            // `forget_readers`.
+            // The last failure may have damaged the copies of the published readers. The readers
+            // cannot be removed while other threads read them, so the fast path is not used again
+            // before `forget_readers`.
             return;
         }
         let free = self

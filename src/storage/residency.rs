@@ -9,17 +9,17 @@ use crate::device::Device;
 /// The state of an array, or of a part of one, in one memory: the host's or a device's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Validity {
-    /// It has no memory there.
+    /// The array has no memory there.
     Absent,
-    /// It has memory there, but none of it is valid: its contents are old, were never written, or
-    /// are a constant that is not filled in there yet.
+    /// The array has memory there, but no element is valid: the contents are old, were never
+    /// written, or are a constant with which this memory is not filled yet.
     Stale,
-    /// Only some of it is valid there.
+    /// Some elements are valid there.
     Partial {
         /// The number of valid bytes.
         valid_bytes: u64,
     },
-    /// All of it is valid there.
+    /// All elements are valid there.
     Valid,
 }
 
@@ -55,7 +55,7 @@ pub struct Residency {
     devices: Devices,
 }
 
-/// Usually one, which takes no heap.
+/// The devices with their validity. Usually there is one, which takes no heap.
 type Devices = SmallVec<[(Device, Validity); 1]>;
 
 impl Residency {
@@ -78,7 +78,7 @@ impl Residency {
             .map_or(Validity::Absent, |(_, validity)| *validity)
     }
 
-    /// The devices that hold or held a copy, in the order of their first use.
+    /// The devices that have or had a copy, in the order of their first use.
     pub fn devices(&self) -> impl Iterator<Item = (&Device, Validity)> {
         self.devices.iter().map(|(device, validity)| (device, *validity))
     }

@@ -1,8 +1,8 @@
 //! Acquire: makes the elements of a request available at one location, and makes a stream or the
-//! host wait for the uses that the access must come after.
+//! host wait for the uses that must be complete before the access.
 //!
-//! [`copy_missing`] is the one loop that queues copies. It has two kinds of destination, which
-//! differ in what must be waited for before a copy is queued.
+//! [`copy_missing`] is the one loop that queues copies. It has two kinds of destination. Before a
+//! copy is queued, different uses must be complete for each kind.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct Acquired<'a> {
     pub(crate) address: Address,
     /// The bytes that this call copied.
     pub(crate) copied_bytes: u64,
-    /// Held until the use is marked. An array without bytes needs none.
+    /// The pin, which is kept until the use is marked. An array without bytes needs none.
     pin: Option<Pin<'a>>,
 }
 
@@ -87,7 +87,8 @@ pub(crate) fn acquire_on<'a>(
     copy_to_device(request, stream, access, depends)
 }
 
-/// As [`acquire_on`], for a whole array that is ready. Otherwise does nothing and returns `None`.
+/// As [`acquire_on`], for a whole array that needs no copy and no wait. If the array needs either,
+/// does nothing and returns `None`.
 #[inline]
 pub(crate) fn acquire_whole<'a>(
     storage: &'a Storage,
@@ -147,9 +148,9 @@ fn whole_ready_on(
     Some((location, address))
 }
 
-/// Adds a writer on `stream` itself. Checks whether it has completed only if the list would
-/// otherwise need the heap: the check reads memory that the executing thread writes, which costs
-/// more than listing completed work.
+/// Adds a writer on `stream` itself. It checks whether the writer has completed only if the list
+/// would otherwise need the heap: the check reads memory that the executing thread writes, and so
+/// costs more than an unnecessary entry.
 #[inline]
 fn add_own_writer(state: &ArrayState, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
     let Some(work) = writer.written_by() else { return };
@@ -193,7 +194,8 @@ fn copy_to_device_by<'a>(
     Ok(Acquired::pin(request.storage, &mut state, (location, address)))
 }
 
-/// Acquires the elements on the host: waits until they are there and no conflicting use is pending.
+/// Acquires the elements on the host: waits until they are valid there and no conflicting use is
+/// pending.
 pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
     if request.is_empty() {
         return Ok(());
@@ -216,8 +218,8 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
     }
 }
 
-/// Whether no use conflicts any more. Returns false if a copy that this call queued has failed
-/// meanwhile, so that the elements are stale again.
+/// Removes the uses that have completed, and returns whether the elements can be accessed. `false`
+/// means that a copy has failed meanwhile, so that the elements are stale again.
 fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
     state.retire_host_uses(request.storage.memory_order(), request.selection);
     request.storage.publish(state);
@@ -225,8 +227,8 @@ fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Ac
     is_valid && !state.has_new_failures()
 }
 
-/// The first failure of a copy that this call queued. Failures inherited from the source are left
-/// to the next plan, which finds lost contents.
+/// The first failure of a copy that this call queued. A failure of the work that wrote the source
+/// is not included: the next plan finds the lost contents.
 fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
     queued.iter().find_map(|(stream, position)| {
         let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
@@ -236,7 +238,7 @@ fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 }
 
 /// Queues the copies to the host that a read needs, and returns at once. Copies run on `stream` if
-/// its device holds the contents.
+/// the contents are on its device.
 pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
     let request = request.ahead_of_use();
     copy_to_host(&request, Access::Read, Destination::HostAhead(stream)).map(drop)
@@ -258,13 +260,13 @@ fn copy_to_host(
     outcome.map(|()| queued)
 }
 
-/// Where a call needs elements.
+/// The location where a call needs elements, and how it waits for them.
 #[derive(Clone, Copy, Debug)]
 enum Destination<'a> {
     /// In host memory. The caller waits for the copies.
     Host,
     /// In host memory. The caller does not wait, so all chunks are queued at once. The copies run
-    /// on the given stream if its device holds the contents.
+    /// on the given stream if the contents are on its device.
     HostAhead(Option<&'a Stream>),
     /// In the memory of the stream's device. The copies run on that stream.
     Device(&'a Stream),
@@ -288,7 +290,7 @@ impl Destination<'_> {
 
 /// The next step for a request.
 enum Step {
-    /// None: the elements are there, or copies to there are queued.
+    /// Nothing: the elements are at the destination, or copies to it are queued.
     Done,
     /// Wait for another thread that copies some of the elements.
     WaitForClaim,
@@ -302,8 +304,8 @@ enum Step {
     Copy(Chunk),
 }
 
-/// Queues the copies that an access needs, chunk by chunk. After each step the state is read again,
-/// since the lock was released meanwhile. Returns with the lock held.
+/// Queues the copies that an access needs, chunk by chunk. After each step the state is examined
+/// again, since the lock was released meanwhile. Returns with the lock held.
 fn copy_missing<'s>(
     request: &Request<'s>,
     access: Access,
@@ -350,7 +352,7 @@ fn next_step(
     pipeline: &Pipeline,
 ) -> Result<Step> {
     if !destination.is_device() && pipeline.has_failed() {
-        // The caller waits for the failed copy and reports it.
+        // A chunk failed. The caller waits for that copy and reports the failure.
         return Ok(Step::Done);
     }
     let is_missing = access != Access::Overwrite && !request.is_valid(state, location);
@@ -369,7 +371,8 @@ fn next_step(
     let copies = if is_missing { request.plan(state, location)? } else { Vec::new() };
     let chunk = Chunk::first_of(request.storage.memory_order(), routed(state, location, &copies));
     if !destination.is_device() {
-        // This comes after the plan, so that an array that cannot be read gets no memory.
+        // The allocation follows the plan, so that no memory is allocated for an array that cannot
+        // be read.
         request.allocate_host(state)?;
     }
     let pending = request.must_complete_first(state, location, &chunk.copies);
@@ -388,7 +391,8 @@ impl Request<'_> {
         copies: &RoutedPlan,
     ) -> Queued {
         if location != Location::HOST {
-            // The host reads its memory now, to stage it. Pinned memory is treated in the same way.
+            // The host reads its memory at once, to stage it. Pinned memory is treated in the same
+            // way.
             let is_from_host = |source| source == Source::Location(Location::HOST);
             return match copies.iter().any(|copies| is_from_host(copies.source)) {
                 true => ends_of(state, &self.conflicts(state, Location::HOST, Access::Read, None)),
@@ -397,7 +401,7 @@ impl Request<'_> {
         }
         let mut pending = Queued::new();
         if copies.iter().any(|copies| matches!(copies.route, Route::Fill(_))) {
-            // The host fills its memory now.
+            // The host fills its memory at once.
             let marks = self.conflicts(state, Location::HOST, Access::Overwrite, None);
             pending.extend(ends_of(state, &marks));
         }
@@ -410,8 +414,8 @@ impl Request<'_> {
         pending
     }
 
-    /// Queues copies to `location`. First allocates memory for the array there, if it has none. The
-    /// caller holds the claim on the elements.
+    /// Queues one chunk of copies to `location`. First allocates memory for the array at the
+    /// destination, if it has none. The caller holds the claim on the elements.
     fn queue_copies(
         &self,
         location: Location,
@@ -457,8 +461,9 @@ impl Request<'_> {
     }
 }
 
-/// The uses of regions of the host memory by devices of another kind than `device`. No driver waits
-/// for another driver's events, so the host waits, with no lock and no claim held.
+/// The uses of regions of the host memory by devices of another kind than `device`. The host waits
+/// for these uses, with no lock and no claim held, because no driver can wait for the events of
+/// another driver.
 pub(super) fn users_of_other_kinds(
     state: &ArrayState,
     device: &Device,

@@ -14,7 +14,7 @@ use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, HostBuffer};
 
 impl Request<'_> {
-    /// Gives the array host memory if it has none.
+    /// Allocates host memory for the array if it has none.
     pub(super) fn allocate_host(&self, state: &mut ArrayState) -> Result<()> {
         match self.storage.allocate_host(state) {
             true => Ok(()),
@@ -22,8 +22,8 @@ impl Request<'_> {
         }
     }
 
-    /// Gives the array memory on `stream`'s device if it has none. Evicts other arrays if the
-    /// device is full.
+    /// Allocates memory for the array on `stream`'s device if it has none. If the device is full,
+    /// evicts copies of other arrays.
     pub(super) fn allocate_on_device(&self, stream: &Stream, location: Location) -> Result<()> {
         if self.storage.lock().device_copy(location).address.is_some() {
             return Ok(());
@@ -34,7 +34,7 @@ impl Request<'_> {
         let address = self.device_memory(stream)?;
         let mut state = self.storage.lock();
         if state.device_copy(location).address.is_some() {
-            // Another thread has allocated it meanwhile, for another part of the array.
+            // Another thread has allocated the memory meanwhile, for another part of the array.
             drop(state);
             device.free_after_stream(stream, address);
             return Ok(());
@@ -64,7 +64,8 @@ impl Request<'_> {
         address.map_err(|refusal| self.refused(device, "allocating", &refusal))
     }
 
-    /// Memory in which an upload is packed: the device's pinned staging memory, or pageable memory.
+    /// Memory into which an upload is packed: the device's pinned staging memory, or pageable
+    /// memory.
     pub(super) fn staging(&self, device: &Device, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
         if let Some(staging) = device.backend().allocate_staging(len_bytes) {
             return Ok(staging);

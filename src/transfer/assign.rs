@@ -25,12 +25,12 @@ use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, StaleOrigin, Storage};
 use crate::sync::ShortGuard;
 
-/// Where the destination is newest after an assignment.
+/// Determines where the destination is newest after an assignment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
-    /// Where no copy between host and device is needed.
+    /// At a location for which no copy between host and device is needed.
     WhereNewest,
-    /// On a device that holds the source if there is one, else on the host: for clones.
+    /// On a device where the source is valid, if there is one, else on the host. Used for clones.
     WhereItLives,
     /// On the device of this stream.
     On(&'a Stream),
@@ -57,8 +57,8 @@ struct CopyPair {
 struct Batch {
     /// The stream that runs the copies; `None` if the host copies.
     stream: Option<Stream>,
-    /// The location on another device that is the source. `None` if the contents are on the
-    /// stream's device, or must first be copied there.
+    /// The location of the device from which to copy. `None` if the contents are on the stream's
+    /// device, or must first be copied to it.
     peer: Option<Location>,
     pair: CopyPair,
 }
@@ -73,8 +73,8 @@ pub(crate) fn assign(
     Assignment { destination, source, target, operation: "assign", site }.run(true)
 }
 
-/// Copies the contents of `source` to `destination`, each part where it is newest. Parts without
-/// contents stay without contents.
+/// Copies the contents of `source` to `destination`, each part where it is newest. Parts that have
+/// no contents in the source have none in the destination either.
 pub(crate) fn clone_into(
     destination: StoredView<'_>,
     source: StoredView<'_>,
@@ -85,7 +85,7 @@ pub(crate) fn clone_into(
 }
 
 impl Assignment<'_> {
-    /// All checks and allocations come before the first write. Usually only one copy is queued, so
+    /// All checks and allocations precede the first write. Usually only one copy is queued, so
     /// either everything is copied or nothing.
     fn run(&self, needs_all: bool) -> Result<()> {
         if self.source.storage.memory_order().is_empty() {
@@ -93,7 +93,7 @@ impl Assignment<'_> {
         }
         let contents = self.contents(needs_all)?;
         let (batches, constants) = self.batches(&contents);
-        // These stay acquired until all copies are queued.
+        // The acquired sources and destinations are kept until all copies are queued.
         let mut acquired: SmallVec<[Acquired<'_>; 2]> = SmallVec::new();
         for batch in &batches {
             self.acquire(batch, &mut acquired)?;
@@ -125,8 +125,8 @@ impl Assignment<'_> {
         self.request(self.source.storage, &pair.source)
     }
 
-    /// The contents of the source, part by part. Returns an error if contents were lost, or were
-    /// never written although all are needed.
+    /// The contents of the source, part by part. Returns an error if contents were lost, or if some
+    /// were never written although the call needs all.
     fn contents(&self, needs_all: bool) -> Result<Vec<(Region, Content)>> {
         let StoredView { storage, view } = self.source;
         let memory_order = storage.memory_order();
@@ -210,8 +210,8 @@ impl Assignment<'_> {
         }
     }
 
-    /// Acquires the destination, and the source where the copies read it. On the host this waits,
-    /// so that only the copies remain.
+    /// Acquires the destination, and the source at the location from which the copies read it. For
+    /// copies by the host this waits for other uses, so that only the copies remain to be done.
     fn acquire<'a>(
         &'a self,
         Batch { stream, peer, pair }: &'a Batch,
@@ -237,11 +237,12 @@ impl Assignment<'_> {
         mark_host_written(&to, Access::Overwrite);
         for part in &pair.parts {
             let (from, to) = (self.source.storage.host_base(), to.storage.host_base());
-            // SAFETY: both arrays have host memory of their memory order's length, and
-            // `Strided::copies_to` stays within both. The source is valid on the host and borrowed
-            // shared. The destination is borrowed exclusively, and `acquire` waited for queued work
-            // that uses it; work that this call has queued since copies other parts. The two can be
-            // one array only with disjoint parts.
+            // SAFETY: each array has host memory of its memory order's length, and the copies of
+            // `Strided::copies_to` stay within them. The source is valid on the host, and its
+            // shared borrow excludes writers. The destination is borrowed exclusively, and
+            // `acquire` waited for queued work that uses it; work that this call has queued since
+            // then copies other parts. If source and destination belong to one array, they are
+            // disjoint.
             unsafe { host_copy::copy_box(from, to, part) };
         }
     }
@@ -279,8 +280,8 @@ impl Assignment<'_> {
         }
         drop(state);
         if is_peer {
-            // Counted for the destination array. Since the copy overwrites all of its elements, it
-            // does not matter whether they were stale.
+            // The copy is counted for the destination array. It overwrites its destination, so no
+            // call is reported as the one that made the elements stale.
             let bytes = to.selection.len_bytes(to.storage.memory_order());
             let copied = (Direction::BetweenDevices, bytes);
             let stale_since = StaleOrigin::Unreported;
@@ -293,8 +294,9 @@ impl Assignment<'_> {
         Ok(())
     }
 
-    /// Makes the destination the constant. The device of a target stream has memory for it by now,
-    /// so it is filled immediately; if the backend refuses, the next use fills it.
+    /// Makes the destination the constant. If the call names a stream, its device already has
+    /// memory for the destination, which is filled immediately. If the backend refuses, the next
+    /// use fills it.
     fn assign_constant(&self, pair: &CopyPair, value: ConstantId) {
         let (to, source) = (self.to(pair), self.source.storage);
         let bytes = source.lock().constant_value(value, source.memory_order().element_bytes());
@@ -318,15 +320,16 @@ fn add_to_batches(batches: &mut SmallVec<[Batch; 1]>, batch: Batch) {
     }
 }
 
-/// Adds disjoint boxes to boxes. A pair of whole arrays is the only pair of its assignment.
+/// Adds disjoint boxes to boxes. A selection of the whole array stays as it is, since it is the
+/// only one.
 fn extend(selection: &mut Selection, other: Selection) {
     if let (Selection::Boxes(boxes), Selection::Boxes(more)) = (selection, other) {
         boxes.extend(more);
     }
 }
 
-/// The location of another device that holds the contents and that the stream's device can access.
-/// `None` if the stream's device holds them itself.
+/// The location of another device where the contents are valid and whose memory the stream's device
+/// can access. `None` if the contents are valid on the stream's device itself.
 fn peer_of(source: &Storage, holders: Holders, stream: &Stream) -> Option<Location> {
     let state = source.lock();
     if state.find_location(stream.device_ref()).is_some_and(|own| holders.contains(own)) {
@@ -339,9 +342,10 @@ fn peer_of(source: &Storage, holders: Holders, stream: &Stream) -> Option<Locati
     holders.locations().iter().find(can_access)
 }
 
-/// The location of another device to copy from, if the stream's device does not hold the contents,
-/// and the work there that may still fail. Returns the lock, which the caller holds until the copy
-/// is queued: otherwise a failure could be reconciled in between, or the copy evicted.
+/// If the contents are not valid on the stream's device: the location of the device from which to
+/// copy, and the work there that may still fail. Also returns the lock, which the caller keeps
+/// until the copy is queued, so that meanwhile the source is neither invalidated by a failure nor
+/// evicted.
 fn ready_peer<'a>(
     from: &Request<'a>,
     stream: &Stream,

@@ -1,4 +1,4 @@
-//! Large copies through staging memory are queued in chunks. That bounds the staging memory, and
+//! Large copies through staging memory are queued in chunks. So the staging memory is bounded, and
 //! the host packs one chunk while the device copies another. The backend limits the size of a chunk
 //! (`Backend::chunk_bytes_max`). Reports count one copy per call, however many chunks it took.
 
@@ -15,7 +15,8 @@ use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
 use crate::storage::StaleOrigin;
 
-/// The most chunks in flight: one is copied, one is packed, and the others even out the two speeds.
+/// The maximum number of chunks in flight: one is being copied, one is being packed, and the others
+/// compensate for differences in speed.
 const CHUNKS_MAX: usize = 4;
 
 /// The copies of a plan that are queued at once.
@@ -27,7 +28,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The first chunk of a plan. Only copies through staging memory count against its size.
+    /// The first chunk of a plan. Only the bytes that are copied through staging memory count
+    /// against the size of a chunk.
     pub(super) fn first_of(memory_order: &MemoryOrder, plan: RoutedPlan) -> Self {
         let limits = plan.iter().filter_map(|copies| match copies.route {
             Route::Staged { chunk_bytes_max } => Some(chunk_bytes_max),
@@ -52,7 +54,8 @@ impl Chunk {
     }
 }
 
-/// The first regions, up to the free bytes of the chunk. An empty chunk takes at least one element.
+/// Takes the first regions, as many bytes as the chunk has room for, but at least one element if
+/// the chunk is empty.
 fn head(
     memory_order: &MemoryOrder,
     regions: &Regions,
@@ -85,11 +88,11 @@ pub(super) struct Pipeline {
     copied: SmallVec<[Copied; 1]>,
 }
 
-/// The copies between one pair of memories.
+/// The copies from one location to another, for the reports.
 #[derive(Debug)]
 struct Copied {
     direction: Direction,
-    /// The device of the copy. For a copy between two devices, the source.
+    /// The device of the copies; for copies between two devices, the source.
     device: Device,
     stream: Stream,
     bytes: u64,
@@ -97,8 +100,8 @@ struct Copied {
 }
 
 impl Pipeline {
-    /// Adds a queued copy to the location of the call. `stale_since` says since when the bytes were
-    /// stale there.
+    /// Adds a queued copy to the location of the call. `stale_since` is the origin of their
+    /// staleness at the destination.
     pub(super) fn add_copy(
         &mut self,
         direction: Direction,
@@ -133,7 +136,7 @@ impl Pipeline {
         self.queued.len() - self.waited >= CHUNKS_MAX && !scope::is_in_body()
     }
 
-    /// Records an event after the last chunk, so that a later chunk can wait for only this one.
+    /// Records an event after the last chunk, so that a later chunk can wait for this chunk only.
     pub(super) fn expect_more(&self) {
         self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
     }
@@ -156,7 +159,7 @@ impl Pipeline {
         self.copied.iter().map(|copied| copied.bytes).sum()
     }
 
-    /// Counts and reports the copies. Returns the queued work.
+    /// Adds the copies to the totals and reports them. Returns the queued work.
     pub(super) fn close(self, request: &Request<'_>) -> Queued {
         if !self.copied.is_empty() {
             let mut state = request.storage.lock();

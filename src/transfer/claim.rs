@@ -1,5 +1,6 @@
-//! Claims: while a thread queues copies of some elements to a location, other threads that need
-//! them there wait for it instead of copying them too. No claim is held while waiting for a device.
+//! Claims. While a thread queues copies of some elements to a location, it *claims* these elements
+//! there: other threads that need them at that location wait for the claim instead of copying them
+//! too. No claim is held while waiting for a device.
 
 use super::request::Request;
 use crate::backend::scope;
@@ -11,7 +12,7 @@ use crate::sync::{EventCount, ShortGuard};
 /// Counts the claims that were released, of all arrays.
 static RELEASED: EventCount = EventCount::new();
 
-/// A claim, released on drop, also while unwinding.
+/// A claim, which is released when it drops, even while a panic unwinds.
 struct Claim<'a> {
     request: Request<'a>,
     location: Location,
@@ -29,7 +30,8 @@ impl Drop for Claim<'_> {
 }
 
 impl Request<'_> {
-    /// Claims the elements at `location` while `queue_copies` runs, with no lock held.
+    /// Claims the elements at `location`, then releases the lock and runs `queue_copies`. The claim
+    /// ends when `queue_copies` returns.
     pub(super) fn with_claim<T>(
         &self,
         mut state: ShortGuard<'_, ArrayState>,
@@ -42,8 +44,8 @@ impl Request<'_> {
         queue_copies()
     }
 
-    /// Waits, without the lock, until any claim is released. Returns an error inside a kernel body,
-    /// where no call may wait.
+    /// Releases the lock, and waits until any claim is released. Returns an error inside a kernel
+    /// body, where no call may wait.
     pub(super) fn wait_for_claim(&self, state: ShortGuard<'_, ArrayState>) -> Result<()> {
         if scope::is_in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));

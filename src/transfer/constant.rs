@@ -1,5 +1,5 @@
-//! Makes elements a constant without copying: only the value is stored, and each location is filled
-//! when the elements are first needed there.
+//! Makes elements a constant without a copy: only the value is stored, and the memory of each
+//! location is filled when the elements are first needed there.
 
 use smallvec::SmallVec;
 
@@ -27,8 +27,8 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     request.storage.publish(&state);
 }
 
-/// Makes the elements a constant, and fills the copy of `stream`'s device now. The fill is queued
-/// first: on `Err` nothing has changed.
+/// Makes the elements a constant, and queues the fill of the copy on `stream`'s device at once. The
+/// fill is queued first: on `Err` nothing has changed.
 pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
     let storage = request.storage;
     if request.is_empty() {
@@ -112,16 +112,16 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Fills regions of the host memory with their constant, now.
+    /// Fills regions of the host memory with their constant, before it returns.
     pub(super) fn fill_on_host(&self, value: ConstantId, regions: &Regions) {
         let memory_order = self.storage.memory_order();
         let pattern = self.storage.lock().constant_value(value, memory_order.element_bytes());
         for region in regions {
             let footprint = memory_order.footprint(region);
             // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
-            // the footprint lies within. The elements are not valid on the host, so no view of them
-            // exists. `copy_missing` has waited for queued work that uses them, and holds the claim
-            // on them.
+            // the footprint lies within these bytes. The elements are not valid on the host, so no
+            // view of them exists. `copy_missing` has waited for queued work that uses them, and
+            // holds the claim on them.
             unsafe { host_copy::fill(self.storage.host_base(), &footprint, &pattern) };
         }
         let mut state = self.storage.lock();

@@ -16,12 +16,12 @@ use crate::error::Result;
 use crate::layout::Selection;
 use crate::storage::ArrayState;
 
-/// Shorter downloads are not prepared: the little staging memory that they need exists already, or
-/// is quickly pinned.
+/// For shorter downloads no staging memory is pinned in advance: they need little, which exists
+/// already or is quickly pinned.
 const PREPARED_BYTES_MIN: u64 = 64 << 10;
 
-/// Prepares downloads of these lengths to pageable memory, so that no memory is pinned under the
-/// array's lock.
+/// Pins the staging memory for downloads of these lengths to pageable memory, so that no memory has
+/// to be pinned under the array's lock.
 pub(super) fn prepare_downloads(device: &Device, lens_bytes: impl Iterator<Item = u64>) {
     let is_long = |len_bytes: &u64| *len_bytes >= PREPARED_BYTES_MIN;
     let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.filter(is_long).collect();
@@ -49,7 +49,7 @@ impl Request<'_> {
         let stream = self.download_stream(&state, from, regions, asked);
         let others = users_of_other_kinds(&state, stream.device_ref(), regions);
         if !state.holds(from, regions) || !others.is_empty() {
-            // The state changed since the plan. The caller plans again.
+            // The state has changed since the plan was made. The caller plans again.
             return Ok(());
         }
         let depends = self.wait_for_writers(&state, &stream, from, regions)?;
@@ -76,9 +76,9 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// The box from the first of the regions in memory to the last, if one copy may read all of it:
-    /// all of it has contents, and no other stream writes it or is about to write it. Later writers
-    /// wait for the recorded read.
+    /// The box from the first to the last of the regions in memory, if one copy may read the whole
+    /// box. This is so if all its elements have contents and no other stream writes any of them.
+    /// Later writers wait for the recorded read.
     fn between(
         &self,
         state: &ArrayState,
@@ -106,8 +106,8 @@ impl Request<'_> {
     }
 
     /// The stream for a download: `asked` if it belongs to the device; else the stream of the last
-    /// writer, which needs no event; else the default stream, so that the copy does not wait for
-    /// unrelated work.
+    /// writer if it is still busy, on which no event is needed; else the default stream, so that
+    /// the copy does not wait for unrelated work.
     pub(super) fn download_stream(
         &self,
         state: &ArrayState,

@@ -22,7 +22,8 @@ use crate::error::Result;
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer};
 
-/// Writes the request's one element where its newest contents are, or on the host if it has none.
+/// Writes the single element of the request at the location of its newest contents, or on the host
+/// if it has none.
 pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     let Some(stream) = newest_device_stream(request) else {
         acquire_host(request, Access::Overwrite)?;
@@ -43,7 +44,8 @@ fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
     Some(state.device_copy(location).device.stream())
 }
 
-/// A device that holds the first stored part of the selection that is not on the host.
+/// A device where the first part of the selection is valid that is stored but not valid on the
+/// host.
 pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
     let mut found = None;
     request.selection.for_each(request.storage.memory_order(), |region| {
@@ -69,7 +71,7 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
     });
 }
 
-/// Reads the request's one element where it is newest. No copy of the array changes.
+/// Reads the single element of the request where it is newest. No copy of the array changes.
 pub(crate) fn read_element(request: &Request<'_>) -> Result<Bytes> {
     let storage = request.storage;
     let element_bytes = storage.memory_order().element_bytes();
@@ -100,8 +102,8 @@ fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
     request.selection.for_each(memory_order, |region| {
         let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
         // SAFETY: the element lies within the host memory and is valid there. `acquire_host` has
-        // waited for its writers, and the caller's borrow excludes others. `value` has room for one
-        // element.
+        // waited for its writers, and the caller's borrow excludes other writers. `value` has room
+        // for one element.
         unsafe { host_copy::copy_box(request.storage.host_base(), value.as_mut_ptr(), &copy) };
     });
     Ok(value)
@@ -120,13 +122,14 @@ fn read_on_device(request: &Request<'_>, location: Location, region: &Region) ->
     request.wait_for(SmallVec::from_iter([(stream.clone(), position)]))?;
     request.outcome_of(&stream, position)?;
     let mut value = Bytes::from_elem(0, element_bytes);
-    // SAFETY: `room` holds `element_bytes` initialised bytes. The one copy that writes them has
+    // SAFETY: `room` has `element_bytes` initialised bytes. The only copy that writes them has
     // completed.
     unsafe { std::ptr::copy_nonoverlapping(room.base(), value.as_mut_ptr(), element_bytes) };
     Ok(value)
 }
 
-/// Queues a copy of the element to `room`. `None` if the location does not hold it any more.
+/// Queues a copy of the element to `room`. `None` if the element is no longer valid at the
+/// location.
 fn queue_read(
     request: &Request<'_>,
     location: Location,
@@ -160,8 +163,8 @@ fn queue_read(
 }
 
 impl Request<'_> {
-    /// The failure of a copy to memory outside the array: its own, or that of the work that wrote
-    /// what it reads.
+    /// The failure of a copy to memory outside the array: a failure of the copy, or of the work
+    /// that wrote the bytes that the copy reads.
     pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
         let Some(record) = failure::at(stream.id(), position) else { return Ok(()) };
         if record.inherited {

@@ -1,4 +1,4 @@
-//! Conversion of refusals of the coherence core or a backend to errors that name the array.
+//! Converts refusals by the coherence core or by a backend to errors that name the array.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn lost(storage: &Storage, record: &Arc<FailureRecord>) -> Error {
     }
 }
 
-/// A region in words: its indices in memory order, which for most arrays is index order.
+/// A region as text: its indices in memory order, which for most arrays is the order of the axes.
 fn part(request: &Request<'_>, region: &Region) -> String {
     if matches!(request.selection, Selection::Whole)
         && region.len() == request.storage.memory_order().len()
@@ -118,7 +118,7 @@ pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
     }
 }
 
-/// The error if one copy was declared changed while others hold newer contents.
+/// The error if one copy was declared as changed although other copies have newer contents.
 pub(crate) fn lost_update(storage: &Storage, changed: String, newest: String) -> Error {
     Error::LostUpdate { call: CalledAt::UNKNOWN, array: storage.named(), changed, newest }
 }

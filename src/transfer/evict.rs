@@ -27,7 +27,7 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
             drop(state);
             acquire_host(&request.of(&Selection::Boxes(only_there)), Access::Read)?;
         } else if !state.is_host_idle() {
-            // A copy to the host is pending and may still fail.
+            // A copy of these elements to the host is pending and may still fail.
             let whole = request.of(&Selection::Whole);
             let marks = whole.conflicts(&state, Location::HOST, Access::Overwrite, None);
             state.retire_host_uses(storage.memory_order(), &Selection::Whole);
@@ -42,8 +42,8 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
 }
 
 /// Frees copies of other arrays on a device that are also valid on the host, until `len_bytes` are
-/// freed or none is left. Returns whether any was freed. Moves no contents. Arrays in use keep
-/// their copies, and so do arrays with open guards.
+/// freed or there are no more such copies. Returns whether any copy was freed. Copies no contents.
+/// Copies that are in use, or for which a guard exists, are kept.
 pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
     let mut freed_bytes = 0;
     for array in storage::live_arrays() {

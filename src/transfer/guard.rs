@@ -1,5 +1,6 @@
-//! Opens and closes guards, which let foreign code use a device's copy. Until a guard drops, its
-//! use counts as unfinished, because the library cannot see the work that is queued meanwhile.
+//! Opens and closes guards, by which code outside this library uses a device's copy. Until a guard
+//! drops, its use counts as incomplete, because the library cannot see the work that other code
+//! queues meanwhile.
 
 use super::acquire::{Acquired, copy_to_device, ready_on};
 use super::mark::{known_heir, mark_foreign, record_foreign};
@@ -49,7 +50,7 @@ pub(crate) fn open_guard(
     Ok((location, address))
 }
 
-/// Publishes an open reader of the whole array to the fast path.
+/// Publishes to the fast path that a guard on this stream reads the whole array.
 fn publish_reader(
     request: &Request<'_>,
     state: &ArrayState,
@@ -63,8 +64,8 @@ fn publish_reader(
     }
 }
 
-/// As [`open_guard`], for a write of a whole array that is ready. Otherwise does nothing and
-/// returns `None`.
+/// As [`open_guard`], for a write of a whole array that needs no copy and no wait. If the array
+/// needs either, does nothing and returns `None`.
 pub(crate) fn open_whole(
     storage: &Storage,
     stream: &Stream,
@@ -85,8 +86,8 @@ pub(crate) fn open_whole(
     Some((ready.location, ready.address))
 }
 
-/// Closes the mark of a dropped write guard: foreign work ends with the work queued on its stream
-/// now.
+/// Closes the mark of a write guard that has dropped: all work that other code has queued for the
+/// guard is now on its stream.
 pub(crate) fn close_guard(
     storage: &Storage,
     selection: &Selection,

@@ -53,8 +53,8 @@ pub(crate) fn mark_launched(
     state.has_several_streams()
 }
 
-/// As [`mark_launched`], for a whole array of which only the uses change. Otherwise does nothing
-/// and returns `None`.
+/// As [`mark_launched`], for a whole array if only its uses change. If its contents change too,
+/// does nothing and returns `None`.
 #[inline]
 pub(crate) fn mark_whole_launched(
     storage: &Storage,
@@ -76,8 +76,9 @@ pub(crate) fn mark_whole_launched(
     Some(state.has_several_streams())
 }
 
-/// Marks a write by foreign work, which ends at `end`. Foreign work runs even if a failure damaged
-/// the elements that it reads (`depends`); then the elements that it writes count as damaged too.
+/// Marks a write by foreign work (work that code outside this library queues), which ends at `end`.
+/// Foreign work runs even if a failure damaged the elements that it reads (`depends`); then the
+/// elements that it writes count as damaged too.
 pub(crate) fn mark_foreign(
     request: &Request<'_>,
     stream: &Stream,
@@ -112,8 +113,8 @@ pub(super) fn record_foreign(
     acquired.unpin(state);
 }
 
-/// A position of `stream` that fails if one of `depends` fails, if this needs no new work on the
-/// stream. `START` if nothing can fail.
+/// A position of `stream` that fails if one of `depends` fails, if there is such a position without
+/// new work. `START` if nothing can fail.
 #[inline]
 pub(super) fn known_heir(stream: &Stream, depends: &Dependencies) -> Option<Position> {
     match depends.as_slice() {
@@ -146,7 +147,8 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
     Ok(())
 }
 
-/// As [`write_on_host`], if no copy or wait is needed. Otherwise does nothing and returns `false`.
+/// As [`write_on_host`], for an access that needs no copy and no wait. If the access needs either,
+/// does nothing and returns `false`.
 #[inline]
 fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
@@ -160,8 +162,8 @@ fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     is_ready
 }
 
-/// As [`write_on_host`] for a whole array, if no copy and no wait is needed. Otherwise does nothing
-/// and returns `false`.
+/// As [`write_on_host`], for a whole array that needs no copy and no wait. If the array needs
+/// either, does nothing and returns `false`.
 pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallSite) -> bool {
     let mut state = storage.lock();
     let is_valid = || {
@@ -186,7 +188,7 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
 }
 
 impl Request<'_> {
-    /// Records a use. If queued work writes, its failure damages what it writes.
+    /// Records a use. If queued work writes, its failure damages the elements that it writes.
     #[inline]
     pub(super) fn record_use(
         &self,
@@ -255,7 +257,7 @@ impl Request<'_> {
         self.poison(state, stale);
     }
 
-    /// Whether `location` is the only holder of every box already. Not called for whole arrays.
+    /// Whether `location` is already the only holder of every box. Not called for whole arrays.
     fn is_only_at(&self, state: &ArrayState, location: Location) -> bool {
         match self.selection {
             Selection::Whole => false,

@@ -1,4 +1,4 @@
-//! The one module that copies contents: it asks `coherence` for a plan, queues the copies in the
+//! The only module that copies contents: it asks `coherence` for a plan, queues the copies in the
 //! order that `ordering` requires, and reports them to `audit`.
 //!
 //! Every access has three steps:
@@ -8,8 +8,8 @@
 //! 2. The caller queues its own work.
 //! 3. *Mark* records the use and its effect.
 //!
-//! No lock is held between the steps. No conflicting access can come in between, because the caller
-//! holds the Rust borrow of the part during all three.
+//! No lock is held between the steps. No conflicting access can occur between the steps, because
+//! the caller's Rust borrow of the part lasts for all three.
 //!
 //! The path of a copy through the files: `request` (the access) -> `acquire` (the loop) -> `plan`
 //! (which copies) -> `route` (pinned, staged, peer, through the host) -> `chunk` (how many bytes at

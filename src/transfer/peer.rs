@@ -24,7 +24,8 @@ impl Request<'_> {
         let mut state = self.storage.lock();
         let source = state.device_copy(from).device.clone();
         if !state.holds(from, regions) {
-            // A failure was reconciled since the plan. The caller plans again.
+            // The source became invalid after the plan was made, because a failure was noticed. The
+            // caller plans again.
             return Ok(());
         }
         let depends = self.wait_for_writers(&state, stream, from, regions)?;

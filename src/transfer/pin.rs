@@ -6,7 +6,8 @@ use crate::device::Device;
 use crate::error::Result;
 
 /// Pins the host memory for devices of this device's kind, for as long as the memory belongs to the
-/// array. Allocates it if there is none. Does nothing if it is pinned for that kind already.
+/// array. Allocates the memory if there is none. Does nothing if the memory is already pinned for
+/// that kind.
 pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
     if request.is_empty() {
         return Ok(());

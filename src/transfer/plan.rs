@@ -10,7 +10,8 @@ use crate::error::Result;
 use crate::storage::ArrayState;
 
 impl Request<'_> {
-    /// The copies that a read at `location` needs. Large copies are planned again for each chunk.
+    /// The copies that a read at `location` needs. If a copy is queued in several chunks, a new
+    /// plan is made for each chunk.
     pub(super) fn plan(&self, state: &ArrayState, location: Location) -> Result<Vec<PlannedCopy>> {
         let costs = LinkCosts::to(state, location);
         let (mut all, mut refusal) = (Vec::new(), None);
@@ -27,8 +28,8 @@ impl Request<'_> {
     }
 }
 
-/// Costs of copies to one location, lowest first: from a device that it can access, from the host,
-/// from any other device.
+/// The costs of copies to one location. The cheapest source is a device whose memory the
+/// destination can access; then the host; then any other device.
 struct LinkCosts<'a> {
     state: &'a ArrayState,
     /// `None` for the host.

@@ -1,5 +1,5 @@
-//! Poison: some devices overwrite copies that become stale with a pattern, so that tests detect
-//! reads of stale bytes.
+//! Poison: when a copy becomes stale, some devices overwrite it with *poison bytes* (a fixed
+//! pattern), so that tests detect reads of stale bytes.
 
 use smallvec::SmallVec;
 
@@ -11,11 +11,11 @@ use crate::device::{self, Stream};
 use crate::ordering::{Mark, UseEnd};
 use crate::storage::ArrayState;
 
-/// Regions that are about to become stale on devices with poison.
+/// Regions that are about to become stale on devices that use poison bytes.
 pub(super) type StaleCopies = SmallVec<[(Location, Region); 1]>;
 
 impl Request<'_> {
-    /// The valid parts of the selection on devices with poison, except at `newest`.
+    /// The valid parts of the selection on devices that use poison bytes, except at `newest`.
     pub(super) fn poisoned_copies(
         &self,
         state: &ArrayState,
@@ -39,8 +39,9 @@ impl Request<'_> {
         stale
     }
 
-    /// Overwrites stale copies with their device's pattern, after their pending uses. Poison only
-    /// helps to find bugs: if the backend refuses it, the stale bytes stay.
+    /// Overwrites stale copies with the poison bytes of their device, after the pending uses of
+    /// these copies. Poison only helps to find bugs: if the backend refuses it, the stale bytes
+    /// stay.
     pub(super) fn poison(&self, state: &mut ArrayState, stale: StaleCopies) {
         for (location, region) in stale {
             self.poison_region(state, location, &region);
@@ -76,7 +77,8 @@ impl Request<'_> {
     }
 }
 
-/// The device's stream that used this region last, so that poison rarely waits for another.
+/// The stream of the device that used this region last, so that the fill rarely has to wait for
+/// another stream.
 fn last_stream(state: &ArrayState, location: Location, region: &Region) -> Stream {
     let device = &state.device_copy(location).device;
     let mut last = None;

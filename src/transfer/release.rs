@@ -24,12 +24,12 @@ pub(crate) fn release(storage: &Storage) {
     let copies = std::mem::take(&mut state.device_copies);
     copies.iter().for_each(|copy| free(&state, copy));
     drop(state);
-    // No lock is held here: a copy may hold the last handle of its device.
+    // No lock is held here, because a copy may contain the last handle of its device.
     drop(copies);
     sync::run_deferred_drops();
 }
 
-/// Removes the memory on `device` from an array. The caller frees it, after its last uses.
+/// Removes the memory on `device` from an array. The caller frees the memory, after its last uses.
 #[cfg(feature = "cuda")]
 pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address> {
     let mut state = storage.lock();
@@ -39,7 +39,7 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address>
     copy.address.take()
 }
 
-/// Frees the memory of a copy, if it has any, after its pending uses.
+/// Frees the memory of a copy, if there is any, after the pending uses of the copy.
 pub(super) fn free(state: &ArrayState, copy: &DeviceCopy) {
     let Some(address) = copy.address else { return };
     let mut marks = Marks::new();

@@ -8,15 +8,15 @@ use crate::storage::{ArrayState, StaleOrigin};
 use crate::sync;
 use crate::traffic::Traffic;
 
-/// Does the work that requires that no lock is held: passes reports to listeners, and drops streams
-/// that have no other handle.
+/// Does the work that must be done with no lock held: passes reports to captures and subscribers,
+/// and drops streams that have no other handle.
 pub(super) fn run_deferred() {
     audit::report_copies();
     sync::run_deferred_drops();
 }
 
-/// The last call that made these regions stale at `location`, where they are about to be copied.
-/// Looked up only if there are listeners.
+/// The last call that made these regions stale at `location`, where they are about to be copied. It
+/// is looked up only if there is a capture or a subscriber.
 pub(super) fn stale_since(
     state: &ArrayState,
     location: Location,
@@ -29,9 +29,9 @@ pub(super) fn stale_since(
     }
 }
 
-/// Counts a queued copy and records it for listeners, which [`run_deferred`] calls. `device` is the
-/// device of the copy; for a copy between two devices it is the source, and the stream's device the
-/// destination.
+/// Adds a queued copy to the totals, and records it for captures and subscribers, to which
+/// [`run_deferred`] passes it. `device` is the device of the copy; for a copy between two devices
+/// it is the source, and the stream's device the destination.
 pub(super) fn count(
     request: &Request<'_>,
     state: &mut ArrayState,

@@ -1,4 +1,4 @@
-//! One call's access to one array, and queries that the access needs.
+//! The access of one call to one array, and the queries that the access needs.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::layout::{Selection, Strided};
 use crate::ordering::Mark;
 use crate::storage::{ArrayState, Storage};
 
-/// An access that a call needs: the elements, and the call's name and site for messages and
+/// An access that a call needs: its elements, and the name and site of the call for messages and
 /// reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
@@ -23,8 +23,8 @@ pub(crate) struct Request<'a> {
     /// The call's name in messages: `host`, `kernel "blur"`.
     pub(crate) operation: &'a str,
     pub(crate) site: CallSite,
-    /// Whether the contents are copied ahead of their use. Then an event is recorded directly after
-    /// the copies, so that later waits do not include later work.
+    /// Whether the contents are copied ahead of their use. If so, an event is recorded directly
+    /// after the copies, so that later waits for them do not include later work.
     pub(crate) is_ahead_of_use: bool,
 }
 
@@ -35,13 +35,13 @@ pub(crate) struct StoredView<'a> {
     pub(crate) view: Strided<'a>,
 }
 
-/// Uses to wait for, usually few.
+/// Uses for which an access waits; usually there are few.
 pub(super) type Marks = SmallVec<[Mark; 4]>;
 
 /// Regions of one source.
 pub(super) type Regions = SmallVec<[Region; 1]>;
 
-/// Queued work that a call waits for.
+/// Queued work for which a call waits.
 pub(crate) type Queued = SmallVec<[(Stream, Position); 1]>;
 
 impl<'a> Request<'a> {
@@ -91,8 +91,8 @@ impl Request<'_> {
         }
     }
 
-    /// The uses at `location` that an access must wait for, except completed ones and those of
-    /// `stream` itself.
+    /// The uses at `location` for which an access must wait. Completed uses, and uses on `stream`
+    /// itself, are left out.
     pub(super) fn conflicts(
         &self,
         state: &ArrayState,
@@ -123,8 +123,8 @@ impl Request<'_> {
     }
 }
 
-/// Adds the uses at `location` that an access of `region` (`None` for the whole array) must wait
-/// for, except completed ones and those of `stream` itself.
+/// Adds the uses at `location` for which an access of `region` (`None` for the whole array) must
+/// wait. Completed uses, and uses on `stream` itself, are left out.
 pub(super) fn collect_conflicts(
     state: &ArrayState,
     location: Location,
@@ -158,7 +158,8 @@ pub(super) fn add_writers(
     });
 }
 
-/// The positions at which these uses end. An open use ends at a position reserved now.
+/// The positions at which these uses end. The end of an open use is a position that is reserved
+/// now.
 pub(super) fn ends_of(state: &ArrayState, marks: &Marks) -> Queued {
     let end = |mark: &Mark| {
         let stream = state.stream(mark.stream)?;

@@ -9,17 +9,17 @@ use crate::device::Device;
 use crate::layout::Selection;
 use crate::storage::ArrayState;
 
-/// How contents get from one location to another.
+/// How contents are copied from one location to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Route {
     /// The destination is filled with a constant.
     Fill(ConstantId),
-    /// The device accesses the host memory, which is pinned for it.
+    /// The host memory is pinned for the device, which accesses it directly.
     Pinned,
     /// The host memory is pageable: bytes are copied through staging memory. One operation should
     /// copy at most this number of bytes.
     Staged { chunk_bytes_max: u64 },
-    /// The destination device accesses the source device's memory.
+    /// The destination's device accesses the memory of the source's device.
     Peer,
     /// Neither device can access the other: the contents are first copied to the host.
     ThroughHost,

@@ -36,8 +36,8 @@ struct DeviceParts {
     copies: Copies,
 }
 
-/// Copies a part to `buffer`, packed, with its axes in order and all strides positive. Copies from
-/// a device run on `stream` if that is a stream of the device.
+/// Copies a part to `buffer`, in row-major order without gaps. Copies from a device run on `stream`
+/// if it is a stream of that device.
 pub(crate) fn snapshot(
     part: StoredView<'_>,
     stream: Option<&Stream>,
@@ -84,7 +84,7 @@ fn add(
 ) {
     match device_parts.iter_mut().find(|known| known.location == location) {
         Some(known) => {
-            // A region that consists of several boxes of the view occurs once for each box.
+            // If a region consists of several boxes of the view, there is one entry for each box.
             if known.regions.last() != Some(&region) {
                 known.regions.push(region);
             }
@@ -117,7 +117,8 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
         sources.extend(copies.into_iter().map(|copy| (copy.source, copy.region)));
         return Ok(sources);
     }
-    // A copy to the host is pending: use devices as sources where they can be, so as not to wait.
+    // A copy to the host is pending: where possible, devices are the sources, so that the call does
+    // not wait for that copy.
     let mut is_defined = true;
     request.selection.for_each(memory_order, |region| {
         state.coherence.visit_contents(region, |part, content| match content {
@@ -134,7 +135,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     Ok(sources)
 }
 
-/// A device that holds the contents, or the host if none does.
+/// A device where the contents are valid; the host if there is none.
 fn device_first(holders: Holders) -> Location {
     let is_device = |location: &Location| *location != Location::HOST;
     holders.locations().iter().find(is_device).unwrap_or(Location::HOST)
@@ -146,8 +147,8 @@ impl Snapshot {
         let element_bytes = storage.memory_order().element_bytes();
         let pattern = storage.lock().constant_value(value, element_bytes);
         for copy in copies {
-            // SAFETY: `Strided::copies_to_packed` stays within the buffer. Nothing else writes
-            // these bytes of it: the parts of a snapshot are disjoint.
+            // SAFETY: the copies of `Strided::copies_to_packed` stay within the buffer. Nothing
+            // else writes these bytes of the buffer, because the parts of a snapshot are disjoint.
             unsafe { host_copy::fill(self.buffer.base(), &copy.destination(), &pattern) };
         }
     }
@@ -155,9 +156,9 @@ impl Snapshot {
     fn copy_from_host(&self, request: &Request<'_>, copies: &[CopyBox]) -> Result<()> {
         acquire_host(request, Access::Read)?;
         for copy in copies {
-            // SAFETY: `Strided::copies_to_packed` stays within the host memory and the buffer. The
-            // part is valid on the host and the caller's borrow excludes writers. Nothing else
-            // writes these bytes of the buffer.
+            // SAFETY: the copies of `Strided::copies_to_packed` stay within the host memory and the
+            // buffer. The part is valid on the host and the caller's borrow excludes writers.
+            // Nothing else writes these bytes of the buffer.
             unsafe { host_copy::copy_box(request.storage.host_base(), self.buffer.base(), copy) };
         }
         Ok(())
@@ -175,8 +176,8 @@ impl Snapshot {
         prepare_downloads(&device, chunks.iter().map(len_bytes));
         let mut state = request.storage.lock();
         if !state.holds(location, &regions) {
-            // The copy was evicted, or the work that wrote it failed. Other holders are read
-            // through the host.
+            // The copy was evicted, or the work that wrote it failed. The contents are copied to
+            // the host, from any other holder, and read there.
             request.plan(&state, Location::HOST)?;
             drop(state);
             let selected = Selection::Boxes(regions);
@@ -184,7 +185,8 @@ impl Snapshot {
         }
         let stream = request.download_stream(&state, location, &regions, stream);
         let depends = request.wait_for_writers(&state, &stream, location, &regions)?;
-        // In chunks: the waiting thread unpacks one while the next is downloaded.
+        // The copy is made in chunks: the waiting thread unpacks one chunk while the next is
+        // downloaded.
         for parts in chunks {
             let work = Work::Copy(Box::new(CopyWork {
                 may_read_between: false,

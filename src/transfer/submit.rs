@@ -1,4 +1,5 @@
-//! Queueing work on an array: after the uses that it conflicts with, and recorded as a use.
+//! Queues work on an array, after the uses with which the work conflicts, and records the work as a
+//! use.
 
 use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
 use crate::access::Access;
@@ -30,7 +31,8 @@ impl Request<'_> {
     }
 
     /// Queues work on `stream` that copies `regions` to `location`, after all uses of those bytes.
-    /// The regions are valid there from then on, for work that waits for the returned position.
+    /// From then on the regions count as valid at `location`. Work that uses them must wait for the
+    /// returned position.
     pub(super) fn submit_write(
         &self,
         state: &mut ArrayState,
@@ -63,8 +65,8 @@ impl Request<'_> {
         Ok(position)
     }
 
-    /// Makes `stream` wait for the writers of `regions` at `from`. Returns those that may still
-    /// fail.
+    /// Makes `stream` wait for the writers of `regions` at `from`. Returns the writers that may
+    /// still fail.
     pub(super) fn wait_for_writers(
         &self,
         state: &ArrayState,

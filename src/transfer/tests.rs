@@ -23,7 +23,7 @@ fn copy() -> Kernel<(In<u32>, Out<u32>)> {
     Kernel::new("copy").host(|_, (x, y): (&[u32], &mut [u32])| y.copy_from_slice(x))
 }
 
-/// Two devices under one random order, the first with faults.
+/// Two devices whose work runs in one random order; the first has faults.
 fn devices(faults: &[Fault]) -> [Device; 2] {
     let seeded = || Emulation::new().seed(thread_rng().r#gen());
     [
@@ -164,7 +164,7 @@ fn copy_until_right(array: &Numbers, devices: &[Device; 2]) {
 
 #[test]
 fn a_call_that_fails_at_once_or_late_is_made_good_in_every_interleaving() {
-    // Calls 1 to 3 create the array: its memory, its upload, the launch.
+    // Calls 1 to 3 create the array: the allocation, the upload, the launch.
     for call in 4..10_u64 {
         for fault in [Fault::nth(call), Fault::nth(call).late()] {
             readers(
@@ -207,7 +207,7 @@ fn arguments_in_opposite_orders_on_two_threads_do_not_wait_for_each_other() {
     });
 }
 
-/// Two devices, the first with memory for one and a half arrays.
+/// Two devices; the first has memory for one and a half arrays.
 fn devices_with_little_room() -> [Device; 2] {
     let seeded = || Emulation::new().seed(thread_rng().r#gen());
     [Device::emulated(seeded().memory(LEN as u64 * 6)), Device::emulated(seeded())]

@@ -16,13 +16,13 @@ use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 
-/// Host memory that a device reads, and the copies from it.
+/// Host memory from which a device reads, and the copies of an upload.
 type UploadSource = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
 
 impl Request<'_> {
     /// Queues a copy from the host. The device reads pinned memory directly, so later writes by the
-    /// host wait for the copy. Pageable memory is packed into staging memory now, so that the
-    /// caller may write it as soon as this returns.
+    /// host wait for the copy. Pageable memory is packed into staging memory before this returns,
+    /// so that the caller may write it afterwards.
     pub(super) fn upload(
         &self,
         stream: &Stream,
@@ -64,7 +64,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// The copies of regions between two whole copies of the array.
+    /// The copies of regions from one copy of the whole array to another.
     pub(super) fn same_offsets(&self, regions: &Regions) -> SmallVec<[CopyBox; 1]> {
         let memory_order = self.storage.memory_order();
         let copy = |region| memory_order.footprint(region).copy_to_same_offsets();
@@ -75,8 +75,8 @@ impl Request<'_> {
     fn stage(&self, device: &Device, regions: &Regions) -> Result<UploadSource> {
         let memory_order = self.storage.memory_order();
         let staging = self.staging(device, self.bytes_of(regions))?;
-        // Several threads copy for a device behind a link (PCIe), which is faster than one thread.
-        // The embedded device has no link and no pinned memory.
+        // For a device behind a PCIe link several threads copy, because the link is faster than one
+        // thread. The embedded device has neither a link nor pinned memory.
         let copy_box = if staging.is_pinned_for(device.kind()) {
             host_copy::copy_box_in_parallel
         } else {
@@ -87,10 +87,11 @@ impl Request<'_> {
         for region in regions {
             let part = memory_order.footprint(region).copy_from_packed(packed_bytes);
             // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
-            // `Footprint::copy_from_packed` stays within both memories. The region is valid on the
-            // host and `copy_missing` has waited for queued work that wrote it. Queued work never
-            // writes valid elements, and the caller's borrow of the part excludes writes by the
-            // host. So nothing writes the source's runs.
+            // the copies of `Footprint::copy_from_packed` stay within the host memory and the
+            // staging memory. The region is valid on the host and `copy_missing` has waited for
+            // queued work that wrote it. Queued work never writes valid elements, and the caller's
+            // borrow of the part excludes writes by the host. So nothing writes the bytes that are
+            // read.
             unsafe { copy_box(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
             packed_bytes += memory_order.region_bytes(region);
             parts.push(part);

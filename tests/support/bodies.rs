@@ -1,5 +1,5 @@
-//! Kernels over flat `u32` arrays, and a gate that holds a body until the test has queued more
-//! work.
+//! Kernels over flat `u32` arrays (slices), and a gate at which a body waits until the test has
+//! queued more work.
 
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -64,13 +64,13 @@ pub fn broken_output(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     })
 }
 
-/// Settings of a seeded device, which runs work only when a thread waits, and of one with worker
-/// threads. Both check the order of work.
+/// Settings of a seeded device, which runs work only when a thread waits, and of a device with
+/// worker threads. Both devices check the order of work.
 pub fn modes() -> [fn() -> Emulation; 2] {
     [|| Emulation::new().seed(11), Emulation::new]
 }
 
-/// Asserts that the device found no hazard.
+/// Asserts that the device found no hazard (unordered accesses).
 pub fn assert_ordered(device: &Device) {
     let hazards = device.emulation().expect("an emulated device").hazards();
     assert!(

@@ -43,7 +43,7 @@ fn change(view: &View, new: impl Fn(usize, u32) -> u32) {
     (0..view.len()).for_each(|index| view.set(index, new(index, view.get(index))));
 }
 
-/// The tags of kernels that have one, in the order in which they ran.
+/// The tags that kernels recorded, in the order in which the kernels ran.
 static RAN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 fn note(tag: u32) {

@@ -24,7 +24,8 @@ impl Flag {
     }
 }
 
-/// Raises the flag. For other arrays than its own, the library does not know of this effect.
+/// Raises the flag. The library does not see this effect; it orders only the kernel's accesses to
+/// its array.
 pub fn raising(flag: &Flag) -> Kernel<(InOut<u32>,)> {
     let flag = flag.clone();
     Kernel::new("raising").host(move |_, (_,): (&mut [u32],)| flag.raise())
@@ -41,7 +42,7 @@ pub fn expecting(flag: &Flag, late: &Flag) -> Kernel<(InOut<u32>,)> {
     })
 }
 
-/// As `expecting`, but only reads its array.
+/// As `expecting`, but the kernel only reads its array.
 pub fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
     let (flag, late) = (flag.clone(), late.clone());
     Kernel::new("expecting").host(move |_, (_,): (&[u32],)| {
@@ -51,7 +52,7 @@ pub fn expecting_reader(flag: &Flag, late: &Flag) -> Kernel<(In<u32>,)> {
     })
 }
 
-/// Adds one once the gate is open.
+/// A kernel that adds one once the gate is open.
 pub fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
     let gate = gate.clone();
     Kernel::new("gated").host(move |_, (x,): (&mut [u32],)| {
@@ -60,7 +61,7 @@ pub fn gated(gate: &Gate) -> Kernel<(InOut<u32>,)> {
     })
 }
 
-/// Runs a test that would never end in case of an error, with a time limit.
+/// Runs, with a time limit, a test that could hang if there is an error.
 #[track_caller]
 pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
     let (done, finished) = mpsc::channel();

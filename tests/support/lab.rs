@@ -1,4 +1,5 @@
-//! A device used by one test only, so that its totals and call log show nothing from other tests.
+//! A device used by one test only, so that its totals and call log contain nothing from other
+//! tests.
 
 use resident::{Device, Emulation};
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Set in a process that runs one test, or several that may share the process.
 pub const VARIABLE: &str = "RESIDENT_TEST_OWN_PROCESS";
 
-/// A test that takes longer in its own process counts as hanging.
+/// If a test takes longer than this in its own process, it is treated as hanging.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The first line of a test that needs its own process.
@@ -53,14 +53,14 @@ impl<E> Passed for Result<(), E> {
     }
 }
 
-/// The name of the test that encloses a function `here`.
+/// The name of a test, given the type name of a function `here` that is defined inside the test.
 #[must_use]
 pub fn test_name_of<T>(here: &T) -> &'static str {
     let path = std::any::type_name_of_val(here).trim_end_matches("::here");
     without_crate(path.trim_end_matches("::{{closure}}"))
 }
 
-/// A path without its first part.
+/// A module path without its first part.
 #[must_use]
 pub fn without_crate(path: &'static str) -> &'static str {
     path.split_once("::").map_or(path, |(_, name)| name)
@@ -73,8 +73,8 @@ pub fn is_own() -> bool {
         || std::env::var_os("NEXTEST_EXECUTION_MODE").is_some_and(|mode| mode == "process-per-test")
 }
 
-/// Runs the test in its own process and returns true; returns false if this process is that one, so
-/// that the caller must run the test.
+/// Returns `false` in a process that was started for this test: the caller must then run the test.
+/// Otherwise starts such a process, waits for it, and returns `true`.
 #[track_caller]
 pub fn has_run(test: &str) -> bool {
     if is_own() {

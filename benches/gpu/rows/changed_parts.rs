@@ -125,7 +125,7 @@ fn ours<D: Dimension + RemoveAxis + 'static>(
     }))
 }
 
-/// The bytes that a turn copies to the device, and the bytes of the part.
+/// The bytes that one iteration copies to the device, and the bytes of the part.
 fn bytes_moved<D: Dimension + RemoveAxis + 'static>(
     session: &Session,
     case: &Case<D>,
@@ -145,7 +145,7 @@ fn bytes_moved<D: Dimension + RemoveAxis + 'static>(
     Ok((after.to_device.bytes - before.to_device.bytes, 4 * part_len as u64))
 }
 
-/// Shared parts of the two competitors: host memory, and a launch on an address.
+/// What the two competitors share: host memory, and a launch that gets a device address.
 struct Theirs {
     host: HostMemory<f32>,
     stream: Arc<CudaStream>,
@@ -197,7 +197,7 @@ fn whole<D: Dimension + RemoveAxis + 'static>(case: &Case<D>) -> Outcome<Run<'st
     }))
 }
 
-/// The driver copies accessed memory page by page.
+/// Managed memory: the driver copies the accessed pages.
 fn managed<D: Dimension + RemoveAxis + 'static>(case: &Case<D>) -> Outcome<Run<'static>> {
     let (twin, case) = (Twin::untracked()?, case.clone());
     let len = case.shape.size();

@@ -70,8 +70,8 @@ fn report_cpu(report: &mut Report, measured: &[Measured], len_bytes: u64, way: W
     report.add_fact(work, measured.iter().map(share).collect::<Vec<_>>().join(", "), None);
 }
 
-/// The driver's synchronous copies from and to a vector. For both at once they run one after the
-/// other, because each blocks its thread.
+/// The driver's synchronous copies from and to a vector. The row "both at once" runs them one after
+/// the other, because each blocks its thread.
 fn plain(len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
     let (memory, address) = memory_of_twin(len_bytes)?;
     let (rising, mut falling) = (vec![1.0_f32; memory.len()], vec![1.0_f32; memory.len()]);
@@ -117,7 +117,7 @@ fn untouched(session: &Session, report: &mut Report, len_bytes: u64) {
     }
 }
 
-/// A new array in each run, with memory on both sides.
+/// A new array in each run, with memory on the host and on the device.
 fn ours_untouched(session: &Session, len_bytes: u64, way: Way) -> Outcome<Run<'static>> {
     let (stream, len) = (session.gpu.new_stream()?, (len_bytes / 4) as usize);
     Ok(Box::new(move || {

@@ -52,7 +52,7 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// The index of the longest one.
+/// The index of the longest stage.
 fn longest_of(measured: &[Measured]) -> usize {
     let median_s = |index: usize| {
         measured[index].figure(|took| took.finish_s).map_or(0.0, |figure| figure.median_s)
@@ -138,7 +138,8 @@ fn computing(album: &Rc<Album>) -> Outcome<Run<'static>> {
     }))
 }
 
-/// The same number of asynchronous copies of pinned memory, each of a photograph's size.
+/// As many asynchronous copies of pinned memory as there are photographs, each of a photograph's
+/// size.
 fn copies(album: &Album, is_up: bool) -> Outcome<Run<'static>> {
     let (twin, count, len) = (Twin::untracked()?, album.count, album.variations[0].len());
     let stream = twin.stream()?;

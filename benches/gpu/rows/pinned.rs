@@ -157,7 +157,7 @@ pub fn run(session: &Session, pair: &SharedPair, way: Way) -> Outcome<Run<'stati
     }))
 }
 
-/// The same with the driver's calls.
+/// The same copies by the driver's calls.
 pub struct BarePair {
     rising: HostMemory<f32>,
     falling: HostMemory<f32>,

@@ -99,7 +99,7 @@ fn ours(session: &Session, len: usize, times: usize, is_pinned: bool) -> Outcome
     }))
 }
 
-/// Shared parts of the programs written by hand.
+/// What the programs written by hand share.
 struct Chain {
     stream: Arc<CudaStream>,
     kernel: CudaFunction,

@@ -39,8 +39,9 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// In each round the shared array increases by one, and each reader adds it and one to its own
-/// array. So after n rounds that array has n(n + 1)/2 + n.
+/// In each round every element of the shared array increases by one, and each reader adds the
+/// shared array, plus one, to its own array. So after n rounds each element of a reader's array is
+/// n(n + 1)/2 + n.
 fn correct(session: &Session) -> (bool, String) {
     let rounds = session.size(200, 20);
     let outcome = Ours::new(session).and_then(|mut ours| {
@@ -154,8 +155,8 @@ fn wait_for_all(streams: &[Arc<CudaStream>]) -> Outcome {
     Ok(streams.iter().try_for_each(|stream| stream.synchronize())?)
 }
 
-/// One event after the shared array is written, for which the readers wait; one after each reader,
-/// for which the next writer waits.
+/// An event is recorded after the shared array is written, and the readers wait for it. An event is
+/// recorded after each reader, and the next writer waits for these.
 fn by_hand(session: &Session) -> Outcome<Run<'static>> {
     let (mut theirs, rounds) = (Theirs::new(Twin::untracked()?)?, session.size(200, 5));
     let event = |_| Ok(theirs.twin.context.new_event(None)?);
@@ -181,7 +182,7 @@ fn by_hand(session: &Session) -> Outcome<Run<'static>> {
     }))
 }
 
-/// cudarc orders the work, as far as it can: it remembers only the last of several readers.
+/// cudarc orders the work, but not fully: it remembers only the last of several readers.
 fn tracked(session: &Session) -> Outcome<Run<'static>> {
     let (mut theirs, rounds) = (Theirs::new(Twin::tracked()?)?, session.size(200, 5));
     let streams = theirs.streams.clone();

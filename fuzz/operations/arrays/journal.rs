@@ -1,5 +1,5 @@
-//! Checks the results of calls: a call must be refused exactly when a reason exists, and may fail
-//! at most as often as the program injected failures.
+//! Checks the results of calls: a call must be refused exactly when a reason exists, and at most as
+//! many calls may fail as the program injected failures.
 
 use resident::emulation::CallKind;
 use resident::{Device, Error, Result};
@@ -39,14 +39,14 @@ impl Use {
     }
 }
 
-/// The failures that may occur, and those that did.
+/// The failures that may still occur, and those that have occurred.
 pub(super) struct Journal {
     devices: [Device; 2],
     late: Vec<Failing>,
     /// The number of failures that calls may still return.
     failures_left: usize,
     is_limited: bool,
-    /// The number of calls of each device at the last search for failures.
+    /// The number of calls that each device had received at the last search for failures.
     seen: [u64; 2],
 }
 
@@ -84,8 +84,8 @@ impl Journal {
         outcome.map_err(|error| self.note(&error)).ok()
     }
 
-    /// Checks the result of a call that makes these uses. Returns `None` if the call was rightly
-    /// refused, which changes nothing.
+    /// Checks the result of a call that makes these uses. Returns `None` if the call failed for a
+    /// permitted reason; such a call changes nothing.
     pub(super) fn judge<T: Value, R>(
         &mut self,
         outcome: Result<R>,
@@ -116,8 +116,8 @@ impl Journal {
         None
     }
 
-    /// Whether work that will fail when it runs was queued since the last call. A failed poison
-    /// fill loses no contents.
+    /// Whether work that will fail when it runs was queued since the last call. A failed fill of a
+    /// stale copy with poison bytes loses no contents.
     fn has_late_failure(&mut self) -> bool {
         if self.late.is_empty() {
             return false;
@@ -139,7 +139,7 @@ impl Journal {
     }
 }
 
-/// Whether the elements that these uses write may be lost when work on a device writes them.
+/// Whether device work that makes these uses may lose the elements that it should write.
 pub(super) fn may_be_lost<T: Value>(references: &[Reference<T>], uses: &[Use]) -> bool {
     let doubtful = |used: &Use| references[used.array].is_doubtful;
     let lost = |used: &Use| used.reads && references[used.array].may_be_lost(&used.cells);

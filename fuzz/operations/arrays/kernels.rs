@@ -47,7 +47,7 @@ impl<T: Value> Kernels<T> {
                 .host(|_grid, (x, y, mut z)| {
                     Zip::from(&mut z).and(&x).and(&y).for_each(|z, x, y| *z = combined(*x, *y, *z));
                 }),
-            // A panic that calls no hook: the fuzzer's hook would end the process.
+            // Panics without calling the panic hook: the fuzzer's hook would end the process.
             broken: Kernel::<(InOut<T, IxDyn>,)>::new("broken")
                 .host(|_grid, _x| std::panic::resume_unwind(Box::new(BREAKS))),
         }

@@ -32,7 +32,7 @@ pub(super) struct Machine<T: Value> {
     pub(super) events: Vec<Event>,
     pub(super) promised: Vec<Promised<T>>,
     pub(super) journal: Journal,
-    /// Whether an access for overwriting was made without writing the elements.
+    /// Whether a program requested access to overwrite elements and then did not write them.
     pub(super) has_broken_promise: bool,
 }
 
@@ -283,7 +283,8 @@ impl<T: Value> Machine<T> {
         }
     }
 
-    /// Updates the reference after an access for overwriting, which may have been used to write.
+    /// Updates the reference after an access for overwriting, whether or not the program then wrote
+    /// the elements.
     fn overwritten(
         &mut self,
         outcome: Result<()>,
@@ -363,7 +364,7 @@ impl<T: Value> Machine<T> {
         }
     }
 
-    /// Any location can produce a constant, so no failure can lose it.
+    /// Every location can fill in a constant itself, so no failure can lose it.
     fn fill(&mut self, outcome: Result<()>, used: Use, value: u32) {
         let uses = [used];
         if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some() {

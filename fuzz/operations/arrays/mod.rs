@@ -2,7 +2,7 @@
 //!
 //! Devices are seeded, so a program runs the same way each time. The devices' calls fail where the
 //! program says so, at once or when their work runs. `reference` tracks for each element whether a
-//! failure may have lost it, and `journal` checks every call's result against that.
+//! failure may have lost it, and `journal` checks the result of every call against that record.
 
 mod journal;
 mod kernels;
@@ -45,8 +45,8 @@ struct Failing {
     late: bool,
 }
 
-/// One operation. Numbers are taken modulo the number of choices, so every operation is legal. A
-/// lane is one of the streams.
+/// One operation. Each index is taken modulo the number of choices, so every operation is legal. A
+/// lane is the index of a stream.
 #[derive(Arbitrary, Debug)]
 enum Operation {
     One { array: u8, part: Part, lane: u8, value: u8, action: Action },

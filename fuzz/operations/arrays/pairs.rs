@@ -138,7 +138,7 @@ impl<T: Value> Machine<T> {
             std::array::from_fn(|at| self.references[numbers[at]].layout.slice(&infos[at]));
         let crops = common(cells.each_ref().map(|cells| cells.shape()));
         let cells: [Cells; 3] = std::array::from_fn(|at| cells[at].slice(&crops[at]).to_owned());
-        // The written array is taken out, since the other two may be the same array.
+        // The written array is moved out of the list, since the other two may be the same array.
         let mut written = std::mem::replace(&mut self.arrays[into], Smart::uninit(IxDyn(&[0])));
         let read = |at: usize| self.arrays[numbers[at]].slice(&infos[at]);
         let (x, y, mut z) = (read(0), read(1), written.slice_mut(&infos[2]));

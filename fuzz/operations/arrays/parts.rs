@@ -3,16 +3,16 @@
 use arbitrary::Arbitrary;
 use resident::ndarray::{ArrayD, IxDyn, SliceInfo, SliceInfoElem};
 
-/// The number of axes that are drawn; further axes repeat them.
+/// The number of axes for which a slice is drawn at random; further axes repeat these slices.
 const AXES: usize = 3;
 
-/// Elements of an array by number, in a part's index order. A number is a position in memory.
+/// The elements of a part in index order, each given by its position in the array's memory.
 pub(super) type Cells = ArrayD<usize>;
 
 /// ndarray's slice argument.
 pub(super) type Info = SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>;
 
-/// A part as drawn.
+/// A part as drawn at random, before it is fitted to a shape.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Part {
     kind: u8,
@@ -55,7 +55,7 @@ impl Choice {
 }
 
 impl Part {
-    /// The part of an array of this shape: often all of it, rarely with one more axis.
+    /// The part of an array of this shape: often the whole array, rarely with an additional axis.
     pub(super) fn resolve(&self, shape: &[usize]) -> Info {
         let choices = shape.iter().zip(self.axes.iter().cycle());
         let mut elements: Vec<SliceInfoElem> = match self.kind % 4 {
@@ -69,8 +69,8 @@ impl Part {
     }
 }
 
-/// The largest slices of arrays of these shapes that have one shape; whole arrays if their numbers
-/// of axes differ.
+/// Slices of arrays of these shapes, all cut to one shape, as large as possible. Whole arrays if
+/// their numbers of axes differ.
 pub(super) fn common<const N: usize>(shapes: [&[usize]; N]) -> [Info; N] {
     let all_alike = shapes.iter().all(|shape| shape.len() == shapes[0].len());
     let extent = |axis: usize| shapes.iter().map(|shape| shape[axis]).min().unwrap_or(0);
@@ -81,7 +81,7 @@ pub(super) fn common<const N: usize>(shapes: [&[usize]; N]) -> [Info; N] {
     })
 }
 
-/// The part of an axis at every second index.
+/// The part of an array that has every second index along `axis`.
 pub(super) fn comb(shape: &[usize], axis: usize, first: usize) -> Info {
     let all = |(other, extent): (usize, &usize)| {
         if other == axis { range(first, *extent, 2) } else { range(0, *extent, 1) }
@@ -89,20 +89,21 @@ pub(super) fn comb(shape: &[usize], axis: usize, first: usize) -> Info {
     info(shape.iter().enumerate().map(all).collect())
 }
 
-/// Elements in memory order, as a flat parameter gets them.
+/// Elements in memory order, the order of a flat parameter (a slice).
 pub(super) fn in_memory_order(cells: &Cells) -> Vec<usize> {
     let mut sorted: Vec<usize> = cells.iter().copied().collect();
     sorted.sort_unstable();
     sorted
 }
 
-/// Whether elements lie without gaps.
+/// Whether the elements lie in memory without gaps.
 pub(super) fn is_unbroken(cells: &Cells) -> bool {
     let sorted = in_memory_order(cells);
     sorted.windows(2).all(|pair| pair[0] + 1 == pair[1])
 }
 
-/// Whether the elements of two parts correspond by position in memory as they do by index.
+/// Whether two parts have the same memory order: the elements with equal indices have equal ranks
+/// in memory.
 pub(super) fn have_one_order(one: &Cells, other: &Cells) -> bool {
     let ranks = |cells: &Cells| -> Vec<usize> {
         let sorted = in_memory_order(cells);

@@ -9,7 +9,8 @@ use super::value::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents<T> {
     Unwritten,
-    /// An access for overwriting did not write it: any value is allowed.
+    /// The program requested access to overwrite the element and did not write it: any value is
+    /// allowed.
     Anything,
     Value(T),
 }
@@ -18,16 +19,16 @@ pub(super) enum Contents<T> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element<T> {
     pub(super) contents: Contents<T>,
-    /// Whether work that should have written it may have failed.
+    /// Whether work that should have written the element may have failed.
     pub(super) may_be_lost: bool,
 }
 
 /// One array.
 #[derive(Clone, Debug)]
 pub(super) struct Reference<T> {
-    /// The number of the element at each index.
+    /// The position in memory of the element at each index.
     pub(super) layout: Cells,
-    /// The elements by number.
+    /// The elements by position in memory.
     pub(super) elements: Vec<Element<T>>,
     /// Whether a copy of the array may have failed: the array is not lost, but results computed
     /// from that copy may be.
@@ -95,13 +96,13 @@ impl<T: Value> Reference<T> {
             .for_each(|(cell, contents)| self.elements[cell] = Element { contents, may_be_lost });
     }
 
-    /// Marks elements as safe: no failure can lose them.
+    /// Marks elements as contents that no failure can lose.
     pub(super) fn save(&mut self, cells: &Cells) {
         cells.iter().for_each(|cell| self.elements[*cell].may_be_lost = false);
     }
 }
 
-/// Asserts that the values read are allowed.
+/// Asserts that these values, which were read, are allowed.
 pub(super) fn assert_allowed<T: Value>(seen: &Array<T, IxDyn>, contents: &ArrayD<Contents<T>>) {
     assert_eq!(seen.shape(), contents.shape());
     assert!(

@@ -6,7 +6,7 @@ use resident::Element;
 
 /// An element type that can store numbers.
 pub(super) trait Value: Element + PartialEq + Debug {
-    /// The low bytes of the number, as many as the element has.
+    /// An element made of the number's low bytes.
     fn of(number: u32) -> Self;
 
     fn number(self) -> u32;

@@ -11,7 +11,7 @@ use super::reference::{Contents, Reference, assert_allowed};
 use super::value::{Value, counting};
 use super::{Maker, Origin, Waiting};
 
-/// The shapes of arrays; some have more than six axes, the most of a region.
+/// The shapes of arrays; some have more than six axes, the maximum for a region.
 const SHAPES: [&[usize]; 11] = [
     &[10],
     &[4, 5],
@@ -110,8 +110,8 @@ impl<T: Value> Machine<T> {
         (self.arrays[into], self.references[into]) = (clone, reference);
     }
 
-    /// Calls `into_array`, checks the result, and adopts it again. If an array cannot be returned,
-    /// it is dropped; zeros of its shape replace it.
+    /// Calls `into_array`, checks the result, and makes a new array of it. If the call fails, the
+    /// array is lost, and zeros of its shape replace it.
     pub(super) fn give_back(&mut self, array: usize) {
         let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(IxDyn(&[0])));
         let (shape, strides) = (taken.shape().to_vec(), taken.strides().to_vec());
@@ -132,7 +132,7 @@ impl<T: Value> Machine<T> {
         self.references[array] = Reference::new(&shape, self.arrays[array].strides(), contents);
     }
 
-    /// Checks that queries move nothing.
+    /// Checks that queries copy nothing.
     pub(super) fn look(&mut self, array: usize, part: &Part) {
         let (smart, traffic) = (&self.arrays[array], self.arrays[array].traffic());
         let view = smart.slice(part.resolve(smart.shape()));
@@ -188,7 +188,7 @@ impl<T: Value> Machine<T> {
         self.journal.judge_plain(outcome);
     }
 
-    /// Runs all work, and takes every failure report.
+    /// Waits for all work, and collects every failure that `synchronize` returns.
     fn settle(&mut self) {
         for device in self.devices.clone() {
             let tries = 1 + self.journal.failures_left();
@@ -199,12 +199,12 @@ impl<T: Value> Machine<T> {
         self.references.iter_mut().for_each(|reference| reference.is_doubtful = false);
     }
 
-    /// Checks that all values are right that are not lost, that nothing is left allocated, and that
-    /// nothing was unordered.
+    /// Checks that all values that were not lost are right, that no memory stays allocated, and
+    /// that there were no unordered accesses.
     pub(super) fn finish(mut self) {
         self.settle();
         (0..self.arrays.len()).for_each(|array| self.verify(array));
-        // The program waits for some snapshots, and drops others in flight.
+        // The program waits for some snapshots, and drops others before they are complete.
         while self.promised.len() > 1 {
             self.wait_pending(0);
         }
@@ -215,7 +215,8 @@ impl<T: Value> Machine<T> {
         let tries = 1 + self.journal.failures_left();
         for device in &self.devices {
             let mut hazards = device.emulation().expect("an emulated device").hazards();
-            // If an access for overwriting wrote nothing, later reads of that memory are reported.
+            // If the program did not write the elements that it requested to overwrite,
+            // `race_check` reports later reads of that memory.
             hazards.retain(|hazard| {
                 !(self.has_broken_promise && hazard.kind == HazardKind::NeverWritten)
             });
@@ -232,8 +233,8 @@ impl<T: Value> Machine<T> {
         }
     }
 
-    /// Reads the whole array; if that is refused, each element. Of the elements that were never
-    /// written only the first is read, to save time.
+    /// Reads the whole array; if that is refused, reads each element. Of the elements that were
+    /// never written, only the first is read, to save time.
     fn verify(&mut self, array: usize) {
         let uses = [Use::read(array, self.references[array].layout.clone())];
         let outcome: Result<ArrayD<T>> = self.arrays[array].host().map(|host| host.to_owned());

@@ -29,7 +29,7 @@ enum Truth {
     Stored(u64),
 }
 
-/// A cell, and the memory that it has at each location.
+/// A cell, and the contents of its memory at each location.
 #[derive(Clone)]
 struct Cell {
     truth: Truth,
@@ -59,7 +59,7 @@ fn constant_value(id: ConstantId) -> u64 {
 }
 
 impl Cell {
-    /// The content that the core must report for it.
+    /// The content that the core must report for the cell.
     fn content(&self) -> Content {
         let fresh = (0..LOCATIONS_MAX)
             .filter(|location| self.is_fresh[*location])
@@ -74,7 +74,7 @@ impl Cell {
         }
     }
 
-    /// The source that a copy of it must use.
+    /// The source that a copy of the cell must use.
     fn source(&self, costs: &Costs) -> Source {
         let fresh = (0..LOCATIONS_MAX).filter(|location| self.is_fresh[*location]);
         match self.truth {
@@ -97,8 +97,8 @@ impl Cell {
         }
     }
 
-    /// Replaces a cell's truth, valid at one location or nowhere; other memory becomes unique
-    /// garbage.
+    /// Replaces a cell's true state. It becomes valid at one location or at none, and its memory at
+    /// other locations gets unique garbage.
     fn write(&mut self, truth: Truth, at: Option<Location>, garbage: u64) {
         self.truth = truth;
         self.is_fresh = [false; LOCATIONS_MAX];
@@ -141,7 +141,7 @@ impl Memory {
         self.cells.iter_mut().zip(mask).filter(|(_, inside)| **inside).map(|(cell, _)| cell)
     }
 
-    /// A number that was not used before, and unique garbage.
+    /// A number that was not used before, which serves as a new value or as unique garbage.
     fn next_stamp(&mut self) -> (u64, u64) {
         self.stamp += 1;
         (self.stamp, 1 << 50 | self.stamp << 8)
@@ -197,7 +197,8 @@ impl Memory {
         assert_eq!(is_lost(&undefined_read.undefined), undefined.iter().any(is_lost));
     }
 
-    /// Performs a plan: copies exactly the elements that are needed and not valid here, each once.
+    /// Performs a plan, and checks that it copies exactly the needed elements that are not valid at
+    /// the destination, each once.
     fn copy(&mut self, space: &Space, at: Location, mask: &Mask, copies: &[PlannedCopy]) {
         let lower_bound =
             self.inside(mask).filter(|cell| !cell.is_fresh[at.index()]).count() as u64;
@@ -257,7 +258,7 @@ impl Memory {
         assert!(!is_uniform || first.is_none() || self.state.uniform() == first);
     }
 
-    /// Checks the state's answers to queries.
+    /// Checks the results of queries to the state.
     fn check_answers(&mut self, at: Location, region: &Region, mask: &Mask) {
         let is_fresh = |cell: &Cell| cell.is_fresh[at.index()];
         let only = |cell: &Cell| cell.content().is_only_at(at);

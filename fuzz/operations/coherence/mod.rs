@@ -32,7 +32,7 @@ pub(crate) struct Program {
     operations: List<Operation>,
 }
 
-/// One operation. Numbers are taken modulo the number of choices, so every operation is legal.
+/// One operation. Each index is taken modulo the number of choices, so every operation is legal.
 #[derive(Arbitrary, Debug)]
 enum Operation {
     Access { location: u8, part: Box, kind: Kind },

@@ -1,13 +1,14 @@
-//! An index space as a list of cells, with boxes as conditions on indices.
+//! An index space as a list of cells. A box is a condition on a cell's indices.
 
 use arbitrary::Arbitrary;
 
 use crate::coherence::{Region, Span};
 
-/// The most axes in a program; the core works axis by axis, so three exercise all of it.
+/// The maximum number of axes in a program. The core handles each axis alike, so three axes
+/// exercise all of it.
 const AXES_MAX: usize = 3;
 
-/// The largest extents by the number of axes, so that a program has at most about 200 cells.
+/// The largest extent for each number of axes, so that a program has at most about 200 cells.
 const EXTENTS_MAX: [u8; AXES_MAX + 1] = [0, 48, 12, 6];
 
 /// Whether each cell is selected.
@@ -19,7 +20,7 @@ pub(super) struct Space {
     cells: Vec<Vec<u64>>,
 }
 
-/// A box as drawn, for each axis.
+/// A box as drawn at random: a choice for each axis.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Box {
     ranges: [Range; AXES_MAX],

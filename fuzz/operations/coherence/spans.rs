@@ -5,7 +5,7 @@ use arbitrary::Arbitrary;
 
 use crate::coherence::Span;
 
-/// A span as drawn; `narrow` makes numbers small, so that two spans meet.
+/// A span as drawn at random; `narrow` makes its numbers small, so that two spans often overlap.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct WideSpan {
     start: u64,

@@ -3,9 +3,9 @@
 /// Guards live as long as the borrow of `self`.
 macro_rules! exclusive_methods {
     () => {
-        /// The host's copy of this part, for changes. Downloads the bytes that are stale on the
-        /// host and waits for all queued work that uses the host's copy. The host then has the
-        /// newest contents, and devices upload what they need at their next use.
+        /// The host's copy of this part, to change. Downloads the bytes that are stale on the host
+        /// and waits for all queued work that uses the host's copy. The host then has the newest
+        /// contents, and devices upload what they need at their next use.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -28,8 +28,8 @@ macro_rules! exclusive_methods {
             self.part().host_mut(Access::ReadWrite, call_site())
         }
 
-        /// The host's copy of this part, for overwriting. Downloads nothing, and marks the whole
-        /// part as written, including elements that were lost. Write every element: the others have
+        /// The host's copy of this part, to overwrite. Downloads nothing, and marks the whole part
+        /// as written, including elements that were lost. Write every element: the others have
         /// unspecified values. Waits for queued work that uses the host's copy.
         ///
         /// ```
@@ -56,8 +56,8 @@ macro_rules! exclusive_methods {
             self.part().host_mut(Access::Overwrite, call_site())
         }
 
-        /// The current device's copy of this part, for external work on its default stream to
-        /// change: see [`gpu_mut_on`](Self::gpu_mut_on).
+        /// Requests the current device's copy of this part, so that external work on the device's
+        /// default stream can change it: see [`gpu_mut_on`](Self::gpu_mut_on).
         ///
         /// # Errors
         ///
@@ -72,11 +72,12 @@ macro_rules! exclusive_methods {
             )
         }
 
-        /// The copy of `stream`'s device, for external work on that stream to change. Uploads the
-        /// bytes that are stale on the device. The device has the newest contents from the moment
-        /// the guard is created. Work queued on the stream while the guard lives is ordered after
-        /// all earlier uses of these bytes, and all later uses, on any stream or on the host, are
-        /// ordered after that work.
+        /// Requests the copy of `stream`'s device, so that external work on that stream (launches
+        /// and library calls made outside this crate) can change it. Uploads the bytes that are
+        /// stale on the device. The device has the newest contents from the moment the guard is
+        /// created. Work queued on the stream while the guard lives is ordered after all earlier
+        /// uses of these bytes, and all later uses, on any stream or on the host, are ordered after
+        /// that work.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -103,8 +104,8 @@ macro_rules! exclusive_methods {
             self.part().gpu_mut_on(Access::ReadWrite, stream, call_site())
         }
 
-        /// The current device's copy of this part, for external work on its default stream to
-        /// rewrite: see [`gpu_overwrite_on`](Self::gpu_overwrite_on).
+        /// Requests the current device's copy of this part, so that external work on the device's
+        /// default stream can overwrite it: see [`gpu_overwrite_on`](Self::gpu_overwrite_on).
         ///
         /// # Errors
         ///
@@ -120,10 +121,11 @@ macro_rules! exclusive_methods {
             )
         }
 
-        /// The copy of `stream`'s device, for external work on that stream to rewrite. Uploads
-        /// nothing, and marks the whole part as written when the guard is created, including
-        /// elements that were lost. The work must write every element: the others have unspecified
-        /// values. Order is as for [`gpu_mut_on`](Self::gpu_mut_on).
+        /// Requests the copy of `stream`'s device, so that external work on that stream (launches
+        /// and library calls made outside this crate) can overwrite it. Uploads nothing, and marks
+        /// the whole part as written when the guard is created, including elements that were lost.
+        /// The work must write every element: the others have unspecified values. Order is as for
+        /// [`gpu_mut_on`](Self::gpu_mut_on).
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -152,10 +154,10 @@ macro_rules! exclusive_methods {
             self.part().gpu_mut_on(Access::Overwrite, stream, call_site())
         }
 
-        /// Declares that the host's copy of this part was changed through a pointer that the
-        /// library does not know of. The host then has the newest contents. Waits for queued work
-        /// that uses the host's copy. Numba calls this `mark_changed('host')`, but does not detect
-        /// a lost update. Prefer [`host_mut`](Self::host_mut), which needs no such call.
+        /// Declares that other code changed the host's copy of this part through a pointer, without
+        /// a guard. The host then has the newest contents. Waits for queued work that uses the
+        /// host's copy. Numba calls this operation `mark_changed('host')`, but does not detect lost
+        /// updates. Prefer [`host_mut`](Self::host_mut), after which no such call is needed.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -174,8 +176,8 @@ macro_rules! exclusive_methods {
         /// # Errors
         ///
         /// - [`LostUpdate`](crate::Error::LostUpdate) if the host does not have the newest contents
-        ///   of the whole part; nothing changes then. A constant that was never read on the host
-        ///   counts as not being there.
+        ///   of the whole part; nothing changes then. A constant that the host has never read does
+        ///   not count as contents of the host.
         /// - [`Backend`](crate::Error::Backend) or [`DeviceLost`](crate::Error::DeviceLost) if
         ///   waiting for work that uses the host's copy fails.
         /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
@@ -197,10 +199,11 @@ macro_rules! exclusive_methods {
             self.part().gpu_changed_on(&Part::<D>::current_stream(call_site())?, call_site())
         }
 
-        /// Declares that external work queued on `stream` so far changed the copy of the stream's
-        /// device. That device then has the newest contents, and later uses are ordered after that
-        /// work. Numba calls this `mark_changed('gpu')`. The caller must order the work after
-        /// earlier uses on other streams; prefer [`gpu_mut_on`](Self::gpu_mut_on), which does.
+        /// Declares that external work, already queued on `stream`, changes the copy of the
+        /// stream's device. That device then has the newest contents, and later uses are ordered
+        /// after that work. Numba calls this `mark_changed('gpu')`. The caller must order the work
+        /// after earlier uses on other streams. Prefer [`gpu_mut_on`](Self::gpu_mut_on), which does
+        /// this itself.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -230,8 +233,8 @@ macro_rules! exclusive_methods {
         }
 
         /// Makes this part a constant: every element is `value`, including elements that were lost.
-        /// Nothing is written or copied now. The host and each device fill their own copy at their
-        /// next use, which is not a transfer.
+        /// The call itself writes and copies no elements. The host's copy and each device's copy
+        /// are filled in place at their next use; a fill is not a transfer.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::s};
@@ -275,15 +278,15 @@ macro_rules! exclusive_methods {
             self.part().fill_on(stream, value, call_site())
         }
 
-        /// Copies the elements of an array or view of the same shape, in any axis order. Nothing
-        /// moves between host and device. The copy is made
+        /// Copies the elements of an array or view of the same shape, in any axis order. Nothing is
+        /// copied between host and device. The copy is made
         ///
         /// - on the device where this part is newest, if `source` has a copy there or on a device
-        ///   that it can access as a peer;
+        ///   to which that device has peer access;
         /// - else on the host, if `source` is valid there;
         /// - else on `source`'s device.
         ///
-        /// This part is newest there afterwards. Constants stay constants.
+        /// Afterwards this part is newest at that place. Constants stay constants.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity, ndarray::s};
@@ -318,9 +321,9 @@ macro_rules! exclusive_methods {
         }
 
         /// Copies the elements of an array or view of the same shape to the copy on `stream`'s
-        /// device, in that stream's order. Contents of `source` on a device that this one can
-        /// access as a peer are copied directly. Other contents are first copied to `source`'s own
-        /// copy on this device, which keeps them.
+        /// device, in that stream's order. Contents of `source` on a device to which `stream`'s
+        /// device has peer access are copied directly. Other contents are first copied into
+        /// `source`'s own copy on `stream`'s device, where they stay valid.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -349,7 +352,8 @@ macro_rules! exclusive_methods {
         }
 
         /// Writes one element where it is newest: on the host if the element is valid there, else
-        /// on a device. Moves nothing. On the host, waits for queued work that uses this element.
+        /// on a device. Copies nothing between host and device. On the host, waits for queued work
+        /// that uses this element.
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -376,8 +380,8 @@ macro_rules! exclusive_methods {
             self.part().set(index.into_dimension().slice(), value, call_site())
         }
 
-        /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's coherence:
-        /// an access copies only its bytes, and writing it makes no other part stale.
+        /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's state: an
+        /// access copies only the bytes of the part, and writing it makes no other part stale.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
@@ -426,8 +430,8 @@ macro_rules! exclusive_methods {
             slices.views(part.storage, part.layout)
         }
 
-        /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`. Both
-        /// may be used at once, on different streams and by different threads.
+        /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`. The
+        /// two parts may be used at once, on different streams and by different threads.
         ///
         /// ```
         /// use resident::{SmartArray, ndarray::Axis};

@@ -1,5 +1,6 @@
-//! The public methods that `SmartArray`, `SmartView` and `SmartViewMut` share: each written once,
-//! in a macro, and expanded here for the types that have it. `part.rs` implements them.
+//! The public methods that `SmartArray`, `SmartView` and `SmartViewMut` share: each is written
+//! once, in a macro, which is expanded here for the types that have the method. `part.rs`
+//! implements them.
 
 mod exclusive;
 mod query;

@@ -1,4 +1,4 @@
-//! Methods that query an array or a part. None of them moves data.
+//! Methods that query an array or a part. None of them copies elements.
 
 /// Shape, name, residency and traffic.
 macro_rules! query_methods {
@@ -84,7 +84,7 @@ macro_rules! query_methods {
             self.part().storage.name()
         }
 
-        /// A snapshot of where this part is valid. Moves nothing and does not wait.
+        /// A snapshot of where this part is valid. Copies nothing and does not wait.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity, ndarray::s};
@@ -103,7 +103,8 @@ macro_rules! query_methods {
             self.part().residency()
         }
 
-        /// The copies and bytes that the whole array has moved since it was made. Moves nothing.
+        /// The number and bytes of the copies made for the whole array since it was created. Moves
+        /// nothing.
         ///
         /// ```
         /// use resident::{Device, SmartArray};

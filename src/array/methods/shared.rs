@@ -4,11 +4,11 @@
 macro_rules! shared_methods {
     ($life:lifetime) => {
         /// The host's copy of this part, in its shape. Downloads the bytes that are stale on the
-        /// host, and returns when they have arrived and queued work that writes the part is
-        /// complete. The host and the source are both valid then. If nothing is stale, nothing
-        /// moves and no device is used.
+        /// host, and returns when the download and all queued work that writes the part are
+        /// complete. Then the copies of the host and of the source device are valid. If nothing is
+        /// stale, the call copies nothing and uses no device.
         ///
-        /// Numba's `SmartArray.get('host')` does the same for whole arrays; this method moves only
+        /// Numba's `SmartArray.get('host')` does the same for whole arrays; this method copies only
         /// the bytes of the part.
         ///
         /// ```
@@ -65,10 +65,10 @@ macro_rules! shared_methods {
             self.part().gpu_on(&Part::<D>::current_stream(call_site())?, call_site())
         }
 
-        /// The copy of `stream`'s device, for external work on that stream to read: launches and
-        /// library calls that this crate does not know of. Uploads the bytes that are stale on the
-        /// device; the source stays valid. Orders the stream after all work that writes these
-        /// bytes.
+        /// Requests the copy of `stream`'s device, so that external work on that stream (launches
+        /// and library calls made outside this crate) can read it. Uploads the bytes that are stale
+        /// on the device; the source stays valid. Makes the stream wait for all work that writes
+        /// these bytes.
         ///
         /// The host does not wait for the device. It may block for a pending download, for staging
         /// memory, or for device memory. Pageable bytes have been copied to staging memory when the
@@ -204,10 +204,10 @@ macro_rules! shared_methods {
 
         /// A copy of this part's present contents in separate memory, in row-major order. Later
         /// writes do not change it, and no residency changes. Contents that are valid on the host
-        /// are copied before the call returns. Contents that only devices have are downloaded
-        /// asynchronously: on `stream` if it belongs to that device, else as by
-        /// [`prefetch_host`](Self::prefetch_host). Use it to examine a state while computing the
-        /// next.
+        /// are copied before the call returns. Contents that are valid only on devices are
+        /// downloaded asynchronously: on `stream` if it belongs to that device, else as by
+        /// [`prefetch_host`](Self::prefetch_host). For example, a program can examine one state of
+        /// a simulation while it computes the next.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -257,9 +257,10 @@ macro_rules! shared_methods {
         }
 
         /// A new array with these contents. Each region is copied where it is newest: on a device
-        /// that has it, else on the host, so nothing moves between host and device. Constants stay
-        /// constants, and elements that were never written stay so in the clone. The clone has the
-        /// axis order of its source if that has no gaps; else it is row-major.
+        /// where it is valid, else on the host, so nothing is copied between host and device. A
+        /// constant is also a constant in the clone, and elements that were never written are
+        /// unwritten in the clone too. The clone has the axis order of its source if the source has
+        /// no gaps; else it is row-major.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};
@@ -289,8 +290,8 @@ macro_rules! shared_methods {
         }
 
         /// A part, selected by ndarray's `s![..]`: ranges, steps, reversed axes, single indices,
-        /// new axes. The part shares the array's coherence, and an access moves only its bytes.
-        /// Slicing copies nothing and uses no device.
+        /// new axes. The part shares the array's state, and an access copies only the bytes of the
+        /// part. Slicing copies nothing and uses no device.
         ///
         /// ```
         /// use resident::{Device, SmartArray, ndarray::{Array2, s}};

@@ -17,8 +17,8 @@ use crate::backend::{
     LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
-/// The most bytes that are staged at once: large enough that the cost of a driver call is
-/// negligible, small enough that a few chunks stay in the host's caches.
+/// The maximum number of bytes that are staged at once: large enough that the cost of a driver call
+/// is negligible, small enough that a few chunks stay in the host's caches.
 const CHUNK_BYTES_MAX: u64 = 4 << 20;
 
 impl CudaDevice {
@@ -106,7 +106,8 @@ impl Backend for CudaDevice {
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         let staging = self.core().staging();
         if !staging.has_unused(len_bytes) {
-            // Completed work returns staging blocks, and pinning takes far longer than reaping.
+            // Work that is completed here returns its staging blocks; reusing one takes far less
+            // time than pinning a new block.
             stream::reap_all(self.core());
         }
         staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
@@ -116,7 +117,7 @@ impl Backend for CudaDevice {
         let staging = self.core().staging();
         let blocks: SmallVec<[StagingBlock; 4]> =
             lens_bytes.iter().map_while(|len_bytes| staging.take(*len_bytes)).collect();
-        // The blocks return to the pool, where the downloads take them.
+        // The blocks return to the pool, from which downloads take them.
         drop(blocks);
     }
 

@@ -6,8 +6,8 @@ use cudarc::driver::{DriverError, sys};
 
 use crate::backend::{BackendError, BackendErrorKind};
 
-/// The result of a driver call as an error that names the call. An allocation that fails needs its
-/// own error, which also holds the bytes.
+/// Converts the result of a driver call. The error names the call. For a failed allocation use the
+/// error that also contains the number of bytes.
 pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendError> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -15,7 +15,7 @@ pub(super) fn check(result: CUresult, call: &'static str) -> Result<(), BackendE
     }
 }
 
-/// As [`check`], for a call that concerns two contexts. The driver may report the death of either
+/// As [`check`], for a call that uses two contexts. The driver may report the death of either
 /// context, so the error is not attributed to the stream's own context; the next call on that
 /// context detects its death.
 pub(super) fn check_between(result: CUresult, call: &'static str) -> Result<(), BackendError> {
@@ -54,8 +54,9 @@ pub(super) fn invalid(call: &'static str, detail: String) -> BackendError {
     }
 }
 
-/// Whether every later call in the context fails too. For these errors the driver API says that the
-/// process must be restarted. Given as numbers, because older bindings lack some names.
+/// Whether every later call in the context fails too. The driver's documentation says of these
+/// errors that the process must be restarted. They are given as numbers, because older bindings
+/// lack some of the names.
 fn is_sticky(failed: CUresult) -> bool {
     const ECC_UNCORRECTABLE: i64 = 214;
     const NVLINK_UNCORRECTABLE: i64 = 220;
@@ -83,7 +84,7 @@ fn is_sticky(failed: CUresult) -> bool {
     )
 }
 
-/// The driver's name for a result, and advice for common ones.
+/// The driver's name for a result code, and advice for common codes.
 pub(super) fn describe(failed: CUresult) -> String {
     match advice(failed as i64) {
         Some(advice) => format!("{failed:?}: {advice}"),

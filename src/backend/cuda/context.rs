@@ -1,4 +1,4 @@
-//! One GPU's primary context, as two cudarc objects: one for this library, one for code outside it.
+//! One GPU's primary context, as two cudarc objects: one for this library, one for other code.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,13 +12,14 @@ use crate::backend::{BackendError, BackendErrorKind};
 #[derive(Debug)]
 pub(super) struct Context {
     cudarc: Arc<CudaContext>,
-    /// The object with cudarc's default slice tracking. It creates the library's streams and so
-    /// counts them: with more than one stream cudarc orders uses of its slices by events.
+    /// The object with cudarc's default slice tracking. It also creates the library's streams, so
+    /// that it counts them: only with more than one stream does cudarc order uses of its slices by
+    /// events.
     shared: Arc<CudaContext>,
     ordinal: usize,
     capability: (u32, u32),
     driver_version: i32,
-    /// The error that destroyed the context, once there is one.
+    /// The error that destroyed the context, if one did.
     death: OnceLock<BackendError>,
 }
 
@@ -26,9 +27,9 @@ impl Context {
     /// Retains the primary context of a device. The caller checked that the driver is present.
     pub(super) fn open(ordinal: usize) -> Result<Self, BackendError> {
         let cudarc = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
-        // SAFETY: cudarc's tracking orders uses of its slices, and this object makes none: the
-        // library keeps memory, order and lifetimes itself (`ordering`, `storage`), and code
-        // outside gets the other object (`Device::cuda_context`).
+        // SAFETY: cudarc's tracking orders uses of cudarc's slices, and no slice is made from this
+        // object: the library manages memory, order and lifetimes itself (`ordering`, `storage`),
+        // and other code gets the other object (`Device::cuda_context`).
         unsafe { cudarc.disable_event_tracking() };
         let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
         let (major, minor) = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
@@ -46,7 +47,7 @@ impl Context {
         &self.cudarc
     }
 
-    /// The object for code outside the library.
+    /// The object for code other than this library.
     pub(super) fn shared(&self) -> &Arc<CudaContext> {
         &self.shared
     }
@@ -119,8 +120,8 @@ impl Context {
     /// A new stream, not tied to the legacy default stream.
     pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>, BackendError> {
         self.make_current()?;
-        // cudarc returns an error that a drop recorded in the context from the next call. That
-        // error belongs to code outside the library, so it is put back for that code.
+        // cudarc stores an error of a drop in the context, and the next call returns it. Such an
+        // error is for other code than this library, so it is put back.
         let recorded = self.shared.check_err();
         let stream = self.record_loss(checked(self.shared.new_stream(), "cuStreamCreate"));
         self.shared.record_err(recorded);
@@ -128,7 +129,8 @@ impl Context {
     }
 }
 
-/// Makes a context current. cudarc's own function would return an error that a drop recorded in it.
+/// Makes a context current. cudarc's own function would return an error that a drop stored in the
+/// context.
 pub(super) fn make_current(context: &CudaContext) -> Result<(), BackendError> {
     // SAFETY: the handle is that of a context, which `context` retains.
     check(unsafe { sys::cuCtxSetCurrent(context.cu_ctx()) }, "cuCtxSetCurrent")

@@ -14,7 +14,7 @@ use super::memory::staging::StagingPool;
 use super::stream::EventPool;
 use crate::backend::BackendError;
 
-/// One GPU. `backend` implements the backend traits for it.
+/// One GPU. The module `backend` implements the trait `Backend` for this type.
 pub(crate) struct CudaDevice(Arc<DeviceCore>);
 
 /// The state that the streams of a GPU share.
@@ -56,7 +56,7 @@ impl CudaDevice {
         self.0.context.shared()
     }
 
-    /// Whether cudarc's object is this GPU's primary context.
+    /// Whether cudarc's context object represents this GPU's primary context.
     pub(crate) fn has_context(&self, other: &CudaContext) -> bool {
         self.0.context.cudarc().cu_ctx() == other.cu_ctx()
     }
@@ -87,8 +87,8 @@ impl DeviceCore {
         self.pitch_bytes_max
     }
 
-    /// The context of another GPU, for a copy from there; `None` if it is this GPU. The first such
-    /// copy tries to enable peer access; without it the driver copies through the host.
+    /// The context of another GPU, for a copy from that GPU; `None` if it is this GPU. The first
+    /// such copy tries to enable peer access; without it the driver copies through the host.
     pub(super) fn context_of_peer(&self, peer: &Self) -> Option<sys::CUcontext> {
         if peer.context.ordinal() == self.context.ordinal() {
             return None;

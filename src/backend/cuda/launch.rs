@@ -34,7 +34,7 @@ pub(super) unsafe fn queue(
     let (blocks, threads) = (grid.blocks(), grid.threads());
     // SAFETY: the driver copies the parameters before it returns. Their number and sizes match the
     // function: `code::load` checked that. The caller of `Kernel::cuda` promised that the code
-    // keeps to its signature.
+    // complies with its signature.
     let result = unsafe {
         sys::cuLaunchKernel(
             kernel.function(),
@@ -61,7 +61,7 @@ fn insert_addresses(arguments: &mut Arguments) {
     }
 }
 
-/// The word at which each parameter starts.
+/// The index of the word at which each parameter starts.
 fn parameter_starts(
     layouts: &[ParameterLayout],
     words: &[u64],

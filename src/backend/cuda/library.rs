@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-/// Names the file of NVRTC, which is then the only one tried.
+/// The environment variable that names the file of NVRTC. If it is set, no other file is tried.
 const NVRTC_VARIABLE: &str = "RESIDENT_NVRTC";
 
 /// The oldest major version of NVRTC that is tried.
@@ -30,7 +30,7 @@ pub(super) static DRIVER: Candidates =
     Candidates { names: &["cuda", "nvcuda"], found: OnceLock::new() };
 
 impl Candidates {
-    /// The library, opened once and kept open.
+    /// Returns the library, which is opened once and stays open.
     pub(super) fn library(&self) -> Option<&Library> {
         self.found
             .get_or_init(|| self.files().iter().find_map(|file| open(file.as_ref()).ok()))
@@ -83,9 +83,10 @@ pub(super) fn find_nvrtc<T>(
     Err(missing(&files, &unusable.concat()))
 }
 
-/// File names by major version, best first: the driver's own; older ones, newest first, whose code
-/// the driver accepts; newer ones, oldest first, whose code the driver may refuse; last the name
-/// without a version, which the toolkit installs.
+/// File names by major version, in the order in which they are tried: first the driver's own
+/// version; then older versions, newest first, because the driver accepts their code; then newer
+/// versions, oldest first, because the driver may refuse their code. The name without a version,
+/// which the toolkit installs, is last.
 fn nvrtc_files(driver_major: i32) -> Vec<String> {
     let own = driver_major.max(NVRTC_OLDEST);
     let majors =

@@ -15,13 +15,13 @@
 //! | `code/` | from CUDA C to a loaded kernel |
 //!
 //! The stream lock covers both the driver call and the position that it gets. A chain of launches
-//! makes no other driver calls: completion is detected when a thread waits or polls. Queued work
-//! fails only if its context dies, which fails all work in flight.
+//! makes no driver calls for completion, which is detected when a thread waits or polls. Queued
+//! work fails only if its context dies; then all work in flight fails.
 //!
-//! Downloads to pageable memory end with an unpack on the host, which a waiting or polling thread
-//! runs. The device does not know of that step, so the host also keeps the order between streams: a
-//! stream that waits for an event records the other stream's pending host actions and completes
-//! them first (`CompletionAction::CompleteFirst`).
+//! The last step of a download to pageable memory runs on the host: a waiting or polling thread
+//! unpacks the bytes from staging memory. The device does not know of that step, so the host also
+//! keeps the order between streams: a stream that waits for an event records the other stream's
+//! pending host actions and completes them first (`CompletionAction::CompleteFirst`).
 //!
 //! Lock order: a stream's completion lock, its state, then any one leaf lock (allocations, events,
 //! staging blocks, registrations, programs).
@@ -49,7 +49,7 @@ const NO_DEVICE: i64 = 100;
 /// The oldest driver whose functions this backend needs: CUDA 11.4, the oldest that cudarc knows.
 const DRIVER_VERSION_MIN: i32 = 11040;
 
-/// The number of GPUs that the driver reports. The error names what was searched for, what was
+/// The number of GPUs that the driver reports. The error contains what was searched for, what was
 /// found, and the next step.
 pub(crate) fn count() -> Result<usize, String> {
     if !library::DRIVER.is_present() {
@@ -81,7 +81,7 @@ fn no_gpu(found: &str) -> String {
     )
 }
 
-/// Opens a GPU. The error gives the reason.
+/// Opens a GPU. The error says why the GPU cannot be opened.
 pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
     let count = count()?;
     if ordinal >= count {

@@ -12,14 +12,15 @@ use crate::backend::{
     MemoryUsage, PinnedRegistration, Position, Program, Queue, SourceDevice,
 };
 
-/// The registration of host memory, which the embedded device can always access.
+/// A registration of host memory without effect, because the embedded device can access all host
+/// memory.
 #[derive(Debug)]
 struct AlwaysAccessible;
 
 impl PinnedRegistration for AlwaysAccessible {}
 
 impl EmbeddedDevice {
-    /// A call of the device itself: emulated devices log it and may refuse it.
+    /// A call to the device rather than to a stream: emulated devices log it and may refuse it.
     fn counted<T>(
         &self,
         kind: CallKind,

@@ -12,8 +12,8 @@ use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
 
-/// Addresses of different devices differ in the bits from this one on, so that an address of
-/// another device finds no memory, instead of the wrong memory.
+/// Addresses of different devices differ in this bit or a higher one. So the lookup of another
+/// device's address finds no memory, instead of the wrong memory.
 const DEVICE_SHIFT: u32 = 44;
 
 /// One embedded device.
@@ -25,15 +25,15 @@ pub(crate) struct EmbeddedDevice {
 }
 
 impl EmbeddedDevice {
-    /// The process's plain device: no memory limit, a worker thread for each stream, and no
-    /// instruments.
+    /// The process's plain embedded device: no memory limit, a worker thread for each stream, no
+    /// call log, no faults and no race check.
     pub(crate) fn cpu() -> Arc<Self> {
         static CPU: OnceLock<Arc<EmbeddedDevice>> = OnceLock::new();
         Arc::clone(CPU.get_or_init(Self::plain))
     }
 
-    /// A new device like the plain one, with number 0 as well. For benchmarks, and for checkers
-    /// that do not support statics.
+    /// A new device like the plain one, which also has number 0. For benchmarks, and for checkers
+    /// such as loom that do not support statics.
     pub(crate) fn plain() -> Arc<Self> {
         let memory = AddressSpace::new(first_address(0), None, None);
         let core = DeviceCore { ordinal: 0, memory, link: None, instruments: None };
@@ -44,7 +44,7 @@ impl EmbeddedDevice {
         })
     }
 
-    /// A new device with these settings, numbered from 1 in the process.
+    /// A new device with these settings. Such devices are numbered from 1 in the process.
     pub(crate) fn emulated(emulation: Emulation) -> Arc<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let ordinal = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Errors of the embedded device. The driver codes exist only on this device.
+//! Errors of the embedded device. The codes below are used only by this device.
 
 use crate::backend::{BackendError, BackendErrorKind};
 

@@ -12,9 +12,10 @@ use crate::backend::{BackendError, BackendErrorKind, Position, QueueId, RawEvent
 pub(crate) struct EmbeddedEvent {
     pub(super) point: StreamPoint,
     pub(super) has_timing: bool,
-    /// The operations that happen before it, on emulated devices.
+    /// The operations that happen before the event. Only on emulated devices.
     pub(super) clock: Option<VectorClock>,
-    /// Keeps a simulation alive, so that its last event can be waited for.
+    /// Keeps the simulation alive, so that a thread can wait for the event after all other handles
+    /// have dropped.
     pub(super) _streams: Arc<Streams>,
 }
 

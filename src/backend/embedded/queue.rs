@@ -20,7 +20,7 @@ use crate::call_site::CallSite;
 /// One in-order stream of an embedded device.
 pub(crate) struct EmbeddedQueue {
     stream: Arc<StreamCore>,
-    /// All streams of the device. They keep a simulation alive, which streams do not.
+    /// All streams of the device. This value keeps a simulation alive; a stream does not.
     streams: Arc<Streams>,
 }
 
@@ -34,7 +34,7 @@ impl EmbeddedQueue {
         self.stream.device.instruments.as_ref()
     }
 
-    /// A call without label and length: emulated devices log it and may refuse it.
+    /// A call that has no label and no length: emulated devices log it and may refuse it.
     fn counted<T>(
         &self,
         kind: CallKind,
@@ -95,7 +95,7 @@ impl EmbeddedQueue {
         })
     }
 
-    /// Checks work that has its position and cannot run yet.
+    /// Passes work to the race check, when it has a position and cannot run yet.
     fn check_work(&self, instruments: &Instruments, position: Position, operation: &Operation) {
         let Some(description) = operation.description() else { return };
         let mut accesses = operation.accesses(self.stream.device.ordinal);
@@ -128,7 +128,8 @@ impl EmbeddedQueue {
     }
 
     fn record_event(&self, has_timing: bool) -> Result<EmbeddedEvent, BackendError> {
-        // Every event of a simulation has a time, before which a waiting stream does not continue.
+        // In a simulation every event has a time, and a waiting stream does not continue before
+        // that time.
         let timestamp = (has_timing || self.stream.is_seeded()).then(Timestamp::default);
         let mut clock = None;
         let record = ControlOperation::Record(timestamp.clone());
@@ -197,7 +198,8 @@ impl Queue for EmbeddedQueue {
         if let Some(instruments) = self.instruments() {
             return self.submit_counted(work, instruments);
         }
-        // A launch is moved into the queue only once: each further move costs as much as the lock.
+        // A launch is moved into the queue only once: each additional move costs as much as taking
+        // the lock.
         match work {
             Work::Launch(_) => self.stream.enqueue(Operation::Work(work), None, |_, _| ()),
             other => self.stream.enqueue(prepare(other)?, None, |_, _| ()),

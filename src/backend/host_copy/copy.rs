@@ -5,11 +5,11 @@ use std::ptr;
 
 use crate::backend::{CopyBox, Footprint};
 
-/// A fill doubles the bytes that it has written up to this length, which stays in the L1 cache, and
-/// then repeats them.
+/// A fill copies the bytes that it has written, and so doubles them, until there are this many.
+/// Then it repeats this chunk, which stays in the L1 cache.
 const DOUBLING_BYTES_MAX: usize = 16 << 10;
 
-/// The start of memory, and the number of bytes that may be accessed from there on.
+/// The start of a range of memory, and the number of bytes in it that may be accessed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BoundedMemory {
     pub(crate) start: *mut u8,
@@ -22,19 +22,20 @@ impl BoundedMemory {
     }
 }
 
-/// Copies one box. The memories may overlap; each run is copied as if through a buffer.
+/// Copies one box. Source and destination may overlap; each run (range of bytes) is copied as if
+/// through a buffer.
 ///
 /// # Safety
 ///
-/// * `source` and `destination` are the starts of memory that holds every run of the box, valid for
-///   reads and writes. The source's runs are initialised.
+/// * `source` and `destination` are the starts of two ranges of memory in which every run of the
+///   box lies, valid for reads and writes. The source's runs are initialised.
 /// * During the call no other thread writes the source's runs or accesses the destination's.
 pub(crate) unsafe fn copy_box(source: *const u8, destination: *mut u8, copy_box: &CopyBox) {
     copy_box.for_each_run(&mut |source_offset, destination_offset, run_bytes| {
         let from = source.wrapping_add(source_offset as usize);
         let to = destination.wrapping_add(destination_offset as usize);
-        // SAFETY: both runs lie within their memories and no other thread interferes: the caller's
-        // promise.
+        // SAFETY: the caller promises that both runs lie within their memory and that no other
+        // thread interferes.
         unsafe { ptr::copy(from, to, run_bytes as usize) };
     });
 }
@@ -55,8 +56,8 @@ pub(crate) unsafe fn copy_box_within(
     let fits =
         source.holds(part.source_end_bytes()) && destination.holds(part.destination_end_bytes());
     if fits {
-        // SAFETY: the box lies within both memories, as compared above. The rest is the caller's
-        // promise.
+        // SAFETY: the box lies within source and destination, as checked above. The caller promises
+        // the other conditions.
         unsafe { copy_box(source.start, destination.start, part) };
     }
     fits
@@ -66,14 +67,14 @@ pub(crate) unsafe fn copy_box_within(
 ///
 /// # Safety
 ///
-/// `memory` is the start of memory that holds every run, valid for writes. During the call no other
-/// thread accesses the runs. Each run is a multiple of the pattern's length, or the pattern is
-/// empty and so are the runs.
+/// `memory` is the start of memory in which every run lies, valid for writes. During the call no
+/// other thread accesses the runs. The length of each run is a multiple of the pattern's length; if
+/// the pattern is empty, so are the runs.
 pub(crate) unsafe fn fill(memory: *mut u8, footprint: &Footprint, pattern: &[u8]) {
     footprint.for_each_run(&mut |offset, run_bytes| {
         let run = memory.wrapping_add(offset as usize);
-        // SAFETY: the run lies within the memory, which no other thread accesses: the caller's
-        // promise.
+        // SAFETY: the caller promises that the run lies within the memory and that no other thread
+        // accesses it.
         unsafe { fill_run(run, run_bytes as usize, pattern) };
     });
 }
@@ -92,14 +93,15 @@ pub(crate) unsafe fn fill_within(
 ) -> bool {
     let fits = memory.holds(footprint.end_bytes());
     if fits {
-        // SAFETY: the footprint lies within the memory, as compared above. The rest is the caller's
-        // promise.
+        // SAFETY: the footprint lies within the memory, as checked above. The caller promises the
+        // other conditions.
         unsafe { fill(memory.start, footprint, pattern) };
     }
     fits
 }
 
-/// Repeats `pattern` over `len_bytes` bytes from `run` on. Writes nothing if it is empty.
+/// Repeats `pattern` over the `len_bytes` bytes that start at `run`. Writes nothing if the pattern
+/// is empty.
 ///
 /// # Safety
 ///

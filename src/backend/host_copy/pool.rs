@@ -1,9 +1,9 @@
-//! The copy thread pool: several threads copy one large box of host memory. One thread does not
-//! keep up with a GPU's link: it copies about 10 GB per second, and PCIe 5 moves 55.
+//! The copy thread pool: several threads copy one large box of host memory. One thread is slower
+//! than a GPU's link: it copies about 10 GB per second, and PCIe 5 transfers 55 GB per second.
 //!
 //! The threads are not rayon's. A rayon thread that waits for its scope runs other jobs meanwhile,
-//! and such a job may need the array that is being copied. A thread that waits here runs nothing
-//! else.
+//! and one of them may need the array that is being copied. A thread that waits for this pool runs
+//! nothing else.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,10 +17,10 @@ use crate::backend::CopyBox;
 /// The environment variable for the number of pool threads. 0 disables the pool.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
 
-/// The most pool threads if that variable is not set.
+/// The maximum number of pool threads if that variable is not set.
 const THREADS_MAX: usize = 7;
 
-/// The smallest share of a copy that is worth waking a thread.
+/// The smallest share of a copy, in bytes, for which waking a thread pays.
 const SHARE_BYTES_MIN: u64 = 256 << 10;
 
 /// As [`copy_box`], by the calling thread together with the pool.
@@ -36,7 +36,7 @@ pub(crate) unsafe fn copy_box_in_parallel(
     let ends = CopyEnds { source, destination };
     let pool = if shares_max(whole) > 1 { pool() } else { None };
     let Some(pool) = pool else {
-        // SAFETY: the caller's promise for `whole`.
+        // SAFETY: the caller promises this for `whole`.
         return unsafe { ends.copy(whole) };
     };
     let mut shares = shares(whole, pool.threads as u64 + 1);
@@ -50,7 +50,7 @@ pub(crate) unsafe fn copy_box_in_parallel(
     pending.wait();
 }
 
-/// The starts of the two memories of a copy.
+/// The starts of the source and the destination of a copy.
 #[derive(Clone, Copy)]
 struct CopyEnds {
     source: *const u8,
@@ -81,8 +81,8 @@ struct Job {
 
 impl Job {
     fn run(self) {
-        // SAFETY: the share is a box within the one that the caller of `copy_box_in_parallel`
-        // promises for; that call waits for this job, and the other shares are disjoint.
+        // SAFETY: the share lies within the box for which the caller of `copy_box_in_parallel` gave
+        // its promise. That function waits for this job, and the other shares are disjoint.
         unsafe { self.ends.copy(&self.share) };
         self.pending.complete_one();
     }
@@ -164,12 +164,13 @@ fn threads_wanted() -> usize {
     })
 }
 
-/// Half of the processors copy, the calling thread included. Two processors get one pool thread.
+/// Half of the processors copy, including that of the calling thread. With two processors there is
+/// one pool thread.
 fn default_threads(processors: usize) -> usize {
     (processors / 2).saturating_sub(1).clamp(processors.saturating_sub(1).min(1), THREADS_MAX)
 }
 
-/// Starts this many threads. They and the pool live as long as the process.
+/// Starts this many threads. The threads and the pool live as long as the process.
 fn start(threads: usize) -> Option<&'static CopyPool> {
     let pool: &'static CopyPool = Box::leak(Box::new(CopyPool { threads, ..CopyPool::default() }));
     let spawn = |number: usize| {
@@ -184,8 +185,8 @@ fn shares_max(copy_box: &CopyBox) -> u64 {
     copy_box.len_bytes() / SHARE_BYTES_MIN
 }
 
-/// Splits a box into up to `count` disjoint boxes of about equal length, along its slowest axis or
-/// its only run. Returns at least one.
+/// Splits a box into up to `count` disjoint boxes of about equal length, along its slowest axis, or
+/// along its run if there is only one. Returns at least one.
 fn shares(whole: &CopyBox, count: u64) -> SmallVec<[CopyBox; 4]> {
     let count = count.min(shares_max(whole)).max(1);
     let turns = whole.slowest_count();
@@ -238,7 +239,7 @@ mod tests {
         for part in [copy_box(3 << 20, &[]), copy_box(1 << 10, &rows)] {
             let source: Vec<u8> = (0..16_usize << 20).map(|byte| (byte % 251) as u8 + 1).collect();
             let (mut expected, mut seen) = (vec![0_u8; 9 << 20], vec![0_u8; 9 << 20]);
-            // SAFETY: both vectors are longer than the box reaches, and belong to this test.
+            // SAFETY: the box lies within both vectors, and only this test uses them.
             unsafe { host_copy::copy_box(source.as_ptr(), expected.as_mut_ptr(), &part) };
             // SAFETY: as above.
             unsafe { copy_box_in_parallel(source.as_ptr(), seen.as_mut_ptr(), &part) };

@@ -10,14 +10,14 @@ pub(super) const FANOUT: usize = 16;
 const FILL_MIN: usize = 6;
 
 /// The largest coordinate: 31 bits, so that a comparison is the sign of a 32-bit difference. SIMD
-/// instructions compute several of those at once, and a node takes half the memory that 64-bit
-/// indices would take.
+/// instructions compute several such differences at once, and a node takes half the memory that
+/// 64-bit indices would need.
 const COORDINATE_MAX: u32 = i32::MAX as u32;
 
 /// Converts the indices of each axis to 31-bit coordinates: divides them by a power of two, which
-/// is one on axes of up to 2^30 elements. Lower bounds round down and upper bounds round up, so
+/// is 1 on axes of up to 2^30 elements. Lower bounds round down and upper bounds round up, so
 /// bounds always contain their box. On longer axes a search can therefore find boxes that do not
-/// meet its query, but it never misses one that does.
+/// overlap its query, but it never misses a box that does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Scale {
     /// The power of two on each axis.
@@ -25,12 +25,13 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The scale for boxes up to these ends, and up to about twice as far.
+    /// The scale for boxes whose ends are at most about twice these ends.
     pub(super) fn for_ends(ends: &[u64; AXES_MAX]) -> Self {
         Self { shifts: ends.map(|end| (u64::BITS - end.leading_zeros()).saturating_sub(30) as u8) }
     }
 
-    /// Whether all coordinates of this box are below the largest, to which larger indices saturate.
+    /// Whether all coordinates of this box are below the largest coordinate, which also represents
+    /// all larger indices.
     pub(super) fn can_represent(&self, spans: &[Span]) -> bool {
         spans
             .iter()
@@ -49,7 +50,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of no box: the neutral element of a union. No query overlaps them.
+    /// The bounds of an empty set of boxes: the neutral element of a union. No query overlaps them.
     pub(super) const EMPTY: Self = Self { low: [COORDINATE_MAX; AXES_MAX], high: [0; AXES_MAX] };
 
     /// The bounds of the non-empty box with these spans.
@@ -65,7 +66,7 @@ impl Bounds {
         bounds
     }
 
-    /// The smallest bounds that contain both.
+    /// The smallest bounds that contain the two bounds.
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut union = *self;
         for axis in 0..AXES_MAX {
@@ -75,16 +76,16 @@ impl Bounds {
         union
     }
 
-    /// The sum of the extents along the first `axes` axes. Unlike the volume, it is not zero for
-    /// flat boxes, so it can compare them.
+    /// The margin: the sum of the extents along the first `axes` axes, by which bounds are
+    /// compared. Unlike the volume, it cannot overflow.
     pub(super) fn margin(&self, axes: usize) -> u64 {
         (0..axes).map(|axis| u64::from(self.high[axis].saturating_sub(self.low[axis]))).sum()
     }
 }
 
-/// Sorts the entries along an axis and returns the number of entries in the first half, such that
-/// the sum of the margins of both halves is smallest. Of equal splits the last wins, so that boxes
-/// inserted in order leave well-filled nodes.
+/// Sorts the entries along an axis, and returns how many of them to put into the first half, so
+/// that the sum of the margins of the two halves is smallest. Of splits with equal sums the last is
+/// used, so that boxes inserted in order leave well-filled nodes.
 pub(super) fn best_split(entries: &mut [(u32, Bounds); FANOUT + 1], axes: usize) -> usize {
     let mut best = (u64::MAX, 0, FILL_MIN);
     for axis in 0..axes {
@@ -107,7 +108,7 @@ fn sort_along(entries: &mut [(u32, Bounds); FANOUT + 1], axis: usize) {
     entries.sort_unstable_by_key(|(_, bounds)| (bounds.low[axis], bounds.high[axis]));
 }
 
-/// The sum of the margins of both halves, for each number of entries in the first half.
+/// The sum of the margins of the two halves, for each number of entries in the first half.
 fn split_margins(entries: &[(u32, Bounds); FANOUT + 1], axes: usize) -> [u64; FANOUT + 1] {
     let mut margins = [0_u64; FANOUT + 1];
     let (mut first, mut second) = (Bounds::EMPTY, Bounds::EMPTY);

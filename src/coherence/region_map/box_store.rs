@@ -2,7 +2,8 @@
 //!
 //! Each box has a slot, a number that identifies it until it is removed. The spans of all slots lie
 //! in one vector, with as many per slot as there are axes, so that a box of a 3-D array takes 72
-//! bytes instead of 144. Up to [`SCAN_MAX`] boxes are scanned; more are found through an [`RTree`].
+//! bytes instead of 144. Up to [`SCAN_MAX`] boxes are scanned; if there are more, they are found
+//! through an [`RTree`].
 
 use std::ops::ControlFlow;
 
@@ -31,7 +32,7 @@ pub(super) struct BoxStore<V> {
     free: Vec<u32>,
     /// The number of elements in all boxes, or `u64::MAX` if it is larger.
     elements: u64,
-    /// Finds boxes, once there are too many to scan.
+    /// An index of the boxes, if there are too many to scan.
     tree: Option<Box<RTree>>,
 }
 
@@ -99,8 +100,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         slots.filter_map(|slot| Some((slot, self.region(slot), self.value(slot)?)))
     }
 
-    /// Calls `found` with the slot of each box whose bounds overlap those of `query`, until it
-    /// breaks.
+    /// Calls `found` with the slot of each box whose bounds overlap the bounds of `query`, until
+    /// `found` returns `Break`.
     fn search(
         &self,
         query: &[Span],
@@ -120,8 +121,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         ControlFlow::Continue(())
     }
 
-    /// Calls `found` with each box that meets `region`, until it breaks: its slot, the part of it
-    /// that lies in `region`, and its value.
+    /// For each box that overlaps `region`, calls `found` with the box's slot, the part of it that
+    /// lies in `region`, and its value, until `found` returns `Break`.
     pub(super) fn overlapping(
         &self,
         region: &Region,
@@ -130,8 +131,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         let mut flow = ControlFlow::Continue(());
         let _ = self.search(region.spans(), &mut |slot| {
             let Some(value) = self.value(slot) else { return flow };
-            // Usually one box contains all of the region. Then no intersection must be computed,
-            // and no other box meets the region.
+            // Usually one box contains all of the region. Then no intersection needs to be
+            // computed, and no other box overlaps the region.
             if self.contains(slot, region) {
                 flow = found(slot, region, value);
                 return ControlFlow::Break(());
@@ -167,8 +168,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         at
     }
 
-    /// Adds a box and returns its slot. The box is not empty, has `axes` axes and meets no other
-    /// box.
+    /// Adds a box and returns its slot. The box must not be empty, must have `axes` axes, and must
+    /// overlap no other box.
     pub(super) fn insert(&mut self, region: &Region, value: V) -> u32 {
         debug_assert!(
             region.axes() == self.axes && !region.is_empty(),
@@ -184,7 +185,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         slot
     }
 
-    /// A free slot, or a new one with empty spans. The first slot reserves memory for only one.
+    /// A free slot, or a new one with empty spans. For the first slot, memory for only one slot is
+    /// reserved.
     fn new_slot(&mut self) -> u32 {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -222,7 +224,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         }
     }
 
-    /// Replaces a box by `region`, which meets no other box.
+    /// Replaces a box by `region`, which must overlap no other box.
     pub(super) fn reshape(&mut self, slot: u32, region: &Region) {
         self.clear_spans(slot);
         self.set_spans(slot, region);
@@ -252,7 +254,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         }
     }
 
-    /// Removes all boxes. Keeps the memory of a small store, so that repeated changes allocate
+    /// Removes all boxes. A small store keeps its memory, so that repeated changes allocate
     /// nothing.
     pub(super) fn clear(&mut self) {
         if self.values.capacity() > SCAN_MAX {
@@ -266,7 +268,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         self.tree = None;
     }
 
-    /// Frees unused memory and rebuilds the R-tree where that is worth its cost. This can renumber
+    /// Frees unused memory and rebuilds the R-tree, if that is worth its cost. This can renumber
     /// slots.
     pub(super) fn shrink(&mut self) {
         let count = self.count();
@@ -281,7 +283,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         }
     }
 
-    /// Renumbers the boxes so that no slot is free, in memory of exactly their size.
+    /// Renumbers the boxes so that no slot is free, and allocates exactly the memory that they
+    /// need.
     fn renumber(&mut self) {
         let mut compact = Self::new(self.axes);
         compact.spans.reserve_exact(self.count() * self.axes);

@@ -10,8 +10,8 @@ use crate::coherence::span::Span;
 type Point = SmallVec<[u64; AXES_MAX]>;
 
 impl<V: Clone + PartialEq> BoxStore<V> {
-    /// Merges the boxes in these slots with their neighbours, for as long as any merge. This can
-    /// free slots; free slots in the list are ignored.
+    /// Merges the boxes in these slots with their neighbours, until no two can be merged. A merge
+    /// can free slots; free slots in the list are ignored.
     pub(super) fn merge_all(&mut self, slots: &[u32]) {
         if self.count() > 1 {
             for slot in slots {
@@ -28,7 +28,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         }
     }
 
-    /// A box of equal value whose union with the box in `slot` is a box, and that union.
+    /// A box with the same value whose union with the box in `slot` is a box, and that union.
     fn mergeable_neighbour(&self, slot: u32) -> Option<(u32, Region)> {
         let value = self.value(slot)?;
         let union = |other: u32| {
@@ -47,12 +47,13 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         Some((other, self.region(slot).with_span(axis, span)))
     }
 
-    /// Candidates for a merge with the box in `slot`. All mergeable boxes are among them.
+    /// Candidates for a merge with the box in `slot`. They include all boxes that can be merged
+    /// with it.
     ///
-    /// A mergeable box has equal spans on all axes but one. So it contains the first corner of this
-    /// box after a move along that axis, by one step in either direction (an adjacent box) or by
-    /// half a step (the other phase of a strided one). Boxes are disjoint, so each such point leads
-    /// to at most one box.
+    /// A mergeable box has equal spans on all axes but one. So if the first corner of this box is
+    /// moved along that axis by one step in either direction (to an adjacent box), or by half a
+    /// step (between the indices of a strided box), one such point lies in the mergeable box. Boxes
+    /// are disjoint, so each of these points lies in at most one box.
     fn adjacent(&self, slot: u32) -> impl Iterator<Item = u32> {
         let spans = self.spans(slot);
         let corner: Point = spans.iter().map(Span::start).collect();
@@ -67,8 +68,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     }
 }
 
-/// Indices that a span could contain which merges with this one: one step before the first and
-/// after the last, and half a step before and after the first.
+/// Any span that can be merged with this one contains one of these indices: one step before the
+/// first or after the last index, or half a step before or after the first.
 fn adjacent_indices(span: &Span) -> [Option<u64>; 4] {
     let half = (span.step() > 1 && span.step().is_multiple_of(2)).then_some(span.step() / 2);
     [

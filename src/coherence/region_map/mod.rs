@@ -1,16 +1,16 @@
 //! A map that has a value for every element of an index space.
 //!
 //! It stores a background value, and disjoint boxes ([`BoxStore`]) with other values. A uniform map
-//! has no boxes and takes no heap. The map is always exact; it is kept compact where that is cheap,
-//! so equal maps may have different boxes. Invariants:
+//! has no boxes and takes no heap. The map is always exact. Boxes are merged only where that is
+//! cheap, so two equal maps may have different boxes. Invariants:
 //!
 //! - no box has the value of the background, so the map is uniform if and only if it has no boxes;
 //! - boxes are disjoint, not empty, and inside the space;
 //! - boxes do not fill the space (if its number of elements fits 64 bits).
 //!
 //! This file contains the queries, `update` the changes. `box_store` stores the boxes and finds
-//! them, through an R-tree (`rtree`, `bounds`) once there are more than a few. `subtract` cuts
-//! boxes; `merge` joins them.
+//! them, through an R-tree (`rtree`, `bounds`) if there are more than a few. `subtract` cuts boxes;
+//! `merge` joins them.
 
 mod bounds;
 mod box_store;
@@ -30,15 +30,17 @@ use subtract::Slots;
 
 /// A value for every element of an index space. See the module's documentation.
 ///
-/// Methods clip the regions they are given to the space. Regions have as many axes as the space,
-/// which debug builds check; in release builds, others contain no element.
+/// Methods clip the regions they are given to the space. Regions must have as many axes as the
+/// space, which debug builds check; in release builds, a region with another number of axes
+/// contains no element.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionMap<V> {
     /// The extents of the space.
     shape: SmallVec<[u64; 3]>,
     /// The value outside all boxes.
     background: V,
-    /// Kept, if small, when the last box is removed, so that repeated changes allocate nothing.
+    /// The store is kept when the last box is removed, if it is small, so that repeated changes
+    /// allocate nothing.
     exceptions: Option<Box<BoxStore<V>>>,
 }
 
@@ -71,14 +73,14 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.shape.iter().fold(1, |product, extent| product.saturating_mul(*extent))
     }
 
-    /// The value, if the map is uniform.
+    /// The value of every element, if the map is uniform.
     #[must_use]
     #[inline]
     pub(crate) fn uniform(&self) -> Option<&V> {
         self.boxes().is_none().then_some(&self.background)
     }
 
-    /// The value, for a change, if the map is uniform.
+    /// Like [`uniform`](Self::uniform), but mutable.
     #[must_use]
     #[inline]
     pub(crate) fn uniform_mut(&mut self) -> Option<&mut V> {
@@ -113,8 +115,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         });
     }
 
-    /// Whether `f` is true of any of the disjoint parts that exactly cover the region. Stops at the
-    /// first such part.
+    /// Whether `f` returns true for any of the disjoint parts that exactly cover the region. Stops
+    /// at the first such part.
     #[must_use]
     pub(crate) fn any(&self, region: &Region, mut f: impl FnMut(&Region, &V) -> bool) -> bool {
         let mut room = None;
@@ -134,8 +136,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         found
     }
 
-    /// Whether `f` is true of any value in the region. Cheaper than [`any`](Self::any), since the
-    /// parts of the background need not be found.
+    /// Whether `f` returns true for any value in the region. Cheaper than [`any`](Self::any), which
+    /// must also find the parts of the background.
     #[must_use]
     pub(crate) fn any_value(&self, region: &Region, mut f: impl FnMut(&V) -> bool) -> bool {
         let mut room = None;
@@ -154,14 +156,14 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.visit(&Region::whole(&self.shape), f);
     }
 
-    /// The number of stored values: the background's and one for each box.
+    /// The number of stored values: one for the background and one for each box.
     #[must_use]
     pub(crate) fn value_count(&self) -> usize {
         1 + self.boxes().map_or(0, BoxStore::count)
     }
 
-    /// The part of the region inside the space, unless it is empty. If it is not the region itself,
-    /// it is stored in `room`.
+    /// The part of the region inside the space, or `None` if that is empty. A part that is not the
+    /// region itself is stored in `room`, and a reference to it returned.
     fn clip<'a>(&self, region: &'a Region, room: &'a mut Option<Region>) -> Option<&'a Region> {
         debug_assert!(
             region.axes() == self.shape.len(),
@@ -186,8 +188,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 }
 
-/// Whether disjoint parts of `region` with this number of elements cover it. A number that
-/// saturated proves nothing.
+/// Whether disjoint parts of `region` with this number of elements in all cover it. If the number
+/// saturated, the answer is `false`.
 fn covers(elements: u64, region: &Region) -> bool {
     elements == region.len() && elements != u64::MAX
 }
@@ -212,8 +214,8 @@ impl<V: Clone + PartialEq + std::fmt::Debug> RegionMap<V> {
         shape + self.exceptions.as_deref().map_or(0, boxes)
     }
 
-    /// The background and the boxes in the order of their slots. Two maps that agree in this behave
-    /// the same.
+    /// The background and the boxes in the order of their slots. Two maps for which these are equal
+    /// behave the same.
     pub(in crate::coherence) fn form(&self) -> (V, Vec<(u32, Region, V)>) {
         let boxes = self.boxes().into_iter().flat_map(BoxStore::iter);
         (

@@ -1,15 +1,16 @@
-//! An R-tree over the bounds of boxes: finds the few of many boxes that may meet a query.
+//! An R-tree over the bounds of boxes: finds, among many boxes, the few that may overlap a query.
 //!
 //! Nodes are stored in an arena and refer to each other by number. A node has up to [`FANOUT`]
 //! children. It stores their bounds axis by axis (all lower bounds, then all upper bounds), so that
-//! a query compares one row after another without branches. The children of a leaf are slots: the
-//! numbers that the owner gave its boxes.
+//! a query compares one row (a bound of all children) after another, without branches. The children
+//! of a leaf are slots: the numbers by which the box store identifies its boxes.
 //!
-//! Invariants: the entry of a node in its parent is the union of the bounds of all boxes below the
-//! node, and `leaf_of_slot` has the leaf of each slot. Insertion widens the entries on the way down
-//! and splits full nodes; removal narrows the entries on the way up and frees empty nodes. Nodes
-//! are never merged. Instead, [`RTree::is_sparse`] reports that nodes outnumber slots, and the
-//! owner builds a new tree. It costs as many insertions as there were removals before.
+//! Invariants: the bounds that a parent stores for a node are the union of the bounds of all boxes
+//! below the node, and `leaf_of_slot` contains the leaf of each slot. Insertion goes from the root
+//! to a leaf, widens the stored bounds, and splits full nodes. Removal goes from the leaf to the
+//! root, narrows the stored bounds, and frees empty nodes. Nodes are never merged. Instead,
+//! [`RTree::is_sparse`] returns true if nodes outnumber slots, and the box store builds a new tree.
+//! Building it takes no more insertions than there were removals before.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +18,8 @@ use super::bounds::{Bounds, FANOUT, Scale, best_split};
 use crate::coherence::region::AXES_MAX;
 use crate::coherence::span::Span;
 
-/// Stands for no node: the parent of the root, and the leaf of a slot that is not in the tree.
+/// The number that means "no node": the parent of the root, and the leaf of a slot that is not in
+/// the tree.
 const NO_NODE: u32 = u32::MAX;
 
 /// A node of the tree.
@@ -29,7 +31,7 @@ struct Node {
     height: u8,
     /// The number of children.
     len: u8,
-    /// The first `len` are in use.
+    /// The children; the first `len` entries are in use.
     children: [u32; FANOUT],
 }
 
@@ -76,7 +78,8 @@ impl RTree {
         tree
     }
 
-    /// Calls `found` with each slot whose bounds overlap those of `query`, until it breaks.
+    /// Calls `found` with each slot whose bounds overlap the bounds of `query`, until `found`
+    /// returns `Break`.
     pub(super) fn search(
         &self,
         query: &[Span],
@@ -85,7 +88,7 @@ impl RTree {
         self.search_below(self.root, &Bounds::of(query, &self.scale), found)
     }
 
-    /// Searches below one node. The recursion is as deep as the tree is high.
+    /// Searches below one node. The depth of the recursion is the height of the tree.
     fn search_below(
         &self,
         node: u32,
@@ -122,7 +125,7 @@ impl RTree {
                     pair[0][child].wrapping_sub(end) & start.wrapping_sub(pair[1][child]);
             }
         }
-        // Spreads the sign over all bits and keeps the bit of the child.
+        // The shift copies the sign to all bits, and the mask keeps the bit of the child.
         let bit =
             |(child, sign): (usize, u32)| (sign.cast_signed() >> 31).cast_unsigned() & 1 << child;
         signs.into_iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit)
@@ -139,7 +142,8 @@ impl RTree {
         self.add(leaf, slot, &bounds);
     }
 
-    /// Chooses the leaf for a box with these bounds, and widens the entries on the way down to it.
+    /// Chooses the leaf for a box with these bounds, and widens the stored bounds on the path to
+    /// it.
     fn choose_leaf(&mut self, bounds: &Bounds) -> u32 {
         let mut node = self.root;
         while self.nodes[node as usize].height > 0 {
@@ -151,7 +155,8 @@ impl RTree {
         node
     }
 
-    /// The child whose margin grows least with these bounds; of equal ones the smallest.
+    /// The child whose margin grows least if these bounds are added; of equal ones, the child with
+    /// the smallest margin.
     fn cheapest_child(&self, node: u32, bounds: &Bounds) -> usize {
         let cost = |at: &usize| {
             let entry = self.entry(node, *at);
@@ -161,8 +166,8 @@ impl RTree {
         (0..self.len(node)).min_by_key(cost).unwrap_or(0)
     }
 
-    /// Adds a child to a node whose entry already contains its bounds; splits the node and its
-    /// ancestors where they are full.
+    /// Adds a child to a node whose stored bounds already contain the child's bounds. Splits the
+    /// node and its ancestors if they are full.
     fn add(&mut self, mut node: u32, mut child: u32, bounds: &Bounds) {
         let mut bounds = *bounds;
         while self.len(node) == FANOUT {
@@ -178,7 +183,7 @@ impl RTree {
         self.push(node, child, &bounds);
     }
 
-    /// Adds a new root above the old one, which has these bounds.
+    /// Adds a new root above the old root, which has these bounds.
     fn grow_root(&mut self, old: u32, bounds: &Bounds) -> u32 {
         let height = self.nodes[old as usize].height.saturating_add(1);
         self.root = self.new_node(height, NO_NODE);
@@ -235,8 +240,8 @@ impl RTree {
         self.shrink_root();
     }
 
-    /// Removes a child from a node, frees the nodes that this empties, and narrows the entries
-    /// above.
+    /// Removes a child from a node, frees the nodes that become empty, and narrows the bounds
+    /// stored in the ancestors.
     fn detach(&mut self, mut node: u32, mut child: u32) {
         loop {
             let at = self.child_index(node, child);
@@ -250,7 +255,8 @@ impl RTree {
         self.narrow_above(node);
     }
 
-    /// Recomputes the entries above `node`, as far up as they change.
+    /// Recomputes the bounds stored in the ancestors of `node`, up to the first that does not
+    /// change.
     fn narrow_above(&mut self, mut node: u32) {
         while node != self.root {
             let parent = self.nodes[node as usize].parent;
@@ -278,7 +284,7 @@ impl RTree {
         }
     }
 
-    /// Removes a child; the last one takes its index.
+    /// Removes a child; the last child gets its index.
     fn swap_remove(&mut self, node: u32, at: usize) {
         let last = self.len(node) - 1;
         let moved = self.entry(node, last);
@@ -288,7 +294,8 @@ impl RTree {
         self.nodes[node as usize].len -= 1;
     }
 
-    /// Whether the coordinates can represent this box; a search for others is slow.
+    /// Whether the coordinates can represent this box; a search for a box that they cannot
+    /// represent is slow.
     #[must_use]
     pub(super) fn can_represent(&self, spans: &[Span]) -> bool {
         self.scale.can_represent(spans)
@@ -340,7 +347,7 @@ impl RTree {
             })
     }
 
-    /// The index of a node's first row.
+    /// The index of the first row of a node.
     const fn row(&self, node: u32) -> usize {
         node as usize * 2 * self.axes
     }

@@ -5,16 +5,17 @@ use smallvec::SmallVec;
 use super::box_store::BoxStore;
 use crate::coherence::region::Region;
 
-/// Slots of boxes that an operation found or changed. A few need no heap.
+/// Slots of boxes that an operation found or changed. A short list takes no heap memory.
 pub(super) type Slots = SmallVec<[u32; 16]>;
 
 impl<V: Clone + PartialEq> BoxStore<V> {
-    /// Calls `emit` with disjoint boxes of the elements of `region` that no box in `slots` holds.
+    /// Calls `emit` with disjoint boxes of the elements of `region` that are in no box in `slots`.
     ///
-    /// Works like quicksort: it subtracts one box, the pivot, from the middle of the list; each
-    /// piece that remains continues with only those boxes of the list that meet it. So `k` boxes
-    /// cost about `k log k` steps, not `k` times the number of pieces. All lists share one stack;
-    /// the list of a pending piece lies above that of the piece it came from.
+    /// Works like quicksort: it subtracts one box, the pivot, from the middle of the list. From
+    /// each piece that remains it then subtracts only the boxes of the list that overlap the piece.
+    /// So `k` boxes cost about `k log k` steps, not `k` times the number of pieces. All lists share
+    /// one stack; the list of a pending piece lies above the list of the piece from which it was
+    /// cut.
     pub(super) fn remainder(&self, region: &Region, slots: &[u32], mut emit: impl FnMut(&Region)) {
         let mut lists = Slots::from_slice(slots);
         let mut pending: SmallVec<[(Region, usize, usize); 4]> = SmallVec::new();
@@ -46,8 +47,9 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             && pairs.all(|(own, other)| own.intersection(other).is_some())
     }
 
-    /// Removes `part` from the box in `slot`, which contains it. The slot keeps one piece of the
-    /// rest, or becomes free if nothing remains. Adds the slots of all pieces to `changed`.
+    /// Removes `part` from the box in `slot`, which contains it. The slot keeps one of the
+    /// remaining pieces, or becomes free if nothing remains. Adds the slots of all pieces to
+    /// `changed`.
     pub(super) fn subtract(&mut self, slot: u32, part: &Region, changed: &mut Slots) {
         if self.spans(slot) == part.spans() {
             let _ = self.remove(slot);

@@ -1,8 +1,9 @@
 //! Changing a [`RegionMap`].
 //!
-//! An update first computes all new values. It then writes them in the cheapest way that keeps the
-//! map small: nothing, if nothing changes; the background, if the region contains all of it; one
-//! box for the whole region, if the region gets one value; otherwise box by box.
+//! An update first computes all new values. It then stores them in the cheapest way that keeps the
+//! map small. If no value changes, it stores nothing. If the region contains the whole background,
+//! it changes the background. If the region gets a single value, it stores one box. Otherwise it
+//! changes box by box.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +21,7 @@ struct BoxChange<V> {
     value: V,
 }
 
-/// The changes to all boxes that meet the region. A few need no heap.
+/// The changes to all boxes that overlap the region. A short list takes no heap memory.
 struct BoxChanges<V> {
     list: SmallVec<[BoxChange<V>; 6]>,
     /// The number of elements in all parts, or `u64::MAX` if it is larger.
@@ -28,7 +29,7 @@ struct BoxChanges<V> {
 }
 
 impl<V: Clone + PartialEq> RegionMap<V> {
-    /// Replaces each value in the region by `f` of it.
+    /// Replaces each value in the region by the result of `f` for it.
     pub(crate) fn update(&mut self, region: &Region, mut f: impl FnMut(&V) -> V) {
         let mut room = None;
         let Some(clip) = self.clip(region, &mut room) else { return };
@@ -37,7 +38,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.apply(clip, &changes, gap);
     }
 
-    /// The changes to the boxes that meet `clip`.
+    /// The changes to the boxes that overlap `clip`.
     fn box_changes(&self, clip: &Region, f: &mut impl FnMut(&V) -> V) -> BoxChanges<V> {
         let mut changes = BoxChanges { list: SmallVec::new(), elements: 0 };
         if let Some(boxes) = self.boxes() {
@@ -73,14 +74,14 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.boxes().and_then(|boxes| boxes.value(change.slot)) == Some(&change.value)
     }
 
-    /// Whether `clip`, in which boxes cover this number of elements, contains all of the
-    /// background.
+    /// Whether `clip` contains the whole background, given the number of elements of `clip` that
+    /// boxes cover.
     fn holds_background(&self, clip: &Region, covered: u64) -> bool {
         let (space, boxed) = (self.elements(), self.boxes().map_or(0, BoxStore::elements));
         space != u64::MAX && clip.len() - covered == space - boxed
     }
 
-    /// Applies the changes to boxes, and gives the whole background another value.
+    /// Applies the changes to boxes, and changes the value of the whole background.
     fn change_background(&mut self, changes: &BoxChanges<V>, value: V) {
         self.background = value;
         let mut changed = Slots::new();
@@ -104,7 +105,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         equal
     }
 
-    /// Gives all of `clip` one value. `changes` lists the boxes that meet it.
+    /// Gives all of `clip` one value. `changes` lists the boxes that overlap `clip`.
     fn set_region(&mut self, clip: &Region, changes: &BoxChanges<V>, value: V) {
         let mut changed = Slots::new();
         let becomes_background = value == self.background;
@@ -127,8 +128,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.compact(&changed);
     }
 
-    /// Applies the changes to boxes, and inserts boxes with the value `gap` into the gaps between
-    /// them, unless it is `None`.
+    /// Applies the changes to boxes. If `gap` is a value, inserts boxes with this value into the
+    /// gaps between them.
     fn change_parts(&mut self, clip: &Region, changes: &BoxChanges<V>, gap: Option<V>) {
         let mut gaps: SmallVec<[Region; 1]> = SmallVec::new();
         if gap.is_some() {
@@ -143,7 +144,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         self.compact(&changed);
     }
 
-    /// Calls `emit` with the parts of `clip` that no box holds. `changes` lists the boxes there.
+    /// Calls `emit` with the parts of `clip` that no box covers. `changes` lists the boxes there.
     fn gaps(&self, clip: &Region, changes: &BoxChanges<V>, mut emit: impl FnMut(&Region)) {
         match self.boxes() {
             Some(boxes) => {
@@ -155,8 +156,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Applies the changes to boxes one by one: a box that lies within the region gets its new
-    /// value, another is cut. Adds the slots of all boxes that may have new neighbours to
-    /// `changed`.
+    /// value, and a box that lies partly within it is cut. Adds the slots of all boxes that may
+    /// have new neighbours to `changed`.
     fn change_boxes(&mut self, changes: &BoxChanges<V>, changed: &mut Slots) {
         let Some(boxes) = &mut self.exceptions else { return };
         for BoxChange { slot, part, value } in &changes.list {
@@ -184,7 +185,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 }
 
-/// The new value of all parts and gaps, if it is the same.
+/// The new value of all parts and gaps, if they all get the same one.
 fn common_value<V: Clone + PartialEq>(changes: &BoxChanges<V>, gap: Option<&V>) -> Option<V> {
     let first = gap.or_else(|| changes.list.first().map(|change| &change.value))?;
     changes.list.iter().all(|change| change.value == *first).then(|| first.clone())

@@ -9,7 +9,7 @@ use super::super::{Region, Span};
 /// One index per axis.
 pub(super) type Cell = Vec<u64>;
 
-/// The indices of a span, by walking it.
+/// The indices of a span, one by one.
 pub(super) fn indices(span: &Span) -> Vec<u64> {
     (0..span.len()).map(|at| span.start() + at * span.step()).collect()
 }
@@ -39,7 +39,7 @@ pub(super) fn cell_set(region: &Region) -> BTreeSet<Cell> {
     disjoint_cells([region])
 }
 
-/// Spans on an axis of this extent, some a little beyond it, some empty.
+/// Spans on an axis of this extent; some reach a little beyond it, and some are empty.
 pub(super) fn any_span(extent: u64) -> impl Strategy<Value = Span> {
     let step = prop_oneof![4 => Just(1), 4 => 1_u64..=5];
     (0..=extent, 0..=extent + 1, step).prop_map(|(a, b, step)| Span::new(a.min(b), a.max(b), step))

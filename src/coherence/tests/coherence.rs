@@ -1,4 +1,4 @@
-//! Compares the protocol with the model: under random operations, and in named cases.
+//! Compares `Coherence` with the model, under random operations and in named cases.
 
 use proptest::prelude::*;
 

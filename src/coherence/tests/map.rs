@@ -64,7 +64,7 @@ impl Pair {
     }
 }
 
-/// A region, a value, and whether it replaces the old values.
+/// A region, a value, and whether the value replaces the old values.
 type Step = (Region, u32, bool);
 
 fn any_steps(shape: &[u64], count: usize) -> impl Strategy<Value = Vec<Step>> + use<> {
@@ -160,7 +160,7 @@ fn strided_phases_end_as_one_value() {
     assert_eq!(map.uniform(), Some(&1));
 }
 
-/// A map with so many boxes of different values that it has an R-tree. All boxes lie beyond the
+/// A map with so many boxes of different values that it has an R-tree. All boxes lie after the
 /// first 1000 elements.
 fn indexed() -> RegionMap<u32> {
     let mut map = RegionMap::new(&[2000], 0);

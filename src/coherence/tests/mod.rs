@@ -1,5 +1,5 @@
-//! Tests of the core: spans, regions and maps are compared with sets of cells, and the protocol
-//! with a model that contains only bytes.
+//! Tests of the core: spans, regions and maps are compared with sets of cells, and `Coherence` with
+//! a model that stores only bytes.
 
 mod cells;
 mod coherence;

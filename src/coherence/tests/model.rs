@@ -8,7 +8,7 @@ use super::super::{
 use super::cells::{Cell, cells};
 use crate::access::Access;
 
-/// Copies from the host cost most. Among devices, the order by cost differs from the order by slot.
+/// Copies from the host cost most. Among devices, a lower slot does not mean a lower cost.
 pub(super) struct Distances;
 
 impl CopyCosts for Distances {
@@ -68,7 +68,7 @@ impl Model {
         self.cells.iter_mut().filter(|cell| region.contains_point(&cell.at))
     }
 
-    /// New contents at a location; all other memory becomes different garbage.
+    /// Writes new contents at a location; the memory of all other locations gets new garbage.
     pub(super) fn write(&mut self, at: Location, region: &Region) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
@@ -82,7 +82,7 @@ impl Model {
         }
     }
 
-    /// A constant that no memory has yet.
+    /// Makes the cell a constant, with which no memory has been filled yet.
     pub(super) fn write_constant(&mut self, region: &Region, id: ConstantId) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// The copy at a location becomes garbage.
+    /// Fills the copy at a location with garbage.
     pub(super) fn invalidate(&mut self, at: Location, region: &Region, loss: LossId) {
         let stamp = self.next_stamp();
         for cell in self.inside(region) {
@@ -105,7 +105,8 @@ impl Model {
         }
     }
 
-    /// Checks a plan, performs its copies and then the access. Returns false if there is no plan.
+    /// Checks a plan, performs its copies, and then performs the access. Returns `false` if there
+    /// is no plan.
     pub(super) fn access(
         &mut self,
         state: &Coherence,
@@ -146,8 +147,8 @@ impl Model {
         true
     }
 
-    /// Performs the copies of a plan: each cell that is needed and not valid here exactly once, no
-    /// other cell.
+    /// Performs the copies of a plan, and checks that they write each needed cell that is not valid
+    /// at the destination exactly once, and no other cell.
     fn copy(&mut self, at: Location, region: &Region, costs: &Distances, copies: &[PlannedCopy]) {
         for copy in copies {
             for cell in self.inside(&copy.region) {
@@ -184,7 +185,7 @@ impl Model {
         assert_eq!(seen, self.cells.len());
     }
 
-    /// Checks the state's answers about a region and a location.
+    /// Checks the results of queries about a region and a location.
     pub(super) fn check_answers(&mut self, state: &Coherence, at: Location, region: &Region) {
         let valid = |cell: &ModelCell| cell.valid[at.index()];
         assert_eq!(
@@ -214,7 +215,7 @@ impl Model {
     }
 }
 
-/// The source that a cell must come from: its constant, or the cheapest location.
+/// The source from which a cell must be copied: its constant, or the cheapest location.
 fn cheapest(cell: &ModelCell, costs: &Distances) -> Source {
     let holders = (0..cell.valid.len()).filter(|index| cell.valid[*index]).map(location);
     match cell.constant {

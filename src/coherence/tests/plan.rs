@@ -42,7 +42,8 @@ fn parts_of_one_source_are_one_copy_whatever_other_holders_they_have() {
             from(device(3), columns(40, 50)),
         ]
     );
-    // Where the devices' copies are invalid, the host is the only source, so one copy suffices.
+    // The host is the only source of the elements that are invalid on the devices, so one copy
+    // suffices.
     state.invalidate(device(2), &whole, LossId(0));
     state.invalidate(device(3), &columns(40, 45), LossId(0));
     let copies = plan(&state, Location::slot(5).expect("a slot"), &columns(0, 45));
@@ -69,8 +70,8 @@ fn the_cells_of_a_checkerboard_from_one_source_are_one_copy() {
     let whole = Region::whole(&[64, 64]);
     let copies = plan(&state, device(1), &whole);
     assert_eq!(copies, [PlannedCopy { source: Source::Location(device(3)), region: whole }]);
-    // The host lacks the other half, cell by cell: every second column of every second row. This is
-    // one copy.
+    // The cells that are stale on the host are every second column of every second row. This is one
+    // copy.
     assert_eq!(plan(&state, Location::HOST, &whole).len(), 2);
 }
 

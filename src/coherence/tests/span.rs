@@ -20,7 +20,7 @@ fn difference(a: &Span, b: &Span) -> Vec<Span> {
     pieces
 }
 
-/// The span moved to the far end of the axis, and with its step multiplied.
+/// The span, moved to the end of the axis and with its step multiplied.
 fn stretched(span: &Span, factor: u64, offset: u64) -> Span {
     if span.is_empty() {
         return Span::EMPTY;

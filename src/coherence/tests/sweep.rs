@@ -1,9 +1,10 @@
 //! Runs every sequence of operations up to a depth, over a host and two devices, on the whole array
 //! and three overlapping boxes, and compares with the model.
 //!
-//! Sequences that lead to the same state, box by box and slot by slot, continue alike, so each
-//! state is continued once, from the shortest sequence. Only stale memory differs between such
-//! sequences, and no check accepts stale memory: the model fills it with fresh garbage.
+//! If two sequences lead to states with the same boxes in the same slots, later operations have the
+//! same effect on both. So each state is continued only once, from the shortest sequence. Such
+//! sequences can differ only in stale memory. No check accepts stale memory, because the model
+//! fills it with new garbage.
 
 use std::collections::HashSet;
 
@@ -44,7 +45,7 @@ fn all_operations(regions: &[Region]) -> Vec<Operation> {
     accesses(regions).into_iter().chain(constants).chain(invalidations).collect()
 }
 
-/// Performs the operation on state and model, with all checks.
+/// Performs the operation on the state and on the model, with all checks.
 fn perform(
     state: &mut Coherence,
     model: &mut Model,
@@ -70,7 +71,7 @@ fn perform(
     model.check(state);
 }
 
-/// The number of different states that sequences of fewer than `depth` operations lead to.
+/// The number of different states to which sequences of fewer than `depth` operations lead.
 fn sweep(start: (Coherence, Model), operations: &[Operation], depth: usize) -> usize {
     let mut seen = HashSet::from([start.0.contents().form()]);
     let mut level = vec![start];
@@ -110,7 +111,7 @@ fn line() -> ([u64; 1], Vec<Region>) {
     ([6], spans.iter().map(|span| Region::new(&[*span])).collect())
 }
 
-/// The whole array, an interior that touches one side, a row, and a strided box, all overlapping.
+/// The whole array, an inner box that touches one side, a row, and a strided box, all overlapping.
 fn square() -> ([u64; 2], Vec<Region>) {
     let spans = [
         [Span::full(3), Span::full(3)],

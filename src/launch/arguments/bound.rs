@@ -12,10 +12,10 @@ use crate::transfer::StoredView;
 /// Words of a launch, as [`BoundArgument::pack`] writes them and `Unpacker` reads them.
 pub(in crate::launch) type Words = SmallVec<[u64; 24]>;
 
-/// An argument bound to its parameter, its type erased.
+/// An argument bound to its parameter, with its type erased.
 #[derive(Clone, Debug)]
 pub(crate) enum BoundArgument<'a> {
-    /// A value's bytes, and a function that shows them in a message.
+    /// A value's bytes, and a function that formats them for a message.
     Scalar {
         words: SmallVec<[u64; 2]>,
         show: fn(&[u64]) -> String,
@@ -52,8 +52,9 @@ impl<'a> BoundArgument<'a> {
         Self::Scalar { words, show: show::<E> }
     }
 
-    /// Appends what the body needs besides the pointer: a scalar's bytes; a flat array's length; a
-    /// sized array's number of dimensions, shape and strides.
+    /// Appends what the body needs besides the pointer: the bytes of a scalar; the length of a flat
+    /// array (a slice); the number of dimensions, shape and strides of a sized array (an ndarray
+    /// view).
     #[inline]
     pub(in crate::launch) fn pack(&self, words: &mut Words) {
         match self {
@@ -63,7 +64,7 @@ impl<'a> BoundArgument<'a> {
         }
     }
 
-    /// The argument as a message shows it.
+    /// The argument, formatted for a message.
     pub(in crate::launch) fn describe(&self) -> String {
         match self {
             Self::Scalar { words, show } => show(words),
@@ -100,12 +101,12 @@ fn pack_sized(shape: &[usize], strides: &[isize], words: &mut Words) {
     }
 }
 
-/// The scalar whose bytes `words` hold.
+/// The scalar whose bytes are in `words`.
 pub(in crate::launch) fn scalar_from<E: Element>(words: &[u64]) -> E {
     bytemuck::pod_read_unaligned(&bytemuck::cast_slice::<u64, u8>(words)[..size_of::<E>()])
 }
 
-/// A number as Rust prints it; any other scalar as its type.
+/// A number as Rust prints it; for another scalar, the name of its type.
 fn show<E: Element>(words: &[u64]) -> String {
     let value: E = scalar_from(words);
     let value: &dyn std::any::Any = &value;

@@ -71,8 +71,8 @@ array_argument!(In, &A, AnyView, AsView);
 array_argument!(InOut, &mut A, AnyViewMut, AsViewMut);
 array_argument!(Out, &mut A, AnyViewMut, AsViewMut);
 
-/// A tuple of arguments that fits signature `S`, one per parameter. Name this trait in functions
-/// that are generic over the kernel's arguments.
+/// A tuple of arguments for the signature `S`, one per parameter. Use this trait as a bound in
+/// functions that are generic over the kernel's arguments.
 ///
 /// ```
 /// use resident::{Arguments, Device, Grid, InOut, Kernel, Result, Signature, SmartArray};
@@ -101,8 +101,8 @@ array_argument!(Out, &mut A, AnyViewMut, AsViewMut);
             tuple of one takes a comma: `(&mut x,)`"
 )]
 pub trait Arguments<S: Signature> {
-    /// Calls `serve` with the bound arguments in order. They stay on this stack frame, since moving
-    /// them costs as much as binding them.
+    /// Calls `serve` with the bound arguments in order. The bound arguments stay in this stack
+    /// frame, since moving them costs as much as binding them.
     #[doc(hidden)]
     fn with_bound<R>(&self, serve: impl FnOnce(&[BoundArgument<'_>]) -> R) -> R;
 }

@@ -40,22 +40,22 @@ impl<'a> Unpacker<'a> {
 
     /// # Safety
     ///
-    /// The next argument is flat, of elements `T`, and nothing writes it for `'a`.
+    /// The next argument is flat (a slice) with elements `T`, and nothing writes it for `'a`.
     pub(in crate::launch) unsafe fn slice<T: Element>(&mut self) -> &'a [T] {
         let (len, start) = (self.take(1)[0] as usize, self.pointer());
         if len == 0 || size_of::<T>() == 0 {
             // SAFETY: the slice has no bytes, and a dangling pointer is aligned.
             return unsafe { std::slice::from_raw_parts(std::ptr::dangling::<T>(), len) };
         }
-        // SAFETY: `flat::check` made sure that a flat argument is contiguous, so there are `len`
-        // initialised elements from `start` on. Device and host allocations are aligned for any
-        // element.
+        // SAFETY: `flat::check` ensured that a flat argument is contiguous, so `len` initialised
+        // elements start at `start`. Device and host allocations are aligned for any element.
         unsafe { std::slice::from_raw_parts(start.cast::<T>(), len) }
     }
 
     /// # Safety
     ///
-    /// The next argument is flat, of elements `T`, and nothing else accesses it for `'a`.
+    /// The next argument is flat (a slice) with elements `T`, and nothing else accesses it for
+    /// `'a`.
     pub(in crate::launch) unsafe fn slice_mut<T: Element>(&mut self) -> &'a mut [T] {
         let (len, start) = (self.take(1)[0] as usize, self.pointer());
         if len == 0 || size_of::<T>() == 0 {
@@ -68,21 +68,21 @@ impl<'a> Unpacker<'a> {
 
     /// # Safety
     ///
-    /// The next argument is sized, of elements `T` and dimensions `D`, and nothing writes it for
-    /// `'a`.
+    /// The next argument is sized (an ndarray view) with elements `T` and dimension `D`, and
+    /// nothing writes it for `'a`.
     pub(in crate::launch) unsafe fn view<T: Element, D: Dimension>(
         &mut self,
     ) -> ArrayView<'a, T, D> {
         let (layout, base) = self.layout::<T, D>();
         // SAFETY: the elements lie in memory that the launch declared and the backend resolved.
-        // They are initialised, and by the caller's contract nothing writes them.
+        // They are initialised, and the caller promises that nothing writes them.
         unsafe { layout.view(base) }
     }
 
     /// # Safety
     ///
-    /// The next argument is sized, of elements `T` and dimensions `D`, and nothing else accesses it
-    /// for `'a`.
+    /// The next argument is sized (an ndarray view) with elements `T` and dimension `D`, and
+    /// nothing else accesses it for `'a`.
     pub(in crate::launch) unsafe fn view_mut<T: Element, D: Dimension>(
         &mut self,
     ) -> ArrayViewMut<'a, T, D> {
@@ -91,8 +91,8 @@ impl<'a> Unpacker<'a> {
         unsafe { layout.view_mut(base) }
     }
 
-    /// The layout of a sized argument, and the address of its lowest element, from which the
-    /// layout's offset counts.
+    /// The layout of a sized argument, and the address of its lowest element, to which the layout's
+    /// offset is relative.
     fn layout<T, D: Dimension>(&mut self) -> (Layout<D>, *mut u8) {
         let ndim = self.take(1)[0] as usize;
         let mut dim = D::zeros(ndim);

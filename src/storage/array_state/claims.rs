@@ -1,5 +1,5 @@
-//! Claims: which elements a thread is copying to which location. Other threads that need the same
-//! elements there wait instead of copying them again.
+//! Claims. While a thread copies elements to a location, it *claims* them there: other threads that
+//! need the same elements at that location wait, instead of copying them again.
 
 use super::ArrayState;
 use crate::coherence::Location;
@@ -34,7 +34,8 @@ impl ArrayState {
         if let Some(index) = cold.claims.iter().position(is_this) {
             cold.claims.swap_remove(index);
         }
-        // Copies are rare and slow compared to an allocation: keep no memory for the next claim.
+        // No memory is kept for the next claim: copies are rare, and slow compared to an
+        // allocation.
         if cold.claims.is_empty() {
             cold.claims = Vec::new();
             if cold.constants.is_empty() && cold.losses.is_empty() {

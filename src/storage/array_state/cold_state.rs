@@ -1,4 +1,4 @@
-//! The parts of an array's state that most arrays never have, allocated at first use.
+//! The parts of an array's state that most arrays never need, allocated at first use.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub(super) struct ColdState {
     pub(super) claims: Claims,
 }
 
-/// Entry n - 1 is the value of constant n. Constant 0 is all zero bytes and has no entry.
+/// Entry n - 1 is the value of constant n. Constant 0 consists of zero bytes and has no entry.
 pub(super) type Constants = Vec<Bytes>;
 
-/// The failures that lost contents, by the number of the loss.
+/// The failures by which contents were lost. The index is the number in a `LossId`.
 pub(super) type Losses = Vec<Arc<FailureRecord>>;
 
-/// The elements that threads are copying, and where to.
+/// The elements that threads are copying, with their destinations.
 pub(super) type Claims = Vec<(Location, Selection)>;

@@ -1,4 +1,4 @@
-//! The values of constants. The coherence core refers to them by number.
+//! The values of constants. The coherence core refers to constants by number.
 
 use super::ArrayState;
 use super::cold_state::Constants;
@@ -6,7 +6,7 @@ use crate::backend::Bytes;
 use crate::coherence::{ConstantId, Content};
 use crate::layout::MemoryOrder;
 
-/// Unused values are dropped once there are more than this.
+/// Unused values are dropped once there are more values than this.
 const CONSTANTS_KEPT: usize = 64;
 
 impl ArrayState {
@@ -30,7 +30,7 @@ impl ArrayState {
         value.cloned().unwrap_or_else(|| Bytes::from_elem(0, element_bytes))
     }
 
-    /// Drops trailing values that no element has, if there are many.
+    /// Drops values at the end of the list that no element has, if there are many values.
     pub(crate) fn drop_unused_constants(&mut self, memory_order: &MemoryOrder) {
         let is_long = |constants: &Constants| constants.len() > CONSTANTS_KEPT;
         let Some(cold) = self.cold.as_mut().filter(|cold| is_long(&cold.constants)) else {

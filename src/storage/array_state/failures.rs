@@ -1,5 +1,5 @@
-//! Late failures: invalidates the copies that failed work should have written, and records the
-//! failure of lost contents.
+//! Late failures: marks the copies that failed work should have written as invalid, and records
+//! which failure lost contents.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl ArrayState {
         failure::epoch() != self.failure_epoch
     }
 
-    /// The epoch of failures up to which this state is reconciled.
+    /// The epoch of failures up to which this state takes failures into account.
     pub(crate) fn failure_epoch(&self) -> u64 {
         self.failure_epoch
     }

@@ -1,5 +1,5 @@
-//! The mutable state of an array, behind its lock: what is valid where, which work uses it, and the
-//! copies on devices.
+//! The mutable state of an array, behind its lock: which elements are valid at which location,
+//! which work uses the array, and the copies on devices.
 
 mod claims;
 mod cold_state;
@@ -38,19 +38,19 @@ use crate::traffic::Traffic;
 pub(crate) struct ArrayState {
     pub(crate) coherence: Coherence,
     pub(crate) host: Option<Arc<HostBuffer>>,
-    /// Allocated when queued work first uses the host memory.
+    /// The uses of the host memory; allocated when queued work first uses it.
     host_uses: Option<Box<Uses>>,
     host_stale: StaleRecord,
     /// The epoch of failures up to which this state is reconciled.
     failure_epoch: u64,
     /// The copy at location n is entry n - 1.
     pub(crate) device_copies: SmallVec<[DeviceCopy; 1]>,
-    /// The streams that marks refer to by their index here.
+    /// The streams that use the array. A mark refers to a stream by its index in this table.
     streams: SmallVec<[Option<Stream>; 1]>,
-    /// Allocated at the first copy or launch.
+    /// The transfer totals; allocated at the first copy or launch.
     traffic: Option<Box<Traffic>>,
-    /// The number of acquired uses on devices that are not marked yet. No device copy is evicted
-    /// meanwhile.
+    /// The number of uses on devices that are acquired but not marked yet. If it is above 0, no
+    /// device copy is evicted.
     pins: u32,
     cold: Option<Box<ColdState>>,
 }
@@ -94,7 +94,7 @@ impl ArrayState {
         let mut state = Self::new(Coherence::undefined(extents));
         if let Some(location) = state.assign_location(stream.device_ref()) {
             state.coherence = Coherence::stored(extents, location);
-            // The end of the work that wrote the memory, for which other streams wait.
+            // The end of the work that wrote the initial contents. Other streams wait for it.
             let written = UseEnd::at(stream.queue().reserve_position());
             let mark = Mark::lossless(state.assign_key(stream), written);
             let copy = state.device_copy_mut(location);
@@ -152,7 +152,7 @@ impl ArrayState {
             .filter_map(|(index, copy)| Some((Location::slot(index + 1)?, &copy.device)))
     }
 
-    /// The host's location and those of devices.
+    /// The locations of the host and of devices.
     fn locations(&self) -> impl Iterator<Item = Location> + use<> {
         (0..=self.device_copies.len()).filter_map(Location::slot)
     }
@@ -188,7 +188,7 @@ impl ArrayState {
         Location::slot(index + 1)
     }
 
-    /// A device's location without memory, uses or claims.
+    /// A location, assigned to a device, that has no memory, uses or claims.
     fn unused_location(&self) -> Option<Location> {
         let is_unused = |location: &Location| {
             let copy = self.device_copy(*location);
@@ -197,8 +197,8 @@ impl ArrayState {
         self.locations().skip(1).find(is_unused)
     }
 
-    /// Whether the copy at `location` may be used before its uses are marked: it is pinned, being
-    /// filled, or in use by a guard.
+    /// Whether the copy at `location` must be kept: it is pinned (acquired, but not yet marked as
+    /// used), being filled, or in use by a guard.
     pub(crate) fn is_in_use(&self, location: Location) -> bool {
         self.pins > 0 || self.has_claims() || self.device_copy(location).uses.has_open()
     }
@@ -212,7 +212,7 @@ impl ArrayState {
         site: CallSite,
     ) {
         self.record_withdrawn(location, &memory_order.whole(), site);
-        // No element is lost, so no record of a loss belongs to this number.
+        // The number is never looked up, because no element is lost.
         self.coherence.invalidate(location, &memory_order.whole(), LossId(u32::MAX));
         let copy = self.device_copy_mut(location);
         copy.address = None;
@@ -247,7 +247,7 @@ impl ArrayState {
         }
     }
 
-    /// Whether any use is acquired and not marked yet.
+    /// Whether any access has been acquired whose use is not marked yet.
     pub(crate) fn has_pins(&self) -> bool {
         self.pins > 0
     }

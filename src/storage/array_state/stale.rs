@@ -1,5 +1,5 @@
 //! Updates the stale records of all copies when contents change, and looks them up for reports of
-//! transfers. `stale_record` stores them; nothing else depends on them.
+//! transfers. `stale_record` stores these records; only reports depend on them.
 
 use super::stale_record::{StaleOrigin, StaleRecord};
 use super::{ArrayState, DeviceCopy};
@@ -9,8 +9,8 @@ use crate::layout::{MemoryOrder, Selection};
 
 impl ArrayState {
     /// Records that the call at `site` makes `newest` the only holder of the selection, or makes
-    /// the selection a constant: copies that are valid elsewhere become stale. Called before the
-    /// change.
+    /// the selection a constant. Either makes the copies at other locations stale. Called before
+    /// the change.
     pub(crate) fn record_stale(
         &mut self,
         memory_order: &MemoryOrder,
@@ -27,7 +27,8 @@ impl ArrayState {
         selection.for_each(memory_order, |region| self.record_stale_parts(region, elsewhere, site));
     }
 
-    /// Records that the whole array, which has this content, becomes stale where it is valid.
+    /// For a whole array with this content: records, for each location where it is valid, that it
+    /// becomes stale there.
     #[inline]
     pub(super) fn record_all_stale(&mut self, content: Content, site: CallSite) {
         let locations = readable(content);
@@ -41,7 +42,8 @@ impl ArrayState {
         }
     }
 
-    /// Records that the parts of a region become stale at `locations` of their contents.
+    /// For each part of a region: records that it becomes stale at the locations that the function
+    /// `locations` returns for the part's contents.
     fn record_stale_parts(
         &mut self,
         region: &Region,
@@ -97,8 +99,8 @@ impl ArrayState {
     }
 }
 
-/// Where elements can be read without a copy. A constant can be read on the host wherever it is
-/// filled, because the program wrote it there.
+/// The locations where elements can be read without a copy. For a constant this includes the host,
+/// because the program wrote the constant there, even if the host's memory is not filled yet.
 #[inline]
 fn readable(content: Content) -> LocationSet {
     match content {

@@ -1,9 +1,9 @@
-//! Which call made the elements of one copy stale.
+//! Records which call made the elements of one copy stale.
 //!
-//! An element's record is written when it becomes stale at the location, and has no meaning while
-//! it is valid. Most arrays are used as a whole, so one call site stands for all elements. Where
-//! parts become stale by different calls, a map replaces it. A map with too many boxes forgets its
-//! records and then returns [`StaleOrigin::Unreported`].
+//! An element's record is written when the element becomes stale at the location, and has no
+//! meaning while the element is valid. Most arrays are used as a whole, and then one call site is
+//! stored for all elements. If parts become stale by different calls, a map is stored instead. A
+//! map with too many boxes forgets its records and then returns [`StaleOrigin::Unreported`].
 
 use crate::call_site::CallSite;
 use crate::coherence::{Region, RegionMap};
@@ -11,14 +11,15 @@ use crate::coherence::{Region, RegionMap};
 /// A map with more boxes than this forgets its records.
 const BOXES_MAX: usize = 1024;
 
-/// Which call made bytes stale.
+/// The origin of stale bytes: which call made them stale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StaleOrigin<S = CallSite> {
     /// No call: the bytes were never valid there.
     Never,
-    /// Unknown: there was no listener, or there were too many calls to record.
+    /// Unknown: no capture or subscriber was active when the copy was made, or there were too many
+    /// calls to record.
     Unreported,
-    /// This call. Later calls have a higher `turn`.
+    /// The call at `site`. Later calls have a higher `turn`.
     Call { turn: u64, site: S },
 }
 
@@ -74,8 +75,8 @@ impl<S: Copy + PartialEq> StaleMap<S> {
         Self { origins: RegionMap::new(shape, StaleOrigin::of_whole(whole)), turn: 0, last: whole }
     }
 
-    /// Consecutive records of one call have one turn, so that a loop over neighbouring parts makes
-    /// one box.
+    /// Consecutive records of one call have the same `turn`, so that a loop over neighbouring parts
+    /// makes one box.
     fn record(&mut self, region: &Region, site: S) {
         if self.last.replace(site) != Some(site) {
             self.turn += 1;
@@ -102,7 +103,9 @@ impl<S> StaleOrigin<S> {
         whole.map_or(Self::Never, |site| Self::Call { turn: 0, site })
     }
 
-    /// The later call of two at one location. Forgotten calls came before all known ones.
+    /// The later of two origins at one location; `self` if they are equal. `Never` is before all
+    /// others. `Unreported` is before every recorded call, because a map that is too large forgets
+    /// all calls recorded so far.
     pub(crate) fn or_later(self, other: Self) -> Self {
         if other.rank() > self.rank() { other } else { self }
     }
@@ -127,7 +130,7 @@ mod tests {
     const ROWS: u64 = 6;
     const COLUMNS: u64 = 5;
 
-    /// For each element, the number of the last record, from 1, and its site.
+    /// For each element, the number of its last record (from 1) and the call site.
     #[derive(Clone)]
     struct Model([Option<(usize, u8)>; (ROWS * COLUMNS) as usize]);
 

@@ -1,4 +1,4 @@
-//! The streams that use an array. Marks refer to them by a key.
+//! The streams that use an array. Marks refer to a stream by a key.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::layout::{MemoryOrder, Selection};
 use crate::ordering::{Mark, StreamKey, UseEnd};
 use crate::sync;
 
-/// With this many streams, idle ones are removed before another is added.
+/// If there are this many streams, idle streams are removed before another is added.
 const STREAMS_KEPT: usize = 8;
 
 impl ArrayState {
@@ -71,13 +71,14 @@ impl ArrayState {
         Some((key, self.stream(key)?))
     }
 
-    /// Whether several streams use this array, so that one may have to wait for another. Recording
-    /// an event early then makes it wait for less work.
+    /// Whether several streams use this array, so that one may have to wait for another. If so,
+    /// recording an event early reduces the work for which it waits.
     pub(crate) fn has_several_streams(&self) -> bool {
         self.streams.len() > 1
     }
 
-    /// Whether a use has completed and its work has not failed. No later use waits for it.
+    /// Whether a use has completed and its work has not failed. Later uses do not wait for such a
+    /// use.
     pub(crate) fn is_retired(&self, mark: Mark) -> bool {
         is_retired(&self.streams, mark)
     }
@@ -90,8 +91,8 @@ impl ArrayState {
         });
     }
 
-    /// Makes `stream` wait for these uses. The dependencies of the work that the caller queues take
-    /// care of failures.
+    /// Makes `stream` wait for these uses. Failures are handled by the dependencies of the work
+    /// that the caller queues.
     pub(crate) fn make_wait(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
         for mark in marks {
             if let Some(other) = self.stream(mark.stream) {
@@ -106,7 +107,8 @@ fn is_retired(streams: &[Option<Stream>], mark: Mark) -> bool {
     let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else {
         return true;
     };
-    // The order matters: a failure is recorded before its position counts as completed.
+    // The order of the two checks matters: a failure is recorded before its position counts as
+    // completed.
     mark.end != UseEnd::OPEN
         && stream.core().is_done(mark.end)
         && mark.written_by().is_none_or(|work| failure::at(stream.id(), work).is_none())

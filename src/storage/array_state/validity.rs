@@ -8,8 +8,8 @@ use crate::layout::{MemoryOrder, Selection};
 use crate::storage::Validity;
 
 impl ArrayState {
-    /// Whether `location` still holds these regions. A failure that was reconciled after a plan was
-    /// made may have invalidated its source.
+    /// Whether these regions are still valid at `location`. The source of a plan may have become
+    /// invalid, by a failure that was noticed after the plan was made.
     pub(crate) fn holds(&self, location: Location, regions: &[Region]) -> bool {
         regions.iter().all(|region| self.coherence.is_valid(location, region))
     }
@@ -30,7 +30,7 @@ impl ArrayState {
             let whole = |location| self.validity(memory_order, location);
             return self.locations().map(whole).collect();
         }
-        // One visit of the part for all locations.
+        // The part is visited once for all locations.
         let mut valid = SmallVec::<[u64; 4]>::from_elem(0, 1 + self.device_copies.len());
         let mut len = 0;
         selection.for_each(memory_order, |region| {
@@ -46,7 +46,7 @@ impl ArrayState {
         self.locations().zip(valid).map(validity).collect()
     }
 
-    /// The validity where `valid` of `len` elements are valid.
+    /// The validity if `valid` of `len` elements are valid.
     fn validity_of(
         &self,
         memory_order: &MemoryOrder,

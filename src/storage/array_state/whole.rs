@@ -12,9 +12,9 @@ use crate::ordering::{Mark, StreamKey, UseEnd};
 pub(crate) struct ReadyCopy {
     pub(crate) location: Location,
     pub(crate) address: Address,
-    /// The key of the stream that the access is for.
+    /// The key of the stream that makes the access.
     key: StreamKey,
-    /// The stream's own work that wrote the elements to read, and may have failed.
+    /// The work on this stream that wrote the elements to read, and that may have failed.
     pub(crate) writer: Option<Mark>,
 }
 
@@ -83,7 +83,7 @@ impl ArrayState {
     }
 
     /// Makes `location` the only holder of the whole array. Returns `false`, and changes nothing,
-    /// where contents differ by region or stale copies must be poisoned.
+    /// if contents differ by region or stale copies must be filled with poison bytes.
     #[inline]
     pub(crate) fn become_only_holder(&mut self, location: Location, site: CallSite) -> bool {
         match self.coherence.uniform() {
@@ -91,7 +91,8 @@ impl ArrayState {
             Some(content) if content.is_only_at(location) => true,
             Some(_) if self.has_poisoned_device() => false,
             Some(content) => {
-                // This also covers `location`, where the record has no effect while it is valid.
+                // This also writes the record of `location`, which has no effect while the array is
+                // valid there.
                 self.record_all_stale(content, site);
                 self.coherence.apply_to_all(location, Access::Overwrite);
                 true
@@ -99,7 +100,7 @@ impl ArrayState {
         }
     }
 
-    /// Whether any device of this array poisons its stale copies.
+    /// Whether any device of this array fills stale copies with poison bytes.
     pub(crate) fn has_poisoned_device(&self) -> bool {
         self.device_copies.iter().any(|copy| copy.device.poison().is_some())
     }

@@ -17,7 +17,8 @@ fn says(error: &Error, words: &[&str]) {
     }
 }
 
-/// Asserts that the array can be read, written and launched on everywhere, with these contents.
+/// Asserts that the array has these contents, and that the host and every device can read, write
+/// and launch on it.
 #[track_caller]
 fn is_usable<D: Dimension>(array: &mut SmartArray<f32, D>, sum: f32) {
     let double = Kernel::<(InOut<f32>,)>::new("double")
@@ -32,7 +33,7 @@ fn is_usable<D: Dimension>(array: &mut SmartArray<f32, D>, sum: f32) {
     assert_eq!(array.host().expect("readable").len() as f32, array.host().expect("readable").sum());
 }
 
-/// An array whose newest contents, all 3, are on a device.
+/// An array whose newest contents are on a device; every element is 3.
 fn on_device(device: &Device) -> SmartArray<f32, Ix1> {
     let mut array = SmartArray::<f32, _>::full(4, 3.0).named("xs");
     drop(array.gpu_mut_on(&device.stream()).expect("enough memory"));
@@ -255,7 +256,7 @@ fn more_than_63_devices_for_one_array() -> Result<()> {
     Ok(())
 }
 
-/// Set in a process that a parent test has started to run one test.
+/// This variable is set in a process that a parent test has started to run one test.
 const CHILD: &str = "RESIDENT_TEST_CHILD";
 
 /// Runs one test of this program in its own process.

@@ -8,8 +8,8 @@ use support::lab::lab;
 
 type Six = [f64; 6];
 
-/// Uploads, downloads, flat and sized launches, parts, fills, single elements, snapshots, clones,
-/// and conversion back to ndarray.
+/// Uploads, downloads, launches with flat parameters (slices) and sized parameters (views), parts,
+/// fills, single elements, snapshots, clones, and conversion back to ndarray.
 fn goes_through_everything<T: Element + Debug + PartialEq>(old: T, new: T) -> Result<()> {
     let (device, other) = (lab(), lab());
     let copy = Kernel::<(In<T, Ix2>, Out<T, Ix2>)>::new("copy")

@@ -75,7 +75,7 @@ fn the_arguments_of_one_launch_do_not_push_each_other_out() {
     let refused = add.launch_on(&device.stream(), Grid::cover(one.len()), (&one, &two, &mut three));
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })));
     assert_eq!(three.host().expect("its contents are unchanged")[7], 1);
-    // The refused launch has released its arguments, so another array finds memory.
+    // The refused launch has released its arguments, so there is memory for another array.
     let four = ones();
     four.prefetch(&device.stream()).expect("an eviction frees enough memory");
     assert!(device.emulation().expect("emulated").hazards().is_empty());
@@ -151,7 +151,7 @@ fn threads_that_push_each_other_out_lose_nothing() {
                 let mut done = [1_u8; 3];
                 for round in 0..60 {
                     let (array, count) = (&mut arrays[round % 3], &mut done[round % 3]);
-                    // A full device refuses the launch, which then has no effect.
+                    // The device is full and refuses the launch, which has no effect.
                     if increment
                         .launch_on(&stream, Grid::cover(array.len()), (&mut *array,))
                         .is_ok()

@@ -1,4 +1,4 @@
-//! Forgotten guards: later accesses see the right values, in order, and nothing waits forever.
+//! Forgotten guards: later accesses get the right values, in order, and no call waits forever.
 
 #![allow(clippy::forget_non_drop, reason = "the tests forget guards with and without a destructor")]
 

@@ -1,5 +1,5 @@
 //! Calls of the library inside kernel bodies: calls that would have to wait are refused, other
-//! calls work, and none hangs.
+//! calls work, and no call hangs.
 
 use std::sync::{Arc, Mutex};
 

@@ -12,8 +12,8 @@ fn numbers(len: u32) -> SmartArray<u32, Ix1> {
     SmartArray::from((0..len).collect::<Vec<u32>>())
 }
 
-/// A device whose first piece of work of `kind` in `scenario` fails late. The scenario is run once
-/// without a fault to count.
+/// A device on which the first work of `kind` in `scenario` fails when it runs. The scenario is
+/// first run without a fault, to count the calls.
 fn failing_first(
     kind: CallKind,
     emulation: fn() -> resident::Emulation,
@@ -115,7 +115,7 @@ fn overwriting_accesses_heal_what_was_lost() {
             assert_lost(array.host(), "kernel \"broken\"");
             heal(&mut array).unwrap();
             assert_eq!(array.host().unwrap().to_vec(), [5; 4], "way {number}");
-            // The old failure does not return when the array reconciles a new one.
+            // When the array handles a new failure, the old failure has no effect again.
             broken_output(&gate)
                 .launch_on(&other, one(), (&source, &mut SmartArray::<u32, _>::uninit(4)))
                 .unwrap();
@@ -176,8 +176,9 @@ fn loss_follows_an_assignment_within_a_device_and_between_devices() {
         gate.open();
         assert_lost(far.host(), "kernel \"broken\"");
         assert_lost(near.slice(s![..3]).host(), "kernel \"broken\"");
-        // An assignment is one operation, which runs wholly or not at all; elements that it did not
-        // read are unchanged.
+        // An assignment is one operation, which runs completely or not at all, so the whole
+        // destination is lost. In the source, elements that the broken kernel did not write are
+        // unchanged.
         assert_lost(near.slice(s![3..]).host(), "kernel \"broken\"");
         assert_eq!(lost.slice(s![3..]).host().unwrap().to_vec(), [3, 4, 5]);
         assert_lost(near.assign(&lost), "kernel \"broken\"");
@@ -224,7 +225,7 @@ fn a_read_guard_taken_again_after_a_late_failure_finds_good_contents() {
         let (array, elsewhere) = (numbers(4), Device::emulated(modes()[0]()));
         drop(array.gpu_on(&device.stream()).unwrap());
         let _told = device.synchronize();
-        // An access on another device reconciles the failure.
+        // An access on another device makes the array handle the failure.
         drop(array.gpu_on(&elsewhere.stream()).unwrap());
         drop(array.gpu_on(&device.stream()).unwrap());
         assert_eq!(array.residency().on(device), Validity::Valid);

@@ -1,5 +1,5 @@
-//! The defects of Numba's `SmartArray`, on which this library is modelled. Each test names one,
-//! says what Numba did, and shows that this library does not have it.
+//! The defects of Numba's `SmartArray`, on which this library is modelled. Each test describes one
+//! defect, and shows that this library does not have it.
 
 // These tests forget every kind of guard, including guards that do nothing when they drop.
 #![allow(clippy::forget_non_drop)]
@@ -19,15 +19,14 @@ fn sum_on(device: &Device, array: &SmartArray<i32, ndarray::Ix1>) -> Result<i32>
     total.get(0)
 }
 
-/// Numba made an array "on the GPU" by allocating memory without a copy, so its contents were
-/// garbage.
+/// Numba created an array "on the GPU" by only allocating memory, so its contents were garbage.
 #[test]
 fn s1_an_array_made_from_an_object_has_the_objects_contents_on_the_device() -> Result<()> {
     assert_eq!(sum_on(&lab(), &SmartArray::from(vec![1, 2, 3, 4, 5]))?, 15);
     Ok(())
 }
 
-/// Numba's `__setitem__` wrote the host's copy and left the device's marked as valid.
+/// Numba's `__setitem__` wrote the host's copy, and the device's copy stayed marked as valid.
 #[test]
 fn s2_setting_an_item_is_seen_on_the_device() -> Result<()> {
     let device = lab();
@@ -39,7 +38,7 @@ fn s2_setting_an_item_is_seen_on_the_device() -> Result<()> {
     Ok(())
 }
 
-/// Numba forwarded `sum`, `max` and `tolist` to a stale host copy: 3 instead of 15.
+/// Numba forwarded `sum`, `max` and `tolist` to a stale host copy, and returned 3 instead of 15.
 #[test]
 fn s3_methods_of_the_host_array_see_what_the_device_wrote() -> Result<()> {
     let number = Kernel::<(Out<i32>,)>::new("number")
@@ -53,7 +52,7 @@ fn s3_methods_of_the_host_array_see_what_the_device_wrote() -> Result<()> {
     Ok(())
 }
 
-/// `mark_changed` for a side without a copy left an array that was valid nowhere, and Numba then
+/// After `mark_changed` for a side without a copy, the array was valid nowhere, and Numba then
 /// uploaded `None`.
 #[test]
 fn s4_declaring_a_side_changed_that_was_never_there_is_refused() -> Result<()> {
@@ -68,8 +67,8 @@ fn s4_declaring_a_side_changed_that_was_never_there_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// When the host was marked as changed after a device had written, Numba dropped the device's
-/// result silently.
+/// If the host was marked as changed after a device had written, Numba silently discarded the
+/// device's result.
 #[test]
 fn s5_a_devices_result_is_not_dropped_by_declaring_the_host_changed() -> Result<()> {
     let device = lab();
@@ -94,7 +93,7 @@ fn s6_a_slice_written_on_the_device_reaches_its_parent() -> Result<()> {
     Ok(())
 }
 
-/// Numba used Python's reference count to guess whether the other side was in use, and then copied.
+/// Numba guessed from Python's reference count whether the other side was in use, and copied if so.
 #[test]
 fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result<()> {
     let device = lab();
@@ -110,7 +109,7 @@ fn s7_whether_others_hold_the_array_changes_nothing_about_what_moves() -> Result
     Ok(())
 }
 
-/// Numba downloaded an array to find the type of a kernel's argument.
+/// Numba downloaded an array just to determine the type of a kernel's argument.
 #[test]
 fn s8_binding_an_argument_and_checking_it_brings_nothing_down() -> Result<()> {
     let device = lab();
@@ -167,7 +166,7 @@ fn s11_writing_on_the_host_needs_no_word_from_the_user() -> Result<()> {
     Ok(())
 }
 
-/// Numba always moved the whole array.
+/// Numba always copied the whole array.
 #[test]
 fn s12_only_what_is_stale_moves() -> Result<()> {
     let device = lab();
@@ -179,7 +178,8 @@ fn s12_only_what_is_stale_moves() -> Result<()> {
     Ok(())
 }
 
-/// Numba supported neither several devices nor threads: one copy, on the current device.
+/// Numba supported neither several devices nor threads: an array had one copy, on the current
+/// device.
 #[test]
 fn s13_each_device_has_a_copy_of_its_own_and_threads_choose_their_devices() -> Result<()> {
     let devices = [lab(), lab()];

@@ -1,4 +1,4 @@
-//! Which work waits for which, and the number of events that this takes.
+//! The order of work: which work waits, for which other work, and with how many events.
 
 #![allow(clippy::forget_non_drop, reason = "the tests drop guards with and without a destructor")]
 
@@ -76,7 +76,7 @@ fn a_transfer_takes_one_event_at_most() {
     assert!(count(&device, CallKind::RecordEvent) <= before + 1);
 }
 
-/// Copies its input to its output once the gate is open.
+/// A kernel that copies its input to its output once the gate is open.
 fn blur(gate: &Gate) -> Kernel<(In<u32>, Out<u32>)> {
     let gate = gate.clone();
     Kernel::new("blur").host(move |_, (x, y): (&[u32], &mut [u32])| {
@@ -196,8 +196,9 @@ fn an_array_dropped_under_a_slow_reader_is_freed_behind_it_without_a_wait() {
     });
 }
 
-/// Opens an access, queues work that records an event, queues foreign work, and closes the access.
-/// A use on another stream must then wait for the foreign work.
+/// Opens an access (a guard). Then queues a launch of the library that records an event, and after
+/// it foreign work, here a launch that represents work queued by other code. Then closes the
+/// access. A later use on another stream must wait for the foreign work, too.
 fn foreign_work_comes_before_later_uses(
     access: impl for<'a> Fn(&'a mut SmartArray<u32, Ix1>, &Stream) -> Box<dyn FnOnce() + 'a>,
     reads_later: bool,
@@ -358,7 +359,7 @@ fn a_device_is_synchronised_with_copies_of_its_memory_on_other_devices_streams()
             (Flag::default(), peer.new_stream().unwrap(), numbers(8), numbers(8));
         add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
         device.synchronize().unwrap();
-        // The copy between the devices comes after this launch on the peer's stream.
+        // The copy between the devices runs after this launch on the peer's stream.
         raising(&flag).launch_on(&stream, one(), (&mut other,)).unwrap();
         if seed % 2 == 0 {
             array.prefetch(&stream).unwrap();

@@ -24,7 +24,8 @@ fn h1_bringing_up_a_part_leaves_the_rest_of_the_parent_stale_and_known_to_be() -
     Ok(())
 }
 
-/// MFEM: the base misses a device write through an alias, and claims that both sides are valid.
+/// MFEM: if a device writes through an alias, the base array does not notice, and reports that both
+/// sides are valid.
 #[test]
 fn h2_a_device_write_through_a_view_makes_the_base_stale_on_the_host() -> Result<()> {
     let device = lab();
@@ -59,8 +60,8 @@ fn h3_a_host_write_through_a_part_is_uploaded_with_the_parent() -> Result<()> {
     Ok(())
 }
 
-/// CHAI: host reads through `operator[]` or an older pointer are stale after a device write;
-/// reading a non-const array on the device costs two moves.
+/// CHAI: after a device write, host reads through `operator[]` or an older pointer return stale
+/// values; and a device read of a non-const array takes two copies.
 #[test]
 fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move() -> Result<()> {
     let device = lab();
@@ -89,8 +90,8 @@ fn h4_a_host_read_after_a_device_write_is_fresh_and_a_device_read_costs_one_move
     Ok(())
 }
 
-/// AdaptiveCpp: with page granularity it moves 1,024 times the bytes that sparse writes made stale,
-/// and it does not support a region that needs two sources.
+/// AdaptiveCpp: it tracks whole pages, and so copies 1,024 times the bytes that sparse writes made
+/// stale. It does not support a region that must be copied from two sources.
 #[test]
 fn h5_sparse_writes_move_their_own_bytes_and_a_read_takes_from_two_sources() -> Result<()> {
     let (one, other) = (lab(), lab());

@@ -15,7 +15,7 @@ fn idle_device() -> Device {
     Device::emulated(Emulation::new().seed(3))
 }
 
-/// An array whose newest contents are on that device.
+/// An array whose newest contents are on the given device.
 fn array_on(device: &Device) -> Result<SmartArray<u32, Ix1>> {
     let mut array = SmartArray::from(vec![1; 8]);
     drop(array.gpu_mut_on(&device.stream())?);
@@ -48,7 +48,7 @@ fn queue_capture(
     Ok(dropped)
 }
 
-/// Reads the array on more streams than an array keeps.
+/// Reads the array on more streams than an array's table of streams keeps.
 fn use_on_many_streams(array: &SmartArray<u32, Ix1>, device: &Device) -> Result<Vec<Stream>> {
     let streams = (0..12).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
     streams.iter().try_for_each(|stream| array.gpu_on(stream).map(drop))?;
@@ -75,7 +75,7 @@ fn empty_and_reversed() -> [SmartArray<u32, Ix2>; 4] {
     arrays
 }
 
-/// The pointer of a view without elements: reversed axes do not move it.
+/// Returns the pointer of a view without elements, which must not depend on reversed axes.
 fn nowhere() -> *const u32 {
     std::ptr::dangling()
 }
@@ -173,7 +173,7 @@ fn an_empty_array_with_a_reversed_axis_is_launched_on() -> Result<()> {
     Ok(())
 }
 
-/// Lets a device without a copy read `array`, so that the mark holds the device's last handle.
+/// Reads `array` on a new device, so that the mark of the read has the last handle of this device.
 fn let_go_of_a_device_that_read(
     array: &SmartArray<u32, Ix1>,
     on_drop: impl Fn() + Send + Sync + 'static,
@@ -189,7 +189,8 @@ fn a_capture_may_ask_the_array_that_its_stream_was_kept_by() {
     without_deadlock(|| {
         let device = Device::emulated(Emulation::new());
         let array = Arc::new(array_on(&device).expect("enough memory"));
-        // A weak reference, since the array keeps the stream that holds the capture.
+        // The reference is weak, since the array keeps the stream alive, and the stream's queued
+        // body contains the captured value.
         let asked: Weak<_> = Arc::downgrade(&array);
         let ask = move || drop(asked.upgrade().map(|array| array.residency()));
         let dropped = let_go_of_a_device_that_read(&array, ask).expect("it is queued");
@@ -227,7 +228,7 @@ fn a_capture_may_ask_for_the_current_device_when_a_scope_is_left() -> Result<()>
     Ok(())
 }
 
-/// An array with copies on 63 devices, the most that it can have.
+/// An array with copies on 63 devices, which is the maximum.
 fn everywhere() -> Result<(Vec<Device>, SmartArray<u32, Ix1>)> {
     let devices: Vec<Device> = (0..63).map(|_| idle_device()).collect();
     let array = SmartArray::from(vec![7; 4]);
@@ -280,8 +281,8 @@ fn launch_with_words() -> Result<()> {
 
 #[test]
 fn a_scalar_of_512_kib_stands_before_an_array() -> Result<()> {
-    // Such values are moved on the stack a few times, so the thread gets a large stack; the body
-    // runs on the thread that waits.
+    // Such large values are moved on the stack a few times, so the thread that waits, on which the
+    // body runs, gets a large stack.
     let thread = std::thread::Builder::new()
         .stack_size(64 << 20)
         .spawn(launch_with_words)
@@ -300,8 +301,8 @@ fn a_guard_knows_its_stream_after_a_failure_was_taken_in() -> Result<()> {
     broken_update(&gate).launch_on(&stream, one(), (&mut low,))?;
     let guard = low.gpu_mut_on(&stream)?;
     device.synchronize().expect_err("the body panicked");
-    // Use the other half on more streams than an array keeps, so that the array removes its idle
-    // streams. The guard's stream is in use, so it must stay.
+    // The other half is used on more streams than an array's table keeps, so that the array removes
+    // idle streams. The guard's stream is in use, so the array must keep it.
     let streams = (0..12).map(|_| device.new_stream()).collect::<Result<Vec<_>>>()?;
     streams.iter().try_for_each(|stream| high.gpu_on(stream).map(drop))?;
     assert_eq!(guard.stream(), stream);
@@ -324,8 +325,8 @@ fn an_assign_that_a_device_has_no_room_for_writes_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Aligned to 256 bytes, as device memory is. A larger alignment does not compile: see the
-/// documentation of `Element`.
+/// An element that is aligned to 256 bytes, like device memory. A larger alignment does not
+/// compile: see the documentation of `Element`.
 #[repr(C, align(256))]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Page([u8; 256]);
@@ -342,7 +343,7 @@ fn a_body_sees_elements_where_their_alignment_puts_them() -> Result<()> {
     Ok(())
 }
 
-/// More one-byte elements than an array of 1024-byte elements can have.
+/// More one-byte elements than the largest possible array of 1024-byte elements has.
 fn very_long(device: &Device) -> SmartArray<u8, Ix1> {
     let _here = device.enter();
     SmartArray::uninit((1 << 54) + 1)

@@ -1,5 +1,5 @@
-//! What a `tracing` subscriber may do: it is called while no lock of the library is held. Each test
-//! has its own process, as in `tracing_events`.
+//! What a `tracing` subscriber may do. The library calls it with none of the library's locks held.
+//! Each test has its own process, as in `tracing_events`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ struct Answering<A, T> {
 }
 
 impl<S: tracing::Subscriber, A: Fn() + 'static, T: Fn() + 'static> Layer<S> for Answering<A, T> {
-    /// `tracing` asks for each event.
+    /// With this result, `tracing` asks for each event.
     fn register_callsite(&self, _metadata: &'static tracing::Metadata<'static>) -> Interest {
         Interest::sometimes()
     }
@@ -110,7 +110,7 @@ fn a_subscriber_may_take_the_inventory_when_it_is_asked_what_it_wants() {
     });
 }
 
-/// Panics when it is called for the first time.
+/// A subscriber that panics when it is called for the first time.
 fn panics_once() -> impl Fn() {
     let is_first = AtomicBool::new(true);
     move || assert!(!is_first.swap(false, Ordering::SeqCst), "the subscriber is broken")

@@ -1,5 +1,5 @@
-//! System threads on shared arrays, on devices with worker threads and on seeded ones, whose work
-//! runs on whichever threads wait.
+//! System threads on shared arrays. Some devices have worker threads; the work of others, which are
+//! seeded, runs on the threads that wait.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
@@ -14,7 +14,7 @@ use resident::{
 /// The number of threads.
 const THREADS: usize = 8;
 
-/// Both modes: seeded or not.
+/// The settings of a seeded device, and of one with worker threads.
 const MODES: [Option<u64>; 2] = [None, Some(7)];
 
 fn device(seed: Option<u64>) -> Device {
@@ -42,7 +42,7 @@ fn on_device(stream: &Stream) -> SmartArray<u32, Ix1> {
     array
 }
 
-/// Runs `work` on all threads at once, each with its number.
+/// Runs `work` on all threads concurrently, and passes to each its number.
 fn at_once(work: impl Fn(usize) -> Result<()> + Sync) {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
@@ -56,7 +56,7 @@ fn at_once(work: impl Fn(usize) -> Result<()> + Sync) {
     });
 }
 
-/// Runs a scenario on a separate thread, so that a deadlock is a failure.
+/// Runs a scenario on a separate thread, so that the test can report a deadlock as a failure.
 fn within_two_minutes(scenario: impl FnOnce() + Send + 'static) {
     let (done, is_done) = channel();
     let runner = thread::spawn(move || {
@@ -139,8 +139,8 @@ fn threads_that_need_different_parts_on_different_devices_move_each_byte_once() 
                 assert_eq!(*array.host()?, *numbers(1));
                 array.prefetch(&other)
             });
-            // The part's own thread may download it, or any thread as part of the whole array: the
-            // number of copies varies, but not the number of bytes.
+            // A part may be downloaded by its own thread, or by any thread that downloads the whole
+            // array. So the number of copies varies, but the number of bytes does not.
             let traffic = array.traffic();
             assert_eq!((traffic.to_host.bytes, traffic.between_devices.bytes), (64 * 4, 64 * 4));
         }
@@ -254,8 +254,8 @@ fn opposite_orders_of_arguments_on_two_threads_do_not_lock_each_other_out() {
             let sum: Sum = Kernel::<(In<u32, Ix1>, In<u32, Ix1>, InOut<u32, Ix1>)>::new("sum")
                 .host(|_grid, (x, y, mut z)| z += &(&x + &y));
             for round in 0..250 {
-                // Newest on a device and on the host in turn, so that both threads need transfers
-                // of both arrays.
+                // In some rounds an array is newest on a device, in others on the host, so that the
+                // two threads need transfers of both arrays.
                 let x =
                     if round % 2 == 0 { on_device(&three) } else { SmartArray::from(numbers(1)) };
                 let y = if round % 3 == 0 { on_device(&one) } else { SmartArray::from(numbers(1)) };
@@ -315,7 +315,7 @@ fn opposite_assignments_and_clones_on_two_threads_do_not_lock_each_other_out() {
     }
 }
 
-/// Drops the values that it receives, on a separate thread.
+/// A thread that drops the values that it receives.
 fn dropper<T: Send + 'static>() -> (Sender<T>, thread::JoinHandle<usize>) {
     let (sender, receiver) = channel::<T>();
     (sender, thread::spawn(move || receiver.into_iter().map(drop).count()))

@@ -11,7 +11,7 @@ use support::flags::without_deadlock;
 const LEN: u32 = 24;
 const THREADS: usize = 4;
 
-/// An emulated device, with this fault if there is one.
+/// An emulated device, with this fault unless it is `None`.
 fn device(fault: Option<Fault>) -> Device {
     let emulation = Emulation::new().poison(true);
     Device::emulated(fault.map_or(emulation.clone(), |fault| emulation.fail(fault)))
@@ -113,7 +113,7 @@ fn run(on: usize, fault: Option<Fault>) {
     }
 }
 
-/// Calls that the devices make before threads start.
+/// The number of calls to the devices before threads start.
 fn calls_before() -> [u64; 2] {
     let devices = [device(None), device(None)];
     let _streams = [devices[0].new_stream().unwrap(), devices[1].new_stream().unwrap()];

@@ -1,8 +1,8 @@
-//! Programs that must not compile, each with a twin that differs in that one point, compiles, and
-//! runs.
+//! Programs that must not compile. Each has a twin: the same program without the error, which
+//! compiles and runs.
 //!
 //! The expected messages are rustc's; `TRYBUILD=overwrite cargo test --test compile_fail` rewrites
-//! them. The twins are modules of this test program, so that they need no build of their own.
+//! them. The twins are modules of this test program, so that they need no separate build.
 
 #[path = "pass"]
 mod twins {

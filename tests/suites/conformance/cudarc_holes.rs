@@ -82,7 +82,7 @@ fn a_memory_is_freed_behind_every_reader_and_not_only_the_last() {
         plus(lab).launch_on(&fast, over(LEN), (0, &array, &mut seen_fast, LEN as u64))?;
         fast.synchronize()?;
         drop(array);
-        // The next owner of the memory overwrites it.
+        // The memory is freed, and its next owner overwrites it.
         let mut next = SmartArray::<u32, _>::full(LEN, 7);
         make_newest(&mut next, &fast)?;
         gate.open();
@@ -121,7 +121,7 @@ fn b_pinned_memory_is_overwritten_once_the_copy_has_left() {
             (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
         array.page_lock()?;
         gated(lab).launch_on(&lab.stream(), over(LEN), (gate.number(), &mut held, LEN as u64))?;
-        // The upload comes after the kernel that the gate holds back.
+        // The upload is queued after the kernel, which waits at the gate.
         copy.assign_on(&lab.stream(), &array)?;
         thread::scope(|scope| {
             let writing = scope.spawn(|| array.host_mut().map(|mut host| host.fill(9)));
@@ -133,7 +133,7 @@ fn b_pinned_memory_is_overwritten_once_the_copy_has_left() {
     });
 }
 
-/// Registers memory without the library, as another library of the process might.
+/// Registers memory by direct driver calls, as another library of the process might.
 fn register(array: &mut Array1<u32>) {
     let (start, len_bytes) = (array.as_mut_ptr(), 4 * array.len());
     // SAFETY: the memory is the array's, which outlives the registration: `unregister` is called
@@ -143,12 +143,12 @@ fn register(array: &mut Array1<u32>) {
 }
 
 fn unregister(array: &mut Array1<u32>) {
-    // SAFETY: `register` registered it, and nothing uses it as registered memory any more.
+    // SAFETY: `register` registered the memory, and nothing uses it as registered memory any more.
     let outcome = unsafe { sys::cuMemHostUnregister(array.as_mut_ptr().cast()) };
     assert_eq!(outcome, sys::CUresult::CUDA_SUCCESS);
 }
 
-/// Uploads, overwrites, downloads and checks the memory while a kernel is held back, so that all
+/// Uploads, overwrites, downloads and checks the memory while a kernel waits at a gate, so that all
 /// asynchronous work of the driver runs late.
 fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
     for asks in [false, true] {
@@ -176,7 +176,7 @@ fn memory_that_others_registered(lab: &Lab<'_>) -> Result<()> {
         add.launch_on(&lab.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
         gate.open();
         assert_eq!(*array.host()?, counting(LEN).mapv(|_| 10));
-        // The library did not unregister memory that others registered.
+        // The library did not unregister memory that another library had registered.
         unregister(&mut array.into_array()?);
     }
     Ok(())
@@ -235,7 +235,7 @@ fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
             drop((array, stream));
             lab.device().synchronize()?;
             lab.device().trim()?;
-            // Calls before which cudarc would check for a recorded error.
+            // Calls before which cudarc would check for an error stored in its context.
             let (stream, mut other) = (lab.new_stream()?, SmartArray::from(counting(LEN)));
             add(lab).launch_on(&stream, over(LEN), (1, &mut other, LEN as u64))?;
             assert_eq!(
@@ -245,7 +245,7 @@ fn e_an_error_of_a_drop_is_not_returned_by_the_next_call() {
             );
             driver::forget_faults();
         }
-        // Memory that could not be freed must not count against this test.
+        // Memory that an earlier test could not free must not affect this test.
         lab.device().synchronize()?;
         lab.device().trim()?;
         driver::take_calls();
@@ -294,7 +294,7 @@ fn g_a_chain_on_one_stream_has_nothing_in_it_but_its_launches() {
             .collect();
         assert!(others.is_empty(), "{others:?}");
         assert_eq!(here.host()?[0], 40);
-        // The suite counts calls from here on.
+        // The suite counts only later calls.
         drop((here, there, stream));
         lab.device().synchronize()?;
         lab.device().trim()?;

@@ -1,5 +1,5 @@
-//! The conformance suite on a GPU, if there is one. Without a GPU the tests do nothing and print
-//! that; `RESIDENT_REQUIRE_GPU=1` makes that a failure.
+//! The conformance suite on a GPU, if there is one. Without a GPU each test prints that there is
+//! none and passes; with `RESIDENT_REQUIRE_GPU=1` it fails.
 use std::sync::{Mutex, PoisonError};
 
 use crate::suite::lab::{self, Rig, Test};

@@ -14,7 +14,7 @@ use support::test_name;
 /// All tests of the process share one driver, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Set in the process that `on_a_poorer_machine` starts.
+/// This variable is set in the process that `on_a_poorer_machine` starts.
 const POORER: &str = "RESIDENT_TEST_POORER";
 
 fn is_poorer() -> bool {
@@ -74,8 +74,8 @@ fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
             .filter(|call| call.name.starts_with("cuMemcpyDtoH"))
             .count();
         assert_eq!(lines, 1, "one line for all short rows");
-        // Another stream works on the other half while this half is downloaded, which must not
-        // access the bytes of the other half.
+        // While this half is downloaded, another stream works on the other half, whose bytes the
+        // download must not access.
         drop(array.gpu_mut_on(&lab.stream())?);
         let (mut left, right) = array.split_at_mut(Axis(1), 20);
         (0..20).try_for_each(|row| right.slice(s![row, row]).host().map(drop))?;
@@ -93,8 +93,8 @@ fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
     });
 }
 
-/// Frees everything and clears the record of calls: the suite compares the number of created and
-/// destroyed objects, and this test has taken part of the record.
+/// Frees everything and clears the record of calls. The suite compares the numbers of created and
+/// destroyed objects in the record, of which this test has removed a part.
 fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     lab.device().synchronize()?;
     lab.device().trim()?;
@@ -102,7 +102,8 @@ fn forget_calls(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// One call for all boxes in each direction if the driver is new enough, else one per box.
+/// In each direction there is one call for all boxes if the driver is new enough, else one call per
+/// box.
 #[test]
 fn many_small_boxes_go_in_one_call() {
     run(test_name!(many_small_boxes_go_in_one_call), |lab| {
@@ -140,8 +141,8 @@ fn many_small_boxes_go_in_one_call() {
     });
 }
 
-/// The pool keeps freed memory, and returning it to the system would not help: waiting for the
-/// device and trimming at each allocation would cost all that the pool saves.
+/// The pool keeps freed memory, and trimming it would not help here. If each allocation waited for
+/// the device and trimmed the pool, the pool would save nothing.
 #[test]
 fn at_a_limit_no_call_waits_for_the_device() {
     run(test_name!(at_a_limit_no_call_waits_for_the_device), |lab| {
@@ -158,7 +159,7 @@ fn at_a_limit_no_call_waits_for_the_device() {
     });
 }
 
-/// An array that several streams read last is freed on a stream that no other work waits for.
+/// An array that several streams read last is freed on a stream for which no other work waits.
 #[test]
 fn arrays_of_several_streams_are_freed_without_a_wait() {
     const BYTES: usize = 1 << 16;
@@ -167,16 +168,16 @@ fn arrays_of_several_streams_are_freed_without_a_wait() {
         let [up, one, other] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
         let mut most = 0;
         for turn in 0..COUNT {
-            // A constant needs no upload, which would reap completed work if there is no pinned
-            // memory.
+            // The array is a constant, so it needs no upload. An upload could complete finished
+            // work if there is no pinned memory.
             let array = SmartArray::<u8, _>::full(BYTES, 1);
             array.prefetch(&up)?;
             drop((array.gpu_on(&one)?, array.gpu_on(&other)?));
             drop(array);
             most = most.max(driver::memory_in_use(0));
             if turn % 20 == 0 {
-                // Makes the program's own streams idle from time to time, even on a slow machine.
-                // The stream for frees is not one of them.
+                // Waits for the program's own streams from time to time, so that they become idle
+                // even on a slow machine. The stream for frees is not one of them.
                 [&up, &one, &other].into_iter().try_for_each(Stream::synchronize)?;
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
@@ -218,7 +219,7 @@ fn dropped_streams_are_destroyed_without_a_wait() {
 }
 
 /// Runs the suite again, without memory pools and peer access, with small pitches and the oldest
-/// driver. A process has one simulated machine, so this takes another process.
+/// driver. A process has only one simulated machine, so this runs in another process.
 #[test]
 fn on_a_poorer_machine() {
     let program = std::env::current_exe().expect("a path");

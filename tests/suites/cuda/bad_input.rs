@@ -1,5 +1,5 @@
-//! The messages that users get on machines that cannot be used, or only partly. Each test has its
-//! own process, since a process has one driver.
+//! The messages that users get on machines whose driver, GPU or compiler cannot be used. Each test
+//! has its own process, since a process has one driver.
 
 use std::process::Output;
 
@@ -8,7 +8,7 @@ use resident_stand_in::{self as driver, Settings};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-/// Set in a process that must run the test itself.
+/// This variable is set in a process that must run the test itself.
 const CHILD: &str = "RESIDENT_TEST_CHILD";
 
 /// Runs `body` in its own process, in which nothing has searched for a driver. `test` is the name
@@ -40,7 +40,7 @@ fn load(settings: Settings) {
     driver::load(settings).expect("the stand-in driver loads");
 }
 
-/// Whether there is a real driver, with which the test would show nothing.
+/// Whether there is a real driver, in which case the test is meaningless.
 fn has_real_driver() -> bool {
     let is_there = Device::cuda(0).is_ok();
     if is_there {
@@ -205,7 +205,7 @@ fn a_gpu_that_another_process_has() {
                 "nvidia-smi",
             ],
         );
-        // The other GPU opens, and this one opens as soon as it is free.
+        // The other GPU can be opened, and this one as soon as it is free.
         assert_eq!(Device::cuda(1).expect("free").ordinal(), 1);
         assert_eq!(Device::cuda(0).expect("free now").ordinal(), 0);
     });
@@ -264,7 +264,8 @@ fn an_array_larger_than_what_is_free() {
         let kept = SmartArray::from(vec![1_u8; 6 * MIB]);
         kept.prefetch(&stream).expect("enough memory");
         let mut large = SmartArray::from(vec![2_u8; 12 * MIB]).named("picture");
-        // One copy is evicted, since the host has it too; the other is newest on the device.
+        // One copy is evicted, since it is also valid on the host; the other copy is newest on the
+        // device, and is kept.
         let mut newest = SmartArray::<u8, _>::uninit(6 * MIB);
         drop(newest.gpu_overwrite_on(&stream).expect("enough memory"));
         let refused = large.gpu_on(&stream).map(drop);

@@ -1,6 +1,6 @@
 //! From CUDA C to a loaded kernel, on the stand-in driver and the stand-in compiler, which count
-//! their calls: what is compiled when, and what is cached in the process and on disk. Each test
-//! runs in its own process, with its own environment.
+//! their calls: when each program is compiled, and what is cached in the process and on disk. Each
+//! test runs in its own process, with its own environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ extern "C" __global__ void scale(float k, float *x) { x[resident::thread()] *= k
 extern "C" __global__ void transpose(resident::View2<const float> a, resident::View2<float> b) { }
 "#;
 
-/// Names the part that a child process runs; set only in child processes.
+/// This variable names the part that a child process runs. It is set only in child processes.
 const PART: &str = "RESIDENT_TEST_PART";
 
 type Scale = Kernel<(f32, InOut<f32>)>;
 type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
 
-/// A test's own folder, removed at the end.
+/// A folder for one test, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -68,8 +68,8 @@ fn output_of(part: &str, environment: &[(&str, &Path)]) -> String {
     text
 }
 
-/// In a child process, runs the part that the environment names. In the parent it does nothing: the
-/// other tests start the children.
+/// In a child process, runs the part that the environment names. In the parent process it does
+/// nothing: the other tests start the child processes.
 #[test]
 fn parts() {
     let Ok(part) = std::env::var(PART) else { return };
@@ -124,7 +124,7 @@ fn register_scale(name: &str) {
     let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
     resident_stand_in::register(name, &[Parameter::Scalar { len_bytes: 4 }, memory], |launch| {
         let k: f32 = launch.scalar(0);
-        // SAFETY: the only array of this kernel.
+        // SAFETY: this is the only array of the kernel.
         unsafe { launch.slice_mut::<f32>(1) }.iter_mut().for_each(|x| *x *= k);
         Ok(())
     });
@@ -157,8 +157,8 @@ fn eight_threads(device: &Device) {
     });
 }
 
-/// A template for two types, and a C++ function by its plain name: each is compiled separately, the
-/// latter after no `extern "C"` function of that name was found.
+/// A template for two types, and a C++ function by its plain name: each is compiled separately. The
+/// C++ function is compiled after the search for an `extern "C"` function of that name has failed.
 fn expressions(device: &Device) {
     let source = "template <typename T> __global__ void scale(T k, T *x) { }\n__global__ void \
         plain(float k, float *x) { }\n";
@@ -218,7 +218,8 @@ fn works_after_faults(device: &Device) {
     works(&scale(SOURCE), device);
 }
 
-/// Without a cubin the PTX is loaded; without both, the error names the option at fault.
+/// Without a cubin the PTX is loaded; without cubin and PTX, the error names the option that caused
+/// this.
 fn what_comes_out(device: &Device) {
     register_scale("scale");
     let with = |options: &[&str]| {
@@ -255,8 +256,8 @@ fn what_comes_out(device: &Device) {
 
 const NO_BINARY_FOR_GPU: u32 = 209;
 
-/// The driver refuses machine code, as if it were for another architecture. It reports such errors
-/// of lazily loaded code with the first function.
+/// The driver refuses machine code, as if it were for another architecture. For lazily loaded code
+/// it reports such errors when the first function is looked up.
 fn refused_machine_code(device: &Device) {
     register_scale("scale");
     for (index, call) in
@@ -270,8 +271,8 @@ fn refused_machine_code(device: &Device) {
     assert_eq!(modules, 6, "the machine code, then the PTX");
 }
 
-/// The driver refuses both images, even after a new compilation. Errors that do not concern the
-/// kind of code do not lead to the PTX.
+/// The driver refuses both images, even after a new compilation. After errors for another reason
+/// than the kind of code, the PTX is not tried.
 fn refused_altogether(device: &Device) {
     const OUT_OF_MEMORY: u32 = 2;
     const UNSUPPORTED_PTX_VERSION: u32 = 222;
@@ -328,7 +329,8 @@ fn which_nvrtc(driver_version: i32) {
     println!("open: {files:?}");
 }
 
-/// A file is read when it is compiled, so changed contents are another program.
+/// A file is read when it is compiled, so a file with changed contents is compiled as another
+/// program.
 fn a_file(device: &Device) {
     let scratch = Scratch::new("file");
     let path = scratch.0.join("scale.cu");

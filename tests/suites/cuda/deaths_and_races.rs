@@ -1,4 +1,4 @@
-//! Contents that a lost device takes with it, and races between threads: each test in its own
+//! Contents that are lost because a device died, and races between threads: each test in its own
 //! process, on the stand-in driver.
 
 use std::sync::Barrier;
@@ -40,7 +40,7 @@ fn matrix(value: u32) -> SmartArray<u32, Ix2> {
 /// Writes one matrix from another and a number.
 type Plus = Kernel<(u32, In<u32, Ix2>, Out<u32, Ix2>)>;
 
-/// The stand-in's host functions keep to these signatures, as `Kernel::cuda` requires.
+/// The stand-in's host functions comply with these signatures, as `Kernel::cuda` requires.
 fn plus() -> Plus {
     // SAFETY: the host function reads all of one matrix and writes all of the other.
     unsafe { Kernel::new("plus").cuda(code("plus")) }
@@ -105,8 +105,8 @@ fn memory_is_taken_on_the_right_device_after_others_were_looked_at() {
             let _here = devices[0].enter();
             locked.page_lock().expect("locked by the first device");
         }
-        // The second device reads the memory that the first one pinned; the array's last use is on
-        // another stream, where its memory is freed.
+        // The second device reads memory that was pinned on the first. The last use of the array is
+        // on another stream, and its memory is freed there.
         locked.prefetch(&side).expect("queued");
         let mut locked = locked;
         drop(locked.gpu_mut_on(&main).expect("queued"));
@@ -205,7 +205,7 @@ fn a_device_that_waits_for_a_dead_one_lives() {
         let event = dying.record().expect("recorded");
         let (source, mut made) = (matrix(1), SmartArray::<u32, Ix2>::uninit((8, 8)));
         assert!(matches!(dying.synchronize(), Err(Error::DeviceLost { .. })));
-        // If a call concerns two devices, a driver may report the loss of either.
+        // If a call uses two devices, a driver may report the loss of either.
         driver::fail_nth("cuStreamWaitEvent", 1, ILLEGAL_ADDRESS);
         assert!(matches!(living.wait(&event), Err(Error::Backend { .. })));
         plus()
@@ -233,7 +233,7 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
             assert_eq!(array.page_lock().is_ok(), locked_bytes == LEN);
             array.prefetch(&device.stream()).expect("staged, or read from pinned memory");
             device.synchronize().expect("nothing fails");
-            // SAFETY: registered above, and nothing uses it any more.
+            // SAFETY: the memory was registered above, and nothing uses it any more.
             let outcome =
                 unsafe { resident::cudarc::driver::sys::cuMemHostUnregister(start.cast()) };
             assert_eq!(outcome, resident::cudarc::driver::sys::CUresult::CUDA_SUCCESS);
@@ -241,7 +241,8 @@ fn memory_of_which_others_locked_a_part_is_not_taken_for_locked() {
     });
 }
 
-/// While the host waits for a device of another kind, its work may query any array's state.
+/// While the host waits for a device of another kind, the work of that device may query any array's
+/// state.
 #[test]
 fn an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it() {
     alone(test_name!(an_array_on_two_kinds_of_device_is_downloaded_while_a_body_reads_it), || {
@@ -289,7 +290,7 @@ fn an_older_download_does_not_overwrite_a_newer_one() {
         std::thread::scope(|scope| {
             let looker = gpu.clone();
             scope.spawn(move || {
-                // Runs until the other side has ended, even by a panic.
+                // Runs until the other thread has ended, even by a panic.
                 while goes_on.try_recv() == Err(mpsc::TryRecvError::Empty) {
                     drop(looker.new_stream());
                 }
@@ -321,7 +322,8 @@ fn an_older_download_does_not_overwrite_a_newer_one() {
 /// Sets all bytes of the memory.
 fn set(memory: &mut DeviceMut<'_, u32, Ix2>, stream: &Stream, value: u8) {
     let (address, len_bytes) = (memory.address(), memory.len() * size_of::<u32>());
-    // SAFETY: the guard keeps this many bytes allocated, and keeps order on its stream.
+    // SAFETY: the guard keeps this many bytes allocated, and its accesses are ordered on its
+    // stream.
     unsafe { result::memset_d8_async(address, value, len_bytes, stream.cudarc().cu_stream()) }
         .expect("queued");
 }

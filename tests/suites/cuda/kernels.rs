@@ -1,5 +1,5 @@
-//! Kernels with CUDA bodies, from source to result, on the stand-in driver: PTX, which the driver
-//! loads directly, replaces the code, and host functions compute the results. `sources.rs` tests
+//! Kernels with CUDA bodies on the stand-in driver, from source to result. The bodies are PTX,
+//! which the driver loads directly, and host functions compute the results. `sources.rs` tests
 //! NVRTC on the CUDA C.
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -9,8 +9,8 @@ use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArr
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
 use support::own_process;
 
-/// Kernels of one source, as NVRTC compiles them: a scalar and flat arrays; sized arrays; more for
-/// the tests of mismatches.
+/// Kernels of one source, as NVRTC compiles them: one with a scalar and flat arrays (slices), one
+/// with sized arrays (views), and others for the tests of mismatches.
 const PTX: &str = "
 .version 8.0
 .target sm_80
@@ -64,9 +64,9 @@ fn register() {
 
 fn axpy(launch: &Launch<'_>) -> Result<(), Fault> {
     let a: f32 = launch.scalar(0);
-    // SAFETY: this kernel reads it, and the library orders other uses.
+    // SAFETY: this kernel reads the array, and the library orders other uses of it.
     let x = unsafe { launch.slice::<f32>(1) };
-    // SAFETY: as above; it is another array.
+    // SAFETY: as above; this is another array.
     let y = unsafe { launch.slice_mut::<f32>(2) };
     y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x);
     Ok(())
@@ -85,7 +85,7 @@ fn transpose(launch: &Launch<'_>) -> Result<(), Fault> {
 
 /// Writes the blocks, threads and shared bytes of the launch.
 fn where_am_i(launch: &Launch<'_>) -> Result<(), Fault> {
-    // SAFETY: the only array of this kernel.
+    // SAFETY: this is the only array of the kernel.
     let seen = unsafe { launch.slice_mut::<u32>(0) };
     let what = [
         launch.grid()[0],
@@ -122,11 +122,11 @@ fn transpose_kernel() -> Transpose {
 fn where_am_i_kernel() -> Kernel<(Out<u32>,)> {
     let kernel = Kernel::<(Out<u32>,)>::new("where_am_i")
         .require("five numbers", |_grid, (seen,)| seen.len() == 5);
-    // SAFETY: it writes five numbers, and by the requirement the array has five.
+    // SAFETY: the kernel writes five numbers, and by the requirement the array has five elements.
     unsafe { kernel.cuda(CudaSource::ptx(PTX)) }
 }
 
-/// The number of these calls that are of one driver function.
+/// The number of calls of one driver function among these calls.
 fn count(calls: &[resident_stand_in::Call], name: &str) -> usize {
     calls.iter().filter(|call| call.name == name).count()
 }
@@ -300,7 +300,7 @@ fn more_shared_memory_than_usual_is_asked_for_once() {
     assert_eq!(count(&resident_stand_in::take_calls(), "cuFuncSetAttribute"), 1);
 }
 
-/// The driver stores the limit in the function, which both kernels share.
+/// The driver stores the limit in the function, which the two kernels share.
 #[test]
 fn kernels_of_one_function_do_not_take_shared_memory_from_each_other() {
     own_process!();

@@ -1,7 +1,7 @@
 //! The CUDA backend: its errors, its compiler and its kernels, and arrays beside cudarc, on the
 //! stand-in driver; and every CUDA source through a real compiler.
 //!
-//! Each test that loads the stand-in driver has a process of its own, since a process has one
+//! Each test that loads the stand-in driver runs in a separate process, since a process has one
 //! driver, one record of calls, and one set of kernels.
 
 #![cfg(feature = "cuda")]

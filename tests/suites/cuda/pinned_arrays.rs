@@ -29,7 +29,7 @@ fn devices() -> (MutexGuard<'static, ()>, Vec<Device>) {
     (turn, devices)
 }
 
-/// Runs a program that leaves its device dead, in its own process.
+/// Runs in a separate process a program at whose end the device is dead.
 fn alone(test: &str, program: impl FnOnce()) {
     if !has_run(test) {
         program();
@@ -139,7 +139,7 @@ fn a_neighbour_on_the_same_page_is_named_where_the_driver_locks_whole_pages() {
             drop(one);
             other.page_lock().expect("the neighbour was dropped");
             assert_round_trip(&mut other, &device);
-            // All of its bytes lie on the neighbour's last page.
+            // All bytes of the array lie on the last page of its neighbour.
             small.page_lock().expect_err("the neighbour unregisters them when it drops");
             drop(other);
             small.page_lock().expect("the neighbour was dropped");
@@ -174,7 +174,7 @@ fn memory_that_the_driver_does_not_unlock_is_not_given_back() {
     driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
     drop(dropped);
     assert!(is_known(first) && !is_given_back(first));
-    // The same with memory that would leave the library.
+    // The same with memory that the library would return to the caller.
     taken.page_lock().expect("locked");
     driver::fail_nth("cuMemHostUnregister", 2, UNKNOWN);
     driver::fail_nth("cuMemHostUnregister", 1, UNKNOWN);
@@ -252,7 +252,7 @@ fn memory_that_another_library_registered_is_used_beside_a_pinned_neighbour() {
     assert_round_trip(&mut other, &devices[0]);
     drop((one, other));
     assert!(is_known(start), "only the other library unregisters it");
-    // SAFETY: registered above, and nothing uses it.
+    // SAFETY: the memory was registered above, and nothing uses it.
     assert_eq!(unsafe { sys::cuMemHostUnregister(memory) }, CUresult::CUDA_SUCCESS);
 }
 
@@ -277,7 +277,7 @@ fn memory_that_others_registered_in_pieces_is_refused() {
         array.page_lock().expect_err("a copy of it would span two registrations").to_string();
     assert!(refused.contains("ALREADY_REGISTERED") && refused.contains("unregister"), "{refused}");
     for (piece, _) in pieces {
-        // SAFETY: registered above, and nothing uses it.
+        // SAFETY: the memory was registered above, and nothing uses it.
         let outcome =
             unsafe { sys::cuMemHostUnregister(std::ptr::with_exposed_provenance_mut(piece)) };
         assert_eq!(outcome, CUresult::CUDA_SUCCESS);

@@ -1,5 +1,6 @@
-//! An allocator that makes allocations adjacent if a test requests that, with the gaps of an
-//! ordinary allocator, and records which were freed. It never reuses such memory.
+//! An allocator for tests. On request it makes allocations adjacent, except for the gap that an
+//! ordinary allocator leaves between blocks, and it records which of them were freed. It never
+//! reuses the memory of adjacent allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Smaller allocations are not the memory of arrays.
+/// Smaller allocations are not used for the elements of arrays.
 const LEN_BYTES_MIN: usize = 1024;
 const ROOM_BYTES: usize = 8 << 20;
 /// The alignment of an ordinary allocator, and the size of its header before each block.
@@ -23,7 +24,7 @@ struct SideBySide {
     used_bytes: AtomicUsize,
 }
 
-/// Whether the block that starts at each possible position was freed.
+/// For each possible start of a block: whether that block was freed.
 static GIVEN_BACK: [AtomicBool; ROOM_BYTES / ALIGNMENT_BYTES] =
     [const { AtomicBool::new(false) }; ROOM_BYTES / ALIGNMENT_BYTES];
 
@@ -31,7 +32,7 @@ thread_local! {
     static IS_ASKED_FOR: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the allocations of `make` adjacent, from the start of a page on.
+/// Runs `make` so that its allocations are adjacent; the first starts at the start of a page.
 pub(crate) fn side_by_side<T>(make: impl FnOnce() -> T) -> T {
     let whole_pages = |used_bytes: usize| Some(used_bytes.next_multiple_of(PAGE_BYTES));
     let _started =

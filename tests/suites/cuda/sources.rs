@@ -11,7 +11,7 @@ use std::ptr::{null, null_mut};
 
 use resident::cudarc::nvrtc::sys;
 
-/// The declarations before sources with sized parameters.
+/// The declarations that are put before sources with sized parameters (views).
 const PRELUDE: &str = include_str!("../../../src/backend/cuda/code/prelude.cuh");
 
 /// Compute capabilities of supported GPUs.
@@ -20,7 +20,7 @@ const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
 /// Folders with `.cu` files of this repository.
 const FOLDERS: [&str; 4] = ["src", "examples", "tests", "benches"];
 
-/// Uses all declarations of the prelude.
+/// A kernel that uses all declarations of the prelude.
 const ALL_VIEWS: &str = r#"
 extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<const float> x1,
                                      resident::View2<float> x2,
@@ -44,11 +44,11 @@ fn is_there() -> bool {
         std::mem::forget(
             library.unwrap_or_else(|fault| panic!("RESIDENT_NVRTC={}: {fault}", path.display())),
         );
-        // SAFETY: it opens and closes a library that is open already.
+        // SAFETY: this opens and closes a library that is already open.
         let is_found = unsafe { sys::is_culib_present() };
         assert!(is_found, "it is open, and not found by its name: {}", path.display());
     }
-    // SAFETY: it opens NVIDIA's compiler, if one is installed, as above.
+    // SAFETY: this opens NVIDIA's compiler, if one is installed, as above.
     unsafe { sys::is_culib_present() }
 }
 
@@ -72,7 +72,7 @@ fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> 
         CString::new(format!("--gpu-architecture={architecture}")).expect("an option of this test");
     let options: [*const c_char; 1] = [option.as_ptr()];
     let mut program = null_mut();
-    // SAFETY: the texts end with a zero and live through the calls; the library is there
+    // SAFETY: the texts end with a zero and live until the calls return; the library is loaded
     // (`is_there`).
     let made = unsafe {
         sys::nvrtcCreateProgram(&raw mut program, text.as_ptr(), name.as_ptr(), 0, null(), null())
@@ -81,7 +81,8 @@ fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> 
     // SAFETY: the program was made, and there is one option.
     let compiled = unsafe { sys::nvrtcCompileProgram(program, 1, options.as_ptr()) };
     let mut code_bytes = 0;
-    // SAFETY: the program was made; if it did not compile there is no code, and the number stays 0.
+    // SAFETY: the program was made. If it did not compile, there is no code, and the number stays
+    // 0.
     let sized = unsafe { sys::nvrtcGetCUBINSize(program, &raw mut code_bytes) };
     // SAFETY: the program was made.
     let log =

@@ -1,5 +1,5 @@
-//! Shared parts of the hand-written cudarc programs: cudarc's own objects, with its tracking off,
-//! as in a program that orders its streams by hand.
+//! What the hand-written cudarc programs share: cudarc's own objects, with its tracking off, as in
+//! a program that orders its streams by hand.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) fn zeros(stream: &Arc<CudaStream>, len: usize) -> CudaSlice<f32> {
     stream.alloc_zeros(len).expect("memory")
 }
 
-/// Launches with the inputs and the output.
+/// Launches a kernel with the inputs and the output.
 pub(crate) fn launch(
     stream: &Arc<CudaStream>,
     function: &CudaFunction,
@@ -81,8 +81,8 @@ pub(crate) fn face(
         Height: side,
     };
     stream.context().bind_to_thread().expect("a context");
-    // SAFETY: the face holds `side` rows, and so does the cube at that pitch; the call has read or
-    // written pageable memory when it returns.
+    // SAFETY: the face has `side` rows, and so does the cube with that pitch. When the call
+    // returns, it no longer accesses the pageable memory.
     unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }
         .result()
         .expect("a copy");

@@ -1,11 +1,11 @@
 //! The driver-call diff: the driver calls of this library, compared with those of a hand-written
 //! cudarc program for the same work.
 //!
-//! Both run against the stand-in driver, which records every call, so the comparison is exact and
-//! needs no GPU. The calls that both make come in the same order. Each program lists the calls that
-//! the library's version makes in addition, with the reasons. One call more or one call less fails
-//! the test, so the list stays true. `cargo test --test driver_calls -- --nocapture` prints the
-//! table in BENCHMARKS.md.
+//! The two programs run on the stand-in driver, which records every call, so the comparison is
+//! exact and needs no GPU. The calls that both programs make must be in the same order. Each
+//! program lists the calls that the library's version makes in addition, with the reasons. The test
+//! fails if there is one call more or less, so the list stays right. `cargo test --test
+//! driver_calls -- --nocapture` prints the table in BENCHMARKS.md.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
@@ -20,11 +20,12 @@ use resident_stand_in as stand_in;
 /// One program written twice.
 struct Pair {
     name: &'static str,
-    /// Runs the program with this library; an unmeasured run has created arrays, streams and loaded
-    /// kernels before.
+    /// Runs the program with this library. An earlier run, which is not measured, has created
+    /// arrays and streams and loaded kernels.
     ours: Box<dyn FnMut()>,
     twin: Box<dyn FnMut()>,
-    /// The calls that it makes more often (negative: less; zero: elsewhere), with the reasons.
+    /// The driver calls that this library makes more often than the twin, with the reasons. A
+    /// negative number means less often; zero means at another place.
     extra: &'static [(&'static str, i64, &'static str)],
 }
 
@@ -32,7 +33,7 @@ type Counts = BTreeMap<String, i64>;
 
 /// The driver calls of one run, in order.
 fn recorded(program: &mut dyn FnMut()) -> Vec<String> {
-    // After this many runs, all reusable objects exist.
+    // These runs create all objects that later runs reuse.
     (0..40).for_each(|_| program());
     stand_in::take_calls();
     program();
@@ -56,7 +57,7 @@ fn common<'a>(calls: &'a [String], extra: &[(&str, i64, &str)]) -> Vec<&'a str> 
         .collect()
 }
 
-/// The counts of this library's program minus the twin's, without calls of equal number.
+/// The counts of this library's program minus the counts of the twin; equal counts are left out.
 fn difference(ours: &Counts, twin: &Counts) -> Counts {
     let mut difference = ours.clone();
     twin.iter().for_each(|(name, count)| *difference.entry(name.clone()).or_default() -= count);
@@ -65,7 +66,8 @@ fn difference(ours: &Counts, twin: &Counts) -> Counts {
 }
 
 fn compare(pair: fn() -> Pair) {
-    // Work runs only when a thread waits, so that each run finds the same work complete.
+    // Work runs only when a thread waits, so in every run the same work is complete at the same
+    // point.
     resident_benches::gpu::stand_in::load(stand_in::Settings::new().seed(1))
         .expect("the stand-in driver loads");
     let Pair { name, mut ours, mut twin, extra } = pair();

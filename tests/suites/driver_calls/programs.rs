@@ -31,7 +31,7 @@ fn grid() -> Grid {
     Grid::new(1, 256)
 }
 
-/// A twin's chain on one stream.
+/// The chain of launches on one stream, in a twin.
 fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     let context = by_hand::context();
     let stream = context.new_stream().expect("a stream");
@@ -45,7 +45,7 @@ fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     })
 }
 
-/// Launches one after the other on one stream, compared with a twin with as many arrays.
+/// A sequence of launches on one stream, compared with a twin that uses the same number of arrays.
 fn chain(
     name: &'static str,
     count: usize,
@@ -120,8 +120,8 @@ pub(crate) fn four_streams_with_a_shared_input() -> Pair {
     }
 }
 
-/// One event after the shared input is written, and one after each reader's launch; each reader
-/// waits for the first, the writer for the others.
+/// An event is recorded after the shared input is written, and each reader waits for it. An event
+/// is recorded after each reader's launch, and the next writer waits for these.
 fn four_streams_by_hand() -> Box<dyn FnMut()> {
     let context = by_hand::context();
     let streams: Vec<Arc<CudaStream>> =
@@ -196,7 +196,7 @@ pub(crate) fn up_and_down_pinned() -> Pair {
     let context = by_hand::context();
     let stream = context.new_stream().expect("a stream");
     let mut memory = by_hand::zeros(&stream, 1 << 21);
-    // SAFETY: written before it is read.
+    // SAFETY: the memory is written before it is read.
     let mut pinned =
         unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
     pinned.as_mut_slice().expect("idle").fill(1.0);
@@ -238,7 +238,7 @@ pub(crate) fn up_and_down_at_once() -> Pair {
         (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
     let (mut above, below) = (by_hand::zeros(&up, 1 << 21), by_hand::zeros(&down, 1 << 21));
     let pinned = || {
-        // SAFETY: written before it is read.
+        // SAFETY: the memory is written before it is read.
         let mut pinned =
             unsafe { context.alloc_pinned_with_flags::<f32>(1 << 21, 0) }.expect("pinned memory");
         pinned.as_mut_slice().expect("idle").fill(1.0);

@@ -3,7 +3,8 @@
 use resident::{CudaSource, In, InOut, Kernel};
 use resident_stand_in::{Access, Length, Parameter, register};
 
-/// The entry with this number of pointers to floats: all are read, the last is also written.
+/// The name of the entry with this number of pointers to floats. All are read; the last is also
+/// written.
 pub(crate) fn ptx(arrays: usize) -> String {
     let parameters: Vec<String> =
         (0..arrays).map(|index| format!(".param .u64 touch{arrays}_param_{index}")).collect();
@@ -35,8 +36,8 @@ macro_rules! touch {
         pub(crate) fn $name() -> Kernel<$signature> {
             stand_in_for($arrays);
             let kernel = Kernel::<$signature>::new(concat!("touch", $arrays));
-            // SAFETY: entry and signature have the same parameters, and the host function keeps to
-            // them.
+            // SAFETY: entry and signature have the same parameters, and the host function accesses
+            // memory as they declare.
             unsafe { kernel.cuda(CudaSource::ptx(ptx($arrays))) }
         }
     };

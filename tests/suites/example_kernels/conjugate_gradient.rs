@@ -14,7 +14,7 @@ fn grids(len: usize) -> [Grid; 4] {
     [Grid::cover(len), Grid::new(1, 7), Grid::cover(len + 1000), Grid::new((2, 2), (BLOCK, 2))]
 }
 
-/// Whole numbers, whose sums are exact in any order.
+/// Integers, whose sums are exact in any order.
 fn vector(len: usize) -> Vector {
     SmartArray::from((0..len).map(|index| (index % 7) as f64).collect::<Vec<_>>())
 }
@@ -141,8 +141,8 @@ fn a_step_survives_wrong_sizes() {
     bench.assert_counts(4, 100);
 }
 
-/// Rows that start or end beyond the matrix or run backwards, and columns that the vector does not
-/// have: these entries do not exist.
+/// Rows that start or end beyond the matrix or run backwards, and columns outside the vector: such
+/// entries count as zeros.
 #[test]
 fn a_matrix_may_hold_anything() {
     const FAR: u32 = u32::MAX;

@@ -11,7 +11,7 @@ type Size = (usize, usize, usize);
 
 const SIZES: [Size; 5] = [(6, 8, 4), (8, 6, 4), (1, 1, 1), (0, 5, 2), (3, 17, 33)];
 
-/// The value of the elements around those that a launch may write.
+/// The value of the outer elements, which a launch must not write.
 const FRAME: f64 = -7.0;
 
 /// Grids for a cube of that size: the right one, a smaller and a larger one.

@@ -1,7 +1,8 @@
 //! The kernels of the examples, with arguments and grids of wrong sizes, and with invalid contents:
-//! a requirement refuses each launch before anything moves, or the launch accesses only its own
-//! elements. On a GPU, compute-sanitizer checks this; elsewhere the host bodies run on the embedded
-//! device, whose views panic on an access out of bounds. `photos` uses the kernels of `pipeline`.
+//! each launch either is refused by a requirement before anything is copied, or accesses only its
+//! own elements. On a GPU, compute-sanitizer checks this; elsewhere the host bodies run on the
+//! embedded device, whose views panic on an access out of bounds. `photos` uses the kernels of
+//! `pipeline`.
 
 mod conjugate_gradient;
 mod heat;
@@ -33,7 +34,8 @@ impl Bench {
         Self { stream: device.stream(), device, refused: 0, done: 0 }
     }
 
-    /// A launch that must run if the arguments fit, and must otherwise be refused by a requirement.
+    /// A launch that must run if the sizes of its arguments match, and must otherwise be refused by
+    /// a requirement.
     fn launch<S: Signature>(
         &mut self,
         fits: bool,
@@ -61,7 +63,8 @@ impl Bench {
         }
     }
 
-    /// Asserts that both bodies give the same results, for any contents of the arrays.
+    /// Asserts that the host body and the device body give the same results, for any contents of
+    /// the arrays.
     fn compare<S: Signature>(&self, kernel: &Kernel<S>, grid: Grid, arguments: impl Arguments<S>) {
         let difference = kernel
             .compare(&self.device, grid, arguments, 0.0)
@@ -69,7 +72,7 @@ impl Bench {
         assert!(difference.is_none(), "{difference:?}");
     }
 
-    /// Asserts the least numbers of launches that ran and that were refused.
+    /// Asserts that at least these numbers of launches ran and were refused.
     fn assert_counts(&self, done_min: usize, refused_min: usize) {
         println!("on {}: {} launches were done, {} refused", self.device, self.done, self.refused);
         assert!(

@@ -1,4 +1,4 @@
-//! Which part of the crate may import which, and which names may occur in only one part.
+//! Which parts of the crate each part may import, and which names may occur in only one part.
 
 use crate::sources::{Source, lines_where, none, sources};
 
@@ -171,7 +171,7 @@ fn ndarray_is_not_named_below_the_arrays() {
     none(lines_where(&without, |source, line| !source.is_test() && line.contains("ndarray")));
 }
 
-/// A backend forwards the copies that it gets and makes none: it may name `Work::Copy`, but may not
+/// A backend executes the copies that it gets and adds none: it may name `Work::Copy`, but must not
 /// build a `CopyWork`.
 #[test]
 fn copies_are_built_only_in_transfer() {

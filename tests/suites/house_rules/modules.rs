@@ -55,7 +55,7 @@ impl Crate {
         }
     }
 
-    /// Adds a module; returns the paths of the modules that it declares without contents.
+    /// Adds a module; returns the paths of the modules that it declares by `mod name;`.
     fn add(&mut self, path: Path, file: &str, tokens: &[String]) -> Vec<Path> {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
         let (mut declared, mut at) = (Vec::new(), 0);
@@ -159,7 +159,7 @@ impl Crate {
 }
 
 impl Module {
-    /// Takes the words of an item, and the imports inside its functions.
+    /// Adds the words of an item, and the imports inside its functions.
     fn take_body(&mut self, item: &[String]) {
         let mut at = 0;
         while at < item.len() {

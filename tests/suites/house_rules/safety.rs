@@ -32,11 +32,11 @@ fn a_safety_comment_stands_directly_above_every_unsafe_block_and_impl() {
     none(found);
 }
 
-/// Whether a comment directly above begins with SAFETY; the beginning of the same statement, or
-/// attributes, may be in between.
+/// Whether a comment directly above begins with SAFETY. Only the beginning of the same statement,
+/// or attributes, may be between them.
 fn has_safety_comment(above: &[&str]) -> bool {
     let mut lines = above.iter().rev().map(|line| line.trim()).peekable();
-    // The statement may have begun above, in lines that end neither a statement nor a block.
+    // The statement may begin above, in lines that do not end with the end of a statement or block.
     while lines.peek().is_some_and(|line| {
         !line.starts_with("//") && !line.is_empty() && !line.ends_with([';', '{', '}', ','])
     }) {

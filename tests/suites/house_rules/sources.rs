@@ -60,8 +60,9 @@ impl Source {
             || self.path.ends_with("/tests.rs")
     }
 
-    /// The lines with their numbers, without comments and without everything below the file's first
-    /// `#[cfg(test)]` module, which house style puts last. Contents of strings remain.
+    /// The lines with their numbers, without comments. All lines from the file's first
+    /// `#[cfg(test)]` module on are left out, because tests come last in a file. Contents of
+    /// strings remain.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines: Vec<&str> = self.text.lines().collect();
         let tests = lines.windows(2).position(|pair| {

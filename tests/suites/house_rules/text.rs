@@ -7,7 +7,7 @@ use crate::tokens::all_tokens;
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 60;
-/// The largest length of 95 % of the library's functions.
+/// The length, in lines, that 95 % of the library's functions must not exceed.
 const FUNCTION_LINES_P95_MAX: usize = 25;
 
 /// A function: its file, line number, first line and length.
@@ -99,7 +99,8 @@ fn nothing_is_left_undone() {
         sources(&["src", "tests", "examples", "benches", "fuzz/fuzz_targets", "fuzz/operations"])
     {
         for (number, line) in source.text.lines().enumerate() {
-            // Tests that other tests run, each in its own process, are not skipped.
+            // Tests that another test runs in a separate process are marked in this way, but are
+            // not left out.
             let is_run_by_others = line.contains("run in processes of its own");
             if marks.iter().any(|mark| line.contains(mark)) && !is_run_by_others {
                 found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
@@ -123,7 +124,8 @@ fn no_file_is_named_after_nothing() {
     );
 }
 
-/// Words of an earlier vocabulary, for which CUDA, ndarray or systems have standard terms.
+/// Words of an earlier vocabulary, which were replaced by the standard terms of CUDA, ndarray or
+/// operating systems.
 const RETIRED_WORDS: [&str; 21] = [
     "Crew",
     "Flight",
@@ -148,7 +150,8 @@ const RETIRED_WORDS: [&str; 21] = [
     "take_in_hand",
 ];
 
-/// A word that is also English counts only in code; a word with an underscore is a name anywhere.
+/// Words that are ordinary English are searched for only in code, and words with an underscore
+/// everywhere.
 #[test]
 fn retired_words_do_not_come_back() {
     let mut found = Vec::new();

@@ -119,7 +119,7 @@ pub(crate) fn group_len(tokens: &[String]) -> usize {
     tokens.len()
 }
 
-/// The length of the item, field or statement at the start, with its attributes.
+/// The length of the item, field or statement at the start of the tokens, with its attributes.
 pub(crate) fn item_len(tokens: &[String]) -> usize {
     const ITEMS: [&str; 12] = [
         "fn",

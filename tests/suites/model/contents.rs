@@ -1,4 +1,5 @@
-//! The reference: the value of each element, if it has one. It does not model validity.
+//! The reference: the value of each element, if it has one. The reference does not model where
+//! elements are valid.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,31 +19,32 @@ pub(crate) fn info(part: &Part) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
     SliceInfo::try_from(part.clone()).expect("as many axes as a dynamic dimension has")
 }
 
-/// Elements of an array by number, in a part's index order. A number is a position in memory.
+/// The elements of a part in index order, each given by its position in the array's memory.
 pub(crate) type Cells = ArrayD<usize>;
 
 /// One array's contents.
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
-    /// The number of the element at each index.
+    /// The position in memory of the element at each index.
     pub(crate) layout: Cells,
-    /// The values by number; `None` if the element was never written.
+    /// The values in memory order; `None` if the element was never written.
     pub(crate) values: Vec<Option<u32>>,
 }
 
-/// All contents, and the other properties of a run.
+/// The contents of all arrays, and the other properties of a run.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) lab: Lab,
-    /// `None` if each stream has a worker.
+    /// The seed; `None` if each stream has a worker thread.
     pub(crate) seed: Option<u64>,
     pub(crate) devices: usize,
-    /// Whether stale copies are filled with a pattern, which adds work in other orders.
+    /// Whether stale copies are filled with poison bytes. These fills are additional work, which
+    /// changes the order of other work.
     pub(crate) poison: bool,
     pub(crate) arrays: Vec<Contents>,
 }
 
-/// Prints only what was drawn: the arrays are always the same.
+/// Prints only the randomly drawn properties: the arrays are always the same.
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "World(seed {:?}, {} devices, poison {})", self.seed, self.devices, self.poison)
@@ -82,7 +84,7 @@ impl Contents {
         cells.iter().all(|cell| self.values[*cell].is_some())
     }
 
-    /// The values of defined cells.
+    /// The values of cells, all of which must be defined.
     pub(crate) fn of(&self, cells: &Cells) -> ArrayD<u32> {
         cells.map(|cell| self.values[*cell].expect("a defined element"))
     }
@@ -101,7 +103,7 @@ impl Contents {
         }
     }
 
-    /// A clone of a part keeps the part's memory order if that has no gaps.
+    /// A clone of a part keeps the part's memory order if the part has no gaps.
     fn clone_of(&self, cells: &Cells) -> Self {
         let (len, lowest) = (cells.len(), cells.iter().min().copied().unwrap_or(0));
         let layout = if misfit(&[cells]).is_none() {
@@ -116,15 +118,15 @@ impl Contents {
     }
 }
 
-/// Elements in memory order, as a flat parameter gets them.
+/// Elements in memory order, the order of a flat parameter (a slice).
 pub(crate) fn in_memory_order(cells: &Cells) -> Cells {
     let mut sorted: Vec<usize> = cells.iter().copied().collect();
     sorted.sort_unstable();
     ArrayD::from_shape_vec(Dim(vec![sorted.len()]), sorted).expect("one axis")
 }
 
-/// The reason why parts cannot be flat arguments of one launch: gaps, or elements that do not
-/// correspond by position in memory.
+/// The reason why parts cannot be passed for flat parameters (slices) of one launch: gaps, or
+/// elements that do not correspond by position in memory.
 pub(crate) fn misfit(parts: &[&Cells]) -> Option<Misfit> {
     let is_broken = |cells: &Cells| match (cells.iter().min(), cells.iter().max()) {
         (Some(lowest), Some(highest)) => highest - lowest + 1 != cells.len(),
@@ -212,7 +214,7 @@ impl World {
         })
     }
 
-    /// Cells of parts of the two sides of a split.
+    /// The cells of a part of each side of a split.
     pub(crate) fn halves(
         &self,
         array: usize,
@@ -285,7 +287,7 @@ impl<C: Choice> ReferenceStateMachine for Reference<C> {
             }
             Plan::Return { array } => {
                 let contents = &mut world.arrays[array];
-                // If an array cannot be returned, it is dropped; zeros of its shape replace it.
+                // If the conversion fails, the array is dropped, and zeros of its shape replace it.
                 if contents.values.iter().any(Option::is_none) {
                     let maker = Maker {
                         shape: contents.layout.shape().to_vec(),

@@ -1,4 +1,4 @@
-//! The model's devices: emulated ones, made for each run.
+//! The model's devices: emulated devices, made for each run.
 
 use resident::{CudaSource, Device, Emulation};
 
@@ -23,7 +23,7 @@ impl Choice for Workers {
 
 /// The devices of a run, with a seed or with workers.
 fn devices(world: &World) -> Vec<Device> {
-    // Copies to and from the host are whole, or in chunks of one or four elements.
+    // Copies to and from the host are made whole, or in chunks of one or four elements.
     let pieces = [u64::MAX, 5, 16][(world.seed.unwrap_or(0) % 3) as usize];
     let emulation = || {
         world
@@ -41,7 +41,7 @@ fn hazards(devices: &[Device]) -> Vec<String> {
     devices.iter().flat_map(of).map(|hazard| hazard.to_string()).collect()
 }
 
-/// None, since host bodies run.
+/// There is no device code, since host bodies run.
 fn code(_kernel: &str, _axes: usize) -> CudaSource {
     CudaSource::c("")
 }

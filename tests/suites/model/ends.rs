@@ -11,7 +11,7 @@ use super::ledger::{Access, Assignment, Expected, Ledger, Place, assign_on};
 use super::step::{Part, Two};
 use super::system::{expect, launched, number_of, refusal, validity_of};
 
-/// A source and a destination of one shape: from two arrays, or from the two sides of one.
+/// A source and a destination of one shape: parts of two arrays, or of the two sides of one array.
 pub(crate) struct Ends<'a> {
     pub(crate) view: SmartView<'a, u32, IxDyn>,
     pub(crate) target: SmartViewMut<'a, u32, IxDyn>,
@@ -90,7 +90,8 @@ impl Ends<'_> {
         if expect(self.target.assign(&self.view), expected).is_none() {
             return;
         }
-        // If several devices are allowed, the ledger records the one that the library chose.
+        // If several devices are allowed as the place of the copy, the ledger records the device
+        // that the library chose.
         let chosen: Vec<(usize, BTreeSet<Place>)> = self
             .destination
             .indexed_iter()
@@ -126,7 +127,7 @@ impl Ends<'_> {
     }
 }
 
-/// Where one element is valid.
+/// The places where one element is valid.
 fn places_of(
     view: &SmartViewMut<'_, u32, IxDyn>,
     index: &IxDyn,

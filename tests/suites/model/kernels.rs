@@ -8,7 +8,8 @@ use super::lab::Lab;
 type AnyAxes = IxDyn;
 type Combine = (In<u32, AnyAxes>, In<u32, AnyAxes>, InOut<u32, AnyAxes>);
 
-/// Kernels over views with one number of dimensions, for which device code is compiled.
+/// The kernels for views with one particular number of dimensions. Their device code is compiled
+/// for that number.
 pub(crate) struct Set {
     pub(crate) stamp: Kernel<(u32, Out<u32, AnyAxes>)>,
     pub(crate) stamp_flat: Kernel<(u32, Out<u32>, u64)>,
@@ -46,13 +47,14 @@ pub(crate) fn combined(x: u32, y: u32, z: u32) -> u32 {
     x.wrapping_mul(3).wrapping_add(y.wrapping_mul(5)).wrapping_add(z.wrapping_mul(7))
 }
 
-/// Gives a kernel its device code.
+/// Adds the device code to a kernel.
 macro_rules! with_code {
     ($lab:expr, $kernel:expr, $axes:expr) => {{
         let kernel = $kernel;
         let code = ($lab.code)(kernel.name(), $axes);
         // SAFETY: on the stand-in driver a host function replaces it and accesses only the kernel's
-        // arguments: views within their shape, flat arrays within the length that is passed.
+        // arguments: views within their shape, flat arrays (slices) within the length that is
+        // passed.
         unsafe { kernel.cuda(code) }
     }};
 }

@@ -6,7 +6,7 @@ use resident::{CudaSource, Device};
 
 use super::contents::World;
 
-/// The functions of a backend that the model uses.
+/// The functions that each backend provides for the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lab {
     /// Whether each program has its own seed.
@@ -15,13 +15,13 @@ pub(crate) struct Lab {
     pub(crate) devices: fn(&World) -> Vec<Device>,
     /// The hazards that were found since the last call.
     pub(crate) hazards: fn(&[Device]) -> Vec<String>,
-    /// The device that arrays are pinned for.
+    /// The device for which arrays are pinned.
     pub(crate) pinning_device: fn() -> Device,
     /// Device code of a kernel over views with this number of axes.
     pub(crate) code: fn(&str, usize) -> CudaSource,
 }
 
-/// A choice of backend, as a type.
+/// A backend for the model, chosen by a type.
 pub(crate) trait Choice: Debug + 'static {
     const LAB: Lab;
 }

@@ -1,4 +1,4 @@
-//! Where each element of an array is valid, and the least bytes that its accesses must copy.
+//! The ledger of an array: where each element is valid, and how many bytes accesses must copy.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(crate) enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
     Never,
-    /// A constant, and the places where it is filled in already.
+    /// A constant, and the places whose memory is already filled with it.
     Constant(BTreeSet<Place>),
     Stored(BTreeSet<Place>),
 }
@@ -50,10 +50,11 @@ pub(crate) struct Ledger {
     pub(crate) cells: Vec<Cell>,
     /// The places where the array has memory.
     pub(crate) memory: BTreeSet<Place>,
-    /// Devices in the order of first use; of equally near holders the first is read.
+    /// Devices in the order of first use. If several holders have the same copy cost, the first of
+    /// them is the source.
     pub(crate) devices: Vec<usize>,
     pub(crate) traffic: Traffic,
-    /// Cells that may still be in flight to the host, since no call has waited for them there.
+    /// Cells whose download may still be in flight, since no call has waited for it.
     pub(crate) unsettled: BTreeSet<usize>,
 }
 
@@ -106,8 +107,8 @@ impl Ledger {
         }
     }
 
-    /// Makes cells valid at a place, as an access needs; stale cells are copied from the nearest
-    /// holder: another device for a device, then the host. Returns the bytes copied.
+    /// Makes cells valid at a place for an access. Stale cells are copied from the nearest holder:
+    /// for a device, this is another device if possible, else the host. Returns the bytes copied.
     pub(crate) fn acquire(
         &mut self,
         place: Place,
@@ -163,7 +164,7 @@ impl Ledger {
         Some(devices_in(&self.devices, holders).map_or(Place::Host, Place::Device))
     }
 
-    /// The place becomes the only holder.
+    /// Makes the place the only holder.
     pub(crate) fn write(&mut self, place: Place, cells: &Cells) {
         for cell in cells {
             self.cells[*cell] = Cell::Stored(BTreeSet::from([place]));
@@ -183,7 +184,8 @@ impl Ledger {
         }
     }
 
-    /// Counts a launch's argument: a launcher that copies in and out would have moved it twice.
+    /// Counts an argument of a launch: a launcher that copies each argument in and out would have
+    /// copied it twice.
     pub(crate) fn spare(&mut self, cells: &Cells, copied: u64) {
         let bytes = ELEMENT * cells.len() as u64;
         if bytes > 0 {
@@ -192,8 +194,8 @@ impl Ledger {
         }
     }
 
-    /// A copy to memory outside the array, which changes no residency: cells that are stale on the
-    /// host are downloaded.
+    /// A copy to memory outside the array: cells that are stale on the host are downloaded, and
+    /// residency does not change.
     pub(crate) fn look(&mut self, cells: &Cells) -> Expected {
         if !self.is_defined(cells) {
             return Expected::Uninitialised;
@@ -202,7 +204,8 @@ impl Ledger {
         Expected::Fine
     }
 
-    /// The bytes that `look` moves without waiting for downloads: all that any device holds.
+    /// The bytes of all cells that are valid on a device. Such a copy downloads them if it does not
+    /// wait for earlier downloads.
     pub(crate) fn most_looked_at(&self, cells: &Cells) -> u64 {
         ELEMENT
             * cells
@@ -230,7 +233,8 @@ impl Ledger {
         self.cells[cell] = Cell::Stored(BTreeSet::from([place]));
     }
 
-    /// Declares one side changed, which is an error unless it holds the newest contents.
+    /// Declares the copy at one place as changed, which is an error unless the newest contents are
+    /// there.
     pub(crate) fn changed(&mut self, place: Place, cells: &Cells) -> Expected {
         if !self.is_valid(cells, place) {
             return Expected::LostUpdate;
@@ -239,8 +243,8 @@ impl Ledger {
         Expected::Fine
     }
 
-    /// The ledger of a clone: each element on the first device that holds it, else on the host;
-    /// constants and unwritten elements stay so.
+    /// The ledger of a clone: each element is on the first device where it is valid, else on the
+    /// host; constants and unwritten elements stay what they are.
     pub(crate) fn clone_of(&self, pairs: impl Iterator<Item = (usize, usize)>, len: usize) -> Self {
         let mut clone = Self::new(vec![Cell::Never; len], false);
         for (from, to) in pairs {
@@ -262,9 +266,10 @@ impl Ledger {
 
 /// The places where `assign` may put each element.
 ///
-/// Nothing may be copied between host and device: elements that only the host holds are copied
-/// there. Elements that devices hold go to a device that is newest for some of the destination, if
-/// there is one. Otherwise they stay on the host if it holds them, else on their device.
+/// Nothing may be copied between host and device. Elements that are valid only on the host are
+/// copied there. Elements that are valid on devices are copied to a device that is newest for some
+/// of the destination, if there is one; otherwise on the host if they are valid there, else on
+/// their device.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     sources: Vec<Cell>,
@@ -293,7 +298,7 @@ impl Assignment {
         homes.chain(own).collect()
     }
 
-    /// Records the places that the library chose, and checks that they were allowed.
+    /// Records the places that the library chose, after checking that they are allowed.
     pub(crate) fn settle(
         self,
         to: &mut Ledger,

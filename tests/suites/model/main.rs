@@ -1,10 +1,10 @@
 //! Random programs over the public API, compared with a reference.
 //!
-//! The reference (`model/contents.rs`) stores each element's value; a ledger for each array
-//! (`model/ledger.rs`) stores where each element is valid and what its accesses must have copied.
-//! After each step values, residency, traffic, hazards and the kind of error are compared
-//! (`model/system.rs`). A few programs run by default; `RESIDENT_MODEL_CASES` sets the number for a
-//! long run:
+//! The reference (`model/contents.rs`) stores each element's value; for each array, a ledger
+//! (`model/ledger.rs`) stores where each element is valid, and the traffic that its accesses must
+//! have caused. After each step values, residency, traffic, hazards and the kind of error are
+//! compared (`model/system.rs`). A few programs run by default; `RESIDENT_MODEL_CASES` sets the
+//! number for a long run:
 //!
 //! ```text
 //! RESIDENT_MODEL_CASES=5000 cargo test --test model
@@ -25,12 +25,13 @@ use proptest::test_runner::Config;
 use proptest_state_machine::prop_state_machine;
 use system::Machine;
 
-/// The number of programs of one test: `default`, unless `RESIDENT_MODEL_CASES` sets another.
+/// The number of programs of one test: `default`, unless `RESIDENT_MODEL_CASES` sets another
+/// number.
 fn config(default: u32) -> Config {
     let given = std::env::var("RESIDENT_MODEL_CASES").ok();
     let cases =
         given.map_or(default, |cases| cases.parse().expect("RESIDENT_MODEL_CASES is a number"));
-    // A failing program is printed in full, so no file of failures is kept.
+    // A failing program is printed in full, so failures need not be saved in a file.
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

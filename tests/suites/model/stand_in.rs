@@ -1,5 +1,5 @@
-//! The model's devices: GPUs of the stand-in driver. A process has them once, with one seed for all
-//! runs.
+//! The model's devices: GPUs of the stand-in driver. A process creates these devices once, with one
+//! seed for all runs.
 
 use std::sync::Once;
 
@@ -10,7 +10,7 @@ use super::contents::World;
 use super::kernels::{AXES_MAX, combined, mixed};
 use super::lab::{Choice, Lab};
 
-/// GPUs of the stand-in driver: those of the process, for any seed of a program.
+/// The process's GPUs of the stand-in driver, whatever the seed of a program.
 #[derive(Debug)]
 pub(crate) struct StandIn;
 
@@ -125,8 +125,8 @@ fn register_flat() {
     for axes in 0..=AXES_MAX {
         register(&entry("stamp_flat", axes), &parameters("stamp_flat", axes), |launch| {
             let value: u32 = launch.scalar(0);
-            // SAFETY: the registration says that the kernel writes it, and the driver's hazard
-            // check finds other accesses.
+            // SAFETY: the registration declares that the kernel writes the memory, and the driver's
+            // hazard check finds other accesses.
             unsafe { launch.slice_mut::<u32>(1) }
                 .iter_mut()
                 .zip(value..)
@@ -140,7 +140,7 @@ fn register_flat() {
             Ok(())
         });
         register(&entry("copy_flat", axes), &parameters("copy_flat", axes), |launch| {
-            // SAFETY: as above; the memory is read.
+            // SAFETY: as above, but the kernel reads the memory.
             let from = unsafe { launch.slice::<u32>(0) };
             // SAFETY: as above.
             unsafe { launch.slice_mut::<u32>(1) }.copy_from_slice(from);

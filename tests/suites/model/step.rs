@@ -1,7 +1,8 @@
 //! Randomly drawn steps, and their meaning for arrays of given shapes.
 //!
-//! A step is a kind and raw numbers, each taken modulo the number of choices. So every step is
-//! legal in every state, and a failing run can be shrunk by omitting steps and reducing numbers.
+//! A step is a kind and raw numbers. Each number is taken modulo the number of choices, so every
+//! step is legal in every state, and proptest can shrink a failing run by omitting steps and
+//! reducing numbers.
 
 use std::fmt;
 
@@ -116,7 +117,8 @@ impl fmt::Debug for Step {
 
 impl Step {
     pub(crate) fn strategy() -> BoxedStrategy<Self> {
-        // Host and device accesses are drawn more often, since each makes the other's copy stale.
+        // Accesses by the host and by devices are drawn more often than other steps, since each
+        // makes other copies stale.
         let sides =
             [Kind::Host, Kind::HostMut, Kind::Gpu, Kind::Gpu, Kind::GpuMut, Kind::Stamp, Kind::Mix];
         let kind = proptest::sample::select([&Kind::ALL[..], &sides].concat());
@@ -158,17 +160,17 @@ pub(crate) enum One {
     CallStamp,
     CallMix,
     Prefetch,
-    /// On the step's stream, or on the stream that the library chooses.
+    /// Whether the step names the stream, or the library chooses it.
     PrefetchHost {
         is_asked: bool,
     },
-    /// The wait may happen later, when the array has other contents.
+    /// A snapshot. The program may wait for it later, when the array has other contents.
     Snapshot {
         kept: bool,
     },
     Fill,
     FillOn,
-    /// Reads the part's element with this number.
+    /// Reads one element of the part; the number selects it.
     Get(usize),
     Set(usize),
     HostChanged,
@@ -250,7 +252,7 @@ pub(crate) enum Plan {
     },
 }
 
-/// Raw numbers, one after the other.
+/// Yields the raw numbers, one after the other.
 struct Picks<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -275,7 +277,7 @@ fn range(start: usize, count: usize, step: usize, reversed: bool) -> SliceInfoEl
 }
 
 /// Any part of an array: all of it, or for each axis everything, one index, or a range with steps
-/// in either direction; rarely an empty part.
+/// in either direction; and rarely an empty part.
 fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
     let whole = picks.below(3) == 0;
     let axis = |extent: &usize| match if whole { 0 } else { picks.below(5) } {
@@ -349,7 +351,7 @@ impl Step {
             Kind::Assign => self.two(shapes, [array, other], Two::Assign, &mut picks),
             Kind::AssignOn => self.two(shapes, [array, other], Two::AssignOn, &mut picks),
             Kind::Combine => {
-                // The two parts that are read may overlap in one array.
+                // The two parts that are read may belong to one array and overlap.
                 let second = if picks.one_in(2) { array } else { third };
                 let [one, two, into] =
                     equal_parts([&shapes[array], &shapes[second], &shapes[other]], &mut picks);
@@ -436,7 +438,7 @@ impl Step {
     }
 }
 
-/// Chooses the first of `count` half of the time, so that steps often use earlier results.
+/// Chooses the first of `count` choices half of the time, so that steps often use earlier results.
 fn favoured(byte: u8, count: usize) -> usize {
     Some(usize::from(byte) % (2 * count)).filter(|number| *number < count).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The library and its ledgers: each step is performed on both, and then compared.
+//! The library and the ledgers: each step is performed on both, and the results are compared.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -30,7 +30,7 @@ pub(crate) struct System {
     gone: Traffic,
     /// The traffic of the devices before the run.
     before: Traffic,
-    /// Snapshots that were not waited for, and their expected contents.
+    /// Snapshots for which the program has not waited yet, and their expected contents.
     pending: Vec<(Pending<ArrayD<u32>>, ArrayD<u32>)>,
     kernels: Kernels,
     lab: Lab,
@@ -97,7 +97,7 @@ fn made(lab: &Lab, maker: &Maker, value: u32) -> (Smart, Ledger) {
                 array.invert_axis(Axis(0));
             }
             let array = Smart::from(array);
-            // The devices access the host memory of some arrays directly, since it is pinned.
+            // Pins some arrays, so that the devices access their host memory directly.
             if value.is_multiple_of(2) {
                 let _here = (lab.pinning_device)().enter();
                 array.page_lock().expect("nothing fails");
@@ -256,7 +256,7 @@ impl System {
             .into_iter()
             .collect();
         let expected = launched(&mut self.ledgers, place, &parts);
-        // The written array is taken out, since the other two may be the same array.
+        // The written array is moved out of the list, since the other two may be the same array.
         let mut target = std::mem::replace(&mut self.arrays[into.0], Smart::uninit(Dim(vec![0])));
         let (x, y) =
             (self.arrays[one.0].slice(info(&one.1)), self.arrays[other.0].slice(info(&other.1)));
@@ -375,8 +375,8 @@ impl System {
         }
     }
 
-    /// Compares the devices' totals with those of the arrays; both devices count a copy between
-    /// them.
+    /// Compares the devices' totals with those of the arrays; a copy between two devices is counted
+    /// by both of them.
     fn check_device_totals(&self) {
         let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
         let both =
@@ -384,7 +384,7 @@ impl System {
         assert_eq!(total(&self.devices), self.before + both, "totals of devices and of arrays");
     }
 
-    /// Reads everything, drops it, and waits for all work.
+    /// Reads all arrays, drops them, and waits for all work.
     fn finish(mut self, world: &World) {
         self.settle_snapshots();
         for (array, contents) in self.arrays.iter().zip(&world.arrays) {
@@ -435,7 +435,8 @@ fn access_on_host(
     }
 }
 
-/// Guards of device copies, and copies ahead of their use.
+/// Requests a guard of a device's copy, or prefetches it, and compares the result with that of the
+/// ledger.
 fn access_or_prefetch(
     ledger: &mut Ledger,
     view: &mut SmartViewMut<'_, u32, IxDyn>,
@@ -474,7 +475,8 @@ pub(crate) fn number_of(device: &Device, devices: &[Device]) -> usize {
     devices.iter().position(|known| known == device).expect("a device of this run")
 }
 
-/// Reads each element: defined ones must have their value, others must be refused.
+/// Reads each element: a defined element must have its value, and reading any other must be
+/// refused.
 fn check_cells(array: &Smart, contents: &Contents) {
     for (index, cell) in contents.layout.indexed_iter() {
         match (array.get(index), contents.values[*cell]) {
@@ -549,7 +551,8 @@ fn launch_one(
     let mut launch = |access| launched(ledgers, device, &[(0, cells.clone(), access)]);
     match operation {
         One::GpuOverwrite => {
-            // Foreign work that writes all elements, as it must: a launch on the guard's stream.
+            // Foreign work (work that other code queues) that writes all elements, as an
+            // overwriting guard requires. It is represented by a launch on the guard's stream.
             let _ = launch(Access::Overwrite);
             drop(view.gpu_overwrite_on(stream).expect("there is enough memory"));
             kernels.stamp.launch_on(stream, grid, (value, &mut *view)).expect("an overwrite");
@@ -592,8 +595,8 @@ fn snapshot(
     let expected = ledger.look(cells);
     let pending = expect(view.snapshot_on(stream), expected)?;
     if cells.iter().any(|cell| ledger.unsettled.contains(cell)) {
-        // A snapshot waits for no download: elements in flight to the host may be copied from a
-        // device.
+        // A snapshot does not wait for downloads: an element whose download is in flight may be
+        // copied from a device.
         let moved = view.traffic().to_host;
         assert!(
             moved.bytes >= ledger.traffic.to_host.bytes && moved.bytes <= before.bytes + most,

@@ -10,7 +10,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting per thread, so that workers and other tests have no effect.
+/// The system's allocator, with a count per thread, so that workers and other tests have no effect.
 struct Counting;
 
 // SAFETY: every call is forwarded to `System` unchanged; counting does not allocate.
@@ -46,7 +46,8 @@ fn count() {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A stream that no other test uses: their work would make its queue grow at arbitrary times.
+/// A stream that no other test uses: work of other tests would make its queue grow at arbitrary
+/// times.
 fn own_stream() -> Result<Stream> {
     Device::cpu().new_stream()
 }
@@ -107,7 +108,7 @@ fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
     Ok(())
 }
 
-/// Launches return when they are queued, so without waiting the queue would grow; each round waits.
+/// Launches return when they are queued, so each round waits; otherwise the queue would grow.
 fn launched(kernel: &Kernel<Four<Ix2>>, stream: &Stream, size: (usize, usize)) -> Result<u64> {
     let (a, b) = (SmartArray::<f32, _>::ones(size), SmartArray::<f32, _>::ones(size));
     let (mut c, mut d) = (SmartArray::<f32, _>::zeros(size), SmartArray::<f32, _>::uninit(size));
@@ -180,7 +181,8 @@ fn a_flip_of_sides_without_a_copy() -> Result<()> {
     Ok(())
 }
 
-/// There is work between the accesses, as foreign work would be queued while the guard lives.
+/// The launch between the accesses represents foreign work (work that other code queues while the
+/// guard lives).
 #[test]
 fn a_flip_of_sides_of_a_part() -> Result<()> {
     let stream = own_stream()?;

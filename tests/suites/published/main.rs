@@ -1,8 +1,8 @@
 //! The state that fast paths read without a lock, in every order that the memory model allows:
 //! `src/storage/published.rs` with loom's atomics.
 //!
-//! In each test the first thread writes and the spawned ones read: only if loom runs the write
-//! first does it find the orders in which a read precedes a later write of the writer.
+//! In each test the first thread writes and the spawned threads read. Loom finds the orders in
+//! which a read precedes a later write only if it runs the writing thread first.
 
 #[allow(dead_code, unreachable_pub, reason = "the library uses all of it, this test what may race")]
 #[path = "../../../src/storage/published.rs"]
@@ -18,12 +18,12 @@ use loom::sync::Arc;
 use loom::thread;
 use published::Published;
 
-/// An address for comparisons; there is no memory.
+/// An address for comparisons; no memory is allocated there.
 fn somewhere() -> *mut u8 {
     std::ptr::without_provenance_mut(4096)
 }
 
-/// Runs a model, and returns the number of its orders that called `was_seen`.
+/// Runs a model, and returns the number of interleavings that called `was_seen`.
 fn orders_in_which(model: impl Fn(&dyn Fn()) + Send + Sync + 'static) -> u32 {
     let seen = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let count = std::sync::Arc::clone(&seen);

@@ -35,7 +35,7 @@ impl Gate {
         let (sender, receiver) = mpsc::channel::<()>();
         let data = Box::into_raw(Box::new(receiver)).cast();
         stream.context().bind_to_thread().expect("a context");
-        // SAFETY: the function takes ownership of the box that it gets, once.
+        // SAFETY: the driver calls the function once, and the function takes ownership of the box.
         unsafe {
             resident::cudarc::driver::result::stream::launch_host_function(
                 stream.cu_stream(),
@@ -47,7 +47,7 @@ impl Gate {
         Self(sender)
     }
 
-    /// Opens the gate; dropping it does the same.
+    /// Opens the gate, as dropping it also does.
     pub(crate) fn open(self) {
         drop(self.0);
     }

@@ -12,7 +12,7 @@ pub(crate) struct Bench {
     pub(crate) arrays: [SmartArray<u32, Ix2>; ARRAYS],
     pub(crate) clone: Option<SmartArray<u32, Ix2>>,
     pub(crate) pending: Option<Pending<Array2<u32>>>,
-    /// The values that a reading step has seen, to compare with the model.
+    /// The values that a step has read, to compare with the model.
     pub(crate) seen: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ impl Bench {
         }
     }
 
-    /// One array to read and another to write.
+    /// Borrows one array to read and another to write.
     pub(crate) fn pair(
         &mut self,
         read: usize,

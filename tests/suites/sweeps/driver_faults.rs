@@ -1,5 +1,5 @@
-//! Runs one scenario on the CUDA backend repeatedly; each time another driver call fails, or the
-//! context dies at it.
+//! Runs one scenario on the CUDA backend repeatedly. In each run another driver call fails, or the
+//! context dies at another call.
 
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};
@@ -25,7 +25,7 @@ mod scenario {
         pub(crate) refused: usize,
     }
 
-    /// Repeats a call until it succeeds: with one fault, the second or third attempt does.
+    /// Repeats a call until it succeeds. With one fault, the second or third attempt succeeds.
     fn again<T>(refused: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
         for _ in 0..4 {
             match call() {
@@ -58,7 +58,7 @@ mod scenario {
             Self { bench, model: Model::new(), looks, refused }
         }
 
-        /// Runs all steps, and repeats each that was refused.
+        /// Runs all steps, and repeats each step that was refused.
         pub(crate) fn go(mut self) -> usize {
             steps().iter().for_each(|step| self.take(step));
             self.verify("at the end");
@@ -69,7 +69,7 @@ mod scenario {
             } = self;
             drop((arrays, clone, pending, streams));
             devices.iter().for_each(|device| again(&mut refused, || device.synchronize()));
-            // A later call repeats a refused free.
+            // If the driver refused to free memory, a later call tries again.
             devices.iter().for_each(|device| again(&mut refused, || device.trim()));
             for device in &devices {
                 let in_use = [(); 2].map(|()| device.memory().in_use);
@@ -126,8 +126,8 @@ fn assert_nothing_left(what: &str) {
     }
 }
 
-/// Runs the scenario once for each driver call, which fails. Most failures reach the caller; the
-/// others only reduce speed, or are repaired later.
+/// Runs the scenario once for each driver call, which fails. Most failures are returned to the
+/// caller; the other failures only reduce speed, or are handled later.
 fn sweep(code: u32, looks: bool) {
     let devices = devices();
     assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "without faults, no call is refused");
@@ -173,7 +173,8 @@ fn each_call_without_memory_leaves_contents_unchanged() {
     sweep(OUT_OF_MEMORY, false);
 }
 
-/// Tells a child process the number of the operation or call that kills the context.
+/// This variable gives a child process the number of the operation or call at which the context
+/// dies.
 const NTH: &str = "RESIDENT_TEST_NTH";
 
 fn nth() -> Option<u64> {
@@ -195,10 +196,10 @@ fn matrix(value: u32) -> Matrix {
     SmartArray::from(Array2::from_elem((8, 8), value))
 }
 
-/// A small program on a device that may die during it. It returns the errors that calls may return,
-/// and asserts everything that must hold in any case.
+/// A small program on a device that may die during it. It returns errors of calls that may fail,
+/// and asserts whatever must be true in any case.
 fn program(device: &Device) -> Result<()> {
-    // A device that is already dead cannot make a stream.
+    // A device that is already dead cannot create a stream.
     let (add, other) = (add(), device.new_stream().unwrap_or_else(|_| device.stream()));
     let [mut host_newest, mut device_newest, mut both] = [1, 2, 3].map(matrix);
     let mut lost = false;
@@ -208,7 +209,7 @@ fn program(device: &Device) -> Result<()> {
         Err(error) => panic!("an unexpected kind of error: {error}"),
     };
     {
-        // The device accesses the host memory of these arrays directly.
+        // These arrays are pinned, so the device accesses their host memory directly.
         let _here = device.enter();
         note(host_newest.page_lock());
         note(both.page_lock());
@@ -222,7 +223,7 @@ fn program(device: &Device) -> Result<()> {
         note(host_newest.host_mut().map(|mut host| host.fill(10 + turn)));
         note(device_newest.snapshot_on(&other).and_then(|snapshot| snapshot.wait().map(drop)));
     }
-    // The host's copy is the newest, so it is always usable.
+    // The host's copy is the newest, so the array is always usable.
     assert_eq!(host_newest.host()?.sum(), 64 * 13);
     assert_eq!(host_newest.get((3, 3))?, 13);
     // Below the fourth row, this array was only copied to the device, never written there.
@@ -236,7 +237,7 @@ fn program(device: &Device) -> Result<()> {
             Err(Error::DeviceLost { .. }) => {}
             Err(error) => panic!("an unexpected kind of error: {error}"),
         }
-        // An overwriting access makes a lost array usable, on the host and on another device.
+        // An access that overwrites makes a lost array usable, on the host and on another device.
         array.host_overwrite()?.fill(5);
         assert_eq!(array.host()?.sum(), 320);
         drop(array.gpu_mut_on(&Device::cpu().stream())?);
@@ -255,7 +256,7 @@ fn program(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Asserts that the device returns its failure at most once; returns whether it had one.
+/// Asserts that the device reports a failure at most once; returns whether it did.
 fn assert_reported_once(device: &Device) -> bool {
     let told: Vec<Result<()>> = (0..4).map(|_| device.synchronize()).collect();
     assert!(told.iter().skip(1).all(Result::is_ok), "a failure is reported once: {told:?}");
@@ -275,16 +276,16 @@ fn die(kill: fn(u64)) {
     }
     program(&device).unwrap_or_else(|error| panic!("{error}"));
     driver::forget_faults();
-    // Another device stays usable, and so does the embedded one.
+    // Another device stays usable, and so does the embedded device.
     let mut array = matrix(7);
     add().launch_on(&peer.stream(), Grid::cover(64), (1, &mut array)).expect("another device");
     assert_eq!(array.host().expect("another device").sum(), 8 * 64);
     println!("calls: {}", driver::calls().len());
 }
 
-// A context that died stays dead for its whole process, so each death has its own process: the
-// tests below start this program repeatedly, with `--exact`, `--include-ignored` and one of the
-// next two names.
+// A context that died stays dead for its whole process, so each death needs a separate process. The
+// tests below start this program repeatedly, with `--exact`, `--include-ignored` and the name of
+// one of the next two tests.
 
 #[test]
 #[ignore = "run in processes of its own by the tests below"]
@@ -298,7 +299,8 @@ fn dies_at_a_call() {
     die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
 }
 
-/// Runs the program in child processes, each with another number; returns how many lost the device.
+/// Runs the program in child processes, each with another number; returns in how many of them the
+/// device was lost.
 fn deaths(test: &str, numbers: impl Iterator<Item = u64>) -> usize {
     let died = |nth: &u64| {
         let output = own_process::run(test, &[(NTH, &nth.to_string())]);

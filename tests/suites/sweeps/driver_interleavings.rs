@@ -1,8 +1,8 @@
-//! One scenario on the CUDA backend under many legal interleavings: a pipeline of pictures on four
-//! streams of two GPUs, and a plate cut in two whose halo rows are exchanged by `assign`. Under a
-//! seed the stand-in driver runs work only when a thread waits, in an order drawn from the seed. A
-//! process has one seed for all its runs: each run in it is another interleaving, and the same one
-//! in each process with that seed.
+//! One scenario on the CUDA backend under many legal interleavings. The scenario is a pipeline of
+//! pictures on four streams of two GPUs, and a plate that is cut in two and whose halo rows
+//! `assign` exchanges. Under a seed the stand-in driver runs work only when a thread waits, in an
+//! order drawn from the seed. A process has one seed for all its runs. Its runs are different
+//! interleavings, and another process with the same seed repeats them.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn pipeline([up, one, down]: [&Stream; 3], other: &Stream) -> Result<Vec<Pending
             add.launch_on(aside, Grid::cover(1), (7, &mut even))?;
         }
         answers.push(soft.snapshot_on(down)?);
-        // Both arrays are dropped with work in flight.
+        // The two arrays are dropped while their work is in flight.
     }
     Ok(answers)
 }
@@ -69,11 +69,12 @@ fn run(devices: &[Device]) -> Result<(Vec<Array2<u32>>, Array2<u32>)> {
     Ok((pictures, plate))
 }
 
-/// Gives a child process its seed.
+/// This variable gives a child process its seed.
 const SEED: &str = "RESIDENT_TEST_SEED";
 
-// A process has one driver and the driver one seed, so each seed has its own process: the test
-// below starts this program again, with `--exact`, `--include-ignored` and the next name.
+// A process has one driver and the driver one seed, so each seed needs a separate process. The test
+// below starts this program again, with `--exact`, `--include-ignored` and the name of the next
+// test.
 
 #[test]
 #[ignore = "run in processes of its own by the tests below"]

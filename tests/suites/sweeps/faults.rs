@@ -1,4 +1,5 @@
-//! Repeats one scenario; each time another backend call fails, immediately or when its work runs.
+//! Repeats one scenario. In each run another backend call fails, either immediately or when its
+//! work runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -58,8 +59,8 @@ fn can_run_late(kind: CallKind) -> bool {
 fn sweep(mode: Mode, late: bool, ways: &[bool]) {
     for (device, calls) in counted(mode).iter().enumerate() {
         for call in calls.iter().filter(|call| !late || can_run_late(call.kind)) {
-            // Checking after a refusal moves everything to the host; without checks the run
-            // continues as without the fault.
+            // A check after a refusal downloads everything. Without such checks, the run continues
+            // in the same way as without the fault.
             for looks in ways.iter().copied() {
                 let outcome = run(mode, &[Failing { device, call: call.number, late }], looks);
                 assert!(

@@ -2,8 +2,8 @@
 //! another, a pipeline of pictures with uploads, computation and downloads on separate streams, and
 //! a plate cut in two whose halo rows `assign` exchanges.
 //!
-//! The embedded device's own tests show that the check finds a missing order: order can be broken
-//! only below the safe interface.
+//! The tests of the embedded device prove that the race check finds unordered accesses. They cannot
+//! be provoked here, because the safe interface always orders work.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ const SEEDS: u64 = 1_000;
 
 type Ran = Arc<Mutex<Vec<u32>>>;
 
-/// Kernels that record the tag that they get, in the order in which they run.
+/// Kernels that record the tags that they get, in the order in which they run.
 struct Kernels {
     scale: Kernel<(u32, InOut<u32>)>,
     rows: Kernel<(u32, InOut<u32, Ix2>)>,
@@ -65,8 +65,8 @@ impl Kernels {
 }
 
 /// Uploads, computation and downloads, each on its own stream. Meanwhile even rows are changed on
-/// the other device, or by the host for the last picture. Only the host's own access waits: the
-/// results are still in flight.
+/// the other device, or by the host for the last picture. Only the host's own access waits; the
+/// results are still in flight at the end.
 fn pipeline(
     kernels: &Kernels,
     [up, one, down]: [&Stream; 3],
@@ -88,7 +88,7 @@ fn pipeline(
             kernels.raise.launch_on(aside, Grid::cover(1), (7, &mut even))?;
         }
         answers.push(soft.snapshot_on(down)?);
-        // Both arrays are dropped with work in flight.
+        // The two arrays are dropped while their work is in flight.
     }
     Ok(answers)
 }

@@ -1,4 +1,5 @@
-//! Repeated runs of whole programs: with each call failing in turn, and under many legal orders.
+//! Repeated runs of whole programs: in each run another call fails, or the work runs in another
+//! legal order.
 
 mod bench;
 #[cfg(all(target_os = "linux", feature = "cuda"))]

@@ -10,7 +10,7 @@ pub(crate) const ROWS: usize = 4;
 pub(crate) const COLUMNS: usize = 3;
 pub(crate) const ARRAYS: usize = 4;
 
-/// Row `.1` of array `.0`.
+/// An array (`.0`) and the index of a row in it (`.1`).
 pub(crate) type Row = (usize, usize);
 
 pub(crate) struct Model {
@@ -18,7 +18,8 @@ pub(crate) struct Model {
     unwritten: Vec<Row>,
     /// Rows that may be lost.
     tainted: Vec<Row>,
-    /// Arrays of which a copy may fail: they are not lost, but results of that copy may be.
+    /// Arrays of which a copy may fail. The arrays are not lost then, but results computed from
+    /// that copy may be.
     doubtful: Vec<usize>,
 }
 
@@ -48,7 +49,7 @@ impl Model {
         self.tainted.contains(&row)
     }
 
-    /// Whether a step may find that the rows which it reads are lost.
+    /// Whether a step may find that rows that it reads are lost.
     pub(crate) fn may_lose(&self, step: &Step) -> bool {
         step.reads.iter().any(|row| self.tainted.contains(row) || self.doubtful.contains(&row.0))
     }
@@ -66,7 +67,7 @@ impl Model {
         self.doubtful.clear();
     }
 
-    /// Applies a step. Returns the values that it should have seen.
+    /// Applies a step. Returns the values that the step should have read.
     pub(crate) fn apply(&mut self, step: &Step) -> Vec<u32> {
         let seen = (step.model)(&mut self.values);
         let is_doubtful = step.writes.iter().any(|row| self.doubtful.contains(&row.0));

@@ -1,5 +1,5 @@
-//! A scenario of two parts, for runs in many orders: a pipeline of pictures, and a plate that is
-//! cut in two. This file has the common code, and the expected results in plain ndarray.
+//! A scenario for runs in many orders. It has two parts: a pipeline of pictures, and a plate that
+//! is cut in two. This file has the common code, and the expected results in plain ndarray.
 
 use resident::ndarray::{Array2, ArrayView2, Axis, Ix2, concatenate, s};
 use resident::{Grid, In, Kernel, Out, Result, SmartArray, Stream};
@@ -13,8 +13,8 @@ const STEPS: u32 = 3;
 pub(crate) type Picture = SmartArray<u32, Ix2>;
 pub(crate) type Transform = (u32, In<u32, Ix2>, Out<u32, Ix2>);
 
-/// Each inner cell becomes a mix of itself and its neighbours above and below; the first and the
-/// last row keep their values.
+/// Each cell becomes a mix of itself and its neighbours above and below. The first and the last row
+/// keep their values.
 pub(crate) fn relaxed(from: ArrayView2<'_, u32>) -> Array2<u32> {
     let mut to = from.to_owned();
     for row in 1..from.nrows() - 1 {

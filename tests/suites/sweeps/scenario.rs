@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::model::{ARRAYS, Model, ROWS, Row};
 use crate::steps::{Step, steps};
 
-/// A call that fails: its device, its number, and whether its work fails instead of the call.
+/// A call that fails: its device, its number, and whether the call fails or its work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failing {
     pub(crate) device: usize,
@@ -141,7 +141,7 @@ impl Run<'_> {
         );
     }
 
-    /// Runs all work, and takes every failure report.
+    /// Waits for all work, and collects every failure that `synchronize` returns.
     fn settle(&mut self) {
         for device in self.bench.devices.clone() {
             retry(&mut self.outcome, || device.synchronize());
@@ -175,7 +175,8 @@ impl Run<'_> {
         panic!("row {row:?} {when} can never be read");
     }
 
-    /// Checks that nothing is allocated or was unordered, and each failure was reported once.
+    /// Checks that no memory is allocated, that no accesses were unordered, and that each failure
+    /// was reported once.
     fn finish(mut self) -> Outcome {
         let Bench { devices, arrays, clone, pending, .. } = self.bench;
         drop((arrays, clone, pending));
@@ -183,20 +184,23 @@ impl Run<'_> {
             retry(&mut self.outcome, || device.synchronize());
         }
         for device in &devices {
-            // The next call of `memory` repeats a refused free.
+            // `memory` first retries the frees that the device refused earlier. A retry may be
+            // refused too, hence several calls.
             let in_use = [(); 3].map(|()| device.memory().in_use);
             assert_eq!(in_use[2], 0, "{device} leaks");
             support::bodies::assert_ordered(device);
         }
         let failed = |fault: &&Failing| {
             let calls = devices[fault.device].emulation().unwrap().calls();
-            // A failed poison fill is not reported, since poison does not count as contents.
+            // A failed fill with poison bytes is not reported, since poison bytes do not count as
+            // contents.
             let is_told =
                 |call: &Call| call.outcome == CallOutcome::Failed && call.kind != CallKind::Poison;
             fault.late && calls.iter().any(|call| call.number == fault.call && is_told(call))
         };
         let roots = self.faults.iter().filter(failed).count();
-        // Of two failures the later may have been inherited from the earlier.
+        // If there were two failures, the earlier may have caused the later one, and then only one
+        // is reported.
         let fewest = roots.min(1);
         assert!(
             (fewest..=roots).contains(&self.outcome.told),

@@ -1,5 +1,5 @@
-//! The steps of the scenario: each is one call of the library, with the rows that it reads and
-//! writes, and its effect on plain arrays.
+//! The steps of the scenario. A step consists of one call of the library, the rows that this call
+//! reads and writes, and a function with the same effect on plain arrays.
 
 use resident::CudaSource;
 use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
@@ -19,12 +19,13 @@ fn device_code(kernel: &str) -> CudaSource {
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) reads: &'static [Row],
-    /// Rows that are not in `reads` are overwritten.
+    /// The rows that the step writes. The step overwrites rows that are not in `reads` without
+    /// reading them.
     pub(crate) writes: &'static [Row],
     /// Whether all queued work has run successfully after this step.
     pub(crate) settles: bool,
     pub(crate) run: fn(&mut Bench) -> Result<()>,
-    /// Applies the step to plain arrays, and returns the values that the step must see.
+    /// Applies the step to plain arrays, and returns the values that the step must read.
     pub(crate) model: fn(&mut [Array2<u32>; ARRAYS]) -> Vec<u32>,
 }
 
@@ -64,7 +65,7 @@ fn grid() -> Grid {
     Grid::cover(1)
 }
 
-/// Parameters of a kernel: an array that is read, read and written, or overwritten.
+/// The parameter of a kernel: an array that is read, read and written, or overwritten.
 type Read = In<u32, Ix2>;
 type Change = InOut<u32, Ix2>;
 type Write = Out<u32, Ix2>;

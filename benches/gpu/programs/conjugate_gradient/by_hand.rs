@@ -68,7 +68,7 @@ impl Solver {
         let len = a.len() as u64;
         let mut partial = self.stream.launch_builder(&self.partial_dot);
         partial.arg(a).arg(b).arg(&mut *sums).arg(&len);
-        // SAFETY: these are the parameters of the function; both vectors have that length, and
+        // SAFETY: these are the parameters of the function; both vectors have `len` elements, and
         // there is a partial sum for each block.
         unsafe { partial.launch(parts()) }?;
         let mut finish = self.stream.launch_builder(&self.finish_dot);
@@ -91,7 +91,7 @@ impl State<'_> {
         solver.dot(p, ap, parts, pap)?;
         let mut advance = solver.stream.launch_builder(&solver.advance);
         advance.arg(x).arg(&mut *r).arg(&*p).arg(&*ap).arg(&*rr).arg(&*pap).arg(&len);
-        // SAFETY: as above; the vectors have that length, and the other arguments one number each.
+        // SAFETY: as above; the vectors have `len` elements, and the other arrays one element each.
         unsafe { advance.launch(grid) }?;
         solver.dot(r, r, parts, rr_new)?;
         let mut redirect = solver.stream.launch_builder(&solver.redirect);

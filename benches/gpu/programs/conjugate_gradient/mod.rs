@@ -8,9 +8,9 @@ use crate::gpu::fault::{Fault, Outcome};
 
 /// The residual is read after this many steps.
 pub const STEPS_PER_READ: usize = 10;
-/// The iteration ends when the residual is this fraction of the initial one.
+/// The iteration ends when the residual is this fraction of the initial residual.
 pub const REDUCTION: f64 = 1e-6;
-/// More steps than any of these squares needs.
+/// The solver stops after this many steps; none of the measured squares needs as many.
 const STEPS_MAX: usize = 20_000;
 
 /// The result of the solver.

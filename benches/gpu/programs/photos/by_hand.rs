@@ -30,19 +30,19 @@ struct View<const N: usize> {
     strides: [i64; N],
 }
 
-// SAFETY: it has the C layout of the kernels' structure and contains only numbers.
+// SAFETY: the type has the C layout of the kernels' structure and contains only numbers.
 unsafe impl<const N: usize> DeviceRepr for View<N> {}
 
 type Plane = View<2>;
 
-/// Memory that one photograph after another uses.
+/// Memory that is reused for one photograph after another.
 struct Slot {
     up: HostMemory<u8>,
     down: HostMemory<u8>,
     uploaded: CudaEvent,
     computed: CudaEvent,
     downloaded: CudaEvent,
-    /// Memory that queued work uses; freed after the wait for the result.
+    /// Memory that queued work uses. It is freed after the program has waited for the result.
     in_use: Vec<CudaSlice<u8>>,
 }
 
@@ -109,7 +109,7 @@ impl Studio {
         let Some(mut slot) = slot else { return Ok(()) };
         slot.downloaded.synchronize()?;
         slot.in_use.clear();
-        // Copied into an array, as in the other program.
+        // The result is copied into an array, as in the program with this library.
         let edges =
             Array3::from_shape_vec(self.shape, slot.down.host().to_vec()).map_err(Fault::new)?;
         if first.len() < kept {
@@ -153,8 +153,8 @@ impl Studio {
         Ok(slot)
     }
 
-    /// Queues the kernels of one photograph. Intermediate memory is freed after them, in stream
-    /// order.
+    /// Queues the kernels of one photograph. Intermediate memory is freed after the kernels, in
+    /// stream order.
     fn compute(&self, photo: &CudaSlice<u8>) -> Outcome<CudaSlice<u8>> {
         let (Self { kernels, compute: stream, shape, .. }, len) =
             (self, self.shape.0 * self.shape.1);
@@ -191,7 +191,7 @@ impl Studio {
         Ok(overlay_memory)
     }
 
-    /// Launches a kernel with a number, pictures and planes, in this order.
+    /// Launches a kernel whose parameters are a number, pictures and planes, in this order.
     fn launch(
         &self,
         kernel: &CudaFunction,
@@ -238,6 +238,7 @@ impl Studio {
 }
 
 fn new_memory<T: DeviceRepr>(stream: &Arc<CudaStream>, len: usize) -> Outcome<CudaSlice<T>> {
-    // SAFETY: the elements are plain numbers, and a copy or a kernel writes each before it is read.
+    // SAFETY: the elements are plain numbers, and a copy or a kernel writes each element before it
+    // is read.
     Ok(unsafe { stream.alloc(len) }?)
 }

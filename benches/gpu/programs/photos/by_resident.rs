@@ -1,4 +1,4 @@
-//! The program with this library: the steps of the example.
+//! The program with this library: the steps of the example `photos`.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,10 @@
 //! The disk cache of compiled code for later runs.
 //!
 //! A file holds its whole key and a checksum, and a reader compares both. A file that is truncated,
-//! damaged, foreign, or of another source with the same hash counts as missing: the code is
-//! compiled again and the file replaced. A folder that cannot be written is not an error. The hash
-//! is `std`'s `SipHash`; if a later Rust changes it, all code is compiled once more.
+//! damaged, not written by this library, or made from another source with the same hash is ignored:
+//! the code is compiled again and the file replaced. A folder that cannot be written is not an
+//! error. The hash is `std`'s `SipHash`; if a later Rust changes it, all code is compiled once
+//! more.
 
 use std::ffi::OsString;
 use std::fs;
@@ -54,7 +55,7 @@ impl DiskCache {
     /// Stores code, if the folder can be written. A reader sees the whole file or none.
     pub(super) fn put(&self, key: &[u8], compiled: &Compiled) {
         if let Some(folder) = &self.folder {
-            // Without the file, the next run compiles again.
+            // A failure is ignored: the next run then compiles the code again.
             let _unwritten = write_privately(folder, &file_name(key), &encode(key, compiled));
         }
     }
@@ -74,7 +75,8 @@ fn folder_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     }
 }
 
-/// Whether only this process's user can write to the folder, whose code is executed.
+/// Whether only this process's user can write to the folder. Others must not, because its code is
+/// executed.
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

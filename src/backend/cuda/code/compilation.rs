@@ -16,7 +16,8 @@ impl Compilation {
     pub(super) fn new(nvrtc: &'static Nvrtc, text: &str, file: &str) -> Result<Self, String> {
         let (text, file) = (c_string(text)?, c_string(file)?);
         let mut handle = null_mut();
-        // SAFETY: the call copies both texts, which outlive it; the number of headers is 0.
+        // SAFETY: the call copies the two texts, which outlive the call; the number of headers is
+        // 0.
         nvrtc.check(unsafe {
             (nvrtc.create)(&raw mut handle, text.as_ptr(), file.as_ptr(), 0, null(), null())
         })?;
@@ -44,23 +45,24 @@ impl Compilation {
 
     /// The compiler's log, unless it is empty.
     fn log(&self) -> Option<String> {
-        // SAFETY: both functions belong to the log.
+        // SAFETY: the two functions return the size and the bytes of the log.
         let log = unsafe { self.bytes(self.nvrtc.log_size, self.nvrtc.log) }.ok()?;
         Some(String::from_utf8_lossy(&log).trim_matches(['\0', '\n']).to_owned())
             .filter(|log| !log.is_empty())
     }
 
-    /// The PTX without its final zero. Empty if none was made.
+    /// The PTX without its final zero. Empty if the compiler made no PTX.
     pub(super) fn ptx(&self) -> Result<Vec<u8>, String> {
-        // SAFETY: both functions belong to the PTX.
+        // SAFETY: the two functions return the size and the bytes of the PTX.
         let mut ptx = unsafe { self.bytes(self.nvrtc.ptx_size, self.nvrtc.ptx) }?;
         ptx.truncate(ptx.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
         Ok(ptx)
     }
 
-    /// Machine code. Empty for a virtual architecture, and with options for other output.
+    /// The machine code (cubin). It is empty for a virtual architecture, and with options that
+    /// request other output.
     pub(super) fn cubin(&self) -> Result<Vec<u8>, String> {
-        // SAFETY: both functions belong to the cubin.
+        // SAFETY: the two functions return the size and the bytes of the cubin.
         unsafe { self.bytes(self.nvrtc.cubin_size, self.nvrtc.cubin) }
     }
 
@@ -73,20 +75,22 @@ impl Compilation {
         self.nvrtc.check(unsafe { size(self.handle, &raw mut len_bytes) })?;
         let mut bytes = vec![0; len_bytes];
         if len_bytes > 0 {
-            // SAFETY: the vector is as long as `size` has just said (the caller's promise).
+            // SAFETY: the vector has the length that `size` has just returned (the caller's
+            // promise).
             self.nvrtc.check(unsafe { content(self.handle, bytes.as_mut_ptr().cast()) })?;
         }
         Ok(bytes)
     }
 
-    /// The lowered name of the function of an added expression.
+    /// The lowered (mangled) name of the function that an added name expression selects.
     pub(super) fn lowered_name(&self, expression: &CStr) -> Result<String, String> {
         let mut name = null();
         // SAFETY: the program is not destroyed yet, and was compiled with this expression.
         self.nvrtc.check(unsafe {
             (self.nvrtc.lowered_name)(self.handle, expression.as_ptr(), &raw mut name)
         })?;
-        // SAFETY: on success this is a text that ends with a zero and lives as long as the program.
+        // SAFETY: on success the pointer leads to a text that ends with a zero and lives as long as
+        // the program.
         Ok(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 }

@@ -26,7 +26,7 @@ impl Compiled {
         Self { cubin: image.to_vec(), ..Self::default() }
     }
 
-    /// The images that the driver can load, the best first, each with its name.
+    /// The images that the driver can load, the best first, each with a name for messages.
     pub(super) fn images(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         [("machine code", &*self.cubin), ("PTX", &*self.ptx)]
             .into_iter()
@@ -49,8 +49,8 @@ pub(super) struct CompilerInput {
     pub(super) options: Vec<String>,
     /// The architecture that the options name.
     pub(super) target: String,
-    /// The name expression of the function to run, if it is not an `extern "C"` one:
-    /// `scale<float>`.
+    /// The name expression of the function to run, such as `scale<float>`; `None` for an `extern
+    /// "C"` function.
     pub(super) expression: Option<String>,
 }
 
@@ -59,13 +59,13 @@ pub(super) struct CompilerInput {
 pub(super) enum Target {
     /// Machine code for this compute capability, such as 90.
     Machine(u32),
-    /// PTX for the newest architecture that the compiler knows; the driver compiles it. Used if the
-    /// device is newer.
+    /// PTX for the newest architecture that the compiler supports, for devices that are newer. The
+    /// driver compiles the PTX.
     Virtual(u32),
 }
 
 impl Target {
-    /// The name in NVRTC's option.
+    /// The architecture's name in NVRTC's option.
     pub(super) fn name(self) -> String {
         match self {
             Self::Machine(capability) => format!("sm_{capability}"),
@@ -124,7 +124,7 @@ impl Compiler {
         // SAFETY: the library writes one `int`.
         self.nvrtc.check(unsafe { (self.nvrtc.architecture_count)(&raw mut count) })?;
         let mut supported: Vec<c_int> = vec![0; usize::try_from(count).unwrap_or_default()];
-        // SAFETY: the vector is as long as the library has just said.
+        // SAFETY: the vector has the length that the library has just returned.
         self.nvrtc.check(unsafe { (self.nvrtc.architectures)(supported.as_mut_ptr()) })?;
         Ok(supported.into_iter().filter_map(|capability| u32::try_from(capability).ok()).collect())
     }
@@ -153,7 +153,7 @@ impl Compiler {
         Ok(Compiled { cubin, ptx, lowered_name })
     }
 
-    /// The error for a successful compilation without code for a driver.
+    /// The error for a compilation that succeeds but produces no code that a driver can load.
     #[cold]
     fn no_code(self, input: &CompilerInput) -> String {
         let outcome = format!(

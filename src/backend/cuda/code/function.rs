@@ -9,21 +9,21 @@ use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 use crate::backend::BackendError;
 use crate::backend::cuda::call::check;
 
-/// A function and the dynamic shared memory that its launches may use, which the driver stores as
-/// an attribute of the function.
+/// A function, and the dynamic shared memory that its launches may use. The driver stores the
+/// latter as an attribute of the function.
 #[derive(Debug)]
 pub(super) struct Function {
     handle: CUfunction,
     /// The attribute's value, in bytes. It only grows.
     shared_bytes_allowed: AtomicU32,
-    /// Held while the attribute is raised, so that no other thread lowers it again.
+    /// Locked while a thread raises the attribute, so that no other thread lowers it again.
     raising: Mutex<()>,
 }
 
 // SAFETY: the handle names an object of the driver, which may be used from any thread; its module
 // is never unloaded.
 unsafe impl Send for Function {}
-// SAFETY: as for `Send`; the fields that change are atomic or locked.
+// SAFETY: as for `Send`; the fields that change are atomic or behind a lock.
 unsafe impl Sync for Function {}
 
 impl Function {

@@ -9,7 +9,7 @@ const ELF_HEADER_BYTES: usize = 64;
 const FATBIN: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 const FATBIN_HEADER_BYTES: usize = 16;
 
-/// Returns the fault of the image, if it has one.
+/// Returns what is wrong with the image, if anything is.
 pub(super) fn check(image: &[u8]) -> Result<(), String> {
     let len_bytes = image.len();
     let header_bytes = if image.starts_with(&ELF) {

@@ -27,7 +27,8 @@ pub(in crate::backend::cuda) struct CudaKernel {
 }
 
 impl CudaKernel {
-    /// A kernel whose parameters agree with the function's. The context is current.
+    /// Makes a kernel after checking that its parameters agree with the function's. The context is
+    /// current.
     pub(super) fn new(
         name: &Arc<str>,
         function: Arc<Function>,
@@ -100,8 +101,8 @@ impl CudaKernel {
         context.make_current()?;
         let (mut blocks, mut threads) = (0, 0);
         // SAFETY: the context is current and the function's module stays loaded. The driver writes
-        // two `int`s. Dynamic shared memory does not depend on the block size, so there is no
-        // callback.
+        // two `int`s. Dynamic shared memory does not depend on the block size, so the callback that
+        // would compute it is null.
         let outcome = unsafe {
             sys::cuOccupancyMaxPotentialBlockSize(
                 &raw mut blocks,

@@ -22,7 +22,7 @@ impl Limits {
         use CUdevice_attribute as Attribute;
         let ask = |attribute| context.attribute(attribute).map(|value| value.max(0).unsigned_abs());
         let default = ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?;
-        // Devices without this opt-in report 0.
+        // Devices that do not support this report 0.
         let opt_in =
             ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).unwrap_or(0);
         Ok(Self {
@@ -82,7 +82,7 @@ fn lies_within(extent: Extent3, max: Extent3) -> bool {
     extent.x <= max.x && extent.y <= max.y && extent.z <= max.z
 }
 
-/// The first axis whose length exceeds the maximum, with both.
+/// The first axis whose length exceeds the maximum, with the length and the maximum.
 fn exceeded(extent: Extent3, max: Extent3) -> Option<(char, u32, u32)> {
     let axes = [('x', extent.x, max.x), ('y', extent.y, max.y), ('z', extent.z, max.z)];
     axes.into_iter().find(|(_, seen, max)| seen > max)

@@ -17,7 +17,7 @@ use crate::backend::{BackendError, BackendErrorKind, LoadError};
 const LOG_BYTES: usize = 8 << 10;
 
 /// A module. It stays loaded until its context is destroyed: when its last handle drops, work that
-/// runs its code may still be in flight.
+/// executes its code may still be in flight.
 #[derive(Debug)]
 pub(super) struct Module {
     handle: CUmodule,
@@ -25,7 +25,7 @@ pub(super) struct Module {
     /// The code's name in error messages.
     description: String,
     /// The functions by their names in the code. Kernels with the same function share one value,
-    /// because the driver has one object for them.
+    /// because the driver has one object for the function.
     functions: OncePerKey<String, Function>,
     /// The lowered name of the function that a name expression selects.
     pub(super) lowered_name: Option<String>,
@@ -36,12 +36,13 @@ pub(super) struct Module {
 // SAFETY: the handle names an object of the driver, whose functions may be called from any thread;
 // each call makes the context current first.
 unsafe impl Send for Module {}
-// SAFETY: as for `Send`; only the table of functions changes, and it has a lock.
+// SAFETY: as for `Send`; only the table of functions changes, and it is behind a lock.
 unsafe impl Sync for Module {}
 
 impl Module {
     /// Loads the first image that the driver accepts: machine code, or PTX if the driver cannot use
-    /// that machine code (of another architecture, or of a newer compiler). The context is current.
+    /// the machine code (because it is for another architecture, or from a newer compiler). The
+    /// context is current.
     pub(super) fn load(
         context: &Arc<Context>,
         code: &Compiled,
@@ -112,7 +113,7 @@ impl Module {
         &self.context
     }
 
-    /// The error for a refused call about a function. With lazy loading the code may be at fault.
+    /// The error for a refused call about a function. With lazy loading the cause may be the code.
     #[cold]
     pub(super) fn load_error(&self, refusal: BackendError) -> LoadError {
         let refused = RefusedImage { kind: "a function", refusal, log: String::new() };
@@ -133,7 +134,8 @@ fn load_into_context(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     let mut handle = null_mut();
     // SAFETY: the context is current (the caller's promise). The image is text that ends with a
     // zero, or a whole cubin: it comes from the compiler, or from the caller of `Kernel::cuda`, who
-    // guarantees it. There are two values for two options; the second is the log's length.
+    // guarantees it. There are two options with one value each; the second value is the length of
+    // the log.
     let outcome = unsafe {
         sys::cuModuleLoadDataEx(
             &raw mut handle,
@@ -158,7 +160,7 @@ struct RefusedImage {
     log: String,
 }
 
-/// Decides by the last refusal whether the code or the call is at fault.
+/// Decides by the last refusal whether the error is in the code or in the call.
 #[cold]
 fn load_error(context: &Context, description: &str, refused: &[RefusedImage]) -> LoadError {
     match refused.last() {
@@ -188,7 +190,7 @@ fn load_error_text(context: &Context, description: &str, refused: &[RefusedImage
     )
 }
 
-/// Whether a refusal came from the driver, with a code that satisfies `is_such`.
+/// Whether a refusal came from the driver with a result code for which `is_such` returns true.
 fn has_code(refusal: &BackendError, is_such: fn(i64) -> bool) -> bool {
     matches!(refusal.kind, BackendErrorKind::Driver { code } if is_such(code))
 }
@@ -202,8 +204,8 @@ const UNSUPPORTED_DEVICE_SIDE_SYNC: i64 = 223;
 const INVALID_SOURCE: i64 = 300;
 const SHARED_OBJECT_INIT_FAILED: i64 = 303;
 
-/// Whether the driver cannot use this kind of code: it has another architecture or format, or comes
-/// from tools that are newer than the driver.
+/// Whether the driver cannot use this kind of code: the code is for another architecture, has
+/// another format, or was made by tools that are newer than the driver.
 fn is_about_kind(code: i64) -> bool {
     matches!(code, INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION)
 }

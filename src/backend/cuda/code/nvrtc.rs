@@ -17,7 +17,7 @@ pub(super) type Handle = *mut c_void;
 /// A function that writes the size of a program's text or image, in bytes.
 pub(super) type Size = unsafe extern "C" fn(Handle, *mut usize) -> Outcome;
 
-/// A function that writes as many bytes as its `Size` said.
+/// A function that writes as many bytes as the corresponding `Size` function returned.
 pub(super) type Content = unsafe extern "C" fn(Handle, *mut c_char) -> Outcome;
 
 /// Defines a struct of function pointers with their names in the library.
@@ -35,7 +35,8 @@ macro_rules! library {
             /// Looks up all functions. The error names the first missing function.
             fn of(library: Library) -> Result<Self, String> {
                 $(
-                    // SAFETY: this is the function's type in `nvrtc.h` since version 11.2.
+                    // SAFETY: the field's type is the function's type in `nvrtc.h` since version
+                    // 11.2.
                     let $field = unsafe { library.get::<$kind>($symbol.as_bytes()) };
                     let $field = *$field.map_err(|_| {
                         format!("it has no function {}, as NVRTC 11.2 and later have", $symbol)
@@ -80,7 +81,8 @@ library! {
 }
 
 impl Nvrtc {
-    /// The NVRTC of this process. The first call looks for one that fits a driver of this version.
+    /// The NVRTC of this process. The first call looks for an NVRTC whose code a driver of this
+    /// version accepts.
     pub(super) fn find(driver_version: i32) -> Result<&'static Self, String> {
         static FOUND: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
         FOUND.get_or_init(|| find_nvrtc(driver_version, Self::of)).as_ref().map_err(Clone::clone)
@@ -97,7 +99,7 @@ impl Nvrtc {
         if text.is_null() {
             return Err(format!("NVRTC failed with {outcome}"));
         }
-        // SAFETY: it is a static text of the library, which ends with a zero.
+        // SAFETY: the pointer leads to a static text of the library, which ends with a zero.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
         Err(format!("NVRTC failed with {outcome}: {text}"))
     }

@@ -1,5 +1,5 @@
-//! A table of values that are made once per key. A thread that needs a value which another thread
-//! is making waits for it.
+//! A table of values that are made once per key. If another thread is already making the value, a
+//! thread that needs it waits.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,7 +11,7 @@ pub(super) struct OncePerKey<K, V> {
     slots: Mutex<HashMap<K, Slot<V>>>,
 }
 
-/// A value, or `None` before it is made. Locked while it is being made.
+/// A value, or `None` before it is made. The lock is held while a thread makes it.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
 
 impl<K: Eq + Hash, V> OncePerKey<K, V> {
@@ -36,7 +36,7 @@ impl<K: Eq + Hash, V> OncePerKey<K, V> {
     }
 }
 
-/// A `make` that panicked has stored nothing, so a poisoned lock is sound to use.
+/// A `make` that panicked has stored nothing, so a poisoned lock still guards valid data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -54,7 +54,7 @@ mod tests {
         let (table, made, start) = (OncePerKey::new(), AtomicUsize::new(0), Barrier::new(THREADS));
         let make = || {
             made.fetch_add(1, Ordering::Relaxed);
-            // Lets other threads arrive meanwhile.
+            // Gives other threads time to request the same value.
             std::thread::yield_now();
             Ok::<_, ()>(42)
         };

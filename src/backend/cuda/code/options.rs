@@ -18,12 +18,12 @@ pub(super) fn architecture(options: &[String]) -> Option<&str> {
     Some(value.trim())
 }
 
-/// The first option whose output the driver cannot load.
+/// The first of the options that make NVRTC produce output that the driver cannot load.
 pub(super) fn without_code(options: &[String]) -> Option<&str> {
     options.iter().map(|option| option.trim()).find(|option| NO_CODE.contains(&name(option)))
 }
 
-/// An option without its value.
+/// The name of an option, without the value that follows `=`.
 fn name(option: &str) -> &str {
     option.split_once('=').map_or(option, |(name, _)| name).trim()
 }

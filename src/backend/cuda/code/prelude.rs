@@ -6,8 +6,8 @@ use crate::backend::ParameterLayout;
 /// `resident::View` and related names.
 const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Whether a source needs the prelude: if the signature has sized parameters, or if the text
-/// contains `resident`. The second condition makes all kernels of one source compile alike,
+/// Whether a source needs the prelude: if the signature has sized parameters (views), or if the
+/// text contains `resident`. The second condition makes all kernels of one source compile alike,
 /// whatever their signatures.
 pub(super) fn is_needed(text: &str, parameters: &[ParameterLayout]) -> bool {
     text.contains("resident")

@@ -1,5 +1,5 @@
 //! Turns a program into a loaded kernel: reads, compiles and loads it, finds the function, and
-//! compares its parameters. Each step runs once for all kernels that need its result.
+//! compares its parameters. Each step runs once, and all kernels that need its result share it.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -161,7 +161,8 @@ fn find_in_c(
     FoundFunction::of(&module, name)?.ok_or_else(|| no_entry(name, &program.source, &module).into())
 }
 
-/// Adds a hint: a name expression that does not compile is often a missing function's name.
+/// Adds a hint: if a name expression does not compile, often the source has no function with that
+/// name.
 fn with_hint(error: LoadError, hint: &str) -> LoadError {
     match error {
         LoadError::Program(log) if !hint.is_empty() => LoadError::Program(format!("{hint}; {log}")),
@@ -192,7 +193,7 @@ fn read(path: &Path) -> Result<String, String> {
 struct CompileJob<'a> {
     source: &'a Source<'a>,
     compiler: Compiler,
-    /// The architecture that the source's options name, else the best for the device.
+    /// The architecture that the source's options name, else the best one for the device.
     target: String,
     /// The key of the compiled code.
     key: Vec<u8>,
@@ -223,7 +224,7 @@ impl<'a> CompileJob<'a> {
         format!("what NVRTC {} made for {}", self.compiler.version(), self.target)
     }
 
-    /// The code from this process or from disk; compiled now if neither has it.
+    /// Returns the code from this process's memory or from disk, or compiles it now.
     fn find_or_compile(&self, disk: &DiskCache) -> Result<Arc<CachedCode>, String> {
         COMPILED.get_or_make(self.key.clone(), || {
             let kept = if self.source.is_self_contained { disk.get(&self.key) } else { None };

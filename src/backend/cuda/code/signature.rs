@@ -10,18 +10,18 @@ use crate::backend::{BackendError, ParameterLayout};
 /// `cuFuncGetParamInfo`, which drivers have since 12.4.
 type GetParamInfo = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> CUresult;
 
-/// The size of each parameter of a function in bytes, `None` if the driver is older than 12.4. A
-/// context is current on this thread.
+/// The size in bytes of each parameter of a function; `None` if the driver is older than CUDA 12.4.
+/// The caller has made a context current on this thread.
 pub(super) fn parameter_bytes_of(function: CUfunction) -> Result<Option<Vec<usize>>, BackendError> {
-    // SAFETY: this is the function's type in `cuda.h`.
+    // SAFETY: the type is that of the function in `cuda.h`.
     let Some(get) = (unsafe { DRIVER.function::<GetParamInfo>("cuFuncGetParamInfo") }) else {
         return Ok(None);
     };
     let mut sizes = Vec::new();
     loop {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: the function belongs to the current context, and the caller holds its module; the
-        // driver writes two sizes.
+        // SAFETY: the function belongs to the current context, and the caller has a handle of its
+        // module; the driver writes two sizes.
         match unsafe { get(function, sizes.len(), &raw mut offset, &raw mut size) } {
             CUresult::CUDA_SUCCESS => sizes.push(size),
             // The index is past the last parameter.
@@ -56,7 +56,7 @@ pub(super) fn check(
     resolved.collect::<Option<Box<[_]>>>().ok_or_else(|| mismatch(entry, expected, compiled_bytes))
 }
 
-/// The parameter with its number of dimensions, if its size is this many bytes.
+/// The parameter with the number of dimensions for which it takes this many bytes, if there is one.
 fn resolve(parameter: &ParameterLayout, len_bytes: usize) -> Option<ParameterLayout> {
     let resolved = match *parameter {
         ParameterLayout::Sized { element, ndim: None, is_read_only } => {

@@ -7,7 +7,7 @@ use super::{options, prelude};
 use crate::backend::Program;
 use crate::backend::c_declaration::identifier;
 
-/// CUDA C with everything that affects the compiled code.
+/// CUDA C together with everything else that affects the compiled code.
 pub(super) struct Source<'a> {
     text: &'a str,
     /// The name of the source in the log.
@@ -96,8 +96,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a text may include another file, whose changes would not change the key. It may return
-/// true wrongly, but never false wrongly.
+/// Whether a text may include another file, whose changes would not change the key. If the text
+/// includes a file, this returns true; it may also return true for other texts.
 fn includes(text: &str) -> bool {
     let joined = text.replace("\\\r\n", "").replace("\\\n", "");
     joined.lines().any(|line| {

@@ -1,4 +1,4 @@
-//! Copies many lines by one driver call, on drivers that have it: CUDA 12.8 and later.
+//! Copies many lines by one driver call, on drivers that have this call: CUDA 12.8 and later.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub(super) struct LineBatch {
     lens_bytes: SmallVec<[usize; 16]>,
 }
 
-/// `CUmemLocation` as the driver's ABI has it.
+/// `CUmemLocation`, with the layout of the driver's ABI.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct MemLocation {
@@ -30,8 +30,8 @@ struct MemLocation {
     id: c_int,
 }
 
-/// `CUmemcpyAttributes` as the driver's ABI has it since CUDA 12.8. The bindings have it only for
-/// newer versions.
+/// `CUmemcpyAttributes`, with the layout of the driver's ABI since CUDA 12.8. The bindings have it
+/// only for newer versions.
 #[repr(C)]
 struct MemcpyAttributes {
     source_access_order: c_int,
@@ -40,8 +40,9 @@ struct MemcpyAttributes {
     flags: u32,
 }
 
-/// The arguments: destinations, sources, lengths, their count; attributes, the first copy to which
-/// each applies, their count; the copy that was refused; the stream.
+/// The arguments: destinations, sources, lengths, and the number of copies; attributes, the first
+/// copy to which each attribute applies, and the number of attributes; the index of a refused copy
+/// (output); the stream.
 type CopyBatch = unsafe extern "C" fn(
     *mut u64,
     *mut u64,
@@ -54,10 +55,10 @@ type CopyBatch = unsafe extern "C" fn(
     sys::CUstream,
 ) -> CUresult;
 
-/// The first form of the function, which newer drivers keep under this name.
+/// The first version of the function, which newer drivers still export under this name.
 fn function() -> Option<CopyBatch> {
     static FUNCTION: OnceLock<Option<CopyBatch>> = OnceLock::new();
-    // SAFETY: this is the function's type.
+    // SAFETY: `CopyBatch` is the type of this driver function.
     *FUNCTION.get_or_init(|| unsafe { DRIVER.function("cuMemcpyBatchAsync") })
 }
 
@@ -94,8 +95,8 @@ impl LineBatch {
             flags: 0,
         };
         let (count, mut first, mut refused) = (self.len(), 0, usize::MAX);
-        // SAFETY: the lists have `count` elements each and live for the call, as the attributes do.
-        // The caller promises that the lines are accessible.
+        // SAFETY: each list has `count` elements; the lists and the attributes live until the call
+        // returns. The caller promises that the lines are accessible.
         let outcome = unsafe {
             copy_batch(
                 self.destinations.as_mut_ptr(),

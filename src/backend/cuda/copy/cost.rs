@@ -13,7 +13,7 @@ const ROW_BYTES: u64 = 64;
 
 type Parts = SmallVec<[CopyBox; 1]>;
 
-/// The two copies of a download, through `len_bytes` bytes of staging memory.
+/// The two steps of a download through `len_bytes` bytes of staging memory.
 #[derive(Debug)]
 pub(crate) struct DownloadPlan {
     /// The copies from the device to staging memory.
@@ -64,7 +64,8 @@ impl DownloadPlan {
     }
 }
 
-/// The cost of a part without its calls: its bytes, or more if its rows are short.
+/// The cost of a part, in bytes, without its driver calls: the part's bytes, or more if its rows
+/// are short.
 fn cost_bytes(part: &CopyBox) -> u64 {
     let rows: u64 = part.axes.iter().map(|(count, ..)| count).product();
     let row_bytes =

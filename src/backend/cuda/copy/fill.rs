@@ -1,5 +1,6 @@
-//! Queues fills. The driver sets patterns of 1, 2 and 4 bytes; for longer ones, a seed of the
-//! pattern is copied to the device, and copies on the device double it.
+//! Queues fills. The driver sets patterns of 1, 2 and 4 bytes; for a longer pattern, a few
+//! repetitions (the seed) are copied to the device, and copies on the device then double the filled
+//! part.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::backend::cuda::call::check;
 use crate::backend::cuda::memory::pageable::PageableBlock;
 use crate::backend::{BackendError, CopyBox, Footprint, HostMemory};
 
-/// The most bytes of a seed.
+/// The maximum length of a seed pattern, in bytes.
 const SEED_BYTES: usize = 4 << 10;
 
 /// A pattern that the driver can set.
@@ -23,14 +24,14 @@ enum SettablePattern {
     Four(u32),
 }
 
-/// Queues the fill of one footprint of the memory at `address`. The returned memory must live until
-/// the fill completes, even on error.
+/// Queues the fill of one footprint (a set of byte ranges) of the memory at `address`. The returned
+/// memory must live until the fill completes, even on error.
 ///
 /// # Safety
 ///
 /// * The target's context is current, and the stream belongs to it.
-/// * The memory holds every run of the footprint until the fill completes, and until then no other
-///   code accesses these runs.
+/// * Every byte range of the footprint lies in the allocation, which lives until the fill
+///   completes. Until then no other code accesses these ranges.
 pub(crate) unsafe fn queue(
     target: StreamTarget,
     address: u64,
@@ -99,7 +100,7 @@ unsafe fn set_plane(
     let (width, height) = (shape.width_bytes as usize, shape.height as usize);
     let (outcome, call) = match (value, height) {
         (One(value), 1) => {
-            // SAFETY: the memory holds these bytes, as the caller promises.
+            // SAFETY: these bytes lie in the allocation, as the caller promises.
             let outcome = unsafe { sys::cuMemsetD8Async(start, value, width, stream) };
             (outcome, "cuMemsetD8Async")
         }
@@ -136,7 +137,8 @@ unsafe fn set_plane(
 }
 
 impl SettablePattern {
-    /// The shortest pattern that repeats to the same bytes, if the driver can set it.
+    /// The shortest pattern that gives the same bytes when repeated, if the driver can set a
+    /// pattern of this length.
     fn new(pattern: &[u8]) -> Option<Self> {
         let repeats = |len: usize| {
             pattern.len().is_multiple_of(len)
@@ -166,8 +168,8 @@ impl SettablePattern {
     }
 }
 
-/// Copies the seed to the start of the first run, then copies the filled bytes onwards: along the
-/// run, and along each axis.
+/// Copies the seed to the start of the first run (byte range). Then copies the filled bytes
+/// repeatedly, first along the run and then along each axis, until the footprint is filled.
 ///
 /// # Safety
 ///

@@ -23,7 +23,7 @@ impl PendingUnpack {
             // of the destination, and `DownloadPlan` made the staged parts and their length. The
             // device has completed its writes to staging memory. No other thread accesses these
             // bytes of the destination: they are stale until this operation completes, and the
-            // layers above allow no access before that (DESIGN.md, "Soundness").
+            // modules that use the backend allow no access before that (DESIGN.md, "Soundness").
             unsafe {
                 host_copy::copy_box_in_parallel(self.staged.base(), self.destination.base(), part);
             };

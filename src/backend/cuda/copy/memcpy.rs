@@ -14,11 +14,11 @@ use crate::backend::{BackendError, CopyBox};
 pub(crate) enum CopyEnd {
     /// The start of host memory, and whether it is pinned.
     Host(*mut u8, bool),
-    /// A device address, and its context if that is not the stream's.
+    /// A device address, and the context of the memory if it is not the stream's context.
     Device(u64, Option<sys::CUcontext>),
 }
 
-/// The stream that gets the driver calls, and the largest pitch that they take.
+/// The stream on which copies are queued, and the largest pitch that the driver calls accept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamTarget {
     pub(crate) stream: sys::CUstream,
@@ -32,7 +32,8 @@ pub(crate) struct StreamTarget {
 /// # Safety
 ///
 /// * The target's context is current, and the stream belongs to it.
-/// * Both ends hold every run of the parts until the copies complete.
+/// * Every byte range (run) of the parts lies in the memory of both ends, which lives until the
+///   copies complete.
 /// * Until then no other code writes the source's runs or accesses the destination's.
 pub(crate) unsafe fn queue(
     target: StreamTarget,
@@ -55,8 +56,8 @@ pub(crate) unsafe fn queue(
     outcome
 }
 
-/// Queues all lines in one call, if they are many and the driver supports it. Returns whether it
-/// did.
+/// Queues all lines in one call, if there are many and the driver supports such a call. Returns
+/// whether it did.
 ///
 /// # Safety
 ///
@@ -92,8 +93,9 @@ unsafe fn queue_lines(
 }
 
 impl StreamTarget {
-    /// The address of an end whose lines may go in one call: memory of this context, or pinned host
-    /// memory, which the driver accesses in stream order. The NULL stream has no such call.
+    /// The address of an end whose lines may be copied by one call: memory of this context, or
+    /// pinned host memory, which the driver accesses in stream order. The NULL stream has no such
+    /// call.
     fn batch_address(&self, end: CopyEnd) -> Option<u64> {
         match end {
             _ if self.stream.is_null() => None,
@@ -147,7 +149,7 @@ unsafe fn queue_line(
     let stream = target.stream;
     match (source, destination) {
         (CopyEnd::Host(from, _), CopyEnd::Device(to, _)) => {
-            // SAFETY: both ends hold the bytes, as the caller promises.
+            // SAFETY: the bytes lie in the memory of both ends, as the caller promises.
             let outcome = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.cast(), len, stream) };
             check(outcome, "cuMemcpyHtoDAsync")
         }
@@ -200,8 +202,8 @@ unsafe fn queue_plane(
         WidthInBytes: shape.width_bytes as usize,
         Height: shape.height as usize,
     };
-    // SAFETY: the driver reads the descriptor during the call; both ends hold the runs, as the
-    // caller promises.
+    // SAFETY: the driver reads the descriptor during the call; the byte ranges lie in the memory of
+    // both ends, as the caller promises.
     let outcome = unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, target.stream) };
     check(outcome, "cuMemcpy2DAsync")
 }
@@ -301,7 +303,7 @@ impl CopyEnd {
     }
 }
 
-/// An end in the form of the driver's descriptors.
+/// One end of a copy, in the form that the driver's descriptors use.
 #[derive(Clone, Copy)]
 struct MemcpyEnd {
     kind: CUmemorytype,

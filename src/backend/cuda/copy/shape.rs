@@ -38,7 +38,7 @@ impl Shape {
         }
     }
 
-    /// A plane of `count` runs, if the driver accepts the pitches.
+    /// A plane of `count` lines, if the driver accepts the pitches.
     fn plane(
         part: &CopyBox,
         (count, source, destination): (u64, u64, u64),
@@ -54,7 +54,8 @@ impl Shape {
         })
     }
 
-    /// A volume of `count` planes, if planes are a whole number of lines apart at both ends.
+    /// A volume of `count` planes, if at both ends the distance between planes is a whole number of
+    /// lines.
     fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
         let lines = |stride: u64, pitch: Pitch| {
             let lines = stride / pitch.line_bytes;
@@ -78,8 +79,8 @@ impl Shape {
     }
 }
 
-/// Calls `visit` with the shapes of a part: one for up to two axes if the pitches allow it, else
-/// several.
+/// Splits a part into shapes, and calls `visit` with each. A part with up to two axes is one shape
+/// if the pitch limit allows it.
 pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl FnMut(Shape)) {
     if part.run_bytes == 0 {
         return;

@@ -23,11 +23,11 @@ pub(crate) struct DeviceMemory {
 struct Allocations {
     /// The length in bytes of each live allocation, by address.
     live: HashMap<u64, u64>,
-    /// cudarc's slices in which arrays live, by address.
+    /// cudarc slices that were converted to arrays, by address.
     external: HashMap<u64, ExternalAllocation>,
     in_use_bytes: u64,
-    /// On devices without pools, by address: freed memory that work in flight still uses, or that
-    /// the driver refused to free.
+    /// Freed memory that work in flight still uses, or that the driver refused to free, by address.
+    /// Only on devices without pools.
     draining: HashMap<u64, Draining>,
     limit_bytes: Option<u64>,
 }
@@ -35,7 +35,7 @@ struct Allocations {
 #[derive(Clone, Copy, Debug)]
 struct Draining {
     len_bytes: u64,
-    /// Whether its last use has completed.
+    /// Whether the last use of the memory has completed.
     is_drained: bool,
 }
 
@@ -48,8 +48,8 @@ impl DeviceMemory {
         Ok(Self { pool, allocations: Mutex::default() })
     }
 
-    /// Whether `free` is queued on a stream. Otherwise memory is freed by `start_draining`, then
-    /// `free_drained` once its last use has completed.
+    /// Whether `free` queues the free on a stream. Otherwise `start_draining` marks memory as
+    /// freed, and `free_drained` frees it once its last use has completed.
     pub(crate) fn frees_in_order(&self) -> bool {
         self.pool.is_some()
     }
@@ -71,7 +71,7 @@ impl DeviceMemory {
         outcome
     }
 
-    /// Counts the bytes as in use, unless the limit forbids this.
+    /// Adds the bytes to those in use, unless that would exceed the limit.
     fn reserve(&self, len_bytes: u64) -> Result<(), BackendError> {
         let mut allocations = self.allocations();
         let free = allocations.bytes_below_limit();
@@ -117,8 +117,8 @@ impl DeviceMemory {
         stream: sys::CUstream,
     ) -> Result<(), BackendError> {
         self.check_live(address)?;
-        // Removed before the driver frees it: the driver may give the address to another thread at
-        // once, and this removal must not hit that thread's allocation.
+        // The entry is removed before the driver frees the memory. Afterwards the driver may give
+        // the address to another thread, whose new entry must not be removed.
         let len_bytes = self.remove_live(address);
         // SAFETY: the address came from `allocate` and is live (`check_live`). The caller ordered
         // the stream after all uses (contract in `backend`).
@@ -130,7 +130,8 @@ impl DeviceMemory {
         })
     }
 
-    /// Marks memory as freed, on devices without pools. It drains until its last use completes.
+    /// Marks memory as freed, on devices without pools. The memory is "draining" until its last use
+    /// has completed.
     pub(crate) fn start_draining(&self, Address(address): Address) -> Result<(), BackendError> {
         self.check_live(address)?;
         let len_bytes = self.remove_live(address);
@@ -153,7 +154,8 @@ impl DeviceMemory {
         if self.pool.is_some() {
             return;
         }
-        // Removed first, so that only one thread frees it and no lock is held during the calls.
+        // The entry is removed first, so that only one thread frees the memory, and no lock is held
+        // during the driver calls.
         let drained: Vec<(u64, Draining)> =
             self.allocations().draining.extract_if(|_, draining| draining.is_drained).collect();
         for (address, draining) in drained {
@@ -185,7 +187,7 @@ impl DeviceMemory {
         len_bytes
     }
 
-    /// Stores an external slice in which an array lives from now on.
+    /// Stores an external slice whose memory an array uses from now on.
     pub(crate) fn insert_external(
         &self,
         address: u64,
@@ -231,7 +233,7 @@ impl DeviceMemory {
         self.allocations().limit_bytes = Some(limit_bytes);
     }
 
-    /// Whether the limit forbids `len_bytes` more bytes.
+    /// Whether `len_bytes` more bytes would exceed the limit.
     pub(crate) fn is_beyond_limit(&self, len_bytes: u64) -> bool {
         self.allocations().bytes_below_limit() < len_bytes
     }

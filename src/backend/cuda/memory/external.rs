@@ -1,4 +1,4 @@
-//! Device memory that belongs to cudarc's slices, and in which arrays live.
+//! Device memory of arrays that were made from cudarc's slices.
 
 use std::any::Any;
 use std::fmt;
@@ -42,7 +42,8 @@ impl ExternalAllocation {
         self.slice.stream()
     }
 
-    /// Whether its free is queued on its stream. Otherwise cudarc waits for the stream.
+    /// Whether the driver frees the slice in stream order. Otherwise cudarc waits for the stream
+    /// and then frees the slice.
     pub(crate) fn frees_in_order(&self) -> bool {
         self.slice.stream().context().has_async_alloc()
     }

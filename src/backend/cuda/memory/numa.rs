@@ -1,5 +1,6 @@
-//! The processors near a GPU. Pinned memory that a thread on them allocates lies on the GPU's NUMA
-//! node, which shortens the path to the GPU. NCCL places its buffers in the same way.
+//! The processors near a GPU. If a thread on one of these processors allocates pinned memory, it
+//! lies on the GPU's NUMA node, which shortens the path to the GPU. NCCL allocates its buffers in
+//! the same way.
 
 use crate::backend::cuda::context::Context;
 
@@ -14,7 +15,7 @@ pub(super) struct NumaAffinity {
 }
 
 impl NumaAffinity {
-    /// Reads from the system where the GPU is attached.
+    /// Asks the operating system for the processors near the GPU.
     pub(super) fn of(context: &Context) -> Self {
         let address = context.pci_address();
         let processors = address.and_then(|address| system::processors_near(&address));

@@ -25,7 +25,7 @@ impl PageableBlock {
         start.map(|start| Self { start, layout }).ok_or_else(|| no_room(len_bytes, call))
     }
 
-    /// A block that holds `pattern` `count` times, for a fill.
+    /// A block that contains `pattern`, repeated `count` times, for a fill.
     pub(crate) fn repeating(pattern: &[u8], count: usize) -> Result<Self, BackendError> {
         let block = Self::zeroed((pattern.len() * count) as u64, "fill")?;
         // SAFETY: the block has this many initialised bytes, and no other code can access it yet.

@@ -1,5 +1,5 @@
-//! The driver's stream-ordered memory pool. The library creates its own pool, so that the device's
-//! default pool stays as other code configured it.
+//! The driver's stream-ordered memory pool. The library creates its own pool and leaves the
+//! device's default pool as other code configured it.
 
 use std::ffi::{c_int, c_uchar, c_void};
 
@@ -18,8 +18,8 @@ unsafe impl Sync for MemoryPool {}
 
 const LOCATION_DEVICE: c_int = 1;
 
-/// `CUmemPoolProps` as the driver's ABI has it since CUDA 11.2. The bindings name its fields
-/// differently from version to version.
+/// `CUmemPoolProps`, with the layout of the driver's ABI since CUDA 11.2. The bindings name its
+/// fields differently from version to version.
 #[repr(C)]
 struct PoolProperties {
     allocation_type: c_int,
@@ -33,7 +33,8 @@ struct PoolProperties {
 const _: () =
     assert!(size_of::<PoolProperties>() == size_of::<sys::CUmemPoolProps>(), "the driver's layout");
 
-/// `CUmemAccessDesc`, declared here for the same reason.
+/// `CUmemAccessDesc`, declared here because the bindings name its fields differently from version
+/// to version, too.
 #[repr(C)]
 struct PoolAccess {
     location_type: c_int,
@@ -46,8 +47,8 @@ const _: () =
 
 impl MemoryPool {
     /// Creates a pool of pinned device memory that is not shared with other processes. It keeps
-    /// freed memory for later allocations until `trim`, so a steady state takes none from the
-    /// system.
+    /// freed memory for later allocations until `trim`, so in a steady state no memory is taken
+    /// from the system.
     pub(super) fn create(ordinal: usize) -> Result<Self, BackendError> {
         const PINNED: c_int = 1;
         let mut pool = std::ptr::null_mut();

@@ -20,12 +20,13 @@ use crate::backend::{BackendError, PinnedRegistration};
 const REGISTER: &str = "cuMemHostRegister";
 
 /// The registrations of this process by start address, for all devices: a registration made in one
-/// context is valid in all. The lock is held during the driver's calls too, so that table and
-/// driver agree. No other lock is taken under it.
+/// context is valid in all. The lock is held during the driver's calls too, so that the table
+/// always matches the driver's state. No other lock is taken under it.
 static REGISTRATIONS: Mutex<Registrations> = Mutex::new(Registrations(BTreeMap::new()));
 
 /// The process that made the first registration; 0 if there is none. In a forked child the
-/// registrations are invalid, and a thread that the child does not have may hold their lock.
+/// registrations are invalid, and their lock may be held by a thread that does not exist in the
+/// child.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// The registration of one array's memory. Dropping it unregisters the memory.
@@ -59,7 +60,8 @@ impl HostRegistration {
             return Err(refusal(CUresult::CUDA_ERROR_NOT_INITIALIZED, REGISTER));
         }
         let mut registrations = registrations();
-        // These values drop after the lock is released: a context's drop calls the driver.
+        // These values are dropped after the lock is released, because dropping a context calls the
+        // driver.
         let _removed = registrations.retry_unused();
         let outcome =
             context.make_current().and_then(|()| registrations.insert(context, start, len_bytes));
@@ -138,7 +140,7 @@ impl Registrations {
         }
     }
 
-    /// The library's registration that has a page in common with `bytes`.
+    /// A registration made by this library that has a page in common with `bytes`.
     fn neighbour(&self, bytes: &Range<usize>) -> Option<Range<usize>> {
         let page_bytes = page_bytes();
         let first_page = bytes.start / page_bytes * page_bytes;
@@ -170,8 +172,8 @@ impl Registrations {
 
 /// Unregisters memory in the context that registered it. Returns `false` if the driver refused.
 fn unregister_in(context: &Context, start: usize) -> bool {
-    // The driver may still unregister memory of a dead context, so the context is made current even
-    // if this reports an error.
+    // The driver may still unregister memory of a dead context, so the call is made even if making
+    // the context current returns an error.
     if context.make_current().is_err() {
         // SAFETY: the handle belongs to a retained primary context, which `cudarc` keeps.
         let _dead = unsafe { sys::cuCtxSetCurrent(context.cudarc().cu_ctx()) };

@@ -19,8 +19,8 @@ use crate::backend::{BackendError, DeviceKind, HostMemory};
 /// The smallest block.
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
 
-/// Larger blocks round up to a multiple of this instead of a power of two, which would pin up to
-/// twice the bytes that are needed.
+/// The length of a larger block is rounded up to a multiple of this, and not to a power of two,
+/// which could be almost twice the needed bytes.
 const BLOCK_BYTES_STEP: u64 = 2 << 20;
 
 /// The pinned staging bytes of this process, for all devices together.
@@ -38,7 +38,7 @@ pub(crate) struct StagingPool {
     free: Mutex<FreeBlocks>,
 }
 
-/// A block in use. It returns to its pool when it drops.
+/// A block in use. The block returns to its pool when this value drops.
 pub(crate) struct StagingBlock {
     start: BlockStart,
     len_bytes: usize,
@@ -67,7 +67,8 @@ impl StagingPool {
         }
     }
 
-    /// A block of `len_bytes` bytes; `None` if limit or system prevent it, and in a forked child.
+    /// A block of at least `len_bytes` bytes; `None` if the limit or the system does not allow it,
+    /// or in a forked child.
     pub(crate) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<StagingBlock> {
         if std::process::id() != self.process {
             return None;
@@ -88,7 +89,8 @@ impl StagingPool {
         })
     }
 
-    /// An unused block and its length; `Some(None)` if a new block may be pinned, else `None`.
+    /// Reserves a block. Returns an unused block and its length, or `Some(None)` if the caller may
+    /// pin a new block, or `None` if the limit does not allow one.
     fn reserve(&self, block_bytes: u64) -> Option<Option<(BlockStart, u64)>> {
         // These blocks are freed after the lock is released, because freeing is slow.
         let mut removed = Vec::new();
@@ -157,7 +159,7 @@ impl StagingPool {
 }
 
 impl FreeBlocks {
-    /// The shortest block that fits, and its length.
+    /// Removes and returns the shortest block that is long enough, and its length.
     fn take_fitting(&mut self, block_bytes: u64) -> Option<(BlockStart, u64)> {
         let mut lists = self.0.range_mut(fitting(block_bytes));
         lists.find_map(|(len_bytes, blocks)| Some((blocks.pop()?, *len_bytes)))
@@ -215,7 +217,8 @@ unsafe impl HostMemory for StagingBlock {
     }
 }
 
-// SAFETY: users of the pointer order their accesses (`HostMemory`).
+// SAFETY: the value only returns a pointer, whose users order their accesses (contract of
+// `HostMemory`).
 unsafe impl Sync for StagingBlock {}
 
 impl Drop for StagingBlock {

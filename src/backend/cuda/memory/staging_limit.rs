@@ -21,7 +21,8 @@ fn parse_bytes(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// The memory that this process may use, if the system reports it: the machine's or container's.
+/// The memory that this process may use, if the system reports it: the memory of the machine, or
+/// the limit of the container.
 fn machine_bytes() -> Option<u64> {
     const CONTAINER_LIMITS: [&str; 2] =
         ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];

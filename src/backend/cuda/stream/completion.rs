@@ -16,7 +16,8 @@ use crate::backend::{
 use crate::sync;
 
 impl StreamCore {
-    /// Returns the outcome of a driver call. If the context has died, all work in flight fails.
+    /// Returns the outcome of a driver call. If the outcome is that the context has died, marks all
+    /// work in flight as failed.
     pub(super) fn record_loss<T>(
         &self,
         outcome: Result<T, BackendError>,
@@ -45,7 +46,7 @@ impl StreamCore {
         self.completed.store(tail.0, Ordering::Release);
     }
 
-    /// Makes the context current. If it is dead, all work in flight fails.
+    /// Makes the context current. If the context is dead, marks all work in flight as failed.
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
         self.record_loss(self.device.context().make_current())
     }
@@ -65,14 +66,15 @@ impl StreamCore {
         }
         match self.wait_on_device(position) {
             Ok(upto) => self.complete_upto(upto, true),
-            // The device died, and all work in flight has failed, which counts as completed.
+            // The device died. All work in flight has failed, and failed work counts as completed.
             Err(_) if self.completed() >= position => {}
             Err(refusal) => return Err(refusal),
         }
         Ok(())
     }
 
-    /// Blocks until the device has completed `position`. Returns the position that it has reached.
+    /// Blocks until the device has completed `position`. Returns the position that the device has
+    /// reached.
     fn wait_on_device(&self, position: Position) -> Result<Position, BackendError> {
         let (event, tail) = self.covering_event_and_tail(position);
         if let Some((upto, event)) = event {
@@ -130,15 +132,15 @@ impl StreamCore {
         Ok(self.completed() >= position)
     }
 
-    /// For the thread that wakes tasks: whether to wake a task that waits for `position`. A task on
-    /// a stream that cannot be polled is woken and gets the error.
+    /// Whether the waker thread should wake a task that waits for `position`. If the stream cannot
+    /// be polled, the task is woken and gets the error.
     pub(super) fn is_complete(&self, position: Position) -> bool {
         self.poll(position).unwrap_or(true)
     }
 
     /// Completes all finished work, without waiting. The caller holds no lock: an action may copy.
     pub(super) fn reap(&self) {
-        // The next caller that waits gets the error of a stream that cannot be polled.
+        // If the stream cannot be polled, the next caller that waits gets the error.
         let _outcome = self.poll(self.tail());
         let front = || self.state().in_flight.front();
         let mut next = front();
@@ -162,9 +164,10 @@ impl StreamCore {
         Ok(())
     }
 
-    /// Completes work that the device has finished: first the work of other streams that it depends
-    /// on, which may have failed, then its own actions. If another thread is running actions,
-    /// `waits` says whether to wait for it; otherwise the work stays incomplete for now.
+    /// Completes work that the device has finished: first the work of other streams on which it
+    /// depends (which may have failed), then its own completion actions. If another thread is
+    /// running actions, `waits` says whether to wait for it; otherwise the work stays incomplete
+    /// for now.
     fn complete_upto(&self, upto: Position, waits: bool) {
         if self.complete_prerequisites(upto, waits) {
             self.run_actions(upto, waits);
@@ -172,8 +175,8 @@ impl StreamCore {
     }
 
     /// Completes the work of other streams on which work up to `upto` depends. Returns whether all
-    /// of it is complete. It holds no completion lock meanwhile. A chain of streams may be long, so
-    /// this keeps its own stack instead of recursing.
+    /// of that work is complete. Meanwhile this thread holds no stream's completion lock. Uses an
+    /// explicit stack instead of recursion, because a chain of streams may be long.
     fn complete_prerequisites(&self, upto: Position, waits: bool) -> bool {
         let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
         let mut checked = Position::START;
@@ -219,7 +222,7 @@ impl StreamCore {
     }
 
     /// Runs the actions of work up to `upto`. Returns `false` if another thread is running actions
-    /// and this one does not wait.
+    /// and this call does not wait for it.
     fn run_actions(&self, upto: Position, waits: bool) -> bool {
         let completion = match self.completion_lock.try_lock() {
             Ok(guard) => guard,
@@ -231,15 +234,16 @@ impl StreamCore {
         };
         let external = self.run_actions_locked(upto);
         drop(completion);
-        // Dropping an external slice may wait for the device, so this happens without the lock.
+        // External slices are dropped without the lock, because dropping one may wait for the
+        // device.
         drop(external);
         true
     }
 
-    /// Returns the actions whose values must drop without the completion lock.
+    /// Returns the actions whose values must be dropped after the completion lock is released.
     fn run_actions_locked(&self, upto: Position) -> Vec<CompletionAction> {
-        // Recorded before the operations are removed, so that a thread that queues meanwhile finds
-        // the operation or its failure.
+        // Failures are recorded before the operations are removed, so that a thread that queues
+        // work meanwhile finds either the operation or its failure.
         self.record_inherited_failures(upto);
         let completing = self.state().in_flight.begin_completion(upto);
         let is_any = !completing.is_empty();
@@ -258,7 +262,7 @@ impl StreamCore {
         external
     }
 
-    /// Records the failure of each operation up to `upto` that depends on failed work.
+    /// For each operation up to `upto`: if it depends on failed work, records its failure.
     fn record_inherited_failures(&self, upto: Position) {
         let dependents = self.state().in_flight.dependents(upto);
         for (position, depends, loss) in dependents {
@@ -286,11 +290,12 @@ impl StreamCore {
         }
     }
 
-    /// Asks the driver whether the context is alive. Work of another device that waited for this
-    /// stream does not show the death: the driver lets such work run.
+    /// Asks the driver whether the context is alive. This is needed because the driver still runs
+    /// work of another device that waits for this stream, so the completion of that work does not
+    /// mean that this device is alive.
     fn check_for_device_loss(&self) {
         let is_idle = self.device.context().make_current().and_then(|()| self.is_idle());
-        // A stream that cannot be queried for another reason counts as alive.
+        // If the stream cannot be queried for another reason, the context counts as alive.
         let _outcome = self.record_loss(is_idle);
     }
 }

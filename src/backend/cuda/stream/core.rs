@@ -19,18 +19,19 @@ use crate::backend::{
     Address, BackendError, Dependencies, FailureKind, FailureRecord, Position, QueueId, failure,
 };
 
-/// The number of recorded events that are kept for waits on the host. Without an old event, a later
-/// wait only covers more work.
+/// The number of recorded events that are kept for waits on the host. When an old event has been
+/// discarded, a wait for its position uses a later event, which covers more work.
 const EVENTS_KEPT: usize = 32;
 
-/// After this many operations with a completion action an event is recorded, so that they can
-/// complete while later work runs.
+/// An event is recorded after this many operations with a completion action, so that their
+/// completion can be detected while later work runs.
 const OPERATIONS_PER_EVENT: usize = 16;
 
-/// At this many such operations in flight, the next launch reaps those that have completed.
+/// When this many operations with a completion action are in flight, the next launch reaps
+/// (completes) the finished ones.
 const OPERATIONS_MAX: usize = 64;
 
-/// All streams of all GPUs, in which a stream finds the streams that its work depends on.
+/// All streams of all GPUs. A stream looks up here the streams on which its work depends.
 static STREAMS: Mutex<BTreeMap<QueueId, Weak<StreamCore>>> = Mutex::new(BTreeMap::new());
 
 /// One stream, kept alive by its handle and its events.
@@ -38,16 +39,18 @@ pub(crate) struct StreamCore {
     pub(super) id: QueueId,
     pub(super) device: Arc<DeviceCore>,
     stream: Arc<CudaStream>,
-    /// Whether code outside the library has the stream too, and may capture it.
+    /// Whether other code has the stream too, and may capture it.
     is_shared: AtomicBool,
     /// The last position, readable without the lock.
     tail: AtomicU64,
     /// All work up to this position has completed, including its completion actions.
     pub(super) completed: AtomicU64,
     state: Mutex<StreamState>,
-    /// Whether so many operations are in flight that the next launch should reap.
+    /// Whether so many operations are in flight that the next launch should complete the finished
+    /// ones.
     pub(super) needs_reap: AtomicBool,
-    /// Held while completion actions run, which may copy, so that one thread runs them, in order.
+    /// The completion lock. It is held while completion actions run, so that only one thread runs
+    /// them, in order. Actions may copy memory.
     pub(super) completion_lock: Mutex<()>,
 }
 
@@ -81,7 +84,7 @@ impl StreamCore {
         &self.stream
     }
 
-    /// The stream for code outside the library, which may use it in any way from now on.
+    /// The stream for other code, which may use it in any way from now on.
     pub(crate) fn share(&self) -> &Arc<CudaStream> {
         self.is_shared.store(true, Ordering::Relaxed);
         &self.stream
@@ -104,7 +107,7 @@ impl StreamCore {
     }
 
     /// Makes the context current before work is queued. Refuses while the stream is being captured:
-    /// captured work would run later, on memory that may have been reused.
+    /// captured work would run later, and its memory may have been reused by then.
     pub(super) fn prepare_to_queue(&self) -> Result<(), BackendError> {
         self.make_current()?;
         if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
@@ -126,14 +129,15 @@ impl StreamCore {
         Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
     }
 
-    /// The next position. All work before it is queued.
+    /// Assigns the next position. All earlier work is queued.
     pub(super) fn next_position(&self, state: &mut StreamState) -> Position {
         state.tail += 1;
         self.tail.store(state.tail, Ordering::Release);
         Position(state.tail)
     }
 
-    /// Assigns a position to queued work, and keeps it in flight if its completion needs the host.
+    /// Assigns a position to queued work, and adds the work to the in-flight list if the host must
+    /// act on its completion.
     #[inline]
     pub(super) fn enter_queued(
         &self,
@@ -149,7 +153,7 @@ impl StreamCore {
     }
 
     /// Records an event after every `OPERATIONS_PER_EVENT` operations with completion actions. If
-    /// the driver refuses, a later event covers them.
+    /// the driver refuses, a later event covers these operations.
     fn record_checkpoint(&self, state: &mut StreamState) {
         if state.operations_since_event < OPERATIONS_PER_EVENT
             || state.in_flight.len() < OPERATIONS_PER_EVENT
@@ -195,14 +199,14 @@ impl StreamCore {
         }
     }
 
-    /// Takes a position without queueing anything. It lies after all work that other libraries have
-    /// queued on this stream so far; the tail does not guarantee that.
+    /// Reserves a position without queueing anything. Unlike the tail, this position lies after all
+    /// work that other libraries have queued on this stream so far.
     pub(super) fn reserve_position(&self) -> Position {
         self.next_position(&mut self.state())
     }
 
-    /// Records an event after all work on the stream and keeps it. It gets its own position,
-    /// because work of other libraries, or a wait, may lie between the last position and the event.
+    /// Records an event after all work on the stream and keeps it. The event gets its own position,
+    /// because work of other libraries, or a wait, may have been queued after the last position.
     pub(super) fn record(
         &self,
         timing: bool,
@@ -246,8 +250,8 @@ impl StreamCore {
         Ok(self.enter_action(&mut state, CompletionAction::Free(address)))
     }
 
-    /// Drops an external slice after the work queued here. The slice's owner frees it on the
-    /// slice's own stream, which waits for this one.
+    /// Drops an external slice after the work queued here. cudarc frees the slice on the slice's
+    /// own stream, which waits for this one.
     fn free_external(
         &self,
         address: Address,
@@ -287,7 +291,7 @@ impl Drop for StreamCore {
     fn drop(&mut self) {
         streams().remove(&self.id);
         // No thread waited for the work that is still in flight, and none can wait any more. The
-        // memory that it uses must outlive it.
+        // memory that this work uses must be kept until it ends.
         if !self.poll(self.tail()).unwrap_or(false) {
             std::mem::forget(self.state().in_flight.retire_upto(Position(u64::MAX)));
         }
@@ -323,7 +327,7 @@ pub(super) fn find(queue: QueueId) -> Option<Arc<StreamCore>> {
 
 /// Completes finished work on all streams of a device. The caller holds no lock.
 pub(crate) fn reap_all(device: &DeviceCore) {
-    // In the order of their creation, so that runs are repeatable.
+    // Streams are handled in the order of their creation, so that runs are repeatable.
     let all: Vec<Arc<StreamCore>> = streams().values().filter_map(Weak::upgrade).collect();
     all.iter()
         .filter(|core| std::ptr::eq(Arc::as_ptr(&core.device), device))

@@ -14,13 +14,13 @@ use crate::backend::{BackendError, BackendErrorKind};
 #[derive(Debug)]
 pub(crate) struct EventPool {
     context: Arc<Context>,
-    /// Events without timing, then events with timing.
+    /// Two lists: events without timing, and events with timing.
     free: [Mutex<Vec<Handle>>; 2],
 }
 
 /// One of the driver's events. Dropping it returns the event to its pool. The event may then be
-/// recorded again even if a queued wait still refers to it: a wait uses the record that was current
-/// when the wait was queued.
+/// recorded again even if a queued wait still refers to it: the driver's wait uses the last record
+/// made before the wait was queued.
 #[derive(Debug)]
 pub(super) struct DriverEvent {
     handle: Handle,
@@ -67,7 +67,7 @@ impl EventPool {
 
 impl Drop for EventPool {
     fn drop(&mut self) {
-        // The driver frees the events of a dead context, or of a process that ends.
+        // If the context is dead or the process ends, the driver frees the events itself.
         if self.context.make_current().is_err() {
             return;
         }
@@ -95,8 +95,8 @@ impl DriverEvent {
         self.pool.context.record_loss(check(outcome, "cuEventRecord"))
     }
 
-    /// Makes `stream` wait for the event. The stream's context is current; the event's may be
-    /// another.
+    /// Makes `stream` wait for the event. The stream's context is current; the event may belong to
+    /// another context.
     pub(super) fn make_wait(
         &self,
         stream: sys::CUstream,
@@ -111,7 +111,7 @@ impl DriverEvent {
         }
     }
 
-    /// Whether the device has reached the event. An error concerns the context.
+    /// Whether the device has reached the event. An error means that the context failed.
     pub(super) fn is_past(&self) -> Result<bool, BackendError> {
         self.pool.context.make_current()?;
         // SAFETY: `self` owns the event.
@@ -145,16 +145,16 @@ impl DriverEvent {
     }
 }
 
-/// Calls the first form of the driver's function, which every driver has. The bindings call the
-/// newer form, and panic where a driver before CUDA 12.8 lacks it.
+/// Calls the first version of the driver's function, which every driver has. The bindings call a
+/// newer version, and panic if the driver lacks it (before CUDA 12.8).
 fn milliseconds_between(Handle(start): Handle, Handle(end): Handle) -> Result<f32, BackendError> {
     type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
-    // SAFETY: this is the function's type.
+    // SAFETY: the type is that of the driver function.
     let function = unsafe { DRIVER.function::<ElapsedTime>("cuEventElapsedTime") };
     let function = function.ok_or_else(|| no_timing("the driver has no such function"))?;
     let mut milliseconds = 0.0;
-    // SAFETY: the driver writes one number. Both events live, were recorded with timing, and were
-    // reached: `CudaEvent::elapsed_since` checked that.
+    // SAFETY: the driver writes one number. The two events are alive, were recorded with timing,
+    // and have completed: `CudaEvent::elapsed_since` checked that.
     let outcome = unsafe { function(&raw mut milliseconds, start, end) };
     check(outcome, "cuEventElapsedTime").map(|()| milliseconds)
 }

@@ -1,5 +1,5 @@
-//! The in-flight list of a stream: operations whose completion needs the host, in the order of
-//! their positions. It contains only data and makes no driver call.
+//! The in-flight list of a stream: operations on whose completion the host must act, in the order
+//! of their positions. It contains only data and makes no driver call.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct InFlight {
     pub(super) loss: FailureKind,
 }
 
-/// The host's action once the device has completed an operation.
+/// What the host does once the device has completed an operation.
 #[derive(Debug)]
 pub(super) enum CompletionAction {
     Nothing,
@@ -38,8 +38,9 @@ pub(super) enum CompletionAction {
     Unpack(PendingUnpack),
     /// Free device memory, on devices without pools.
     Free(Address),
-    /// Complete another stream, which this one waited for, up to a position: the device kept that
-    /// order, and the host must keep it too.
+    /// Complete the work of another stream, for which this stream waited, up to a position. The
+    /// device runs the work of the two streams in this order, and the host must run their
+    /// completion actions in the same order.
     CompleteFirst {
         queue: QueueId,
         position: Position,
@@ -52,7 +53,7 @@ pub(super) enum CompletionAction {
 
 impl CompletionAction {
     /// Whether a stream that waits for the operation by an event must complete this action first:
-    /// because it writes host memory, or holds host memory that a caller may take back.
+    /// because it writes host memory, or has a handle of host memory that a caller may take back.
     fn matters_to_waiters(&self) -> bool {
         match self {
             Self::Nothing | Self::Free(_) | Self::DropExternal { .. } => false,
@@ -65,8 +66,8 @@ impl CompletionAction {
         matches!(self, Self::Unpack(_) | Self::CompleteFirst { .. })
     }
 
-    /// Drops the action of a dead device's work. Memory that the device may still write is never
-    /// freed.
+    /// Drops the action without running it, because the device died. Memory that the device may
+    /// still write is never freed.
     pub(super) fn abandon(self) {
         match self {
             Self::Release { memory } => {
@@ -102,8 +103,8 @@ impl OperationName {
     }
 }
 
-/// An operation that can fail. Positions from `first` up to it belong to unnamed operations that
-/// cannot fail: events, waits and frees.
+/// An operation that can fail. The positions from `first` to just before this operation belong to
+/// unnamed operations that cannot fail: events, waits and frees.
 #[derive(Debug)]
 struct NamedOperation {
     first: Position,
@@ -120,10 +121,10 @@ pub(super) struct InFlightList {
     completing: Completing,
 }
 
-/// Data about operations that were removed from the list, but whose actions still run.
+/// Data about operations that were removed from the list, but whose actions are still running.
 #[derive(Clone, Copy, Debug, Default)]
 struct Completing {
-    /// The first operation whose action matters to waiters.
+    /// The first of these operations whose action a waiting stream must complete first.
     matters_from: Option<Position>,
     writes_host_memory: bool,
 }
@@ -140,7 +141,7 @@ impl InFlightList {
         self.last_named = position;
     }
 
-    /// Adds an operation, unless its completion needs nothing. Returns whether it did.
+    /// Adds an operation if it has a completion action or may fail. Returns whether it did.
     pub(super) fn push(&mut self, operation: InFlight) -> bool {
         let is_needed =
             !operation.depends.is_empty() || !matches!(operation.action, CompletionAction::Nothing);
@@ -201,7 +202,7 @@ impl InFlightList {
         })
     }
 
-    /// All operations up to `upto` that depend on other work, with the meaning of their failures.
+    /// All operations up to `upto` that depend on other work, with what is lost if they fail.
     pub(super) fn dependents(
         &self,
         upto: Position,
@@ -212,8 +213,9 @@ impl InFlightList {
             .collect()
     }
 
-    /// Removes the operations up to `upto`, whose actions the caller runs. Until
-    /// [`end_completion`](Self::end_completion) they still count for waiters.
+    /// Removes the operations up to `upto`, for the caller to run their actions. Until the caller
+    /// calls [`end_completion`](Self::end_completion), waiting streams still treat these operations
+    /// as in flight.
     pub(super) fn begin_completion(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
         let completing = self.retire_upto(upto);
         self.completing = Completing {
@@ -239,8 +241,8 @@ impl InFlightList {
         self.operations.drain(..count).collect()
     }
 
-    /// The failure of all work after `completed` on a dead device. It names the first operation
-    /// that is not known to have completed.
+    /// The failure of all work after `completed` on a dead device. The failure names the first
+    /// operation that is not known to have completed.
     pub(super) fn device_loss_record(&self, completed: Position, cause: String) -> FailureRecord {
         let first = self.names.iter().find(|named| named.position > completed);
         let (operation, site) = match first {

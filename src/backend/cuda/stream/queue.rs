@@ -24,12 +24,12 @@ impl CudaQueue {
         Self(core)
     }
 
-    /// cudarc's stream, for code outside the library.
+    /// cudarc's stream object, for other code.
     pub(crate) fn stream(&self) -> &Arc<CudaStream> {
         self.0.share()
     }
 
-    /// Whether cudarc's object is this stream.
+    /// Whether cudarc's stream object represents this stream.
     pub(crate) fn is(&self, other: &CudaStream) -> bool {
         is_same_stream(self.0.stream(), other)
     }
@@ -78,7 +78,8 @@ impl Queue for CudaQueue {
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        // Only launches reap: copies are queued with an array's lock held.
+        // Only for launches: completion actions must not run under an array's lock, which is held
+        // while a copy is queued.
         let may_reap = matches!(work, Work::Launch(_));
         let position = self.0.record_loss(submit::queue(&self.0, work))?;
         if may_reap && self.0.needs_reap.load(Ordering::Relaxed) {

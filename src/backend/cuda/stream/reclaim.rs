@@ -16,7 +16,8 @@ pub(super) fn allocate(
 ) -> Result<Address, BackendError> {
     let memory = device.memory();
     memory.allocate(len_bytes, stream).or_else(|refusal| {
-        // Waiting frees nothing under the library's limit, which does not count freed bytes.
+        // If the library's own limit was exceeded, waiting does not help: freed bytes do not count
+        // against this limit.
         let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
             && !memory.is_beyond_limit(len_bytes);
         if !is_full || memory.usage().pooled == 0 || scope::is_in_body() {
@@ -35,7 +36,7 @@ pub(crate) fn trim(device: &DeviceCore) -> Result<(), BackendError> {
     // SAFETY: the context is current.
     context.record_loss(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
     reap_all(device);
-    // A value that dropped meanwhile may have made another device's context current.
+    // Dropping a value meanwhile may have made another device's context current.
     context.make_current()?;
     device.memory().trim()
 }

@@ -11,7 +11,7 @@ use crate::backend::{Address, BackendError};
 
 impl CudaQueue {
     /// Takes a slice over. Work queued on this stream from now on runs after all work that the
-    /// owner queued with the slice.
+    /// slice's owner queued with it.
     pub(crate) fn take_over<T: 'static>(
         &self,
         mut slice: CudaSlice<T>,
@@ -19,8 +19,8 @@ impl CudaQueue {
         let stream = self.stream();
         let address = keeping_recorded_error(stream.context(), || {
             checked(stream.join(slice.stream()), "cuStreamWaitEvent")?;
-            // This waits for the uses on other streams that cudarc tracks. Dropping the guard
-            // records one of cudarc's events on this stream.
+            // The call orders this stream after the uses on other streams that cudarc tracks.
+            // Dropping cudarc's guard records one of cudarc's events on this stream.
             let (address, guard) = slice.device_ptr_mut(stream);
             drop(guard);
             Ok(address)
@@ -30,9 +30,10 @@ impl CudaQueue {
         Ok(Address(address))
     }
 
-    /// The memory at an address as a slice, which owns it from now on: the slice that was taken
-    /// over, or a new one over the library's memory. All work on it so far is ordered before work
-    /// queued on this stream now, and before uses of the slice. On `Err` the memory stays in place.
+    /// The memory at an address as a slice, which owns it from now on: either the slice that was
+    /// taken over, or a new slice over the library's memory. Work queued on this stream from now
+    /// on, and uses of the slice, run after all earlier work on the memory. On `Err` the library
+    /// keeps the memory.
     pub(crate) fn give_away<T: 'static>(
         &self,
         address: Address,
@@ -43,15 +44,15 @@ impl CudaQueue {
             None => self.own_memory_as_slice(address, len)?,
         };
         let stream = Arc::clone(slice.stream());
-        // As the last use, cudarc's tracking records the end of the slice's own stream, which runs
-        // after this stream.
+        // cudarc's tracking records the tail of the slice's own stream, which was made to wait for
+        // this stream, as the last use.
         let recorded = keeping_recorded_error(stream.context(), || {
             drop(slice.device_ptr_mut(&stream));
             Ok(())
         });
         if recorded.is_err() {
-            // Then all work must be complete, so that there is nothing to track. A stream that
-            // cannot be waited for belongs to a dead context.
+            // Without tracking, all work must be complete, so that there is nothing to track. If
+            // waiting for a stream fails, its context is dead.
             let _complete = self.wait_before(&stream);
         }
         Ok(slice)
@@ -80,7 +81,7 @@ impl CudaQueue {
         let stream = self.stream();
         keeping_recorded_error(stream.context(), || {
             // cudarc creates two events for the slice, and panics if the driver refuses, so this
-            // checks that the driver creates them.
+            // first checks that the driver can create events.
             let events = [stream.context().new_event(None), stream.context().new_event(None)];
             events.into_iter().try_for_each(|event| checked(event, "cuEventCreate").map(drop))
         })?;
@@ -93,8 +94,8 @@ impl CudaQueue {
     }
 }
 
-/// Runs cudarc calls that record their errors in the context for the next caller, and returns the
-/// first such error. An earlier error stays recorded, because it belongs to other code.
+/// Runs cudarc calls that store their errors in the context for the next caller, and returns the
+/// first error of these calls. An error that was stored earlier is for other code and stays stored.
 fn keeping_recorded_error<R>(
     context: &CudaContext,
     calls: impl FnOnce() -> Result<R, BackendError>,

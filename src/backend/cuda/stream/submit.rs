@@ -48,8 +48,8 @@ fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, Backend
         Err(root) => return Ok(skip(core, &mut state, &root, FailureKind::Contents)),
     };
     // SAFETY: `CudaQueue::submit` made the context current, and the driver refuses the kernel
-    // handle of another device. The layers above keep arguments alive and order their uses
-    // (contract in `backend`): memory is freed after its last use.
+    // handle of another device. The modules that use the backend keep arguments alive and order
+    // their uses (contract in `backend`): memory is freed after its last use.
     let outcome = unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) };
     core.record_loss_locked(outcome)?;
     let nothing = CompletionAction::Nothing;
@@ -58,7 +58,8 @@ fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, Backend
     Ok(position)
 }
 
-/// Gives work whose dependency failed a position. It does not run, and fails for the same reason.
+/// Assigns a position to work whose dependency failed. The work does not run, and fails for the
+/// same reason.
 fn skip(
     core: &StreamCore,
     state: &mut StreamState,
@@ -83,9 +84,10 @@ fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendErro
     };
     let mut seeds: SmallVec<[Arc<dyn HostMemory>; 2]> = SmallVec::new();
     for part in &parts {
-        // SAFETY: the context is current. The memory lives until a free after this work, and the
-        // layers above order other uses of it (contract in `backend`). The seeds are kept until the
-        // fill completes, or on error until `drained_on_error` has drained the stream.
+        // SAFETY: the context is current. The memory lives until a free that is queued after this
+        // work, and the modules that use the backend order other uses of it (contract in
+        // `backend`). The seed patterns are kept until the fill completes, or on error until
+        // `drained_on_error` has waited for the stream.
         let (seed, outcome) = unsafe { fill::queue(target(core), address.0, part, &pattern) };
         seeds.extend(seed);
         core.record_loss_locked(drained_on_error(core, outcome))?;
@@ -113,7 +115,7 @@ fn queue_copy(core: &StreamCore, work: CopyWork) -> Result<Position, BackendErro
     Ok(position)
 }
 
-/// Queues the parts of a copy. Returns the host's action after their completion.
+/// Queues the parts of a copy. Returns the completion action.
 fn queue_parts(
     core: &StreamCore,
     state: &StreamState,
@@ -129,9 +131,10 @@ fn queue_parts(
         return queue_staged_download(core, from, host, &parts, may_read_between);
     }
     let to = end(&destination);
-    // SAFETY: the context is current. `queue_copy` checked that host memory holds the parts;
-    // `CompletionAction::Release` keeps it until the copy completes. Device memory lives until a
-    // free after this work. The layers above order other uses (contract in `backend`).
+    // SAFETY: the context is current. `queue_copy` checked that the parts lie within the host
+    // memory, which `CompletionAction::Release` keeps until the copy completes. Device memory lives
+    // until a free that is queued after this work. The modules that use the backend order other
+    // uses (contract in `backend`).
     let outcome = unsafe { memcpy::queue(target(core), from, to, &parts) };
     drained_on_error(core, outcome)?;
     Ok(release_of([source, destination].into_iter().filter_map(host_memory).collect()))
@@ -160,22 +163,22 @@ fn queue_staged_download(
         Some(pinned) => Arc::new(pinned),
         None => Arc::new(PageableBlock::zeroed(plan.len_bytes, "download")?),
     };
-    // SAFETY: as in `queue_parts`. The plan's parts lie within its `len_bytes` bytes of staging
-    // memory, which the completion action keeps.
+    // SAFETY: as in `queue_parts`. The plan's parts lie within `len_bytes` bytes of staging memory,
+    // which the completion action keeps.
     let outcome = unsafe { memcpy::queue(target, from, host_end(&*staged), &plan.to_staging) };
     drained_on_error(core, outcome)?;
     let (destination, parts) = (Arc::clone(host), plan.from_staging);
     Ok(CompletionAction::Unpack(PendingUnpack { staged, destination, parts }))
 }
 
-/// If one of several driver calls fails, drains the stream, so that the earlier calls access
-/// nothing any more and the work is reported as not queued.
+/// If one of several driver calls fails, waits for the stream. Then the earlier calls have ended,
+/// and the work can be reported as not queued.
 fn drained_on_error(
     core: &StreamCore,
     outcome: Result<(), BackendError>,
 ) -> Result<(), BackendError> {
     outcome.inspect_err(|_| {
-        // SAFETY: the stream lives. If it cannot be drained, its dead context executes nothing.
+        // SAFETY: the stream lives. If waiting fails, the context is dead and executes nothing.
         let _dead = unsafe { sys::cuStreamSynchronize(core.raw_stream()) };
     })
 }

@@ -1,5 +1,5 @@
-//! Wakes tasks that wait for a stream. One thread polls for all of them: a host callback of the
-//! driver may not call the driver.
+//! Wakes tasks that wait for a stream. One thread polls all these streams, because a host callback
+//! of the driver may not call the driver.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::core::StreamCore;
 use crate::backend::{BackendError, BackendErrorKind, Position, TaskWaker};
 
-/// The first pause between two polls. It doubles while nothing completes.
+/// The first pause between two polls. The pause doubles while nothing completes.
 const PAUSE_MIN: Duration = Duration::from_micros(20);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
 
@@ -57,7 +57,7 @@ pub(super) fn wake_when_complete(
     Ok(())
 }
 
-/// The thread's loop. It sleeps while no task waits.
+/// The thread's loop. The thread sleeps while no task waits.
 fn poll_forever() {
     let mut pause = PAUSE_MIN;
     loop {

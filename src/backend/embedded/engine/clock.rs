@@ -20,8 +20,8 @@ pub(super) fn whole_ns(duration: Duration) -> u64 {
 pub(crate) struct Timestamp(Arc<AtomicU64>);
 
 impl Timestamp {
-    /// Sets the time. The event's position is published afterwards, which makes the time visible to
-    /// every thread that sees the event completed.
+    /// Sets the time. The event's position is published after the time is set, so a thread that
+    /// sees the event as completed also sees the time.
     pub(super) fn set(&self, time_ns: u64) {
         self.0.store(time_ns, Ordering::Relaxed);
     }

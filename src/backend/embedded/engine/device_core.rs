@@ -1,10 +1,10 @@
-//! The part of a device that its queued operations need.
+//! The part of an embedded device that its queued operations need.
 
 use crate::backend::embedded::memory::AddressSpace;
 use crate::backend::embedded::simulation::{Instruments, Link};
 
-/// A device without its handles. It lives as long as the device, a stream of it, or an operation
-/// that copies from it.
+/// The device's memory and log. It lives as long as the device, any of its streams, or an operation
+/// that copies from the device.
 #[derive(Debug)]
 pub(crate) struct DeviceCore {
     pub(crate) ordinal: usize,

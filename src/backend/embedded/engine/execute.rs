@@ -1,4 +1,5 @@
-//! Runs one piece of work, in both modes, on a thread that is marked as running queued work.
+//! Runs one piece of work (in both modes: worker threads and seeded), on a thread that is marked as
+//! running queued work.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,8 +15,8 @@ use crate::backend::{
 };
 use crate::sync;
 
-/// Copies all parts, or none if the memory at one end does not exist. A part out of range ends the
-/// copy; the destination then has unspecified contents.
+/// Copies all parts, or none if the source's or the destination's memory does not exist. The copy
+/// ends at a part that is out of range; the destination then has unspecified contents.
 pub(super) fn copy(
     source_device: &DeviceCore,
     device: &DeviceCore,
@@ -24,9 +25,10 @@ pub(super) fn copy(
     let (source, _source_block) = locate_end(source_device, &work.source)?;
     let (destination, _destination_block) = locate_end(device, &work.destination)?;
     for part in &work.parts {
-        // SAFETY: both ends are valid and initialised for their whole length while `work` and the
-        // two blocks are held (`locate_end`). The layers above order work so that no other thread
-        // writes the source or accesses the destination meanwhile (`backend`, contract).
+        // SAFETY: source and destination are valid and initialised for their whole length while
+        // `work` and the two blocks are alive (`locate_end`). The modules that use the backend
+        // order work so that no other thread writes the source or accesses the destination
+        // meanwhile (`backend`, contract).
         if !unsafe { host_copy::copy_box_within(source, destination, part) } {
             return Err(format!(
                 "a part of it leaves its memory ({} and {} bytes)",
@@ -37,7 +39,7 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// Fills all parts. A part out of range ends the fill.
+/// Fills all parts. The fill ends at a part that is out of range.
 pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
     let block = locate(device, work.address)?;
     let destination = block.bounded();
@@ -61,10 +63,10 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
     let (blocks, pointers) = locate_arguments(device, &work.arguments)?;
     sync::assert_none_held();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: each pointer is that of element 0, 0, ... of a block which `blocks` holds, and
-        // each footprint lies in it (`locate_array`). Blocks are always initialised (`block`). The
-        // layers above order work so that no other thread writes or accesses these bytes meanwhile
-        // (`backend`, contract).
+        // SAFETY: each pointer leads to element 0, 0, ... in a block that `blocks` keeps alive, and
+        // each footprint lies in that block (`locate_array`). Blocks are always initialised
+        // (`block`). The modules that use the backend order work so that meanwhile no other thread
+        // writes bytes that the body reads, or accesses bytes that it writes (`backend`, contract).
         unsafe { body.run(work.grid, &work.arguments.words, &pointers) }
     }));
     drop(blocks);
@@ -74,8 +76,8 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
 /// The memory at one end of a copy, and its block, if that is device memory.
 type CopyEnd = (BoundedMemory, Option<LocatedMemory>);
 
-/// The memory is valid and initialised while the work and the block are held: blocks always are
-/// (`block`), host memory by the promise of `HostMemory`.
+/// The memory is valid and initialised while the work and the block are alive: device memory always
+/// is (see `block`), and host memory is by the contract of `HostMemory`.
 fn locate_end(device: &DeviceCore, memory: &Memory) -> Result<CopyEnd, String> {
     match memory {
         Memory::Host(host) => {
@@ -110,8 +112,8 @@ fn locate_arguments(
     Ok((blocks, pointers))
 }
 
-/// Locates one array and checks its bounds. An array of 0 bytes needs no memory: it gets an aligned
-/// pointer that must not be read.
+/// Locates one array and checks its bounds. An array of 0 bytes needs no memory: the body gets an
+/// aligned pointer that must not be read.
 fn locate_array(
     addresses: &LockedAddresses<'_>,
     array: &ArrayArgument,

@@ -29,10 +29,11 @@ const WORK_COST: Duration = Duration::from_micros(1);
 pub(crate) enum Operation {
     /// Work on memory of this device and the host.
     Work(Work),
-    /// A copy from another device. It holds that device's core rather than its handle: a queued
-    /// handle would keep alive the simulation that drops the queue.
+    /// A copy from another device. It contains the other device's core rather than its handle: a
+    /// queued handle would keep the simulation alive, and only the end of the simulation drops the
+    /// queue.
     CopyBetween { copy: Box<CopyWork>, source: Arc<DeviceCore> },
-    /// An operation that accesses no array contents.
+    /// A control operation: it accesses no array contents.
     Control(ControlOperation),
 }
 
@@ -42,7 +43,7 @@ pub(crate) enum Operation {
 pub(crate) enum ControlOperation {
     /// Returns memory to the pool.
     Free(Address),
-    /// Sets an event's time, if it has one.
+    /// Sets an event's time, if the event was recorded with timing.
     Record(Option<Timestamp>),
     /// Waits for another stream.
     Wait(StreamPoint),
@@ -52,7 +53,8 @@ pub(crate) enum ControlOperation {
 #[derive(Debug)]
 pub(crate) struct QueuedOperation {
     pub(crate) position: Position,
-    /// The number of the call, if an injected late fault makes this operation fail.
+    /// The number of the call that queued the operation, if an injected late fault makes the
+    /// operation fail.
     pub(crate) fault: Option<u64>,
     pub(crate) operation: Operation,
 }
@@ -72,8 +74,8 @@ impl QueuedOperation {
         outcome.map_err(|cause| description.failure(cause))
     }
 
-    /// Drops an operation that has run. The drop may run user code (a body's captures). A panic
-    /// there is a failure of the operation.
+    /// Drops an operation that has run. The drop may run user code (the drop of values that a body
+    /// captured). A panic in that code is a failure of the operation.
     pub(super) fn drop_caught(self) -> Result<(), FailureRecord> {
         let description = self.operation.description();
         let (kind, site) =
@@ -91,8 +93,8 @@ impl QueuedOperation {
 }
 
 impl Operation {
-    /// The link time of the operation, if it is a transfer and there is a link. Between two devices
-    /// the slower link determines it.
+    /// The time that the link needs for the operation, if it is a transfer and the device models a
+    /// link. Between two devices the slower link determines the time.
     pub(super) fn link_time(&self, link: Option<Link>) -> Option<Duration> {
         match self {
             Self::Work(Work::Copy(copy)) if crosses_link(copy) => {
@@ -114,8 +116,8 @@ impl Operation {
         }
     }
 
-    /// The operation's memory accesses, if it is queued on the device with number `device`. The
-    /// queue observes frees separately.
+    /// The operation's memory accesses on the device with number `device`, on which it is queued.
+    /// Frees are not included: the queue passes them to the tracker itself.
     pub(crate) fn accesses(&self, device: usize) -> Vec<MemoryAccess> {
         match self {
             Self::Control(_) => Vec::new(),
@@ -152,9 +154,9 @@ impl Operation {
 pub(crate) struct Description<'a> {
     label: &'a str,
     is_kernel: bool,
-    /// The source line that queued it.
+    /// The source line that queued the operation.
     pub(crate) site: Option<CallSite>,
-    /// The work that this operation depends on: if it failed, the operation does not run.
+    /// The work that this operation depends on. If any of it failed, the operation does not run.
     pub(crate) depends: &'a [(QueueId, Position)],
     failure_kind: FailureKind,
 }
@@ -189,7 +191,7 @@ impl Description<'_> {
     }
 }
 
-/// Whether one end of a copy is host memory.
+/// Whether an end of a copy (its source or destination) is host memory.
 fn crosses_link(copy: &CopyWork) -> bool {
     matches!(copy.source, Memory::Host(_)) || matches!(copy.destination, Memory::Host(_))
 }

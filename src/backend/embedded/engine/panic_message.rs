@@ -3,7 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The message of a panic, as `panic!` made it. A payload whose own drop panics is leaked.
+/// The message of a panic, if its payload came from `panic!`. A payload whose own drop panics is
+/// leaked.
 pub(super) fn panic_message(payload: Box<dyn Any + Send>) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());

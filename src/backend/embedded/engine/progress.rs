@@ -2,8 +2,8 @@
 //!
 //! Without waiters, publishing a position costs one store and one load. No wake-up is lost because
 //! all four accesses are sequentially consistent: the publisher stores `completed` and then loads
-//! `waiter_count`; a waiter adds to `waiter_count` and then loads `completed`. At least one of them
-//! sees the other.
+//! `waiter_count`; a waiter adds to `waiter_count` and then loads `completed`. So the publisher
+//! sees the waiter, or the waiter sees the new position.
 
 use std::hint;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,10 +24,10 @@ pub(crate) type DueTasks = SmallVec<[Arc<TaskWaker>; 2]>;
 pub(crate) struct Progress {
     id: QueueId,
     completed: AtomicU64,
-    /// The position of the last operation that ran. It no longer accesses memory, but may not have
-    /// been dropped yet.
+    /// The position of the last operation that ran. This operation no longer accesses memory, but
+    /// may not have been dropped yet.
     ran: AtomicU64,
-    /// The number of threads that sleep or are about to, and of registered wakers.
+    /// The number of registered wakers plus the number of threads that sleep or are about to sleep.
     waiter_count: AtomicUsize,
     tasks: Mutex<Vec<(Position, Arc<TaskWaker>)>>,
     advanced: Condvar,
@@ -51,7 +51,7 @@ impl Progress {
         self.id
     }
 
-    /// All work up to this position has completed.
+    /// The completed position: all work up to it has completed.
     #[inline]
     pub(crate) fn completed(&self) -> Position {
         Position(self.completed.load(Ordering::Acquire))
@@ -63,15 +63,15 @@ impl Progress {
         self.completed() >= position
     }
 
-    /// Records that the operation at `position` accesses no memory any more. It has not been
-    /// dropped yet.
+    /// Records that the operation at `position` accesses no memory any more. The operation has not
+    /// been dropped yet.
     pub(super) fn mark_ran(&self, position: Position) {
         self.ran.store(position.0, Ordering::Release);
     }
 
-    /// Whether the operation at `position` accesses no memory any more. Dropping it may pass its
-    /// memory to other work before the position completes, so the race check uses this rather than
-    /// [`is_complete`](Self::is_complete).
+    /// Whether the operation at `position` accesses no memory any more. When the operation drops,
+    /// other work may get its memory before the position completes. So the race check uses this
+    /// function rather than [`is_complete`](Self::is_complete).
     pub(crate) fn has_run(&self, position: Position) -> bool {
         self.ran.load(Ordering::Acquire) >= position.0 || self.is_complete(position)
     }
@@ -107,7 +107,7 @@ impl Progress {
         Some(tasks)
     }
 
-    /// Blocks until `position` has completed.
+    /// Blocks until all work up to `position` has completed.
     pub(super) fn block_until(&self, position: Position) {
         if spin_until(|| self.is_complete(position)) {
             return;
@@ -153,7 +153,8 @@ pub(crate) fn wake_all(tasks: DueTasks) {
     tasks.iter().for_each(|task| task.wake());
 }
 
-/// Checks a condition for a short time, before the thread sleeps. Returns whether it became true.
+/// Checks a condition repeatedly for a short time, before the thread sleeps. Returns whether the
+/// condition became true.
 pub(super) fn spin_until(is_true: impl Fn() -> bool) -> bool {
     for _ in 0..SPINS {
         if is_true() {

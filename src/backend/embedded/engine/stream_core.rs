@@ -39,12 +39,12 @@ pub(crate) struct StreamCore {
 pub(crate) enum Scheduler {
     /// The stream's own thread.
     Worker,
-    /// The simulation, on a thread that waits or polls. It owns its streams, so they refer to it
-    /// weakly.
+    /// The simulation, which a thread runs while it waits or polls. The simulation owns its
+    /// streams, so they refer to it weakly.
     Seeded(Weak<Simulation>),
 }
 
-/// The state of a stream under its lock.
+/// The part of a stream's state that its lock protects.
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
     pub(crate) queued: VecDeque<QueuedOperation>,
@@ -54,22 +54,22 @@ pub(crate) struct StreamState {
     tail: u64,
 }
 
-/// A position of a stream, to wait for.
+/// A position of a stream for which other work waits.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamPoint {
     pub(crate) stream: Arc<StreamCore>,
     pub(crate) position: Position,
-    /// The time at which the stream reached the point: modelled time if the stream is seeded.
+    /// The time at which the stream reached the position: modelled time if the stream is seeded.
     pub(crate) timestamp: Option<Timestamp>,
 }
 
 impl StreamPoint {
-    /// Whether the stream has reached the point.
+    /// Whether the stream has reached the position.
     pub(crate) fn is_complete(&self) -> bool {
         self.stream.progress.is_complete(self.position)
     }
 
-    /// Waits until the stream has reached the point.
+    /// Waits until the stream has reached the position.
     pub(crate) fn wait(&self) -> Result<(), BackendError> {
         self.stream.wait_for(self.position)
     }
@@ -107,8 +107,8 @@ impl StreamCore {
         Position(self.last_free.load(Ordering::Acquire))
     }
 
-    /// Assigns the next position to an operation and queues it. `observe` gets the position before
-    /// the operation can run. The worker is woken only if it sleeps.
+    /// Assigns the next position to an operation and queues it. Calls `observe` with the position
+    /// before the operation can run. The worker is woken only if it sleeps.
     #[inline]
     pub(crate) fn enqueue(
         self: &Arc<Self>,
@@ -132,9 +132,9 @@ impl StreamCore {
         Ok(position)
     }
 
-    /// As [`enqueue`](Self::enqueue), for a control operation. If it is cheap and the stream is
-    /// idle, the submitting thread runs it, which costs less than waking the worker. Seeded streams
-    /// always queue it.
+    /// As [`enqueue`](Self::enqueue), for a control operation. If the operation is cheap and the
+    /// stream is idle, the submitting thread runs it, which costs less than waking the worker.
+    /// Seeded streams always queue the operation.
     pub(crate) fn enqueue_control(
         self: &Arc<Self>,
         control: ControlOperation,
@@ -239,8 +239,8 @@ impl StreamCore {
                 timestamp.iter().for_each(|timestamp| timestamp.set(self.time_ns()));
             }
             ControlOperation::Wait(point) => {
-                // A wait fails only if the other stream's work was dropped. Then no work remains
-                // that this stream must run after.
+                // A wait fails only if the other stream's work was dropped, and then nothing
+                // remains for which this stream must wait.
                 let _dropped = point.wait();
             }
         }
@@ -251,8 +251,9 @@ impl StreamCore {
         if self.is_seeded() { self.modelled_ns.load(Ordering::Relaxed) } else { clock::now_ns() }
     }
 
-    /// Advances modelled time. Only the thread that holds the simulation's turn calls this, so the
-    /// load and the store need not be one atomic step.
+    /// Advances modelled time. Only the thread that has locked the simulation's turn (which it does
+    /// to run an operation) calls this, so the load and the store need not be a single atomic
+    /// operation.
     fn advance_clock(&self, operation: &Operation) {
         let now_ns = self.modelled_ns.load(Ordering::Relaxed);
         let next_ns = match operation {
@@ -314,11 +315,12 @@ impl StreamCore {
         self.arrived.notify_one();
     }
 
-    /// Drops the queued operations and marks them as completed. Called when a simulation ends.
+    /// Drops the queued operations and marks them as completed. Called when the simulation ends.
     pub(crate) fn drop_queued(&self) {
         let queued = std::mem::take(&mut self.lock().queued);
         for queued in queued {
-            // If a drop panics, the panic hook has reported it; no caller could get it.
+            // If a drop panics, the panic hook has already reported the panic. It cannot be passed
+            // on, because there is no caller.
             let _reported_by_the_hook = queued.drop_caught();
         }
         wake_all(self.progress.publish(self.tail()));

@@ -15,12 +15,12 @@ use crate::backend::scope::BodyScope;
 /// The state of a stream's worker thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum WorkerState {
-    /// It has not been started.
+    /// The thread has not been started.
     #[default]
     NotStarted,
-    /// It runs, and will check for operations again before it sleeps.
+    /// The thread runs, and will check for operations again before it sleeps.
     Awake,
-    /// It sleeps, or is about to while it holds the lock.
+    /// The thread sleeps, or holds the lock and is about to sleep.
     Asleep,
 }
 
@@ -60,7 +60,8 @@ fn start(stream: &Arc<StreamCore>) -> Result<(), BackendError> {
 
 /// The thread's loop: takes all queued operations at once, runs them, and repeats.
 fn run_until_closed(stream: &StreamCore) {
-    // Wakers run on this thread too. The mark prevents them from waiting here.
+    // Wakers run on this thread too. Marked as running queued work, it cannot be made to wait by
+    // them.
     let _running = BodyScope::enter();
     let mut batch = VecDeque::new();
     while take_batch(stream, &mut batch) {
@@ -70,8 +71,8 @@ fn run_until_closed(stream: &StreamCore) {
     }
 }
 
-/// Swaps the queued operations with the empty batch, so that both keep their capacity. Sleeps until
-/// an operation arrives. Returns `false` if none will arrive.
+/// Swaps the list of queued operations with the empty list `batch`, so that both lists keep their
+/// capacity. Sleeps until an operation arrives. Returns `false` if none will arrive.
 fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> bool {
     let completed = stream.progress.completed();
     spin_until(|| stream.tail() != completed);

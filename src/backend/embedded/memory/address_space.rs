@@ -2,7 +2,7 @@
 //!
 //! An address is a number, not a pointer, and is never reused. So work that uses the address of
 //! freed memory finds no memory, even if its block was allocated again. Work looks addresses up
-//! when it runs, and holds the blocks while it uses them.
+//! when it runs, and keeps the blocks alive while it uses them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 /// blocks return to the system.
 const POOLED_BYTES_MAX: u64 = 256 << 20;
 
-/// A free of a poisoned block up to this length is cheap.
+/// Freeing a block up to this length is cheap, even if it must be filled with poison bytes.
 const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
 
 /// The memory of one device.
@@ -31,7 +31,8 @@ pub(crate) struct AddressSpace {
 struct AddressSpaceState {
     limit_bytes: Option<u64>,
     live: BTreeMap<u64, Allocation>,
-    /// Freed blocks by length. Empty lists stay, since programs allocate the same lengths again.
+    /// Freed blocks by length. Empty lists are kept, since programs allocate the same lengths
+    /// again.
     pool: BTreeMap<u64, Vec<Arc<Block>>>,
     pooled_bytes: u64,
     in_use_bytes: u64,
@@ -46,7 +47,7 @@ struct Allocation {
     is_draining: bool,
 }
 
-/// Memory from an address to the end of its block. It keeps the block alive.
+/// Memory from an address to the end of its block. This value keeps the block alive.
 #[derive(Debug)]
 pub(crate) struct LocatedMemory {
     block: Arc<Block>,
@@ -56,7 +57,7 @@ pub(crate) struct LocatedMemory {
 impl LocatedMemory {
     /// Valid for reads and writes while `self` lives.
     pub(crate) fn bounded(&self) -> BoundedMemory {
-        // In range: `locate` compared the offset with the block's length, which fits `usize`.
+        // The offset is in range: `locate` compared it with the block's length, which fits `usize`.
         let start = self.block.start().wrapping_add(self.offset_bytes as usize);
         BoundedMemory { start, len_bytes: self.block.len_bytes() - self.offset_bytes }
     }
@@ -83,7 +84,7 @@ impl AddressSpace {
         Self { poison, state: Mutex::new(state) }
     }
 
-    /// The byte that fresh and freed memory is filled with, if any.
+    /// The poison byte, with which fresh and freed memory is filled, if the device uses one.
     pub(crate) fn poison(&self) -> Option<u8> {
         self.poison
     }
@@ -98,7 +99,8 @@ impl AddressSpace {
         self.lock_addresses().locate(address)
     }
 
-    /// Bytes in use, and bytes pooled or draining.
+    /// The bytes in use; and the bytes that are pooled, or freed but still in use by queued work
+    /// (draining).
     pub(crate) fn usage(&self) -> MemoryUsage {
         let state = self.lock();
         MemoryUsage {
@@ -107,14 +109,15 @@ impl AddressSpace {
         }
     }
 
-    /// The limit and the bytes of it that can be allocated now. Pooled blocks count as free, since
-    /// an allocation evicts them.
+    /// The limit, and how many bytes can be allocated now. Pooled blocks count as free, since an
+    /// allocation evicts them.
     pub(crate) fn limit(&self) -> Option<(u64, u64)> {
         let state = self.lock();
         state.limit_bytes.map(|limit_bytes| (limit_bytes, state.free_bytes(limit_bytes)))
     }
 
-    /// Limits the bytes in use and draining together. Present allocations stay.
+    /// Limits the bytes in use, including freed memory that queued work still uses (draining).
+    /// Present allocations stay.
     pub(crate) fn set_limit(&self, limit_bytes: u64) {
         self.lock().limit_bytes = Some(limit_bytes);
     }
@@ -129,8 +132,8 @@ impl AddressSpace {
         Ok(self.lock().insert(block))
     }
 
-    /// Marks an allocation as draining and returns its length. [`release`](Self::release) frees it
-    /// once the stream reaches the queued free.
+    /// Marks an allocation as draining (freed, but still used by queued work) and returns its
+    /// length. [`release`](Self::release) frees it once the stream reaches the queued free.
     pub(crate) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
         let mut state = self.lock();
         let len_bytes =
@@ -149,12 +152,13 @@ impl AddressSpace {
         }
     }
 
-    /// Runs a free: removes the address, poisons the block if the device poisons, and pools it.
+    /// Performs a free: removes the address, fills the block with poison bytes if the device uses
+    /// them, and adds the block to the pool.
     pub(crate) fn release(&self, address: Address) {
         let mut state = self.lock();
         let Some(Allocation { mut block, .. }) = state.live.remove(&address.0) else { return };
-        // A block that an operation still holds was freed too early. It is not pooled: the
-        // operation keeps it, and it is deallocated when that operation drops.
+        // If an operation still uses the block, it was freed too early. The block is not pooled
+        // then, and is deallocated when that operation drops.
         let is_unused = Arc::get_mut(&mut block).is_some();
         if let (Some(byte), Some(block)) = (self.poison, Arc::get_mut(&mut block)) {
             // No operation can find the block any more, so the fill needs no lock.
@@ -168,8 +172,9 @@ impl AddressSpace {
         }
     }
 
-    /// Whether a refused allocation of `len_bytes` may fit once queued frees have run. Under a
-    /// limit it may fit already, because a free may have run since the refusal.
+    /// Whether a refused allocation of `len_bytes` may fit once queued frees have run. If the
+    /// device has a limit, the allocation may fit already, because a free may have run since the
+    /// refusal.
     pub(crate) fn may_find_room(&self, len_bytes: u64) -> bool {
         let state = self.lock();
         match state.limit_bytes {
@@ -202,14 +207,14 @@ impl AddressSpace {
         let evicted = if pooled.is_some() { Vec::new() } else { state.make_room(len_bytes)? };
         state.in_use_bytes += len_bytes;
         let address = pooled.map(|block| state.insert(block));
-        // Deallocate with no lock held.
+        // Blocks must be deallocated with no lock held.
         drop(state);
         drop(evicted);
         Ok(address)
     }
 
-    /// A new block whose bytes are counted already. If the system has none, trims the pool and
-    /// retries once.
+    /// Allocates a new block whose bytes are already counted. If the system has no memory, trims
+    /// the pool and retries once.
     fn new_block(&self, len_bytes: u64) -> Result<Block, BackendError> {
         let block = Block::zeroed(len_bytes).or_else(|| {
             self.trim();
@@ -254,8 +259,8 @@ impl AddressSpaceState {
         Ok(evicted)
     }
 
-    /// Sets whether a free of `address` is queued. Returns its length, or `None` if there is no
-    /// such allocation or it is in that state already.
+    /// Sets whether a free of `address` is queued. Returns the allocation's length, or `None` if
+    /// there is no such allocation or nothing would change.
     fn set_draining(&mut self, address: Address, is_draining: bool) -> Option<u64> {
         let allocation = self.live.get_mut(&address.0)?;
         let has_changed = allocation.is_draining != is_draining;

@@ -11,7 +11,7 @@ pub(crate) const ALIGNMENT_BYTES: usize = 256;
 /// clear the memory itself instead of mapping zeroed pages.
 const SYSTEM_ALIGNMENT_BYTES: usize = 16;
 
-/// Device memory. Its bytes are always initialised, and no reference to them is ever made.
+/// Device memory. A block's bytes are always initialised, and no reference to them is ever made.
 pub(super) struct Block {
     allocation: NonNull<u8>,
     layout: Layout,
@@ -19,24 +19,24 @@ pub(super) struct Block {
     len_bytes: usize,
 }
 
-// SAFETY: a block owns its allocation, and nothing in it depends on the thread.
+// SAFETY: a block owns its allocation, and no part of it is bound to a thread.
 unsafe impl Send for Block {}
-// SAFETY: a shared block gives out only raw pointers. The order of work decides which operation may
-// use them when (`backend`, contract).
+// SAFETY: a shared block returns only raw pointers. The order of work ensures that operations use
+// them without conflicts (`backend`, contract).
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Zeroed memory, or `None` if the system has none.
+    /// A block of zeros, or `None` if the system has no memory.
     pub(super) fn zeroed(len_bytes: u64) -> Option<Self> {
         let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
         let padded_bytes = len_bytes.checked_add(ALIGNMENT_BYTES - SYSTEM_ALIGNMENT_BYTES)?;
         let layout = Layout::from_size_align(padded_bytes, SYSTEM_ALIGNMENT_BYTES).ok()?;
-        // SAFETY: the layout's size is above zero, since `len_bytes` is: filtered above.
+        // SAFETY: the layout's size is above zero, since `len_bytes` is, as checked above.
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         let gap_bytes = allocation.as_ptr().align_offset(ALIGNMENT_BYTES);
         let start = NonNull::new(allocation.as_ptr().wrapping_add(gap_bytes))?;
-        // The system's alignment bounds the gap by the padding. The check stays nevertheless, since
-        // memory safety depends on it.
+        // The allocator's alignment ensures that the gap is at most the padding. It is still
+        // checked, since memory safety depends on it.
         (gap_bytes <= padded_bytes - len_bytes).then_some(Self {
             allocation,
             layout,
@@ -57,8 +57,8 @@ impl Block {
 
     /// Overwrites every byte.
     pub(super) fn fill(&mut self, byte: u8) {
-        // SAFETY: `start` is valid for `len_bytes` (`zeroed`). `&mut self` means that no other
-        // handle, and so no operation, has the block.
+        // SAFETY: `start` is valid for `len_bytes` (`zeroed`). `&mut self` proves that there is no
+        // other handle, so no operation uses the block.
         unsafe { self.start.as_ptr().write_bytes(byte, self.len_bytes) };
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum AccessKind {
     Write,
     /// Reads contents, then writes.
     ReadWrite,
-    /// Writes poison, which does not count as contents: a later read is an error.
+    /// Writes poison bytes, which do not count as contents: a later read is an error.
     Poison,
     /// Frees the memory.
     Free,
@@ -71,7 +71,8 @@ impl MemoryAccess {
         Self { memory, footprint, kind: AccessKind::Free }
     }
 
-    /// The accesses of a copy. Ends in device memory belong to these devices.
+    /// The accesses of a copy. `source_device` and `device` are the devices of its source and
+    /// destination, as far as these are device memory.
     pub(crate) fn of_copy(source_device: usize, device: usize, copy: &CopyWork) -> Vec<Self> {
         let source = AccessedMemory::of(source_device, &copy.source);
         let destination = AccessedMemory::of(device, &copy.destination);
@@ -114,7 +115,8 @@ impl MemoryAccess {
 }
 
 impl AccessedMemory {
-    /// The memory's name in a hazard. Device memory has a label unless its block is unknown.
+    /// The memory's name in a hazard. Device memory is named by its label, unless its block is
+    /// unknown.
     pub(super) fn name(self, label: Option<&str>) -> String {
         match (self, label) {
             (Self::Host { len_bytes, .. }, _) => format!("host memory of {len_bytes} bytes"),

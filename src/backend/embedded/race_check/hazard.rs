@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::call_site::CallSite;
 
-/// An error in the order of work, found by an emulated device. It is a bug in this library, or in
-/// external code that used a guard's memory after the guard dropped; a correct program has none.
+/// An error in the order of work, found by an emulated device. A hazard is a bug in this library,
+/// or in external code that used a guard's memory after the guard dropped. A correct program has no
+/// hazards.
 ///
 /// Its `Display` names the operations, the memory and the bytes: `kernel "blur" (cpu:1, stream 0,
 /// work 3, at src/main.rs:7:5) writes and download of "photo" (cpu:1, stream 1, work 1, at
@@ -27,11 +28,11 @@ pub struct Hazard {
     pub kind: HazardKind,
     /// The operation whose submission completed the hazard.
     pub operation: HazardOperation,
-    /// The earlier operation that it conflicts with, if there is one.
+    /// The earlier operation with which it conflicts, if there is one.
     pub earlier: Option<HazardOperation>,
     /// The memory, by its label.
     pub memory: String,
-    /// The bytes of that memory. If they are several runs, the first one.
+    /// The bytes of that memory. If the bytes are not contiguous, this is their first range.
     pub bytes: Range<u64>,
 }
 
@@ -94,7 +95,7 @@ pub struct HazardOperation {
     pub stream: u32,
     /// Its position in that stream, from 1.
     pub position: u64,
-    /// The source line that queued it.
+    /// The source line that queued the operation.
     pub site: Option<CallSite>,
     /// How the operation accesses the bytes.
     pub touch: Touch,

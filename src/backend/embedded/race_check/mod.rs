@@ -1,5 +1,5 @@
 //! The race check: reports conflicting accesses to the same bytes with no happens-before edge
-//! between them, and accesses to freed, foreign or uninitialised memory.
+//! between them, and accesses to memory that is freed, uninitialised or out of bounds.
 
 mod access;
 mod hazard;

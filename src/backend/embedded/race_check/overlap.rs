@@ -1,8 +1,8 @@
 //! Whether two footprints share a byte. The result is exact if one of them has at most [`RUNS_MAX`]
 //! runs within the other's bounds.
 //!
-//! The search walks the footprint with fewer runs. For each run it descends the other footprint
-//! axis by axis, into the indices whose boxes can overlap the run.
+//! The search iterates over the runs of the footprint that has fewer. For each run it searches the
+//! other footprint axis by axis, and considers only the indices whose boxes can overlap the run.
 
 #![forbid(unsafe_code)]
 
@@ -10,14 +10,15 @@ use std::ops::Range;
 
 use crate::backend::Footprint;
 
-/// After this many runs the search reports no overlap. That many take about a tenth of a second.
+/// After this many runs the search reports no overlap. A search through this many runs takes about
+/// a tenth of a second.
 const RUNS_MAX: u64 = 1 << 21;
 
 /// Axes, slowest first: count and stride.
 type Axes<'a> = &'a [(u64, u64)];
 
-/// The same bytes with as few axes and as long runs as possible, or `None` if there is no byte. The
-/// end of the footprint must fit 64 bits.
+/// Normalises a footprint: the same bytes with as few axes and as long runs as possible. `None` if
+/// there is no byte. The offset of the footprint's end must fit 64 bits.
 pub(crate) fn normalised(footprint: &Footprint) -> Option<Footprint> {
     let axes = footprint.axes.iter().copied().filter(|axis| axis.0 != 1).collect();
     (footprint.len_bytes() > 0).then(|| Footprint { axes, ..*footprint }.merged())
@@ -71,7 +72,7 @@ fn find_run_below<T>(
     }
 }
 
-/// The first part of `query` that is in the footprint.
+/// The first bytes of `query` that are in the footprint.
 fn search(
     axes: Axes<'_>,
     offset_bytes: u64,
@@ -81,8 +82,8 @@ fn search(
     let [(count, stride), inner @ ..] = axes else {
         return intersection(&(offset_bytes..offset_bytes + run_bytes), query);
     };
-    // Index i covers offset + i * stride .. + inner span. It reaches the query if it ends after the
-    // query's start and starts before its end.
+    // Index i covers offset + i * stride .. + inner span. Such a range overlaps the query if it
+    // ends after the query's start and starts before the query's end.
     let inner_bytes = span_bytes(inner, run_bytes);
     let first = (query.start + 1).saturating_sub(offset_bytes + inner_bytes).div_ceil(*stride);
     let last = query.end.checked_sub(offset_bytes + 1)? / stride;

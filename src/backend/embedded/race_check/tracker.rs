@@ -18,8 +18,8 @@ use super::written::ByteSet;
 use crate::backend::embedded::engine::Progress;
 use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
 
-/// The number of freed blocks that are remembered, so that a hazard can name the block of a use
-/// after its free.
+/// The number of freed blocks whose labels are kept, so that a hazard can name the block if it is
+/// used after its free.
 const FREED_MAX: usize = 1 << 10;
 
 /// The histories of all devices that may share work: those of one simulation, or all emulated
@@ -39,8 +39,8 @@ struct MemoryHistories {
     blocks: BTreeMap<(usize, u64), BlockHistory>,
     /// Keys of freed blocks, oldest first.
     freed: VecDeque<(usize, u64)>,
-    /// Host memory is one block from address 0, so that overlapping views of one allocation are
-    /// comparable.
+    /// All host memory is treated as one block that starts at address 0, so that overlapping views
+    /// of one allocation can be compared.
     host: BlockHistory,
 }
 
@@ -65,7 +65,7 @@ struct PendingAccess {
     depends: Dependencies,
 }
 
-/// An operation that is submitted. Its kind of access can differ between its arrays.
+/// An operation that is submitted. It can access its arrays in different ways.
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
     pub(crate) queue: &'a Arc<Progress>,
@@ -81,7 +81,7 @@ impl Tracker {
         Arc::clone(PROCESS.get_or_init(Arc::default))
     }
 
-    /// Adds a new block, of which no byte is written.
+    /// Adds a new block, none of whose bytes is written.
     pub(crate) fn add_block(
         &self,
         device: usize,
@@ -100,7 +100,7 @@ impl Tracker {
         clock
     }
 
-    /// Orders later work of `queue` after an event with this clock.
+    /// Records that later work of `queue` runs after an event with this clock.
     pub(crate) fn wait_for_event(&self, queue: &Arc<Progress>, event: &VectorClock) {
         self.lock().clocks.entry(queue.id()).or_default().join(event);
     }
@@ -184,7 +184,8 @@ impl MemoryHistories {
         (offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
     }
 
-    /// Adds one access, if it is in range. If the operation will not run, adds only written bytes.
+    /// Adds one access, if it is in range. If the operation will not run, only its written bytes
+    /// are added.
     fn add(&mut self, submission: &Submission<'_>, access: &MemoryAccess, will_run: bool) {
         if let (AccessKind::Free, AccessedMemory::Device { device, address }) =
             (access.kind, access.memory)
@@ -236,8 +237,8 @@ impl BlockHistory {
         Self { label: Arc::clone(label), len_bytes, freed_by: None, pending: Vec::new(), written }
     }
 
-    /// The footprint of an access relative to the start of the block, if it is in range. The memory
-    /// of the access starts at `offset_bytes`.
+    /// The footprint of an access relative to the start of the block, if it is in range.
+    /// `offset_bytes` is where the memory of the access starts in the block.
     fn footprint_of(&self, access: &MemoryAccess, offset_bytes: u64) -> Option<Footprint> {
         let offset_bytes = offset_bytes.checked_add(access.footprint.offset_bytes)?;
         let footprint = Footprint { offset_bytes, ..access.footprint.clone() };
@@ -282,8 +283,8 @@ impl Submission<'_> {
     }
 }
 
-/// Whether work does not run because work that it depends on failed. Such work conflicts with
-/// nothing, because the layers above may have reused its bytes already.
+/// Whether the operation will not run because work that it depends on failed. Such an operation is
+/// not checked for conflicts, because the library may have reused its bytes already.
 fn has_failed_dependency(depends: &[(QueueId, Position)]) -> bool {
     depends.iter().any(|(queue, position)| failure::at(*queue, *position).is_some())
 }

@@ -1,8 +1,8 @@
 //! The bytes of a block that were ever written: a set of ranges.
 //!
 //! Footprints with more than [`RUNS_MAX`] runs are approximated, so that the check never costs more
-//! than the work itself. Everything between their first and last written byte counts as written;
-//! their poison and their reads are ignored.
+//! than the checked work. When such a footprint is written, all bytes between its first and last
+//! byte count as written. Poison fills and reads of such a footprint are ignored.
 
 #![forbid(unsafe_code)]
 
@@ -54,7 +54,7 @@ impl ByteSet {
 
     fn insert_range(&mut self, run: Range<u64>) {
         let (mut start, mut end) = (run.start, run.end);
-        // Merges the ranges that overlap or touch the new one, from the last to the first.
+        // Ranges that overlap or touch the new one are merged into it, from the last to the first.
         while let Some((&known_start, &known_end)) = self.0.range(..=end).next_back() {
             if known_end < start {
                 break;

@@ -15,8 +15,8 @@ const HAZARDS_MAX: usize = 1 << 10;
 
 /// The calls made to an emulated device, and the hazards found in their order.
 ///
-/// A handle, which is cheap to clone and outlives its device. The log keeps the last 262,144 calls
-/// and the first 1,024 hazards.
+/// This is a handle: it is cheap to clone, and may be used after its device has dropped. The log
+/// keeps the last 262,144 calls and the first 1,024 hazards.
 ///
 /// ```
 /// use resident::{Device, Emulation};
@@ -32,8 +32,8 @@ const HAZARDS_MAX: usize = 1 << 10;
 pub struct EmulationLog(pub(crate) Arc<CallLog>);
 
 impl EmulationLog {
-    /// The calls that reached the device, in order. [`Fault::nth`](crate::Fault::nth) counts by
-    /// their numbers.
+    /// The calls that reached the device, in order. The number of a call here is the number that
+    /// [`Fault::nth`](crate::Fault::nth) takes.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.0.lock().calls.iter().cloned().collect()
@@ -55,7 +55,8 @@ pub(crate) struct CallLog(Mutex<CallLogState>);
 struct CallLogState {
     count: u64,
     calls: VecDeque<Call>,
-    /// Work that failed before its submission was logged, which a fast worker can cause.
+    /// Work that failed before its submission was logged. This happens if the worker thread is
+    /// faster than the submitting thread.
     early_failures: Vec<(u32, Position)>,
     hazards: Vec<Hazard>,
 }
@@ -117,7 +118,7 @@ impl CallLog {
     }
 }
 
-/// The data of a call that is about to be made.
+/// What is logged of a call that is about to be made.
 #[derive(Debug)]
 pub(crate) struct CallDraft {
     pub(crate) kind: CallKind,
@@ -127,7 +128,7 @@ pub(crate) struct CallDraft {
 }
 
 impl CallDraft {
-    /// A call without label and length.
+    /// A call that has no label and no length.
     pub(crate) fn unlabelled(kind: CallKind, stream: Option<u32>) -> Self {
         Self { kind, label: Arc::from(""), len_bytes: 0, stream }
     }
@@ -187,11 +188,12 @@ pub struct Call {
     pub number: u64,
     /// The kind of call.
     pub kind: CallKind,
-    /// The purpose of the call: `upload of "photo"`. Empty if the kind describes it fully.
+    /// The purpose of the call: `upload of "photo"`. Empty if the kind of call describes it fully.
     pub label: Arc<str>,
     /// Bytes allocated, copied or filled; for a launch, the bytes that its arguments cover; else 0.
     pub len_bytes: u64,
-    /// The stream's number on this device, 0 for the default stream. `None` for device calls.
+    /// The stream's number on this device, 0 for the default stream. `None` for calls that belong
+    /// to no stream.
     pub stream: Option<u32>,
     /// The position in that stream, from 1; 0 if the call queued nothing.
     pub position: u64,
@@ -208,7 +210,7 @@ pub struct Call {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum CallKind {
-    /// A stream was made. The default stream comes with the device and is not counted.
+    /// A stream was made. The default stream is created with the device and is not counted.
     NewStream,
     /// Memory was allocated.
     Allocate,
@@ -224,7 +226,7 @@ pub enum CallKind {
     CopyBetween,
     /// A fill with a constant was queued.
     Fill,
-    /// A fill of stale memory with poison was queued.
+    /// A fill of stale memory with poison bytes was queued.
     Poison,
     /// A kernel launch was queued.
     Launch,
@@ -234,7 +236,7 @@ pub enum CallKind {
     WaitEvent,
     /// The host waited for a stream or an event.
     Synchronize,
-    /// A task asked to be woken.
+    /// A task registered a waker.
     Notify,
     /// Pooled memory was returned to the system.
     Trim,
@@ -250,11 +252,11 @@ pub enum CallKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It succeeded; if it queued work, that work has not failed so far.
+    /// The call succeeded; if it queued work, that work has not failed so far.
     Accepted,
-    /// It returned an error, and nothing was queued.
+    /// The call returned an error, and nothing was queued.
     Refused,
-    /// It was queued, and its work failed.
+    /// The call queued work that failed later.
     Failed,
 }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::faults::Fault;
 
-/// The settings of a new embedded device, for tests and for what-if experiments.
+/// The settings of a new emulated device, for tests and for what-if experiments. Like the [embedded
+/// device](crate::Device::cpu), an emulated device is made of this process's memory and threads.
 ///
-/// By default the device behaves like the plain embedded device: no memory limit except the
-/// machine's, a worker thread for each stream, and transfers at the machine's speed. In addition it
-/// logs its calls and checks the order of its work: see
-/// [`EmulationLog`](crate::emulation::EmulationLog).
+/// By default it behaves like the embedded device: no memory limit except the machine's, a worker
+/// thread for each stream, and transfers at the machine's speed. In addition it logs its calls and
+/// checks the order of its work: see [`EmulationLog`](crate::emulation::EmulationLog).
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,7 +33,8 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// A device like the plain one, with instruments. Poison is on if debug assertions are enabled.
+    /// A device like the embedded one that also logs its calls and checks the order of its work. It
+    /// writes poison bytes if debug assertions are enabled.
     pub fn new() -> Self {
         Self {
             memory_bytes: None,
@@ -45,13 +46,13 @@ impl Emulation {
         }
     }
 
-    /// Limits the device's memory to this many bytes, which arrays in use and freed arrays that are
-    /// still draining share. An allocation above the limit returns `Error::OutOfMemory`.
+    /// Limits the device's memory to this many bytes. Arrays in use count, and so does freed memory
+    /// that queued work still uses. An allocation above the limit returns `Error::OutOfMemory`.
     pub fn memory(self, len_bytes: u64) -> Self {
         Self { memory_bytes: Some(len_bytes), ..self }
     }
 
-    /// Splits copies between host and device into chunks of at most this many bytes, as a GPU does,
+    /// Splits copies between host and device into chunks of at most this many bytes, as for a GPU,
     /// whose staging memory is bounded. By default copies are not split.
     ///
     /// ```
@@ -73,12 +74,13 @@ impl Emulation {
     /// that waits or polls runs ready work, one operation at a time.
     ///
     /// Seeded devices that one thread makes share a simulation, as long as an earlier one of them
-    /// (or a stream or event of it) is alive: one queue of ready work, one random state, into which
-    /// each seed is mixed, and one modelled clock. So a program that makes its devices on one
-    /// thread and waits on that thread runs the same way each time, regardless of other threads
-    /// with other devices.
+    /// (or one of its streams or events) is alive. A simulation has one queue of ready work, one
+    /// modelled clock, and one random state, into which each seed is mixed. So a program that makes
+    /// its devices on one thread and waits on that thread runs the same way each time, regardless
+    /// of other threads with other devices.
     ///
-    /// Work that no thread waits for is not run. It is dropped with the last handle of its devices.
+    /// Work that no thread waits for is not run. Such work is dropped with the last handle of the
+    /// devices.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
@@ -90,8 +92,9 @@ impl Emulation {
         Self { link: Some(link), ..self }
     }
 
-    /// Whether fresh, freed and stale memory is filled with a pattern (all bits set: NaN, or -1),
-    /// so that reads of it are detected. The default is `cfg!(debug_assertions)`.
+    /// Whether fresh, freed and stale memory is filled with poison bytes, so that tests detect
+    /// reads of it. All bits of such a byte are set, which reads as NaN, or as -1. The default is
+    /// `cfg!(debug_assertions)`.
     pub fn poison(self, poison: bool) -> Self {
         Self { is_poisoning: poison, ..self }
     }
@@ -120,9 +123,10 @@ impl Default for Emulation {
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Link {
-    /// Bytes per second. If this is not a positive number, bytes take no time.
+    /// Bytes per second. If this is not a positive number, the transfer time does not depend on the
+    /// number of bytes.
     pub bytes_per_second: f64,
-    /// The time that each transfer takes in addition, even a short one.
+    /// The time that every transfer takes in addition to its bytes.
     pub latency: Duration,
 }
 

@@ -6,16 +6,17 @@ use smallvec::SmallVec;
 
 use super::call_log::CallKind;
 
-/// One call of an emulated device that fails.
+/// An injected failure of one call of an emulated device.
 ///
 /// Each device counts its calls from 1, in the order in which they are made. [`CallKind`] lists the
 /// calls that count. A fault makes its call fail at once, with nothing queued. With a
 /// [`late`](Fault::late) fault the call succeeds, and its work fails when it runs. Only copies,
 /// fills and launches can fail late: a late fault has no effect on another kind of call.
 ///
-/// A device that [poisons](crate::Emulation::poison) stale copies makes further calls for that.
-/// Emulated devices do so by default in builds with debug assertions. To make a program fail at the
-/// same place in every build, count calls of one kind, by [`of`](Fault::of).
+/// A device that fills stale copies with [poison bytes](crate::Emulation::poison) makes additional
+/// calls for these fills. By default, emulated devices do so in builds with debug assertions. To
+/// make a program fail at the same place in every build, count calls of one kind, by
+/// [`of`](Fault::of).
 ///
 /// ```
 /// use resident::emulation::CallKind;
@@ -39,7 +40,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Refuses the `call`-th call, counted from 1. There is no call 0.
+    /// Refuses the `call`-th call, counted from 1. Call 0 does not exist.
     pub fn nth(call: u64) -> Self {
         Self { call, is_late: false, kind: None }
     }
@@ -59,7 +60,7 @@ impl Fault {
     }
 }
 
-/// The faults of one device, each with the number of calls of its kind so far.
+/// The faults of one device, each with the number of calls of its kind made so far.
 #[derive(Debug)]
 pub(super) struct Faults(Vec<(Fault, AtomicU64)>);
 

@@ -22,8 +22,9 @@ impl Instruments {
         Self { faults: Faults::new(faults), log: Arc::default(), tracker }
     }
 
-    /// Logs a call with its outcome. An injected fault refuses the call. A late fault lets the call
-    /// succeed: then `call` gets the call's number, for the work that must fail.
+    /// Logs a call with its outcome. If an injected fault applies, the call is refused. With a late
+    /// fault the call succeeds, and the function `call` gets the call's number, for the work that
+    /// must fail.
     pub(crate) fn counted<T>(
         &self,
         draft: CallDraft,
@@ -42,12 +43,13 @@ impl Instruments {
         outcome.map(|(value, _)| value)
     }
 
-    /// Whether the race check tracks another device's memory together with this one's.
+    /// Whether one race check tracks the memory of another device and of this one.
     pub(crate) fn share_tracker(&self, other: Option<&Self>) -> bool {
         other.is_some_and(|other| Arc::ptr_eq(&other.tracker, &self.tracker))
     }
 
-    /// Checks the accesses of an operation that has its position and cannot run yet.
+    /// Checks the accesses of an operation. It is called when the operation has a position but
+    /// cannot run yet.
     pub(crate) fn check(&self, submission: &Submission<'_>, accesses: &[MemoryAccess]) {
         let hazards = self.tracker.check(submission, accesses);
         if !hazards.is_empty() {

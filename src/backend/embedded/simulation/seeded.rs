@@ -2,8 +2,8 @@
 //! poll, one at a time, in an order that the seed determines.
 //!
 //! Handles (devices, queues, events) own the simulation, and the simulation owns its streams.
-//! Streams own neither. So a simulation ends when its last handle drops, and drops the work that no
-//! thread has waited for.
+//! Streams own neither handles nor the simulation. So a simulation ends when its last handle drops,
+//! and drops the work that no thread has waited for.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,14 +17,14 @@ use crate::backend::embedded::engine::{
 use crate::backend::embedded::race_check::Tracker;
 
 thread_local! {
-    /// The simulation, while it is alive, that new seeded devices of this thread join.
+    /// The simulation that new seeded devices of this thread join, if it is still alive.
     static CURRENT: RefCell<Weak<Simulation>> = const { RefCell::new(Weak::new()) };
 }
 
 /// All seeded devices of one thread.
 #[derive(Debug)]
 pub(crate) struct Simulation {
-    /// Held while an operation runs, so that operations run one at a time.
+    /// The turn: a lock that is held while an operation runs, so that operations run one at a time.
     turn: Mutex<()>,
     state: Mutex<SimulationState>,
     tracker: Arc<Tracker>,
@@ -54,7 +54,7 @@ impl Simulation {
         Self { turn: Mutex::new(()), state: Mutex::default(), tracker: Arc::default() }
     }
 
-    /// The race check that its devices share.
+    /// The race check that the simulation's devices share.
     pub(crate) fn tracker(&self) -> &Arc<Tracker> {
         &self.tracker
     }
@@ -64,8 +64,8 @@ impl Simulation {
         self.lock().streams.push(stream);
     }
 
-    /// Runs one ready operation. Returns `false` if there is none. Must not be called on a thread
-    /// that runs an operation, since that thread holds the turn.
+    /// Runs one ready operation. Returns `false` if no operation is ready. Must not be called on a
+    /// thread that runs an operation, since that thread holds the turn.
     pub(crate) fn run_one(&self) -> bool {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((stream, queued)) = self.take_random_ready() else { return false };
@@ -75,8 +75,8 @@ impl Simulation {
         true
     }
 
-    /// Runs ready operations until `position` of `stream` has completed. Returns `false` if it
-    /// cannot complete.
+    /// Runs ready operations until `position` of `stream` has completed. Returns `false` if that
+    /// position cannot complete.
     pub(crate) fn run_until(&self, stream: &Arc<StreamCore>, position: Position) -> bool {
         while !stream.progress.is_complete(position) {
             if self.run_one() {
@@ -137,7 +137,7 @@ impl Drop for Simulation {
     }
 }
 
-/// Whether a stream is empty and will stay so. Its last operation may still run.
+/// Whether a stream has no queued operations and will get none. Its last operation may still run.
 fn is_finished(stream: &Arc<StreamCore>) -> bool {
     let state = stream.lock();
     state.is_closed && state.queued.is_empty()

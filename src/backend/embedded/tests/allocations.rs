@@ -15,7 +15,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system allocator, which fulfils the contract.
+// SAFETY: every call is passed to the system allocator, which fulfils the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -58,9 +58,9 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
             queue.submit(launch(&count, &arrays)).unwrap();
         }
     };
-    // The worker swaps two buffers whenever it takes the queued operations. A gate collects a whole
-    // batch in one buffer; after one more swap, a gate collects a batch in the other. Then both
-    // have their final capacity.
+    // The worker swaps two buffers whenever it takes the queued operations. While a gate blocks the
+    // stream, a whole batch is queued in one buffer. After a swap, a second gate blocks the stream
+    // while the other buffer is filled. Then both buffers have their final capacity.
     for _ in 0..2 {
         queue.submit(launch(&count, &arrays)).unwrap();
         finish(&queue);

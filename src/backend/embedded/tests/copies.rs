@@ -16,7 +16,8 @@ use crate::backend::{
 
 const LEN_BYTES: u64 = 4096;
 
-/// A random box with up to five axes, dense or with gaps, within `LEN_BYTES` at both ends.
+/// A random box with up to five axes, dense or with gaps, that fits `LEN_BYTES` bytes of source and
+/// destination.
 fn random_part(random: &mut Random) -> CopyBox {
     let run_bytes = 1 + random.below(9);
     let mut part = flat(run_bytes, 0, 0);

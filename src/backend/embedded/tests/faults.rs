@@ -14,7 +14,7 @@ use crate::backend::{
     Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure,
 };
 
-/// Makes each kind of call once, and some twice. Returns the downloaded bytes.
+/// Makes each kind of call once, and some kinds twice. Returns the downloaded bytes.
 fn scenario(device: &Arc<EmbeddedDevice>) -> Result<Vec<u8>, BackendError> {
     let (queue, other) = (queue_of(device), device.new_queue()?);
     let address = queue.allocate(8, &label("array"))?;

@@ -50,7 +50,7 @@ impl fmt::Debug for HostBytes {
     }
 }
 
-/// An array argument of a body. The launch's words give its length.
+/// An array argument of a body. Its length is in the launch's words.
 pub(super) struct View {
     start: *mut u8,
     len_bytes: usize,
@@ -59,7 +59,8 @@ pub(super) struct View {
 impl View {
     pub(super) fn get(&self, index: usize) -> u8 {
         assert!(index < self.len_bytes, "a body of a test reads in range");
-        // SAFETY: within the argument, whose length in bytes is in its word (`launch`).
+        // SAFETY: the bytes lie within the argument, whose length in bytes is in its word
+        // (`launch`).
         unsafe { self.start.wrapping_add(index).read() }
     }
 
@@ -208,7 +209,7 @@ pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> W
     work
 }
 
-/// A body that ends when the sender is dropped.
+/// A body that blocks until the sender is dropped.
 pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn KernelBody>) {
     let (open, gate) = mpsc::channel();
     let gate = Mutex::new(gate);

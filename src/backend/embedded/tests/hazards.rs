@@ -282,7 +282,7 @@ fn an_origin_beyond_the_block_fails_the_launch() {
         else {
             unreachable!("a launch is a launch")
         };
-        // The argument has no bytes, so only its origin can be out of range.
+        // The argument has no bytes, so only its start can be out of range.
         work.arguments.words[0] = 0;
         work.arguments.arrays[0].origin_bytes = origin_bytes;
         let position = queues.one.submit(Work::Launch(work)).unwrap();
@@ -405,7 +405,7 @@ fn emulated_devices_without_a_seed_find_hazards() {
     let address = allocate(&one, 8).unwrap();
     let (open, gate) = gate();
     one.submit(launch(&gate, &[(address, 8, Access::Overwrite)])).unwrap();
-    // The bodies access nothing, so this test has no real race.
+    // The bodies access no memory, so the test itself has no data race.
     two.submit(launch(&body("race", |_| ()), &[(address, 8, Access::Overwrite)])).unwrap();
     finish(&two);
     drop(open);

@@ -1,4 +1,5 @@
-//! Device memory: the limit, draining and pooled blocks, poison.
+//! Device memory: the limit; freed blocks that queued work still uses (draining), and pooled
+//! blocks; poison bytes.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! The order of work on worker threads: within a queue, across events, and none without events.
+//! The order of work on worker threads: work of one queue runs in order, work of two queues is
+//! ordered only by events.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -178,8 +179,8 @@ fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     worker.wait(first.record(false).unwrap().as_ref()).unwrap();
     last.wait(worker.record(false).unwrap().as_ref()).unwrap();
     drop(open_worker);
-    // This gives the worker time to reach its wait. If the worker is later, the test still passes
-    // but proves less.
+    // This gives the worker time to reach its wait. If the worker takes longer, the test still
+    // passes, but does not test the waiting.
     thread::sleep(Duration::from_millis(20));
     drop(open_slow);
     finish(&last);

@@ -50,7 +50,7 @@ fn a_seed_determines_the_order_and_different_seeds_give_different_orders() {
         }
     }
     let different: BTreeSet<_> = orders.into_iter().collect();
-    // There are 9! / (3!)^3 = 1,680 orders, fewer if `finish` ends some early.
+    // There are 9! / (3!)^3 = 1,680 orders; fewer if `finish` returns before all work has run.
     assert!(different.len() as u64 > SEEDS / 4, "{} orders of {SEEDS} seeds", different.len());
 }
 

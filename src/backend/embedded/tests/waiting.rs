@@ -39,8 +39,8 @@ fn a_wait_inside_a_body_is_refused_if_it_would_block() {
         let event = other.record(false).unwrap();
         event.synchronize().unwrap();
         let seeing = body("seeing", move |_| {
-            // This cannot have completed: it is queued after the gate, or in a simulation whose
-            // turn this thread holds.
+            // This work cannot have completed: it is queued behind the gate, or in a simulation in
+            // which this thread is already running an operation.
             let pending = inner.submit(launch(&body("later", |_| ()), &[])).unwrap();
             let complete = inner.synchronize_to(Position::START).map_err(|error| error.kind);
             let event = event.synchronize().map_err(|error| error.kind);

@@ -16,7 +16,7 @@ macro_rules! library_functions {
         ///
         /// # Safety
         ///
-        /// As in cuBLAS's manual: pointers are valid.
+        /// As in cuBLAS's manual: pointers must be valid.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "cuBLAS's name")]
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
@@ -134,7 +134,7 @@ library_functions! {
     }
 }
 
-/// The handle, if it has this pointer mode.
+/// The object of the handle, if it has this pointer mode.
 fn with_numbers(handle: u64, on_device: bool) -> Outcome<Handle> {
     let handle = handle::find(handle)?;
     if handle.has_numbers_on_device == on_device { Ok(handle) } else { Err(Status::NOT_SUPPORTED) }

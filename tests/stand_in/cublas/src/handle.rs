@@ -1,5 +1,5 @@
-//! Handles. Each has a stream, a pointer mode, and the kernels as functions of the context in which
-//! it was created.
+//! Handles. Handles. Each has a stream, a pointer mode, and the kernels as functions of the context
+//! in which the handle was created.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_uint, c_void};
@@ -29,8 +29,8 @@ pub(crate) type Outcome<T = ()> = Result<T, Status>;
 type LoadModule = unsafe extern "C" fn(module: *mut u64, image: *const c_char) -> u32;
 type GetFunction =
     unsafe extern "C" fn(function: *mut u64, module: u64, name: *const c_char) -> u32;
-/// A function; blocks and threads along x, y and z; shared memory; a stream; the addresses of the
-/// arguments; extra options.
+/// The type of `cuLaunchKernel`. Parameters: a function; blocks and threads along x, y and z;
+/// shared memory; a stream; the addresses of the arguments; extra options.
 type LaunchKernel = unsafe extern "C" fn(
     u64,
     c_uint,
@@ -79,7 +79,7 @@ pub(crate) struct Handle {
     functions: HashMap<&'static str, u64>,
 }
 
-/// Handles by number; the number is never used as a pointer.
+/// The handles by number; the numbers are never used as pointers.
 static HANDLES: Mutex<Option<HashMap<u64, Handle>>> = Mutex::new(None);
 
 /// Creates a handle for the current context.
@@ -158,7 +158,7 @@ impl Handle {
         let function = *self.functions.get(kernel.name).ok_or(Status::INTERNAL_ERROR)?;
         let places: Vec<*const c_void> = words.iter().map(|word| word.0.as_ptr().cast()).collect();
         let launch = driver()?.launch_kernel;
-        // SAFETY: there is one word per parameter (asserted), each at least as long as the
+        // SAFETY: there is one word per parameter (asserted), and it is at least as long as the
         // parameter. The words are live during the call, which copies them.
         let code = unsafe {
             launch(function, 1, 1, 1, 1, 1, 1, 0, self.stream, places.as_ptr(), ptr::null())

@@ -13,7 +13,7 @@ const fn pointer(access: Access) -> Parameter {
     Parameter::Pointer { access, length: Length::ToEnd }
 }
 
-/// A dot product writes one number and nothing after it.
+/// A dot product writes one number; the memory after it is not accessed.
 const NUMBER: Parameter = Parameter::Pointer { access: Access::Write, length: Length::Bytes(8) };
 const FACTOR: Parameter = Parameter::Pointer { access: Access::Read, length: Length::Bytes(8) };
 
@@ -24,22 +24,22 @@ pub(crate) struct Kernel {
     pub(crate) body: fn(&Launch<'_>) -> Result<(), Fault>,
 }
 
-/// n; x and its increment; y and its increment; the product.
+/// The parameters: n; x and its increment; y and its increment; the product.
 pub(crate) const DOT: Kernel = Kernel {
     name: "cublas_ddot",
     parameters: &[INTEGER, READ, INTEGER, READ, INTEGER, NUMBER],
     body: dot,
 };
 
-/// n; the factor; x and its increment; y and its increment.
+/// The parameters: n; the factor; x and its increment; y and its increment.
 pub(crate) const ADD: Kernel = Kernel {
     name: "cublas_daxpy",
     parameters: &[INTEGER, FACTOR, READ, INTEGER, BOTH, INTEGER],
     body: add,
 };
 
-/// Whether A and B are transposed; m, n, k; alpha; A and its leading dimension; B and its; beta; C
-/// and its.
+/// The parameters: whether A and B are transposed; m, n, k; alpha; A and its leading dimension; B
+/// and its leading dimension; beta; C and its leading dimension.
 pub(crate) const MULTIPLY: Kernel = Kernel {
     name: "cublas_sgemm",
     parameters: &[
@@ -49,8 +49,8 @@ pub(crate) const MULTIPLY: Kernel = Kernel {
     body: multiply,
 };
 
-/// Like `MULTIPLY`, for beta 0 and a contiguous C, which is then only written and not read, as BLAS
-/// specifies.
+/// Like `MULTIPLY`, for beta 0 and a contiguous C. As BLAS specifies, C is then written but not
+/// read.
 pub(crate) const MULTIPLY_INTO: Kernel = Kernel {
     name: "cublas_sgemm_into",
     parameters: &[

@@ -1,4 +1,4 @@
-//! The client, which tests use: it loads the driver and controls it.
+//! The client: the functions by which tests load the driver and control it.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -39,7 +39,7 @@ static DRIVER: OnceLock<Library> = OnceLock::new();
 
 /// Loads the driver into this process. Each test must call it before anything looks for a CUDA
 /// driver, and all tests of a process must pass the same settings. The first call loads the driver;
-/// later calls find it loaded.
+/// later calls do nothing.
 ///
 /// # Errors
 ///
@@ -142,8 +142,8 @@ pub fn take_hazards() -> Vec<String> {
     list_texts(TextKind::Hazards, true)
 }
 
-/// The driver's notes: unsupported calls, kernels without a registered function, arguments that do
-/// not match.
+/// The driver's notes: calls that it does not support, kernels without a registered function,
+/// arguments that do not match the registration.
 ///
 /// # Panics
 ///
@@ -162,8 +162,8 @@ pub fn take_notes() -> Vec<String> {
     list_texts(TextKind::Notes, true)
 }
 
-/// Makes the `nth` call (counted from 1, from now on) of the function `name` do nothing and return
-/// `code`, a CUresult. This happens once.
+/// Makes a future call of the function `name` do nothing and return `code`, a CUresult: the `nth`
+/// from now on, counted from 1. This happens once.
 ///
 /// # Panics
 ///
@@ -208,7 +208,7 @@ pub fn forget_faults() {
 #[must_use]
 pub fn memory_in_use(device: u32) -> u64 {
     let memory: protocol::Memory = function_of(symbol::MEMORY);
-    // SAFETY: it takes and returns a number.
+    // SAFETY: the function takes and returns a number.
     unsafe { memory(device) }
 }
 

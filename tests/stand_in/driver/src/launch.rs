@@ -24,8 +24,8 @@ impl Fault {
     }
 }
 
-/// One launch while it runs. Parameters are counted from 0. A method that is called for a missing
-/// parameter, or for one of another kind, panics, which fails the launch.
+/// One launch while it runs. Parameters are counted from 0. If a method is called for a missing
+/// parameter, or for a parameter of another kind, it panics, and the launch fails.
 #[derive(Debug)]
 pub struct Launch<'a> {
     raw: &'a RawLaunch,
@@ -130,7 +130,7 @@ impl<'a> Launch<'a> {
             size_of::<T>(),
             "parameter {index} has another size"
         );
-        // SAFETY: the driver keeps `size_of::<T>()` bytes (asserted) during the launch.
+        // SAFETY: the driver keeps `size_of::<T>()` bytes (asserted) alive during the launch.
         unsafe { argument.start.cast::<T>().read_unaligned() }
     }
 
@@ -150,8 +150,8 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub unsafe fn slice<T: Copy>(&self, index: usize) -> &[T] {
         let (start, len_bytes) = self.aligned::<T>(index);
-        // SAFETY: the driver resolved this many live, initialised bytes; the caller guarantees the
-        // rest.
+        // SAFETY: the driver ensured that this many live, initialised bytes start here; the caller
+        // guarantees the other conditions.
         unsafe { std::slice::from_raw_parts(start, len_bytes / size_of::<T>()) }
     }
 
@@ -179,7 +179,7 @@ impl<'a> Launch<'a> {
         let extents = if dimensions == 0 {
             &[]
         } else {
-            // SAFETY: the driver keeps shape and strides, `dimensions` words each, during the
+            // SAFETY: the driver keeps shape and strides, `dimensions` words each, alive during the
             // launch.
             unsafe { std::slice::from_raw_parts(argument.extents, 2 * dimensions) }
         };
@@ -217,7 +217,7 @@ impl View {
         self.shape.iter().map(|extent| usize::try_from(*extent).unwrap_or(0)).product()
     }
 
-    /// Whether it has no elements.
+    /// Whether the view has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

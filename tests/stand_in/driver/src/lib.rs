@@ -4,11 +4,11 @@
 //! Cargo builds the package as two libraries. The shared object is the driver: it exports the `cu*`
 //! functions, and its SONAME is that of a CUDA driver. The Rust library is the client, which tests
 //! link: [`load`] loads the shared object into the process, so that code that looks for a CUDA
-//! driver afterwards finds it. The other functions control the driver.
+//! driver afterwards finds it. The other functions of the client control the driver.
 //!
 //! * `client`, `launch`: the functions that tests call; the arguments of a host function that
 //!   replaces a kernel
-//! * `settings`, `protocol`: the types that both sides share
+//! * `settings`, `protocol`: the types that client and driver share
 //! * `driver/`: the driver; see its `mod.rs`
 //!
 //! It does not run PTX: a kernel is a host function that the test [registers](register) under the

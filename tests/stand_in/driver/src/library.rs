@@ -13,7 +13,7 @@ mod linux {
 
     const RTLD_NOW: c_int = 2;
 
-    // These are in glibc or in libdl, which std links.
+    // These functions are in glibc or in libdl, which std links.
     unsafe extern "C" {
         fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -96,7 +96,7 @@ mod linux {
     }
 
     fn last_error() -> String {
-        // SAFETY: it has no preconditions.
+        // SAFETY: `dlerror` has no preconditions.
         let text = unsafe { dlerror() };
         if text.is_null() {
             return "the loader gives no reason".to_owned();
@@ -109,7 +109,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    /// Cannot exist: no stand-in is built for this platform.
+    /// A library that cannot exist, because no stand-in is built for this platform.
     #[derive(Debug)]
     pub(crate) enum Library {}
 

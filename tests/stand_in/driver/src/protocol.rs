@@ -1,5 +1,5 @@
-//! The types that pass between the client and the driver. Both are built from this file, so the
-//! layouts agree.
+//! The types that pass between the client and the driver. Client and driver are built from this
+//! file, so the layouts agree.
 
 use std::ffi::c_void;
 
@@ -23,7 +23,7 @@ pub enum Length {
     Bytes(u64),
     /// All bytes up to the end of the allocation that contains the pointer.
     ToEnd,
-    /// As many elements as another parameter says: a scalar integer of 4 or 8 bytes.
+    /// As many elements as the value of another parameter: a scalar integer of 4 or 8 bytes.
     Counted {
         /// The index of that parameter, counted from 0.
         by: u32,
@@ -85,7 +85,7 @@ impl RawText {
 
     /// # Safety
     ///
-    /// It was made by `of` from a text that is still live.
+    /// The value was made by `of` from a text that is still live.
     pub(crate) unsafe fn get<'a>(self) -> &'a str {
         // SAFETY: the caller guarantees that these are the bytes of a live text.
         let bytes = unsafe { std::slice::from_raw_parts(self.start, self.len_bytes) };
@@ -148,12 +148,12 @@ pub(crate) type Register = unsafe extern "C" fn(
     run: RunLaunch,
     function: *const c_void,
 );
-/// With `take` the record is cleared.
+/// Lists the recorded calls; with `take`, also clears the record.
 pub(crate) type Calls = unsafe extern "C" fn(take: bool, visit: VisitCall, list: *mut c_void);
 pub(crate) type Texts =
     unsafe extern "C" fn(kind: TextKind, take: bool, visit: VisitText, list: *mut c_void);
-/// With an empty `name` any call counts, or with `late` any queued operation. With `nth` 0 all
-/// faults are removed.
+/// Requests a failure. If `name` is empty, any call counts, or any queued operation if `late` is
+/// set. If `nth` is 0, all faults are removed.
 pub(crate) type Fail = unsafe extern "C" fn(name: RawText, nth: u64, code: u32, late: bool);
 /// Bytes in use on a device.
 pub(crate) type Memory = unsafe extern "C" fn(device: u32) -> u64;
@@ -164,6 +164,7 @@ pub(crate) type Memory = unsafe extern "C" fn(device: u32) -> u64;
 pub(crate) enum TextKind {
     /// Unordered accesses.
     Hazards,
-    /// Unsupported calls, kernels without a registered function, arguments that do not match.
+    /// Notes: about unsupported calls, kernels without a registered function, and arguments that do
+    /// not match.
     Notes,
 }

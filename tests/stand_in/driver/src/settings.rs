@@ -40,7 +40,7 @@ impl Settings {
         }
     }
 
-    /// The number of devices. With 0, `cuInit` reports that there is none.
+    /// The number of devices. With 0, `cuInit` returns that there is no device.
     pub fn devices(self, devices: u32) -> Self {
         Self { devices, ..self }
     }

@@ -1,4 +1,4 @@
-//! The client, which tests use: it loads the compiler and queries it.
+//! The client: the functions by which tests load the compiler and query it.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -35,7 +35,8 @@ pub(crate) struct Program {
 pub(crate) struct Product {
     pub(crate) log: String,
     pub(crate) ptx: Option<String>,
-    /// Whether the architecture is a real one, so that there is a cubin.
+    /// Whether the architecture is real (`sm_90`) rather than virtual (`compute_90`), so that there
+    /// is a cubin.
     pub(crate) has_cubin: bool,
     /// Lowered names by name expression, as C strings.
     pub(crate) lowered: HashMap<String, std::ffi::CString>,
@@ -71,7 +72,7 @@ struct Options {
 }
 
 impl Program {
-    /// Compiles the program. The log and the result are stored.
+    /// Compiles the program, and stores the log and the result.
     pub(crate) fn compile(&mut self, options: &[String]) -> Result<(), Fault> {
         COMPILATIONS.fetch_add(1, Ordering::Relaxed);
         let made =
@@ -206,7 +207,8 @@ fn read_options(options: &[String]) -> Result<Options, String> {
                 (read.architecture, read.is_real) =
                     architecture(&follows().ok_or_else(wrong)?).ok_or_else(wrong)?;
             }
-            // Code for later linking and for OptiX is neither PTX nor a cubin.
+            // These options produce code for later linking or for OptiX, which is neither PTX nor a
+            // cubin.
             "-dlto" | "--dlink-time-opt" | "-optix-ir" | "--optix-ir" => read.has_code = false,
             "--include-path" | "-I" => read.include_paths.push(follows().ok_or_else(wrong)?),
             "--define-macro" | "-D" => define(&follows().ok_or_else(wrong)?, &mut read.macros),
@@ -234,7 +236,7 @@ fn define(text: &str, macros: &mut HashMap<String, String>) {
     macros.insert(name.trim().to_owned(), value.to_owned());
 }
 
-/// Whether this is an option without effect here.
+/// Whether this is an option that has no effect on the stand-in.
 fn is_known(name: &str) -> bool {
     const KNOWN: [&str; 33] = [
         "--std",

@@ -25,7 +25,7 @@ impl Code {
 
 type Outcome<T = ()> = Result<T, Code>;
 
-/// Programs by handle; the handle is a number that is never used as a pointer.
+/// The programs by handle; a handle is a number that is never used as a pointer.
 static PROGRAMS: Mutex<Option<HashMap<u64, Program>>> = Mutex::new(None);
 
 /// Defines functions that are exported under NVRTC's names and never unwind.
@@ -221,7 +221,7 @@ fn cubin(program: &Program) -> Option<&str> {
     program.outcome.as_ref().filter(|product| product.has_cubin)?.ptx.as_deref()
 }
 
-/// A C string; null is an invalid input.
+/// Reads a C string; a null pointer is NVRTC_ERROR_INVALID_INPUT.
 fn text(place: *const c_char) -> Outcome<String> {
     if place.is_null() {
         return Err(Code::INVALID_INPUT);

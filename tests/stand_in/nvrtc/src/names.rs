@@ -1,4 +1,4 @@
-//! Name expressions: the kernel that `scale<float>` names.
+//! Name expressions, such as `scale<float>`, which select a kernel.
 
 #![forbid(unsafe_code)]
 
@@ -7,9 +7,9 @@ use crate::source::{Kernel, Token, split, words};
 /// A parsed name expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    /// The last segment of its path.
+    /// The name without its path.
     pub(crate) name: String,
-    /// The words of each template argument.
+    /// The tokens of each template argument.
     pub(crate) arguments: Vec<Vec<String>>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn read(expression: &str) -> Expression {
 }
 
 impl Expression {
-    /// Whether it names this kernel.
+    /// Whether the expression names this kernel.
     pub(crate) fn means(&self, kernel: &Kernel) -> bool {
         kernel.name == self.name && kernel.template.len() == self.arguments.len()
     }

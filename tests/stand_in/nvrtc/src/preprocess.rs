@@ -9,10 +9,10 @@ use std::path::Path;
 /// The deepest nesting of includes.
 const DEPTH_MAX: usize = 16;
 
-/// The inputs of a compilation besides its source.
+/// The inputs of a compilation in addition to its source.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
-    /// Headers by the name under which sources include them.
+    /// The headers, by the names under which sources include them.
     pub(crate) headers: HashMap<String, String>,
     pub(crate) include_paths: Vec<String>,
     pub(crate) macros: HashMap<String, String>,
@@ -88,7 +88,7 @@ fn read(
     Ok(())
 }
 
-/// `12 "file"`: the number of the next line, and its file.
+/// Reads the arguments of `#line`, such as `12 "file"`: the number of the next line, and its file.
 fn line_directive(rest: &str, file: &str) -> Option<(usize, String)> {
     let rest = rest.trim();
     let (number, name) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -96,7 +96,7 @@ fn line_directive(rest: &str, file: &str) -> Option<(usize, String)> {
     Some((number.parse().ok()?, if name.is_empty() { file.to_owned() } else { name.to_owned() }))
 }
 
-/// `NAME text`; macros with parameters are ignored.
+/// Reads the arguments of `#define`: `NAME text`. Macros with parameters are ignored.
 fn define(rest: &str, macros: &mut HashMap<String, String>) {
     let (name, text) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
     if !name.contains('(') {
@@ -104,7 +104,8 @@ fn define(rest: &str, macros: &mut HashMap<String, String>) {
     }
 }
 
-/// `"name"` must be found; a missing `<name>` is assumed to be the toolkit's.
+/// Includes a file. `"name"` must exist; if `<name>` does not, it is assumed to be a header of the
+/// toolkit.
 fn include(
     rest: &str,
     file: &str,

@@ -28,7 +28,7 @@ pub(crate) struct Kernel {
     pub(crate) is_c: bool,
     /// The names of the template parameters; empty if it is not a template.
     pub(crate) template: Vec<String>,
-    /// The words of each parameter's type.
+    /// The tokens of each parameter's type.
     pub(crate) parameters: Vec<Vec<String>>,
     pub(crate) max_threads: Option<u32>,
     place: (String, usize),
@@ -61,7 +61,8 @@ pub(crate) fn read(plain: &Plain) -> Result<Source, String> {
 }
 
 impl Kernel {
-    /// The layouts of the parameters and the symbol, with `arguments` for the template parameters.
+    /// The layouts of the parameters, and the symbol of the kernel, with `arguments` as its
+    /// template arguments.
     pub(crate) fn lower(
         &self,
         arguments: &[Vec<String>],
@@ -96,7 +97,7 @@ impl Kernel {
     }
 }
 
-/// Splits into words, numbers and single signs; `::` is one token. Macros are replaced once.
+/// Splits a text into words, numbers and single signs; `::` is one token. Macros are replaced once.
 fn tokens(plain: &Plain) -> Vec<Token> {
     let mut tokens = Vec::new();
     for (line, text) in plain.lines.iter().enumerate() {
@@ -163,7 +164,7 @@ fn kernel(tokens: &[Token], index: usize, place: (String, usize)) -> Option<Kern
     })
 }
 
-/// The index of the bracket that closes the one at `open`.
+/// The index of the closing bracket that belongs to the bracket at `open`.
 fn closing(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -203,7 +204,8 @@ pub(crate) fn split(tokens: &[Token]) -> Vec<Vec<String>> {
     parts
 }
 
-/// `const float* __restrict__ x = 0` without the name and the default; `float x[]` is a pointer.
+/// A parameter without its name and default, such as `const float* __restrict__ x = 0`; `float x[]`
+/// is a pointer.
 fn type_of_parameter(mut words: Vec<String>) -> Vec<String> {
     words.truncate(words.iter().position(|word| word == "=").unwrap_or(words.len()));
     let is_array = words.iter().position(|word| word == "[");
@@ -222,7 +224,7 @@ fn type_of_parameter(mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// Whether the word ends a type and is not a parameter's name.
+/// Whether the word is the end of a type, and not the name of a parameter.
 fn is_keyword(word: Option<&String>) -> bool {
     let keywords = [
         "const",
@@ -248,7 +250,7 @@ fn statement_before(tokens: &[Token], index: usize) -> &[Token] {
     &tokens[start.map_or(0, |start| start + 1)..index]
 }
 
-/// Whether `extern "C"` precedes it, or encloses it as a block.
+/// Whether `extern "C"` precedes the declaration, or encloses it as a block.
 fn is_c(tokens: &[Token], index: usize) -> bool {
     let is_extern = |at: usize| {
         tokens[at].text == "extern" && tokens.get(at + 1).is_some_and(|token| token.text == "\"C\"")
@@ -263,7 +265,7 @@ fn is_c(tokens: &[Token], index: usize) -> bool {
     directly || (0..index).any(opens_around)
 }
 
-/// `template <typename T, int N>`: T and N.
+/// The names of template parameters: T and N in `template <typename T, int N>`.
 fn template_names(declaration: &[Token]) -> Vec<String> {
     let Some(start) = declaration.iter().position(|token| token.text == "template") else {
         return Vec::new();

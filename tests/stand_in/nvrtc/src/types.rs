@@ -9,7 +9,7 @@ use std::collections::HashMap;
 pub(crate) struct Layout {
     pub(crate) len_bytes: usize,
     pub(crate) alignment: usize,
-    /// `f` for floating point, `u` for integers and pointers, nothing for structs.
+    /// The kind: `f` for floating point, `u` for integers and pointers, empty for structs.
     pub(crate) letter: Option<char>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Names {
     pub(crate) structs: HashMap<String, Layout>,
 }
 
-/// The scalars: words, size in bytes, kind, and mangled name.
+/// The scalar types: tokens, size in bytes, kind, and mangled name.
 const SCALARS: [(&str, usize, char, &str); 42] = [
     ("bool", 1, 'u', "b"),
     ("char", 1, 'u', "c"),
@@ -110,7 +110,7 @@ pub(crate) fn read(words: &[String], names: &Names) -> Option<Type> {
     if stars == 0 {
         return value(&core, names);
     }
-    // A pointee may be void or an undeclared type.
+    // The target of a pointer may be void or an undeclared type.
     let pointee = value(&core, names).map(|pointee| pointee.symbol);
     let pointee = pointee
         .or_else(|| (core == ["void"]).then(|| "v".to_owned()))
@@ -119,7 +119,7 @@ pub(crate) fn read(words: &[String], names: &Names) -> Option<Type> {
     Some(Type { layout: Layout { len_bytes: 8, alignment: 8, letter: Some('u') }, symbol })
 }
 
-/// Separates the type from the words around it. Words inside `<>` belong to the type.
+/// Separates the type from the tokens around it. Words inside `<>` belong to the type.
 fn split_qualifiers(words: &[String]) -> (Vec<String>, Vec<&String>) {
     let (mut core, mut outside, mut depth) = (Vec::new(), Vec::new(), 0_i32);
     for word in words {

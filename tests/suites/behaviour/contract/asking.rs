@@ -1,4 +1,4 @@
-//! Queries never move data, and neither do Debug and Drop.
+//! Queries, `Debug` and `Drop` never copy elements.
 
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Emulation, Result, SmartArray, Validity};

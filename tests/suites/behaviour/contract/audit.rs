@@ -162,14 +162,14 @@ fn matrix() -> Matrix {
     SmartArray::from(Array2::ones((30, 10)))
 }
 
-/// The only line of the report, which a single call must have caused.
+/// The only line of the report. The report must have one line, caused by a single call.
 fn only(report: &Report) -> Site {
     let sites = report.sites();
     assert_eq!(sites.len(), 1, "{report}");
     sites[0].clone()
 }
 
-/// The line that made the rows stale which a prefetch copies to a device.
+/// The report's `stale_since` line for rows that a prefetch copies to a device.
 fn stale_since(array: &Matrix, rows: std::ops::Range<usize>, device: &Device) -> Option<u32> {
     let (outcome, report) = audit::capture(|| array.slice(s![rows, ..]).prefetch(&device.stream()));
     outcome.expect("enough memory");

@@ -1,4 +1,4 @@
-//! Calls in the forms that programs use; most of these tests can fail only to compile.
+//! Calls in the forms that programs use. Most of these tests check only that the calls compile.
 
 use resident::bytemuck::{Pod, Zeroable};
 use resident::ndarray::{Array0, Array1, Array2, ArrayD, Ix0, Ix1, Ix2, Ix3, IxDyn, s};
@@ -105,7 +105,7 @@ fn streams_may_be_temporaries() -> Result<()> {
     array.fill_on(&Device::cpu().stream(), 2)
 }
 
-/// 16 parameters, the most that a kernel may have, and one.
+/// Kernels with 16 parameters, which is the maximum, and with one.
 #[test]
 fn a_kernel_has_up_to_sixteen_parameters() -> Result<()> {
     type I = In<u32>;

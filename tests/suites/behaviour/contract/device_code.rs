@@ -1,4 +1,5 @@
-//! `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as testable without a GPU.
+//! `.cuda`, `prepare`, `attributes`, `prototype` and `compare`, as far as they can be tested
+//! without a GPU.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,7 +22,7 @@ fn every_form_of_source_is_taken() {
         CudaSource::cubin([0x7F, 0x45]),
     ];
     for source in sources {
-        // SAFETY: it is never launched on a GPU.
+        // SAFETY: the kernel is never launched on a GPU.
         let kernel = unsafe { Kernel::<(f32, InOut<f32>)>::new("scale").cuda(source) };
         assert!(
             matches!(kernel.prepare(&lab()), Err(Error::NoKernelBody { .. })),
@@ -40,7 +41,7 @@ fn the_prototype_is_the_declaration_to_paste() {
          resident::View1<unsigned int> z, \
          f32_3 /* [f32; 3], 12 bytes */ b)"
     );
-    // SAFETY: it is never launched on a GPU.
+    // SAFETY: the kernel is never launched on a GPU.
     let named = unsafe { kernel.cuda(CudaSource::c("").entry("other")) };
     assert!(named.prototype().starts_with("extern \"C\" __global__ void other(float a, "));
 }
@@ -54,8 +55,8 @@ fn a_host_body_needs_nothing_of_a_device() -> Result<()> {
     Ok(())
 }
 
-/// Adds the number of earlier runs to marked elements, so that the device's run, which is the
-/// second, differs there.
+/// A kernel that adds the number of its earlier runs to marked elements. The device's run is the
+/// second, so its results differ at these elements.
 fn drifting() -> Kernel<(In<u8, Ix2>, InOut<f32, Ix2>)> {
     let runs = AtomicU32::new(0);
     Kernel::<(In<u8, Ix2>, InOut<f32, Ix2>)>::new("drifting").host(
@@ -73,7 +74,8 @@ fn compare_reports_the_first_difference_in_index_order_and_leaves_the_arguments(
     marks[[1, 2]] = 1;
     marks[[2, 0]] = 1;
     let marks = SmartArray::from(marks);
-    // A column-major array, and a part of it with a step: neither changes the meaning of an index.
+    // A column-major array, and a part of it with a step. The differing element must be reported by
+    // its index in the argument.
     let mut values = SmartArray::from(Array2::<f32>::zeros((3, 8).f())).named("values");
     let mut part = values.slice_mut(s![.., ..;2]);
     let found = drifting().compare(&device, Grid::cover(12), (&marks, &mut part), 0.4)?;
@@ -114,7 +116,7 @@ fn compare_refuses_what_a_launch_refuses() {
         kernel.compare(&lab(), Grid::new(0, 1), (&x, &mut y), 0.0),
         Err(Error::Grid { .. })
     ));
-    // SAFETY: it is never launched.
+    // SAFETY: the kernel is never launched.
     let no_host = unsafe { Kernel::<(Out<f32>,)>::new("no host body").cuda("") };
     assert!(matches!(
         no_host.compare(&lab(), Grid::cover(4), (&mut y,), 0.0),

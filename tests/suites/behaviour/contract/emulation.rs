@@ -95,7 +95,7 @@ fn a_late_fault_lets_the_call_succeed_and_the_work_fail() -> Result<()> {
 
 #[test]
 fn a_launch_behind_a_late_failing_upload_reports_the_failure() -> Result<()> {
-    // With a seed the upload has not run, and so not failed, when the launch is queued.
+    // With a seed, the upload has neither run nor failed when the launch is queued.
     let device = Device::emulated(Emulation::new().seed(1).fail(Fault::nth(2).late()));
     let array = SmartArray::from(vec![1.0_f32; 10]).named("xs");
     let mut sum = SmartArray::<f32, _>::uninit(1).named("sum");

@@ -138,8 +138,8 @@ fn what_a_kernel_did_not_write_because_a_copy_failed_is_no_fault_of_the_copy() -
     panic!("no call was the upload");
 }
 
-/// Errors of `synchronize` after `work` on a device where the call with this number fails late;
-/// `None` if there is no such call.
+/// The errors that `synchronize` returns after `work`, on a device on which the work of the call
+/// with this number fails late; `None` if there is no such call.
 fn reported_late(call: u64, work: impl Fn(&Device) -> Result<()>) -> Option<(String, Vec<Error>)> {
     let device =
         Device::emulated(Emulation::new().seed(1).poison(true).fail(Fault::nth(call).late()));
@@ -194,7 +194,7 @@ fn a_fill_that_fails_has_words_of_its_own() {
     );
 }
 
-/// Asserts the line of this file that an error names, in both of its formats.
+/// Asserts that an error names this line of this file, in its `Display` and in its `Debug` format.
 #[track_caller]
 fn assert_names_line<T>(outcome: Result<T>, line: u32) {
     let Err(error) = outcome else { panic!("the call succeeded") };

@@ -20,7 +20,7 @@ fn copy() -> Kernel<(In<u32>, Out<u32>)> {
 
 #[test]
 fn a_refused_launch_changes_nothing_and_keeps_the_copies_it_made() -> Result<()> {
-    // Calls: allocate, upload of xs; allocate for ys; launch.
+    // The device calls are: allocate and upload for `xs`; allocate for `ys`; launch.
     let device = Device::emulated(Emulation::new().fail(Fault::nth(4)));
     let source = SmartArray::from(vec![3_u32; 4]);
     let mut target = SmartArray::<u32, _>::uninit(4);
@@ -78,8 +78,8 @@ fn loss_follows_the_data_and_nothing_else() -> Result<()> {
         (SmartArray::<u32, _>::uninit(4).named("follows"), SmartArray::<u32, _>::uninit(4));
     let healthy = SmartArray::from(vec![5_u32; 4]);
     panicking().launch_on(&device.stream(), Grid::cover(4), (&mut lost,))?;
-    // This launch is queued after the failure; if that is known by then, the launch itself is
-    // refused.
+    // This launch follows the failure. If the library has noticed the failure by then, it refuses
+    // the launch.
     let queued = counting.launch_on(&device.stream(), Grid::cover(4), (&lost, &mut follows));
     counting.launch_on(&device.stream(), Grid::cover(4), (&healthy, &mut apart))?;
     assert_eq!(apart.host()?.to_vec(), [5; 4]);

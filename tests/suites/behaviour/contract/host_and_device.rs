@@ -1,4 +1,4 @@
-//! Host accesses, device accesses, and changes through pointers that the library does not know of.
+//! Host accesses, device accesses, and changes that other code makes through pointers.
 
 use resident::{Device, Error, Result, SmartArray, Validity};
 

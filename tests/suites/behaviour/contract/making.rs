@@ -136,7 +136,7 @@ fn an_unbroken_array_is_adopted_in_any_axis_order_and_given_back_as_it_was() -> 
     }))
 }
 
-/// ndarray has no tuple for eight axes.
+/// ndarray has no tuple type for eight axes.
 trait IntoShapeDyn {
     fn into_shape_dyn(self) -> IxDyn;
 }

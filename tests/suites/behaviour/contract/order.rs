@@ -1,4 +1,4 @@
-//! Uses of the same bytes are ordered on any streams; other uses are not.
+//! Uses of the same bytes are ordered even if they are on different streams; other uses are not.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -97,7 +97,8 @@ fn a_launch_is_ordered_behind_work_that_a_forgotten_guard_announced() -> Result<
             (&mut bystander.slice_mut(s![..2]),),
         )?;
         let _early = foreign.record()?;
-        // Work on the guard's stream; the library does not know that it accesses the array.
+        // This launch represents work that other code queues on the guard's stream: the library
+        // does not see that it accesses the array.
         note("foreign").launch_on(
             &foreign,
             Grid::cover(4),

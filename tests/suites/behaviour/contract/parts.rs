@@ -1,4 +1,4 @@
-//! Parts share the parent's coherence, and only their bytes are copied.
+//! Parts share the state of the whole array, and only the bytes of a part are copied.
 
 use resident::ndarray::{Array2, Axis, s};
 use resident::{Grid, HostMut, HostRef, InOut, Kernel, Result, SmartArray, SmartView, Validity};

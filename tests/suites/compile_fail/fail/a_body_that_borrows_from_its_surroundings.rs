@@ -1,4 +1,4 @@
-//! A body runs later, on another thread, so it must own its captures.
+//! A body runs later, on another thread, so it must own the values that it captures.
 use resident::{InOut, Kernel};
 
 fn main() {

@@ -1,4 +1,4 @@
-//! An array of `bool`, and a parameter.
+//! `bool` as the element of an array and of a kernel's parameter.
 use resident::{In, Kernel, Result, SmartArray};
 
 fn main() -> Result<()> {

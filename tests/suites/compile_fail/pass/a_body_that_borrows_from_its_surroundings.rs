@@ -1,4 +1,4 @@
-//! A body that owns its captures.
+//! A body that owns the values that it captures.
 use resident::{InOut, Kernel};
 
 pub(crate) fn main() {

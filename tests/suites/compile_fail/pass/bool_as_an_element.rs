@@ -1,4 +1,4 @@
-//! An array of `u8`, and a parameter.
+//! `u8` as the element of an array and of a kernel's parameter.
 use resident::{In, Kernel, Result, SmartArray};
 
 pub(crate) fn main() -> Result<()> {

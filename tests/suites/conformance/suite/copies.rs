@@ -11,7 +11,7 @@ use super::values::{bytes, copies, counting, make_newest, numbered};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// Bytes that differ from position to position and are cheap to compute.
+/// A sequence of varying bytes that is cheap to compute.
 fn noise(len: usize, seed: usize) -> Array1<u8> {
     Array1::from_iter((0..len).map(|index| (index.wrapping_mul(31) ^ (index >> 9) ^ seed) as u8))
 }
@@ -46,7 +46,7 @@ pub(crate) fn the_source_may_be_overwritten_right_after_an_upload(lab: &Lab<'_>)
         let mut array = SmartArray::from(first.clone());
         array.prefetch(&lab.stream())?;
         let seen = array.snapshot_on(&lab.stream())?;
-        // The host may write at once; the copy in flight has the old contents.
+        // The host may write at once, and the copy in flight still transfers the old contents.
         array.host_mut()?.assign(&second);
         make_newest(&mut array, &lab.stream())?;
         assert!(seen.wait()? == first, "{len} bytes");
@@ -125,7 +125,7 @@ pub(crate) fn an_array_is_pinned_after_it_was_used(lab: &Lab<'_>) -> Result<()> 
     array.slice_mut(s![MIB..2 * MIB]).host_mut()?.fill(9);
     make_newest(&mut array, &lab.stream())?;
     assert!(array.slice(s![MIB..2 * MIB]).host()?.iter().all(|byte| *byte == 9));
-    // Pinning allocates memory if there is none; a constant stays one.
+    // Pinning allocates memory if there is none. A constant stays a constant.
     let mut nowhere = SmartArray::<u8, _>::full(5000, 3);
     nowhere.page_lock()?;
     make_newest(&mut nowhere, &lab.stream())?;
@@ -133,7 +133,8 @@ pub(crate) fn an_array_is_pinned_after_it_was_used(lab: &Lab<'_>) -> Result<()> 
     SmartArray::<u8, _>::zeros(0).page_lock()
 }
 
-/// Arrays of a few pages each, allocated one after the other; most share a page with the next.
+/// Arrays of a few pages each, allocated in sequence, so that most share a page with the next
+/// array.
 pub(crate) fn pinned_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let mut arrays: Vec<_> =
@@ -146,7 +147,7 @@ pub(crate) fn pinned_neighbours_come_and_go(lab: &Lab<'_>) -> Result<()> {
             whole.prefetch_host()?;
             assert!(*whole.host()? == noise(10_000, number), "array {number}");
             if number % modulus == 0 {
-                // Copies of its neighbours are in flight.
+                // Copies of the neighbouring arrays are in flight.
                 *array = None;
             }
         }
@@ -259,8 +260,8 @@ pub(crate) fn a_download_on_a_stream_of_its_own_overtakes_a_kernel(lab: &Lab<'_>
     Ok(())
 }
 
-/// A download on any stream comes after the work that wrote the part, and before the work that
-/// writes it next.
+/// A download on any stream runs after the work that wrote the part, and before the next work that
+/// writes it.
 pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Result<()> {
     const LEN: usize = 5000;
     let (work, aside, gate) = (lab.stream(), lab.new_stream()?, Gate::new());
@@ -280,8 +281,8 @@ pub(crate) fn a_download_on_a_stream_of_its_own_keeps_order(lab: &Lab<'_>) -> Re
     Ok(())
 }
 
-/// Lengths and distances beyond 32 bits. The test needs twelve gigabytes, so it runs only if they
-/// are free and `RESIDENT_LARGE` is set.
+/// Copies with lengths and strides that exceed 32 bits. The test needs twelve gigabytes, so it runs
+/// only if they are free and `RESIDENT_LARGE` is set.
 pub(crate) fn an_array_of_more_than_four_gigabytes(lab: &Lab<'_>) -> Result<()> {
     const LEN: usize = (4 << 30) + 4096;
     let has_room = lab.device().capacity()?.free > 2 * LEN as u64;

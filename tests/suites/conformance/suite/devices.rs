@@ -131,7 +131,8 @@ pub(crate) fn a_device_waits_for_those_who_read_its_memory(lab: &Lab<'_>) -> Res
     array.prefetch(&visitor)?;
     let (tell, told) = mpsc::channel();
     let waiting = std::thread::spawn(move || tell.send(one.synchronize()));
-    // While the visitor waits there is nothing to see; if the thread is late, the test proves less.
+    // Gives the other thread time to reach its wait. If that thread is late, the test still passes,
+    // but tests less.
     let early = told.recv_timeout(Duration::from_millis(50));
     assert!(early.is_err(), "the synchronised device waits until the visitor has read its memory");
     gate.open();

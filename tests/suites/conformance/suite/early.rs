@@ -45,8 +45,8 @@ pub(crate) fn a_prefetch_to_the_host_does_not_wait(lab: &Lab<'_>) -> Result<()> 
     Ok(())
 }
 
-/// A download that was in flight when another stream rewrote the array reaches the host before that
-/// stream's results, even if no call waited for it.
+/// A download is in flight when another stream rewrites the array. The host must get the contents
+/// of the rewrite last, even if no call waited for the download.
 pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let add = add(lab);
@@ -63,7 +63,7 @@ pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Resu
         add.launch_on(&third, over(LEN), (100, &mut array, LEN as u64))?;
         gate.open();
         assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111));
-        // A wait for the first two streams finds all their work complete.
+        // After a wait for the first two streams, all their work is complete.
         one.synchronize()?;
         other.synchronize()?;
         assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 111), "page-locked: {is_locked}");
@@ -72,7 +72,7 @@ pub(crate) fn a_download_that_was_overtaken_arrives_first(lab: &Lab<'_>) -> Resu
     Ok(())
 }
 
-/// The array is taken back after use on a stream that no call waited for.
+/// The array is converted back after it was used on a stream for which no call waited.
 pub(crate) fn an_array_is_taken_back_from_all_streams(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let (one, other, add) = (lab.new_stream()?, lab.new_stream()?, add(lab));
@@ -168,7 +168,7 @@ pub(crate) fn many_snapshots_are_awaited_in_any_order(lab: &Lab<'_>) -> Result<(
     Ok(())
 }
 
-/// Counts its wake-ups, and sends a message for each.
+/// A waker that counts its wake-ups, and sends a message for each.
 struct Bell(AtomicU32, mpsc::Sender<()>);
 
 impl Wake for Bell {

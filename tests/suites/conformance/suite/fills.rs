@@ -43,7 +43,8 @@ fn fills_whole<T: Sample>(lab: &Lab<'_>, len: usize, with: T) -> Result<()> {
     Ok(())
 }
 
-/// Calls `test` with elements whose bytes repeat with several periods, and with one without.
+/// Calls `test` with elements whose bytes repeat with different periods, and with an element whose
+/// bytes do not repeat.
 fn each_pattern<T: Sample>(mut test: impl FnMut(T) -> Result<()>) -> Result<()> {
     let of_bytes = |byte: &dyn Fn(usize) -> u8| -> T {
         let bytes: Vec<u8> = (0..size_of::<T>()).map(byte).collect();
@@ -109,7 +110,7 @@ pub(crate) fn fills_of_volumes_and_of_more_axes(lab: &Lab<'_>) -> Result<()> {
     of::<[u8; 3]>(lab)
 }
 
-/// The host writes a pattern for up to 4 KiB, and copies on the device double it from there on.
+/// The host writes the pattern up to 4 KiB, and copies on the device then double the filled part.
 pub(crate) fn fills_around_the_sizes_at_which_the_way_changes(lab: &Lab<'_>) -> Result<()> {
     for len_bytes in [4 << 10, 8 << 10, 64 << 10, 1 << 20] {
         for len in [len_bytes / 8 - 1, len_bytes / 8, len_bytes / 8 + 1] {

@@ -1,5 +1,5 @@
-//! Gates that hold a kernel back until a test has queued other work after it. Kernels get a gate's
-//! number, so that any kind of body can find it.
+//! Gates: a kernel waits at a gate until a test has queued other work after the kernel. A kernel
+//! gets the gate's number as an argument, so that any kind of body can find the gate.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,8 @@ struct State {
 
 static GATES: Mutex<Option<HashMap<u64, Arc<State>>>> = Mutex::new(None);
 
-/// A gate, closed until it is opened or dropped, so that a failing test does not hang.
+/// A gate, which is closed until it is opened or dropped. Dropping opens it, so that a failing test
+/// does not hang.
 pub(crate) struct Gate {
     number: u64,
     state: Arc<State>,
@@ -45,7 +46,7 @@ impl Drop for Gate {
     }
 }
 
-/// Waits until a gate is open. A gate that was dropped is open.
+/// Waits until a gate is open. A gate that has been dropped is open.
 pub(crate) fn pass(number: u64) {
     let Some(state) = lock().as_ref().and_then(|gates| gates.get(&number).cloned()) else { return };
     let mut is_open = state.is_open.lock().unwrap_or_else(PoisonError::into_inner);

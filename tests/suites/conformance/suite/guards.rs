@@ -1,4 +1,4 @@
-//! Guards of device copies, for foreign work.
+//! Guards of device copies, for foreign work (work that code outside this library queues).
 
 #![allow(clippy::forget_non_drop, reason = "the tests drop guards with and without a destructor")]
 
@@ -14,8 +14,8 @@ use super::values::{bytes, counting, make_newest};
 
 const LEN: usize = 64;
 
-/// Foreign work on the guard's stream comes before the next use of the array. In this test that
-/// work is a launch on another array.
+/// Foreign work on the guard's stream runs before the next use of the array. In this test the
+/// foreign work is represented by a launch on another array.
 pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let (mut array, mut aside) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));

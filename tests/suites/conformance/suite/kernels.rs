@@ -29,8 +29,8 @@ pub(crate) fn add(lab: &Lab<'_>) -> Kernel<Add> {
     let kernel = Kernel::<Add>::new("add")
         .require("the length is the array's", |_grid, (_, x, len)| x.len() as u64 == len)
         .host(|_grid, (k, x, _)| x.iter_mut().for_each(|x| *x = x.wrapping_add(k)));
-    // SAFETY: the code accesses only elements below the length that it is given, which the
-    // requirement compares with the array's.
+    // SAFETY: the code accesses only elements below the length that is passed, and the requirement
+    // compares this length with that of the array.
     unsafe { kernel.cuda(lab.code("add")) }
 }
 

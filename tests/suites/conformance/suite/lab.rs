@@ -4,14 +4,14 @@ use resident::{CudaSource, Device, Result, Stream};
 
 /// A backend under test.
 pub(crate) trait Rig: Sync {
-    /// This many devices; fewer if the machine has fewer.
+    /// Returns this many devices, or all if the machine has fewer.
     fn devices(&self, count: usize) -> Vec<Device>;
     /// The device code of a kernel of the suite.
     fn code(&self, kernel: &str) -> CudaSource;
-    /// Whether a gate holds a kernel back until it is opened, instead of for a fixed time.
+    /// Whether a kernel waits at a gate until the gate is opened, rather than for a fixed time.
     fn has_gates(&self) -> bool;
     /// Called after a test has dropped everything and all work has run: asserts that there was no
-    /// hazard and that nothing is left allocated.
+    /// hazard (unordered accesses) and that no memory is still allocated.
     fn assert_clean(&self, devices: &[Device]);
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Lab<'a> {
 /// One test of the suite.
 pub(crate) type Test = fn(&Lab<'_>) -> Result<()>;
 
-/// Runs a test, and checks that it leaves nothing allocated.
+/// Runs a test, and checks that no memory stays allocated.
 pub(crate) fn run(rig: &dyn Rig, test: Test) {
     let lab = Lab { rig, devices: rig.devices(2) };
     test(&lab).unwrap_or_else(|error| panic!("{error}"));
@@ -53,7 +53,7 @@ impl Lab<'_> {
         self.devices[0].new_stream()
     }
 
-    /// Two devices of this kind, if there are two.
+    /// Two devices of the kind under test, if there are two.
     pub(crate) fn pair(&self) -> Option<[Device; 2]> {
         let pair = <[Device; 2]>::try_from(self.devices.clone()).ok();
         if pair.is_none() {

@@ -47,8 +47,8 @@ pub(crate) fn what_is_kept_is_given_back(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Memory for two arrays, and three that are read in turn: copies that the host also has are
-/// evicted. Copies that are newest on the device are not.
+/// The device has memory for two arrays, and three arrays are read alternately. Copies that are
+/// also valid on the host are evicted; copies that are newest on the device are not.
 pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     device.synchronize()?;
@@ -123,8 +123,8 @@ pub(crate) fn an_array_larger_than_the_device(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Allocates two thirds of the memory twice: the second allocation succeeds once the first is
-/// freed, after work in flight.
+/// Allocates two thirds of the memory twice: the second allocation succeeds after the work in
+/// flight is complete and the first allocation is freed.
 pub(crate) fn memory_freed_in_flight_is_found_when_there_is_no_room(lab: &Lab<'_>) -> Result<()> {
     let device = lab.device();
     device.trim()?;

@@ -1,8 +1,8 @@
 //! The behaviour that every backend must have: each function here is a test of the public interface
 //! that `embedded`, `stand_in` and `gpu` run.
 //!
-//! - `lab`, `kernels`, `gates`, `values`: the devices under test, their kernels, gates that hold a
-//!   stream up, recognisable contents
+//! - `lab`, `kernels`, `gates`, `values`: the devices under test, their kernels, gates at which a
+//!   stream waits, recognisable contents
 //! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
 //!   are uploaded and downloaded, whole and in part
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight

@@ -56,7 +56,7 @@ pub(crate) fn a_part_is_uploaded_without_the_rest(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `1..;2` on the axes whose bits are set, `..` on the others.
+/// A slice with `1..;2` on the axes whose bits are set, and `..` on the other axes.
 fn every_other(ndim: usize, axes: usize) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
     let axis = |axis| if axes >> axis & 1 == 1 { s![1..;2][0] } else { SliceInfoElem::from(..) };
     let elements: Vec<SliceInfoElem> = (0..ndim).map(axis).collect();
@@ -85,7 +85,8 @@ pub(crate) fn reversed_parts_move_the_same_bytes(lab: &Lab<'_>) -> Result<()> {
     assert_only_the_part_moves(lab, numbered((4, 5, 6), 0), s![..;-1, 2..;-2, ..;-3])
 }
 
-/// A driver copies a volume in one call only if planes are a whole number of lines apart.
+/// A driver copies a volume in one call only if the distance between planes is a whole number of
+/// lines.
 pub(crate) fn planes_whose_distance_is_no_whole_number_of_lines(lab: &Lab<'_>) -> Result<()> {
     let volume = numbered((4, 7, 5), 0);
     assert_only_the_part_moves(lab, volume.clone(), s![.., ..;2, 1..3])?;

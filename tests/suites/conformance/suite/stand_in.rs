@@ -67,7 +67,8 @@ fn read<'a>(launch: &'a Launch<'_>, index: usize) -> &'a [u32] {
     reason = "it is the memory of the launch, which each function takes once"
 )]
 fn written<'a>(launch: &'a Launch<'_>, index: usize) -> &'a mut [u32] {
-    // SAFETY: as for `read`; each function takes its parameters once, and they do not overlap.
+    // SAFETY: as for `read`; each function takes each parameter once, and the parameters do not
+    // overlap.
     unsafe { launch.slice_mut(index) }
 }
 

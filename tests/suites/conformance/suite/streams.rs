@@ -13,7 +13,7 @@ use super::values::counting;
 
 const LEN: usize = 64;
 
-/// An array to which work on `stream` will add one once the gate is open.
+/// An array to which queued work on `stream` adds one once the gate is open.
 fn gated_array(lab: &Lab<'_>, stream: &Stream, gate: &Gate) -> Result<SmartArray<u32, Ix1>> {
     let mut array = SmartArray::from(counting(LEN));
     gated(lab).launch_on(stream, over(LEN), (gate.number(), &mut array, LEN as u64))?;
@@ -35,8 +35,8 @@ pub(crate) fn a_stream_knows_whether_it_is_idle(lab: &Lab<'_>) -> Result<()> {
 }
 
 /// Pictures are uploaded, computed and downloaded, each stage while another picture is computed.
-/// Each picture's arrays are dropped as soon as everything is queued. Their memory is freed after
-/// their last use, without delaying other work of these streams.
+/// The arrays of a picture are dropped as soon as all its work is queued. Their memory is freed
+/// after their last use, without a delay for other work of these streams.
 pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
     let [up, compute, down] = [lab.new_stream()?, lab.new_stream()?, lab.new_stream()?];
     let copy = gated_copy(lab);
@@ -45,7 +45,8 @@ pub(crate) fn dropped_arrays_delay_no_stream(lab: &Lab<'_>) -> Result<()> {
     for gate in &gates {
         let image = SmartArray::from(counting(LEN));
         image.prefetch(&up)?;
-        // This would not return if the upload waited for earlier pictures, which are held back.
+        // This would not return if the upload waited for earlier pictures, whose work waits at a
+        // gate.
         up.synchronize()?;
         let mut soft = SmartArray::<u32, _>::uninit(LEN);
         copy.launch_on(&compute, over(LEN), (gate.number(), &image, &mut soft, LEN as u64))?;
@@ -92,7 +93,8 @@ pub(crate) fn three_streams_overlap(lab: &Lab<'_>) -> Result<()> {
     let mut soft = [(); 3].map(|()| SmartArray::<u32, _>::uninit(LEN));
     for image in 0..3 {
         images[image].prefetch(&up)?;
-        // This would not return if the upload waited for the earlier picture, which is held back.
+        // This would not return if the upload waited for the earlier picture, whose work waits at a
+        // gate.
         up.synchronize()?;
         copy.launch_on(
             &compute,
@@ -126,7 +128,7 @@ pub(crate) fn a_stream_that_waits_for_an_event_starts_after_it(lab: &Lab<'_>) ->
     Ok(())
 }
 
-/// A common way to join streams: only the wait is queued before the event.
+/// A common way to join streams: a stream on which only a wait has been queued records an event.
 pub(crate) fn an_event_behind_a_wait_covers_what_was_waited_for(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let array = gated_array(lab, &one, &gate)?;
@@ -281,7 +283,7 @@ pub(crate) fn many_streams_come_and_go(lab: &Lab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A body of the embedded device may not wait for a stream of any device.
+/// A body on the embedded device must not wait for a stream of any device.
 pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(
     lab: &Lab<'_>,
 ) -> Result<()> {

@@ -86,7 +86,7 @@ pub(crate) fn an_array_dropped_on_a_thread_that_never_saw_the_device(lab: &Lab<'
     assert_eq!(lab.device().memory().in_use, before);
     gate.open();
     assert_eq!(thread::spawn(move || pending.wait()).join().expect("no panic")?[0], 1);
-    // No error is left for an unrelated call to return.
+    // No error is left that an unrelated call would return.
     let array = SmartArray::from(counting(LEN));
     drop(array.gpu_on(&lab.new_stream()?)?);
     Ok(())

@@ -5,7 +5,7 @@ use resident::ndarray::{Array, Array1, Dimension, ShapeBuilder};
 use resident::{AsViewMut, Element, Result, Stream, Traffic};
 use std::fmt::Debug;
 
-/// An element that tests can compare and show.
+/// An element type whose values tests can compare and print.
 pub(crate) trait Sample: Element + PartialEq + Debug {}
 
 impl<T: Element + PartialEq + Debug> Sample for T {}
@@ -21,7 +21,7 @@ pub(crate) fn value<T: Element>(number: usize) -> T {
     bytemuck::pod_read_unaligned(&bytes)
 }
 
-/// An array of values from `first` on.
+/// An array of consecutive values that start with `first`.
 pub(crate) fn numbered<T: Element, D: Dimension>(
     shape: impl ShapeBuilder<Dim = D>,
     first: usize,

@@ -1,4 +1,5 @@
-//! Fixtures of these tests: one GPU at a time, kernels that wait at a gate, the record of calls.
+//! Fixtures of these tests: a GPU that one test uses at a time, kernels that wait at a gate, the
+//! record of calls.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,8 +37,8 @@ impl Bench {
         stand_in::calls().into_iter().map(|call| call.name).collect()
     }
 
-    /// Waits for all queued work, and asserts that it was ordered. The bench must outlive
-    /// everything that was made after it.
+    /// Waits for all queued work, and asserts that it was ordered. The bench must live longer than
+    /// all objects that were made after it.
     #[track_caller]
     pub(crate) fn finish(&self) {
         self.gpu.synchronize().expect("nothing failed");
@@ -50,10 +51,10 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
     type Create =
         unsafe extern "C" fn(*mut sys::CUcontext, *mut c_void, c_uint, c_int) -> sys::CUresult;
     let device = gpu.cuda_context().expect("a GPU").cu_device();
-    // Looked up by name, because the bindings' version of the function depends on CUDA's version.
-    // SAFETY: the driver is loaded, since the GPU is open.
+    // The function is looked up by name, because its version in the bindings depends on CUDA's
+    // version. SAFETY: the driver is loaded, since the GPU is open.
     let driver = unsafe { sys::culib() };
-    // SAFETY: this is the function's type.
+    // SAFETY: the type is that of the driver function.
     let create = unsafe { driver.get::<Create>(b"cuCtxCreate_v4\0") }.expect("the driver has it");
     let mut context = std::ptr::null_mut();
     // SAFETY: the driver writes one handle, and reads no parameters.
@@ -91,7 +92,8 @@ impl Gate {
     }
 }
 
-/// The kernel `name` with this number of pointers, loaded in the context shared with users.
+/// The kernel `name` with this number of pointer parameters, loaded in the context object that user
+/// code gets.
 fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
     let list: Vec<String> =
         (0..parameters).map(|index| format!(".param .u64 {name}_param_{index}")).collect();

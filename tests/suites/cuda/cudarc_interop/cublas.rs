@@ -83,8 +83,8 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     let mut product = Matrix::uninit((SIDE, SIDE)).named("product");
     launch(&foreign, &wait);
     bench.calls();
-    // Work on the foreign stream delays the product. It is complete when the call returns
-    // nevertheless.
+    // Work on the stream of cuBLAS delays the product. Nevertheless the product is complete when
+    // the call returns.
     let opening = gate.open_after("cuLaunchKernel");
     let ((), report) = audit::capture(|| multiply(&blas, &stream, (&a, &b), &mut product));
     let waits = bench.calls_so_far().iter().filter(|call| *call == "cuStreamSynchronize").count();

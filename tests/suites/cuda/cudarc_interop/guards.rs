@@ -47,8 +47,8 @@ fn a_launch_takes_guards_as_arguments() {
     bench.finish();
 }
 
-/// The library waits for all work on the stream, including others' work; its own completed long
-/// before.
+/// The library waits for all work on the stream, including work of other code; the library's own
+/// work completed long before.
 #[test]
 fn work_of_others_behind_a_guard_is_waited_for_on_other_streams_and_the_host() {
     own_process!();
@@ -123,8 +123,8 @@ fn an_array_may_be_overwritten_right_after_a_foreign_stream_read_it() {
     let mut array = SmartArray::from(vec![21.0_f32; LEN]).named("read abroad");
     launch_with(&stream.cudarc(), &double, &mut array.gpu_mut_on(&stream).unwrap());
     launch(&foreign, &wait);
-    // The copy is delayed twice: by the kernel that writes the contents, and by work on the foreign
-    // stream. The copy is complete when the call returns nevertheless.
+    // The copy is delayed twice: by the kernel that writes the contents, and by work on the other
+    // stream. Nevertheless the copy is complete when the call returns.
     bench.calls();
     let opening =
         [before.open_after("cuMemcpyDtoDAsync_v2"), after.open_after("cuMemcpyDtoDAsync_v2")];
@@ -216,7 +216,7 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
     };
     assert_eq!((&*array, &*layout), ("\"table\"", "shape [4, 2] and strides [5, 1]"));
     assert_eq!(DeviceSlice::<f32>::len(&column), 0);
-    // Used without the check, the guard gives cudarc no bytes and no pointer, and cudarc's next
+    // If the guard is used without the check, cudarc gets no bytes and a null pointer, and its next
     // call returns the reason.
     let told = |outcome: Result<(), DriverError>| outcome.err().map(|error| error.0 as u32);
     let _nothing = cudarc.memset_zeros(&mut column);

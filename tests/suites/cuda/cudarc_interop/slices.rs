@@ -54,8 +54,8 @@ fn a_slice_is_taken_over_and_given_back_in_place() {
             (back.device_ptr(&theirs).0, back.stream(), bench.gpu.memory().in_use),
             (address, &theirs, in_use)
         );
-        // Another stream too, since cudarc's tracking includes this library's use. The copy is
-        // queued before any work has run, so that the hazard check covers all of it.
+        // This also holds on another stream, since cudarc's tracking includes this library's use.
+        // The copy is queued before any work has run, so that the hazard check covers all of it.
         let reader = if is_tracked { context.new_stream().unwrap() } else { theirs.clone() };
         let copy = reader.clone_dtod(&back).unwrap();
         gate.open();
@@ -155,7 +155,8 @@ fn what_cannot_be_taken_or_given_is_refused() {
         SmartArray::<f32, _>::uninit(3).into_cuda_slice_on(&bench.gpu.stream()),
         Err(Error::Uninitialised { .. })
     ));
-    // SAFETY: only its address is read; the driver refuses its free, and the error is taken below.
+    // SAFETY: only the address of the slice is read. The driver refuses to free it, and the error
+    // is taken below.
     let null = unsafe { theirs.upgrade_device_ptr::<f32>(0, 3) };
     let Err(Error::Foreign { seen, .. }) = SmartArray::from_cuda_slice(null) else {
         panic!("a slice at address 0 is refused")
@@ -169,7 +170,7 @@ fn what_cannot_be_taken_or_given_is_refused() {
     bench.finish();
 }
 
-/// The slice is neither taken over nor leaked: the error drops it in its own context.
+/// The slice is neither taken over nor leaked: the failed call drops it, in its own context.
 #[test]
 fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
     own_process!();
@@ -191,7 +192,7 @@ fn a_slice_of_a_context_that_is_not_the_primary_one_is_refused() {
     strange.synchronize().unwrap();
     assert_eq!(resident_stand_in::memory_in_use(0), in_use);
     drop(strange);
-    // The primary context is untouched.
+    // The primary context is unchanged.
     assert_eq!(
         SmartArray::<f32, _>::ones(LEN).gpu_on(&bench.gpu.stream()).map(|guard| guard.len()),
         Ok(LEN)
@@ -216,8 +217,8 @@ fn a_refused_gift_leaves_nothing_behind() {
     bench.finish();
 }
 
-/// Each driver call fails once, during both conversions: the result is right or an error, and the
-/// device stays usable.
+/// Each driver call of the two conversions fails once. Each conversion returns a right result or an
+/// error, and the device stays usable.
 #[test]
 fn any_call_may_fail_on_the_way_in_and_out() {
     own_process!();

@@ -116,7 +116,7 @@ fn the_legacy_stream_is_a_stream() {
     bench.finish();
 }
 
-/// cudarc's own tracking, in the user's own context object, beside arrays of this library.
+/// cudarc's own tracking, in a context object of the user, together with arrays of this library.
 #[test]
 fn a_program_of_cudarcs_on_two_streams_runs_unharmed_beside_ours() {
     own_process!();
@@ -161,8 +161,9 @@ fn a_stream_outlives_its_handles_of_either_side() {
     bench.finish();
 }
 
-/// Captured work does not run: counted as queued work it would be lost, and a later replay would
-/// use memory that others may own by then. A refused call has no effect.
+/// Captured work does not run. If the library counted it as queued, its results would be missing,
+/// and a later replay would use memory that may have another owner by then. A refused call has no
+/// effect.
 #[test]
 fn a_stream_that_others_capture_takes_no_work() {
     own_process!();
@@ -181,7 +182,8 @@ fn a_stream_that_others_capture_takes_no_work() {
         "{refused}"
     );
     assert!(matches!(stream.record(), Err(Error::Backend { .. })));
-    // Other streams work normally, and contents that depend on the captured stream are not lost.
+    // Other streams work normally, and contents that work on the captured stream wrote earlier are
+    // not lost.
     assert_eq!(fresh.gpu_on(&other).map(|guard| guard.len()), Ok(LEN));
     let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     assert!(stream.cudarc().end_capture(flags).unwrap().is_none());

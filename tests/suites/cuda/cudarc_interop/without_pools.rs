@@ -1,4 +1,5 @@
-//! cudarc's slices as arrays on a GPU without memory pools, where frees wait for the device.
+//! Arrays made from cudarc's slices on a GPU without memory pools, where each free waits for the
+//! device.
 
 use resident::{Device, SmartArray};
 use resident_stand_in::{self as stand_in, Settings};

@@ -15,7 +15,8 @@ fn row(len: u8) -> Vec<u8> {
     (0..len).collect()
 }
 
-/// An empty copy with all other fields 0, which tests fill in.
+/// A 2-D copy of this width and height between two ranges of memory, each given by its kind,
+/// address and pitch. All offsets are 0; tests change them.
 fn copy_2d(
     source: (CUmemorytype, u64, usize),
     destination: (CUmemorytype, u64, usize),
@@ -46,7 +47,7 @@ fn submit_2d(
     copy: &CUDA_MEMCPY2D,
     stream: &CudaStream,
 ) -> Result<(), resident::cudarc::driver::DriverError> {
-    // SAFETY: the copy describes live memory of the test, or is refused.
+    // SAFETY: the copy describes live memory of the test, or the driver refuses it.
     unsafe { sys::cuMemcpy2DAsync_v2(copy, stream.cu_stream()) }.result()
 }
 
@@ -61,8 +62,8 @@ fn a_box_of_two_dimensions_is_uploaded_and_downloaded() {
     let stream = context.new_stream().expect("a stream");
     let source = row(24);
     let memory = stream.alloc_zeros::<u8>(64).expect("memory");
-    // Rows 1 and 2 of four rows of six bytes, three bytes each from byte 2 on, to row 1 of rows of
-    // sixteen bytes, from byte 4 on.
+    // Rows 1 and 2 of four rows of six bytes, three bytes each, starting at byte 2, to row 1 of
+    // rows of sixteen bytes, starting at byte 4.
     let up = copy_2d(
         (HOST, source.as_ptr().expose_provenance() as u64, 6),
         (DEVICE, address(&memory, &stream), 16),
@@ -105,7 +106,7 @@ fn pitches_have_limits() {
     submit_2d(&nothing, &stream).expect("a copy of nothing");
 }
 
-/// A copy between these kinds of memory with all other fields 0.
+/// A 3-D copy between these kinds of memory. All other fields are 0; tests set them.
 fn copy_3d(source: CUmemorytype, destination: CUmemorytype) -> CUDA_MEMCPY3D {
     let mut copy = std::mem::MaybeUninit::<CUDA_MEMCPY3D>::zeroed();
     // SAFETY: all zeros are a valid value of each field except the two kinds, which are set.
@@ -163,7 +164,7 @@ fn a_box_of_three_dimensions_moves_within_a_device() {
         .expect("a copy");
     assert_eq!(stream.clone_dtoh(&destination).expect("a copy"), [31, 32, 36, 37, 51, 52, 56, 57]);
     copy.srcHeight = 3;
-    // SAFETY: the driver refuses it.
+    // SAFETY: the driver refuses the copy.
     let refused = unsafe { sys::cuMemcpy3DAsync_v2(&raw const copy, stream.cu_stream()) }.result();
     assert_eq!(code(refused), CUresult::CUDA_ERROR_INVALID_VALUE, "slices lower than the box");
 }
@@ -175,7 +176,7 @@ fn fills_repeat_their_pattern() {
     let stream = context.new_stream().expect("a stream");
     let memory = stream.alloc_zeros::<u8>(16).expect("memory");
     let here = address(&memory, &stream);
-    // SAFETY: within the memory, or refused.
+    // SAFETY: the bytes lie within the memory, or the driver refuses the call.
     unsafe {
         sys::cuMemsetD2D16Async(here, 8, 0x0201, 2, 2, stream.cu_stream())
             .result()
@@ -205,7 +206,7 @@ fn cross(from: &Arc<CudaContext>, to: &Arc<CudaContext>, on_source: bool) -> Vec
     let (source, destination) = (address(&source, &near), address(&destination, &far));
     stream.context().bind_to_thread().expect("a context");
     let mut seen = vec![0; 8];
-    // SAFETY: live memory of eight bytes each.
+    // SAFETY: each address is that of live memory of eight bytes.
     unsafe {
         result::memcpy_peer_async(
             to.cu_ctx(),

@@ -8,8 +8,8 @@ use resident::cudarc::driver::{DevicePtr, result, sys};
 use crate::driver::choice::{context, is_real};
 use crate::shared::{Gate, code};
 
-/// One event per slice stands for all its readers: the second reader's event replaces the first's,
-/// so a writer waits for only the second.
+/// A slice has one event for all its readers. The event of the second reader replaces that of the
+/// first, so a writer waits only for the second reader.
 #[test]
 fn a_writer_overtakes_all_readers_but_the_last() {
     on_either_driver!(Gpu);
@@ -40,7 +40,8 @@ fn b_pinned_memory_is_shown_before_it_is_written() {
     let context = context(9);
     let stream = context.default_stream();
     let source = stream.clone_htod(&[7_u8]).expect("a copy");
-    // SAFETY: bytes, which as far as cudarc knows the copy below writes before they are read.
+    // SAFETY: the memory is bytes, and in the order that cudarc's tracking promises, the copy below
+    // writes them before they are read.
     let mut pinned = unsafe { context.alloc_pinned::<u8>(1) }.expect("memory");
     pinned.as_mut_slice().expect("memory").fill(0);
     stream.synchronize().expect("all uploads have completed");
@@ -52,8 +53,8 @@ fn b_pinned_memory_is_shown_before_it_is_written() {
     assert_eq!(pinned.as_slice().expect("it is there"), [7]);
 }
 
-/// cudarc treats a plain slice as pageable memory, for whose copies the driver waits. For
-/// registered memory the driver does not wait, so the safe call returns early.
+/// cudarc treats a plain slice as pageable memory, and relies on the driver to wait for copies of
+/// pageable memory. For registered memory the driver does not wait, so the safe call returns early.
 #[test]
 fn c_a_registered_vector_is_given_back_while_it_is_written() {
     on_either_driver!(Gpu);
@@ -62,7 +63,7 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
     let source = stream.clone_htod(&[7_u8; 64]).expect("a copy");
     stream.synchronize().expect("all uploads have completed");
     let mut vector = vec![0_u8; 64];
-    // SAFETY: live memory, unregistered below before it is freed.
+    // SAFETY: the memory is live, and is unregistered below before it is freed.
     unsafe { sys::cuMemHostRegister_v2(vector.as_mut_ptr().cast(), 64, 0) }
         .result()
         .expect("it is pageable memory");
@@ -78,8 +79,9 @@ fn c_a_registered_vector_is_given_back_while_it_is_written() {
         .expect("it is registered");
 }
 
-/// With one stream a drop does not make its context current. On another thread the driver refuses
-/// the free, the memory leaks, and the next unrelated call returns the error.
+/// With one stream, cudarc does not make the context current when it drops a slice. On another
+/// thread the driver refuses the free, the memory leaks, and the next unrelated call returns the
+/// error.
 #[test]
 fn d_a_drop_on_a_fresh_thread_leaks_and_fails_another_call() {
     on_either_driver!(Gpu);

@@ -56,11 +56,11 @@ fn pinned_memory_is_read_when_the_copy_runs() {
         )
     }
     .expect("a copy");
-    // SAFETY: nothing accesses it before the gate opens.
+    // SAFETY: nothing accesses the memory before the gate opens.
     unsafe { source.write(9) };
     gate.open();
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [9]);
-    // SAFETY: it came from the driver, and nothing uses it any more.
+    // SAFETY: the memory came from the driver, and nothing uses it any more.
     unsafe { result::free_host(source.cast()) }.expect("the driver allocated it");
 }
 
@@ -76,7 +76,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     // SAFETY: the driver's memory, which only this test uses.
     unsafe { destination.write(0) };
     let gate = Gate::in_front_of(&stream);
-    // SAFETY: live memory of one byte each.
+    // SAFETY: each address is that of live memory of one byte.
     ok(unsafe { sys::cuMemcpyDtoHAsync_v2(destination.cast(), address, 1, stream.cu_stream()) })
         .expect("a copy");
     // SAFETY: the gate delays the copy.
@@ -88,7 +88,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
             context.bind_to_thread().expect("a context");
             let mut byte = [0_u8];
             sender.send(()).expect("the receiver is alive");
-            // SAFETY: live memory of one byte each.
+            // SAFETY: each address is that of live memory of one byte.
             ok(unsafe {
                 sys::cuMemcpyDtoHAsync_v2(byte.as_mut_ptr().cast(), address, 1, stream.cu_stream())
             })
@@ -99,7 +99,7 @@ fn a_copy_to_pinned_memory_returns_before_it_runs_and_one_to_pageable_memory_doe
     arrived.recv().expect("it starts");
     gate.open();
     assert_eq!(waiting.join().expect("no panic"), 7, "the call waited for the copy");
-    // SAFETY: the other copy came before this one in the stream, and is complete.
+    // SAFETY: the other copy precedes this one in the stream, and is complete.
     assert_eq!(unsafe { destination.read() }, 7);
 }
 
@@ -110,7 +110,7 @@ fn memory_of_the_caller_can_be_pinned_once() {
     context.bind_to_thread().expect("a context");
     let mut memory = vec![0_u64; 1024];
     let start: *mut c_void = memory.as_mut_ptr().cast();
-    // SAFETY: memory of the test, live until it is unregistered.
+    // SAFETY: this is memory of the test, which is live until it is unregistered.
     unsafe {
         ok(sys::cuMemHostRegister_v2(start, 4096, 0)).expect("it is pageable memory");
         assert_eq!(
@@ -280,7 +280,7 @@ fn new_pool(device: i32) -> sys::CUmemoryPool {
     properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
     // In later versions the number's field is in a union, at the same offset.
     let location: *mut i32 = (&raw mut properties.location).cast();
-    // SAFETY: a location consists of a kind and a number of four bytes each.
+    // SAFETY: a `CUmemLocation` consists of a kind and a number, each of four bytes.
     unsafe { location.add(1).write(device) };
     // SAFETY: the properties live for the call.
     unsafe { result::mem_pool::create(&raw const properties) }.expect("a pool")

@@ -32,7 +32,8 @@ fn work_runs_once_a_thread_waits_for_it() {
     let event = context.new_event(None).expect("an event");
     let memory = stream.clone_htod(&[1_u8; 4]).expect("a copy");
     event.record(&stream).expect("a record");
-    // Each query runs one piece of work: the copy, an event record of cudarc's, the record itself.
+    // Each query runs one piece of work: the copy, an event record made by cudarc, the event record
+    // of the test.
     assert_eq!((1..10).find(|_| event.is_complete()), Some(3));
     assert_eq!(stream.clone_dtoh(&memory).expect("a copy"), [1; 4]);
     assert!(resident_stand_in::take_hazards().is_empty());
@@ -112,7 +113,7 @@ fn the_null_stream_comes_behind_blocking_streams_and_they_behind_it() {
     apart.memset_zeros(&mut memory).expect("a fill");
     assert!(!resident_stand_in::take_hazards().is_empty(), "a non-blocking stream is independent");
     context.synchronize().expect("all is done");
-    // SAFETY: it was created above, and is not used any more.
+    // SAFETY: the stream was created above, and is not used any more.
     unsafe { result::stream::destroy(raw) }.expect("it is there");
 }
 

@@ -27,7 +27,8 @@ pub(super) fn from_pool(
 }
 
 /// Frees the allocation that starts at an address, after all work queued on the stream. If no
-/// allocation starts there, or it may not be freed this way, the result is an invalid value.
+/// allocation starts there, or it may not be freed in this way, the result is
+/// CUDA_ERROR_INVALID_VALUE.
 pub(super) fn free(
     context: &Context,
     stream: &Stream,

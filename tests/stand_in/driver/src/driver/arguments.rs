@@ -1,6 +1,6 @@
-//! Arguments that come from C. Each is checked for null where it is used. The caller of a driver
-//! function guarantees the rest, as CUDA's manual requires: a non-null pointer is valid for its
-//! type, and a text ends with a zero. The functions rely on nothing else.
+//! Arguments that come from C. Each pointer is checked for null where it is used. The caller of a
+//! driver function guarantees what CUDA's manual requires: a non-null pointer is valid for its
+//! type, and a text ends with a zero. The functions rely on no other guarantee.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -17,7 +17,7 @@ impl<T> Out<T> {
         Self(place.cast())
     }
 
-    /// Writes the result. A null pointer is an invalid value.
+    /// Writes the result. Returns CUDA_ERROR_INVALID_VALUE for a null pointer.
     pub(super) fn set(self, value: T) -> Outcome {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
@@ -55,7 +55,7 @@ impl<T: Copy> In<T> {
         Self(place.cast())
     }
 
-    /// The value. A null pointer is an invalid value.
+    /// The value. Returns CUDA_ERROR_INVALID_VALUE for a null pointer.
     pub(super) fn get(self) -> Outcome<T> {
         self.nth(0)
     }
@@ -97,7 +97,7 @@ impl Text {
         Ok(unsafe { CStr::from_ptr(self.0) }.to_bytes().to_vec())
     }
 
-    /// The text as a string. Invalid UTF-8 is an invalid value.
+    /// The text as a string. Returns CUDA_ERROR_INVALID_VALUE for invalid UTF-8.
     pub(super) fn string(self) -> Outcome<String> {
         String::from_utf8(self.get()?).map_err(|_| Code::INVALID_VALUE)
     }

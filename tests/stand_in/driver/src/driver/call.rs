@@ -18,17 +18,19 @@ pub(super) struct Call {
     pub(super) code: u32,
 }
 
-/// The most calls that are recorded until they are taken. Further calls are not recorded.
+/// The largest number of calls in the record. Further calls are not recorded until a test takes the
+/// record.
 const CALLS_MAX: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 struct Record {
     calls: Vec<Call>,
-    /// The number of calls already taken, so that a call that ends later finds its entry.
+    /// The number of calls that tests have taken from the record, so that a call that ends later
+    /// finds its entry.
     taken: usize,
     faults: Vec<Fault>,
     notes: Vec<String>,
-    /// Functions for which a note says that they are unsupported.
+    /// Functions for which a note already says that they are unsupported.
     unsupported: BTreeSet<&'static str>,
 }
 
@@ -37,10 +39,10 @@ struct Record {
 pub(super) struct Fault {
     /// The function; empty for any.
     pub(super) name: String,
-    /// The number of calls until it occurs, including the failing one.
+    /// The number of calls until the failure occurs, including the failing one.
     pub(super) nth: u64,
     pub(super) code: Code,
-    /// Whether it applies to queued work instead of a call.
+    /// Whether the failure applies to queued work instead of a call.
     pub(super) late: bool,
 }
 
@@ -164,7 +166,7 @@ fn with<T>(use_record: impl FnOnce(&mut Record) -> T) -> T {
     use_record(record.get_or_insert_default())
 }
 
-/// Defines driver functions. Each is exported under its name.
+/// Defines driver functions. Each function is exported under its CUDA name.
 macro_rules! driver_functions {
     ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
         /// Implements the function of CUDA's manual, as far as the stand-in supports it.

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Code(pub(super) u32);
 
-/// The result of a call.
+/// A CUresult: the result of a driver call.
 pub(super) type Outcome<T = ()> = Result<T, Code>;
 
 macro_rules! codes {

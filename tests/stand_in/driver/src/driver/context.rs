@@ -22,7 +22,7 @@ pub(super) struct Context {
     pub(super) legacy: Arc<Stream>,
     /// The CUresult with which the context was lost, or 0. Set once.
     lost: AtomicU32,
-    /// The process-wide failure count at the last check.
+    /// The process-wide number of failures at the last check.
     seen_epoch: AtomicU64,
     lists: Mutex<Lists>,
 }
@@ -128,7 +128,7 @@ impl Context {
         lists.streams.push(stream);
     }
 
-    /// Makes failures of this queue failures of the context.
+    /// Adds a queue, whose failures are then failures of the context.
     pub(super) fn watch(&self, queue: QueueId) {
         self.lists().queues.push(queue);
     }
@@ -181,7 +181,7 @@ impl Context {
     }
 }
 
-/// Marks the device as failed, as a test requested. Queued work completes first, because a failed
+/// Marks the device as failed, as a test requested. Waits for queued work first, because a failed
 /// device runs nothing more.
 pub(super) fn find_dead(code: Code) {
     let context = current_handle().and_then(|handle| handle::context(handle).ok());
@@ -195,7 +195,7 @@ pub(super) fn current_handle() -> Option<Handle> {
     CURRENT.with_borrow(|stack| stack.last().copied())
 }
 
-/// Replaces the top of this thread's stack; 0 removes it.
+/// Replaces the top of this thread's stack of contexts; 0 removes the top.
 pub(super) fn set_current(handle: Handle) {
     CURRENT.with_borrow_mut(|stack| {
         stack.pop();

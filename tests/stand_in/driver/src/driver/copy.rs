@@ -41,9 +41,9 @@ pub(super) struct Extent {
 /// When the call that queues a copy returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Return {
-    /// When the copy is done.
+    /// When the copy is complete.
     Done,
-    /// As soon as the kind of host memory allows; see the documentation of `driver`.
+    /// As soon as the kind of host memory allows; see the documentation of the module `driver`.
     Early,
 }
 
@@ -57,8 +57,8 @@ impl Place {
         if is_host { Self::Host(address) } else { Self::Device(address) }
     }
 
-    /// Classifies an address that the caller declares as a device address. It can be mapped pinned
-    /// memory.
+    /// Classifies an address that the caller declares as a device address. Mapped pinned memory is
+    /// also accepted.
     pub(super) fn of_device(address: u64) -> Self {
         let is_known = machine::device_of_address(address)
             .is_some_and(|device| device.ledger().around(address).is_some());
@@ -145,7 +145,7 @@ pub(super) fn submit(
     let source = Resolved::source(source, extent)?;
     let (destination, is_ordinary) = Resolved::destination(destination, extent)?;
     let part = part(&source.end, &destination.end, extent);
-    // A copy within the host waits only for the stream's order.
+    // A copy within the host runs in stream order, like any other.
     let position = match (&source.memory, &destination.memory) {
         (Memory::Host(_), Memory::Host(_)) => {
             return copy_on_the_host(context, stream, &source, &destination, extent);
@@ -160,7 +160,7 @@ pub(super) fn submit(
     Ok(())
 }
 
-/// An end, its memory, and its device.
+/// One end of a copy, its memory, and its device.
 struct Resolved {
     memory: Memory,
     end: End,
@@ -254,8 +254,9 @@ fn part(source: &End, destination: &End, extent: Extent) -> CopyBox {
     }
 }
 
-/// Queues the copy on the stream. If the stream's device is not the destination's, the copy runs on
-/// a queue of the destination device, ordered by events in both directions.
+/// Queues the copy on the stream. If the stream belongs to another device than the destination, the
+/// copy runs on a queue of the destination's device. Events make it wait for the stream, and the
+/// stream wait for it.
 fn queue_copy(
     context: &Context,
     stream: &Stream,
@@ -337,9 +338,9 @@ fn copy_rows(to: *mut u8, to_end: &End, from: *mut u8, from_end: &End, extent: E
             let offset =
                 |end: &End| (slice * end.slice_stride_bytes + row * end.row_stride_bytes) as usize;
             let (to, from) = (to.wrapping_add(offset(to_end)), from.wrapping_add(offset(from_end)));
-            // SAFETY: the caller of the driver function guarantees initialised host memory for the
-            // box that it described (`HostRange`). Driver memory was allocated for the packed rows
-            // (`staged`).
+            // SAFETY: the caller of the driver function guarantees that the described box lies in
+            // initialised host memory (`HostRange`). Driver memory was allocated for the packed
+            // rows (`staged`).
             unsafe { std::ptr::copy(from, to, extent.width_bytes as usize) };
         }
     }

@@ -1,4 +1,5 @@
-//! Events. Each record creates a new engine event, so a wait keeps the record that it found.
+//! Events. Events. Each record creates a new event of the engine, so a queued wait is not affected
+//! by a later record.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) struct Event {
 #[derive(Clone, Debug)]
 struct Record {
     event: Arc<dyn RawEvent>,
-    /// The work queued before it.
+    /// The work queued before the event.
     work: Position,
 }
 
@@ -52,8 +53,8 @@ impl Event {
         Ok(())
     }
 
-    /// Makes later work of `stream` wait for the current record. An event that was never recorded
-    /// is not waited for.
+    /// Makes later work of `stream` wait for the current record. Does nothing if the event was
+    /// never recorded.
     pub(super) fn make_wait(&self, context: &Context, stream: &Stream) -> Outcome {
         let Some(record) = self.last() else { return Ok(()) };
         let work = (self.context == context.handle).then_some(record.work);
@@ -90,8 +91,7 @@ impl Event {
         if is_untimed || self.context != earlier.context {
             return Err(Code::INVALID_HANDLE);
         }
-        // One event is queried after the other, because in a seeded simulation each query runs
-        // work.
+        // The events are queried in sequence, because in a seeded simulation each query runs work.
         for event in [&start.event, &end.event] {
             if !event.is_complete().map_err(|error| work::code_of_error(&error))? {
                 return Err(Code::NOT_READY);

@@ -39,7 +39,7 @@ pub(super) fn insert(handle: Handle, object: Object) {
     objects().get_or_insert_default().insert(handle, object);
 }
 
-/// Removes a handle and returns its object, which the caller drops without the lock.
+/// Removes a handle and returns its object, which the caller drops after the lock is released.
 pub(super) fn remove(handle: Handle) -> Option<Object> {
     objects().as_mut()?.remove(&handle)
 }

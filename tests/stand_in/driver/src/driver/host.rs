@@ -11,18 +11,19 @@ use super::handle::Handle;
 use super::machine;
 use crate::backend::HostMemory;
 
-/// The unit of registration, and the alignment of driver memory.
+/// The page size. Host memory is pinned in units of pages, and pinned memory that the driver
+/// allocates is aligned to them.
 const PAGE_BYTES: usize = 4096;
 
-/// A range of pinned memory: the requested bytes. With `Settings::locks_whole_pages` the range owns
-/// its pages, and no other range can use them.
+/// A range of pinned memory, which consists of the requested bytes. With
+/// `Settings::locks_whole_pages` the range owns its pages, and no other range can use them.
 #[derive(Clone, Debug)]
 pub(super) struct Locked {
     pub(super) start: u64,
     pub(super) len_bytes: u64,
     pub(super) flags: u32,
     pub(super) context: Handle,
-    /// The driver memory; `None` if the caller's memory was registered.
+    /// The memory, if the driver allocated it; `None` if it is registered memory of the caller.
     block: Option<Arc<Block>>,
 }
 
@@ -39,12 +40,13 @@ pub(super) fn allocate(len_bytes: usize, flags: u32, context: Handle) -> Outcome
     Ok(start)
 }
 
-/// Frees pinned memory from `allocate`. Copies in flight keep it alive until they are done.
+/// Frees pinned memory from `allocate`. Copies in flight keep the memory alive until they are
+/// complete.
 pub(super) fn free(start: u64) -> Outcome {
     take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
 }
 
-/// Registers memory of the caller, unless another registration owns some of it.
+/// Registers memory of the caller, unless part of it belongs to another registration.
 pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) -> Outcome {
     let end = start
         .checked_add(len_bytes)
@@ -78,8 +80,8 @@ pub(super) fn around(address: u64) -> Option<Locked> {
         .cloned()
 }
 
-/// Whether a request covers some of these bytes. Bytes that are pinned only because they share a
-/// page with a request do not count.
+/// Whether some of these bytes were requested to be pinned. Bytes that are pinned only because they
+/// share a page with requested bytes do not count.
 pub(super) fn is_partly_locked(start: u64, len_bytes: u64) -> bool {
     let locked = locked();
     let before = locked.range(..start.saturating_add(len_bytes)).next_back();
@@ -101,7 +103,7 @@ fn locked() -> MutexGuard<'static, BTreeMap<u64, Locked>> {
 }
 
 impl Locked {
-    /// Whether it contains all of a range.
+    /// Whether this range contains another range.
     pub(super) fn holds(&self, start: u64, len_bytes: u64) -> bool {
         let reach = self.reach();
         start >= reach.start && start.checked_add(len_bytes).is_some_and(|end| end <= reach.end)
@@ -131,13 +133,13 @@ pub(super) struct Block {
     layout: Layout,
 }
 
-// SAFETY: a block is an owned allocation, and nothing in it depends on the thread.
+// SAFETY: a block is an owned allocation, and no part of it is bound to a thread.
 unsafe impl Send for Block {}
 // SAFETY: a shared block returns only raw pointers.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Allocates zeroed memory of at least this size, on pages of its own.
+    /// Allocates zeroed memory of at least this size, on pages that no other memory shares.
     pub(super) fn zeroed(len_bytes: usize) -> Outcome<Self> {
         let whole_pages =
             len_bytes.max(1).checked_next_multiple_of(PAGE_BYTES).ok_or(Code::OUT_OF_MEMORY)?;
@@ -155,7 +157,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc_zeroed` with this layout and is freed only here, once.
+        // SAFETY: `start` came from `alloc_zeroed` with this layout, and only this drop frees it.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }

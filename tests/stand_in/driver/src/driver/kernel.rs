@@ -226,7 +226,7 @@ impl Packing<'_> {
         }
     }
 
-    /// Adds an array, flat or a view, to the engine's arguments.
+    /// Adds an array, passed as a pointer or as a view, to the engine's arguments.
     fn array(
         &mut self,
         address: u64,
@@ -240,7 +240,7 @@ impl Packing<'_> {
             return Prepared::Mapped { start: address, len_bytes, element_bytes, extents };
         }
         // A view can extend below its first element, so the engine gets the allocation and an
-        // offset. Without an allocation the engine reports the error.
+        // offset. If no allocation contains the address, the engine reports an error.
         let start = allocation.map_or(address, |allocation| allocation.address);
         let words = &mut self.arguments.words;
         let at_word = words.len() as u32;
@@ -268,8 +268,8 @@ impl Packing<'_> {
     }
 }
 
-/// The bytes from an address to the end of its memory. Without memory it is 1, so that the engine
-/// reports the error.
+/// The bytes from an address to the end of its memory. Returns 1 if there is no memory at the
+/// address, so that the engine reports the error.
 fn room(context: &Context, address: u64) -> u64 {
     let device = context
         .device
@@ -298,8 +298,8 @@ struct LaunchBody {
 }
 
 // SAFETY: the host function was registered with the memory that it accesses and gets only pointers
-// to that memory. The engine resolved them from the footprints that `Packing` made from the
-// registration. Scalars are its own.
+// to that memory. The engine computed these pointers from the footprints that `Packing` made from
+// the registration. Scalars are its own.
 unsafe impl KernelBody for LaunchBody {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -373,18 +373,19 @@ pub(super) enum HostFunction {
 // SAFETY: CUDA calls such functions on its own thread, and its manual requires callers to allow
 // that.
 unsafe impl Send for HostFunction {}
-// SAFETY: as above; the function is called once.
+// SAFETY: as for `Send` above; the function is called once.
 unsafe impl Sync for HostFunction {}
 
 #[derive(Debug)]
 struct HostBody {
     name: Arc<str>,
-    /// A handle, because a queued body that owned its context would leak both.
+    /// The context's handle rather than the context: a queued body that owned its context would
+    /// keep itself and the context alive forever.
     context: Handle,
     function: HostFunction,
 }
 
-// SAFETY: it gets no device memory.
+// SAFETY: a host function in stream order gets no device memory.
 unsafe impl KernelBody for HostBody {
     fn name(&self) -> &Arc<str> {
         &self.name

@@ -1,5 +1,5 @@
-//! Memory accounting of a device: how many bytes each pool and allocation holds. The engine owns
-//! the memory itself and does not know pools.
+//! Memory accounting of a device: the bytes of each pool and allocation. The engine owns the memory
+//! itself, and has no pools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Pool {
     }
 }
 
-/// The bytes that a pool holds.
+/// The bytes of a pool, and its attributes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holding {
     pub(super) used: u64,
@@ -31,7 +31,7 @@ pub(super) struct Holding {
     pub(super) reserved: u64,
     pub(super) reserved_high: u64,
     pub(super) release_threshold: u64,
-    /// Whether `cuMemPoolDestroy` was called. The pool ends with its last allocation.
+    /// Whether `cuMemPoolDestroy` was called. The pool is then removed with its last allocation.
     pub(super) is_destroyed: bool,
     /// The reuse attributes, which are stored but have no effect.
     pub(super) reuse: [i32; 3],
@@ -118,7 +118,7 @@ impl Ledger {
         self.allocations.insert(allocation.address, allocation);
     }
 
-    /// Removes the allocation that starts at an address, if `may_go` allows it.
+    /// Removes the allocation that starts at an address, if `may_go` returns true for it.
     pub(super) fn remove(
         &mut self,
         address: u64,
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// The bytes that a pool holds.
+    /// The accounting of a pool.
     pub(super) fn holding(&mut self, pool: Handle) -> Outcome<&mut Holding> {
         self.pools.get_mut(&pool).ok_or(Code::INVALID_VALUE)
     }

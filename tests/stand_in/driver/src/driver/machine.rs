@@ -11,7 +11,7 @@ use crate::backend::embedded::{Emulation, EmulationLog};
 use crate::backend::{Backend, embedded::EmbeddedDevice};
 use crate::settings::Settings;
 
-/// One device while a context exists.
+/// A device and its engine, which exist as long as any context exists.
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) ordinal: usize,
@@ -43,7 +43,7 @@ struct Slot {
 
 static SETTINGS: RwLock<Option<Settings>> = RwLock::new(None);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
-/// The process that called `cuInit`; 0 before.
+/// The process that called `cuInit`; 0 before that call.
 static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
 /// Sets the settings. Returns `false` if other settings already apply, or while a context is
@@ -62,7 +62,7 @@ pub(super) fn configure(settings: Settings, again: bool) -> bool {
         std::mem::take(&mut state.devices)
     });
     drop(state);
-    // This may drop the last handles of the engines, so no lock may be held.
+    // The following may drop the last handles of the engines, so no lock may be held.
     devices.into_iter().flatten().for_each(|device| device.forget_pools());
     true
 }
@@ -144,7 +144,7 @@ pub(super) fn retain(device: i32) -> Outcome<Arc<Context>> {
     Ok(context)
 }
 
-/// Releases the primary context. The last release ends it after its work is done.
+/// Releases the primary context. The last release ends the context, after its work is complete.
 pub(super) fn release(device: i32) -> Outcome {
     let ordinal = ordinal(device)?;
     let ended = {
@@ -174,7 +174,7 @@ pub(super) fn create(device: i32) -> Outcome<Arc<Context>> {
     Ok(context)
 }
 
-/// Ends such a context after its work is done.
+/// Ends a context that is not a primary context, after its work is complete.
 pub(super) fn destroy(context: Handle) -> Outcome {
     check_initialised()?;
     let context = handle::context(context).map_err(|_| Code::INVALID_CONTEXT)?;
@@ -235,7 +235,7 @@ pub(super) fn memory_in_use(ordinal: usize) -> u64 {
 
 /// Ends a context: completes its queued work, then drops its objects and frees its memory.
 fn end(context: &Arc<Context>) {
-    // Work that cannot run any more is not waited for.
+    // A failure is ignored: work that can no longer run need not complete.
     let _as_far_as_possible = context.wait_for_all();
     let objects = handle::remove_of_context(context.handle);
     context.free_everything();
@@ -246,7 +246,7 @@ fn end(context: &Arc<Context>) {
         let Some(state) = state.as_mut() else { return };
         if !state.has_contexts() { std::mem::take(&mut state.devices) } else { Vec::new() }
     };
-    // This may drop the last handles of the engines, so no lock may be held.
+    // The following may drop the last handles of the engines, so no lock may be held.
     ended.iter().for_each(|device| device.forget_pools());
     drop(ended);
 }
@@ -288,7 +288,7 @@ impl Device {
         }
     }
 
-    /// The accounting of its memory.
+    /// The accounting of the device's memory.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -20,7 +20,7 @@
 //! * The NULL stream is CUDA's legacy default stream: it and all blocking streams wait for each
 //!   other.
 //! * With pageable host memory, a copy to the device is staged immediately and runs later; a copy
-//!   to the host returns when it is done.
+//!   to the host returns when it is complete.
 //! * Memory is registered (page-locked) by exact bytes. With `Settings::locks_whole_pages` a
 //!   registration that shares a page with another is rejected, and all addresses on the pages count
 //!   as pinned. Memory stays registered until it is unregistered. A copy that spans two
@@ -29,10 +29,10 @@
 //!   when it runs. The context is then lost, and all its calls return that code. Later work of the
 //!   same stream, and of streams that waited for it, does not run.
 //! * A kernel cannot access memory of another device, even with peer access enabled. Copies can,
-//!   with or without it, as in CUDA.
-//! * A pool keeps freed bytes until a host wait finds it above its release threshold, or until it
-//!   is trimmed. Pool memory is not fragmented. Other allocations cannot use bytes that a pool
-//!   holds.
+//!   with or without peer access, as in CUDA.
+//! * A pool keeps freed bytes until it is trimmed, or until the host waits while the pool is above
+//!   its release threshold. Pool memory is not fragmented. Other allocations cannot use bytes that
+//!   a pool keeps.
 //! * Calls from a host function or from a kernel's function return NOT_PERMITTED.
 
 mod allocate;

@@ -34,7 +34,7 @@ pub(super) struct Function {
 const SHARED_BYTES: i32 = 48 << 10;
 /// The opt-in limit in bytes, as on devices with compute capability 9.0.
 pub(super) const SHARED_BYTES_MAX: i32 = 227 << 10;
-/// The most threads per block.
+/// The maximum number of threads per block.
 pub(super) const THREADS_MAX: u32 = 1024;
 
 impl Module {
@@ -95,7 +95,8 @@ fn check(image: &Image) -> Outcome {
     if image.target > 10 * major + minor { Err(Code::INVALID_PTX) } else { Ok(()) }
 }
 
-/// The newest PTX version that a driver accepts: 12080 is CUDA 12.8, which accepts 8.7.
+/// The newest PTX version that a driver accepts, given the driver's CUDA version. For example,
+/// 12080 is CUDA 12.8, which accepts PTX 8.7.
 fn ptx_version(driver_version: i32) -> i32 {
     let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
     match (major, minor) {
@@ -107,12 +108,12 @@ fn ptx_version(driver_version: i32) -> i32 {
 }
 
 impl Function {
-    /// The most threads per block.
+    /// The maximum number of threads per block.
     pub(super) fn max_threads(&self) -> u32 {
         self.entry.max_threads.unwrap_or(THREADS_MAX)
     }
 
-    /// The most dynamic shared memory in bytes.
+    /// The maximum dynamic shared memory in bytes.
     pub(super) fn max_dynamic_shared_bytes(&self) -> i32 {
         self.max_dynamic_shared_bytes.load(Ordering::Relaxed)
     }
@@ -122,8 +123,8 @@ impl Function {
         let [major, minor] = machine::settings().compute_capability;
         Ok(match attribute {
             0 => self.max_threads() as i32,
-            // Static shared, constant and local memory, and caching of globals: a host function has
-            // none.
+            // Attributes that are 0 because a host function has none: static shared, constant and
+            // local memory, and caching of globals.
             1..=3 | 7 => 0,
             4 => 32,
             5 => self.ptx_version,

@@ -9,7 +9,7 @@ use super::code::{Code, Outcome};
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) parameters: Vec<Slot>,
-    /// The most threads per block, if the PTX says it.
+    /// The maximum number of threads per block, if the PTX declares it.
     pub(super) max_threads: Option<u32>,
 }
 
@@ -30,7 +30,8 @@ pub(super) struct Image {
     pub(super) target: i32,
 }
 
-/// Reads a module. Data that is not text is an invalid image; text that is not PTX is invalid PTX.
+/// Reads a module. Returns CUDA_ERROR_INVALID_IMAGE for data that is not text, and
+/// CUDA_ERROR_INVALID_PTX for text that is not PTX.
 pub(super) fn parse(image: &[u8]) -> Outcome<Image> {
     let text = std::str::from_utf8(image).map_err(|_| Code::INVALID_IMAGE)?;
     let is_text =

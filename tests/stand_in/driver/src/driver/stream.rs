@@ -94,7 +94,7 @@ impl Stream {
         self.is_destroyed.store(true, Ordering::Release);
     }
 
-    /// Whether the handle is destroyed and all work is done.
+    /// Whether the handle is destroyed and all work is complete.
     pub(super) fn is_over(&self) -> bool {
         self.is_destroyed.load(Ordering::Acquire) && self.queue.completed() >= self.queue.tail()
     }
@@ -130,8 +130,8 @@ impl Stream {
         queue(self.queue.as_ref()).map_err(|error| work::code_of_error(&error))
     }
 
-    /// Makes later work wait for an event. `work` is the work before the event in its stream, if
-    /// that stream belongs to the same context.
+    /// Makes later work wait for an event. `work` is the work that precedes the event in its
+    /// stream, if that stream belongs to the same context.
     pub(super) fn wait_for(
         &self,
         context: &Context,
@@ -152,19 +152,20 @@ impl Stream {
         self.state().last
     }
 
-    /// Waits until everything up to a position is done.
+    /// Waits until all work up to a position is complete.
     pub(super) fn wait_until(&self, position: Position) -> Outcome {
         self.queue.synchronize_to(position).map_err(|error| work::code_of_error(&error))
     }
 
-    /// Waits until everything queued so far is done, then returns an error if the context is lost.
+    /// Waits until all work queued so far is complete, then returns an error if the context is
+    /// lost.
     pub(super) fn synchronize(&self, context: &Context) -> Outcome {
         self.wait_until(self.queue.tail())?;
         context.device.ledger().settle();
         context.check()
     }
 
-    /// Whether everything queued so far is done.
+    /// Whether all work queued so far is complete.
     pub(super) fn query(&self, context: &Context) -> Outcome {
         let is_done =
             self.queue.poll(self.queue.tail()).map_err(|error| work::code_of_error(&error))?;
@@ -180,7 +181,8 @@ impl Stream {
         self.is_captured.store(is_captured, Ordering::Release);
     }
 
-    /// Applies the rule of the NULL stream: it and blocking streams wait for each other.
+    /// Applies the rule of the NULL stream: the NULL stream and blocking streams wait for each
+    /// other.
     fn join(&self, context: &Context) -> Outcome {
         if self.is_captured() {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);

@@ -27,8 +27,8 @@ pub(super) fn fail_with(code: Code) -> ! {
     std::panic::resume_unwind(Box::new(format!("{CODE_PREFIX}{}", code.0)))
 }
 
-/// The code with which failed work loses its context: the code that a kernel or a test gave, or
-/// else an illegal address.
+/// The code with which a context is lost because work failed: the code that a kernel or a test
+/// requested, else CUDA_ERROR_ILLEGAL_ADDRESS.
 pub(super) fn code_of_failure(record: &FailureRecord) -> Code {
     let number = record.cause.strip_prefix(CODE_PREFIX).and_then(|number| number.parse().ok());
     number.map_or(Code::ILLEGAL_ADDRESS, Code)
@@ -50,8 +50,8 @@ pub(super) fn code_of_error(error: &BackendError) -> Code {
     code
 }
 
-/// The dependencies of a copy, fill or launch. If a test requested its failure, they include a
-/// dependency that has already failed.
+/// The dependencies of a copy, fill or launch. If a test requested that the work fail, the
+/// dependencies include one that has already failed.
 pub(super) fn with_late_failure(mut depends: Dependencies) -> Dependencies {
     depends.extend(late_failure());
     depends
@@ -82,8 +82,8 @@ pub(super) fn submit_kernel(
     stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
 }
 
-/// Queues a host function. One that receives failures has no dependencies; later work then depends
-/// on the work before it.
+/// Queues a host function. A host function that receives failures has no dependencies; later work
+/// then depends on the work before that function.
 pub(super) fn submit_host(
     stream: &Stream,
     context: &Context,
@@ -100,7 +100,7 @@ pub(super) fn submit_host(
 
 /// Builds a launch for the engine.
 fn launch(body: Arc<dyn KernelBody>, arguments: Arguments, depends: Dependencies) -> Work {
-    // The body knows its grid; the engine does not use this one.
+    // The body contains its own grid; the engine does not use the grid that is passed here.
     Work::Launch(LaunchWork {
         code: crate::backend::KernelCode::Host(body),
         grid: Grid::new(1, 1),

@@ -1,4 +1,4 @@
-//! Primary contexts, other contexts, and the current context.
+//! The functions for primary contexts, other contexts, and the current context.
 
 use std::ffi::c_void;
 

@@ -249,7 +249,8 @@ fn to_host(
     copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), until)
 }
 
-/// Checks that the contexts exist. The addresses determine where the memory is.
+/// Checks that the contexts exist. The location of the memory follows from the addresses, not from
+/// the contexts.
 fn peers(
     destination: u64,
     to: Handle,

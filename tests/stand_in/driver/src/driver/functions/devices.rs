@@ -83,7 +83,7 @@ driver_functions! {
         if source == destination || !(1..=5).contains(&attribute) {
             return Err(Code::INVALID_VALUE);
         }
-        // Performance rank 0; access; no atomics; no CUDA arrays.
+        // The values are: performance rank 0; access; no atomics; no CUDA arrays.
         value.set(i32::from(attribute == 2 && settings().can_access_peers))
     }
 
@@ -107,8 +107,8 @@ fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
     Ok(uuid)
 }
 
-/// The value of a device attribute. An attribute that the stand-in does not know is an invalid
-/// value.
+/// The value of a device attribute. The result is CUDA_ERROR_INVALID_VALUE for an attribute that
+/// the stand-in does not support.
 fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
     limit(attribute)
         .or_else(|| memory_attribute(attribute))
@@ -117,7 +117,7 @@ fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
         .ok_or(Code::INVALID_VALUE)
 }
 
-/// Blocks, grids, on-chip memory, registers, constant memory, caches.
+/// Attributes of blocks, grids, on-chip memory, registers, constant memory, caches.
 fn limit(attribute: u32) -> Option<i32> {
     Some(match attribute {
         1..=3 => THREADS_MAX as i32,
@@ -158,7 +158,7 @@ fn memory_attribute(attribute: u32) -> Option<i32> {
     })
 }
 
-/// Clock rates in kHz, which have no effect; the bus number; the compute capability.
+/// Attributes: clock rates in kHz, which have no effect; the bus number; the compute capability.
 fn property(attribute: u32, device: i32) -> Option<i32> {
     let [major, minor] = settings().compute_capability;
     Some(match attribute {
@@ -172,9 +172,9 @@ fn property(attribute: u32, device: i32) -> Option<i32> {
     })
 }
 
-/// Time limits, integration, modes, ECC, TCC, domains, managed memory, boards, atomics, pageable
-/// access, memory operations, cooperative launches, virtual memory, handles, persistence, RDMA,
-/// clusters.
+/// Attributes of time limits, integration, modes, ECC, TCC, domains, managed memory, boards,
+/// atomics, pageable access, memory operations, cooperative launches, virtual memory, handles,
+/// persistence, RDMA, clusters.
 fn unsupported_feature(attribute: u32) -> Option<i32> {
     let is_known = matches!(attribute, 17 | 18 | 20 | 32 | 34 | 35 | 50 | 83..=86 | 88..=90)
         || matches!(attribute, 92..=96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=118)

@@ -106,7 +106,7 @@ driver_functions! {
         Context::current()?;
         for index in 0..count as usize {
             let value = values.nth(index)?;
-            // In this function an attribute that does not apply is 0 instead of an error.
+            // If an attribute does not apply, this function writes 0 instead of returning an error.
             match describe(value, attributes.nth(index)?, address) {
                 Err(code) if code == Code::INVALID_VALUE => Out::<u32>::at(value).set(0)?,
                 outcome => outcome?,
@@ -130,7 +130,8 @@ fn around(address: u64) -> Option<Allocation> {
     machine::device_of_address(address)?.ledger().around(address)
 }
 
-/// Writes one attribute of a pointer. Memory unknown to the driver has none.
+/// Writes one attribute of a pointer. Memory that the driver neither allocated nor registered has
+/// no attributes.
 fn describe(value: *mut c_void, attribute: u32, address: u64) -> Outcome {
     const MEMORY_TYPE_HOST: u32 = 1;
     const MEMORY_TYPE_DEVICE: u32 = 2;
@@ -169,7 +170,7 @@ fn ordinal_of(context: Handle) -> Outcome<i32> {
     Ok(crate::driver::handle::context(context)?.device.ordinal as i32)
 }
 
-/// Frees in stream order; used for pools.
+/// Frees memory in stream order, for memory from pools.
 pub(super) fn free_in_order(context: &Context, stream: &Stream, address: u64) -> Outcome {
     allocate::free(context, stream, address, |allocation| allocation.pool.is_some())
 }

@@ -177,7 +177,8 @@ fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
     Ok((context, function))
 }
 
-/// Writes an error log for an image and its length, if the caller provides a buffer.
+/// Writes the error log of a refused image, and the length of the log, if the caller provides a
+/// buffer.
 fn write_log(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_void>) -> Outcome {
     let options =
         (0..count as usize).map(|index| options.nth(index)).collect::<Outcome<Vec<u32>>>()?;
@@ -223,7 +224,7 @@ fn active_blocks(
     })
 }
 
-/// The largest block that fits. The stand-in has no reason to prefer a smaller one.
+/// The largest block that fits. The stand-in has no reason to prefer a smaller block.
 fn block_size(
     grid: Out<c_int>,
     block: Out<c_int>,

@@ -68,7 +68,8 @@ driver_functions! {
         status.set(u32::from(any(stream)?.1.is_captured()))
     }
 
-    // A capture is only a state in which the stream rejects work. It produces no graph.
+    // The stand-in records nothing during a capture: a capturing stream just rejects work. It
+    // produces no graph.
     cuStreamBeginCapture_v2(stream: Handle, mode: u32) {
         let (_, stream) = any(stream)?;
         if mode > 2 || stream.is_captured() {
