@@ -2,10 +2,11 @@
 //! no sense: each launch is refused by a requirement before anything moves, or accesses only its
 //! own elements. On a GPU, where there is one, this is what compute-sanitizer watches; elsewhere
 //! the host bodies run on the embedded device, whose views panic where they are left. `photos` has
-//! the kernels of `pipeline`.
+//! the kernels of `pipeline`. And the files that the examples read as pictures.
 
 mod conjugate_gradient;
 mod heat;
+mod pictures;
 mod pipeline;
 
 use resident::{Arguments, Device, Error, Grid, Kernel, Result, Signature, Stream};
