@@ -23,6 +23,7 @@ pub mod pipeline {
     pub mod brightness;
     pub mod failure;
     pub mod kernels;
+    pub mod orientation;
     pub mod picture;
     pub mod progress;
     pub mod sheet;

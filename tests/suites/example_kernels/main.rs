@@ -2,10 +2,11 @@
 //! each launch either is refused by a requirement before anything is copied, or accesses only its
 //! own elements. On a GPU, compute-sanitizer checks this; elsewhere the host bodies run on the
 //! embedded device, whose views panic on an access out of bounds. `photos` uses the kernels of
-//! `pipeline`.
+//! `pipeline`. `pictures` tests how the examples read and write picture files.
 
 mod conjugate_gradient;
 mod heat;
+mod pictures;
 mod pipeline;
 
 use resident::{Arguments, Device, Error, Grid, Kernel, Result, Signature, Stream};
