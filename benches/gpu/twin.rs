@@ -292,7 +292,8 @@ impl<T: Pod + Zeroable> HostMemory<T> {
         // SAFETY: the driver is loaded, because it allocated the memory.
         let driver = unsafe { sys::culib() };
         // This is the first version of the function. Later versions take a structure that differs
-        // between CUDA versions. SAFETY: this is the type of the first version.
+        // between CUDA versions.
+        // SAFETY: this is the type of the first version.
         let prefetch =
             unsafe { driver.get::<Prefetch>(b"cuMemPrefetchAsync\0") }.map_err(Fault::new)?;
         let target = if to_gpu { self.context.cu_device() } else { HOST };

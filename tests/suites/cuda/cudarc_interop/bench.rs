@@ -52,7 +52,8 @@ pub(crate) fn other_context(gpu: &Device) -> Arc<CudaContext> {
         unsafe extern "C" fn(*mut sys::CUcontext, *mut c_void, c_uint, c_int) -> sys::CUresult;
     let device = gpu.cuda_context().expect("a GPU").cu_device();
     // The function is looked up by name, because its version in the bindings depends on CUDA's
-    // version. SAFETY: the driver is loaded, since the GPU is open.
+    // version.
+    // SAFETY: the driver is loaded, since the GPU is open.
     let driver = unsafe { sys::culib() };
     // SAFETY: the type is that of the driver function.
     let create = unsafe { driver.get::<Create>(b"cuCtxCreate_v4\0") }.expect("the driver has it");
