@@ -191,7 +191,7 @@ macro_rules! equal {
     };
 }
 
-/// Iterates, prints and compares a guard like an `ArrayRef`.
+/// Implements iteration, formatting and comparison for a guard, as for an `ArrayRef`.
 macro_rules! array_ref_impls {
     ($guard:ident) => {
         impl<'g, T, D: Dimension> IntoIterator for &'g $guard<'_, T, D> {

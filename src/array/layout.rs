@@ -71,8 +71,8 @@ impl<D: Dimension> Layout<D> {
         memory_order.select(&self.strided())
     }
 
-    /// Calls `serve` with a reference to the selection. It is not returned by value because boxes
-    /// are large.
+    /// Calls `serve` with a reference to the selection, which takes more than 150 bytes and so is
+    /// not returned by value.
     #[inline]
     pub(crate) fn with_selection<R>(
         &self,

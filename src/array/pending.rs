@@ -166,8 +166,8 @@ impl<A> Future for Pending<A> {
 }
 
 impl<A> Pending<A> {
-    /// Whether all copies are complete. If not, the task is woken when the first of those that are
-    /// not complete is, and polls again.
+    /// Whether all copies are complete. If not, the task is woken when the first incomplete copy of
+    /// the list has completed, and polls again.
     fn poll_copies(&mut self, context: &Context<'_>) -> Result<bool> {
         let Some(snapshot) = &self.snapshot else { return Ok(true) };
         for (stream, position) in &snapshot.queued {

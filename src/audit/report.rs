@@ -193,8 +193,8 @@ impl Report {
         flow
     }
 
-    /// How often cudarc, or a library built on it, used each array through a guard on another
-    /// stream than the guard's own. The list is in the order of names. For each of these uses the
+    /// For each array, how often cudarc, or a library built on it, used one of its guards on
+    /// another stream than the one for which the guard was made. The list is in the order of names. For each of these uses the
     /// library waits for the other stream, before and after the use. To avoid the waits, make
     /// guards on the stream that uses them (`gpu_on`, `Stream::adopt`).
     #[must_use]

@@ -70,7 +70,7 @@ impl Device {
             }
         };
         self.0.frees_since_reap.fetch_add(1, Ordering::Relaxed);
-        Some(Stream::of(self.clone(), Some(Arc::clone(core))))
+        Some(Stream::of(self.clone(), Arc::clone(core)))
     }
 
     /// Completes finished frees of the stream for frees from time to time, since no caller waits

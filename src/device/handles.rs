@@ -78,8 +78,7 @@ pub(crate) struct DeviceShared {
 #[derive(Clone)]
 pub struct Stream {
     pub(super) device: Device,
-    /// The device; `None` for the device's default stream, which the device owns.
-    pub(super) own: Option<Arc<StreamCore>>,
+    pub(super) core: Arc<StreamCore>,
 }
 
 /// The streams of a device.

@@ -13,8 +13,8 @@ use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
 
 impl Stream {
-    pub(super) fn of(device: Device, own: Option<Arc<StreamCore>>) -> Self {
-        Self { device, own }
+    pub(super) fn of(device: Device, core: Arc<StreamCore>) -> Self {
+        Self { device, core }
     }
 
     /// The stream's device.
@@ -136,12 +136,12 @@ impl Stream {
 
     #[inline]
     pub(crate) fn core(&self) -> &Arc<StreamCore> {
-        self.own.as_ref().unwrap_or_else(|| self.device.default_core())
+        &self.core
     }
 
     #[inline]
     pub(crate) fn id(&self) -> StreamId {
-        self.core().id()
+        self.core.id()
     }
 
     #[inline]
@@ -175,11 +175,10 @@ impl Drop for AutoSynchronize<'_> {
 }
 
 impl PartialEq for Stream {
-    /// Compares pointers only, since every launch compares streams.
+    /// Compares pointers, since every launch compares streams.
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        let own = |stream: &Self| stream.own.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        self.device == other.device && own(self) == own(other)
+        Arc::ptr_eq(&self.core, &other.core)
     }
 }
 

@@ -15,8 +15,7 @@ use crate::sync::{self, Mutex, StreamLevel};
 /// A stream's number, unique in the process.
 pub(crate) type StreamId = QueueId;
 
-/// A stream without its device. A device owns its default stream, so a handle with both would be a
-/// cycle.
+/// A stream without its device, which owns its default stream: a reference back would be a cycle.
 pub(crate) struct StreamCore {
     id: StreamId,
     queue: Arc<dyn Queue>,

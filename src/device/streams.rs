@@ -23,7 +23,7 @@ impl Device {
     /// `gpu()`, `launch` and other calls without a stream argument use it.
     #[must_use]
     pub fn stream(&self) -> Stream {
-        Stream::of(self.clone(), None)
+        Stream::of(self.clone(), Arc::clone(self.default_core()))
     }
 
     #[inline]
@@ -48,7 +48,7 @@ impl Device {
             .at(call_site())?;
         self.keep_stream(&core);
         sync::run_deferred_drops();
-        Ok(Stream::of(self.clone(), Some(core)))
+        Ok(Stream::of(self.clone(), core))
     }
 
     /// Keeps a new stream for `synchronize`. Drops unused streams when the list has doubled, so
@@ -93,7 +93,7 @@ impl Device {
             streams.list.push(Arc::clone(&core));
             core
         });
-        Stream::of(self.clone(), Some(core))
+        Stream::of(self.clone(), core)
     }
 
     /// Waits for all work that uses this device's memory, including work on streams of other

@@ -12,8 +12,8 @@
 //!    gets them.
 //! 5. [`Acquired`]: the array's address on the device. The device's copy keeps its memory until the
 //!    use is marked.
-//! 6. [`ArrayArgument`]: the address, and the index of the array's first word, as the backend gets
-//!    them.
+//! 6. [`ArrayArgument`]: what the backend gets: the address, and the index in `Arguments::words`
+//!    where the array's packed length, or its shape and strides, begin.
 
 use smallvec::SmallVec;
 

@@ -328,8 +328,8 @@ fn extend(selection: &mut Selection, other: Selection) {
     }
 }
 
-/// The location of another device where the contents are valid and whose memory the stream's device
-/// can access. `None` if the contents are valid on the stream's device itself.
+/// Another device that has valid contents and whose memory the stream's device can access. `None`
+/// if the contents are valid on the stream's device itself.
 fn peer_of(source: &Storage, holders: Holders, stream: &Stream) -> Option<Location> {
     let state = source.lock();
     if state.find_location(stream.device_ref()).is_some_and(|own| holders.contains(own)) {

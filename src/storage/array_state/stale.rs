@@ -99,8 +99,8 @@ impl ArrayState {
     }
 }
 
-/// The locations where elements can be read without a copy. For a constant this includes the host,
-/// because the program wrote the constant there, even if the host's memory is not filled yet.
+/// The locations that get a stale record when these elements become stale. For a constant this
+/// includes the host even if its memory is not filled yet, because the program set it on the host.
 #[inline]
 fn readable(content: Content) -> LocationSet {
     match content {

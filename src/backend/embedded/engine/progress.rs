@@ -16,6 +16,9 @@ use crate::backend::{Position, QueueId, TaskWaker};
 /// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
 const SPINS: u32 = 200;
 
+/// Tasks, each with the position that it waits for.
+type WaitingTasks = Vec<(Position, Arc<TaskWaker>)>;
+
 /// Tasks whose position has completed, to be woken with no lock held.
 pub(crate) type DueTasks = SmallVec<[Arc<TaskWaker>; 2]>;
 
@@ -29,7 +32,7 @@ pub(crate) struct Progress {
     ran: AtomicU64,
     /// The number of registered wakers plus the number of threads that sleep or are about to sleep.
     waiter_count: AtomicUsize,
-    tasks: Mutex<Vec<(Position, Arc<TaskWaker>)>>,
+    tasks: Mutex<WaitingTasks>,
     advanced: Condvar,
 }
 
@@ -94,10 +97,7 @@ impl Progress {
     }
 
     /// Returns the locked tasks if any thread or task may wait.
-    fn publish_to_threads(
-        &self,
-        position: Position,
-    ) -> Option<MutexGuard<'_, Vec<(Position, Arc<TaskWaker>)>>> {
+    fn publish_to_threads(&self, position: Position) -> Option<MutexGuard<'_, WaitingTasks>> {
         self.completed.store(position.0, Ordering::SeqCst);
         if self.waiter_count.load(Ordering::SeqCst) == 0 {
             return None;
@@ -135,7 +135,7 @@ impl Progress {
         self.take_due(&mut tasks)
     }
 
-    fn take_due(&self, tasks: &mut Vec<(Position, Arc<TaskWaker>)>) -> DueTasks {
+    fn take_due(&self, tasks: &mut WaitingTasks) -> DueTasks {
         let completed = Position(self.completed.load(Ordering::SeqCst));
         let due: DueTasks =
             tasks.extract_if(.., |(position, _)| *position <= completed).map(|due| due.1).collect();
@@ -143,7 +143,7 @@ impl Progress {
         due
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(Position, Arc<TaskWaker>)>> {
+    fn lock(&self) -> MutexGuard<'_, WaitingTasks> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

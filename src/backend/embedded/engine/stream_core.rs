@@ -207,8 +207,9 @@ impl StreamCore {
         self.progress.publish(position)
     }
 
-    /// Runs an operation and advances time: modelled time on a seeded stream, else at least the
-    /// time of the link.
+    /// Runs an operation. On a stream whose order a seed determines, modelled time then advances.
+    /// On others, a transfer takes at least the time that the emulated link needs: the thread
+    /// sleeps for the rest.
     fn run_timed(&self, queued: &QueuedOperation) -> Result<(), FailureRecord> {
         if self.is_seeded() {
             let outcome = self.run_operation(queued);
