@@ -194,9 +194,9 @@ impl Report {
     }
 
     /// For each array, how often cudarc, or a library built on it, used one of its guards on
-    /// another stream than the one for which the guard was made. The list is in the order of names. For each of these uses the
-    /// library waits for the other stream, before and after the use. To avoid the waits, make
-    /// guards on the stream that uses them (`gpu_on`, `Stream::adopt`).
+    /// another stream than the one for which the guard was made. The list is in the order of names.
+    /// For each of these uses the library waits for the other stream, before and after the use. To
+    /// avoid the waits, make guards on the stream that uses them (`gpu_on`, `Stream::adopt`).
     #[must_use]
     pub fn waited_for(&self) -> Vec<(&str, u64)> {
         self.foreign_uses.iter().map(|(array, count)| (array.as_str(), *count)).collect()

@@ -114,7 +114,8 @@ macro_rules! shared_methods {
         /// Uploads this part to `stream`'s device ahead of its use, in that stream's order. The
         /// source stays valid. A later use on any stream waits for the copy, not for later work of
         /// `stream`. With pageable data, the call returns once the data is in staging memory; with
-        /// pinned data, and between devices with peer access, it returns immediately. CUDA's `cudaMemPrefetchAsync` does the same for managed memory.
+        /// pinned data, and between devices with peer access, it returns immediately. CUDA's
+        /// `cudaMemPrefetchAsync` does the same for managed memory.
         ///
         /// ```
         /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
