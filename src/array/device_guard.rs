@@ -13,7 +13,7 @@ use ndarray::Dimension;
 use super::layout::Layout;
 use crate::coherence::Location;
 use crate::device::{Device, Stream};
-use crate::storage::Storage;
+use crate::storage::{OpenRead, Storage};
 use crate::transfer;
 
 /// A part of one device's copy, used on one stream: the state of both kinds of guard.
@@ -167,6 +167,8 @@ macro_rules! device_guard_methods {
               `prefetch` or `drop` the guard"]
 pub struct DeviceRef<'a, T, D> {
     pub(crate) part: DevicePart<'a, D>,
+    /// Tells the array that this guard exists, without a lock when it drops.
+    pub(super) _read: Option<OpenRead>,
     pub(super) element: PhantomData<&'a T>,
 }
 

@@ -18,8 +18,8 @@ use crate::element::Element;
 use crate::error::{AtCall, Error, Result};
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, HostBuffer, Storage};
-use crate::transfer::{self, Request, StoredView, Target};
+use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
+use crate::transfer::{self, Opened, Request, StoredView, Target};
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
 /// self` methods of `SmartArray` and `SmartViewMut` may call them.
@@ -167,21 +167,26 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     where
         'a: 'g,
     {
-        let id = stream.id().0;
-        let base = match self.storage.reader_address(id) {
-            Some(base) => base,
+        let known = match self.is_whole() {
+            true => self.storage.reader_address(stream.id().0),
+            false => None,
+        };
+        let (base, read) = match known {
+            Some(base) => (base, None),
             None => self.bring_to_device(stream, site)?,
         };
         Ok(DeviceRef {
             part: DevicePart::new::<T>(self.storage, self.layout, base, stream),
+            _read: read,
             element: PhantomData,
         })
     }
 
     #[cold]
-    fn bring_to_device(self, stream: &Stream, site: CallSite) -> Result<u64> {
+    fn bring_to_device(self, stream: &Stream, site: CallSite) -> Result<(u64, Option<OpenRead>)> {
         self.with(Cause::Gpu, "gpu", site, |request| {
-            transfer::open_guard(request, stream, Access::Read).map(|(_, address)| address.0)
+            let opened = transfer::open_guard(request, stream, Access::Read)?;
+            Ok((opened.address.0, opened.read))
         })
     }
 
@@ -219,7 +224,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     ) -> Result<(Location, Address)> {
         let operation = if access == Access::Overwrite { "gpu_overwrite" } else { "gpu_mut" };
         self.with(Cause::Gpu, operation, site, |request| {
-            transfer::open_guard(request, stream, access)
+            let Opened { location, address, .. } = transfer::open_guard(request, stream, access)?;
+            Ok((location, address))
         })
     }
 

@@ -56,5 +56,5 @@ pub(crate) use location::{Holders, Location, LocationSet};
 pub(crate) use plan::{CopyCosts, PlannedCopy, Source, UndefinedRead};
 pub(crate) use protocol::Coherence;
 pub(crate) use region::{AXES_MAX, Region};
-pub(crate) use region_map::RegionMap;
+pub(crate) use region_map::{BoxList, RegionMap};
 pub(crate) use span::Span;

@@ -190,6 +190,16 @@ pub(super) fn elements(spans: &[Span]) -> u64 {
     spans.iter().fold(1, |product, span| product.saturating_mul(span.len()))
 }
 
+/// The number of elements that the boxes with these spans have in common, or `u64::MAX` if it is
+/// larger.
+#[inline]
+pub(super) fn common_elements(a: &[Span], b: &[Span]) -> u64 {
+    a.iter().zip(b).fold(1, |product: u64, (own, other)| {
+        let common = own.intersection(other).map_or(0, |span| span.len());
+        product.saturating_mul(common)
+    })
+}
+
 /// If two boxes with these spans differ on only one axis, and `merge` makes one span of the two
 /// spans on this axis: the axis, and the merged span.
 pub(super) fn merged_spans(

@@ -1,9 +1,12 @@
 //! What a device keeps of streams that came and went.
 
+use ndarray::s;
+
 use super::Device;
 use super::streams::UNREPORTED_MAX;
 use crate::backend::embedded::Emulation;
 use crate::backend::{FailureKind, FailureRecord, failure};
+use crate::{Grid, InOut, Kernel, SmartArray};
 
 fn device() -> Device {
     Device::emulated(Emulation::new())
@@ -57,4 +60,39 @@ fn failures_of_dropped_streams_are_returned_by_the_device_and_bounded() {
     // Those of streams that were still in the list come on top.
     assert!((UNREPORTED_MAX..UNREPORTED_MAX + 33).contains(&reported), "{reported}");
     assert!(device.0.streams.lock().list.len() <= 32);
+}
+
+/// Guards that read, on streams that come and go, of the whole array and of parts.
+#[test]
+fn dropped_read_guards_keep_no_stream() {
+    let device = device();
+    let array = SmartArray::<f32, ndarray::Ix1>::zeros(64);
+    for turn in 0..10_000 {
+        let stream = device.new_stream().expect("a stream");
+        drop(array.gpu_on(&stream).expect("room"));
+        let part = turn % 32;
+        drop(array.slice(s![part..part + 2]).gpu_on(&stream).expect("room"));
+    }
+    let kept = device.0.streams.lock().list.len();
+    assert!(kept <= 64, "{kept} streams are kept");
+}
+
+/// A stream is kept while a guard exists, even if many others came and went, and writes wait for
+/// the work that is queued with the guard.
+#[test]
+fn a_live_read_guard_keeps_its_stream() {
+    let device = device();
+    let mut array = SmartArray::<u32, ndarray::Ix1>::zeros(64);
+    let (mut left, right) = array.view_mut().split_at(ndarray::Axis(0), 32);
+    let streams: Vec<_> = (0..3).map(|_| device.new_stream().expect("a stream")).collect();
+    let guards: Vec<_> = streams.iter().map(|stream| right.gpu_on(stream).expect("room")).collect();
+    let touch = Kernel::<(InOut<u32>,)>::new("touch").host(|_, (_part,)| ());
+    for _ in 0..200 {
+        let stream = device.new_stream().expect("a stream");
+        drop(right.gpu_on(&stream).expect("room"));
+        touch.launch_on(&stream, Grid::cover(1), (&mut left,)).expect("launched");
+    }
+    for (guard, stream) in guards.iter().zip(&streams) {
+        assert_eq!(guard.stream(), *stream);
+    }
 }

@@ -34,7 +34,7 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
-pub(crate) use array_state::{ArrayState, DeviceCopy, ReadyCopy, StaleOrigin};
+pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin};
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};
@@ -211,6 +211,12 @@ impl Storage {
     /// Publishes a reader to the fast path, if a slot is free. Called with the lock held.
     pub(crate) fn publish_reader(&self, state: &ArrayState, stream: u64, address: u64) {
         self.published.publish_reader(state.failure_epoch(), stream, address);
+    }
+
+    /// Whether `stream` was published as a reader since the last write, so that guards may exist
+    /// that the array's state does not know of. Called with the lock held.
+    pub(crate) fn is_published(&self, stream: u64) -> bool {
+        self.published.is_published(stream)
     }
 
     /// Forgets all published readers before the array changes. Called with the lock held.

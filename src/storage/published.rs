@@ -86,6 +86,11 @@ impl Published {
             .then(|| known.address.load(Ordering::Relaxed))
     }
 
+    /// Whether `stream` is published as a reader.
+    pub(crate) fn is_published(&self, stream: u64) -> bool {
+        self.known.iter().any(|known| known.stream.load(Ordering::Relaxed) == stream)
+    }
+
     /// Publishes a reader, if a slot is free. The array's state already reflects failures up to
     /// `epoch`.
     pub(crate) fn publish_reader(&self, epoch: u64, stream: u64, address: u64) {

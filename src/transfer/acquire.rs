@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, Pipeline};
 use super::report::run_deferred;
-use super::request::{Marks, Queued, Request, ends_of};
+use super::request::{Marks, Queued, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
 use crate::backend::{Address, Dependencies, FailureRecord, failure};
@@ -185,11 +185,8 @@ fn copy_to_device_by<'a>(
 ) -> Result<Acquired<'a>> {
     let (mut state, location) =
         copy_missing(request, access, Destination::Device(stream), pipeline)?;
-    let marks = request.conflicts(&state, location, access, Some(stream));
+    let marks = request.conflicts_and_dependencies(&state, location, access, stream, depends);
     request.make_wait(&state, stream, &marks)?;
-    if access != Access::Overwrite {
-        request.add_dependencies(&state, location, depends);
-    }
     let address = state.device_copy(location).address.unwrap_or(Address(0));
     Ok(Acquired::pin(request.storage, &mut state, (location, address)))
 }
@@ -204,7 +201,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         let queued = copy_to_host(request, access, Destination::Host)?;
         let pending = {
             let mut state = request.storage.lock();
-            let marks = request.conflicts(&state, Location::HOST, access, None);
+            let marks = request.conflicts(&state, Location::HOST, access);
             if marks.is_empty() && is_acquired_on_host(request, &mut state, access) {
                 return Ok(());
             }
@@ -395,14 +392,14 @@ impl Request<'_> {
             // way.
             let is_from_host = |source| source == Source::Location(Location::HOST);
             return match copies.iter().any(|copies| is_from_host(copies.source)) {
-                true => ends_of(state, &self.conflicts(state, Location::HOST, Access::Read, None)),
+                true => ends_of(state, &self.conflicts(state, Location::HOST, Access::Read)),
                 false => Queued::new(),
             };
         }
         let mut pending = Queued::new();
         if copies.iter().any(|copies| matches!(copies.route, Route::Fill(_))) {
             // The host fills its memory at once.
-            let marks = self.conflicts(state, Location::HOST, Access::Overwrite, None);
+            let marks = self.conflicts(state, Location::HOST, Access::Overwrite);
             pending.extend(ends_of(state, &marks));
         }
         for copies in copies {
@@ -470,13 +467,16 @@ pub(super) fn users_of_other_kinds(
     regions: &[Region],
 ) -> Queued {
     let mut marks = Marks::new();
+    let is_other = |mark: Mark| {
+        let stream = state.stream(mark.stream);
+        stream.is_some_and(|stream| stream.device_ref().kind() != device.kind())
+            && !state.is_retired(mark)
+    };
     for region in regions {
-        state.uses(Location::HOST).visit_conflicts(Some(region), Access::Overwrite, |mark| {
-            let is_other = state
-                .stream(mark.stream)
-                .is_some_and(|stream| stream.device_ref().kind() != device.kind());
-            if is_other && !state.is_retired(mark) && !marks.contains(&mark) {
-                marks.push(mark);
+        let uses = state.uses(Location::HOST);
+        uses.visit_conflicts(Some(region), Access::Overwrite, is_other, |mark| {
+            if is_other(mark) {
+                add_mark(&mut marks, mark);
             }
         });
     }

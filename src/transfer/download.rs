@@ -98,7 +98,7 @@ impl Request<'_> {
         let has_no_writer = || {
             let mut writers = Marks::new();
             let access = Access::Read;
-            collect_conflicts(state, from, Some(&between), access, Some(stream), &mut writers);
+            collect_conflicts(state, from, Some(&between), access, stream, &mut writers);
             writers.is_empty()
         };
         let is_more = regions.as_slice() != [between];

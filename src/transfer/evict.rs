@@ -29,7 +29,7 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
         } else if !state.is_host_idle() {
             // A copy of these elements to the host is pending and may still fail.
             let whole = request.of(&Selection::Whole);
-            let marks = whole.conflicts(&state, Location::HOST, Access::Overwrite, None);
+            let marks = whole.conflicts(&state, Location::HOST, Access::Overwrite);
             state.retire_host_uses(storage.memory_order(), &Selection::Whole);
             let pending = ends_of(&state, &marks);
             drop(state);

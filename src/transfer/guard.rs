@@ -13,16 +13,21 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, Storage};
+use crate::storage::{ArrayState, OpenRead, Storage};
+
+/// A device copy in use by a guard.
+pub(crate) struct Opened {
+    pub(crate) location: Location,
+    /// The address of the whole array's copy. 0 if the guard has no elements.
+    pub(crate) address: Address,
+    /// For reads, except those of the whole array on streams that are published to the fast path.
+    pub(crate) read: Option<OpenRead>,
+}
 
 /// Acquires the elements on `stream`'s device and marks an open use.
-pub(crate) fn open_guard(
-    request: &Request<'_>,
-    stream: &Stream,
-    access: Access,
-) -> Result<(Location, Address)> {
+pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream, access: Access) -> Result<Opened> {
     if request.is_empty() {
-        return Ok((Location::HOST, Address(0)));
+        return Ok(Opened { location: Location::HOST, address: Address(0), read: None });
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
@@ -36,9 +41,9 @@ pub(crate) fn open_guard(
         }
     };
     let (location, address) = (acquired.location, acquired.address);
+    let mut read = None;
     if access == Access::Read {
-        request.record_use_and_effect(&mut state, stream, location, access, UseEnd::OPEN);
-        publish_reader(request, &state, stream, &acquired);
+        read = open_read(request, &mut state, stream, &acquired);
         acquired.unpin(&mut state);
     } else if let Some(written_by) = known_heir(stream, &depends) {
         let ends = (UseEnd::OPEN, written_by);
@@ -47,7 +52,33 @@ pub(crate) fn open_guard(
         drop(state);
         mark_foreign(request, stream, acquired, access, UseEnd::OPEN, depends)?;
     }
-    Ok((location, address))
+    Ok(Opened { location, address, read })
+}
+
+/// Marks an open read, and returns the guard's token. Guards of the whole array on a published
+/// stream need none. The mark that such a stream has of the whole array covers all its reads.
+fn open_read(
+    request: &Request<'_>,
+    state: &mut ArrayState,
+    stream: &Stream,
+    acquired: &Acquired<'_>,
+) -> Option<OpenRead> {
+    let is_published = || request.storage.is_published(stream.id().0);
+    let location = acquired.location;
+    if is_published() {
+        request.storage.publish(state);
+    } else {
+        let end = UseEnd::OPEN;
+        request.record_use_and_effect(state, stream, location, Access::Read, end);
+        publish_reader(request, state, stream, acquired);
+    }
+    match (request.selection, is_published()) {
+        (Selection::Whole, true) => {
+            state.publish_reads(stream);
+            None
+        }
+        (_, is_published) => Some(state.open_read(stream, location, is_published)),
+    }
 }
 
 /// Publishes to the fast path that a guard on this stream reads the whole array.

@@ -210,7 +210,7 @@ impl Request<'_> {
     fn record_mark(&self, state: &mut ArrayState, location: Location, access: Access, mark: Mark) {
         let extents = self.storage.memory_order().extents();
         self.selection.each(|region| {
-            state.uses_mut(location).record(extents, region, access, mark);
+            state.record_use(location, extents, region, access, mark);
         });
     }
 

@@ -48,7 +48,7 @@ pub(crate) use constant::{fill, fill_on};
 pub(crate) use element::{read_element, write_element};
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use evict::release_on;
-pub(crate) use guard::{close_guard, open_guard, open_whole};
+pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use mark::{
     mark_foreign, mark_host_written, mark_launched, mark_whole_launched, write_on_host,
     write_whole_on_host,

@@ -59,7 +59,7 @@ impl Request<'_> {
         let stream = last_stream(state, location, region);
         let mut marks = Marks::new();
         let access = Access::Overwrite;
-        collect_conflicts(state, location, Some(region), access, Some(&stream), &mut marks);
+        collect_conflicts(state, location, Some(region), access, &stream, &mut marks);
         state.make_wait(&stream, &marks).ok()?;
         let work = FillWork {
             loss: FailureKind::Poison,
@@ -72,7 +72,7 @@ impl Request<'_> {
         let position = stream.queue().submit(Work::Fill(Box::new(work))).ok()?;
         let mark = Mark::lossless(state.assign_key(&stream), UseEnd::at(position));
         let extents = self.storage.memory_order().extents();
-        state.uses_mut(location).record(extents, Some(region), access, mark);
+        state.record_use(location, extents, Some(region), access, mark);
         Some(())
     }
 }
@@ -82,10 +82,12 @@ impl Request<'_> {
 fn last_stream(state: &ArrayState, location: Location, region: &Region) -> Stream {
     let device = &state.device_copy(location).device;
     let mut last = None;
-    state.uses(location).visit_conflicts(Some(region), Access::Overwrite, |mark| {
-        let stream = state.stream(mark.stream);
-        let stream = stream.filter(|stream| stream.device_ref() == device);
-        last = stream.cloned().or(last.take());
+    let is_on_device =
+        |mark: Mark| state.stream(mark.stream).is_some_and(|stream| stream.device_ref() == device);
+    state.uses(location).visit_conflicts(Some(region), Access::Overwrite, is_on_device, |mark| {
+        if is_on_device(mark) {
+            last = state.stream(mark.stream).cloned();
+        }
     });
     last.unwrap_or_else(|| device.stream())
 }

@@ -1,15 +1,15 @@
 //! Freeing an array's device memory after its last uses, without waiting.
 
-use super::request::Marks;
+use super::request::{Marks, add_mark};
 use crate::access::Access;
 #[cfg(feature = "cuda")]
 use crate::backend::Address;
 #[cfg(feature = "cuda")]
 use crate::device::Device;
 use crate::device::Stream;
-use crate::ordering::UseEnd;
 #[cfg(feature = "cuda")]
 use crate::ordering::Uses;
+use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, DeviceCopy, Storage};
 use crate::sync;
 
@@ -43,9 +43,10 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address>
 pub(super) fn free(state: &ArrayState, copy: &DeviceCopy) {
     let Some(address) = copy.address else { return };
     let mut marks = Marks::new();
-    copy.uses.visit_conflicts(None, Access::Overwrite, |mark| {
-        if !marks.contains(&mark) && !state.is_retired(mark) {
-            marks.push(mark);
+    let is_pending = |mark: Mark| !state.is_retired(mark);
+    copy.uses.visit_conflicts(None, Access::Overwrite, is_pending, |mark| {
+        if is_pending(mark) {
+            add_mark(&mut marks, mark);
         }
     });
     let uses: Vec<(Stream, UseEnd)> = marks

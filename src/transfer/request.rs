@@ -91,30 +91,57 @@ impl Request<'_> {
         }
     }
 
-    /// The uses at `location` for which an access must wait. Completed uses, and uses on `stream`
-    /// itself, are left out.
+    /// The uses at `location` for which an access of the host must wait. Completed uses are left
+    /// out. Several uses on one stream are kept: the host waits for each in turn, since it unpacks
+    /// a download while later ones run.
     pub(super) fn conflicts(
         &self,
         state: &ArrayState,
         location: Location,
         access: Access,
-        stream: Option<&Stream>,
     ) -> Marks {
+        let is_wanted = |mark: Mark| !state.is_retired(mark);
         let mut marks = Marks::new();
         self.selection.each(|region| {
-            collect_conflicts(state, location, region, access, stream, &mut marks);
+            state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
+                // A use of several regions is visited several times in a row. Waiting twice is
+                // harmless.
+                let is_repeated = marks.iter().rev().take(4).any(|known| *known == mark);
+                if !is_repeated && is_wanted(mark) {
+                    marks.push(mark);
+                }
+            });
         });
         marks
     }
 
-    /// Adds work that wrote the elements at `location` and may still fail.
-    pub(super) fn add_dependencies(
+    /// As [`conflicts`](Self::conflicts), for an access on `stream`, without the uses on `stream`
+    /// itself. Adds the work that wrote elements to be read and may still fail to `depends`.
+    pub(super) fn conflicts_and_dependencies(
         &self,
         state: &ArrayState,
         location: Location,
+        access: Access,
+        stream: &Stream,
         depends: &mut Dependencies,
-    ) {
-        self.selection.each(|region| add_writers(state, location, region, depends));
+    ) -> Marks {
+        let own = state.find_key(stream);
+        let is_wanted = |mark: Mark| Some(mark.stream) != own && !state.is_retired(mark);
+        let mut marks = Marks::new();
+        self.selection.each(|region| {
+            state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
+                if state.is_retired(mark) {
+                    return;
+                }
+                if access != Access::Overwrite {
+                    add_dependency(state, mark, depends);
+                }
+                if Some(mark.stream) != own {
+                    add_mark(&mut marks, mark);
+                }
+            });
+        });
+        marks
     }
 
     /// The number of bytes in these regions.
@@ -123,22 +150,32 @@ impl Request<'_> {
     }
 }
 
-/// Adds the uses at `location` for which an access of `region` (`None` for the whole array) must
-/// wait. Completed uses, and uses on `stream` itself, are left out.
+/// Adds the uses at `location` for which an access of `region` (`None` for the whole array) on
+/// `stream` must wait: the last on each other stream. Completed uses are left out.
 pub(super) fn collect_conflicts(
     state: &ArrayState,
     location: Location,
     region: Option<&Region>,
     access: Access,
-    stream: Option<&Stream>,
+    stream: &Stream,
     marks: &mut Marks,
 ) {
-    state.uses(location).visit_conflicts(region, access, |mark| {
-        let is_own = stream.is_some() && state.stream(mark.stream) == stream;
-        if !is_own && !marks.contains(&mark) && !state.is_retired(mark) {
-            marks.push(mark);
+    let own = state.find_key(stream);
+    let is_wanted = |mark: Mark| Some(mark.stream) != own && !state.is_retired(mark);
+    state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
+        if is_wanted(mark) {
+            add_mark(marks, mark);
         }
     });
+}
+
+/// Adds a use, unless a later one on the same stream is known, which ends after it.
+pub(super) fn add_mark(marks: &mut Marks, mark: Mark) {
+    match marks.iter_mut().find(|known| known.stream == mark.stream) {
+        Some(known) if known.end >= mark.end => {}
+        Some(known) => *known = mark,
+        None => marks.push(mark),
+    }
 }
 
 /// Adds work that wrote `region` (`None` for the whole array) at `location` and may still fail.
@@ -149,13 +186,19 @@ pub(super) fn add_writers(
     depends: &mut Dependencies,
 ) {
     state.uses(location).visit_writers(region, |mark| {
-        if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.written_by())
-            && !state.is_retired(mark)
-            && !depends.contains(&(stream.id(), position))
-        {
-            depends.push((stream.id(), position));
+        if !state.is_retired(mark) {
+            add_dependency(state, mark, depends);
         }
     });
+}
+
+/// Adds the work that made this use, if its failure damages contents.
+fn add_dependency(state: &ArrayState, mark: Mark, depends: &mut Dependencies) {
+    if let (Some(stream), Some(position)) = (state.stream(mark.stream), mark.written_by())
+        && !depends.contains(&(stream.id(), position))
+    {
+        depends.push((stream.id(), position));
+    }
 }
 
 /// The positions at which these uses end. The end of an open use is a position that is reserved

@@ -103,7 +103,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     let memory_order = request.storage.memory_order();
     let mut state = request.storage.lock();
     state.reconcile(memory_order);
-    let is_host_idle = request.conflicts(&state, Location::HOST, Access::Read, None).is_empty();
+    let is_host_idle = request.conflicts(&state, Location::HOST, Access::Read).is_empty();
     let mut sources = Vec::new();
     if is_host_idle {
         request.selection.for_each(memory_order, |region| {

@@ -44,7 +44,7 @@ impl Request<'_> {
         let mut marks = Marks::new();
         for region in regions {
             let access = Access::Overwrite;
-            collect_conflicts(state, location, Some(region), access, Some(stream), &mut marks);
+            collect_conflicts(state, location, Some(region), access, stream, &mut marks);
         }
         self.make_wait(state, stream, &marks)?;
         self.submit(stream, work)
@@ -76,7 +76,7 @@ impl Request<'_> {
     ) -> Result<Dependencies> {
         let (mut marks, mut depends) = (Marks::new(), Dependencies::new());
         for region in regions {
-            collect_conflicts(state, from, Some(region), Access::Read, Some(stream), &mut marks);
+            collect_conflicts(state, from, Some(region), Access::Read, stream, &mut marks);
             add_writers(state, from, Some(region), &mut depends);
         }
         self.make_wait(state, stream, &marks)?;
@@ -95,7 +95,7 @@ impl Request<'_> {
         let mark = Mark::lossless(state.assign_key(stream), UseEnd::at(position));
         let extents = self.storage.memory_order().extents();
         for region in regions {
-            state.uses_mut(from).record(extents, Some(region), Access::Read, mark);
+            state.record_use(from, extents, Some(region), Access::Read, mark);
         }
     }
 
@@ -111,7 +111,7 @@ impl Request<'_> {
         let mark = Mark::write(state.assign_key(stream), position);
         let extents = self.storage.memory_order().extents();
         for region in regions {
-            state.uses_mut(location).record(extents, Some(region), Access::Overwrite, mark);
+            state.record_use(location, extents, Some(region), Access::Overwrite, mark);
             state.coherence.apply(location, region, Access::Read);
         }
         self.storage.publish(state);

@@ -102,7 +102,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
 
     /// Calls `found` with the slot of each box whose bounds overlap the bounds of `query`, until
     /// `found` returns `Break`.
-    fn search(
+    pub(super) fn search(
         &self,
         query: &[Span],
         found: &mut impl FnMut(u32) -> ControlFlow<()>,
@@ -145,6 +145,31 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         flow
     }
 
+    /// Calls `found` with the value of each box that has an element in `region`, until `found`
+    /// returns true. Returns whether it did, and how many elements of `region` lie in these boxes.
+    #[inline]
+    pub(super) fn any_value(
+        &self,
+        region: &Region,
+        mut found: impl FnMut(&V) -> bool,
+    ) -> (bool, u64) {
+        let len = region.len();
+        let (mut is_found, mut covered) = (false, 0_u64);
+        let _ = self.search(region.spans(), &mut |slot| {
+            let common = region::common_elements(region.spans(), self.spans(slot));
+            let Some(value) = self.value(slot).filter(|_| common > 0) else {
+                return ControlFlow::Continue(());
+            };
+            covered = covered.saturating_add(common);
+            is_found = found(value);
+            match is_found || covered == len {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        (is_found, covered)
+    }
+
     /// Whether the box in `slot` contains all of `region`, which is not empty.
     fn contains(&self, slot: u32, region: &Region) -> bool {
         self.spans(slot).iter().zip(region.spans()).all(|(own, other)| own.contains_span(other))
@@ -168,8 +193,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         at
     }
 
-    /// Adds a box and returns its slot. The box must not be empty, must have `axes` axes, and must
-    /// overlap no other box.
+    /// Adds a box and returns its slot. The box must not be empty and must have `axes` axes. In a
+    /// [`RegionMap`](super::RegionMap) it must overlap no other box.
     pub(super) fn insert(&mut self, region: &Region, value: V) -> u32 {
         debug_assert!(
             region.axes() == self.axes && !region.is_empty(),

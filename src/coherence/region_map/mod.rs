@@ -13,6 +13,7 @@
 //! `merge` joins them.
 
 mod bounds;
+mod box_list;
 mod box_store;
 mod merge;
 mod rtree;
@@ -25,16 +26,18 @@ use smallvec::SmallVec;
 
 use super::region::{AXES_MAX, Region};
 use super::span::Span;
+pub(crate) use box_list::BoxList;
 use box_store::BoxStore;
 use subtract::Slots;
 
-/// A value for every element of an index space. See the module's documentation.
+/// A value for every element of an index space. See the module's documentation. With `MERGES`,
+/// neighbouring boxes with equal values are merged.
 ///
 /// Methods clip the regions they are given to the space. Regions must have as many axes as the
 /// space, which debug builds check; in release builds, a region with another number of axes
 /// contains no element.
 #[derive(Clone, Debug)]
-pub(crate) struct RegionMap<V> {
+pub(crate) struct RegionMap<V, const MERGES: bool = true> {
     /// The extents of the space.
     shape: SmallVec<[u64; 3]>,
     /// The value outside all boxes.
@@ -55,9 +58,22 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             shape.len()
         );
         let axes = shape.len().min(AXES_MAX);
-        Self { shape: SmallVec::from_slice(&shape[..axes]), background: value, exceptions: None }
+        let shape = SmallVec::from_slice(&shape[..axes]);
+        Self { shape, background: value, exceptions: None }
     }
+}
 
+impl<V: Clone + PartialEq> RegionMap<V, false> {
+    /// As [`new`](RegionMap::new), for values that are rarely equal: the map does not look for
+    /// neighbouring boxes to merge.
+    #[must_use]
+    pub(crate) fn without_merging(shape: &[u64], value: V) -> Self {
+        let RegionMap { shape, background, exceptions } = RegionMap::new(shape, value);
+        Self { shape, background, exceptions }
+    }
+}
+
+impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     /// The extents of the space.
     #[must_use]
     pub(crate) fn shape(&self) -> &[u64] {
@@ -143,12 +159,8 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         let mut room = None;
         let Some(clip) = self.clip(region, &mut room) else { return false };
         let Some(boxes) = self.boxes() else { return f(&self.background) };
-        let mut covered = 0_u64;
-        let flow = boxes.overlapping(clip, |_, part, value| {
-            covered = covered.saturating_add(part.len());
-            if f(value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        flow.is_break() || !covers(covered, clip) && f(&self.background)
+        let (is_found, covered) = boxes.any_value(clip, &mut f);
+        is_found || !covers(covered, clip) && f(&self.background)
     }
 
     /// Calls `f` with disjoint parts that exactly cover the whole space, and their values.

@@ -28,7 +28,7 @@ struct BoxChanges<V> {
     elements: u64,
 }
 
-impl<V: Clone + PartialEq> RegionMap<V> {
+impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     /// Replaces each value in the region by the result of `f` for it.
     pub(crate) fn update(&mut self, region: &Region, mut f: impl FnMut(&V) -> V) {
         let mut room = None;
@@ -179,7 +179,9 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     /// After a change: merges the changed boxes with their neighbours, and frees unused memory.
     fn compact(&mut self, changed: &[u32]) {
         if let Some(boxes) = &mut self.exceptions {
-            boxes.merge_all(changed);
+            if MERGES {
+                boxes.merge_all(changed);
+            }
             boxes.shrink();
         }
     }

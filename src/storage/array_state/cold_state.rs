@@ -12,6 +12,7 @@ pub(super) struct ColdState {
     pub(super) constants: Constants,
     pub(super) losses: Losses,
     pub(super) claims: Claims,
+    pub(super) open_reads: Vec<OpenReads>,
 }
 
 /// Entry n - 1 is the value of constant n. Constant 0 consists of zero bytes and has no entry.
@@ -22,3 +23,17 @@ pub(super) type Losses = Vec<Arc<FailureRecord>>;
 
 /// The elements that threads are copying, with their destinations.
 pub(super) type Claims = Vec<(Location, Selection)>;
+
+/// The guards that read on one stream.
+#[derive(Debug)]
+pub(super) struct OpenReads {
+    /// The stream's number. Not its key: another stream may get the key.
+    pub(super) stream: u64,
+    pub(super) location: Location,
+    pub(super) token: OpenRead,
+    /// Whether the stream is published, so that guards without a token may exist.
+    pub(super) is_published: bool,
+}
+
+/// Held by a read guard while it exists.
+pub(crate) type OpenRead = Arc<()>;

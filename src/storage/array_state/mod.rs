@@ -5,6 +5,7 @@ mod claims;
 mod cold_state;
 mod constants;
 mod failures;
+mod open_reads;
 mod stale;
 mod stale_record;
 mod streams;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use self::cold_state::ColdState;
+pub(crate) use self::cold_state::OpenRead;
 pub(crate) use self::stale_record::StaleOrigin;
 use self::stale_record::StaleRecord;
 pub(crate) use self::whole::ReadyCopy;
@@ -199,7 +201,8 @@ impl ArrayState {
 
     /// Whether the copy at `location` must be kept: it is pinned (acquired, but not yet marked as
     /// used), being filled, or in use by a guard.
-    pub(crate) fn is_in_use(&self, location: Location) -> bool {
+    pub(crate) fn is_in_use(&mut self, location: Location) -> bool {
+        self.close_dropped_reads();
         self.pins > 0 || self.has_claims() || self.device_copy(location).uses.has_open()
     }
 

@@ -5,12 +5,13 @@ use smallvec::SmallVec;
 use super::ArrayState;
 use crate::access::Access;
 use crate::backend::{BackendError, failure};
+use crate::coherence::{Location, Region};
 use crate::device::Stream;
 use crate::layout::{MemoryOrder, Selection};
 use crate::ordering::{Mark, StreamKey, UseEnd};
 use crate::sync;
 
-/// If there are this many streams, idle streams are removed before another is added.
+/// Up to this number of streams, none is removed.
 const STREAMS_KEPT: usize = 8;
 
 impl ArrayState {
@@ -28,15 +29,30 @@ impl ArrayState {
 
     #[cold]
     fn insert_stream(&mut self, stream: &Stream) -> StreamKey {
-        if self.streams.len() >= STREAMS_KEPT {
-            self.remove_idle_streams();
+        let free = self.free_key();
+        self.streams[free.0 as usize] = Some(stream.clone());
+        free
+    }
+
+    /// A key without a stream. If there is none, and there are not just a few streams, idle streams
+    /// are removed. If this frees few keys, the table is doubled, so that many insertions share the
+    /// cost of the next search for idle streams.
+    fn free_key(&mut self) -> StreamKey {
+        let free = |state: &Self| state.streams.iter().position(Option::is_none);
+        if let Some(free) = free(self) {
+            return StreamKey(free as u32);
         }
-        let free = self.streams.iter().position(Option::is_none).unwrap_or_else(|| {
+        let len = self.streams.len();
+        if len < STREAMS_KEPT {
             self.streams.push(None);
-            self.streams.len() - 1
-        });
-        self.streams[free] = Some(stream.clone());
-        StreamKey(free as u32)
+            return StreamKey(len as u32);
+        }
+        self.close_dropped_reads();
+        self.remove_idle_streams();
+        if self.streams.iter().filter(|stream| stream.is_none()).count() < len / 4 {
+            self.streams.resize(2 * len, None);
+        }
+        StreamKey(free(self).unwrap_or(len) as u32)
     }
 
     fn remove_idle_streams(&mut self) {
@@ -47,9 +63,8 @@ impl ArrayState {
         let device_uses = self.device_copies.iter_mut().map(|copy| &mut copy.uses);
         for uses in host_uses.chain(device_uses) {
             uses.retire(&shape, None, |mark| is_retired(streams, mark));
-            uses.visit_conflicts(None, Access::Overwrite, |mark| {
-                used[mark.stream.0 as usize] = true;
-            });
+            let mark_used = |mark: Mark| used[mark.stream.0 as usize] = true;
+            uses.visit_conflicts(None, Access::Overwrite, |_| true, mark_used);
         }
         for (stream, used) in self.streams.iter_mut().zip(used) {
             if !used && let Some(idle) = stream.take() {
@@ -81,6 +96,30 @@ impl ArrayState {
     /// use.
     pub(crate) fn is_retired(&self, mark: Mark) -> bool {
         is_retired(&self.streams, mark)
+    }
+
+    /// Records a use at `location`. Removes complete uses when there are many.
+    #[inline]
+    pub(crate) fn record_use(
+        &mut self,
+        location: Location,
+        extents: &[u64],
+        region: Option<&Region>,
+        access: Access,
+        mark: Mark,
+    ) {
+        let uses = self.uses_mut(location);
+        uses.record(extents, region, access, mark);
+        if uses.is_overgrown() {
+            self.retire_uses(location, extents);
+        }
+    }
+
+    #[cold]
+    fn retire_uses(&mut self, location: Location, extents: &[u64]) {
+        let mut uses = std::mem::take(self.uses_mut(location));
+        uses.retire(extents, None, |mark| self.is_retired(mark));
+        *self.uses_mut(location) = uses;
     }
 
     /// Removes completed uses of the host memory.

@@ -163,7 +163,7 @@ fn only_its_backend_and_interop_name_cudarc() {
 fn ndarray_is_not_named_below_the_arrays() {
     let without = sources(&[
         "src/coherence",
-        "src/ordering.rs",
+        "src/ordering/mod.rs",
         "src/backend",
         "src/storage",
         "src/transfer",

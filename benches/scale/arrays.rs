@@ -1,0 +1,41 @@
+//! Operations beside many live arrays.
+
+use resident::ndarray::Ix1;
+use resident::{Device, Grid, InOut, Kernel, SmartArray};
+
+use crate::gate::Gate;
+use crate::{Line, median_ns};
+
+const COUNTS: &[usize] = &[1, 1_000, 100_000, 1_000_000];
+
+pub const LINES: &[Line] = &[
+    Line { name: "zeros(16) made and dropped, n arrays alive", sizes: COUNTS, operation: make },
+    Line { name: "launch with one array, n arrays alive", sizes: COUNTS, operation: launch },
+];
+
+fn alive(count: usize) -> Vec<SmartArray<f32, Ix1>> {
+    (0..count).map(|_| SmartArray::zeros(16)).collect()
+}
+
+fn make(count: usize) -> f64 {
+    let arrays = alive(count);
+    let time = median_ns(101, 1_000, |_| drop(SmartArray::<f32, Ix1>::zeros(16)));
+    drop(arrays);
+    time
+}
+
+fn launch(count: usize) -> f64 {
+    let arrays = alive(count);
+    let (gate, stream) = (Gate::new(), Device::cpu().new_stream().expect("a stream"));
+    let kernel = Kernel::<(InOut<f32, Ix1>,)>::new("touch").host(|_grid, _array| ());
+    let mut array = SmartArray::<f32, Ix1>::zeros(16);
+    let mut queue = || {
+        gate.time_queueing(&stream, 200, || {
+            kernel.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("launched");
+        })
+    };
+    let mut times: Vec<f64> = (0..51).map(|_| queue()).collect();
+    times.sort_by(f64::total_cmp);
+    drop(arrays);
+    times[25]
+}

@@ -1,0 +1,79 @@
+//! How the cost of an operation depends on what else there is: live arrays, streams that share an
+//! array, boxes, arguments, threads, tiles.
+//!
+//! `cargo bench --bench scale` prints one line per operation: microseconds per operation for each
+//! size. A filter (`cargo bench --bench scale -- tiles`) selects lines by name.
+
+#![allow(
+    unreachable_pub,
+    unused_qualifications,
+    reason = "a program: `pub` says what a module is for"
+)]
+
+mod arrays;
+mod boxes;
+#[path = "../peers/gate.rs"]
+mod gate;
+mod streams;
+mod tiles;
+
+use std::time::Instant;
+
+/// Measures an operation at a size: nanoseconds for one.
+type Operation = fn(size: usize) -> f64;
+
+/// A line: an operation, and the sizes at which it is measured.
+pub struct Line {
+    name: &'static str,
+    sizes: &'static [usize],
+    operation: Operation,
+}
+
+fn main() {
+    // `cargo test --benches` passes `--test`: then every operation runs at its smallest size.
+    let is_test = std::env::args().any(|argument| argument == "--test");
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    for lines in [tiles::LINES, boxes::LINES, arrays::LINES, streams::LINES] {
+        for line in lines {
+            if filter.as_ref().is_none_or(|filter| line.name.contains(filter.as_str())) {
+                print(line, if is_test { &line.sizes[..1] } else { line.sizes });
+            }
+        }
+    }
+}
+
+fn print(line: &Line, sizes: &[usize]) {
+    println!("{}", line.name);
+    for size in sizes {
+        let nanoseconds = (line.operation)(*size);
+        println!("{size:>12} {:>12.3} µs", nanoseconds / 1_000.0);
+    }
+}
+
+/// The median over `batches` of the time that one of `turns` calls takes.
+pub fn median_ns(batches: usize, turns: usize, mut operation: impl FnMut(usize)) -> f64 {
+    let mut times: Vec<f64> = (0..batches)
+        .map(|batch| {
+            let start = Instant::now();
+            for turn in 0..turns {
+                operation(batch * turns + turn);
+            }
+            start.elapsed().as_nanos() as f64 / turns as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// A fixed order of the numbers below `count` that looks random.
+pub fn scattered(count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    for last in (1..count).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        order.swap(last, (state % (last as u64 + 1)) as usize);
+    }
+    order
+}

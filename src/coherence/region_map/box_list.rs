@@ -1,0 +1,108 @@
+//! Boxes with values that may overlap each other.
+
+use std::ops::ControlFlow;
+
+use super::box_store::BoxStore;
+use crate::coherence::region::Region;
+
+/// Boxes with values, which may overlap and may be equal: found by an R-tree if there are more than
+/// a few. Adding a box never cuts another.
+#[derive(Clone, Debug)]
+pub(crate) struct BoxList<V> {
+    store: BoxStore<V>,
+}
+
+impl<V: Clone + PartialEq> BoxList<V> {
+    /// An empty list of boxes with `axes` axes, at least one and at most six. Takes no heap.
+    #[must_use]
+    pub(crate) fn new(axes: usize) -> Self {
+        Self { store: BoxStore::new(axes) }
+    }
+
+    /// The number of boxes.
+    #[must_use]
+    pub(crate) const fn len(&self) -> usize {
+        self.store.count()
+    }
+
+    /// Whether there is no box.
+    #[must_use]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a box that is not empty. Returns its slot, which identifies it until it is removed.
+    pub(crate) fn insert(&mut self, region: &Region, value: V) -> u32 {
+        self.store.insert(region, value)
+    }
+
+    /// Removes the boxes in these slots. Other boxes may get other slots.
+    pub(crate) fn remove_all(&mut self, slots: &[u32]) {
+        for slot in slots {
+            let _ = self.store.remove(*slot);
+        }
+        self.store.shrink();
+    }
+
+    /// The box in `slot`.
+    #[must_use]
+    pub(crate) fn region(&self, slot: u32) -> Region {
+        self.store.region(slot)
+    }
+
+    /// Changes the value of the box in `slot`.
+    pub(crate) fn set_value(&mut self, slot: u32, value: V) {
+        self.store.set_value(slot, value);
+    }
+
+    /// Removes all boxes. A short list keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        self.store.clear();
+    }
+
+    /// The slot, the box and the value of each box.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Region, &V)> {
+        self.store.iter()
+    }
+
+    /// Calls `found` with the slot and the value of each box that has a common element with
+    /// `region`, and with these elements, until `found` returns `Break`.
+    pub(crate) fn overlapping(
+        &self,
+        region: &Region,
+        mut found: impl FnMut(u32, &Region, &V) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.store.search(region.spans(), &mut |slot| match (
+            region.intersection_spans(self.store.spans(slot)),
+            self.store.value(slot),
+        ) {
+            (Some(common), Some(value)) => found(slot, &common, value),
+            _ => ControlFlow::Continue(()),
+        })
+    }
+
+    /// The slot and the value of a box that is equal to `region` and whose value satisfies
+    /// `is_wanted`. Looks at no more than `candidates_max` of the boxes that may overlap `region`,
+    /// so it may find none where there is one.
+    #[must_use]
+    pub(crate) fn find_equal(
+        &self,
+        region: &Region,
+        candidates_max: usize,
+        is_wanted: impl Fn(&V) -> bool,
+    ) -> Option<(u32, V)> {
+        let (mut equal, mut candidates) = (None, 0);
+        let _ = self.store.search(region.spans(), &mut |slot| {
+            if self.store.spans(slot) == region.spans() {
+                let value = self.store.value(slot).filter(|value| is_wanted(value));
+                equal = value.map(|value| (slot, value.clone()));
+            }
+            candidates += 1;
+            match equal.is_some() || candidates >= candidates_max {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        equal
+    }
+}
