@@ -2,7 +2,8 @@
 //! array, boxes, arguments, threads, tiles.
 //!
 //! `cargo bench --bench scale` prints one line per operation: microseconds per operation for each
-//! size. A filter (`cargo bench --bench scale -- tiles`) selects lines by name.
+//! size. A filter (`cargo bench --bench scale -- tiles`) selects lines by name, `--size=64` one
+//! size.
 
 #![allow(
     unreachable_pub,
@@ -33,16 +34,19 @@ fn main() {
     // `cargo test --benches` passes `--test`: then every operation runs at its smallest size.
     let is_test = std::env::args().any(|argument| argument == "--test");
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let only: Option<usize> =
+        std::env::args().find_map(|argument| argument.strip_prefix("--size=")?.parse().ok());
     for lines in [tiles::LINES, boxes::LINES, arrays::LINES, streams::LINES] {
         for line in lines {
             if filter.as_ref().is_none_or(|filter| line.name.contains(filter.as_str())) {
-                print(line, if is_test { &line.sizes[..1] } else { line.sizes });
+                let sizes = line.sizes.iter().filter(|size| only.is_none_or(|only| only == **size));
+                print(line, sizes.take(if is_test { 1 } else { usize::MAX }));
             }
         }
     }
 }
 
-fn print(line: &Line, sizes: &[usize]) {
+fn print<'a>(line: &Line, sizes: impl Iterator<Item = &'a usize>) {
     println!("{}", line.name);
     for size in sizes {
         let nanoseconds = (line.operation)(*size);

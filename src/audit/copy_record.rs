@@ -11,6 +11,8 @@ use crate::traffic::Direction;
 pub(crate) struct CopyRecord {
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
+    /// How many of the bytes were up to date at the destination.
+    pub(crate) padding: u64,
     pub(crate) array: Arc<str>,
     /// The device whose stream runs the copy; for a copy between two devices, the destination.
     pub(crate) device: Arc<str>,

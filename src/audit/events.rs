@@ -20,8 +20,9 @@ pub(super) fn is_enabled() -> bool {
 
 /// Emits the event of one copy.
 pub(super) fn emit_copy(record: &CopyRecord) {
-    let CopyRecord { direction, bytes, array, device, source, stream, cause, site, staleness } =
-        record;
+    let CopyRecord {
+        direction, bytes, array, device, source, stream, cause, site, staleness, ..
+    } = record;
     event!(
         target: "resident::transfer",
         Level::DEBUG,

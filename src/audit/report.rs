@@ -84,6 +84,7 @@ pub struct Report {
     traffic: Traffic,
     /// The part of `traffic` that launches caused.
     launched: Flow,
+    padding: Flow,
     /// The number of uses of guards on streams other than their own, by array.
     foreign_uses: BTreeMap<String, u64>,
 }
@@ -193,6 +194,32 @@ impl Report {
         flow
     }
 
+    /// The copied bytes that were up to date at their destination. Many small stale parts of an
+    /// array are copied together with what lies between them where that is cheaper: a plan of more
+    /// than 1,024 copies to a device, or an array with 16,384 parts. The bytes are included in
+    /// [`traffic`](Self::traffic); the host's memory is never written where it is up to date.
+    ///
+    /// ```
+    /// use resident::ndarray::Ix1;
+    /// use resident::{Device, SmartArray, audit};
+    ///
+    /// let stream = Device::cpu().stream();
+    /// let mut array = SmartArray::<f32, Ix1>::zeros(4_000);
+    /// array.gpu_on(&stream)?;
+    /// for index in 0..2_000 {
+    ///     array.set(2 * index, 1.0)?;
+    /// }
+    /// let (guard, report) = audit::capture(|| array.gpu_on(&stream).map(drop));
+    /// guard?;
+    /// let copied = report.traffic().to_device.bytes;
+    /// assert_eq!(copied - report.padding().bytes, 2_000 * 4);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn padding(&self) -> Flow {
+        self.padding
+    }
+
     /// For each array, how often cudarc, or a library built on it, used one of its guards on
     /// another stream than the one for which the guard was made. The list is in the order of names.
     /// For each of these uses the library waits for the other stream, before and after the use. To
@@ -211,6 +238,9 @@ impl Report {
         self.traffic += Traffic::of(record.direction, record.bytes);
         if record.cause == Cause::Launch {
             self.launched += Flow::of(record.bytes);
+        }
+        if record.padding > 0 {
+            self.padding += Flow::of(record.padding);
         }
         *self.sites.entry(SiteKey::of(record)).or_default() += Flow::of(record.bytes);
     }
@@ -293,6 +323,10 @@ impl Report {
                 grouped(flow.bytes),
                 flow.count
             )?;
+        }
+        if self.padding.bytes > 0 {
+            let padding = grouped(self.padding.bytes);
+            writeln!(f, "{padding:>width$} bytes to devices were padding between stale parts")?;
         }
         for (array, count) in &self.foreign_uses {
             let uses = if *count == 1 { "use" } else { "uses" };

@@ -37,6 +37,9 @@ impl Location {
 pub(crate) struct LocationSet(u64);
 
 impl LocationSet {
+    /// All locations.
+    pub(crate) const ALL: Self = Self(u64::MAX);
+
     /// No location.
     #[must_use]
     pub(crate) const fn empty() -> Self {
@@ -65,6 +68,18 @@ impl LocationSet {
     #[must_use]
     pub(crate) const fn without(self, location: Location) -> Self {
         Self(self.0 & !location.bit())
+    }
+
+    /// The locations in both sets.
+    #[must_use]
+    pub(crate) const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The locations in either set.
+    #[must_use]
+    pub(crate) const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// The number of locations.

@@ -19,8 +19,8 @@
 //! - [`RegionMap`]: a value for every element of an array. It stores a background value and
 //!   disjoint boxes whose values differ from the background.
 //! - [`Content`]: the state of one element: undefined, a constant, or stored at some locations.
-//! - [`Coherence`]: a `RegionMap<Content>` for one array. It makes plans (`plan`) and applies
-//!   accesses.
+//! - [`Coherence`]: a `RegionMap<Content>` for one array. It makes plans (`plan`), applies
+//!   accesses, and joins many small parts to fewer large ones (`coarsen`).
 //!
 //! # Why it is right
 //!
@@ -35,12 +35,15 @@
 //!    cover the region. A part that is valid at the destination yields no copy; any other part
 //!    yields one. Joining copies changes neither their union nor their disjointness. Therefore no
 //!    copy writes an element that is already valid at its destination.
+//!    This also holds for copies of gaps between stale parts: `coarsen` first makes the gaps stale,
+//!    at devices where nothing relies on them, and never on the host.
 //! 4. *Values are right.* All holders of an element hold equal contents. Only a write changes
 //!    contents, and it makes its own location the only holder. A copy adds a holder, with the same
 //!    contents as an existing holder.
 //!
 //! `tests` checks each of these properties against models that contain only cells and bytes.
 
+mod coarsen;
 mod content;
 mod location;
 mod plan;

@@ -15,7 +15,7 @@ use crate::access::Access;
 #[derive(Clone, Debug)]
 pub(crate) struct Coherence {
     /// The state of each element.
-    contents: RegionMap<Content>,
+    pub(super) contents: RegionMap<Content>,
 }
 
 impl Coherence {
@@ -173,11 +173,5 @@ impl Coherence {
             }
         });
         elements
-    }
-
-    /// The map of contents.
-    #[cfg(test)]
-    pub(super) const fn contents(&self) -> &RegionMap<Content> {
-        &self.contents
     }
 }

@@ -365,8 +365,12 @@ fn next_step(
     if state.is_claimed(location, request.selection) {
         return Ok(Step::WaitForClaim);
     }
-    let copies = if is_missing { request.plan(state, location)? } else { Vec::new() };
-    let chunk = Chunk::first_of(request.storage.memory_order(), routed(state, location, &copies));
+    let memory_order = request.storage.memory_order();
+    let mut copies = if is_missing { request.plan(state, location)? } else { Vec::new() };
+    if state.coarsen_for_plan(memory_order, location, copies.len()) {
+        copies = request.plan(state, location)?;
+    }
+    let chunk = Chunk::first_of(memory_order, routed(state, location, &copies));
     if !destination.is_device() {
         // The allocation follows the plan, so that no memory is allocated for an array that cannot
         // be read.

@@ -254,6 +254,7 @@ impl Request<'_> {
             None => state.coherence.apply_to_all(location, access),
             Some(region) => state.coherence.apply(location, region, access),
         });
+        state.coarsen_after_write(self.storage.memory_order());
         self.poison(state, stale);
     }
 

@@ -40,6 +40,7 @@ pub(super) fn count(
     stream: &Stream,
     stale_since: StaleOrigin,
 ) {
+    let padding = if direction == Direction::ToDevice { state.take_padding(bytes) } else { 0 };
     let traffic = Traffic::of(direction, bytes);
     *state.traffic_mut() += traffic;
     device.count(&traffic);
@@ -50,6 +51,7 @@ pub(super) fn count(
     audit::record_copy(|| CopyRecord {
         direction,
         bytes,
+        padding,
         array: request.storage.name(),
         device: stream.device_ref().name_shared(),
         source: is_peer_copy.then(|| device.name_shared()),

@@ -106,12 +106,6 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         Some(&mut self.background)
     }
 
-    /// Makes the map uniform and frees the boxes.
-    pub(crate) fn set_all(&mut self, value: V) {
-        self.background = value;
-        self.exceptions = None;
-    }
-
     /// Whether `region` contains the whole space.
     #[must_use]
     #[inline]
@@ -166,6 +160,12 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     /// Calls `f` with disjoint parts that exactly cover the whole space, and their values.
     pub(crate) fn visit_all(&self, f: impl FnMut(&Region, &V)) {
         self.visit(&Region::whole(&self.shape), f);
+    }
+
+    /// The value outside all boxes.
+    #[must_use]
+    pub(crate) const fn background(&self) -> &V {
+        &self.background
     }
 
     /// The number of stored values: one for the background and one for each box.

@@ -17,6 +17,8 @@ enum Operation {
     Access(Access),
     Constant(u32),
     Invalidate(u32),
+    /// Into this many cells, if there are more parts than this share of the elements.
+    Coarsen(u64, u64),
 }
 
 fn any_operation() -> impl Strategy<Value = Operation> {
@@ -26,6 +28,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         3 => Just(Operation::Access(Access::Overwrite)),
         1 => (0_u32..2).prop_map(Operation::Constant),
         1 => (0_u32..9).prop_map(Operation::Invalidate),
+        1 => (1_u64..9, 1_u64..9).prop_map(|(cells, share)| Operation::Coarsen(cells, share)),
     ]
 }
 
@@ -60,7 +63,7 @@ proptest! {
                     let Ok((next, planned)) = stepped else { continue };
                     prop_assert_eq!(&planned, &copies);
                     state.apply(location, &region, access);
-                    prop_assert_eq!(next.contents().form(), state.contents().form());
+                    prop_assert_eq!(next.contents.form(), state.contents.form());
                     prop_assert!(state.is_valid(location, &region));
                 }
                 Operation::Constant(id) => {
@@ -70,6 +73,12 @@ proptest! {
                 Operation::Invalidate(id) => {
                     state.invalidate(location, &region, LossId(id));
                     model.invalidate(location, &region, LossId(id));
+                }
+                Operation::Coarsen(cells, share) => {
+                    let withdrawable = LocationSet::of(Location::HOST).with(location);
+                    let is_cheaper = |parts: usize, elements| parts as u64 * share > elements;
+                    let withdrawn = state.coarsen(cells, withdrawable, is_cheaper);
+                    prop_assert_eq!(withdrawn, model.coarsened(&state, withdrawable));
                 }
             }
             model.check(&state);
@@ -131,7 +140,7 @@ fn writes_at_alternating_locations_stay_uniform() {
         state.apply(device(index), &whole, Access::ReadWrite);
         assert_eq!(state.uniform(), Some(Content::Stored(Holders::of(device(index)))));
     }
-    assert_eq!(state.contents().heap_bytes(), 0);
+    assert_eq!(state.contents.heap_bytes(), 0);
 }
 
 #[test]
@@ -147,4 +156,26 @@ fn a_read_reports_lost_elements_before_unwritten_ones() {
         (undefined_read.undefined, undefined_read.region),
         (Undefined::Lost(LossId(5)), tail)
     );
+}
+
+/// Many scattered writes on the host become few boxes, and nothing else changes.
+#[test]
+fn scattered_writes_are_coarsened_to_cells() {
+    let shape = [64, 64];
+    let mut state = Coherence::stored(&shape, Location::HOST);
+    state.apply(device(1), &Region::whole(&shape), Access::Read);
+    for index in 0..32 * 16 {
+        let at = [index / 16, index % 16 * 4 + index / 16 % 2];
+        let element = Region::new(&at.map(Span::single));
+        state.apply(Location::HOST, &element, Access::Overwrite);
+    }
+    assert!(state.box_count() > 500);
+    let nothing = state.clone().coarsen(8, LocationSet::of(device(1)), |_, _| false);
+    assert_eq!(nothing, 0);
+    let withdrawn = state.coarsen(8, LocationSet::of(device(1)), |_, _| true);
+    assert_eq!((withdrawn, state.box_count()), (32 * 64 - 32 * 16, 2));
+    let [upper, lower] =
+        [0, 32].map(|row| Region::new(&[Span::new(row, row + 32, 1), Span::full(64)]));
+    assert!(state.is_only_at(Location::HOST, &upper));
+    assert!(state.is_valid(device(1), &lower) && state.is_valid(Location::HOST, &lower));
 }

@@ -3,7 +3,7 @@
 
 use super::super::{
     Coherence, ConstantId, Content, CopyCosts, Holders, Location, LocationSet, LossId, PlannedCopy,
-    Region, Source, Undefined,
+    Region, Source, Span, Undefined,
 };
 use super::cells::{Cell, cells};
 use crate::access::Access;
@@ -105,6 +105,32 @@ impl Model {
         }
     }
 
+    /// Takes over what `coarsen` has withdrawn, after checking it: elements are still valid where
+    /// they were, except at locations in `withdrawable`, and at one location at least. Returns the
+    /// number of elements that became stale somewhere.
+    pub(super) fn coarsened(&mut self, state: &Coherence, withdrawable: LocationSet) -> u64 {
+        let stamp = self.next_stamp();
+        let mut withdrawn = 0;
+        for cell in &mut self.cells {
+            let element =
+                Region::new(&cell.at.iter().map(|index| Span::single(*index)).collect::<Vec<_>>());
+            let before = cell.valid.clone();
+            for (index, valid) in cell.valid.iter_mut().enumerate() {
+                let is_valid = state.is_valid(location(index), &element);
+                assert!(*valid || !is_valid, "{:?} became valid", cell.at);
+                let may_go = index > 0 && withdrawable.contains(location(index));
+                assert!(is_valid == *valid || may_go, "{:?} was withdrawn", cell.at);
+                if *valid && !is_valid {
+                    cell.memory[index] = 1_000 * stamp + index as u64;
+                }
+                *valid = is_valid;
+            }
+            assert!(before == cell.valid || cell.valid.contains(&true), "{:?} is lost", cell.at);
+            withdrawn += u64::from(before != cell.valid);
+        }
+        withdrawn
+    }
+
     /// Checks a plan, performs its copies, and then performs the access. Returns `false` if there
     /// is no plan.
     pub(super) fn access(
@@ -174,7 +200,7 @@ impl Model {
 
     /// Checks that the state agrees with the model about each cell.
     pub(super) fn check(&self, state: &Coherence) {
-        state.contents().assert_sound();
+        state.contents.assert_sound();
         let mut seen = 0;
         state.visit_contents(&Region::whole(state.shape()), |part, content| {
             for cell in self.cells.iter().filter(|cell| part.contains_point(&cell.at)) {

@@ -73,7 +73,7 @@ fn perform(
 
 /// The number of different states to which sequences of fewer than `depth` operations lead.
 fn sweep(start: (Coherence, Model), operations: &[Operation], depth: usize) -> usize {
-    let mut seen = HashSet::from([start.0.contents().form()]);
+    let mut seen = HashSet::from([start.0.contents.form()]);
     let mut level = vec![start];
     let mut copies = Vec::new();
     for remaining in (0..depth).rev() {
@@ -82,7 +82,7 @@ fn sweep(start: (Coherence, Model), operations: &[Operation], depth: usize) -> u
             for operation in operations {
                 let (mut state, mut model) = (state.clone(), model.clone());
                 perform(&mut state, &mut model, *operation, &mut copies);
-                if remaining > 0 && seen.insert(state.contents().form()) {
+                if remaining > 0 && seen.insert(state.contents.form()) {
                     next_level.push((state, model));
                 }
             }

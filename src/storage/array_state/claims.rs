@@ -38,7 +38,11 @@ impl ArrayState {
         // allocation.
         if cold.claims.is_empty() {
             cold.claims = Vec::new();
-            if cold.constants.is_empty() && cold.losses.is_empty() {
+            let is_unused = cold.constants.is_empty()
+                && cold.losses.is_empty()
+                && cold.open_reads.is_empty()
+                && cold.padding_bytes == 0;
+            if is_unused {
                 self.cold = None;
             }
         }

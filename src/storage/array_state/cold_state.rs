@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::backend::{Bytes, FailureRecord};
+use super::constant_table::Constants;
+use crate::backend::FailureRecord;
 use crate::coherence::Location;
 use crate::layout::Selection;
 
@@ -13,10 +14,9 @@ pub(super) struct ColdState {
     pub(super) losses: Losses,
     pub(super) claims: Claims,
     pub(super) open_reads: Vec<OpenReads>,
+    /// The bytes that coarsening made stale, and that were not copied since.
+    pub(super) padding_bytes: u64,
 }
-
-/// Entry n - 1 is the value of constant n. Constant 0 consists of zero bytes and has no entry.
-pub(super) type Constants = Vec<Bytes>;
 
 /// The failures by which contents were lost. The index is the number in a `LossId`.
 pub(super) type Losses = Vec<Arc<FailureRecord>>;

@@ -2,7 +2,9 @@
 //! which work uses the array, and the copies on devices.
 
 mod claims;
+mod coarsen;
 mod cold_state;
+mod constant_table;
 mod constants;
 mod failures;
 mod open_reads;

@@ -54,7 +54,7 @@ impl ArrayState {
         coherence.visit_contents(region, |part, content| {
             for location in locations(content).iter() {
                 let record = record_mut(host_stale, device_copies, location);
-                record.record(coherence.shape(), part, site);
+                record.record(part, site);
             }
         });
     }

@@ -2,14 +2,20 @@
 //!
 //! An element's record is written when the element becomes stale at the location, and has no
 //! meaning while the element is valid. Most arrays are used as a whole, and then one call site is
-//! stored for all elements. If parts become stale by different calls, a map is stored instead. A
-//! map with too many boxes forgets its records and then returns [`StaleOrigin::Unreported`].
+//! stored for all elements. If parts become stale by different calls, a log of parts is stored
+//! instead: adding to it costs little, since only reports read it. A log with too many different
+//! parts forgets its records and then returns [`StaleOrigin::Unreported`].
+
+use std::collections::HashSet;
 
 use crate::call_site::CallSite;
-use crate::coherence::{Region, RegionMap};
+use crate::coherence::Region;
 
-/// A map with more boxes than this forgets its records.
-const BOXES_MAX: usize = 1024;
+/// The number of records at which older records of the same parts are removed.
+const RECORDS_MAX: usize = 1024;
+
+/// A log with more different parts than this forgets its records.
+const PARTS_MAX: usize = 512;
 
 /// The origin of stale bytes: which call made them stale.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,21 +32,31 @@ pub(crate) enum StaleOrigin<S = CallSite> {
 /// The records of one location.
 #[derive(Debug)]
 pub(super) struct StaleRecord<S = CallSite> {
-    /// The call that made all elements stale, unless there is a map.
+    /// The call that made all elements stale, unless there is a log.
     whole: Option<S>,
-    map: Option<Box<StaleMap<S>>>,
+    log: Option<Box<StaleLog<S>>>,
 }
 
+/// The records of parts, the oldest first.
 #[derive(Debug)]
-struct StaleMap<S> {
-    origins: RegionMap<StaleOrigin<S>>,
+struct StaleLog<S> {
+    /// The origin of elements that are in no part.
+    base: StaleOrigin<S>,
+    parts: Vec<StalePart<S>>,
     turn: u64,
     last: Option<S>,
 }
 
+#[derive(Debug)]
+struct StalePart<S> {
+    region: Region,
+    turn: u64,
+    site: S,
+}
+
 impl<S> Default for StaleRecord<S> {
     fn default() -> Self {
-        Self { whole: None, map: None }
+        Self { whole: None, log: None }
     }
 }
 
@@ -48,54 +64,85 @@ impl<S: Copy + PartialEq> StaleRecord<S> {
     /// Records that all elements have become stale.
     #[inline]
     pub(super) fn record_all(&mut self, site: S) {
-        match &mut self.map {
+        match &mut self.log {
             None => self.whole = Some(site),
-            Some(map) => map.record(&Region::whole(map.origins.shape()), site),
+            Some(log) => log.record_all(site),
         }
     }
 
-    /// Records that the elements of a region have become stale, in an array of `shape`.
-    pub(super) fn record(&mut self, shape: &[u64], region: &Region, site: S) {
+    /// Records that the elements of a region have become stale.
+    pub(super) fn record(&mut self, region: &Region, site: S) {
         let whole = self.whole;
-        let new_map = || Box::new(StaleMap::new(shape, whole));
-        self.map.get_or_insert_with(new_map).record(region, site);
+        self.log.get_or_insert_with(|| Box::new(StaleLog::new(whole))).record(region, site);
     }
 
     /// The last of the calls that made any element of the region stale.
     pub(super) fn latest(&self, region: &Region) -> StaleOrigin<S> {
-        match &self.map {
+        match &self.log {
             None => StaleOrigin::of_whole(self.whole),
-            Some(map) => map.latest(region),
+            Some(log) => log.latest(region),
         }
     }
 }
 
-impl<S: Copy + PartialEq> StaleMap<S> {
-    fn new(shape: &[u64], whole: Option<S>) -> Self {
-        Self { origins: RegionMap::new(shape, StaleOrigin::of_whole(whole)), turn: 0, last: whole }
+impl<S: Copy + PartialEq> StaleLog<S> {
+    fn new(whole: Option<S>) -> Self {
+        Self { base: StaleOrigin::of_whole(whole), parts: Vec::new(), turn: 0, last: whole }
     }
 
-    /// Consecutive records of one call have the same `turn`, so that a loop over neighbouring parts
-    /// makes one box.
+    fn record_all(&mut self, site: S) {
+        self.advance(site);
+        self.base = StaleOrigin::Call { turn: self.turn, site };
+        self.parts.clear();
+    }
+
+    /// Consecutive records of one call have the same `turn`, and a loop over neighbouring parts
+    /// makes one record.
     fn record(&mut self, region: &Region, site: S) {
+        self.advance(site);
+        let turn = self.turn;
+        if let Some(last) = self.parts.last_mut().filter(|last| last.turn == turn)
+            && let Some(union) = union(&last.region, region)
+        {
+            last.region = union;
+            return;
+        }
+        if self.parts.len() >= RECORDS_MAX {
+            self.shorten();
+        }
+        self.parts.push(StalePart { region: *region, turn, site });
+    }
+
+    /// Counts calls.
+    fn advance(&mut self, site: S) {
         if self.last.replace(site) != Some(site) {
             self.turn += 1;
         }
-        let origin = StaleOrigin::Call { turn: self.turn, site };
-        self.origins.update(region, |_| origin);
-        if self.origins.value_count() > BOXES_MAX {
-            self.origins.set_all(StaleOrigin::Unreported);
+    }
+
+    /// Keeps only the last record of each part. Forgets all if there are many different parts.
+    fn shorten(&mut self) {
+        let mut seen = HashSet::new();
+        let mut is_last: Vec<bool> =
+            self.parts.iter().rev().map(|part| seen.insert(part.region)).collect();
+        if seen.len() > PARTS_MAX {
+            self.base = StaleOrigin::Unreported;
+            self.parts.clear();
+            return;
         }
+        self.parts.retain(|_| is_last.pop().unwrap_or(true));
     }
 
     fn latest(&self, region: &Region) -> StaleOrigin<S> {
-        let mut latest = StaleOrigin::Never;
-        let _ = self.origins.any_value(region, |origin| {
-            latest = latest.or_later(*origin);
-            false
-        });
-        latest
+        let overlaps = |part: &&StalePart<S>| part.region.intersection(region).is_some();
+        let last = self.parts.iter().rev().find(overlaps);
+        last.map_or(self.base, |part| StaleOrigin::Call { turn: part.turn, site: part.site })
     }
+}
+
+/// The union of two regions, if it is a box.
+fn union(one: &Region, other: &Region) -> Option<Region> {
+    if one == other { Some(*one) } else { one.merged(other) }
 }
 
 impl<S> StaleOrigin<S> {
@@ -124,7 +171,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::{BOXES_MAX, StaleMap, StaleOrigin};
+    use super::{RECORDS_MAX, StaleLog, StaleOrigin};
     use crate::coherence::{Region, Span};
 
     const ROWS: u64 = 6;
@@ -176,7 +223,7 @@ mod tests {
             records in vec((within(), 0_u8..3), 1..40),
             asked in vec(within(), 8),
         ) {
-            let mut stale = StaleMap::new(&[ROWS, COLUMNS], None);
+            let mut stale = StaleLog::new(None);
             let mut model = Model([None; (ROWS * COLUMNS) as usize]);
             for (number, (region, site_number)) in records.iter().enumerate() {
                 stale.record(region, *site_number);
@@ -189,27 +236,40 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_over_neighbouring_parts_is_one_box() {
-        let mut stale = StaleMap::new(&[ROWS, COLUMNS], Some(7_u8));
+    fn a_loop_over_neighbouring_parts_is_one_record() {
+        let mut stale = StaleLog::new(Some(7_u8));
         for row in 0..ROWS - 1 {
             stale.record(&region((row, row + 1), (0, COLUMNS), 1), 8);
-            assert_eq!(stale.origins.value_count(), 2, "what was there, and the rows so far");
+            stale.record(&region((row, row + 1), (0, COLUMNS), 1), 8);
+            assert_eq!(stale.parts.len(), 1, "the rows so far");
         }
         assert_eq!(site(stale.latest(&region((ROWS - 1, ROWS), (0, COLUMNS), 1))), Some(7));
-        stale.record(&Region::whole(&[ROWS, COLUMNS]), 9);
-        assert_eq!(
-            (stale.origins.value_count(), site(stale.latest(&region((0, 1), (0, 1), 1)))),
-            (1, Some(9))
-        );
+        stale.record_all(9);
+        assert_eq!(stale.parts.len(), 0);
+        assert_eq!(site(stale.latest(&region((0, 1), (0, 1), 1))), Some(9));
     }
 
     #[test]
-    fn what_takes_too_many_boxes_is_forgotten_and_said_to_be() {
-        let shape = [4 * BOXES_MAX as u64];
-        let element = |index: u64| Region::new(&[Span::single(index)]);
-        let mut stale = StaleMap::new(&shape, None);
-        for index in 0..=BOXES_MAX as u64 {
-            stale.record(&element(2 * index), 1_u8);
+    fn repeated_records_of_the_same_parts_are_never_forgotten() {
+        let mut stale = StaleLog::new(None);
+        for turn in 0..20 * RECORDS_MAX {
+            let row = turn as u64 * 7 % 300;
+            stale.record(&Region::new(&[Span::new(10 * row, 10 * row + 9, 1)]), turn % 3);
+            assert!(stale.parts.len() <= RECORDS_MAX);
+        }
+        for row in 0..300 {
+            let origin = stale.latest(&Region::new(&[Span::single(10 * row)]));
+            assert!(matches!(origin, StaleOrigin::Call { .. }), "row {row}: {origin:?}");
+        }
+    }
+
+    #[test]
+    fn too_many_different_parts_are_forgotten_and_said_to_be() {
+        let shape = [u64::MAX >> 1];
+        let element = |index: u64| Region::new(&[Span::single(index * index)]);
+        let mut stale = StaleLog::new(None);
+        for index in 0..2 * RECORDS_MAX as u64 + 2 {
+            stale.record(&element(index), 1_u8);
         }
         assert_eq!(stale.latest(&element(0)), StaleOrigin::Unreported);
         stale.record(&element(3), 2);
@@ -218,7 +278,7 @@ mod tests {
             "what is known came later"
         );
         assert_eq!(stale.latest(&element(4)), StaleOrigin::Unreported);
-        stale.record(&Region::whole(&shape), 3);
+        stale.record_all(3);
         assert!(matches!(stale.latest(&element(4)), StaleOrigin::Call { site: 3, .. }));
     }
 }

@@ -12,6 +12,7 @@ mod liveness;
 mod numba_defects;
 mod order;
 mod peer_hazards;
+mod scattered;
 mod soundness;
 mod subscribers;
 mod threads;

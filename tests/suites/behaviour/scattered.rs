@@ -1,0 +1,98 @@
+//! Many small parts of an array: what is copied for them, and what is not.
+
+use resident::ndarray::{Ix1, Ix2, s};
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, Stream, audit};
+
+const SIDE: usize = 256;
+
+type Matrix = SmartArray<u32, Ix2>;
+
+fn stream() -> Stream {
+    Device::emulated(Emulation::new()).new_stream().expect("a stream")
+}
+
+/// A matrix that is valid on the host and on the stream's device.
+fn matrix(stream: &Stream) -> Matrix {
+    let array = Matrix::zeros((SIDE, SIDE));
+    drop(array.gpu_on(stream).expect("room"));
+    drop(array.host().expect("filled"));
+    // The guard above left an open use; a write ends it.
+    let mut array = array;
+    array.host_mut().expect("valid")[[0, 0]] = 0;
+    array.prefetch(stream).expect("room");
+    stream.synchronize().expect("copied");
+    array
+}
+
+/// Writes every third element of the first `count` on the host.
+fn write(array: &mut Matrix, count: usize) {
+    for index in (0..count).map(|index| 3 * index) {
+        array.set((index / SIDE, index % SIDE), index as u32 + 1).expect("valid");
+    }
+}
+
+fn check(array: &Matrix, count: usize, stream: &Stream) {
+    let sum = Kernel::<(In<u32, Ix2>, InOut<u32>)>::new("sum").host(|_, (array, sums)| {
+        sums[0] = array.iter().fold(0, |sum: u32, value| sum.wrapping_add(*value));
+    });
+    let mut sums = SmartArray::<u32, Ix1>::zeros(1);
+    sum.launch_on(stream, Grid::cover(1), (array, &mut sums)).expect("launched");
+    let expected = (0..count).fold(0, |sum: u32, index| sum.wrapping_add(3 * index as u32 + 1));
+    assert_eq!(sums.host().expect("copied")[0], expected);
+}
+
+#[test]
+fn up_to_1_024_parts_are_copied_exactly() {
+    let stream = stream();
+    let mut array = matrix(&stream);
+    write(&mut array, 1_024);
+    let (copied, report) = audit::capture(|| array.prefetch(&stream));
+    copied.expect("copied");
+    assert_eq!((report.traffic().to_device.bytes, report.padding().bytes), (4 * 1_024, 0));
+    check(&array, 1_024, &stream);
+}
+
+#[test]
+fn more_parts_are_copied_with_what_lies_between_and_the_rest_is_not() {
+    let stream = stream();
+    let mut array = matrix(&stream);
+    let count = 8_000;
+    write(&mut array, count);
+    let (copied, report) = audit::capture(|| array.prefetch(&stream));
+    copied.expect("copied");
+    let (copied, padding) = (report.traffic().to_device.bytes, report.padding().bytes);
+    assert_eq!(copied - padding, 4 * count as u64, "{report}");
+    // The written elements lie in the first 94 of 256 rows.
+    assert!(copied <= 4 * 96 * SIDE as u64, "{report}");
+    check(&array, count, &stream);
+    assert_eq!(array.residency().on(&stream.device()), array.residency().host());
+}
+
+#[test]
+fn an_array_with_many_parts_stays_fast_and_right() {
+    let stream = stream();
+    let mut array = Matrix::zeros((1_024, 256));
+    array.host_mut().expect("valid").fill(0);
+    array.prefetch(&stream).expect("room");
+    let count = 1_024 * 256 / 3;
+    write(&mut array, count);
+    check(&array, count, &stream);
+}
+
+/// Elements that are valid on the host stay valid there: guards read them without a lock.
+#[test]
+fn parts_that_a_device_wrote_are_downloaded_exactly() {
+    let stream = stream();
+    let mut array = SmartArray::<u32, Ix1>::zeros(8_000);
+    array.host_mut().expect("valid").fill(7);
+    let add = Kernel::<(InOut<u32>,)>::new("add").host(|_, (part,)| part[0] += 1);
+    for index in 0..2_000 {
+        let at = 4 * index;
+        let mut part = array.slice_mut(s![at..at + 1]);
+        add.launch_on(&stream, Grid::cover(1), (&mut part,)).expect("launched");
+    }
+    let (copied, report) = audit::capture(|| array.host().map(|host| host.to_vec()));
+    let expected: Vec<u32> = (0..8_000).map(|index| 7 + u32::from(index % 4 == 0)).collect();
+    assert_eq!(copied.expect("copied"), expected);
+    assert_eq!((report.traffic().to_host.bytes, report.padding().bytes), (4 * 2_000, 0));
+}
