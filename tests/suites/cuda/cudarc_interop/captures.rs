@@ -140,6 +140,25 @@ fn a_full_device_makes_room_beside_a_capture() {
     assert_eq!(allocations.map(|call| call.code).collect::<Vec<_>>(), [2, 0], "it was full");
 }
 
+/// Memory that was freed on a stream is found after the stream is gone, though its work goes on.
+#[test]
+fn memory_that_a_stream_freed_is_found_when_the_stream_is_gone() {
+    own_process!();
+    let device = open(Settings::new(), 1).remove(0);
+    let stream = device.new_stream().expect("a stream");
+    let gate = Gate::default();
+    let wait = gated(&device, "wait_and_go", &gate);
+    let mut array = SmartArray::<u8, _>::uninit(1 << 20);
+    drop(array.gpu_overwrite_on(&stream).expect("there is enough memory"));
+    launch(&stream.cudarc(), &wait);
+    drop((array, stream));
+    driver::take_calls();
+    let opened = gate.open_after("cuStreamSynchronize");
+    device.trim().expect("nothing fails");
+    assert_eq!((device.memory().pooled, driver::memory_in_use(0)), (0, 0));
+    opened.join().expect("the device waited");
+}
+
 /// Looking at a captured stream, or waiting for it, is refused before it ends the capture.
 #[test]
 fn a_captured_stream_is_looked_at_without_harm() {
@@ -192,4 +211,25 @@ fn tasks_are_told_of_their_own_work() {
         assert!(count("cuLaunchHostFunc") > 0);
         assert!(count("cuStreamCreate") <= if round == 0 { 16 } else { 0 });
     }
+}
+
+/// A dead device runs no host function, so the thread that wakes tasks also looks by itself.
+#[test]
+fn a_task_is_woken_when_its_device_dies() {
+    own_process!();
+    const ILLEGAL_ADDRESS: u32 = 700;
+    let device = open(Settings::new(), 1).remove(0);
+    let stream = device.new_stream().expect("a stream");
+    let gate = Gate::default();
+    let wait = gated(&device, "wait_and_die", &gate);
+    let mut array = SmartArray::from(vec![1_u32; 64]);
+    drop(array.gpu_mut_on(&stream).expect("queued"));
+    launch(&stream.cudarc(), &wait);
+    driver::fail_late(1, ILLEGAL_ADDRESS);
+    let snapshot = array.snapshot_on(&stream).expect("queued");
+    driver::take_calls();
+    let opened = gate.open_after("cuLaunchHostFunc");
+    let outcome = block_on(snapshot);
+    assert!(matches!(outcome, Err(Error::DeviceLost { .. } | Error::Lost { .. })), "{outcome:?}");
+    opened.join().expect("it opens");
 }
