@@ -65,6 +65,9 @@
 //! - `RESIDENT_STAGING_THREADS`: the number of threads that help to pack and unpack large copies;
 //!   by default half of the processors copy, including that of the calling thread, and at most
 //!   seven threads help.
+//! - `RESIDENT_COPY_CALL_BYTES` and `RESIDENT_COPY_ROW_BYTES`: what a driver call, and each short
+//!   row of a copy, costs a download from a GPU, in bytes that the link transfers in the same time;
+//!   by default 150000 and 256. Where separate copies cost more, the bytes between are copied too.
 //! - `CUDARC_CUDA_VERSION`, when building: the CUDA version whose functions cudarc binds (`12080`
 //!   for 12.8); by default the toolkit's version, else the newest.
 //!

@@ -18,7 +18,8 @@ const FASTER_BYTES: u64 = 4 * MIB;
 const LARGE_BYTES: u64 = 64 * MIB;
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
-    let sizes = sizes(session, &[64 << 10, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30])?;
+    let all = [64 << 10, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30];
+    let sizes = sizes(session, report, &all)?;
     session.expect(sizes.len() * WAYS.len() + 2);
     for &len_bytes in &sizes {
         let (ours, locked) = (pageable_pair(session, len_bytes), bare_pair(len_bytes, false));

@@ -56,6 +56,7 @@ const LARGE_BYTES: u64 = 16 * MIB;
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     let sizes = sizes(
         session,
+        report,
         &[KIB, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1 << 30],
     )?;
     session.expect(sizes.len() * WAYS.len());
@@ -72,8 +73,9 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             let target = if len_bytes >= LARGE_BYTES { Target::Speed(least) } else { Target::None };
             let work = format!("{} {}", size_text(len_bytes), way.name());
             for (theirs, against, target) in [
-                (1, "asynchronous copies, `cuMemHostAlloc`", target),
-                (2, "the same, registered memory", Target::None),
+                (1, "asynchronous copies, `cuMemHostAlloc`", Target::None),
+                // As the arrays' memory, which `page_lock` registers.
+                (2, "the same, registered memory", target),
             ] {
                 let figures =
                     [0, theirs].map(|index| measured[index].figure(|took: &Took| took.finish_s));
@@ -89,10 +91,18 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// The sizes for which there is enough memory.
-pub fn sizes(session: &Session, all: &[u64]) -> Outcome<Vec<u64>> {
+/// The sizes for which there is enough memory. The report names the others: a machine whose memory
+/// grows on demand has little at first.
+pub fn sizes(session: &Session, report: &mut Report, all: &[u64]) -> Outcome<Vec<u64>> {
     let room_bytes = if session.is_smoke { 256 * KIB } else { session.room_bytes()? };
-    Ok(all.iter().copied().filter(|len_bytes| *len_bytes <= room_bytes).collect())
+    let (kept, dropped): (Vec<u64>, Vec<u64>) =
+        all.iter().partition(|len_bytes| **len_bytes <= room_bytes);
+    if !dropped.is_empty() {
+        let names: Vec<String> = dropped.into_iter().map(size_text).collect();
+        let room = format!("not measured: a case may use {}", size_text(room_bytes));
+        report.add_fact(names.join(", "), room, None);
+    }
+    Ok(kept)
 }
 
 pub fn size_text(len_bytes: u64) -> String {

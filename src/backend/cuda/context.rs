@@ -1,11 +1,12 @@
 //! One GPU's primary context, as two cudarc objects: one for this library, one for other code.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use cudarc::driver::{CudaContext, CudaStream};
 
 use super::call::{check, checked, driver_version};
+use super::capture_mode::Relaxed;
 use crate::backend::{BackendError, BackendErrorKind};
 
 /// A primary context, with frequently used attributes.
@@ -16,6 +17,8 @@ pub(super) struct Context {
     /// that it counts them: only with more than one stream does cudarc order uses of its slices by
     /// events.
     shared: Arc<CudaContext>,
+    /// The first stream, until it is taken.
+    first_stream: Mutex<Option<Arc<CudaStream>>>,
     ordinal: usize,
     capability: (u32, u32),
     driver_version: i32,
@@ -26,16 +29,18 @@ pub(super) struct Context {
 impl Context {
     /// Retains the primary context of a device. The caller checked that the driver is present.
     pub(super) fn open(ordinal: usize) -> Result<Self, BackendError> {
+        let _relaxed = Relaxed::enter();
         let cudarc = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
         // SAFETY: cudarc's tracking orders uses of cudarc's slices, and no slice is made from this
         // object: the library manages memory, order and lifetimes itself (`ordering`, `storage`),
         // and other code gets the other object (`Device::cuda_context`).
         unsafe { cudarc.disable_event_tracking() };
-        let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
+        let (shared, first_stream) = shared_context(ordinal)?;
         let (major, minor) = checked(cudarc.compute_capability(), "cuDeviceGetAttribute")?;
         Ok(Self {
             cudarc,
             shared,
+            first_stream: Mutex::new(Some(first_stream)),
             ordinal,
             capability: (major.unsigned_abs(), minor.unsigned_abs()),
             driver_version: driver_version()?,
@@ -120,13 +125,31 @@ impl Context {
     /// A new stream, not tied to the legacy default stream.
     pub(super) fn new_stream(&self) -> Result<Arc<CudaStream>, BackendError> {
         self.make_current()?;
+        let first = self.first_stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(first) = first {
+            return Ok(first);
+        }
         // cudarc stores an error of a drop in the context, and the next call returns it. Such an
         // error is for other code than this library, so it is put back.
         let recorded = self.shared.check_err();
+        let _relaxed = Relaxed::enter();
         let stream = self.record_loss(checked(self.shared.new_stream(), "cuStreamCreate"));
         self.shared.record_err(recorded);
         stream
     }
+}
+
+/// cudarc's object for other code, and the first stream that it counts.
+fn shared_context(ordinal: usize) -> Result<(Arc<CudaContext>, Arc<CudaStream>), BackendError> {
+    let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
+    // For its first stream an object that tracks slices waits for the whole context, which would
+    // end captures of other code. This object has no slices yet.
+    // SAFETY: nobody else has the object, so no slice is made meanwhile.
+    unsafe { shared.disable_event_tracking() };
+    let stream = checked(shared.new_stream(), "cuStreamCreate");
+    // SAFETY: as above: all slices are made with tracking.
+    unsafe { shared.enable_event_tracking() };
+    Ok((shared, stream?))
 }
 
 /// Makes a context current. cudarc's own function would return an error that a drop stored in the

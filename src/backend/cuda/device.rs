@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
+use super::capture_mode::Relaxed;
 use super::code::Programs;
 use super::context::Context;
 use super::memory::allocator::DeviceMemory;
 use super::memory::staging::StagingPool;
-use super::stream::EventPool;
+use super::stream::{EventPool, WakeStreams};
 use crate::backend::BackendError;
 
 /// One GPU. The module `backend` implements the trait `Backend` for this type.
@@ -22,6 +23,7 @@ pub(crate) struct DeviceCore {
     context: Arc<Context>,
     memory: DeviceMemory,
     events: Arc<EventPool>,
+    wake_streams: Arc<WakeStreams>,
     staging: Arc<StagingPool>,
     programs: Programs,
     pitch_bytes_max: u64,
@@ -37,6 +39,7 @@ impl CudaDevice {
         let core = DeviceCore {
             memory: DeviceMemory::open(&context)?,
             events: Arc::new(EventPool::new(Arc::clone(&context))),
+            wake_streams: Arc::new(WakeStreams::new(Arc::clone(&context))),
             staging: Arc::new(StagingPool::new(Arc::clone(&context))),
             programs: Programs::default(),
             pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
@@ -75,6 +78,10 @@ impl DeviceCore {
         &self.events
     }
 
+    pub(super) fn wake_streams(&self) -> &Arc<WakeStreams> {
+        &self.wake_streams
+    }
+
     pub(super) fn staging(&self) -> &Arc<StagingPool> {
         &self.staging
     }
@@ -111,6 +118,7 @@ impl DeviceCore {
         if outcome != CUresult::CUDA_SUCCESS || can_access == 0 {
             return;
         }
+        let _relaxed = Relaxed::enter();
         // SAFETY: this GPU's context is current, because the calling thread is queueing a copy on
         // it; `peer` retains the other context.
         let _slower = unsafe { sys::cuCtxEnablePeerAccess(other.cu_ctx(), 0) };

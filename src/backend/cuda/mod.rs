@@ -7,6 +7,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `library`, `call`, `context` | the driver's libraries, its result codes, a primary context |
+//! | `capture_mode` | keeps calls from disturbing captures of other code |
 //! | `device`, `backend` | one GPU: the state that its streams share; its [`Backend`](super::Backend) |
 //! | `stream/` | one stream: its [`Queue`](super::Queue), completion, events |
 //! | `copy/` | copies and fills: from boxes of bytes to driver calls |
@@ -28,6 +29,7 @@
 
 mod backend;
 mod call;
+mod capture_mode;
 mod code;
 mod context;
 mod copy;

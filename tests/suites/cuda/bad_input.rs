@@ -234,7 +234,11 @@ fn opening_that_is_refused_anywhere_leaves_nothing_behind() {
             driver::take_calls();
             driver::fail_any(nth, 999);
             let opened = Device::cuda(0);
-            let calls = driver::take_calls();
+            // What is refused to change no mode is not asked again.
+            let calls: Vec<_> = driver::take_calls()
+                .into_iter()
+                .filter(|call| call.name != "cuThreadExchangeStreamCaptureMode")
+                .collect();
             driver::forget_faults();
             let Err(error) = opened else { break };
             assert_says(&error.to_string(), &["no device for cuda:0", "CUDA_ERROR_UNKNOWN"]);

@@ -10,6 +10,7 @@ use super::compile::Compiled;
 use super::function::Function;
 use super::once::OncePerKey;
 use crate::backend::cuda::call::{check, version_text};
+use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, BackendErrorKind, LoadError};
 
@@ -132,6 +133,7 @@ fn load_into_context(image: &[u8]) -> Result<CUmodule, (BackendError, String)> {
     let mut values: [*mut c_void; 2] =
         [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(LOG_BYTES)];
     let mut handle = null_mut();
+    let _relaxed = Relaxed::enter();
     // SAFETY: the context is current (the caller's promise). The image is text that ends with a
     // zero, or a whole cubin: it comes from the compiler, or from the caller of `Kernel::cuda`, who
     // guarantees it. There are two options with one value each; the second value is the length of

@@ -94,11 +94,12 @@ unsafe fn queue_lines(
 
 impl StreamTarget {
     /// The address of an end whose lines may be copied by one call: memory of this context, or
-    /// pinned host memory, which the driver accesses in stream order. The NULL stream has no such
-    /// call.
+    /// pinned host memory, which the driver accesses in stream order. The driver refuses such a
+    /// call on the legacy default stream, which has the handles 0 and 1.
     fn batch_address(&self, end: CopyEnd) -> Option<u64> {
+        const LEGACY: usize = 1;
         match end {
-            _ if self.stream.is_null() => None,
+            _ if self.stream.addr() <= LEGACY => None,
             CopyEnd::Host(start, is_pinned) => is_pinned.then(|| start.expose_provenance() as u64),
             CopyEnd::Device(address, None) => Some(address),
             CopyEnd::Device(_, Some(_)) => None,
@@ -328,5 +329,23 @@ impl From<CopyEnd> for MemcpyEnd {
                 context,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::{null_mut, without_provenance_mut};
+
+    use super::{CopyEnd, StreamTarget};
+
+    /// The driver refuses batches on the legacy default stream by either of its names.
+    #[test]
+    fn the_legacy_stream_takes_no_batch() {
+        let address_on = |handle| {
+            let stream = without_provenance_mut(handle);
+            let target = StreamTarget { stream, context: null_mut(), pitch_bytes_max: 1 };
+            target.batch_address(CopyEnd::Device(64, None))
+        };
+        assert_eq!([0, 1, 2, 4096].map(address_on), [None, None, Some(64), Some(64)]);
     }
 }

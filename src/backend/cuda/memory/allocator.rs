@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use super::external::ExternalAllocation;
 use super::pool::MemoryPool;
 use crate::backend::cuda::call::{check, invalid, refusal};
+use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 
@@ -98,6 +99,7 @@ impl DeviceMemory {
                 (pool.allocate(&mut address, len_bytes, stream), "cuMemAllocFromPoolAsync")
             }
             None => {
+                let _relaxed = Relaxed::enter();
                 // SAFETY: the context is current; the driver writes one address.
                 let outcome = unsafe { sys::cuMemAlloc_v2(&raw mut address, len_bytes as usize) };
                 (outcome, "cuMemAlloc")
@@ -158,6 +160,7 @@ impl DeviceMemory {
         // during the driver calls.
         let drained: Vec<(u64, Draining)> =
             self.allocations().draining.extract_if(|_, draining| draining.is_drained).collect();
+        let _relaxed = (!drained.is_empty()).then(Relaxed::enter);
         for (address, draining) in drained {
             // SAFETY: the address came from `allocate`, was freed once (`start_draining`), its last
             // use has completed, and only this thread has it now.
@@ -257,6 +260,7 @@ impl Allocations {
 /// The free and the total bytes of the current context's device.
 pub(crate) fn free_and_total() -> Result<(u64, u64), BackendError> {
     let (mut free, mut total) = (0_usize, 0_usize);
+    let _relaxed = Relaxed::enter();
     // SAFETY: the driver writes two sizes.
     check(unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) }, "cuMemGetInfo")?;
     Ok((free as u64, total as u64))

@@ -7,6 +7,7 @@ use cudarc::driver::sys::{self, CUmemPool_attribute, CUresult};
 
 use crate::backend::BackendError;
 use crate::backend::cuda::call::check;
+use crate::backend::cuda::capture_mode::Relaxed;
 
 #[derive(Debug)]
 pub(super) struct MemoryPool(sys::CUmemoryPool);
@@ -60,6 +61,7 @@ impl MemoryPool {
             security_attributes: std::ptr::null_mut(),
             reserved: [0; 64],
         };
+        let _relaxed = Relaxed::enter();
         // SAFETY: the driver reads one `CUmemPoolProps`, whose layout `PoolProperties` matches, and
         // writes one handle.
         let outcome =
@@ -92,6 +94,7 @@ impl MemoryPool {
 
     /// Returns unused memory to the system.
     pub(super) fn trim(&self) -> Result<(), BackendError> {
+        let _relaxed = Relaxed::enter();
         // SAFETY: the pool lives as long as `self`.
         check(unsafe { sys::cuMemPoolTrimTo(self.0, 0) }, "cuMemPoolTrimTo")
     }
@@ -100,6 +103,7 @@ impl MemoryPool {
     pub(super) fn reserved_bytes(&self) -> u64 {
         let mut reserved: u64 = 0;
         let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+        let _relaxed = Relaxed::enter();
         // SAFETY: the attribute is a `cuuint64_t`, which the driver writes.
         let outcome =
             unsafe { sys::cuMemPoolGetAttribute(self.0, attribute, (&raw mut reserved).cast()) };
@@ -114,6 +118,7 @@ impl MemoryPool {
             location_id: peer as c_int,
             flags: READ_WRITE,
         };
+        let _relaxed = Relaxed::enter();
         // SAFETY: the driver reads one `CUmemAccessDesc`, whose layout `PoolAccess` matches; the
         // pool lives as long as `self`.
         let outcome = unsafe { sys::cuMemPoolSetAccess(self.0, (&raw const access).cast(), 1) };

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 
 use crate::backend::cuda::call::refusal;
+use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, PinnedRegistration};
 
@@ -116,6 +117,7 @@ impl Registrations {
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
         let bytes = start.addr()..start.addr() + len_bytes;
+        let _relaxed = Relaxed::enter();
         // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until
         // `unregister`; registering does not change their contents.
         match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
@@ -179,6 +181,7 @@ fn unregister_in(context: &Context, start: usize) -> bool {
         let _dead = unsafe { sys::cuCtxSetCurrent(context.cudarc().cu_ctx()) };
     }
     let start = std::ptr::without_provenance_mut(start);
+    let _relaxed = Relaxed::enter();
     // SAFETY: `insert` registered this address. No copy in flight uses the memory: such a copy
     // keeps the array, and with it the registration (`HostMemory`).
     let outcome = unsafe { sys::cuMemHostUnregister(start) };

@@ -13,6 +13,7 @@ use cudarc::driver::sys;
 use super::numa::NumaAffinity;
 use super::staging_limit::limit_bytes;
 use crate::backend::cuda::call::check;
+use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, DeviceKind, HostMemory};
 
@@ -117,6 +118,7 @@ impl StagingPool {
         const PORTABLE: u32 = 1;
         let mut start: *mut c_void = std::ptr::null_mut();
         let outcome = self.context.make_current().and_then(|()| {
+            let _relaxed = Relaxed::enter();
             // SAFETY: the driver writes one pointer.
             let outcome =
                 unsafe { sys::cuMemHostAlloc(&raw mut start, block_bytes as usize, PORTABLE) };
@@ -146,6 +148,7 @@ impl StagingPool {
         if blocks.is_empty() || self.context.make_current().is_err() {
             return;
         }
+        let _relaxed = Relaxed::enter();
         for BlockStart(start) in blocks {
             // SAFETY: `allocate` made the block, and no `StagingBlock` uses it. If the driver
             // refuses, the block leaks.

@@ -9,7 +9,9 @@ use cudarc::driver::sys::{self, CUresult};
 use super::core::{StreamCore, find};
 use super::driver_event::DriverEvent;
 use super::in_flight::{CompletionAction, InFlight};
+use super::wake_stream::{HostFunction, WakeStream};
 use crate::backend::cuda::call::check;
+use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::{
     BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope,
 };
@@ -81,6 +83,7 @@ impl StreamCore {
             return self.record_loss(event.wait()).map(|()| upto);
         }
         self.make_current()?;
+        self.check_capture()?;
         // SAFETY: the stream lives as long as `self`.
         let outcome = unsafe { sys::cuStreamSynchronize(self.raw_stream()) };
         self.record_loss(check(outcome, "cuStreamSynchronize")).map(|()| tail)
@@ -111,8 +114,13 @@ impl StreamCore {
         Ok(self.completed() >= position)
     }
 
-    /// Whether the device has completed all work on the stream. The context is current.
+    /// Whether the device has completed all work on the stream. The context is current. While
+    /// other code captures the stream that is not known, because a query would end the capture.
     fn is_idle(&self) -> Result<bool, BackendError> {
+        if self.is_captured()? {
+            return Ok(false);
+        }
+        let _relaxed = Relaxed::enter();
         // SAFETY: the stream lives as long as `self`.
         match unsafe { sys::cuStreamQuery(self.raw_stream()) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -130,6 +138,20 @@ impl StreamCore {
             self.complete_if(event.is_past(), position)?;
         }
         Ok(self.completed() >= position)
+    }
+
+    /// Calls `function` on a thread of the driver when the device has completed `position`. Returns
+    /// `None` if no stream is free for that.
+    pub(super) fn call_at(
+        &self,
+        position: Position,
+        function: HostFunction,
+    ) -> Result<Option<WakeStream>, BackendError> {
+        let (Some((_, event)), _) = self.covering_event_and_tail(position) else {
+            return Ok(None);
+        };
+        self.make_current()?;
+        self.record_loss(self.device.wake_streams().call_at(&event, function))
     }
 
     /// Whether the waker thread should wake a task that waits for `position`. If the stream cannot

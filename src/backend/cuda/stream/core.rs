@@ -31,6 +31,8 @@ const OPERATIONS_PER_EVENT: usize = 16;
 /// (completes) the finished ones.
 const OPERATIONS_MAX: usize = 64;
 
+const IS_CAPTURING: &str = "cuStreamIsCapturing";
+
 /// All streams of all GPUs. A stream looks up here the streams on which its work depends.
 static STREAMS: Mutex<BTreeMap<QueueId, Weak<StreamCore>>> = Mutex::new(BTreeMap::new());
 
@@ -114,19 +116,26 @@ impl StreamCore {
     }
 
     #[cold]
-    fn check_capture(&self) -> Result<(), BackendError> {
-        const CALL: &str = "cuStreamIsCapturing";
-        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: the stream lives as long as `self`; the driver writes one status.
-        let outcome = unsafe { sys::cuStreamIsCapturing(self.raw_stream(), &raw mut status) };
-        self.record_loss_locked(check(outcome, CALL))?;
-        if status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+    pub(super) fn check_capture(&self) -> Result<(), BackendError> {
+        if !self.is_captured()? {
             return Ok(());
         }
-        let refused = refusal(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CALL);
+        let refused = refusal(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, IS_CAPTURING);
         let advice = "the stream is being captured: end the capture before arrays are used on it, \
                       or capture a stream that they are not used on";
         Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
+    }
+
+    /// Whether other code captures the stream now. The context is current.
+    pub(super) fn is_captured(&self) -> Result<bool, BackendError> {
+        if !self.is_shared.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream lives as long as `self`; the driver writes one status.
+        let outcome = unsafe { sys::cuStreamIsCapturing(self.raw_stream(), &raw mut status) };
+        self.record_loss_locked(check(outcome, IS_CAPTURING))?;
+        Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
     /// Assigns the next position. All earlier work is queued.
@@ -327,11 +336,13 @@ pub(super) fn find(queue: QueueId) -> Option<Arc<StreamCore>> {
 
 /// Completes finished work on all streams of a device. The caller holds no lock.
 pub(crate) fn reap_all(device: &DeviceCore) {
-    // Streams are handled in the order of their creation, so that runs are repeatable.
+    all_of(device).iter().for_each(|core| core.reap());
+}
+
+/// The streams of a device, in the order of their creation, so that runs are repeatable.
+pub(super) fn all_of(device: &DeviceCore) -> Vec<Arc<StreamCore>> {
     let all: Vec<Arc<StreamCore>> = streams().values().filter_map(Weak::upgrade).collect();
-    all.iter()
-        .filter(|core| std::ptr::eq(Arc::as_ptr(&core.device), device))
-        .for_each(|core| core.reap());
+    all.into_iter().filter(|core| std::ptr::eq(Arc::as_ptr(&core.device), device)).collect()
 }
 
 fn streams() -> MutexGuard<'static, BTreeMap<QueueId, Weak<StreamCore>>> {

@@ -6,6 +6,7 @@ use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUresult};
 
 use crate::backend::cuda::call::{check, check_between, checked};
+use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
 use crate::backend::cuda::library::DRIVER;
 use crate::backend::{BackendError, BackendErrorKind};
@@ -114,6 +115,7 @@ impl DriverEvent {
     /// Whether the device has reached the event. An error means that the context failed.
     pub(super) fn is_past(&self) -> Result<bool, BackendError> {
         self.pool.context.make_current()?;
+        let _relaxed = Relaxed::enter();
         // SAFETY: `self` owns the event.
         match unsafe { sys::cuEventQuery(self.handle.0) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),

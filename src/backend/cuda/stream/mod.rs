@@ -10,7 +10,7 @@
 //! | `slices` | conversion between cudarc's slices and device memory |
 //! | `driver_event`, `event` | the driver's events, reused; a recorded event |
 //! | `reclaim` | allocation that reclaims freed memory if the device is full |
-//! | `waker` | wakes tasks that wait for a stream |
+//! | `waker`, `wake_stream` | wakes tasks that wait for a stream; the driver's signal to do so |
 
 mod completion;
 mod core;
@@ -21,9 +21,11 @@ mod queue;
 mod reclaim;
 mod slices;
 mod submit;
+mod wake_stream;
 mod waker;
 
 pub(crate) use self::core::{StreamCore, reap_all};
 pub(crate) use driver_event::EventPool;
 pub(crate) use queue::CudaQueue;
 pub(crate) use reclaim::trim;
+pub(crate) use wake_stream::WakeStreams;

@@ -2,8 +2,7 @@
 
 use cudarc::driver::sys;
 
-use super::core::reap_all;
-use crate::backend::cuda::call::check;
+use super::core::{StreamCore, all_of};
 use crate::backend::cuda::device::DeviceCore;
 use crate::backend::{Address, BackendError, BackendErrorKind, scope};
 
@@ -28,15 +27,21 @@ pub(super) fn allocate(
     })
 }
 
-/// Waits for the device, completes finished work, and returns unused memory to the driver. The
-/// caller holds no lock.
+/// Waits for the device's streams, completes their work, and returns unused memory to the driver.
+/// The caller holds no lock.
 pub(crate) fn trim(device: &DeviceCore) -> Result<(), BackendError> {
     let context = device.context();
     context.make_current()?;
-    // SAFETY: the context is current.
-    context.record_loss(check(unsafe { sys::cuCtxSynchronize() }, "cuCtxSynchronize"))?;
-    reap_all(device);
+    all_of(device).iter().try_for_each(|core| wait(core))?;
     // Dropping a value meanwhile may have made another device's context current.
     context.make_current()?;
     device.memory().trim()
+}
+
+/// Waits for one stream. A wait for the whole context would also wait for the streams of other
+/// code, and end its captures.
+fn wait(core: &StreamCore) -> Result<(), BackendError> {
+    core.make_current()?;
+    // The work before a capture may have ended or not; its memory stays in use until it has.
+    if core.is_captured()? { Ok(()) } else { core.wait_for(core.tail()) }
 }

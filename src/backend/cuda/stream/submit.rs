@@ -10,7 +10,7 @@ use super::core::{StreamCore, StreamState};
 use super::in_flight::{CompletionAction, OperationName};
 use crate::backend::cuda::call::invalid;
 use crate::backend::cuda::code::CudaKernel;
-use crate::backend::cuda::copy::cost::DownloadPlan;
+use crate::backend::cuda::copy::cost::{Costs, DownloadPlan};
 use crate::backend::cuda::copy::from_staging::PendingUnpack;
 use crate::backend::cuda::copy::memcpy::{self, CopyEnd, StreamTarget};
 use crate::backend::cuda::copy::{fill, shape};
@@ -158,7 +158,7 @@ fn queue_staged_download(
     if calls == 0 {
         return Ok(CompletionAction::Nothing);
     }
-    let plan = DownloadPlan::new(parts, calls, may_read_between);
+    let plan = DownloadPlan::new(parts, calls, may_read_between, Costs::current());
     let staged: Arc<dyn HostMemory> = match core.device.staging().take(plan.len_bytes) {
         Some(pinned) => Arc::new(pinned),
         None => Arc::new(PageableBlock::zeroed(plan.len_bytes, "download")?),

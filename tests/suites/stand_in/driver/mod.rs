@@ -6,6 +6,7 @@
 mod choice;
 
 mod boxes;
+mod captures;
 mod compiler;
 mod holes;
 mod lost;

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Outcome};
-use super::context;
+use super::{capture, context};
 
 /// One recorded call.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,8 @@ pub(super) fn run_recorded(name: &'static str, body: impl FnOnce() -> Outcome) -
             context::find_dead(code);
             Err(code)
         }
-        None => catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Code::UNKNOWN)),
+        None => capture::check_call(name)
+            .and_then(|()| catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Code::UNKNOWN))),
     };
     let code = outcome.err().unwrap_or(Code::SUCCESS).0;
     settle(number, DETAIL.replace(outer), code);
@@ -148,16 +149,20 @@ fn settle(number: usize, (len_bytes, stream): (u64, u64), code: u32) {
 
 fn due(name: &str, late: bool) -> Option<Code> {
     with(|record| {
-        for fault in record
-            .faults
-            .iter_mut()
-            .filter(|fault| fault.late == late && (fault.name.is_empty() || fault.name == name))
-        {
+        for fault in record.faults.iter_mut().filter(|fault| fault.concerns(name, late)) {
             fault.nth = fault.nth.saturating_sub(1);
         }
         let place = record.faults.iter().position(|fault| fault.nth == 0)?;
         Some(record.faults.remove(place).code)
     })
+}
+
+impl Fault {
+    /// "Any" call is one whose failure its caller must handle. A thread's mode is none.
+    fn concerns(&self, name: &str, late: bool) -> bool {
+        let is_any = self.name.is_empty() && name != "cuThreadExchangeStreamCaptureMode";
+        self.late == late && (is_any || self.name == name)
+    }
 }
 
 fn with<T>(use_record: impl FnOnce(&mut Record) -> T) -> T {

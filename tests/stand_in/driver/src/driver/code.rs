@@ -95,5 +95,7 @@ codes! {
     SYSTEM_DRIVER_MISMATCH = 803, c"system has unsupported display driver / cuda driver \
         combination";
     STREAM_CAPTURE_UNSUPPORTED = 900, c"operation not permitted when stream is capturing";
+    STREAM_CAPTURE_INVALIDATED = 901, c"operation failed due to a previous error during capture";
+    STREAM_CAPTURE_UNMATCHED = 903, c"the capture was not initiated in this stream";
     UNKNOWN = 999, c"unknown error";
 }

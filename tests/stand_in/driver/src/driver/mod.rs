@@ -2,8 +2,9 @@
 //!
 //! * `code`, `arguments`, `call`: results; arguments from C; the wrapper of each function, which
 //!   records calls, injects faults and stops unwinding
-//! * `handle`, `machine`, `context`, `stream`, `event`, `ledger`, `host`: the objects: handles,
-//!   devices and their contexts, streams, events, memory accounting, host memory
+//! * `handle`, `machine`, `context`, `stream`, `capture`, `event`, `ledger`, `host`: the objects:
+//!   handles, devices and their contexts, streams, their captures, events, memory accounting, host
+//!   memory
 //! * `work`, `copy`, `fill`, `allocate`: work for an engine's queue
 //! * `module`, `ptx`, `kernel`: modules, functions, launches
 //! * `functions/`: the `cu*` functions themselves, by chapter of CUDA's manual
@@ -38,6 +39,7 @@
 mod allocate;
 mod arguments;
 mod call;
+mod capture;
 mod code;
 mod context;
 mod control;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::capture;
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
@@ -25,7 +26,6 @@ pub(super) struct Stream {
     pub(super) priority: i32,
     is_legacy: bool,
     is_destroyed: AtomicBool,
-    is_captured: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -73,8 +73,7 @@ impl Stream {
         priority: i32,
     ) -> Self {
         let is_legacy = handle == 0;
-        let (is_destroyed, is_captured, state) =
-            (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(State::default()));
+        let (is_destroyed, state) = (AtomicBool::new(false), Mutex::new(State::default()));
         Self {
             handle,
             context,
@@ -84,7 +83,6 @@ impl Stream {
             priority,
             is_legacy,
             is_destroyed,
-            is_captured,
             state,
         }
     }
@@ -160,6 +158,7 @@ impl Stream {
     /// Waits until all work queued so far is complete, then returns an error if the context is
     /// lost.
     pub(super) fn synchronize(&self, context: &Context) -> Outcome {
+        capture::check_stream(self.handle)?;
         self.wait_until(self.queue.tail())?;
         context.device.ledger().settle();
         context.check()
@@ -167,24 +166,17 @@ impl Stream {
 
     /// Whether all work queued so far is complete.
     pub(super) fn query(&self, context: &Context) -> Outcome {
+        capture::check_stream(self.handle)?;
         let is_done =
             self.queue.poll(self.queue.tail()).map_err(|error| work::code_of_error(&error))?;
         context.check()?;
         if is_done { Ok(()) } else { Err(Code::NOT_READY) }
     }
 
-    pub(super) fn is_captured(&self) -> bool {
-        self.is_captured.load(Ordering::Acquire)
-    }
-
-    pub(super) fn set_captured(&self, is_captured: bool) {
-        self.is_captured.store(is_captured, Ordering::Release);
-    }
-
     /// Applies the rule of the NULL stream: the NULL stream and blocking streams wait for each
     /// other.
     fn join(&self, context: &Context) -> Outcome {
-        if self.is_captured() {
+        if capture::status(self.handle) != 0 {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
         }
         if self.is_legacy {

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use crate::driver::arguments::{In, Out};
 use crate::driver::call::driver_functions;
+use crate::driver::capture;
 use crate::driver::code::Code;
 use crate::driver::context::{self, Context};
 use crate::driver::handle::{self, Handle};
@@ -82,7 +83,9 @@ driver_functions! {
     }
 
     cuCtxSynchronize() {
-        Context::current()?.wait_for_all()
+        let context = Context::current()?;
+        capture::check_wait(context.handle)?;
+        context.wait_for_all()
     }
 
     cuCtxGetDevice(device: Out<i32>) {

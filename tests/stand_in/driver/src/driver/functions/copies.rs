@@ -128,7 +128,8 @@ driver_functions! {
         stream: Handle,
     ) {
         kernel::driver_has(12_080)?;
-        if stream == 0
+        // Neither name of the NULL stream.
+        if stream <= 1
             || count == 0
             || kinds != 1
             || from.get()? != 0

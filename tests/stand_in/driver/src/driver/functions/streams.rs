@@ -3,8 +3,9 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::driver::arguments::Out;
+use crate::driver::arguments::{In, Out};
 use crate::driver::call::driver_functions;
+use crate::driver::capture;
 use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::handle::{self, Handle};
@@ -65,27 +66,22 @@ driver_functions! {
     }
 
     cuStreamIsCapturing(stream: Handle, status: Out<u32>) {
-        status.set(u32::from(any(stream)?.1.is_captured()))
+        status.set(capture::status(any(stream)?.1.handle))
     }
 
-    // The stand-in records nothing during a capture: a capturing stream just rejects work. It
-    // produces no graph.
     cuStreamBeginCapture_v2(stream: Handle, mode: u32) {
-        let (_, stream) = any(stream)?;
-        if mode > 2 || stream.is_captured() {
-            return Err(Code::INVALID_VALUE);
-        }
-        stream.set_captured(true);
-        Ok(())
+        let (context, stream) = any(stream)?;
+        capture::begin(stream.handle, context.handle, mode)
     }
 
     cuStreamEndCapture(stream: Handle, graph: Out<Handle>) {
         let (_, stream) = any(stream)?;
-        if !stream.is_captured() {
-            return Err(Code::INVALID_VALUE);
-        }
-        stream.set_captured(false);
-        graph.set(0)
+        graph.set(0)?;
+        capture::end(stream.handle)
+    }
+
+    cuThreadExchangeStreamCaptureMode(mode: In<u32>) {
+        mode.place(0).set(capture::exchange_mode(mode.get()?)?)
     }
 
     cuStreamGetCaptureInfo_v2(
@@ -96,8 +92,7 @@ driver_functions! {
         dependencies: Out<Handle>,
         count: Out<usize>,
     ) {
-        any(stream)?;
-        status.set(0)?;
+        status.set(capture::status(any(stream)?.1.handle))?;
         id.set_if_wanted(0);
         graph.set_if_wanted(0);
         dependencies.set_if_wanted(0);
