@@ -41,6 +41,7 @@ mod cuda_source;
 pub(crate) mod embedded;
 pub(crate) mod failure;
 pub(crate) mod host_copy;
+pub(crate) mod huge_pages;
 mod identifiers;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
@@ -124,8 +125,8 @@ pub(crate) trait Backend: SourceDevice {
     /// Whether copies between this device and `peer` are direct. Copies that are not direct go
     /// through the host.
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
-    /// Pinned memory into which the caller packs an upload; its initial contents are unspecified.
-    /// `None` if the device needs no pinned memory, or if staging memory is used up.
+    /// Memory into which the caller packs an upload, pinned if the device needs that; its initial
+    /// contents are unspecified. `None` if staging memory is used up, or ordinary memory will do.
     fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
     /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
     /// staging memory, while no lock is held.
@@ -161,6 +162,25 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
     fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
 }
 
+/// A copy that has its position in a queue and that the caller runs. Later work of the queue waits
+/// for it.
+#[must_use = "the queue's later work waits for the copy"]
+pub(crate) struct OwnCopy {
+    pub(crate) position: Position,
+    run: Box<dyn FnOnce()>,
+}
+
+impl OwnCopy {
+    pub(crate) fn new(position: Position, run: impl FnOnce() + 'static) -> Self {
+        Self { position, run: Box::new(run) }
+    }
+
+    /// Copies on this thread, which holds no lock. Afterwards the position has completed.
+    pub(crate) fn run(self) {
+        (self.run)();
+    }
+}
+
 /// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
 pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
@@ -173,6 +193,15 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Takes the queue's turn for the copy that `work` makes, if the calling thread can run it at
+    /// once: the queue is idle, and threads of this process run its work. The caller runs the copy
+    /// as soon as it holds no lock, before it waits for anything. `None` has changed nothing.
+    fn begin_copy(
+        &self,
+        _work: &mut dyn FnMut() -> Box<CopyWork>,
+    ) -> Result<Option<OwnCopy>, BackendError> {
+        Ok(None)
+    }
     /// Queues an event, which completes when all work before it has completed.
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;
     /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the

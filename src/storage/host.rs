@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::backend::{DeviceKind, HostMemory, PinnedRegistration};
+use crate::backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
 use crate::element::Element;
 
 /// The memory of a `Vec`, kept as a pointer: while devices share it, no reference or box to it may
@@ -239,6 +239,7 @@ fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     }
     // SAFETY: the layout's size is not zero.
     let pointer = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+    huge_pages::advise(pointer.as_ptr(), layout.size());
     // SAFETY: the memory was allocated by the global allocator with the layout of `[T; len]`, and
     // zero bytes are a valid `T`, which is `Zeroable`.
     Some(unsafe { Vec::from_raw_parts(pointer.as_ptr().cast(), len, len) })
@@ -263,6 +264,20 @@ mod tests {
             (vector.as_ptr(), vector.len(), vector.capacity(), offset),
             (pointer, 10, 20, 3)
         );
+    }
+
+    #[test]
+    fn a_large_buffer_is_zeros_and_asks_for_huge_pages() {
+        let len = 16 << 20;
+        let buffer = HostBuffer::zeroed::<u8>(len).expect("memory");
+        #[cfg(target_os = "linux")]
+        {
+            use crate::backend::huge_pages::tests::is_advised;
+            assert_ne!(is_advised(buffer.base()), Some(false));
+        }
+        // SAFETY: the buffer was made from a vector of bytes above, and no work is queued.
+        let (vector, _) = unsafe { buffer.into_vec::<u8>() };
+        assert!(vector.len() == len && vector.iter().all(|byte| *byte == 0));
     }
 
     #[test]

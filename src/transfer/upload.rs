@@ -10,19 +10,22 @@ use super::request::{Regions, Request};
 use super::route::{Route, RoutedCopies};
 use crate::audit::Direction;
 use crate::backend::{
-    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work, host_copy,
+    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
+    host_copy,
 };
 use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::error::Result;
+use crate::storage::ArrayState;
 
 /// Host memory from which a device reads, and the copies of an upload.
 type UploadSource = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
 
 impl Request<'_> {
-    /// Queues a copy from the host. The device reads pinned memory directly, so later writes by the
-    /// host wait for the copy. Pageable memory is packed into staging memory before this returns,
-    /// so that the caller may write it afterwards.
+    /// Queues a copy from the host, or makes it. The device reads pinned memory directly, so later
+    /// writes by the host wait for the copy. After this returns, no work reads pageable memory, so
+    /// that the caller may write it: if the stream is idle and runs on this process's threads, this
+    /// thread makes the copy; else it packs the memory into staging memory.
     pub(super) fn upload(
         &self,
         stream: &Stream,
@@ -31,18 +34,63 @@ impl Request<'_> {
         pipeline: &mut Pipeline,
     ) -> Result<()> {
         let regions = &copies.regions;
-        let pinned = match copies.route {
-            Route::Pinned => self.storage.lock().host.clone(),
-            _ => None,
-        };
-        let is_pinned = pinned.is_some();
-        let (source, parts) = match pinned {
-            Some(host) => (host as Arc<dyn HostMemory>, self.same_offsets(regions)),
-            None => self.stage(stream.device_ref(), regions)?,
-        };
+        if matches!(copies.route, Route::Staged { .. }) {
+            if self.upload_at_once(stream, location, regions, pipeline)? {
+                return Ok(());
+            }
+            let (staging, parts) = self.stage(stream.device_ref(), regions)?;
+            let mut state = self.storage.lock();
+            let work = Work::Copy(self.upload_work(&state, location, staging, parts));
+            let position = self.submit_write(&mut state, stream, location, regions, work)?;
+            self.record_upload(&mut state, stream, location, regions, position, pipeline);
+            return Ok(());
+        }
         let mut state = self.storage.lock();
+        let Some(host) = state.host.clone() else { return Ok(()) };
+        let work = Work::Copy(self.upload_work(&state, location, host, self.same_offsets(regions)));
+        let position = self.submit_write(&mut state, stream, location, regions, work)?;
+        self.record_read(&mut state, stream, Location::HOST, regions, position);
+        self.record_upload(&mut state, stream, location, regions, position, pipeline);
+        Ok(())
+    }
+
+    /// Copies pageable memory on this thread, if the stream is idle and nothing else uses the
+    /// regions at the destination. Returns whether it did.
+    ///
+    /// The copy waits for nothing, so this thread keeps its claim meanwhile. The host memory stays
+    /// as it is, for the reasons that `stage` gives.
+    fn upload_at_once(
+        &self,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        pipeline: &mut Pipeline,
+    ) -> Result<bool> {
+        let mut state = self.storage.lock();
+        let Some(host) = state.host.clone() else { return Ok(false) };
+        if !self.conflicts_of_write(&state, stream, location, regions).is_empty() {
+            return Ok(false);
+        }
+        let parts = self.same_offsets(regions);
+        let mut work = || self.upload_work(&state, location, host.clone(), parts.clone());
+        let begun = stream.queue().begin_copy(&mut work);
+        let begun = begun.map_err(|refusal| self.refused_copy(stream, &refusal))?;
+        let Some(copy) = begun else { return Ok(false) };
+        self.record_upload(&mut state, stream, location, regions, copy.position, pipeline);
+        drop(state);
+        copy.run();
+        Ok(true)
+    }
+
+    fn upload_work(
+        &self,
+        state: &ArrayState,
+        location: Location,
+        source: Arc<dyn HostMemory>,
+        parts: SmallVec<[CopyBox; 1]>,
+    ) -> Box<CopyWork> {
         let address = state.device_copy(location).address.unwrap_or(Address(0));
-        let work = Work::Copy(Box::new(CopyWork {
+        Box::new(CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Host(source),
@@ -51,17 +99,24 @@ impl Request<'_> {
             parts,
             depends: Dependencies::new(),
             label: self.storage.label("upload of", self.site),
-        }));
-        let position = self.submit_write(&mut state, stream, location, regions, work)?;
-        if is_pinned {
-            self.record_read(&mut state, stream, Location::HOST, regions, position);
-        }
+        })
+    }
+
+    /// Records an upload that has its position.
+    fn record_upload(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        position: Position,
+        pipeline: &mut Pipeline,
+    ) {
         pipeline.push(stream.clone(), position);
-        let since = stale_since(&state, location, regions);
+        let since = stale_since(state, location, regions);
         let (device, bytes) = (stream.device_ref(), self.bytes_of(regions));
         pipeline.add_copy(Direction::ToDevice, device, stream, bytes, since);
-        self.record_copy(&mut state, stream, location, regions, position);
-        Ok(())
+        self.record_copy(state, stream, location, regions, position);
     }
 
     /// The copies of regions from one copy of the whole array to another.
