@@ -49,7 +49,8 @@ fn memcpy(len_bytes: usize) -> Program {
 
 /// An array that host and device have both touched, and a stream.
 fn touched(len_bytes: usize) -> (Rc<RefCell<Bytes>>, Stream) {
-    let (array, stream) = (Bytes::from(vec![3_u8; len_bytes]), Device::cpu().stream());
+    let (array, stream) =
+        (Bytes::from(vec![3_u8; len_bytes]), Device::cpu().new_stream().expect("a stream"));
     array.prefetch(&stream).expect("room");
     stream.synchronize().expect("nothing failed");
     (Rc::new(RefCell::new(array)), stream)
@@ -141,7 +142,7 @@ fn fresh_memcpy(len_bytes: usize) -> Program {
 
 /// A new array that a kernel writes and the host reads.
 fn fresh_download(len_bytes: usize) -> Program {
-    let stream = Device::cpu().stream();
+    let stream = Device::cpu().new_stream().expect("a stream");
     let write = Kernel::<(Out<u8, Ix1>,)>::new("write").host(|_grid, _array| ());
     Program {
         name: "new array, written by a kernel that touches nothing, down",
@@ -156,7 +157,7 @@ fn fresh_download(len_bytes: usize) -> Program {
 
 /// A new array over a vector that the host has touched, copied to new device memory.
 fn fresh_upload(len_bytes: usize) -> Program {
-    let stream = Device::cpu().stream();
+    let stream = Device::cpu().new_stream().expect("a stream");
     let vector = Rc::new(RefCell::new(vec![1_u8; len_bytes]));
     Program {
         name: "touched vector, up to new device memory",
