@@ -127,13 +127,19 @@ pub(crate) trait Backend: SourceDevice {
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
     /// Memory into which the caller packs an upload, pinned if the device needs that; its initial
     /// contents are unspecified. `None` if staging memory is used up, or ordinary memory will do.
-    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
+    /// Memory of finished uploads is used again, first of those on `queue`, which gets the upload.
+    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
     /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
     /// staging memory, while no lock is held.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
     /// The largest copy between pageable host memory and this device that should be one operation,
     /// in bytes. The caller splits larger copies.
     fn chunk_bytes_max(&self) -> u64;
+    /// The largest number of such operations of one call that should be in flight. The first half
+    /// of them is on its way while the host packs the second half.
+    fn chunks_in_flight_max(&self) -> usize {
+        4
+    }
     /// Pins host memory for this device until the returned value drops.
     fn pin_host_memory(
         &self,

@@ -8,6 +8,9 @@ use crate::coherence::Region;
 /// Copies that are queued together.
 type Copies = SmallVec<[CopyBox; 1]>;
 
+/// Regions that are copied together.
+type Regions = SmallVec<[Region; 1]>;
+
 impl MemoryOrder {
     /// Cuts a region along its slowest axes. Returns its first part, which has at most `bytes_max`
     /// bytes, but at least one element.
@@ -22,6 +25,33 @@ impl MemoryOrder {
             }
         }
         region
+    }
+
+    /// Splits regions into lists of at most `bytes_max` bytes each, or of one element. Every element
+    /// is in exactly one list.
+    pub(crate) fn split_regions(
+        &self,
+        regions: &[Region],
+        bytes_max: u64,
+    ) -> SmallVec<[Regions; 1]> {
+        let len_bytes = |region: &Region| self.region_bytes(region);
+        if regions.iter().map(len_bytes).fold(0, u64::saturating_add) <= bytes_max {
+            return SmallVec::from_iter([Regions::from_slice(regions)]);
+        }
+        let (mut lists, mut list, mut room_bytes) = (SmallVec::new(), Regions::new(), bytes_max);
+        let mut rest: SmallVec<[Region; 8]> = regions.iter().rev().copied().collect();
+        while let Some(region) = rest.pop() {
+            let head = self.head(region, bytes_max);
+            region.difference(&head, |part| rest.push(*part));
+            if len_bytes(&head) > room_bytes && !list.is_empty() {
+                lists.push(std::mem::take(&mut list));
+                room_bytes = bytes_max;
+            }
+            room_bytes = room_bytes.saturating_sub(len_bytes(&head));
+            list.push(head);
+        }
+        lists.push(list);
+        lists
     }
 }
 

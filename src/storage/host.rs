@@ -25,6 +25,8 @@ pub(crate) struct HostBuffer {
     /// The registrations; allocated when the memory is first pinned, since most arrays are never
     /// pinned.
     registrations: OnceLock<Box<Registrations>>,
+    /// Whether the memory was allocated here and nothing was copied to it yet.
+    is_new: AtomicBool,
     /// Whether a device died with pending work that uses the memory. Its backend then keeps the
     /// memory forever.
     is_leaked: AtomicBool,
@@ -64,6 +66,10 @@ unsafe impl HostMemory for HostBuffer {
 
     fn len_bytes(&self) -> usize {
         self.len_bytes
+    }
+
+    fn take_new(&self) -> bool {
+        self.is_new.swap(false, Ordering::Relaxed)
     }
 
     fn mark_leaked(&self) {
@@ -149,6 +155,7 @@ impl HostBuffer {
             len: vector.len(),
             len_bytes: len * size_of::<T>(),
             registrations: OnceLock::new(),
+            is_new: AtomicBool::new(false),
             is_leaked: AtomicBool::new(false),
         }
     }
@@ -170,7 +177,9 @@ impl HostBuffer {
 
     /// Memory for `len` elements whose bytes are all zero. `None` if there is not enough memory.
     pub(crate) fn zeroed<T: Element>(len: usize) -> Option<Self> {
-        zeroed_vec::<T>(len).map(|vector| Self::from_vec(vector, 0, len))
+        let mut buffer = Self::from_vec(zeroed_vec::<T>(len)?, 0, len);
+        *buffer.is_new.get_mut() = true;
+        Some(buffer)
     }
 
     /// The vector, and the position of the array in it.

@@ -100,7 +100,7 @@ impl Backend for EmbeddedDevice {
         peer.downcast_ref::<Self>().is_some()
     }
 
-    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+    fn allocate_staging(&self, _queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         self.staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
     }
 

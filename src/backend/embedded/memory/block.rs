@@ -3,6 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::huge_pages::{self, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
 
@@ -19,6 +20,8 @@ pub(super) struct Block {
     layout: Layout,
     start: NonNull<u8>,
     len_bytes: usize,
+    /// Whether nothing was copied to the block yet.
+    is_new: AtomicBool,
 }
 
 // SAFETY: a block owns its allocation, and no part of it is bound to a thread.
@@ -49,6 +52,7 @@ impl Block {
             layout,
             start,
             len_bytes,
+            is_new: AtomicBool::new(true),
         })
     }
 
@@ -60,6 +64,11 @@ impl Block {
     /// The block's first byte, valid for reads and writes of `len_bytes` while the block lives.
     pub(super) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
+    }
+
+    /// Whether this is the first call for the block.
+    pub(super) fn take_new(&self) -> bool {
+        self.is_new.swap(false, Ordering::Relaxed)
     }
 
     /// Overwrites every byte.

@@ -81,8 +81,8 @@ impl UnusedBlocks {
     }
 }
 
-// SAFETY: `start` is that of a block of at least `len_bytes` initialised bytes (`Block`), which this
-// value owns until it drops.
+// SAFETY: `start` is that of a block of at least `len_bytes` initialised bytes (`Block`), which
+// this value owns until it drops.
 unsafe impl HostMemory for StagingBlock {
     fn base(&self) -> *mut u8 {
         self.start
