@@ -27,8 +27,8 @@ impl MemoryOrder {
         region
     }
 
-    /// Splits regions into lists of at most `bytes_max` bytes each, or of one element. Every element
-    /// is in exactly one list.
+    /// Splits regions into lists of at most `bytes_max` bytes each, or of one element. Every
+    /// element is in exactly one list.
     pub(crate) fn split_regions(
         &self,
         regions: &[Region],
@@ -130,7 +130,8 @@ mod tests {
     use proptest::prelude::*;
     use smallvec::SmallVec;
 
-    use super::{CopyBox, MemoryOrder, split_copies};
+    use super::{CopyBox, MemoryOrder, Region, Regions, split_copies};
+    use crate::coherence::Span;
 
     /// Copies whose runs do not overlap, neither in the source nor in the destination.
     fn copy() -> impl Strategy<Value = CopyBox> {
@@ -201,5 +202,25 @@ mod tests {
             region.difference(&first, |rest| left.push(*rest));
         }
         assert_eq!(seen, 6000);
+    }
+
+    #[test]
+    fn regions_are_split_into_lists_that_hold_each_element_once() {
+        let order = memory_order();
+        let row = |row| order.whole().with_span(0, Span::single(row));
+        let regions = [row(0), row(2), row(5)];
+        let all: Vec<_> = order.split_regions(&regions, u64::MAX).into_iter().collect();
+        assert_eq!(all, [Regions::from_slice(&regions)]);
+        for bytes_max in [5000, 2400, 1000, 4] {
+            let lists = order.split_regions(&regions, bytes_max);
+            let len_bytes = |list: &Regions| list.iter().map(|part| order.region_bytes(part)).sum();
+            assert!(lists.iter().map(len_bytes).all(|bytes: u64| bytes > 0 && bytes <= bytes_max));
+            let parts: Vec<Region> = lists.into_iter().flatten().collect();
+            assert_eq!(parts.iter().map(Region::len).sum::<u64>(), 3 * 600);
+            let is_apart = |(number, part): (usize, &Region)| {
+                parts[number + 1..].iter().all(|other| part.intersection(other).is_none())
+            };
+            assert!(parts.iter().enumerate().all(is_apart));
+        }
     }
 }

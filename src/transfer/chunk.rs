@@ -137,7 +137,8 @@ impl Pipeline {
         self.queued.push((stream, position));
     }
 
-    /// Whether the next chunks have to wait. Never true inside a kernel body, where no call may wait.
+    /// Whether the next chunks have to wait. Never true inside a kernel body, where no call may
+    /// wait.
     pub(super) fn is_full(&self) -> bool {
         let in_flight = self.queued.len() - self.waited;
         in_flight + batch(self.in_flight_max) > self.in_flight_max.max(1) && !scope::is_in_body()
