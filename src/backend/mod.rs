@@ -199,6 +199,10 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Whether `begin_copy` may succeed now. Takes no lock.
+    fn may_begin_copy(&self) -> bool {
+        false
+    }
     /// Takes the queue's turn for the copy that `work` makes, if the calling thread can run it at
     /// once: the queue is idle, and threads of this process run its work. The caller runs the copy
     /// as soon as it holds no lock, before it waits for anything. `None` has changed nothing.

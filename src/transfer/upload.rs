@@ -94,6 +94,9 @@ impl Request<'_> {
         regions: &Regions,
         pipeline: &mut Pipeline,
     ) -> Result<bool> {
+        if !stream.queue().may_begin_copy() {
+            return Ok(false);
+        }
         let mut state = self.storage.lock();
         let Some(host) = state.host.clone() else { return Ok(false) };
         if !self.conflicts_of_write(&state, stream, location, regions).is_empty() {

@@ -212,6 +212,10 @@ impl Queue for EmbeddedQueue {
         }
     }
 
+    fn may_begin_copy(&self) -> bool {
+        self.stream.lets_callers_copy() && self.completed() == self.tail()
+    }
+
     fn begin_copy(
         &self,
         work: &mut dyn FnMut() -> Box<CopyWork>,

@@ -180,10 +180,15 @@ impl StreamCore {
         let _never_refused = self.enqueue(nothing, None, |_, _| ());
     }
 
-    /// The locked state, if a submitting thread may run a copy itself: no operation is pending,
-    /// threads run the stream, and copies need no modelled time.
+    /// Whether submitting threads may run copies themselves: threads run the stream, and copies
+    /// need no modelled time.
+    pub(crate) fn lets_callers_copy(&self) -> bool {
+        !self.is_seeded() && self.device.link.is_none()
+    }
+
+    /// The locked state, if a submitting thread may run a copy itself now: no operation is pending.
     pub(crate) fn lock_if_idle(&self) -> Option<MutexGuard<'_, StreamState>> {
-        if self.is_seeded() || self.device.link.is_some() {
+        if !self.lets_callers_copy() {
             return None;
         }
         let state = self.lock();
