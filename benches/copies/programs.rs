@@ -145,7 +145,7 @@ fn fresh_download(len_bytes: usize) -> Program {
     let stream = Device::cpu().new_stream().expect("a stream");
     let write = Kernel::<(Out<u8, Ix1>,)>::new("write").host(|_grid, _array| ());
     Program {
-        name: "new array, written by a kernel that touches nothing, down",
+        name: "new array, written by an empty kernel, down",
         prepare: Box::new(|| ()),
         run: Box::new(move || {
             let mut array = Bytes::uninit(len_bytes);
