@@ -62,6 +62,10 @@
 //!   CUDA major version, else an older one, else a newer one.
 //! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
 //!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
+//! - `RESIDENT_CHUNK_BYTES`: the largest number of bytes of ordinary (pageable) memory that are
+//!   copied to or from a GPU as one operation; by default `4M`.
+//! - `RESIDENT_CHUNKS_MAX`: how many of these operations of one call may be in flight; by default
+//!   8. Several threads pack half of them while the GPU copies the other half.
 //! - `RESIDENT_STAGING_THREADS`: the number of threads that help to pack and unpack large copies;
 //!   by default half of the processors copy, including that of the calling thread, and at most
 //!   seven threads help.

@@ -41,6 +41,7 @@ mod cuda_source;
 pub(crate) mod embedded;
 pub(crate) mod failure;
 pub(crate) mod host_copy;
+pub(crate) mod huge_pages;
 mod identifiers;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
@@ -124,15 +125,21 @@ pub(crate) trait Backend: SourceDevice {
     /// Whether copies between this device and `peer` are direct. Copies that are not direct go
     /// through the host.
     fn can_access_peer(&self, peer: &dyn Backend) -> bool;
-    /// Pinned memory into which the caller packs an upload; its initial contents are unspecified.
-    /// `None` if the device needs no pinned memory, or if staging memory is used up.
-    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
+    /// Memory into which the caller packs an upload, pinned if the device needs that; its initial
+    /// contents are unspecified. `None` if staging memory is used up, or ordinary memory will do.
+    /// Memory of finished uploads is used again, first of those on `queue`, which gets the upload.
+    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
     /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
     /// staging memory, while no lock is held.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
     /// The largest copy between pageable host memory and this device that should be one operation,
     /// in bytes. The caller splits larger copies.
     fn chunk_bytes_max(&self) -> u64;
+    /// The largest number of such operations of one call that should be in flight. The first half
+    /// of them is on its way while the host packs the second half.
+    fn chunks_in_flight_max(&self) -> usize {
+        4
+    }
     /// Pins host memory for this device until the returned value drops.
     fn pin_host_memory(
         &self,
@@ -161,6 +168,25 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
     fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
 }
 
+/// A copy that has its position in a queue and that the caller runs. Later work of the queue waits
+/// for it.
+#[must_use = "the queue's later work waits for the copy"]
+pub(crate) struct OwnCopy {
+    pub(crate) position: Position,
+    run: Box<dyn FnOnce()>,
+}
+
+impl OwnCopy {
+    pub(crate) fn new(position: Position, run: impl FnOnce() + 'static) -> Self {
+        Self { position, run: Box::new(run) }
+    }
+
+    /// Copies on this thread, which holds no lock. Afterwards the position has completed.
+    pub(crate) fn run(self) {
+        (self.run)();
+    }
+}
+
 /// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
 pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
@@ -173,6 +199,19 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Whether `begin_copy` may succeed now. Takes no lock.
+    fn may_begin_copy(&self) -> bool {
+        false
+    }
+    /// Takes the queue's turn for the copy that `work` makes, if the calling thread can run it at
+    /// once: the queue is idle, and threads of this process run its work. The caller runs the copy
+    /// as soon as it holds no lock, before it waits for anything. `None` has changed nothing.
+    fn begin_copy(
+        &self,
+        _work: &mut dyn FnMut() -> Box<CopyWork>,
+    ) -> Result<Option<OwnCopy>, BackendError> {
+        Ok(None)
+    }
     /// Queues an event, which completes when all work before it has completed.
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;
     /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the

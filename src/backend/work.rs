@@ -33,6 +33,10 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
     fn is_pinned_for(&self, _kind: DeviceKind) -> bool {
         false
     }
+    /// Whether this is the first call for memory that the system has not backed by pages yet.
+    fn take_new(&self) -> bool {
+        false
+    }
     /// Whether this is staging memory of a backend, which no array owns.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
     fn is_staging(&self) -> bool {

@@ -8,6 +8,9 @@ use crate::coherence::Region;
 /// Copies that are queued together.
 type Copies = SmallVec<[CopyBox; 1]>;
 
+/// Regions that are copied together.
+type Regions = SmallVec<[Region; 1]>;
+
 impl MemoryOrder {
     /// Cuts a region along its slowest axes. Returns its first part, which has at most `bytes_max`
     /// bytes, but at least one element.
@@ -22,6 +25,33 @@ impl MemoryOrder {
             }
         }
         region
+    }
+
+    /// Splits regions into lists of at most `bytes_max` bytes each, or of one element. Every
+    /// element is in exactly one list.
+    pub(crate) fn split_regions(
+        &self,
+        regions: &[Region],
+        bytes_max: u64,
+    ) -> SmallVec<[Regions; 1]> {
+        let len_bytes = |region: &Region| self.region_bytes(region);
+        if regions.iter().map(len_bytes).fold(0, u64::saturating_add) <= bytes_max {
+            return SmallVec::from_iter([Regions::from_slice(regions)]);
+        }
+        let (mut lists, mut list, mut room_bytes) = (SmallVec::new(), Regions::new(), bytes_max);
+        let mut rest: SmallVec<[Region; 8]> = regions.iter().rev().copied().collect();
+        while let Some(region) = rest.pop() {
+            let head = self.head(region, bytes_max);
+            region.difference(&head, |part| rest.push(*part));
+            if len_bytes(&head) > room_bytes && !list.is_empty() {
+                lists.push(std::mem::take(&mut list));
+                room_bytes = bytes_max;
+            }
+            room_bytes = room_bytes.saturating_sub(len_bytes(&head));
+            list.push(head);
+        }
+        lists.push(list);
+        lists
     }
 }
 
@@ -100,7 +130,8 @@ mod tests {
     use proptest::prelude::*;
     use smallvec::SmallVec;
 
-    use super::{CopyBox, MemoryOrder, split_copies};
+    use super::{CopyBox, MemoryOrder, Region, Regions, split_copies};
+    use crate::coherence::Span;
 
     /// Copies whose runs do not overlap, neither in the source nor in the destination.
     fn copy() -> impl Strategy<Value = CopyBox> {
@@ -171,5 +202,25 @@ mod tests {
             region.difference(&first, |rest| left.push(*rest));
         }
         assert_eq!(seen, 6000);
+    }
+
+    #[test]
+    fn regions_are_split_into_lists_that_hold_each_element_once() {
+        let order = memory_order();
+        let row = |row| order.whole().with_span(0, Span::single(row));
+        let regions = [row(0), row(2), row(5)];
+        let all: Vec<_> = order.split_regions(&regions, u64::MAX).into_iter().collect();
+        assert_eq!(all, [Regions::from_slice(&regions)]);
+        for bytes_max in [5000, 2400, 1000, 4] {
+            let lists = order.split_regions(&regions, bytes_max);
+            let len_bytes = |list: &Regions| list.iter().map(|part| order.region_bytes(part)).sum();
+            assert!(lists.iter().map(len_bytes).all(|bytes: u64| bytes > 0 && bytes <= bytes_max));
+            let parts: Vec<Region> = lists.into_iter().flatten().collect();
+            assert_eq!(parts.iter().map(Region::len).sum::<u64>(), 3 * 600);
+            let is_apart = |(number, part): (usize, &Region)| {
+                parts[number + 1..].iter().all(|other| part.intersection(other).is_none())
+            };
+            assert!(parts.iter().enumerate().all(is_apart));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::backend::{DeviceKind, HostMemory, PinnedRegistration};
+use crate::backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
 use crate::element::Element;
 
 /// The memory of a `Vec`, kept as a pointer: while devices share it, no reference or box to it may
@@ -25,6 +25,8 @@ pub(crate) struct HostBuffer {
     /// The registrations; allocated when the memory is first pinned, since most arrays are never
     /// pinned.
     registrations: OnceLock<Box<Registrations>>,
+    /// Whether the memory was allocated here and nothing was copied to it yet.
+    is_new: AtomicBool,
     /// Whether a device died with pending work that uses the memory. Its backend then keeps the
     /// memory forever.
     is_leaked: AtomicBool,
@@ -64,6 +66,10 @@ unsafe impl HostMemory for HostBuffer {
 
     fn len_bytes(&self) -> usize {
         self.len_bytes
+    }
+
+    fn take_new(&self) -> bool {
+        self.is_new.swap(false, Ordering::Relaxed)
     }
 
     fn mark_leaked(&self) {
@@ -149,6 +155,7 @@ impl HostBuffer {
             len: vector.len(),
             len_bytes: len * size_of::<T>(),
             registrations: OnceLock::new(),
+            is_new: AtomicBool::new(false),
             is_leaked: AtomicBool::new(false),
         }
     }
@@ -170,7 +177,9 @@ impl HostBuffer {
 
     /// Memory for `len` elements whose bytes are all zero. `None` if there is not enough memory.
     pub(crate) fn zeroed<T: Element>(len: usize) -> Option<Self> {
-        zeroed_vec::<T>(len).map(|vector| Self::from_vec(vector, 0, len))
+        let mut buffer = Self::from_vec(zeroed_vec::<T>(len)?, 0, len);
+        *buffer.is_new.get_mut() = true;
+        Some(buffer)
     }
 
     /// The vector, and the position of the array in it.
@@ -239,6 +248,7 @@ fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     }
     // SAFETY: the layout's size is not zero.
     let pointer = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+    huge_pages::advise(pointer.as_ptr(), layout.size());
     // SAFETY: the memory was allocated by the global allocator with the layout of `[T; len]`, and
     // zero bytes are a valid `T`, which is `Zeroable`.
     Some(unsafe { Vec::from_raw_parts(pointer.as_ptr().cast(), len, len) })
@@ -263,6 +273,20 @@ mod tests {
             (vector.as_ptr(), vector.len(), vector.capacity(), offset),
             (pointer, 10, 20, 3)
         );
+    }
+
+    #[test]
+    fn a_large_buffer_is_zeros_and_asks_for_huge_pages() {
+        let len = 16 << 20;
+        let buffer = HostBuffer::zeroed::<u8>(len).expect("memory");
+        #[cfg(target_os = "linux")]
+        {
+            use crate::backend::huge_pages::tests::is_advised;
+            assert_ne!(is_advised(buffer.base()), Some(false));
+        }
+        // SAFETY: the buffer was made from a vector of bytes above, and no work is queued.
+        let (vector, _) = unsafe { buffer.into_vec::<u8>() };
+        assert!(vector.len() == len && vector.iter().all(|byte| *byte == 0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::request::Request;
 use crate::access::Access;
 use crate::backend::{Address, BackendErrorKind, HostMemory};
 use crate::coherence::Location;
-use crate::device::{Device, Stream};
+use crate::device::Stream;
 use crate::error::Result;
 use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, HostBuffer};
@@ -66,8 +66,9 @@ impl Request<'_> {
 
     /// Memory into which an upload is packed: the device's pinned staging memory, or pageable
     /// memory.
-    pub(super) fn staging(&self, device: &Device, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
-        if let Some(staging) = device.backend().allocate_staging(len_bytes) {
+    pub(super) fn staging(&self, stream: &Stream, len_bytes: u64) -> Result<Arc<dyn HostMemory>> {
+        let backend = stream.device_ref().backend();
+        if let Some(staging) = backend.allocate_staging(stream.queue(), len_bytes) {
             return Ok(staging);
         }
         let pageable = usize::try_from(len_bytes).ok().and_then(HostBuffer::zeroed::<u8>);

@@ -15,24 +15,27 @@ use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
 use crate::storage::StaleOrigin;
 
-/// The maximum number of chunks in flight: one is being copied, one is being packed, and the others
-/// compensate for differences in speed.
-const CHUNKS_MAX: usize = 4;
-
-/// The copies of a plan that are queued at once.
+/// The copies of a plan that are queued at once: several chunks, which the host packs together.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) copies: RoutedPlan,
-    /// Whether this is the last chunk of the plan.
+    /// Whether these are the last copies of the plan.
     pub(super) is_last: bool,
 }
 
+/// The number of chunks that are packed together while as many are on their way.
+fn batch(chunks_in_flight_max: usize) -> usize {
+    (chunks_in_flight_max / 2).max(1)
+}
+
 impl Chunk {
-    /// The first chunk of a plan. Only the bytes that are copied through staging memory count
+    /// The first copies of a plan. Only the bytes that are copied through staging memory count
     /// against the size of a chunk.
     pub(super) fn first_of(memory_order: &MemoryOrder, plan: RoutedPlan) -> Self {
         let limits = plan.iter().filter_map(|copies| match copies.route {
-            Route::Staged { chunk_bytes_max } => Some(chunk_bytes_max),
+            Route::Staged { chunk_bytes_max, chunks_in_flight_max } => {
+                Some(chunk_bytes_max.saturating_mul(batch(chunks_in_flight_max) as u64))
+            }
             _ => None,
         });
         let Some(bytes_max) = limits.min() else { return Self { copies: plan, is_last: true } };
@@ -85,6 +88,8 @@ pub(super) struct Pipeline {
     queued: Queued,
     /// The number of chunks that the call has waited for.
     waited: usize,
+    /// The largest number of chunks in flight; 0 until one is queued.
+    in_flight_max: usize,
     copied: SmallVec<[Copied; 1]>,
 }
 
@@ -128,15 +133,18 @@ impl Pipeline {
 
     /// Adds queued work that a later chunk may have to wait for.
     pub(super) fn push(&mut self, stream: Stream, position: Position) {
+        self.in_flight_max = stream.device_ref().backend().chunks_in_flight_max();
         self.queued.push((stream, position));
     }
 
-    /// Whether the next chunk has to wait. Never true inside a kernel body, where no call may wait.
+    /// Whether the next chunks have to wait. Never true inside a kernel body, where no call may
+    /// wait.
     pub(super) fn is_full(&self) -> bool {
-        self.queued.len() - self.waited >= CHUNKS_MAX && !scope::is_in_body()
+        let in_flight = self.queued.len() - self.waited;
+        in_flight + batch(self.in_flight_max) > self.in_flight_max.max(1) && !scope::is_in_body()
     }
 
-    /// Records an event after the last chunk, so that a later chunk can wait for this chunk only.
+    /// Records an event after the last chunk, so that a later chunk can wait for these only.
     pub(super) fn expect_more(&self) {
         self.queued.last().iter().for_each(|(stream, _)| stream.ensure_event_at_tail());
     }
@@ -198,12 +206,15 @@ mod tests {
 
     #[test]
     fn a_chunk_takes_regions_until_it_is_full() {
-        let staged = |chunk_bytes_max| first_of(Route::Staged { chunk_bytes_max });
+        let staged =
+            |chunk_bytes_max| first_of(Route::Staged { chunk_bytes_max, chunks_in_flight_max: 2 });
         assert_eq!(staged(u64::MAX), (rows().to_vec(), true));
         assert_eq!(staged(5000), (rows()[..2].to_vec(), false));
         assert_eq!(staged(2400), (rows()[..1].to_vec(), false));
         assert_eq!(staged(1200).0[0].len(), 300);
         assert!(!staged(1200).1);
+        let several = Route::Staged { chunk_bytes_max: 2400, chunks_in_flight_max: 5 };
+        assert_eq!(first_of(several), (rows()[..2].to_vec(), false));
     }
 
     #[test]

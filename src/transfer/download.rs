@@ -16,15 +16,10 @@ use crate::error::Result;
 use crate::layout::Selection;
 use crate::storage::ArrayState;
 
-/// For shorter downloads no staging memory is pinned in advance: they need little, which exists
-/// already or is quickly pinned.
-const PREPARED_BYTES_MIN: u64 = 64 << 10;
-
 /// Pins the staging memory for downloads of these lengths to pageable memory, so that no memory has
 /// to be pinned under the array's lock.
 pub(super) fn prepare_downloads(device: &Device, lens_bytes: impl Iterator<Item = u64>) {
-    let is_long = |len_bytes: &u64| *len_bytes >= PREPARED_BYTES_MIN;
-    let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.filter(is_long).collect();
+    let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.collect();
     device.backend().prepare_downloads(&lens_bytes);
 }
 
@@ -38,12 +33,30 @@ impl Request<'_> {
         asked: Option<&Stream>,
         pipeline: &mut Pipeline,
     ) -> Result<()> {
-        let regions = &copies.regions;
-        let bytes = self.bytes_of(regions);
-        if matches!(copies.route, Route::Staged { .. }) && bytes >= PREPARED_BYTES_MIN {
-            let device = self.storage.lock().device_copy(from).device.clone();
-            prepare_downloads(&device, std::iter::once(bytes));
+        let Route::Staged { chunk_bytes_max, .. } = copies.route else {
+            return self.download_chunk(from, &copies.regions, asked, pipeline);
+        };
+        let memory_order = self.storage.memory_order();
+        let chunks = memory_order.split_regions(&copies.regions, chunk_bytes_max);
+        let device = self.storage.lock().device_copy(from).device.clone();
+        prepare_downloads(&device, chunks.iter().map(|regions| self.bytes_of(regions)));
+        for (number, regions) in chunks.iter().enumerate() {
+            if number > 0 {
+                // The host unpacks the chunk before this one while the device copies this one.
+                pipeline.expect_more();
+            }
+            self.download_chunk(from, regions, asked, pipeline)?;
         }
+        Ok(())
+    }
+
+    fn download_chunk(
+        &self,
+        from: Location,
+        regions: &Regions,
+        asked: Option<&Stream>,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
         let mut state = self.storage.lock();
         let Some(host) = state.host.clone() else { return Ok(()) };
         let stream = self.download_stream(&state, from, regions, asked);
@@ -66,6 +79,7 @@ impl Request<'_> {
         }));
         let position = self.submit_write(&mut state, &stream, Location::HOST, regions, work)?;
         let since = stale_since(&state, Location::HOST, regions);
+        let bytes = self.bytes_of(regions);
         pipeline.add_copy(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
         self.record_read(&mut state, &stream, from, regions, position);
         if let Some(between) = between {

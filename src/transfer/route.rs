@@ -17,8 +17,8 @@ pub(super) enum Route {
     /// The host memory is pinned for the device, which accesses it directly.
     Pinned,
     /// The host memory is pageable: bytes are copied through staging memory. One operation should
-    /// copy at most this number of bytes.
-    Staged { chunk_bytes_max: u64 },
+    /// copy at most this number of bytes, and this number of operations should be in flight.
+    Staged { chunk_bytes_max: u64, chunks_in_flight_max: usize },
     /// The destination's device accesses the memory of the source's device.
     Peer,
     /// Neither device can access the other: the contents are first copied to the host.
@@ -59,7 +59,10 @@ fn route(state: &ArrayState, source: Source, to: Location) -> Route {
             let device = &state.device_copy(device).device;
             match state.is_host_pinned_for(device.kind()) {
                 true => Route::Pinned,
-                false => Route::Staged { chunk_bytes_max: device.backend().chunk_bytes_max() },
+                false => Route::Staged {
+                    chunk_bytes_max: device.backend().chunk_bytes_max(),
+                    chunks_in_flight_max: device.backend().chunks_in_flight_max(),
+                },
             }
         }
         (Source::Location(from), to) => {

@@ -3,10 +3,10 @@
 
 use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
 use crate::access::Access;
-use crate::backend::{Dependencies, Position, Work};
+use crate::backend::{BackendError, Dependencies, Position, Work};
 use crate::coherence::Location;
 use crate::device::Stream;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ordering::{Mark, UseEnd};
 use crate::storage::ArrayState;
 
@@ -24,10 +24,27 @@ impl Request<'_> {
     }
 
     fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
-        stream
-            .queue()
-            .submit(work)
-            .map_err(|refusal| self.refused(stream.device_ref(), "copying", &refusal))
+        stream.queue().submit(work).map_err(|refusal| self.refused_copy(stream, &refusal))
+    }
+
+    pub(super) fn refused_copy(&self, stream: &Stream, refusal: &BackendError) -> Error {
+        self.refused(stream.device_ref(), "copying", refusal)
+    }
+
+    /// The uses of `regions` at `location` for which a write on `stream` must wait.
+    pub(super) fn conflicts_of_write(
+        &self,
+        state: &ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+    ) -> Marks {
+        let mut marks = Marks::new();
+        for region in regions {
+            let access = Access::Overwrite;
+            collect_conflicts(state, location, Some(region), access, stream, &mut marks);
+        }
+        marks
     }
 
     /// Queues work on `stream` that copies `regions` to `location`, after all uses of those bytes.
@@ -41,11 +58,7 @@ impl Request<'_> {
         regions: &Regions,
         work: Work,
     ) -> Result<Position> {
-        let mut marks = Marks::new();
-        for region in regions {
-            let access = Access::Overwrite;
-            collect_conflicts(state, location, Some(region), access, stream, &mut marks);
-        }
+        let marks = self.conflicts_of_write(state, stream, location, regions);
         self.make_wait(state, stream, &marks)?;
         self.submit(stream, work)
     }

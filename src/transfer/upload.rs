@@ -9,20 +9,30 @@ use super::report::stale_since;
 use super::request::{Regions, Request};
 use super::route::{Route, RoutedCopies};
 use crate::audit::Direction;
+use crate::backend::host_copy::PendingCopy;
 use crate::backend::{
-    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work, host_copy,
+    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
+    host_copy,
 };
 use crate::coherence::Location;
-use crate::device::{Device, Stream};
+use crate::device::Stream;
 use crate::error::Result;
+use crate::storage::ArrayState;
 
-/// Host memory from which a device reads, and the copies of an upload.
-type UploadSource = (Arc<dyn HostMemory>, SmallVec<[CopyBox; 1]>);
+/// An upload that the copy thread pool packs into staging memory.
+struct StagedUpload {
+    /// Dropped before `staging`, so that the packing has ended then.
+    packing: SmallVec<[PendingCopy; 1]>,
+    staging: Arc<dyn HostMemory>,
+    /// The copies from staging memory to the device.
+    parts: SmallVec<[CopyBox; 1]>,
+}
 
 impl Request<'_> {
-    /// Queues a copy from the host. The device reads pinned memory directly, so later writes by the
-    /// host wait for the copy. Pageable memory is packed into staging memory before this returns,
-    /// so that the caller may write it afterwards.
+    /// Queues a copy from the host, or makes it. The device reads pinned memory directly, so later
+    /// writes by the host wait for the copy. After this returns, no work reads pageable memory, so
+    /// that the caller may write it: if the stream is idle and runs on this process's threads, this
+    /// thread makes the copy; else it packs the memory into staging memory.
     pub(super) fn upload(
         &self,
         stream: &Stream,
@@ -30,19 +40,88 @@ impl Request<'_> {
         copies: &RoutedCopies,
         pipeline: &mut Pipeline,
     ) -> Result<()> {
+        if let Route::Staged { chunk_bytes_max, .. } = copies.route {
+            let memory_order = self.storage.memory_order();
+            let chunks = memory_order.split_regions(&copies.regions, chunk_bytes_max);
+            return self.upload_pageable(stream, location, chunks, pipeline);
+        }
         let regions = &copies.regions;
-        let pinned = match copies.route {
-            Route::Pinned => self.storage.lock().host.clone(),
-            _ => None,
-        };
-        let is_pinned = pinned.is_some();
-        let (source, parts) = match pinned {
-            Some(host) => (host as Arc<dyn HostMemory>, self.same_offsets(regions)),
-            None => self.stage(stream.device_ref(), regions)?,
-        };
         let mut state = self.storage.lock();
+        let Some(host) = state.host.clone() else { return Ok(()) };
+        let work = Work::Copy(self.upload_work(&state, location, host, self.same_offsets(regions)));
+        let position = self.submit_write(&mut state, stream, location, regions, work)?;
+        self.record_read(&mut state, stream, Location::HOST, regions, position);
+        self.record_upload(&mut state, stream, location, regions, position, pipeline);
+        Ok(())
+    }
+
+    /// Copies chunks of pageable memory, in order. The copy thread pool packs the later ones while
+    /// this thread queues the first.
+    fn upload_pageable(
+        &self,
+        stream: &Stream,
+        location: Location,
+        chunks: SmallVec<[Regions; 1]>,
+        pipeline: &mut Pipeline,
+    ) -> Result<()> {
+        let mut staged: SmallVec<[(Regions, StagedUpload); 4]> = SmallVec::new();
+        for regions in chunks {
+            let is_first = staged.is_empty();
+            if !is_first || !self.upload_at_once(stream, location, &regions, pipeline)? {
+                let upload = self.stage(stream, &regions)?;
+                staged.push((regions, upload));
+            }
+        }
+        for (regions, StagedUpload { packing, staging, parts }) in staged {
+            drop(packing);
+            let mut state = self.storage.lock();
+            let work = Work::Copy(self.upload_work(&state, location, staging, parts));
+            let position = self.submit_write(&mut state, stream, location, &regions, work)?;
+            self.record_upload(&mut state, stream, location, &regions, position, pipeline);
+        }
+        Ok(())
+    }
+
+    /// Copies pageable memory on this thread, if the stream is idle and nothing else uses the
+    /// regions at the destination. Returns whether it did.
+    ///
+    /// The copy waits for nothing, so this thread keeps its claim meanwhile. The host memory stays
+    /// as it is, for the reasons that `stage` gives.
+    fn upload_at_once(
+        &self,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        pipeline: &mut Pipeline,
+    ) -> Result<bool> {
+        if !stream.queue().may_begin_copy() {
+            return Ok(false);
+        }
+        let mut state = self.storage.lock();
+        let Some(host) = state.host.clone() else { return Ok(false) };
+        if !self.conflicts_of_write(&state, stream, location, regions).is_empty() {
+            return Ok(false);
+        }
+        let parts = self.same_offsets(regions);
+        let mut work = || self.upload_work(&state, location, host.clone(), parts.clone());
+        let begun = stream.queue().begin_copy(&mut work);
+        let begun = begun.map_err(|refusal| self.refused_copy(stream, &refusal))?;
+        let Some(copy) = begun else { return Ok(false) };
+        self.record_upload(&mut state, stream, location, regions, copy.position, pipeline);
+        drop(state);
+        copy.run();
+        Ok(true)
+    }
+
+    fn upload_work(
+        &self,
+        state: &ArrayState,
+        location: Location,
+        source: Arc<dyn HostMemory>,
+        parts: SmallVec<[CopyBox; 1]>,
+    ) -> Box<CopyWork> {
         let address = state.device_copy(location).address.unwrap_or(Address(0));
-        let work = Work::Copy(Box::new(CopyWork {
+        Box::new(CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
             source: Memory::Host(source),
@@ -51,17 +130,24 @@ impl Request<'_> {
             parts,
             depends: Dependencies::new(),
             label: self.storage.label("upload of", self.site),
-        }));
-        let position = self.submit_write(&mut state, stream, location, regions, work)?;
-        if is_pinned {
-            self.record_read(&mut state, stream, Location::HOST, regions, position);
-        }
+        })
+    }
+
+    /// Records an upload that has its position.
+    fn record_upload(
+        &self,
+        state: &mut ArrayState,
+        stream: &Stream,
+        location: Location,
+        regions: &Regions,
+        position: Position,
+        pipeline: &mut Pipeline,
+    ) {
         pipeline.push(stream.clone(), position);
-        let since = stale_since(&state, location, regions);
+        let since = stale_since(state, location, regions);
         let (device, bytes) = (stream.device_ref(), self.bytes_of(regions));
         pipeline.add_copy(Direction::ToDevice, device, stream, bytes, since);
-        self.record_copy(&mut state, stream, location, regions, position);
-        Ok(())
+        self.record_copy(state, stream, location, regions, position);
     }
 
     /// The copies of regions from one copy of the whole array to another.
@@ -71,31 +157,30 @@ impl Request<'_> {
         regions.iter().map(copy).collect()
     }
 
-    /// Packs regions of the host memory into staging memory.
-    fn stage(&self, device: &Device, regions: &Regions) -> Result<UploadSource> {
+    /// Starts to pack regions of the host memory into staging memory.
+    fn stage(&self, stream: &Stream, regions: &Regions) -> Result<StagedUpload> {
         let memory_order = self.storage.memory_order();
-        let staging = self.staging(device, self.bytes_of(regions))?;
+        let staging = self.staging(stream, self.bytes_of(regions))?;
         // For a device behind a PCIe link several threads copy, because the link is faster than one
         // thread. The embedded device has neither a link nor pinned memory.
-        let copy_box = if staging.is_pinned_for(device.kind()) {
-            host_copy::copy_box_in_parallel
-        } else {
-            host_copy::copy_box
-        };
-        let mut parts: SmallVec<[CopyBox; 1]> = SmallVec::new();
+        let has_link = staging.is_pinned_for(stream.device_ref().kind());
+        let (mut packing, mut parts) = (SmallVec::new(), SmallVec::new());
         let mut packed_bytes = 0;
         for region in regions {
             let part = memory_order.footprint(region).copy_from_packed(packed_bytes);
+            let (from, to, packed) =
+                (self.storage.host_base(), staging.base(), part.clone().reversed());
             // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
             // the copies of `Footprint::copy_from_packed` stay within the host memory and the
-            // staging memory. The region is valid on the host and `copy_missing` has waited for
-            // queued work that wrote it. Queued work never writes valid elements, and the caller's
-            // borrow of the part excludes writes by the host. So nothing writes the bytes that are
+            // staging memory, which `StagedUpload` keeps until the packing has dropped. The region
+            // is valid on the host and `copy_missing` has waited for queued work that wrote it.
+            // Queued work never writes valid elements, and the caller's borrow of the part, which
+            // outlives the call, excludes writes by the host. So nothing writes the bytes that are
             // read.
-            unsafe { copy_box(self.storage.host_base(), staging.base(), &part.clone().reversed()) };
+            packing.extend(unsafe { host_copy::start_copy_if(has_link, from, to, &packed) });
             packed_bytes += memory_order.region_bytes(region);
             parts.push(part);
         }
-        Ok((staging, parts))
+        Ok(StagedUpload { packing, staging, parts })
     }
 }

@@ -74,7 +74,8 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
             let work = format!("{} {}", size_text(len_bytes), way.name());
             for (theirs, against, target) in [
                 (1, "asynchronous copies, `cuMemHostAlloc`", Target::None),
-                // As the arrays' memory, which `page_lock` registers.
+                // Ours is registered too. The driver may back memory that it allocates by larger
+                // pages.
                 (2, "the same, registered memory", target),
             ] {
                 let figures =

@@ -17,10 +17,6 @@ use crate::backend::{
     LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
-/// The maximum number of bytes that are staged at once: large enough that the cost of a driver call
-/// is negligible, small enough that a few chunks stay in the host's caches.
-const CHUNK_BYTES_MAX: u64 = 4 << 20;
-
 impl CudaDevice {
     /// A stream of another library as a queue. The caller checked that it belongs to this GPU's
     /// primary context.
@@ -103,11 +99,15 @@ impl Backend for CudaDevice {
         peer.downcast_ref::<Self>().is_some()
     }
 
-    fn allocate_staging(&self, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
         let staging = self.core().staging();
+        // Work that is completed here returns its staging blocks. Reusing one takes far less time
+        // than pinning a new block; but asking all streams takes longer than staging a few bytes,
+        // whose blocks are pinned several at a time.
         if !staging.has_unused(len_bytes) {
-            // Work that is completed here returns its staging blocks; reusing one takes far less
-            // time than pinning a new block.
+            queue.downcast_ref::<CudaQueue>().into_iter().for_each(stream::reap_oldest);
+        }
+        if !staging.has_unused(len_bytes) && !staging.is_ready_for(len_bytes) {
             stream::reap_all(self.core());
         }
         staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
@@ -115,6 +115,11 @@ impl Backend for CudaDevice {
 
     fn prepare_downloads(&self, lens_bytes: &[u64]) {
         let staging = self.core().staging();
+        if let [len_bytes] = lens_bytes
+            && staging.has_unused(*len_bytes)
+        {
+            return;
+        }
         let blocks: SmallVec<[StagingBlock; 4]> =
             lens_bytes.iter().map_while(|len_bytes| staging.take(*len_bytes)).collect();
         // The blocks return to the pool, from which downloads take them.
@@ -122,7 +127,11 @@ impl Backend for CudaDevice {
     }
 
     fn chunk_bytes_max(&self) -> u64 {
-        CHUNK_BYTES_MAX
+        self.core().staging_settings().chunk_bytes_max
+    }
+
+    fn chunks_in_flight_max(&self) -> usize {
+        self.core().staging_settings().chunks_in_flight_max
     }
 
     fn pin_host_memory(

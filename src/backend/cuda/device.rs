@@ -12,6 +12,7 @@ use super::code::Programs;
 use super::context::Context;
 use super::memory::allocator::DeviceMemory;
 use super::memory::staging::StagingPool;
+use super::memory::staging_settings::StagingSettings;
 use super::stream::{EventPool, WakeStreams};
 use crate::backend::BackendError;
 
@@ -25,6 +26,7 @@ pub(crate) struct DeviceCore {
     events: Arc<EventPool>,
     wake_streams: Arc<WakeStreams>,
     staging: Arc<StagingPool>,
+    staging_settings: StagingSettings,
     programs: Programs,
     pitch_bytes_max: u64,
     /// The ordinals of the devices for which peer access was tried.
@@ -33,14 +35,18 @@ pub(crate) struct DeviceCore {
 
 impl CudaDevice {
     /// Opens a GPU. `super::open` checked that the driver is present and that the ordinal exists.
-    pub(super) fn open(ordinal: usize) -> Result<Arc<Self>, BackendError> {
+    pub(super) fn open(
+        ordinal: usize,
+        staging_settings: StagingSettings,
+    ) -> Result<Arc<Self>, BackendError> {
         let context = Arc::new(Context::open(ordinal)?);
         let pitch_max = context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)?;
         let core = DeviceCore {
             memory: DeviceMemory::open(&context)?,
             events: Arc::new(EventPool::new(Arc::clone(&context))),
             wake_streams: Arc::new(WakeStreams::new(Arc::clone(&context))),
-            staging: Arc::new(StagingPool::new(Arc::clone(&context))),
+            staging: Arc::new(StagingPool::new(Arc::clone(&context), staging_settings.limit_bytes)),
+            staging_settings,
             programs: Programs::default(),
             pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
             peers: Mutex::default(),
@@ -84,6 +90,10 @@ impl DeviceCore {
 
     pub(super) fn staging(&self) -> &Arc<StagingPool> {
         &self.staging
+    }
+
+    pub(super) fn staging_settings(&self) -> &StagingSettings {
+        &self.staging_settings
     }
 
     pub(super) fn programs(&self) -> &Programs {

@@ -44,6 +44,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, DriverError};
 
 pub(crate) use device::CudaDevice;
+use memory::staging_settings::StagingSettings;
 pub(crate) use stream::CudaQueue;
 
 const NO_DEVICE: i64 = 100;
@@ -99,6 +100,7 @@ pub(crate) fn open(ordinal: usize) -> Result<Arc<CudaDevice>, String> {
              driver"
         ));
     }
-    CudaDevice::open(ordinal)
+    let staging_settings = StagingSettings::read()?;
+    CudaDevice::open(ordinal, staging_settings)
         .map_err(|refusal| format!("the GPU exists, but does not open: {refusal}"))
 }

@@ -75,6 +75,7 @@ impl Backend for EmbeddedDevice {
         self.counted(CallKind::Trim, || {
             self.streams.wait_for_frees("trim")?;
             self.core.memory.trim();
+            self.staging.trim();
             Ok(())
         })
     }
@@ -99,8 +100,8 @@ impl Backend for EmbeddedDevice {
         peer.downcast_ref::<Self>().is_some()
     }
 
-    fn allocate_staging(&self, _len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
-        None
+    fn allocate_staging(&self, _queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        self.staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
     }
 
     fn reap(&self) {}

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::engine::{DeviceCore, Streams};
-use super::memory::AddressSpace;
+use super::memory::{AddressSpace, StagingPool};
 use super::race_check::Tracker;
 use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 
@@ -20,6 +20,7 @@ const DEVICE_SHIFT: u32 = 44;
 pub(crate) struct EmbeddedDevice {
     pub(super) core: Arc<DeviceCore>,
     pub(super) streams: Arc<Streams>,
+    pub(super) staging: Arc<StagingPool>,
     /// The longest copy to or from the host that is not split.
     pub(super) chunk_bytes_max: u64,
 }
@@ -40,6 +41,7 @@ impl EmbeddedDevice {
         Arc::new(Self {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(None)),
+            staging: Arc::default(),
             chunk_bytes_max: u64::MAX,
         })
     }
@@ -62,6 +64,7 @@ impl EmbeddedDevice {
         Arc::new(Self {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(simulation)),
+            staging: Arc::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
         })
     }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
 use super::engine::{
-    ControlOperation, DeviceCore, Operation, StreamCore, StreamPoint, Streams, Timestamp, wake_all,
+    ControlOperation, DeviceCore, Operation, QueuedOperation, StreamCore, StreamPoint, Streams,
+    Timestamp, wake_all,
 };
 use super::errors::{CODE_INVALID, driver_error};
 use super::event::EmbeddedEvent;
 use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use crate::backend::{
-    Address, BackendError, CopyWork, FillWork, Label, Position, Queue, QueueId, RawEvent,
+    Address, BackendError, CopyWork, FillWork, Label, OwnCopy, Position, Queue, QueueId, RawEvent,
     TaskWaker, Work,
 };
 use crate::call_site::CallSite;
@@ -93,6 +94,11 @@ impl EmbeddedQueue {
             let position = self.stream.enqueue(prepare(work)?, fault, check)?;
             Ok((position, position))
         })
+    }
+
+    fn own_copy(&self, queued: QueuedOperation) -> OwnCopy {
+        let stream = Arc::clone(&self.stream);
+        OwnCopy::new(queued.position, move || stream.run_own(queued))
     }
 
     /// Passes work to the race check, when it has a position and cannot run yet.
@@ -204,6 +210,31 @@ impl Queue for EmbeddedQueue {
             Work::Launch(_) => self.stream.enqueue(Operation::Work(work), None, |_, _| ()),
             other => self.stream.enqueue(prepare(other)?, None, |_, _| ()),
         }
+    }
+
+    fn may_begin_copy(&self) -> bool {
+        self.stream.lets_callers_copy() && self.completed() == self.tail()
+    }
+
+    fn begin_copy(
+        &self,
+        work: &mut dyn FnMut() -> Box<CopyWork>,
+    ) -> Result<Option<OwnCopy>, BackendError> {
+        let Some(idle) = self.stream.lock_if_idle() else { return Ok(None) };
+        let work = Work::Copy(work());
+        let Some(instruments) = self.instruments() else {
+            let queued = self.stream.begin_own(idle, prepare(work)?, None, |_, _| ());
+            return Ok(Some(self.own_copy(queued)));
+        };
+        let draft = CallDraft::submission(&work, self.stream.number);
+        instruments.counted(draft, |fault| {
+            let check = |position, operation: &Operation| {
+                self.check_work(instruments, position, operation);
+            };
+            let queued = self.stream.begin_own(idle, prepare(work)?, fault, check);
+            let position = queued.position;
+            Ok((Some(self.own_copy(queued)), position))
+        })
     }
 
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {

@@ -40,15 +40,20 @@ pub(crate) unsafe fn copy_box(source: *const u8, destination: *mut u8, copy_box:
     });
 }
 
-/// As [`copy_box`], but checks the bounds first: returns `false` and accesses nothing if the box
-/// exceeds one of the memories.
+/// A function that copies a box: [`copy_box`], or one that also needs the memories to be apart.
+pub(crate) type CopyFunction = unsafe fn(*const u8, *mut u8, &CopyBox);
+
+/// As `copy`, but checks the bounds first: returns `false` and accesses nothing if the box exceeds
+/// one of the memories.
 ///
 /// # Safety
 ///
 /// * Both memories are valid for their length, and the source is initialised.
 /// * During the call no other thread writes the source's runs or accesses the destination's.
+/// * If `copy` needs more than [`copy_box`] does, that holds too.
 #[must_use]
 pub(crate) unsafe fn copy_box_within(
+    copy: CopyFunction,
     source: BoundedMemory,
     destination: BoundedMemory,
     part: &CopyBox,
@@ -58,7 +63,7 @@ pub(crate) unsafe fn copy_box_within(
     if fits {
         // SAFETY: the box lies within source and destination, as checked above. The caller promises
         // the other conditions.
-        unsafe { copy_box(source.start, destination.start, part) };
+        unsafe { copy(source.start, destination.start, part) };
     }
     fits
 }

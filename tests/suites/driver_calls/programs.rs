@@ -334,15 +334,11 @@ pub(crate) fn up_and_down_ordinary() -> Pair {
             ("cuMemcpyDtoHAsync_v2", 1, "the same"),
             (
                 "cuEventRecord",
-                2,
-                "one after the first chunk each way, for which later chunks may have to wait",
-            ),
-            (
-                "cuEventSynchronize",
                 1,
                 "the host unpacks the first chunk of the download while the second is downloaded",
             ),
-            ("cuCtxGetCurrent", 6, "with those calls"),
+            ("cuEventSynchronize", 1, "the same"),
+            ("cuCtxGetCurrent", 5, "with those calls"),
         ],
     }
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
 
+use super::fork_mark::ForkMark;
 use super::numa::NumaAffinity;
-use super::staging_limit::limit_bytes;
 use crate::backend::cuda::call::check;
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
@@ -19,6 +19,12 @@ use crate::backend::{BackendError, DeviceKind, HostMemory};
 
 /// The smallest block.
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
+
+/// Blocks up to this length are parts of a slab, so that one pinning makes several ready.
+const SMALL_BYTES_MAX: u64 = 64 << 10;
+
+/// Slabs are only freed by `trim`: programs that stage a few bytes do so all the time.
+const SLAB_BYTES: u64 = 256 << 10;
 
 /// The length of a larger block is rounded up to a multiple of this, and not to a power of two,
 /// which could be almost twice the needed bytes.
@@ -33,9 +39,8 @@ pub(crate) struct StagingPool {
     context: Arc<Context>,
     affinity: NumaAffinity,
     limit_bytes: u64,
-    /// The process that made the pool. A forked child has neither the pinned blocks nor the copy
-    /// threads.
-    process: u32,
+    /// A forked child has neither the pinned blocks nor the copy threads.
+    process: ForkMark,
     free: Mutex<FreeBlocks>,
 }
 
@@ -47,9 +52,34 @@ pub(crate) struct StagingBlock {
     pool: Arc<StagingPool>,
 }
 
-/// Unused blocks by their length in bytes.
+/// The number of lengths that small blocks have.
+const SMALL_CLASSES: usize = (SMALL_BYTES_MAX / BLOCK_BYTES_MIN).ilog2() as usize + 1;
+
+/// Unused blocks.
 #[derive(Debug, Default)]
-struct FreeBlocks(BTreeMap<u64, Vec<BlockStart>>);
+struct FreeBlocks {
+    /// Blocks of 4 KiB, 8 KiB, and so on up to `SMALL_BYTES_MAX`.
+    small: [Vec<BlockStart>; SMALL_CLASSES],
+    /// By their length in bytes.
+    large: BTreeMap<u64, Vec<BlockStart>>,
+    /// The slabs whose parts the small blocks are, in use or not.
+    slabs: Vec<Slab>,
+}
+
+/// Pinned memory that is cut into small blocks of one length.
+#[derive(Clone, Copy, Debug)]
+struct Slab {
+    start: BlockStart,
+    pinned_bytes: u64,
+    block_bytes: u64,
+}
+
+impl Slab {
+    fn contains(&self, block: BlockStart) -> bool {
+        let offset_bytes = block.0.addr().wrapping_sub(self.start.0.addr());
+        (offset_bytes as u64) < self.pinned_bytes
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct BlockStart(*mut u8);
@@ -58,12 +88,12 @@ struct BlockStart(*mut u8);
 unsafe impl Send for BlockStart {}
 
 impl StagingPool {
-    pub(crate) fn new(context: Arc<Context>) -> Self {
+    pub(crate) fn new(context: Arc<Context>, limit_bytes: u64) -> Self {
         Self {
             affinity: NumaAffinity::of(&context),
             context,
-            limit_bytes: limit_bytes(),
-            process: std::process::id(),
+            limit_bytes,
+            process: ForkMark::new(),
             free: Mutex::default(),
         }
     }
@@ -71,13 +101,20 @@ impl StagingPool {
     /// A block of at least `len_bytes` bytes; `None` if the limit or the system does not allow it,
     /// or in a forked child.
     pub(crate) fn take(self: &Arc<Self>, len_bytes: u64) -> Option<StagingBlock> {
-        if std::process::id() != self.process {
+        if !self.process.is_own() {
             return None;
         }
         let wanted_bytes = block_bytes(len_bytes)?;
-        let (start, block_bytes) = match self.reserve(wanted_bytes)? {
+        let pinned_bytes = self.pinned_together(wanted_bytes);
+        let (start, block_bytes) = match self.reserve(wanted_bytes, pinned_bytes)? {
             Some(unused) => unused,
-            None => (self.affinity.run_near(|| self.allocate(wanted_bytes))?, wanted_bytes),
+            None => {
+                let start = self.affinity.run_near(|| self.allocate(pinned_bytes))?;
+                if wanted_bytes <= SMALL_BYTES_MAX {
+                    self.free().add_slab(Slab { start, pinned_bytes, block_bytes: wanted_bytes });
+                }
+                (start, wanted_bytes)
+            }
         };
         let len_bytes = usize::try_from(len_bytes).ok()?;
         Some(StagingBlock { start, len_bytes, block_bytes, pool: Arc::clone(self) })
@@ -85,14 +122,24 @@ impl StagingPool {
 
     /// Whether `take` would find an unused block.
     pub(crate) fn has_unused(&self, len_bytes: u64) -> bool {
-        block_bytes(len_bytes).is_some_and(|bytes| {
-            self.free().0.range(fitting(bytes)).any(|(_, blocks)| !blocks.is_empty())
-        })
+        block_bytes(len_bytes).is_some_and(|bytes| self.free().has_fitting(bytes))
+    }
+
+    /// Whether a block of this length is small, and the limit allows another slab.
+    pub(crate) fn is_ready_for(&self, len_bytes: u64) -> bool {
+        let room_bytes = self.limit_bytes.saturating_sub(PINNED_BYTES.load(Ordering::Relaxed));
+        len_bytes <= SMALL_BYTES_MAX && SLAB_BYTES <= room_bytes
+    }
+
+    /// The number of bytes that are pinned at once to make a block: a slab, if the limit allows it.
+    fn pinned_together(&self, block_bytes: u64) -> u64 {
+        let is_small = block_bytes <= SMALL_BYTES_MAX && SLAB_BYTES <= self.limit_bytes;
+        if is_small { SLAB_BYTES } else { block_bytes }
     }
 
     /// Reserves a block. Returns an unused block and its length, or `Some(None)` if the caller may
-    /// pin a new block, or `None` if the limit does not allow one.
-    fn reserve(&self, block_bytes: u64) -> Option<Option<(BlockStart, u64)>> {
+    /// pin `pinned_bytes`, or `None` if the limit does not allow that.
+    fn reserve(&self, block_bytes: u64, pinned_bytes: u64) -> Option<Option<(BlockStart, u64)>> {
         // These blocks are freed after the lock is released, because freeing is slow.
         let mut removed = Vec::new();
         let mut free = self.free();
@@ -100,7 +147,7 @@ impl StagingPool {
             return Some(Some(unused));
         }
         let has_room = loop {
-            if count_pinned(block_bytes, self.limit_bytes) {
+            if count_pinned(pinned_bytes, self.limit_bytes) {
                 break true;
             }
             match free.remove_largest() {
@@ -137,7 +184,8 @@ impl StagingPool {
     pub(crate) fn trim(&self) -> Result<(), BackendError> {
         self.context.make_current()?;
         let mut free = self.free();
-        let removed: Vec<BlockStart> = std::iter::from_fn(|| free.remove_largest()).collect();
+        let mut removed: Vec<BlockStart> = std::iter::from_fn(|| free.remove_largest()).collect();
+        removed.extend(free.remove_unused_slabs());
         drop(free);
         self.free_all(removed);
         Ok(())
@@ -162,16 +210,62 @@ impl StagingPool {
 }
 
 impl FreeBlocks {
+    fn has_fitting(&self, block_bytes: u64) -> bool {
+        match small_class(block_bytes) {
+            Some(class) => !self.small[class].is_empty(),
+            None => self.large.range(fitting(block_bytes)).any(|(_, blocks)| !blocks.is_empty()),
+        }
+    }
+
     /// Removes and returns the shortest block that is long enough, and its length.
     fn take_fitting(&mut self, block_bytes: u64) -> Option<(BlockStart, u64)> {
-        let mut lists = self.0.range_mut(fitting(block_bytes));
+        if let Some(class) = small_class(block_bytes) {
+            return self.small[class].pop().map(|start| (start, block_bytes));
+        }
+        let mut lists = self.large.range_mut(fitting(block_bytes));
         lists.find_map(|(len_bytes, blocks)| Some((blocks.pop()?, *len_bytes)))
     }
 
-    /// Removes and returns the largest block, which no longer counts as pinned.
+    fn add(&mut self, start: BlockStart, block_bytes: u64) {
+        match small_class(block_bytes) {
+            Some(class) => self.small[class].push(start),
+            None => self.large.entry(block_bytes).or_default().push(start),
+        }
+    }
+
+    /// Adds a new slab and its blocks after the first, which the caller uses.
+    fn add_slab(&mut self, slab: Slab) {
+        self.slabs.push(slab);
+        let offsets = (slab.block_bytes..slab.pinned_bytes).step_by(slab.block_bytes as usize);
+        offsets.for_each(|offset| {
+            let start = BlockStart(slab.start.0.wrapping_add(offset as usize));
+            self.add(start, slab.block_bytes);
+        });
+    }
+
+    /// Removes and returns the slabs none of whose blocks is in use. They no longer count as
+    /// pinned.
+    fn remove_unused_slabs(&mut self) -> Vec<BlockStart> {
+        let small = &mut self.small;
+        let is_unused = |slab: &mut Slab| {
+            let Some(class) = small_class(slab.block_bytes) else { return false };
+            let blocks = &mut small[class];
+            let unused = blocks.iter().filter(|block| slab.contains(**block)).count() as u64;
+            let is_unused = unused * slab.block_bytes == slab.pinned_bytes;
+            if is_unused {
+                blocks.retain(|block| !slab.contains(*block));
+                PINNED_BYTES.fetch_sub(slab.pinned_bytes, Ordering::Relaxed);
+            }
+            is_unused
+        };
+        self.slabs.extract_if(.., is_unused).map(|slab| slab.start).collect()
+    }
+
+    /// Removes and returns the largest block that is no part of a slab. It no longer counts as
+    /// pinned.
     fn remove_largest(&mut self) -> Option<BlockStart> {
-        self.0.retain(|_, blocks| !blocks.is_empty());
-        let mut largest = self.0.last_entry()?;
+        self.large.retain(|_, blocks| !blocks.is_empty());
+        let mut largest = self.large.last_entry()?;
         let start = largest.get_mut().pop()?;
         PINNED_BYTES.fetch_sub(*largest.key(), Ordering::Relaxed);
         Some(start)
@@ -193,6 +287,11 @@ fn block_bytes(len_bytes: u64) -> Option<u64> {
     } else {
         len_bytes.checked_next_multiple_of(BLOCK_BYTES_STEP)
     }
+}
+
+/// The index of a small block's length among the lengths that small blocks have.
+fn small_class(block_bytes: u64) -> Option<usize> {
+    (block_bytes <= SMALL_BYTES_MAX).then(|| (block_bytes / BLOCK_BYTES_MIN).ilog2() as usize)
 }
 
 /// The lengths of unused blocks that may serve a request: up to a quarter longer.
@@ -226,7 +325,7 @@ unsafe impl Sync for StagingBlock {}
 
 impl Drop for StagingBlock {
     fn drop(&mut self) {
-        self.pool.free().0.entry(self.block_bytes).or_default().push(self.start);
+        self.pool.free().add(self.start, self.block_bytes);
     }
 }
 
@@ -238,7 +337,10 @@ impl fmt::Debug for StagingBlock {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockStart, FreeBlocks, block_bytes};
+    use super::{
+        BLOCK_BYTES_MIN, BlockStart, FreeBlocks, SLAB_BYTES, SMALL_BYTES_MAX, Slab, block_bytes,
+        count_pinned,
+    };
 
     #[test]
     fn blocks_are_powers_of_two_up_to_4_mib_and_multiples_of_2_mib_above() {
@@ -252,13 +354,40 @@ mod tests {
 
     #[test]
     fn a_block_up_to_a_quarter_longer_fits() {
-        let start = BlockStart(std::ptr::null_mut());
-        let blocks = [(4096, vec![start]), (8192, vec![]), (10_000, vec![start, start])];
-        let mut free = FreeBlocks(blocks.into());
+        let mut free = FreeBlocks::default();
+        let lengths: [u64; 3] = [100_000, 120_000, 120_000];
+        lengths.into_iter().for_each(|len_bytes| free.add(start(0), len_bytes));
         let mut taken = |bytes| free.take_fitting(bytes).map(|(_, len_bytes)| len_bytes);
         assert_eq!(
-            [taken(4096), taken(4096), taken(8192), taken(8192), taken(8192)],
-            [Some(4096), None, Some(10_000), Some(10_000), None]
+            [taken(100_000), taken(90_000), taken(100_000), taken(100_000), taken(100_000)],
+            [Some(100_000), None, Some(120_000), Some(120_000), None]
         );
+    }
+
+    #[test]
+    fn a_slab_is_cut_into_blocks_of_one_length_and_kept_while_one_is_in_use() {
+        let mut free = FreeBlocks::default();
+        count_pinned(SLAB_BYTES, u64::MAX);
+        let slab = Slab {
+            start: start(SLAB_BYTES),
+            pinned_bytes: SLAB_BYTES,
+            block_bytes: SMALL_BYTES_MAX,
+        };
+        free.add_slab(slab);
+        assert!(free.has_fitting(SMALL_BYTES_MAX) && !free.has_fitting(BLOCK_BYTES_MIN));
+        assert!(free.remove_largest().is_none() && free.remove_unused_slabs().is_empty());
+        let taken: Vec<BlockStart> = std::iter::from_fn(|| free.take_fitting(SMALL_BYTES_MAX))
+            .map(|taken| taken.0)
+            .collect();
+        let offsets: Vec<u64> =
+            taken.iter().map(|block| block.0.addr() as u64 - SLAB_BYTES).collect();
+        assert_eq!(offsets, [3, 2, 1].map(|number| number * SMALL_BYTES_MAX));
+        taken.into_iter().chain([slab.start]).for_each(|block| free.add(block, SMALL_BYTES_MAX));
+        assert_eq!(free.remove_unused_slabs().len(), 1);
+        assert!(!free.has_fitting(SMALL_BYTES_MAX));
+    }
+
+    fn start(address: u64) -> BlockStart {
+        BlockStart(std::ptr::without_provenance_mut(address as usize))
     }
 }

@@ -27,5 +27,5 @@ mod waker;
 pub(crate) use self::core::{StreamCore, reap_all};
 pub(crate) use driver_event::EventPool;
 pub(crate) use queue::CudaQueue;
-pub(crate) use reclaim::trim;
+pub(crate) use reclaim::{reap_oldest, trim};
 pub(crate) use wake_stream::WakeStreams;

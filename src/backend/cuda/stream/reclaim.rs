@@ -3,6 +3,7 @@
 use cudarc::driver::sys;
 
 use super::core::{StreamCore, all_of};
+use super::queue::CudaQueue;
 use crate::backend::cuda::device::DeviceCore;
 use crate::backend::{Address, BackendError, BackendErrorKind, scope};
 
@@ -25,6 +26,14 @@ pub(super) fn allocate(
         trim(device)?;
         memory.allocate(len_bytes, stream)
     })
+}
+
+/// Completes the oldest operation in flight on a stream, if the device has finished it: the staging
+/// memory of that operation is then free. The caller holds no lock.
+pub(crate) fn reap_oldest(queue: &CudaQueue) {
+    let oldest = queue.0.state().in_flight.front();
+    // If the stream cannot be polled, the next caller that waits gets the error.
+    let _outcome = oldest.map(|position| queue.0.poll(position));
 }
 
 /// Waits for the device's streams, completes their work, and returns unused memory to the driver.

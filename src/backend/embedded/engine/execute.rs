@@ -8,12 +8,15 @@ use smallvec::SmallVec;
 use super::device_core::DeviceCore;
 use super::panic_message::panic_message;
 use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
-use crate::backend::host_copy::{self, BoundedMemory};
+use crate::backend::host_copy::{self, BoundedMemory, CopyFunction};
 use crate::backend::{
     Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, KernelCode, LaunchWork,
     Memory,
 };
 use crate::sync;
+
+/// Shorter copies are made by one thread: waking another takes too long.
+const PARALLEL_BYTES_MIN: u64 = 16 << 20;
 
 /// Copies all parts, or none if the source's or the destination's memory does not exist. The copy
 /// ends at a part that is out of range; the destination then has unspecified contents.
@@ -23,13 +26,14 @@ pub(super) fn copy(
     work: &CopyWork,
 ) -> Result<(), String> {
     let (source, _source_block) = locate_end(source_device, &work.source)?;
-    let (destination, _destination_block) = locate_end(device, &work.destination)?;
+    let (destination, destination_block) = locate_end(device, &work.destination)?;
+    let copy = copy_function(work, destination_block.as_ref());
     for part in &work.parts {
         // SAFETY: source and destination are valid and initialised for their whole length while
         // `work` and the two blocks are alive (`locate_end`). The modules that use the backend
         // order work so that no other thread writes the source or accesses the destination
-        // meanwhile (`backend`, contract).
-        if !unsafe { host_copy::copy_box_within(source, destination, part) } {
+        // meanwhile (`backend`, contract). `copy_function` chose a copy that these memories allow.
+        if !unsafe { host_copy::copy_box_within(copy, source, destination, part) } {
             return Err(format!(
                 "a part of it leaves its memory ({} and {} bytes)",
                 source.len_bytes, destination.len_bytes
@@ -37,6 +41,22 @@ pub(super) fn copy(
         }
     }
     Ok(())
+}
+
+/// Several threads make the first large copy to new memory, so that clearing its pages, which the
+/// system does at their first use, is not left to one of them. Later copies are as fast with one.
+fn copy_function(work: &CopyWork, block: Option<&LocatedMemory>) -> CopyFunction {
+    let has_host_end = |memory: &Memory| matches!(memory, Memory::Host(_));
+    // Copies inside a device may overlap.
+    let is_apart = has_host_end(&work.source) != has_host_end(&work.destination);
+    if !is_apart || work.len_bytes() < PARALLEL_BYTES_MIN {
+        return host_copy::copy_box;
+    }
+    let is_new = match &work.destination {
+        Memory::Host(host) => host.take_new(),
+        Memory::Device(_) => block.is_some_and(LocatedMemory::take_new),
+    };
+    if is_new { host_copy::copy_box_in_parallel } else { host_copy::copy_box }
 }
 
 /// Fills all parts. The fill ends at a part that is out of range.

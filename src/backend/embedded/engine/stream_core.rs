@@ -180,6 +180,45 @@ impl StreamCore {
         let _never_refused = self.enqueue(nothing, None, |_, _| ());
     }
 
+    /// Whether submitting threads may run copies themselves: threads run the stream, and copies
+    /// need no modelled time.
+    pub(crate) fn lets_callers_copy(&self) -> bool {
+        !self.is_seeded() && self.device.link.is_none()
+    }
+
+    /// The locked state, if a submitting thread may run a copy itself now: no operation is pending.
+    pub(crate) fn lock_if_idle(&self) -> Option<MutexGuard<'_, StreamState>> {
+        if !self.lets_callers_copy() {
+            return None;
+        }
+        let state = self.lock();
+        (self.progress.completed().0 == state.tail).then_some(state)
+    }
+
+    /// Assigns the next position to an operation that the caller passes to
+    /// [`run_own`](Self::run_own). Operations that are queued meanwhile wait for it.
+    pub(crate) fn begin_own(
+        &self,
+        mut idle: MutexGuard<'_, StreamState>,
+        operation: Operation,
+        fault: Option<u64>,
+        observe: impl FnOnce(Position, &Operation),
+    ) -> QueuedOperation {
+        let position = self.next_position(&mut idle, false);
+        observe(position, &operation);
+        QueuedOperation { position, fault, operation }
+    }
+
+    /// Runs an operation on the submitting thread. The thread may be about to use what a task uses,
+    /// so this wakes no task: it leaves them to the worker.
+    pub(crate) fn run_own(self: &Arc<Self>, queued: QueuedOperation) {
+        let position = queued.position;
+        self.run_unpublished(queued);
+        if self.progress.publish_under_lock(position) {
+            self.let_worker_wake();
+        }
+    }
+
     fn next_position(&self, state: &mut StreamState, is_free: bool) -> Position {
         state.tail += 1;
         if is_free {
@@ -193,6 +232,12 @@ impl StreamCore {
     /// tasks with no lock held.
     #[must_use = "tasks must be woken"]
     pub(crate) fn run(&self, queued: QueuedOperation) -> DueTasks {
+        let position = queued.position;
+        self.run_unpublished(queued);
+        self.progress.publish(position)
+    }
+
+    fn run_unpublished(&self, queued: QueuedOperation) {
         let _running = BodyScope::enter();
         let position = queued.position;
         let outcome = self.run_timed(&queued);
@@ -204,7 +249,6 @@ impl StreamCore {
                 instruments.log.record_failure(self.number, position);
             }
         }
-        self.progress.publish(position)
     }
 
     /// Runs an operation. On a stream whose order a seed determines, modelled time then advances.

@@ -8,9 +8,9 @@ use std::thread;
 use super::operation::QueuedOperation;
 use super::progress::{spin_until, wake_all};
 use super::stream_core::{StreamCore, StreamState};
-use crate::backend::BackendError;
 use crate::backend::embedded::errors::{CODE_NO_THREAD, driver_error};
 use crate::backend::scope::BodyScope;
+use crate::backend::{BackendError, Position};
 
 /// The state of a stream's worker thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,6 +66,8 @@ fn run_until_closed(stream: &StreamCore) {
     let mut batch = VecDeque::new();
     while take_batch(stream, &mut batch) {
         while let Some(queued) = batch.pop_front() {
+            // A submitting thread may still run the operation before the first of the batch.
+            stream.progress.block_until(Position(queued.position.0 - 1));
             wake_all(stream.run(queued));
         }
     }

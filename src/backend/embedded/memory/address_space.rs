@@ -55,6 +55,11 @@ pub(crate) struct LocatedMemory {
 }
 
 impl LocatedMemory {
+    /// Whether this is the first call for the block.
+    pub(crate) fn take_new(&self) -> bool {
+        self.block.take_new()
+    }
+
     /// Valid for reads and writes while `self` lives.
     pub(crate) fn bounded(&self) -> BoundedMemory {
         // The offset is in range: `locate` compared it with the block's length, which fits `usize`.

@@ -3,8 +3,11 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Every block starts at a multiple of this many bytes.
+use crate::backend::huge_pages::{self, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
+
+/// Every block starts at a multiple of this many bytes; a large one at a huge page.
 pub(crate) const ALIGNMENT_BYTES: usize = 256;
 
 /// The alignment requested from the system allocator. With a larger alignment, the allocator would
@@ -17,6 +20,8 @@ pub(super) struct Block {
     layout: Layout,
     start: NonNull<u8>,
     len_bytes: usize,
+    /// Whether nothing was copied to the block yet.
+    is_new: AtomicBool,
 }
 
 // SAFETY: a block owns its allocation, and no part of it is bound to a thread.
@@ -29,12 +34,17 @@ impl Block {
     /// A block of zeros, or `None` if the system has no memory.
     pub(super) fn zeroed(len_bytes: u64) -> Option<Self> {
         let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
-        let padded_bytes = len_bytes.checked_add(ALIGNMENT_BYTES - SYSTEM_ALIGNMENT_BYTES)?;
+        let alignment_bytes = match len_bytes < HUGE_PAGES_BYTES_MIN {
+            true => ALIGNMENT_BYTES,
+            false => HUGE_PAGE_BYTES,
+        };
+        let padded_bytes = len_bytes.checked_add(alignment_bytes - SYSTEM_ALIGNMENT_BYTES)?;
         let layout = Layout::from_size_align(padded_bytes, SYSTEM_ALIGNMENT_BYTES).ok()?;
         // SAFETY: the layout's size is above zero, since `len_bytes` is, as checked above.
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let gap_bytes = allocation.as_ptr().align_offset(ALIGNMENT_BYTES);
+        let gap_bytes = allocation.as_ptr().align_offset(alignment_bytes);
         let start = NonNull::new(allocation.as_ptr().wrapping_add(gap_bytes))?;
+        huge_pages::advise(start.as_ptr(), len_bytes);
         // The allocator's alignment ensures that the gap is at most the padding. It is still
         // checked, since memory safety depends on it.
         (gap_bytes <= padded_bytes - len_bytes).then_some(Self {
@@ -42,6 +52,7 @@ impl Block {
             layout,
             start,
             len_bytes,
+            is_new: AtomicBool::new(true),
         })
     }
 
@@ -53,6 +64,11 @@ impl Block {
     /// The block's first byte, valid for reads and writes of `len_bytes` while the block lives.
     pub(super) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
+    }
+
+    /// Whether this is the first call for the block.
+    pub(super) fn take_new(&self) -> bool {
+        self.is_new.swap(false, Ordering::Relaxed)
     }
 
     /// Overwrites every byte.
@@ -74,5 +90,32 @@ impl Drop for Block {
 impl fmt::Debug for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Block({} bytes)", self.len_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALIGNMENT_BYTES, Block, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
+
+    #[test]
+    fn large_blocks_start_at_a_huge_page_and_all_are_zeros() {
+        let long = HUGE_PAGES_BYTES_MIN;
+        for (len_bytes, alignment_bytes) in
+            [(1, ALIGNMENT_BYTES), (long - 1, ALIGNMENT_BYTES), (long, HUGE_PAGE_BYTES)]
+        {
+            let block = Block::zeroed(len_bytes as u64).expect("memory");
+            assert_eq!(block.start().addr() % alignment_bytes, 0);
+            // SAFETY: the block has this many initialised bytes, which nothing else uses.
+            let bytes = unsafe { std::slice::from_raw_parts(block.start(), len_bytes) };
+            assert!(bytes.iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn large_blocks_ask_for_huge_pages() {
+        use crate::backend::huge_pages::tests::is_advised;
+        let block = Block::zeroed(16 << 20).expect("memory");
+        assert_ne!(is_advised(block.start()), Some(false));
     }
 }

@@ -3,7 +3,9 @@
 mod address_space;
 mod block;
 mod machine;
+mod staging;
 
 pub(super) use address_space::{AddressSpace, LocatedMemory, LockedAddresses};
 pub(super) use block::ALIGNMENT_BYTES;
 pub(super) use machine::machine_memory;
+pub(super) use staging::StagingPool;

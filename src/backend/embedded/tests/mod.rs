@@ -8,6 +8,7 @@ mod geometry;
 mod hazards;
 mod memory;
 mod ordering;
+mod own_copies;
 mod seeds;
 mod timing;
 mod waiting;
