@@ -159,7 +159,7 @@ fn mark(
     position: Position,
 ) {
     let mut avoided = Flow::default();
-    let mut needs_event = false;
+    let (mut needs_event, mut follows_other) = (false, false);
     let mut parts = selections.iter();
     for (array, acquired) in launch.arrays().zip(acquired) {
         let access = array.access;
@@ -191,12 +191,15 @@ fn mark(
                 avoided_here,
             ),
         };
+        follows_other |= acquired.follows_other;
         avoided += avoided_here;
     }
     stream.device_ref().count_avoided(avoided);
     audit::report_avoided(avoided);
     if needs_event {
         stream.ensure_event_at_tail();
+    } else if follows_other {
+        stream.guess_event_at_tail();
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Acquired<'a> {
     pub(crate) address: Address,
     /// The bytes that this call copied.
     pub(crate) copied_bytes: u64,
+    /// Whether the access comes after a use on another stream.
+    pub(crate) follows_other: bool,
     /// The pin, which is kept until the use is marked. An array without bytes needs none.
     pin: Option<Pin<'a>>,
 }
@@ -44,8 +46,13 @@ impl Drop for Pin<'_> {
 }
 
 impl<'a> Acquired<'a> {
-    const EMPTY: Self =
-        Self { location: Location::HOST, address: Address(0), copied_bytes: 0, pin: None };
+    const EMPTY: Self = Self {
+        location: Location::HOST,
+        address: Address(0),
+        copied_bytes: 0,
+        follows_other: false,
+        pin: None,
+    };
 
     /// Pins the copy. The caller holds the array's lock.
     #[inline]
@@ -55,7 +62,7 @@ impl<'a> Acquired<'a> {
         (location, address): (Location, Address),
     ) -> Self {
         state.pin();
-        Self { location, address, copied_bytes: 0, pin: Some(Pin(storage)) }
+        Self { location, address, copied_bytes: 0, follows_other: false, pin: Some(Pin(storage)) }
     }
 
     /// Unpins the copy, because its use is marked. The caller holds the array's lock.
@@ -186,12 +193,17 @@ fn copy_to_device_by<'a>(
     let (mut state, location) =
         copy_missing(request, access, Destination::Device(stream), pipeline)?;
     let marks = request.conflicts(&state, location, access, Some(stream));
-    request.make_wait(&state, stream, &marks)?;
+    let follows_other = request.follows_other(&state, location, access, stream);
+    request.make_wait(&mut state, stream, &marks)?;
     if access != Access::Overwrite {
         request.add_dependencies(&state, location, depends);
     }
+    if follows_other {
+        state.retire_device_uses(request.storage.memory_order(), location);
+    }
     let address = state.device_copy(location).address.unwrap_or(Address(0));
-    Ok(Acquired::pin(request.storage, &mut state, (location, address)))
+    let acquired = Acquired::pin(request.storage, &mut state, (location, address));
+    Ok(Acquired { follows_other, ..acquired })
 }
 
 /// Acquires the elements on the host: waits until they are valid there and no conflicting use is

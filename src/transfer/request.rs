@@ -107,6 +107,23 @@ impl Request<'_> {
         marks
     }
 
+    /// Whether an access on `stream` comes after a use on another stream, even a completed one.
+    pub(super) fn follows_other(
+        &self,
+        state: &ArrayState,
+        location: Location,
+        access: Access,
+        stream: &Stream,
+    ) -> bool {
+        let mut follows_other = false;
+        self.selection.each(|region| {
+            state.uses(location).visit_conflicts(region, access, |mark| {
+                follows_other |= state.stream(mark.stream).is_some_and(|other| other != stream);
+            });
+        });
+        follows_other
+    }
+
     /// Adds work that wrote the elements at `location` and may still fail.
     pub(super) fn add_dependencies(
         &self,

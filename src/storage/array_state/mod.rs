@@ -4,6 +4,7 @@
 mod claims;
 mod cold_state;
 mod constants;
+mod expected_waits;
 mod failures;
 mod stale;
 mod stale_record;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use self::cold_state::ColdState;
+use self::expected_waits::ExpectedWaits;
 pub(crate) use self::stale_record::StaleOrigin;
 use self::stale_record::StaleRecord;
 pub(crate) use self::whole::ReadyCopy;
@@ -47,6 +49,7 @@ pub(crate) struct ArrayState {
     pub(crate) device_copies: SmallVec<[DeviceCopy; 1]>,
     /// The streams that use the array. A mark refers to a stream by its index in this table.
     streams: SmallVec<[Option<Stream>; 1]>,
+    expected_waits: ExpectedWaits,
     /// The transfer totals; allocated at the first copy or launch.
     traffic: Option<Box<Traffic>>,
     /// The number of uses on devices that are acquired but not marked yet. If it is above 0, no
@@ -75,6 +78,7 @@ impl ArrayState {
             failure_epoch: 0,
             device_copies: SmallVec::new(),
             streams: SmallVec::new(),
+            expected_waits: ExpectedWaits::default(),
             traffic: None,
             pins: 0,
             cold: None,

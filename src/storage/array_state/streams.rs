@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use super::ArrayState;
 use crate::access::Access;
-use crate::backend::{BackendError, failure};
+use crate::backend::failure;
+use crate::coherence::Location;
 use crate::device::Stream;
 use crate::layout::{MemoryOrder, Selection};
 use crate::ordering::{Mark, StreamKey, UseEnd};
@@ -71,16 +72,20 @@ impl ArrayState {
         Some((key, self.stream(key)?))
     }
 
-    /// Whether several streams use this array, so that one may have to wait for another. If so,
-    /// recording an event early reduces the work for which it waits.
-    pub(crate) fn has_several_streams(&self) -> bool {
-        self.streams.len() > 1
-    }
-
     /// Whether a use has completed and its work has not failed. Later uses do not wait for such a
     /// use.
     pub(crate) fn is_retired(&self, mark: Mark) -> bool {
         is_retired(&self.streams, mark)
+    }
+
+    /// Removes completed uses of a device's copy if all elements have the same uses. Without them,
+    /// later accesses take the fast path for whole arrays.
+    pub(crate) fn retire_device_uses(&mut self, memory_order: &MemoryOrder, location: Location) {
+        let Self { device_copies, streams, .. } = self;
+        let uses = &mut device_copies[location.index() - 1].uses;
+        if uses.uniform().is_some() {
+            uses.retire(memory_order.extents(), None, |mark| is_retired(streams, mark));
+        }
     }
 
     /// Removes completed uses of the host memory.
@@ -89,17 +94,6 @@ impl ArrayState {
         selection.each(|region| {
             host_uses.retire(memory_order.extents(), region, |mark| is_retired(streams, mark));
         });
-    }
-
-    /// Makes `stream` wait for these uses. Failures are handled by the dependencies of the work
-    /// that the caller queues.
-    pub(crate) fn make_wait(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
-        for mark in marks {
-            if let Some(other) = self.stream(mark.stream) {
-                stream.order_after(other, mark.end)?;
-            }
-        }
-        Ok(())
     }
 }
 
