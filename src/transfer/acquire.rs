@@ -11,7 +11,7 @@ use super::report::run_deferred;
 use super::request::{Marks, Queued, Request, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
-use crate::backend::{Address, Dependencies, FailureRecord, failure};
+use crate::backend::{Address, Dependencies, FailureRecord, Position, failure};
 use crate::coherence::{Location, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
@@ -107,8 +107,11 @@ pub(crate) fn acquire_whole<'a>(
         return None;
     }
     let mut state = storage.lock();
-    let ready = whole_ready_on(&state, stream, access, depends)?;
-    Some(Acquired::pin(storage, &mut state, ready))
+    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
+    if let Some(work) = writer.and_then(|writer| writer.written_by()) {
+        depend_on(storage, &mut state, depends, stream, location, work);
+    }
+    Some(Acquired::pin(storage, &mut state, (location, address)))
 }
 
 /// The copy on `stream`'s device, if it needs no copy, no wait and no memory: the usual case.
@@ -153,6 +156,31 @@ fn whole_ready_on(
     let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
     writer.into_iter().for_each(|writer| add_own_writer(state, depends, stream, writer));
     Some((location, address))
+}
+
+/// Adds work on `stream` itself that wrote the whole array, unless it is complete: then forgets it,
+/// so that it is not looked at again. For the first entry this is not checked, because that reads
+/// memory which the executing thread writes.
+#[inline]
+fn depend_on(
+    storage: &Storage,
+    state: &mut ArrayState,
+    depends: &mut Dependencies,
+    stream: &Stream,
+    location: Location,
+    work: Position,
+) {
+    let dependency = (stream.id(), work);
+    if depends.contains(&dependency) {
+        return;
+    }
+    if !depends.is_empty() && stream.core().is_done(UseEnd::at(work)) {
+        state.retire_device_uses(storage.memory_order(), location);
+        if state.uses(location).uniform().is_some_and(|uses| uses.writer().is_none()) {
+            return;
+        }
+    }
+    depends.push(dependency);
 }
 
 /// Adds a writer on `stream` itself. It checks whether the writer has completed only if the list

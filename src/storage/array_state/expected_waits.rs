@@ -1,10 +1,7 @@
 //! Predicts for which uses of an array another stream will wait, so that an event is recorded
 //! directly after these uses, and after no others.
 
-use super::ArrayState;
-use crate::backend::BackendError;
-use crate::device::Stream;
-use crate::ordering::{Mark, StreamKey};
+use crate::ordering::StreamKey;
 
 /// For each stream that uses the array: whether another stream has waited for its last recorded
 /// read, or write.
@@ -25,18 +22,18 @@ impl ExpectedWaits {
     }
 
     #[inline]
-    fn is_none(self) -> bool {
+    pub(super) fn is_none(self) -> bool {
         self.for_reads | self.for_writes == 0
     }
 
     /// Another stream waits for a use of the stream with this key.
-    fn expect(&mut self, key: StreamKey, writes: bool) {
+    pub(super) fn expect(&mut self, key: StreamKey, writes: bool) {
         *self.flags(writes) |= flag(key);
     }
 
     /// Whether another stream is expected to wait for this use. Clears the flag.
     #[inline]
-    fn take(&mut self, key: StreamKey, writes: bool) -> bool {
+    pub(super) fn take(&mut self, key: StreamKey, writes: bool) -> bool {
         let flags = self.flags(writes);
         let is_expected = *flags & flag(key) != 0;
         *flags &= !flag(key);
@@ -48,32 +45,6 @@ impl ExpectedWaits {
 /// is an event that nobody waits for.
 fn flag(key: StreamKey) -> u16 {
     1 << (key.0 % u16::BITS)
-}
-
-impl ArrayState {
-    /// Makes a stream wait for these uses, and expects such waits from now on. Failures are
-    /// handled by the dependencies of the work that the caller queues.
-    pub(crate) fn make_wait(
-        &mut self,
-        stream: &Stream,
-        marks: &[Mark],
-    ) -> Result<(), BackendError> {
-        for mark in marks {
-            let Some(other) = self.stream(mark.stream) else { continue };
-            if stream.order_after(other, mark.end)? {
-                self.expected_waits.expect(mark.stream, mark.written_by().is_some());
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether another stream is expected to wait for a use that `stream` has just made. If so, the
-    /// caller records an event. Asking again returns `false`.
-    #[inline]
-    pub(crate) fn takes_expected_wait(&mut self, stream: &Stream, writes: bool) -> bool {
-        !self.expected_waits.is_none()
-            && self.find_key(stream).is_some_and(|key| self.expected_waits.take(key, writes))
-    }
 }
 
 #[cfg(test)]

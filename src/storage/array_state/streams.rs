@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::ArrayState;
 use crate::access::Access;
-use crate::backend::failure;
+use crate::backend::{BackendError, failure};
 use crate::coherence::Location;
 use crate::device::Stream;
 use crate::layout::{MemoryOrder, Selection};
@@ -70,6 +70,30 @@ impl ArrayState {
         };
         let key = self.streams.iter().enumerate().find_map(known)?;
         Some((key, self.stream(key)?))
+    }
+
+    /// Makes a stream wait for these uses, and expects such waits from now on. Failures are
+    /// handled by the dependencies of the work that the caller queues.
+    pub(crate) fn make_wait(
+        &mut self,
+        stream: &Stream,
+        marks: &[Mark],
+    ) -> Result<(), BackendError> {
+        for mark in marks {
+            let Some(other) = self.stream(mark.stream) else { continue };
+            if stream.order_after(other, mark.end)? {
+                self.expected_waits.expect(mark.stream, mark.written_by().is_some());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another stream is expected to wait for a use that `stream` has just made. If so, the
+    /// caller records an event. Asking again returns `false`.
+    #[inline]
+    pub(crate) fn takes_expected_wait(&mut self, stream: &Stream, writes: bool) -> bool {
+        !self.expected_waits.is_none()
+            && self.find_key(stream).is_some_and(|key| self.expected_waits.take(key, writes))
     }
 
     /// Whether a use has completed and its work has not failed. Later uses do not wait for such a
