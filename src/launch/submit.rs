@@ -51,12 +51,12 @@ impl<'a> Launch<'a> {
         })
     }
 
-    fn part_selections(&self) -> PartSelections {
-        let mut selections = PartSelections::new();
+    /// Adds the selections to a list of the caller, because the list is large to move.
+    #[inline]
+    fn add_part_selections(&self, selections: &mut PartSelections) {
         for array in self.arrays().filter(|array| !array.is_whole) {
             selections.push(array.selection());
         }
-        selections
     }
 
     fn request<'s>(
@@ -94,7 +94,8 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
-    let selections = launch.part_selections();
+    let mut selections = PartSelections::new();
+    launch.add_part_selections(&mut selections);
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
     let (mut arrays, mut acquired) = (SmallVec::new(), SmallVec::new());
     let ready = Ready {
