@@ -68,7 +68,7 @@ pub(crate) use program::{
 pub(crate) use task_waker::TaskWaker;
 pub(crate) use work::{
     Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, Label,
-    LaunchWork, Memory, SourceDevice, Work,
+    LaunchCall, LaunchWork, Memory, SourceDevice, Work,
 };
 
 pub(crate) use crate::layout::{CopyBox, Footprint};
@@ -199,6 +199,10 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Queues a launch. A backend that need not keep the arguments saves copying them.
+    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
+        self.submit(Work::Launch(launch.to_work()))
+    }
     /// Whether `begin_copy` may succeed now. Takes no lock.
     fn may_begin_copy(&self) -> bool {
         false

@@ -173,6 +173,32 @@ impl Arguments {
     }
 }
 
+/// A kernel launch whose arguments the caller keeps.
+#[derive(Debug)]
+pub(crate) struct LaunchCall<'a> {
+    pub(crate) code: &'a KernelCode,
+    pub(crate) grid: Grid,
+    /// As [`Arguments::words`]. The backend may overwrite them.
+    pub(crate) words: &'a mut [u64],
+    pub(crate) arrays: &'a [ArrayArgument],
+    pub(crate) depends: &'a [(QueueId, Position)],
+    pub(crate) site: CallSite,
+}
+
+impl LaunchCall<'_> {
+    /// The launch with arguments of its own, to be kept until it runs.
+    pub(crate) fn to_work(&self) -> LaunchWork {
+        let (words, arrays) = (SmallVec::from_slice(self.words), SmallVec::from_slice(self.arrays));
+        LaunchWork {
+            code: self.code.clone(),
+            grid: self.grid,
+            arguments: Arguments { words, arrays },
+            depends: SmallVec::from_slice(self.depends),
+            site: self.site,
+        }
+    }
+}
+
 /// A kernel launch.
 #[derive(Debug)]
 pub(crate) struct LaunchWork {
@@ -181,6 +207,20 @@ pub(crate) struct LaunchWork {
     pub(crate) arguments: Arguments,
     pub(crate) depends: Dependencies,
     pub(crate) site: CallSite,
+}
+
+impl LaunchWork {
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+    pub(crate) fn as_call(&mut self) -> LaunchCall<'_> {
+        LaunchCall {
+            code: &self.code,
+            grid: self.grid,
+            words: &mut self.arguments.words,
+            arrays: &self.arguments.arrays,
+            depends: &self.depends,
+            site: self.site,
+        }
+    }
 }
 
 /// An operation of a queue.

@@ -27,7 +27,9 @@ pub(crate) struct StreamCore {
 #[derive(Default)]
 pub(super) struct StreamLog {
     /// Events recorded here, the oldest first.
-    pub(super) events: VecDeque<Arc<dyn RawEvent>>,
+    pub(super) events: VecDeque<KeptEvent>,
+    /// How many events were recorded on a guess since a wait last used one of them.
+    pub(super) unused_guesses: u8,
     /// The last streams that this one waited for, and the positions that its later work is ordered
     /// after.
     pub(super) waits: SmallVec<[(StreamId, Position); 4]>,
@@ -35,6 +37,14 @@ pub(super) struct StreamLog {
     reported_upto: Position,
     /// Failures at later positions that another call has already returned.
     reported: SmallVec<[Position; 2]>,
+}
+
+/// A recorded event.
+#[derive(Clone)]
+pub(super) struct KeptEvent {
+    pub(super) event: Arc<dyn RawEvent>,
+    /// Whether it was recorded by [`StreamCore::guess_event_at_tail`].
+    pub(super) is_guess: bool,
 }
 
 impl StreamCore {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Stream;
-use super::stream_core::{StreamCore, StreamId};
+use super::stream_core::{KeptEvent, StreamCore, StreamId, StreamLog};
 use crate::backend::{BackendError, Position, RawEvent};
 use crate::ordering::UseEnd;
 use crate::sync;
@@ -11,6 +11,9 @@ use crate::sync;
 /// The number of recorded events that are kept for later waits. Without an old event, a later wait
 /// uses a newer one, which covers more.
 const EVENTS_KEPT: usize = 32;
+
+/// After so many guesses that no wait used, a stream records no more events on a guess.
+const UNUSED_GUESSES_MAX: u8 = 8;
 
 /// The number of streams whose waits are remembered. A forgotten wait may be made again.
 const WAITS_KEPT: usize = 32;
@@ -39,9 +42,16 @@ impl StreamCore {
     /// The earliest kept event that covers `end`, or a new one, which covers all work so far.
     fn event_covering(&self, end: UseEnd) -> Result<Arc<dyn RawEvent>, BackendError> {
         if let Some(position) = end.position() {
-            let log = self.log.lock();
-            if let Some(event) = log.events.iter().find(|event| event.position() >= position) {
-                return Ok(Arc::clone(event));
+            let mut log = self.log.lock();
+            let is_after = |kept: &&KeptEvent| kept.event.position() >= position;
+            let found = log.events.iter().find(is_after).cloned();
+            // A wait that covers more than it needs is a reason to guess again.
+            let is_late = found.is_none() && self.queue().tail() > position;
+            if is_late || found.as_ref().is_some_and(|kept| kept.is_guess) {
+                log.unused_guesses = 0;
+            }
+            if let Some(KeptEvent { event, .. }) = found {
+                return Ok(event);
             }
         }
         let event = self.queue().record(false)?;
@@ -52,35 +62,63 @@ impl StreamCore {
     /// Keeps an event for later waits. Two threads may keep events in the wrong order;
     /// `event_covering` tolerates this.
     pub(super) fn keep_event(&self, event: Arc<dyn RawEvent>) {
-        let mut log = self.log.lock();
-        if log.events.len() == EVENTS_KEPT {
-            log.events.pop_front();
-        }
-        log.events.push_back(event);
+        self.log.lock().keep(KeptEvent { event, is_guess: false });
     }
 
     /// Records an event for the work queued so far, if there is none yet, so that a later wait for
     /// that work does not wait for later work. If this fails, that wait records an event itself.
     pub(super) fn ensure_event_at_tail(&self) {
         let tail = self.queue().tail();
-        if self.log.lock().events.back().is_some_and(|event| event.position() >= tail) {
+        if self.log.lock().has_event_at(tail) {
             return;
         }
         if let Ok(event) = self.queue().record(false) {
             self.keep_event(event);
         }
     }
+
+    /// As [`ensure_event_at_tail`](Self::ensure_event_at_tail), on the guess that another stream
+    /// will wait: the last work follows work of another stream, so it may be one stage of several.
+    /// Does nothing once such guesses were often wrong.
+    fn guess_event_at_tail(&self) {
+        let tail = self.queue().tail();
+        let is_useless = {
+            let log = self.log.lock();
+            log.unused_guesses >= UNUSED_GUESSES_MAX || log.has_event_at(tail)
+        };
+        if is_useless {
+            return;
+        }
+        if let Ok(event) = self.queue().record(false) {
+            let mut log = self.log.lock();
+            log.unused_guesses += 1;
+            log.keep(KeptEvent { event, is_guess: true });
+        }
+    }
+}
+
+impl StreamLog {
+    fn keep(&mut self, kept: KeptEvent) {
+        if self.events.len() == EVENTS_KEPT {
+            self.events.pop_front();
+        }
+        self.events.push_back(kept);
+    }
+
+    fn has_event_at(&self, position: Position) -> bool {
+        self.events.back().is_some_and(|kept| kept.event.position() >= position)
+    }
 }
 
 impl Stream {
-    /// Orders later work of this stream after a use on `other`. Makes no driver call if the library
-    /// knows that it is ordered already.
-    pub(crate) fn order_after(&self, other: &Self, end: UseEnd) -> Result<(), BackendError> {
+    /// Orders later work of this stream after a use on `other`. Returns whether it had to wait:
+    /// makes no driver call if the library knows that it is ordered already.
+    pub(crate) fn order_after(&self, other: &Self, end: UseEnd) -> Result<bool, BackendError> {
         if self.is_ordered_after(other, end) {
-            return Ok(());
+            return Ok(false);
         }
         let event = other.core().event_covering(end)?;
-        self.wait_for_event(other, &event)
+        self.wait_for_event(other, &event).map(|()| true)
     }
 
     /// Whether the library knows that later work of this stream comes after a use on `other`.
@@ -93,6 +131,11 @@ impl Stream {
     /// As [`StreamCore::ensure_event_at_tail`].
     pub(crate) fn ensure_event_at_tail(&self) {
         self.core().ensure_event_at_tail();
+    }
+
+    /// As [`StreamCore::guess_event_at_tail`].
+    pub(crate) fn guess_event_at_tail(&self) {
+        self.core().guess_event_at_tail();
     }
 
     pub(super) fn wait_for_event(

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 
-use super::arguments::bound::{BoundArgument, BoundArray, scalar_from};
+use super::arguments::bound::{BoundArgument, BoundArray};
 use super::arguments::unpack::Unpacker;
 use super::arity::for_each_arity;
 use crate::access::Access;
@@ -201,7 +201,7 @@ impl<E: Element> Parameter for E {
 
     fn describe<'a>(bound: &BoundArgument<'a>) -> E {
         match bound {
-            BoundArgument::Scalar { words, .. } => scalar_from(words),
+            BoundArgument::Scalar { bytes, .. } => bytemuck::pod_read_unaligned(bytes),
             BoundArgument::Array(_) => E::zeroed(),
         }
     }

@@ -12,7 +12,7 @@
 //!    gets them.
 //! 5. [`Acquired`]: the array's address on the device. The device's copy keeps its memory until the
 //!    use is marked.
-//! 6. [`ArrayArgument`]: what the backend gets: the address, and the index in `Arguments::words`
+//! 6. [`ArrayArgument`]: what the backend gets: the address, and the index in `LaunchCall::words`
 //!    where the array's packed length, or its shape and strides, begin.
 
 use smallvec::SmallVec;
@@ -20,8 +20,7 @@ use smallvec::SmallVec;
 use super::arguments::bound::{BoundArgument, BoundArray, Words};
 use crate::audit::{self, Cause, Flow};
 use crate::backend::{
-    Arguments, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchWork,
-    Position, Work,
+    ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall, Position,
 };
 use crate::call_site::CallSite;
 use crate::device::{Stream, call_error};
@@ -52,12 +51,12 @@ impl<'a> Launch<'a> {
         })
     }
 
-    fn part_selections(&self) -> PartSelections {
-        let mut selections = PartSelections::new();
+    /// Adds the selections to a list of the caller, because the list is large to move.
+    #[inline]
+    fn add_part_selections(&self, selections: &mut PartSelections) {
         for array in self.arrays().filter(|array| !array.is_whole) {
             selections.push(array.selection());
         }
-        selections
     }
 
     fn request<'s>(
@@ -81,22 +80,39 @@ fn next_selection<'s>(
     part.unwrap_or(&Selection::Whole)
 }
 
+/// The arguments of a launch, acquired and packed. Launches with up to 16 arrays allocate nothing.
+/// These are references, because moving the lists costs as much as filling them.
+struct Ready<'r, 'a> {
+    words: &'r mut Words,
+    arrays: &'r mut SmallVec<[ArrayArgument; 16]>,
+    depends: &'r mut Dependencies,
+    acquired: &'r mut SmallVec<[Acquired<'a>; 16]>,
+}
+
 /// Queues a launch on a stream.
 pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
-    let selections = launch.part_selections();
-    let mut acquired: SmallVec<[Acquired<'_>; 6]> = SmallVec::new();
-    let mut work = LaunchWork {
-        code: launch.code.clone(),
-        grid: launch.grid,
-        arguments: Arguments::default(),
-        depends: Dependencies::new(),
-        site: launch.site,
+    let mut selections = PartSelections::new();
+    launch.add_part_selections(&mut selections);
+    let (mut words, mut depends) = (Words::new(), Dependencies::new());
+    let (mut arrays, mut acquired) = (SmallVec::new(), SmallVec::new());
+    let ready = Ready {
+        words: &mut words,
+        arrays: &mut arrays,
+        depends: &mut depends,
+        acquired: &mut acquired,
     };
-    acquire(launch, &selections, stream, &mut work, &mut acquired)?;
-    let submitted = stream.queue().submit(Work::Launch(work));
+    acquire(launch, &selections, stream, ready)?;
+    let submitted = stream.queue().launch(&mut LaunchCall {
+        code: launch.code,
+        grid: launch.grid,
+        words: &mut words,
+        arrays: &arrays,
+        depends: &depends,
+        site: launch.site,
+    });
     let position = submitted.map_err(|refusal| refused(launch, stream, &refusal))?;
     mark(launch, &selections, stream, &mut acquired, position);
     Ok(())
@@ -118,32 +134,30 @@ fn acquire<'a>(
     launch: &'a Launch<'_>,
     selections: &'a PartSelections,
     stream: &Stream,
-    work: &mut LaunchWork,
-    acquired: &mut SmallVec<[Acquired<'a>; 6]>,
+    ready: Ready<'_, 'a>,
 ) -> Result<()> {
-    let LaunchWork { arguments, depends, .. } = work;
     let mut parts = selections.iter();
     for bound in launch.bound {
         if let BoundArgument::Array(array) = bound {
             let selection = next_selection(array, &mut parts);
-            let ready = if array.is_whole {
-                transfer::acquire_whole(array.storage, stream, array.access, depends)
+            let known = if array.is_whole {
+                transfer::acquire_whole(array.storage, stream, array.access, ready.depends)
             } else {
                 None
             };
-            let one = match ready {
+            let one = match known {
                 Some(one) => one,
                 None => transfer::acquire_on(
                     &launch.request(array, selection, Cause::Launch),
                     stream,
                     array.access,
-                    depends,
+                    ready.depends,
                 )?,
             };
-            arguments.arrays.push(argument(array, &one, arguments.words.len()));
-            acquired.push(one);
+            ready.arrays.push(argument(array, &one, ready.words.len()));
+            ready.acquired.push(one);
         }
-        bound.pack(&mut arguments.words);
+        bound.pack(ready.words);
     }
     Ok(())
 }
@@ -159,7 +173,7 @@ fn mark(
     position: Position,
 ) {
     let mut avoided = Flow::default();
-    let mut needs_event = false;
+    let (mut needs_event, mut follows_other) = (false, false);
     let mut parts = selections.iter();
     for (array, acquired) in launch.arrays().zip(acquired) {
         let access = array.access;
@@ -191,12 +205,15 @@ fn mark(
                 avoided_here,
             ),
         };
+        follows_other |= acquired.follows_other;
         avoided += avoided_here;
     }
     stream.device_ref().count_avoided(avoided);
     audit::report_avoided(avoided);
     if needs_event {
         stream.ensure_event_at_tail();
+    } else if follows_other {
+        stream.guess_event_at_tail();
     }
 }
 

@@ -43,6 +43,9 @@ impl Strided<'_> {
     /// Whether the elements lie row by row without gaps. Axes of length 1 are ignored.
     #[inline]
     pub(crate) fn is_c_contiguous(&self) -> bool {
+        if let ([len], [stride]) = (self.shape, self.strides) {
+            return *stride == 1 || *len <= 1;
+        }
         are_contiguous(self.axes().rev())
     }
 

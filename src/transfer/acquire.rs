@@ -11,7 +11,7 @@ use super::report::run_deferred;
 use super::request::{Marks, Queued, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
-use crate::backend::{Address, Dependencies, FailureRecord, failure};
+use crate::backend::{Address, Dependencies, FailureRecord, Position, failure};
 use crate::coherence::{Location, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
@@ -29,6 +29,8 @@ pub(crate) struct Acquired<'a> {
     pub(crate) address: Address,
     /// The bytes that this call copied.
     pub(crate) copied_bytes: u64,
+    /// Whether the access comes after a use on another stream.
+    pub(crate) follows_other: bool,
     /// The pin, which is kept until the use is marked. An array without bytes needs none.
     pin: Option<Pin<'a>>,
 }
@@ -44,8 +46,13 @@ impl Drop for Pin<'_> {
 }
 
 impl<'a> Acquired<'a> {
-    const EMPTY: Self =
-        Self { location: Location::HOST, address: Address(0), copied_bytes: 0, pin: None };
+    const EMPTY: Self = Self {
+        location: Location::HOST,
+        address: Address(0),
+        copied_bytes: 0,
+        follows_other: false,
+        pin: None,
+    };
 
     /// Pins the copy. The caller holds the array's lock.
     #[inline]
@@ -55,7 +62,7 @@ impl<'a> Acquired<'a> {
         (location, address): (Location, Address),
     ) -> Self {
         state.pin();
-        Self { location, address, copied_bytes: 0, pin: Some(Pin(storage)) }
+        Self { location, address, copied_bytes: 0, follows_other: false, pin: Some(Pin(storage)) }
     }
 
     /// Unpins the copy, because its use is marked. The caller holds the array's lock.
@@ -100,8 +107,11 @@ pub(crate) fn acquire_whole<'a>(
         return None;
     }
     let mut state = storage.lock();
-    let ready = whole_ready_on(&state, stream, access, depends)?;
-    Some(Acquired::pin(storage, &mut state, ready))
+    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
+    if let Some(work) = writer.and_then(|writer| writer.written_by()) {
+        depend_on(storage, &mut state, depends, stream, location, work);
+    }
+    Some(Acquired::pin(storage, &mut state, (location, address)))
 }
 
 /// The copy on `stream`'s device, if it needs no copy, no wait and no memory: the usual case.
@@ -148,6 +158,31 @@ fn whole_ready_on(
     Some((location, address))
 }
 
+/// Adds work on `stream` itself that wrote the whole array, unless it is complete: then forgets it,
+/// so that it is not looked at again. For the first entry this is not checked, because that reads
+/// memory which the executing thread writes.
+#[inline]
+fn depend_on(
+    storage: &Storage,
+    state: &mut ArrayState,
+    depends: &mut Dependencies,
+    stream: &Stream,
+    location: Location,
+    work: Position,
+) {
+    let dependency = (stream.id(), work);
+    if depends.contains(&dependency) {
+        return;
+    }
+    if !depends.is_empty() && stream.core().is_done(UseEnd::at(work)) {
+        state.retire_device_uses(storage.memory_order(), location);
+        if state.uses(location).uniform().is_some_and(|uses| uses.writer().is_none()) {
+            return;
+        }
+    }
+    depends.push(dependency);
+}
+
 /// Adds a writer on `stream` itself. It checks whether the writer has completed only if the list
 /// would otherwise need the heap: the check reads memory that the executing thread writes, and so
 /// costs more than an unnecessary entry.
@@ -185,10 +220,15 @@ fn copy_to_device_by<'a>(
 ) -> Result<Acquired<'a>> {
     let (mut state, location) =
         copy_missing(request, access, Destination::Device(stream), pipeline)?;
-    let marks = request.conflicts_and_dependencies(&state, location, access, stream, depends);
-    request.make_wait(&state, stream, &marks)?;
+    let (marks, follows_other) =
+        request.conflicts_and_dependencies(&state, location, access, stream, depends);
+    request.make_wait(&mut state, stream, &marks)?;
+    if follows_other {
+        state.retire_device_uses(request.storage.memory_order(), location);
+    }
     let address = state.device_copy(location).address.unwrap_or(Address(0));
-    Ok(Acquired::pin(request.storage, &mut state, (location, address)))
+    let acquired = Acquired::pin(request.storage, &mut state, (location, address));
+    Ok(Acquired { follows_other, ..acquired })
 }
 
 /// Acquires the elements on the host: waits until they are valid there and no conflicting use is

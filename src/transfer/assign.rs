@@ -288,7 +288,9 @@ impl Assignment<'_> {
             count(&to, &mut to.storage.lock(), copied, &device, stream, stale_since);
         }
         mark(&to, stream, target, Access::Overwrite, UseEnd::at(position));
-        if to.storage.lock().has_several_streams() || from.storage.lock().has_several_streams() {
+        let is_written_for = to.storage.lock().takes_expected_wait(stream, true);
+        let is_read_for = from.storage.lock().takes_expected_wait(stream, false);
+        if is_written_for || is_read_for {
             stream.ensure_event_at_tail();
         }
         Ok(())
@@ -365,6 +367,6 @@ fn ready_peer<'a>(
     let Some(location) = found else { return Ok(None) };
     let mut regions = Regions::new();
     from.selection.for_each(memory_order, |region| regions.push(*region));
-    let depends = from.wait_for_writers(&state, stream, location, &regions)?;
+    let depends = from.wait_for_writers(&mut state, stream, location, &regions)?;
     Ok(Some((state, location, depends)))
 }

@@ -65,7 +65,7 @@ impl Request<'_> {
             // The state has changed since the plan was made. The caller plans again.
             return Ok(());
         }
-        let depends = self.wait_for_writers(&state, &stream, from, regions)?;
+        let depends = self.wait_for_writers(&mut state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
         let work = Work::Copy(Box::new(CopyWork {
             may_read_between: between.is_some(),

@@ -143,7 +143,7 @@ fn queue_read(
         return Ok(None);
     }
     let stream = request.download_stream(&state, location, &regions, None);
-    let depends = request.wait_for_writers(&state, &stream, location, &regions)?;
+    let depends = request.wait_for_writers(&mut state, &stream, location, &regions)?;
     let copy = storage.memory_order().footprint(region).copy_from_packed(0).reversed();
     let work = Work::Copy(Box::new(CopyWork {
         may_read_between: false,

@@ -33,7 +33,7 @@ pub(super) fn mark(
 }
 
 /// Marks an argument of a launch, and counts the copies that it avoided. Returns whether another
-/// stream may have to wait for the launch.
+/// stream is expected to wait for the launch.
 pub(crate) fn mark_launched(
     request: &Request<'_>,
     stream: &Stream,
@@ -50,7 +50,7 @@ pub(crate) fn mark_launched(
     let (location, end) = (acquired.location, UseEnd::at(position));
     request.record_use_and_effect(&mut state, stream, location, access, end);
     acquired.unpin(&mut state);
-    state.has_several_streams()
+    state.takes_expected_wait(stream, access.writes())
 }
 
 /// As [`mark_launched`], for a whole array if only its uses change. If its contents change too,
@@ -73,7 +73,7 @@ pub(crate) fn mark_whole_launched(
     if access != Access::Read {
         storage.forget_readers();
     }
-    Some(state.has_several_streams())
+    Some(state.takes_expected_wait(stream, access.writes()))
 }
 
 /// Marks a write by foreign work (work that code outside this library queues), which ends at `end`.

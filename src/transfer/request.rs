@@ -116,7 +116,8 @@ impl Request<'_> {
     }
 
     /// As [`conflicts`](Self::conflicts), for an access on `stream`, without the uses on `stream`
-    /// itself. Adds the work that wrote elements to be read and may still fail to `depends`.
+    /// itself. Adds the work that wrote elements to be read and may still fail to `depends`. Also
+    /// returns whether the access comes after a use on another stream, even a completed one.
     pub(super) fn conflicts_and_dependencies(
         &self,
         state: &ArrayState,
@@ -124,24 +125,25 @@ impl Request<'_> {
         access: Access,
         stream: &Stream,
         depends: &mut Dependencies,
-    ) -> Marks {
+    ) -> (Marks, bool) {
         let own = state.find_key(stream);
-        let is_wanted = |mark: Mark| Some(mark.stream) != own && !state.is_retired(mark);
-        let mut marks = Marks::new();
+        let (mut marks, mut follows_other) = (Marks::new(), false);
+        let is_other = |mark: Mark| Some(mark.stream) != own;
         self.selection.each(|region| {
-            state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
+            state.uses(location).visit_conflicts(region, access, is_other, |mark| {
+                follows_other |= is_other(mark);
                 if state.is_retired(mark) {
                     return;
                 }
                 if access != Access::Overwrite {
                     add_dependency(state, mark, depends);
                 }
-                if Some(mark.stream) != own {
+                if is_other(mark) {
                     add_mark(&mut marks, mark);
                 }
             });
         });
-        marks
+        (marks, follows_other)
     }
 
     /// The number of bytes in these regions.

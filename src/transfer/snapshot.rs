@@ -184,7 +184,7 @@ impl Snapshot {
             return self.copy_from_host(&request.of(&selected), &chunks.concat());
         }
         let stream = request.download_stream(&state, location, &regions, stream);
-        let depends = request.wait_for_writers(&state, &stream, location, &regions)?;
+        let depends = request.wait_for_writers(&mut state, &stream, location, &regions)?;
         // The copy is made in chunks: the waiting thread unpacks one chunk while the next is
         // downloaded.
         for parts in chunks {

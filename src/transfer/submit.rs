@@ -14,7 +14,7 @@ impl Request<'_> {
     /// Makes `stream` wait for these uses.
     pub(super) fn make_wait(
         &self,
-        state: &ArrayState,
+        state: &mut ArrayState,
         stream: &Stream,
         marks: &Marks,
     ) -> Result<()> {
@@ -82,7 +82,7 @@ impl Request<'_> {
     /// still fail.
     pub(super) fn wait_for_writers(
         &self,
-        state: &ArrayState,
+        state: &mut ArrayState,
         stream: &Stream,
         from: Location,
         regions: &Regions,
@@ -128,8 +128,8 @@ impl Request<'_> {
             state.coherence.apply(location, region, Access::Read);
         }
         self.storage.publish(state);
-        let is_shared = location != Location::HOST && state.has_several_streams();
-        if self.is_ahead_of_use || is_shared {
+        let is_expected = location != Location::HOST && state.takes_expected_wait(stream, true);
+        if self.is_ahead_of_use || is_expected {
             stream.ensure_event_at_tail();
         }
     }

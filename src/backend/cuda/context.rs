@@ -90,17 +90,23 @@ impl Context {
     }
 
     /// Returns the outcome of a driver call, and stores an error that destroys the context.
+    #[inline]
     pub(super) fn record_loss<T>(
         &self,
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
-        if let Err(refusal) = &outcome
-            && refusal.kind == BackendErrorKind::DeviceLost
-        {
+        if let Err(refusal) = &outcome {
+            self.record_death(refusal);
+        }
+        outcome
+    }
+
+    #[cold]
+    fn record_death(&self, refusal: &BackendError) {
+        if refusal.kind == BackendErrorKind::DeviceLost {
             // The first error is the cause; later ones repeat it.
             let _known = self.death.set(refusal.clone());
         }
-        outcome
     }
 
     /// The error that destroyed the context, if there is one.

@@ -3,35 +3,31 @@
 use std::ffi::c_void;
 
 use cudarc::driver::sys;
-use smallvec::SmallVec;
 
 use super::call::{check, invalid};
 use super::code::CudaKernel;
-use crate::backend::{Arguments, BackendError, ParameterLayout};
-use crate::grid::Grid;
+use crate::backend::{ArrayArgument, BackendError, LaunchCall, ParameterLayout};
 
-/// Pointers to the parameters, for the driver.
-type Parameters = SmallVec<[*mut c_void; 16]>;
+/// The most parameters that a signature has.
+const PARAMETERS_MAX: usize = 16;
 
-/// Queues a launch.
+/// Queues a launch. Overwrites the words.
 ///
 /// # Safety
 ///
 /// * The stream's context is current, and the kernel is loaded in it.
 /// * The arguments match the kernel's signature. Their memory lives until the launch completes, and
 ///   the launch is ordered against other uses of the same bytes.
+#[inline]
 pub(super) unsafe fn queue(
     stream: sys::CUstream,
     kernel: &CudaKernel,
-    grid: Grid,
-    arguments: &mut Arguments,
+    launch: &mut LaunchCall<'_>,
 ) -> Result<(), BackendError> {
-    let starts = parameter_starts(kernel.parameters(), &arguments.words)?;
-    insert_addresses(arguments);
-    let words = arguments.words.as_mut_ptr();
-    let mut parameters: Parameters =
-        starts.iter().map(|start| words.wrapping_add(*start).cast()).collect();
-    let (blocks, threads) = (grid.blocks(), grid.threads());
+    let mut parameters = [std::ptr::null_mut(); PARAMETERS_MAX];
+    find_parameters(kernel.parameters(), launch.words, &mut parameters)?;
+    insert_addresses(launch.words, launch.arrays);
+    let (grid, blocks, threads) = (&launch.grid, launch.grid.blocks(), launch.grid.threads());
     // SAFETY: the driver copies the parameters before it returns. Their number and sizes match the
     // function: `code::load` checked that. The caller of `Kernel::cuda` promised that the code
     // complies with its signature.
@@ -54,48 +50,64 @@ pub(super) unsafe fn queue(
 }
 
 /// Replaces each array's first word, which only host bodies use, by its device address.
-fn insert_addresses(arguments: &mut Arguments) {
-    for array in &arguments.arrays {
+#[inline]
+fn insert_addresses(words: &mut [u64], arrays: &[ArrayArgument]) {
+    for array in arrays {
         // An array without elements has no memory, so its address is irrelevant.
-        arguments.words[array.at_word as usize] = array.address.0.wrapping_add(array.origin_bytes);
+        words[array.at_word as usize] = array.address.0.wrapping_add(array.origin_bytes);
     }
 }
 
-/// The index of the word at which each parameter starts.
-fn parameter_starts(
+/// Finds the word at which each parameter starts.
+#[inline]
+fn find_parameters(
     layouts: &[ParameterLayout],
-    words: &[u64],
-) -> Result<SmallVec<[usize; 16]>, BackendError> {
-    let mut starts = SmallVec::new();
+    words: &mut [u64],
+    parameters: &mut [*mut c_void; PARAMETERS_MAX],
+) -> Result<(), BackendError> {
     let mut next = 0;
-    for layout in layouts {
+    let start = words.as_mut_ptr();
+    for (layout, parameter) in layouts.iter().zip(parameters) {
         let first = words.get(next).copied().unwrap_or_default();
         if let ParameterLayout::Sized { ndim: Some(ndim), .. } = layout
             && *ndim as u64 != first
         {
-            let detail = format!(
-                "parameter {} was compiled for {ndim} dimensions and is given an array of {first}",
-                starts.len()
-            );
-            return Err(invalid("cuLaunchKernel", detail));
+            return Err(wrong_dimensions(*ndim, first));
         }
-        starts.push(next);
+        *parameter = start.wrapping_add(next).cast();
         next += layout.words(first);
     }
-    if next == words.len() {
-        Ok(starts)
+    if next == words.len() && layouts.len() <= PARAMETERS_MAX {
+        Ok(())
     } else {
-        Err(invalid("cuLaunchKernel", format!("parameters take {next} words of {}", words.len())))
+        let (count, words) = (layouts.len(), words.len());
+        let detail = format!("{count} parameters take {next} words of {words}");
+        Err(invalid("cuLaunchKernel", detail))
     }
+}
+
+#[cold]
+fn wrong_dimensions(compiled: usize, given: u64) -> BackendError {
+    let detail = format!(
+        "a parameter was compiled for {compiled} dimensions and is given an array of {given}"
+    );
+    invalid("cuLaunchKernel", detail)
 }
 
 #[cfg(test)]
 mod tests {
-    use smallvec::smallvec;
-
-    use super::{insert_addresses, parameter_starts};
+    use super::{PARAMETERS_MAX, find_parameters, insert_addresses};
     use crate::access::Access;
-    use crate::backend::{Address, Arguments, ArrayArgument, ElementLayout, ParameterLayout};
+    use crate::backend::{Address, ArrayArgument, BackendError, ElementLayout, ParameterLayout};
+
+    /// The index of the word at which each parameter starts.
+    fn starts(layouts: &[ParameterLayout], words: &mut [u64]) -> Result<Vec<usize>, BackendError> {
+        let mut parameters = [std::ptr::null_mut(); PARAMETERS_MAX];
+        find_parameters(layouts, words, &mut parameters)?;
+        let start = words.as_ptr() as usize;
+        let index = |parameter: &*mut std::ffi::c_void| (*parameter as usize - start) / 8;
+        Ok(parameters[..layouts.len()].iter().map(index).collect())
+    }
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
 
@@ -122,16 +134,13 @@ mod tests {
             }),
             ParameterLayout::Flat { element: FLOAT, is_read_only: false },
         ];
-        let mut arguments = Arguments {
-            words: smallvec![7, 2, 30, 40, 40, 1, 8, 9, 100],
-            arrays: smallvec![array(0x1000, 16, 1, false), array(0x2000, 0, 8, true)],
-        };
-        assert_eq!(parameter_starts(&layouts, &arguments.words).unwrap().as_slice(), [0, 1, 6, 8]);
-        insert_addresses(&mut arguments);
-        assert_eq!(arguments.words.as_slice(), [7, 0x1010, 30, 40, 40, 1, 8, 9, 0x2000]);
-        assert!(parameter_starts(&layouts[..3], &[7, 2, 30, 40, 40, 1, 8]).is_err());
-        let refusal =
-            parameter_starts(&layouts[1..2], &[1, 30, 1]).expect_err("one dimension for two");
+        let mut words = [7, 2, 30, 40, 40, 1, 8, 9, 100];
+        let arrays = [array(0x1000, 16, 1, false), array(0x2000, 0, 8, true)];
+        assert_eq!(starts(&layouts, &mut words).unwrap(), [0, 1, 6, 8]);
+        insert_addresses(&mut words, &arrays);
+        assert_eq!(words, [7, 0x1010, 30, 40, 40, 1, 8, 9, 0x2000]);
+        assert!(starts(&layouts[..3], &mut [7, 2, 30, 40, 40, 1, 8]).is_err());
+        let refusal = starts(&layouts[1..2], &mut [1, 30, 1]).expect_err("one dimension for two");
         assert!(
             refusal.detail.contains("compiled for 2 dimensions and is given an array of 1"),
             "{refusal}"

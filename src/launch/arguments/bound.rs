@@ -10,15 +10,15 @@ use crate::storage::Storage;
 use crate::transfer::StoredView;
 
 /// Words of a launch, as [`BoundArgument::pack`] writes them and `Unpacker` reads them.
-pub(in crate::launch) type Words = SmallVec<[u64; 24]>;
+pub(in crate::launch) type Words = SmallVec<[u64; 128]>;
 
 /// An argument bound to its parameter, with its type erased.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum BoundArgument<'a> {
     /// A value's bytes, and a function that formats them for a message.
     Scalar {
-        words: SmallVec<[u64; 2]>,
-        show: fn(&[u64]) -> String,
+        bytes: &'a [u8],
+        show: fn(&[u8]) -> String,
     },
     Array(BoundArray<'a>),
 }
@@ -45,20 +45,18 @@ impl<'a> BoundArgument<'a> {
         Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
     }
 
-    pub(super) fn scalar<E: Element>(value: &E) -> Self {
-        let mut words: SmallVec<[u64; 2]> = SmallVec::from_elem(0, size_of::<E>().div_ceil(8));
-        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size_of::<E>()]
-            .copy_from_slice(bytemuck::bytes_of(value));
-        Self::Scalar { words, show: show::<E> }
+    #[inline]
+    pub(super) fn scalar<E: Element>(value: &'a E) -> Self {
+        Self::Scalar { bytes: bytemuck::bytes_of(value), show: show::<E> }
     }
 
     /// Appends what the body needs besides the pointer: the bytes of a scalar; the length of a flat
     /// array (a slice); the number of dimensions, shape and strides of a sized array (an ndarray
     /// view).
-    #[inline]
+    #[inline(always)]
     pub(in crate::launch) fn pack(&self, words: &mut Words) {
         match self {
-            Self::Scalar { words: value, .. } => words.extend_from_slice(value),
+            Self::Scalar { bytes, .. } => pack_scalar(bytes, words),
             Self::Array(BoundArray { view, is_flat: true, .. }) => words.push(view.len()),
             Self::Array(BoundArray { view, .. }) => pack_sized(view.shape, view.strides, words),
         }
@@ -67,7 +65,7 @@ impl<'a> BoundArgument<'a> {
     /// The argument, formatted for a message.
     pub(in crate::launch) fn describe(&self) -> String {
         match self {
-            Self::Scalar { words, show } => show(words),
+            Self::Scalar { bytes, show } => show(bytes),
             Self::Array(array) => {
                 format!("{} of shape {:?}", array.storage.named(), array.view.shape)
             }
@@ -82,6 +80,18 @@ impl BoundArray<'_> {
             return Selection::Whole;
         }
         self.storage.memory_order().select(&self.view)
+    }
+}
+
+/// Appends a scalar, padded with zeros to whole words.
+#[inline]
+fn pack_scalar(bytes: &[u8], words: &mut Words) {
+    let (wholes, rest) = bytes.as_chunks::<8>();
+    wholes.iter().for_each(|whole| words.push(u64::from_ne_bytes(*whole)));
+    if !rest.is_empty() {
+        let mut padded = [0; 8];
+        padded[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_ne_bytes(padded));
     }
 }
 
@@ -107,8 +117,8 @@ pub(in crate::launch) fn scalar_from<E: Element>(words: &[u64]) -> E {
 }
 
 /// A number as Rust prints it; for another scalar, the name of its type.
-fn show<E: Element>(words: &[u64]) -> String {
-    let value: E = scalar_from(words);
+fn show<E: Element>(bytes: &[u8]) -> String {
+    let value: E = bytemuck::pod_read_unaligned(bytes);
     let value: &dyn std::any::Any = &value;
     macro_rules! number {
         ($($type:ty),+) => {

@@ -6,6 +6,7 @@ mod coarsen;
 mod cold_state;
 mod constant_table;
 mod constants;
+mod expected_waits;
 mod failures;
 mod open_reads;
 mod stale;
@@ -20,6 +21,7 @@ use smallvec::SmallVec;
 
 use self::cold_state::ColdState;
 pub(crate) use self::cold_state::OpenRead;
+use self::expected_waits::ExpectedWaits;
 pub(crate) use self::stale_record::StaleOrigin;
 use self::stale_record::StaleRecord;
 pub(crate) use self::whole::ReadyCopy;
@@ -51,6 +53,7 @@ pub(crate) struct ArrayState {
     pub(crate) device_copies: SmallVec<[DeviceCopy; 1]>,
     /// The streams that use the array. A mark refers to a stream by its index in this table.
     streams: SmallVec<[Option<Stream>; 1]>,
+    expected_waits: ExpectedWaits,
     /// The transfer totals; allocated at the first copy or launch.
     traffic: Option<Box<Traffic>>,
     /// The number of uses on devices that are acquired but not marked yet. If it is above 0, no
@@ -79,6 +82,7 @@ impl ArrayState {
             failure_epoch: 0,
             device_copies: SmallVec::new(),
             streams: SmallVec::new(),
+            expected_waits: ExpectedWaits::default(),
             traffic: None,
             pins: 0,
             cold: None,

@@ -86,10 +86,28 @@ impl ArrayState {
         Some((key, self.stream(key)?))
     }
 
-    /// Whether several streams use this array, so that one may have to wait for another. If so,
-    /// recording an event early reduces the work for which it waits.
-    pub(crate) fn has_several_streams(&self) -> bool {
-        self.streams.len() > 1
+    /// Makes a stream wait for these uses, and expects such waits from now on. Failures are
+    /// handled by the dependencies of the work that the caller queues.
+    pub(crate) fn make_wait(
+        &mut self,
+        stream: &Stream,
+        marks: &[Mark],
+    ) -> Result<(), BackendError> {
+        for mark in marks {
+            let Some(other) = self.stream(mark.stream) else { continue };
+            if stream.order_after(other, mark.end)? {
+                self.expected_waits.expect(mark.stream, mark.written_by().is_some());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another stream is expected to wait for a use that `stream` has just made. If so, the
+    /// caller records an event. Asking again returns `false`.
+    #[inline]
+    pub(crate) fn takes_expected_wait(&mut self, stream: &Stream, writes: bool) -> bool {
+        !self.expected_waits.is_none()
+            && self.find_key(stream).is_some_and(|key| self.expected_waits.take(key, writes))
     }
 
     /// Whether a use has completed and its work has not failed. Later uses do not wait for such a
@@ -122,23 +140,22 @@ impl ArrayState {
         *self.uses_mut(location) = uses;
     }
 
+    /// Removes completed uses of a device's copy if all elements have the same uses. Without them,
+    /// later accesses take the fast path for whole arrays.
+    pub(crate) fn retire_device_uses(&mut self, memory_order: &MemoryOrder, location: Location) {
+        let Self { device_copies, streams, .. } = self;
+        let uses = &mut device_copies[location.index() - 1].uses;
+        if uses.uniform().is_some() {
+            uses.retire(memory_order.extents(), None, |mark| is_retired(streams, mark));
+        }
+    }
+
     /// Removes completed uses of the host memory.
     pub(crate) fn retire_host_uses(&mut self, memory_order: &MemoryOrder, selection: &Selection) {
         let Self { host_uses: Some(host_uses), streams, .. } = self else { return };
         selection.each(|region| {
             host_uses.retire(memory_order.extents(), region, |mark| is_retired(streams, mark));
         });
-    }
-
-    /// Makes `stream` wait for these uses. Failures are handled by the dependencies of the work
-    /// that the caller queues.
-    pub(crate) fn make_wait(&self, stream: &Stream, marks: &[Mark]) -> Result<(), BackendError> {
-        for mark in marks {
-            if let Some(other) = self.stream(mark.stream) {
-                stream.order_after(other, mark.end)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -72,7 +72,8 @@ impl ArrayState {
         if access.writes() && !is_only_at(self) {
             return false;
         }
-        let Some(uses) = self.device_copies[index].uses.uniform_mut() else { return false };
+        let copy = self.device_copies.get_mut(index);
+        let Some(uses) = copy.and_then(|copy| copy.uses.uniform_mut()) else { return false };
         let mark = if access.writes() {
             Mark::write(key, position)
         } else {

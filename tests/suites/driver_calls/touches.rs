@@ -1,4 +1,4 @@
-//! Kernels on one, four and eight arrays, as PTX with host functions of the stand-in driver.
+//! Kernels on 1 to 16 arrays, as PTX with host functions of the stand-in driver.
 
 use resident::{CudaSource, In, InOut, Kernel};
 use resident_stand_in::{Access, Length, Parameter, register};
@@ -47,3 +47,4 @@ type I = In<f32>;
 touch!(touch1, 1, (InOut<f32>,));
 touch!(touch4, 4, (I, I, I, InOut<f32>));
 touch!(touch8, 8, (I, I, I, I, I, I, I, InOut<f32>));
+touch!(touch16, 16, (I, I, I, I, I, I, I, I, I, I, I, I, I, I, I, InOut<f32>));

@@ -20,6 +20,7 @@ use crate::sync;
 impl StreamCore {
     /// Returns the outcome of a driver call. If the outcome is that the context has died, marks all
     /// work in flight as failed.
+    #[inline]
     pub(super) fn record_loss<T>(
         &self,
         outcome: Result<T, BackendError>,
@@ -49,6 +50,7 @@ impl StreamCore {
     }
 
     /// Makes the context current. If the context is dead, marks all work in flight as failed.
+    #[inline]
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
         self.record_loss(self.device.context().make_current())
     }

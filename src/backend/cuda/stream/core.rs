@@ -139,6 +139,7 @@ impl StreamCore {
     }
 
     /// Assigns the next position. All earlier work is queued.
+    #[inline]
     pub(super) fn next_position(&self, state: &mut StreamState) -> Position {
         state.tail += 1;
         self.tail.store(state.tail, Ordering::Release);
@@ -178,14 +179,26 @@ impl StreamCore {
         }
     }
 
+    /// Whether no dependency can fail any more, as far as is known at once.
+    #[inline]
+    pub(super) fn is_independent(
+        &self,
+        state: &StreamState,
+        depends: &[(QueueId, Position)],
+    ) -> bool {
+        let is_own = |(queue, _): &(QueueId, Position)| *queue == self.id;
+        depends.is_empty()
+            || state.in_flight.is_empty() && failure::epoch() == 0 && depends.iter().all(is_own)
+    }
+
     /// The dependencies that may still fail, or the failure of one that has.
     pub(super) fn pending_dependencies(
         &self,
         state: &StreamState,
-        depends: Dependencies,
+        depends: &[(QueueId, Position)],
     ) -> Result<Dependencies, Arc<FailureRecord>> {
         let mut pending = Dependencies::new();
-        for (queue, position) in depends {
+        for &(queue, position) in depends {
             if let Some(root) = failure::at(queue, position) {
                 return Err(root);
             }
@@ -237,6 +250,7 @@ impl StreamCore {
 
     /// As `record_loss`, for a thread that holds the stream lock: the next caller of `record_loss`
     /// abandons the work in flight.
+    #[inline]
     pub(super) fn record_loss_locked<T>(
         &self,
         outcome: Result<T, BackendError>,

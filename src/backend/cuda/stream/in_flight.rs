@@ -141,6 +141,21 @@ impl InFlightList {
         self.last_named = position;
     }
 
+    /// Stores the name of a launch, as [`record_name`](Self::record_name). Programs often repeat a
+    /// kernel, so the name that is removed is used again if it is the same.
+    #[inline]
+    pub(super) fn record_kernel(&mut self, position: Position, kernel: &Arc<str>, site: CallSite) {
+        let first = Position(self.last_named.0 + 1);
+        let is_full = self.names.len() == NAMES_KEPT;
+        let known =
+            if is_full { self.names.pop_front().map(|oldest| oldest.name.text) } else { None };
+        let text =
+            known.filter(|text| Arc::ptr_eq(text, kernel)).unwrap_or_else(|| Arc::clone(kernel));
+        let name = OperationName { is_kernel: true, text, site: Some(site) };
+        self.names.push_back(NamedOperation { first, position, name });
+        self.last_named = position;
+    }
+
     /// Adds an operation if it has a completion action or may fail. Returns whether it did.
     pub(super) fn push(&mut self, operation: InFlight) -> bool {
         let is_needed =
@@ -149,6 +164,11 @@ impl InFlightList {
             self.operations.push_back(operation);
         }
         is_needed
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.operations.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {

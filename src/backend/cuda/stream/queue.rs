@@ -12,7 +12,7 @@ use super::{reclaim, submit, waker};
 use crate::backend::cuda::call::invalid;
 use crate::backend::cuda::context::make_current;
 use crate::backend::{
-    Address, BackendError, Label, Position, Queue, QueueId, RawEvent, TaskWaker, Work,
+    Address, BackendError, Label, LaunchCall, Position, Queue, QueueId, RawEvent, TaskWaker, Work,
 };
 
 /// A stream's handle.
@@ -77,12 +77,25 @@ impl Queue for CudaQueue {
     }
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
+        match work {
+            Work::Launch(mut work) => self.launch(&mut work.as_call()),
+            Work::Copy(work) => {
+                self.0.prepare_to_queue()?;
+                self.0.record_loss(submit::queue_copy(&self.0, *work))
+            }
+            Work::Fill(work) => {
+                self.0.prepare_to_queue()?;
+                self.0.record_loss(submit::queue_fill(&self.0, *work))
+            }
+        }
+    }
+
+    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        // Only for launches: completion actions must not run under an array's lock, which is held
-        // while a copy is queued.
-        let may_reap = matches!(work, Work::Launch(_));
-        let position = self.0.record_loss(submit::queue(&self.0, work))?;
-        if may_reap && self.0.needs_reap.load(Ordering::Relaxed) {
+        let position = self.0.record_loss(submit::queue_launch(&self.0, launch))?;
+        // Only here: completion actions must not run under an array's lock, which is held while a
+        // copy is queued.
+        if self.0.needs_reap.load(Ordering::Relaxed) {
             self.0.needs_reap.store(false, Ordering::Relaxed);
             self.0.reap();
         }

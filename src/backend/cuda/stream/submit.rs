@@ -19,42 +19,43 @@ use crate::backend::cuda::launch;
 use crate::backend::cuda::memory::pageable::PageableBlock;
 use crate::backend::{
     BackendError, CopyBox, CopyWork, DeviceKind, FailureKind, FailureRecord, FillWork, HostMemory,
-    KernelCode, LaunchWork, Memory, Position, SourceDevice, Work, failure,
+    KernelCode, LaunchCall, LoadedKernel, Memory, Position, SourceDevice, failure,
 };
 
-/// Queues work; the context is current. The stream lock is held, so that positions follow the
+/// Queues a launch; the context is current. The stream lock is held, so that positions follow the
 /// stream's order.
-pub(super) fn queue(core: &StreamCore, work: Work) -> Result<Position, BackendError> {
-    match work {
-        Work::Launch(work) => queue_launch(core, work),
-        Work::Copy(work) => queue_copy(core, *work),
-        Work::Fill(work) => queue_fill(core, *work),
-    }
-}
-
-fn queue_launch(core: &StreamCore, work: LaunchWork) -> Result<Position, BackendError> {
-    let LaunchWork { code, grid, mut arguments, depends, site } = work;
-    let KernelCode::Loaded(loaded) = &code else {
+pub(super) fn queue_launch(
+    core: &StreamCore,
+    launch: &mut LaunchCall<'_>,
+) -> Result<Position, BackendError> {
+    let KernelCode::Loaded(loaded) = launch.code else {
         return Err(invalid("cuLaunchKernel", "a host body does not run on a GPU".to_owned()));
     };
     let Some(kernel) = loaded.downcast_ref::<CudaKernel>() else {
         let detail = "the kernel was loaded by another kind of device".to_owned();
         return Err(invalid("cuLaunchKernel", detail));
     };
-    let name = OperationName { is_kernel: true, text: Arc::clone(loaded.name()), site: Some(site) };
     let mut state = core.state();
-    let depends = match core.pending_dependencies(&state, depends) {
-        Ok(depends) => depends,
-        Err(root) => return Ok(skip(core, &mut state, &root, FailureKind::Contents)),
-    };
+    let mut pending = None;
+    if !core.is_independent(&state, launch.depends) {
+        match core.pending_dependencies(&state, launch.depends) {
+            Ok(depends) => pending = Some(depends).filter(|depends| !depends.is_empty()),
+            Err(root) => return Ok(skip(core, &mut state, &root, FailureKind::Contents)),
+        }
+    }
     // SAFETY: `CudaQueue::submit` made the context current, and the driver refuses the kernel
     // handle of another device. The modules that use the backend keep arguments alive and order
     // their uses (contract in `backend`): memory is freed after its last use.
-    let outcome = unsafe { launch::queue(core.raw_stream(), kernel, grid, &mut arguments) };
+    let outcome = unsafe { launch::queue(core.raw_stream(), kernel, launch) };
     core.record_loss_locked(outcome)?;
-    let nothing = CompletionAction::Nothing;
-    let position = core.enter_queued(&mut state, depends, nothing, FailureKind::Contents);
-    state.in_flight.record_name(position, name);
+    let position = match pending {
+        None => core.next_position(&mut state),
+        Some(depends) => {
+            let nothing = CompletionAction::Nothing;
+            core.enter_queued(&mut state, depends, nothing, FailureKind::Contents)
+        }
+    };
+    state.in_flight.record_kernel(position, kernel.name(), launch.site);
     Ok(position)
 }
 
@@ -71,14 +72,15 @@ fn skip(
     position
 }
 
-fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendError> {
+/// Queues a fill, as [`queue_launch`] a launch.
+pub(super) fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendError> {
     let FillWork { address, parts, pattern, loss, depends, label } = work;
     if parts.iter().any(|part| pattern.is_empty() || part.run_bytes % pattern.len() as u64 != 0) {
         let detail = format!("a pattern of {} bytes does not fill its runs", pattern.len());
         return Err(invalid("fill", detail));
     }
     let mut state = core.state();
-    let depends = match core.pending_dependencies(&state, depends) {
+    let depends = match core.pending_dependencies(&state, &depends) {
         Ok(depends) => depends,
         Err(root) => return Ok(skip(core, &mut state, &root, loss)),
     };
@@ -98,14 +100,15 @@ fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendErro
     Ok(position)
 }
 
-fn queue_copy(core: &StreamCore, work: CopyWork) -> Result<Position, BackendError> {
+/// Queues a copy, as [`queue_launch`] a launch.
+pub(super) fn queue_copy(core: &StreamCore, work: CopyWork) -> Result<Position, BackendError> {
     let name = OperationName::of_label(&work.label);
     let loss = work.loss;
     if let Some(overrun) = work.host_overrun() {
         return Err(invalid("copy", overrun));
     }
     let mut state = core.state();
-    let depends = match core.pending_dependencies(&state, work.depends.clone()) {
+    let depends = match core.pending_dependencies(&state, &work.depends) {
         Ok(depends) => depends,
         Err(root) => return Ok(skip(core, &mut state, &root, loss)),
     };

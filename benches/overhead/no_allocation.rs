@@ -1,0 +1,33 @@
+//! In the steady state, a launch on a GPU allocates no heap memory on the calling thread.
+
+#![cfg(target_os = "linux")]
+
+mod allocations;
+
+use resident_overhead::ours;
+
+#[global_allocator]
+static ALLOCATOR: allocations::Counting = allocations::Counting;
+
+/// The allocations of this thread in 100 launches, after as many in which tables reach their size.
+fn in_steady_state(mut program: ours::Program) -> u64 {
+    (0..100).for_each(|_| program());
+    let before = allocations::of_this_thread();
+    (0..100).for_each(|_| program());
+    allocations::of_this_thread() - before
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(in_steady_state(Box::new(|| drop(std::hint::black_box(Box::new(1))))), 100);
+}
+
+#[test]
+fn launches_allocate_nothing() {
+    for arrays in [0, 1, 4, 8, 16] {
+        for has_other_stream in [false, true] {
+            let allocations = in_steady_state(ours::launch(arrays, has_other_stream));
+            assert_eq!(allocations, 0, "{arrays} arrays, two streams: {has_other_stream}");
+        }
+    }
+}
