@@ -15,6 +15,22 @@ impl Coherence {
         self.contents.value_count()
     }
 
+    /// Whether more than `count_max` boxes of the region are not valid at `location`.
+    #[must_use]
+    pub(crate) fn has_many_stale_boxes(
+        &self,
+        location: Location,
+        region: &Region,
+        count_max: usize,
+    ) -> bool {
+        let mut count = 0;
+        self.box_count() > count_max
+            && self.contents.any_value(region, |content| {
+                count += usize::from(!content.is_valid(location));
+                count > count_max
+            })
+    }
+
     /// Divides the array into at most `cells_max` cells that are contiguous in memory. In each cell
     /// for whose number of parts and elements `is_cheaper` returns true, withdraws the locations
     /// that do not hold all of it, so that the cell has one content. Returns the number of elements
@@ -70,15 +86,15 @@ impl Parts {
             all: LocationSet::empty(),
             held_elsewhere: 0,
         };
-        contents.visit(cell, |_, content| {
+        contents.visit_counts(cell, |content, _| {
             parts.count += 1;
             parts.common = parts.common.intersection(stored_at(content));
             parts.all = parts.all.union(stored_at(content));
         });
         let common = parts.common;
-        contents.visit(cell, |part, content| {
+        contents.visit_counts(cell, |content, elements| {
             if stored_at(content) != common {
-                parts.held_elsewhere = parts.held_elsewhere.saturating_add(part.len());
+                parts.held_elsewhere = parts.held_elsewhere.saturating_add(elements);
             }
         });
         parts

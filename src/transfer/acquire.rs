@@ -406,9 +406,13 @@ fn next_step(
         return Ok(Step::WaitForClaim);
     }
     let memory_order = request.storage.memory_order();
-    let mut copies = if is_missing { request.plan(state, location)? } else { Vec::new() };
-    if state.coarsen_for_plan(memory_order, location, copies.len()) {
+    let mut copies = Vec::new();
+    if is_missing {
+        state.coarsen_before_plan(memory_order, location, request.selection);
         copies = request.plan(state, location)?;
+        if state.coarsen_after_plan(memory_order, location, copies.len()) {
+            copies = request.plan(state, location)?;
+        }
     }
     let chunk = Chunk::first_of(memory_order, routed(state, location, &copies));
     if !destination.is_device() {

@@ -145,13 +145,14 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         flow
     }
 
-    /// Calls `found` with the value of each box that has an element in `region`, until `found`
-    /// returns true. Returns whether it did, and how many elements of `region` lie in these boxes.
+    /// Calls `found` with the value of each box that has elements in `region` and the number of
+    /// these elements, until `found` returns true. Returns whether it did, and the number of
+    /// elements of `region` that lie in the boxes found.
     #[inline]
     pub(super) fn any_value(
         &self,
         region: &Region,
-        mut found: impl FnMut(&V) -> bool,
+        mut found: impl FnMut(&V, u64) -> bool,
     ) -> (bool, u64) {
         let len = region.len();
         let (mut is_found, mut covered) = (false, 0_u64);
@@ -161,7 +162,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
                 return ControlFlow::Continue(());
             };
             covered = covered.saturating_add(common);
-            is_found = found(value);
+            is_found = found(value, common);
             match is_found || covered == len {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),

@@ -153,8 +153,27 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         let mut room = None;
         let Some(clip) = self.clip(region, &mut room) else { return false };
         let Some(boxes) = self.boxes() else { return f(&self.background) };
-        let (is_found, covered) = boxes.any_value(clip, &mut f);
+        let (is_found, covered) = boxes.any_value(clip, |value, _| f(value));
         is_found || !covers(covered, clip) && f(&self.background)
+    }
+
+    /// Calls `f` with the value of each box that has elements in the region and the number of these
+    /// elements, and with the value and number of the other elements of the region. Cheaper than
+    /// [`visit`](Self::visit), which must also find the parts of the background.
+    pub(crate) fn visit_counts(&self, region: &Region, mut f: impl FnMut(&V, u64)) {
+        let mut room = None;
+        let Some(clip) = self.clip(region, &mut room) else { return };
+        let mut rest = clip.len();
+        if let Some(boxes) = self.boxes() {
+            let _ = boxes.any_value(clip, |value, count| {
+                rest = rest.saturating_sub(count);
+                f(value, count);
+                false
+            });
+        }
+        if rest > 0 {
+            f(&self.background, rest);
+        }
     }
 
     /// Calls `f` with disjoint parts that exactly cover the whole space, and their values.

@@ -2,10 +2,14 @@
 
 use super::ArrayState;
 use crate::coherence::{Location, LocationSet};
-use crate::layout::MemoryOrder;
+use crate::layout::{MemoryOrder, Selection};
 
 /// Plans of up to this number of copies are exact to the byte.
 const EXACT_COPIES_MAX: usize = 1_024;
+
+/// From this number of stale boxes on, no plan is made to see how many copies it has, because that
+/// takes longer than copying the array.
+const PLANNED_BOXES_MAX: usize = 4_096;
 
 /// The state is coarsened when it has this number of boxes, and each time that number has doubled.
 const BOXES_MAX: usize = 16_384;
@@ -17,19 +21,40 @@ const CELLS_MAX: u64 = 1_024;
 const BYTES_PER_PART: u64 = 16 << 10;
 
 impl ArrayState {
-    /// Coarsens the state if a plan for `location` has this number of copies. Returns whether
-    /// another plan must be made.
-    pub(crate) fn coarsen_for_plan(
+    /// Coarsens the state before a plan for these elements at `location`, if the plan would have
+    /// very many copies.
+    pub(crate) fn coarsen_before_plan(
+        &mut self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        selection: &Selection,
+    ) {
+        if location == Location::HOST || self.coherence.box_count() <= PLANNED_BOXES_MAX {
+            return;
+        }
+        let mut is_many = false;
+        selection.for_each(memory_order, |region| {
+            is_many =
+                is_many || self.coherence.has_many_stale_boxes(location, region, PLANNED_BOXES_MAX);
+        });
+        if is_many && self.may_withdraw(location) {
+            self.coarsen(memory_order, LocationSet::of(location));
+        }
+    }
+
+    /// Coarsens the state after a plan for `location` with this number of copies, if they are too
+    /// many. Returns whether another plan must be made.
+    pub(crate) fn coarsen_after_plan(
         &mut self,
         memory_order: &MemoryOrder,
         location: Location,
         copies: usize,
     ) -> bool {
-        let may_withdraw = location != Location::HOST && self.may_withdraw(location);
-        let boxes_before = self.coherence.box_count();
-        if copies <= EXACT_COPIES_MAX || !may_withdraw {
+        if copies <= EXACT_COPIES_MAX || location == Location::HOST || !self.may_withdraw(location)
+        {
             return false;
         }
+        let boxes_before = self.coherence.box_count();
         self.coarsen(memory_order, LocationSet::of(location));
         self.coherence.box_count() < boxes_before
     }
