@@ -11,4 +11,6 @@ mod interleavings;
 mod model;
 mod pictures;
 mod scenario;
+#[cfg(target_os = "linux")]
+mod soak;
 mod steps;
