@@ -2,9 +2,9 @@
 //! and one like a batch job, with arrays that live long and are used in parts.
 //!
 //! `RESIDENT_SOAK_SECONDS` sets how long each of the two runs; 10 by default. The first tenth of a
-//! run warms up. After it, the process must not have more memory or threads than before, within
-//! 2 %. The time of an operation is printed; it fails the test only if it has doubled, because other
-//! programs use the machine too.
+//! run warms up. In the last tenth, the process must not have more memory or threads than then,
+//! within 2 % and some slack. The time of an operation is printed; it fails the test only if it has
+//! tripled, because other programs use the machine too.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-/// The pages that an allocator may take at any time.
+/// The memory that an allocator may take at any time.
 const SLACK_BYTES: u64 = 1 << 20;
 
 fn seconds() -> u64 {
@@ -71,7 +71,7 @@ fn soak(name: &str, mut round: impl FnMut(u64)) {
     let memory_max = warm.memory_bytes + warm.memory_bytes / 50 + SLACK_BYTES;
     assert!(last.memory_bytes <= memory_max, "{name}: {warm:?} became {last:?}");
     assert!(last.threads <= warm.threads + warm.threads / 50 + 2, "{name}: {warm:?}, {last:?}");
-    assert!(time <= 2 * warm_time, "{name}: {warm_time:?} became {time:?}");
+    assert!(time <= 3 * warm_time, "{name}: {warm_time:?} became {time:?}");
 }
 
 fn add_one() -> Kernel<(InOut<f32>,)> {
