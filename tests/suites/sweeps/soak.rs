@@ -3,8 +3,8 @@
 //!
 //! `RESIDENT_SOAK_SECONDS` sets how long each of the two runs; 10 by default. The first tenth of a
 //! run warms up. In the last tenth, the process must not have more memory than then, within 2 % and
-//! 1 MiB, nor 100 threads more. The time of an operation is printed; it fails the test only if it has
-//! tripled, because other programs use the machine too.
+//! 1 MiB, nor 100 threads more. The time of an operation is printed; it fails the test only if it
+//! has tripled, because other programs use the machine too.
 
 use std::time::{Duration, Instant};
 
