@@ -3,8 +3,8 @@
 //!
 //! `RESIDENT_SOAK_SECONDS` sets how long each of the two runs; 10 by default. The first tenth of a
 //! run warms up. In the last tenth, the process must not have more memory than then, within 2 % and
-//! 1 MiB, nor 100 threads more. The time of an operation is printed; it fails the test only if it
-//! has tripled, because other programs use the machine too.
+//! 1 MiB, nor 100 threads more. The time of a round is only printed, because other tests and
+//! programs use the machine too.
 
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,6 @@ fn soak(name: &str, mut round: impl FnMut(u64)) {
     let memory_max = warm.memory_bytes + warm.memory_bytes / 50 + SLACK_BYTES;
     assert!(last.memory_bytes <= memory_max, "{name}: {warm:?} became {last:?}");
     assert!(last.threads <= warm.threads + SLACK_THREADS, "{name}: {warm:?} became {last:?}");
-    assert!(time <= 3 * warm_time, "{name}: {warm_time:?} became {time:?}");
 }
 
 fn add_one() -> Kernel<(InOut<f32>,)> {
@@ -160,7 +159,7 @@ fn like_a_batch_job() {
 /// Other tests of this program would disturb the counts, so each program runs in a process that
 /// runs nothing else.
 #[test]
-fn long_runs_take_no_more_memory_threads_or_time() {
+fn long_runs_take_no_more_memory_or_threads() {
     let limit = Duration::from_secs(2 * seconds() + 60);
     for test in [test_name!(like_a_server), test_name!(like_a_batch_job)] {
         let output = own_process::run_within(limit, test, &[]);
