@@ -163,7 +163,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             };
             covered = covered.saturating_add(common);
             is_found = found(value, common);
-            match is_found || covered == len {
+            match is_found || covered == len && len != u64::MAX {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }

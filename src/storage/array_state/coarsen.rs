@@ -71,11 +71,15 @@ impl ArrayState {
         }
     }
 
-    /// Whether elements may become stale at a device although no one writes them. Not while a guard
-    /// uses the copy, since the library does not see all of its uses.
+    /// Whether elements may become stale at a device although no one writes them, so that a later
+    /// copy writes them. The copy waits only for uses that are marked. So this is false while a use
+    /// is acquired but not marked, and while a guard uses the copy.
     fn may_withdraw(&self, location: Location) -> bool {
         let copy = self.device_copy(location);
-        !copy.uses.has_open() && !self.has_claim_at(location) && !self.has_poisoned_device()
+        !self.has_pins()
+            && !copy.uses.has_open()
+            && !self.has_claim_at(location)
+            && !self.has_poisoned_device()
     }
 
     fn coarsen(&mut self, memory_order: &MemoryOrder, withdrawable: LocationSet) {
@@ -95,5 +99,35 @@ impl ArrayState {
         let padding = cold.padding_bytes.min(bytes);
         cold.padding_bytes -= padding;
         padding
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ArrayState, EXACT_COPIES_MAX};
+    use crate::access::Access;
+    use crate::coherence::{Coherence, Location, Region, Span};
+    use crate::device::Device;
+    use crate::layout::MemoryOrder;
+
+    /// A launch that has acquired the copy, and has not marked its use yet, may read any element.
+    #[test]
+    fn nothing_is_withdrawn_while_a_use_is_not_marked() {
+        let len = 4 * EXACT_COPIES_MAX;
+        let (memory_order, _) = MemoryOrder::of(&[len], &[1], 4).expect("an order");
+        let mut state = ArrayState::new(Coherence::stored(&[len as u64], Location::HOST));
+        let location = state.assign_location(&Device::cpu()).expect("a location");
+        state.coherence.apply_to_all(location, Access::Read);
+        for index in 0..len as u64 / 3 {
+            let element = Region::new(&[Span::single(3 * index)]);
+            state.coherence.apply(Location::HOST, &element, Access::Overwrite);
+        }
+        let boxes = state.coherence.box_count();
+        assert!(boxes > EXACT_COPIES_MAX, "{boxes} boxes");
+        state.pin();
+        assert!(!state.coarsen_after_plan(&memory_order, location, boxes));
+        assert_eq!(state.coherence.box_count(), boxes);
+        state.unpin();
+        assert!(state.coarsen_after_plan(&memory_order, location, boxes));
     }
 }
