@@ -98,7 +98,7 @@ impl<A> Pending<A> {
 
     /// Assembles the array once all copies are complete.
     fn finish(&self, snapshot: Option<Snapshot>) -> Result<A> {
-        let Some(Snapshot { buffer, queued }) = snapshot else {
+        let Some(Snapshot { buffer, queued, watch: _watch }) = snapshot else {
             return Err(Error::Backend {
                 call: CalledAt::UNKNOWN,
                 device: String::from("the host"),

@@ -163,6 +163,15 @@ impl Coherence {
         self.contents.visit(region, |part, content| f(part, *content));
     }
 
+    /// Calls `f` with the loss of each part that is lost.
+    pub(crate) fn visit_losses(&self, mut f: impl FnMut(LossId)) {
+        self.contents.visit_all(|_, content| {
+            if let Content::Undefined(Undefined::Lost(loss)) = content {
+                f(*loss);
+            }
+        });
+    }
+
     /// The number of elements that are valid at `location`, or `u64::MAX` if it is larger.
     #[must_use]
     pub(crate) fn valid_elements(&self, location: Location) -> u64 {

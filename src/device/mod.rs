@@ -38,6 +38,7 @@ pub use event::Event;
 pub use handles::{Device, Stream};
 pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
+pub(crate) use streams::UNREPORTED_MAX;
 
 impl Device {
     /// The kind of device: which driver controls it, and so which body of a kernel runs on it.

@@ -2,7 +2,7 @@
 //! devices that can be used.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::errors::backend_error;
 use super::gpu;
@@ -89,6 +89,33 @@ impl Device {
             frees_since_reap: AtomicU32::new(0),
             traffic: TrafficCounter::default(),
         };
-        Ok(Self(Arc::new(shared)))
+        let device = Self(Arc::new(shared));
+        LIVE_DEVICES.lock().add(&device);
+        Ok(device)
+    }
+
+    /// Every device of the process that has a handle, emulated ones included.
+    pub(crate) fn all_live() -> Vec<Self> {
+        let devices: Vec<_> = LIVE_DEVICES.lock().devices.clone();
+        devices.iter().filter_map(Weak::upgrade).map(Self).collect()
+    }
+}
+
+static LIVE_DEVICES: Mutex<LiveDevices> =
+    Mutex::new(LiveDevices { devices: Vec::new(), sweep_at: 0 });
+
+struct LiveDevices {
+    devices: Vec<Weak<DeviceShared>>,
+    /// With this many entries, those of dropped devices are removed before another is added.
+    sweep_at: usize,
+}
+
+impl LiveDevices {
+    fn add(&mut self, device: &Device) {
+        if self.devices.len() >= self.sweep_at {
+            self.devices.retain(|device| device.strong_count() > 0);
+            self.sweep_at = 2 * self.devices.len() + 16;
+        }
+        self.devices.push(Arc::downgrade(&device.0));
     }
 }

@@ -1,7 +1,7 @@
 //! A stream without its handle: its queue, and which of its failures were reported. `waits` has its
 //! events and its waits for other streams.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -36,7 +36,7 @@ pub(super) struct StreamLog {
     /// A `synchronize` has returned the failures up to this position.
     reported_upto: Position,
     /// Failures at later positions that another call has already returned.
-    reported: SmallVec<[Position; 2]>,
+    reported: BTreeSet<Position>,
 }
 
 /// A recorded event.
@@ -120,9 +120,34 @@ impl StreamCore {
     /// it again.
     pub(crate) fn mark_reported(&self, position: Position) {
         let mut log = self.log.lock();
-        if position > log.reported_upto && !log.reported.contains(&position) {
-            log.reported.push(position);
+        if position > log.reported_upto {
+            log.reported.insert(position);
         }
+    }
+
+    /// The first failures that `synchronize` has not returned, at most `max`.
+    pub(crate) fn unreported_failures(&self, max: usize) -> Vec<Position> {
+        let log = self.log.lock();
+        let mut after = log.reported_upto;
+        let mut unreported = Vec::new();
+        while unreported.len() < max
+            && let Some((failed, record)) =
+                failure::first_between(self.id(), after, self.queue.tail())
+        {
+            after = failed;
+            if log.must_report(failed, &record) {
+                unreported.push(failed);
+            }
+        }
+        unreported
+    }
+
+    /// Removes the marks of reported failures whose records were removed.
+    pub(crate) fn forget_reported(&self) {
+        let mut log = self.log.lock();
+        let upto = log.reported_upto;
+        log.reported
+            .retain(|position| *position > upto && failure::at(self.id(), *position).is_some());
     }
 }
 

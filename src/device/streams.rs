@@ -16,7 +16,7 @@ use crate::sync;
 const SWEEP_AT_MIN: usize = 16;
 
 /// Of the failures on dropped streams, a device keeps this many for later calls of `synchronize`.
-pub(super) const UNREPORTED_MAX: usize = 64;
+pub(crate) const UNREPORTED_MAX: usize = 64;
 
 impl Device {
     /// The device's default stream, which the library made; it is not CUDA's legacy default stream.
@@ -171,6 +171,14 @@ impl Device {
         pending.extend(self.0.streams.lock().list.iter().map(now));
         pending.extend(self.0.remote_uses.lock().iter().cloned());
         pending
+    }
+
+    /// All streams of this device, dropped ones with work in flight included.
+    pub(crate) fn all_streams(&self) -> Vec<Arc<StreamCore>> {
+        let mut streams = vec![Arc::clone(&self.0.default_stream)];
+        streams.extend(self.0.free_stream.get().cloned());
+        streams.extend(self.0.streams.lock().list.iter().cloned());
+        streams
     }
 
     /// Drops the streams that have no handle and no work in flight, and keeps their failures.

@@ -62,6 +62,33 @@ fn failures_of_dropped_streams_are_returned_by_the_device_and_bounded() {
     assert!(device.0.streams.lock().list.len() <= 32);
 }
 
+/// A kernel that fails at each launch, on one stream and on streams that come and go.
+#[test]
+fn records_of_failures_that_are_over_are_removed() {
+    let device = device();
+    let fails = Kernel::<(InOut<u32>,)>::new("fails")
+        .host(|_, (_values,)| std::panic::resume_unwind(Box::new("no such value")));
+    let mut array = SmartArray::<u32, ndarray::Ix1>::zeros(64);
+    for turn in 0..6_000 {
+        let stream = if turn % 2 == 0 { device.stream() } else { device.new_stream().unwrap() };
+        fails.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("launched");
+        if turn % 10 == 0 {
+            assert!(matches!(array.host(), Err(crate::Error::Lost { .. })));
+        }
+        array.host_overwrite().expect("room").fill(turn);
+    }
+    assert!(failure::kept() < 3_000, "{} records", failure::kept());
+    assert_eq!(array.host().expect("it was written")[0], 5_999);
+    fails.launch_on(&device.stream(), Grid::cover(1), (&mut array,)).expect("launched");
+    assert!(matches!(array.host(), Err(crate::Error::Lost { .. })));
+    // `synchronize` still returns the first failures of a stream, each once.
+    let mut reported = 0;
+    while device.stream().synchronize().is_err() {
+        reported += 1;
+    }
+    assert!((UNREPORTED_MAX..3_000).contains(&reported), "{reported}");
+}
+
 /// Guards that read, on streams that come and go, of the whole array and of parts.
 #[test]
 fn dropped_read_guards_keep_no_stream() {

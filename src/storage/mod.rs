@@ -5,6 +5,7 @@
 //! it; this module keeps it consistent and publishes it to the fast paths.
 
 mod array_state;
+mod forget_failures;
 mod host;
 mod published;
 mod residency;
@@ -35,6 +36,7 @@ mod atomics {
 }
 
 pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin};
+pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};

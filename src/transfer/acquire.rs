@@ -11,13 +11,14 @@ use super::report::run_deferred;
 use super::request::{Marks, Queued, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
-use crate::backend::{Address, Dependencies, FailureRecord, Position, failure};
+use crate::backend::failure::{self, Watch};
+use crate::backend::{Address, Dependencies, FailureRecord, Position};
 use crate::coherence::{Location, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, StreamKey, UseEnd};
-use crate::storage::{ArrayState, ReadyCopy, Storage};
+use crate::storage::{self, ArrayState, ReadyCopy, Storage};
 use crate::sync::ShortGuard;
 
 /// An array's copy on a device, acquired for a use that is not marked yet.
@@ -238,7 +239,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         return Ok(());
     }
     loop {
-        let queued = copy_to_host(request, access, Destination::Host)?;
+        let (queued, _watch) = copy_to_host(request, access, Destination::Host)?;
         let pending = {
             let mut state = request.storage.lock();
             let marks = request.conflicts(&state, Location::HOST, access);
@@ -286,9 +287,9 @@ fn copy_to_host(
     request: &Request<'_>,
     access: Access,
     destination: Destination<'_>,
-) -> Result<Queued> {
+) -> Result<(Queued, Option<Watch>)> {
     if request.is_empty() {
-        return Ok(Queued::new());
+        return Ok((Queued::new(), None));
     }
     let mut pipeline = Pipeline::default();
     let outcome = copy_missing(request, access, destination, &mut pipeline).map(drop);
@@ -349,6 +350,9 @@ fn copy_missing<'s>(
     destination: Destination<'_>,
     pipeline: &mut Pipeline,
 ) -> Result<(ShortGuard<'s, ArrayState>, Location)> {
+    if failure::is_forgetting_due() {
+        storage::forget_failures();
+    }
     loop {
         let mut state = request.storage.lock();
         state.reconcile(request.storage.memory_order());
@@ -369,6 +373,7 @@ fn copy_missing<'s>(
                 acquire_host(&request.of(&selection), Access::Read)?;
             }
             Step::Copy(Chunk { copies, is_last }) => {
+                pipeline.watch();
                 request.with_claim(state, location, || {
                     request.queue_copies(location, destination, &copies, pipeline)
                 })?;

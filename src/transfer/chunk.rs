@@ -8,7 +8,8 @@ use super::report::count;
 use super::request::{Queued, Regions, Request};
 use super::route::{Route, RoutedCopies, RoutedPlan};
 use crate::audit::Direction;
-use crate::backend::{Position, failure, scope};
+use crate::backend::failure::{self, Watch};
+use crate::backend::{Position, scope};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::MemoryOrder;
@@ -91,6 +92,8 @@ pub(super) struct Pipeline {
     /// The largest number of chunks in flight; 0 until one is queued.
     in_flight_max: usize,
     copied: SmallVec<[Copied; 1]>,
+    /// Keeps the records of failures of the queued work.
+    watch: Option<Watch>,
 }
 
 /// The copies from one location to another, for the reports.
@@ -105,6 +108,11 @@ struct Copied {
 }
 
 impl Pipeline {
+    /// Keeps the records of failures of work that is queued from now on.
+    pub(super) fn watch(&mut self) {
+        self.watch.get_or_insert_with(Watch::begin);
+    }
+
     /// Adds a queued copy to the location of the call. `stale_since` is the origin of their
     /// staleness at the destination.
     pub(super) fn add_copy(
@@ -167,15 +175,16 @@ impl Pipeline {
         self.copied.iter().map(|copied| copied.bytes).sum()
     }
 
-    /// Adds the copies to the totals and reports them. Returns the queued work.
-    pub(super) fn close(self, request: &Request<'_>) -> Queued {
+    /// Adds the copies to the totals and reports them. Returns the queued work, and what keeps the
+    /// records of its failures.
+    pub(super) fn close(self, request: &Request<'_>) -> (Queued, Option<Watch>) {
         if !self.copied.is_empty() {
             let mut state = request.storage.lock();
             for Copied { direction, device, stream, bytes, stale_since } in &self.copied {
                 count(request, &mut state, (*direction, *bytes), device, stream, *stale_since);
             }
         }
-        self.queued
+        (self.queued, self.watch)
     }
 }
 

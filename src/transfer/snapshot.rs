@@ -10,6 +10,7 @@ use super::report::{count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
+use crate::backend::failure::Watch;
 use crate::backend::{
     Address, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy,
 };
@@ -25,6 +26,8 @@ use crate::storage::HostBuffer;
 pub(crate) struct Snapshot {
     pub(crate) buffer: Arc<HostBuffer>,
     pub(crate) queued: Queued,
+    /// Keeps the records of failures of the queued work.
+    pub(crate) watch: Watch,
 }
 
 type Copies = SmallVec<[CopyBox; 1]>;
@@ -47,7 +50,8 @@ pub(crate) fn snapshot(
 ) -> Result<Snapshot> {
     let StoredView { storage, view } = part;
     let memory_order = storage.memory_order();
-    let mut snapshot = Snapshot { buffer: Arc::new(buffer), queued: Queued::new() };
+    let (buffer, watch) = (Arc::new(buffer), Watch::begin());
+    let mut snapshot = Snapshot { buffer, queued: Queued::new(), watch };
     if memory_order.is_empty() {
         return Ok(snapshot);
     }

@@ -8,6 +8,9 @@ use crate::backend::{FailureRecord, failure};
 use crate::coherence::{Location, LossId, Region};
 use crate::layout::MemoryOrder;
 
+/// Fewer losses than this are kept although no element of them is left.
+const LOSSES_MIN: usize = 16;
+
 impl ArrayState {
     /// Invalidates the regions whose writers have failed since the last call.
     pub(crate) fn reconcile(&mut self, memory_order: &MemoryOrder) {
@@ -16,12 +19,13 @@ impl ArrayState {
             return;
         }
         self.failure_epoch = epoch;
+        let mut unused = self.unused_losses();
         for location in self.locations() {
             for (region, record) in self.failed_at(location, memory_order) {
                 if let Some(site) = record.site {
                     self.record_withdrawn(location, &region, site);
                 }
-                let loss = self.loss_id(record);
+                let loss = self.loss_id(record, &mut unused);
                 self.coherence.invalidate(location, &region, loss);
                 self.uses_mut(location).forget_write_failure(memory_order.extents(), &region);
             }
@@ -55,14 +59,37 @@ impl ArrayState {
         failed
     }
 
-    fn loss_id(&mut self, record: Arc<FailureRecord>) -> LossId {
+    /// The number under which the array keeps a failure; one of `unused`, if there are any.
+    fn loss_id(&mut self, record: Arc<FailureRecord>, unused: &mut Vec<usize>) -> LossId {
         let losses = &mut self.cold().losses;
-        let index =
-            losses.iter().position(|known| Arc::ptr_eq(known, &record)).unwrap_or_else(|| {
-                losses.push(record);
-                losses.len() - 1
-            });
+        // The regions of one operation follow each other.
+        let known = losses.iter().rev().take(8).position(|known| Arc::ptr_eq(known, &record));
+        let index = if let Some(from_end) = known {
+            let index = losses.len() - 1 - from_end;
+            unused.retain(|unused| *unused != index);
+            index
+        } else if let Some(index) = unused.pop() {
+            losses[index] = record;
+            index
+        } else {
+            losses.push(record);
+            losses.len() - 1
+        };
         LossId(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    /// The numbers of losses of which no element is left. Not searched for if there are few.
+    fn unused_losses(&mut self) -> Vec<usize> {
+        let Some(cold) = self.cold.as_ref().filter(|cold| cold.losses.len() >= LOSSES_MIN) else {
+            return Vec::new();
+        };
+        let mut is_used = vec![false; cold.losses.len()];
+        self.coherence.visit_losses(|LossId(loss)| {
+            if let Some(is_used) = is_used.get_mut(loss as usize) {
+                *is_used = true;
+            }
+        });
+        (0..is_used.len()).filter(|index| !is_used[*index]).collect()
     }
 
     pub(crate) fn loss(&self, id: LossId) -> Option<&Arc<FailureRecord>> {

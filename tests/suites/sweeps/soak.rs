@@ -3,18 +3,21 @@
 //!
 //! `RESIDENT_SOAK_SECONDS` sets how long each of the two runs; 10 by default. The first tenth of a
 //! run warms up. In the last tenth, the process must not have more memory than then, within 2 % and
-//! 1 MiB, nor 100 threads more. The time of a round is only printed, because other tests and
-//! programs use the machine too.
+//! 1 MiB, nor 100 threads more, and a round must not take more than 1.5 times the processor time.
+//! The last limit is this wide because other tests and programs share the caches.
 
 use std::time::{Duration, Instant};
 
 use resident::ndarray::{Ix1, Ix2, s};
-use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream};
+use resident::{Device, Error, Grid, In, InOut, Kernel, SmartArray, Stream};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
 /// The memory that an allocator may take at any time.
 const SLACK_BYTES: u64 = 1 << 20;
+
+/// What a round of the last tenth may take, as a multiple of the processor time of the first tenth.
+const TIME_MAX: f64 = 1.5;
 
 /// The threads of streams that were dropped a moment ago. A program like a server drops thousands.
 const SLACK_THREADS: u64 = 100;
@@ -43,9 +46,15 @@ impl Usage {
     }
 }
 
-/// The time of the fastest of many rounds, which other programs disturb least.
-fn fastest(rounds: &[Duration]) -> Duration {
-    rounds.iter().copied().min().expect("a round")
+/// The processor time that the process has used so far, in ticks of 10 ms.
+fn processor_ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
+    let fields = stat.rsplit(')').next().expect("fields behind the name").split_whitespace();
+    let [user, system] = [11, 12].map(|index| {
+        let field = fields.clone().nth(index).expect("user and system time");
+        field.parse::<u64>().expect("a number of ticks")
+    });
+    user + system
 }
 
 /// Runs `round` for the time asked for, and compares the end with the end of the first tenth.
@@ -53,24 +62,27 @@ fn soak(name: &str, mut round: impl FnMut(u64)) {
     let (start, limit) = (Instant::now(), Duration::from_secs(seconds()));
     let mut number = 0;
     let mut run_until = |end: Duration| {
-        let (mut rounds, mut most) = (Vec::new(), Usage { memory_bytes: 0, threads: 0 });
-        while start.elapsed() < end || rounds.is_empty() {
-            let begin = Instant::now();
+        let (mut rounds, mut most) = (0_u32, Usage { memory_bytes: 0, threads: 0 });
+        let begin = processor_ticks();
+        while start.elapsed() < end || rounds == 0 {
             round(number);
-            rounds.push(begin.elapsed());
+            rounds += 1;
             number += 1;
             let now = Usage::now();
             most.memory_bytes = most.memory_bytes.max(now.memory_bytes);
             most.threads = most.threads.max(now.threads);
         }
-        (fastest(&rounds), rounds.len(), most)
+        let ticks = processor_ticks() - begin;
+        (10.0 * ticks as f64 / f64::from(rounds), most)
     };
-    let (warm_time, _, warm) = run_until(limit / 10);
+    let (warm_ms, warm) = run_until(limit / 10);
     let _ = run_until(limit * 9 / 10);
-    let (time, count, last) = run_until(limit);
+    let (last_ms, last) = run_until(limit);
     println!(
-        "{name}: {warm_time:?} and {warm:?} at first, {time:?} and {last:?} at last ({count})"
+        "{name}: {warm_ms:.2} ms of processor time per round and {warm:?} at first, {last_ms:.2} \
+         ms and {last:?} at last, {number} rounds"
     );
+    assert!(last_ms <= TIME_MAX * warm_ms, "{name}: {warm_ms} ms became {last_ms} ms");
     let memory_max = warm.memory_bytes + warm.memory_bytes / 50 + SLACK_BYTES;
     assert!(last.memory_bytes <= memory_max, "{name}: {warm:?} became {last:?}");
     assert!(last.threads <= warm.threads + SLACK_THREADS, "{name}: {warm:?} became {last:?}");
@@ -80,8 +92,13 @@ fn add_one() -> Kernel<(InOut<f32>,)> {
     Kernel::new("add_one").host(|_, (xs,): (&mut [f32],)| xs.iter_mut().for_each(|x| *x += 1.0))
 }
 
-/// One request: a stream of its own, an array that comes and goes, and a shared one that is read.
-fn request(device: &Device, shared: &SmartArray<f32, Ix1>, kernel: &Kernel<(InOut<f32>,)>) {
+/// One request: a stream of its own, an array that comes and goes, a shared one that is read, and
+/// a launch that fails.
+fn request(
+    device: &Device,
+    shared: &SmartArray<f32, Ix1>,
+    [kernel, fails]: [&Kernel<(InOut<f32>,)>; 2],
+) {
     let stream = device.new_stream().expect("a stream");
     let mut array = SmartArray::from(vec![1.0_f32; 256]);
     kernel.launch_on(&stream, Grid::cover(256), (&mut array,)).expect("launched");
@@ -93,6 +110,8 @@ fn request(device: &Device, shared: &SmartArray<f32, Ix1>, kernel: &Kernel<(InOu
     assert_eq!(array.get(7).expect("copied"), 3.0);
     assert_eq!(array.host().expect("copied").sum(), 3.0 * 256.0);
     other.synchronize().expect("nothing failed");
+    fails.launch_on(&other, Grid::cover(256), (&mut array,)).expect("launched");
+    assert!(matches!(array.host(), Err(Error::Lost { .. })));
 }
 
 #[test]
@@ -100,9 +119,12 @@ fn request(device: &Device, shared: &SmartArray<f32, Ix1>, kernel: &Kernel<(InOu
 fn like_a_server() {
     let device = Device::cpu();
     let (shared, kernel) = (SmartArray::<f32, Ix1>::zeros(1 << 12), add_one());
+    // No hook is called, so that nothing is printed.
+    let fails = Kernel::<(InOut<f32>,)>::new("fails")
+        .host(|_, (_xs,)| std::panic::resume_unwind(Box::new("no such value")));
     soak("like a server", |_| {
-        for _ in 0..100 {
-            request(&device, &shared, &kernel);
+        for _ in 0..20 {
+            request(&device, &shared, [&kernel, &fails]);
         }
     });
 }
