@@ -109,6 +109,10 @@ pub use array::{
     AnyView, AnyViewMut, AsView, AsViewMut, DeviceMut, DeviceRef, HostMut, HostRef, MultiSlice,
     Pending, SmartArray, SmartView, SmartViewMut,
 };
+/// Iterators over the parts of an array.
+pub mod iter {
+    pub use crate::array::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
+}
 pub use audit::{Flow, Residency, Traffic, Validity};
 pub use backend::embedded::{Emulation, Fault, Link};
 /// What an emulated device records: its calls, and hazards, which are unordered accesses to the

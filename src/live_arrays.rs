@@ -86,6 +86,14 @@ impl<A> LiveArrays<A> {
         }
     }
 
+    /// The name that the program gave an array.
+    pub(crate) fn given_name(&self, number: u64) -> Option<Arc<str>> {
+        match &self.entries.get(&number)?.name {
+            Some(ArrayName::Given(name)) => Some(Arc::clone(name)),
+            _ => None,
+        }
+    }
+
     /// Every live array, oldest first. The map's lock is released before the return, because
     /// callers lock the arrays and may drop the last reference to an array.
     pub(crate) fn all(&self) -> Vec<Arc<A>> {

@@ -27,6 +27,7 @@ pub const ALL: &[(&str, Operation)] = &[
     ("gpu_on(), first read on a stream", gpu_first),
     ("switch of sides without a copy", flip),
     ("create and drop an uninit array", create),
+    ("slice and permuted_axes of four axes, both", view_of_four_axes),
     ("query among 16,384 stale boxes", query_stale),
     ("residency of an element among 16,384 stale boxes", residency_stale),
     ("launch with four arrays, above an empty launch", launch_four),
@@ -38,6 +39,15 @@ pub const ALL: &[(&str, Operation)] = &[
     ("report a transfer to a layer that counts", trace_counted),
     ("queueing a transfer", transfer),
 ];
+
+/// Two views: a slice, and its axes in another order.
+fn view_of_four_axes() -> Row {
+    let array = SmartArray::<f32, _>::zeros((4, 6, 5, 3));
+    single(30, || {
+        let part = black_box(&array).slice(black_box(s![1..3, 2.., ..;2, ..]));
+        black_box(part.permuted_axes(black_box([3, 1, 0, 2])));
+    })
+}
 
 fn small() -> SmartArray<f32, Ix2> {
     SmartArray::from(Array2::zeros((16, 16)))
@@ -289,7 +299,7 @@ fn host_in_capture() -> Row {
 
 /// The check for a `tracing` subscriber, which each transfer makes before it creates an event.
 fn trace_without_subscriber() -> Row {
-    single(2, || {
+    single(30, || {
         black_box(tracing::event_enabled!(target: "resident::transfer", tracing::Level::DEBUG));
     })
 }

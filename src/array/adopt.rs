@@ -1,5 +1,7 @@
 //! Conversions between ndarray's owned arrays and host memory.
 
+use std::mem::ManuallyDrop;
+
 use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
 use super::layout::Layout;
@@ -45,6 +47,30 @@ pub(super) fn array_over<T: Element, D: Dimension>(
     // SAFETY: the callers pass the buffer of an array of `T`, and own it: no queued work has a
     // handle of it.
     let (vector, start) = unsafe { buffer.into_vec::<T>() };
+    array_in(vector, start, layout)
+}
+
+/// As [`array_over`], while the buffer owns the memory.
+///
+/// # Safety
+///
+/// The buffer is that of an array of `T` with this layout. While the array is used, nothing writes
+/// the memory, and the buffer is not dropped.
+pub(super) unsafe fn array_beside<T: Element, D: Dimension>(
+    buffer: &HostBuffer,
+    layout: &Layout<D>,
+) -> ManuallyDrop<Array<T, D>> {
+    // SAFETY: as the caller promises; `array_in` keeps the vector, and the array is never dropped.
+    let (vector, start) = unsafe { buffer.vector::<T>() };
+    ManuallyDrop::new(array_in(vector, start, layout))
+}
+
+/// An array with this layout in a vector, from `start` on. Keeps the vector's memory.
+fn array_in<T: Element, D: Dimension>(
+    vector: Vec<T>,
+    start: usize,
+    layout: &Layout<D>,
+) -> Array<T, D> {
     if start == 0 {
         return array_from_start(vector, layout);
     }

@@ -2,10 +2,20 @@
 //! created.
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
 
 use ndarray::iter::{Iter, IterMut};
-use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, IntoNdProducer};
+use ndarray::{
+    Array, ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, IntoNdProducer,
+};
+
+use super::adopt;
+use super::layout::Layout;
+use crate::backend::HostMemory;
+use crate::element::Element;
+use crate::storage::Storage;
 
 /// Shared access to the host's copy of a part, returned by
 /// [`SmartArray::host`](crate::SmartArray::host). Dereferences to an `ndarray::ArrayRef`. The host
@@ -36,10 +46,66 @@ use ndarray::{ArrayBase, ArrayRef, ArrayView, ArrayViewMut, Data, Dimension, Int
 #[must_use = "read the contents through this guard; to download them ahead of their use, call \
               `prefetch_host` or `drop` the guard"]
 pub struct HostRef<'a, T, D: Dimension> {
-    pub(super) view: ArrayView<'a, T, D>,
+    view: ArrayView<'a, T, D>,
+    storage: &'a Storage,
+    /// Made when [`as_array`](Self::as_array) is first called. The memory belongs to the storage.
+    array: OnceLock<Box<ManuallyDrop<Array<T, D>>>>,
+}
+
+impl<T: Element, D: Dimension> HostRef<'_, T, D> {
+    /// The same copy as an owned array, for functions that take `&Array`. Copies no elements. The
+    /// first call allocates the array's header.
+    ///
+    /// `None` unless the guard covers a whole array: a part has no allocation of its own. Functions
+    /// that take an `ArrayView` or an `ArrayRef` accept parts too.
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::{Array2, s}};
+    ///
+    /// fn trace(matrix: &Array2<f64>) -> f64 { matrix.diag().sum() }
+    ///
+    /// let matrix = SmartArray::from(Array2::<f64>::eye(4));
+    /// assert_eq!(matrix.host()?.as_array().map(trace), Some(4.0));
+    /// assert!(matrix.slice(s![..2, ..]).host()?.as_array().is_none());
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_array(&self) -> Option<&Array<T, D>> {
+        if let Some(array) = self.array.get() {
+            return Some(array);
+        }
+        let array = self.owned_form()?;
+        Some(self.array.get_or_init(|| Box::new(array)))
+    }
+
+    fn owned_form(&self) -> Option<ManuallyDrop<Array<T, D>>> {
+        let whole = Layout::new(self.view.raw_dim(), self.view.strides(), 0);
+        let memory_order = self.storage.memory_order();
+        let is_whole =
+            memory_order.is_empty() || whole.strided().distinct_len() == memory_order.len();
+        if whole.is_broadcast() || !is_whole {
+            return None;
+        }
+        if self.view.is_empty() || size_of::<T>() == 0 {
+            return Some(ManuallyDrop::new(Array::from_elem(self.view.raw_dim(), T::zeroed())));
+        }
+        let buffer = Arc::clone(self.storage.lock().host.as_ref()?);
+        let distance = (self.view.as_ptr() as usize).wrapping_sub(buffer.base() as usize);
+        let layout = whole.with_offset(distance / size_of::<T>());
+        // SAFETY: the buffer's elements are of type `T`, since the view's are. The view covers the
+        // whole array without repeated elements. While this guard lives, nothing writes these
+        // elements and the storage keeps the buffer: both would need the `&mut` that the guard's
+        // borrow excludes.
+        Some(unsafe { adopt::array_beside(&buffer, &layout) })
+    }
 }
 
 impl<'a, T, D: Dimension> HostRef<'a, T, D> {
+    #[inline]
+    pub(super) fn new(view: ArrayView<'a, T, D>, storage: &'a Storage) -> Self {
+        Self { view, storage, array: OnceLock::new() }
+    }
+
     /// The same copy as an ndarray view that may outlive the guard, for functions that return
     /// references to elements. Copies nothing.
     ///

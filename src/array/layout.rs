@@ -42,6 +42,18 @@ impl<D: Dimension> Layout<D> {
         Self { dim, strides: own, offset }
     }
 
+    /// A layout of this many axes, to be set with [`set_axis`](Self::set_axis).
+    pub(super) fn of_zeros(ndim: usize) -> Self {
+        Self { dim: D::zeros(ndim), strides: D::zeros(ndim), offset: 0 }
+    }
+
+    /// Sets the length and the stride of an axis.
+    #[inline]
+    pub(super) fn set_axis(&mut self, axis: usize, (len, stride): (usize, isize)) {
+        self.dim.slice_mut()[axis] = len;
+        self.strides.slice_mut()[axis] = stride as usize;
+    }
+
     pub(crate) fn dim(&self) -> &D {
         &self.dim
     }
@@ -79,7 +91,7 @@ impl<D: Dimension> Layout<D> {
         memory_order: &MemoryOrder,
         serve: impl FnOnce(&Selection) -> R,
     ) -> R {
-        if self.len() as u64 == memory_order.len() {
+        if self.strided().distinct_len() == memory_order.len() {
             return serve(&Selection::Whole);
         }
         serve(&self.selection(memory_order))
@@ -198,61 +210,36 @@ impl<D: Dimension> Layout<D> {
         base.cast::<T>().wrapping_add(self.strided().lowest() as usize)
     }
 
-    /// A slice of this view.
-    ///
-    /// # Panics
-    ///
-    /// As ndarray's `slice`, if an index is out of bounds or the number of axes differs.
-    #[track_caller]
-    pub(crate) fn slice<I: SliceArg<D>>(&self, info: &I) -> Layout<I::OutDim> {
-        // SAFETY: elements of type `()` have no bytes, so any pointer is valid for them; `upwards`
-        // makes all strides positive.
-        let mut whole = unsafe {
-            RawArrayView::<(), D>::from_shape_ptr(
-                self.dim.clone().strides(self.upwards()),
-                NonNull::dangling().as_ptr(),
-            )
-        };
-        for axis in 0..self.dim.ndim() {
-            if self.strided().is_reversed(axis) {
-                whole.invert_axis(Axis(axis));
+    /// A slice of this view that [`check_slice`](Self::check_slice) accepts.
+    pub(super) fn slice<I: SliceArg<D>>(&self, info: &I) -> Layout<I::OutDim> {
+        let mut part = Layout::of_zeros(info.out_ndim());
+        let (mut offset, mut from, mut to) = (self.offset as isize, 0, 0);
+        for element in info.as_ref() {
+            if let SliceInfoElem::NewAxis = element {
+                part.set_axis(to, (1, 1));
+                to += 1;
+                continue;
+            }
+            let (len, stride) = (self.shape()[from], self.strides()[from]);
+            let range = IndexRange::of(element, len);
+            offset += stride * range.first as isize;
+            from += 1;
+            if !element.is_index() {
+                part.set_axis(to, (range.len, stride * range.step));
+                to += 1;
             }
         }
-        let offset = self.offset_of(info.as_ref());
-        let part = whole.slice_move(info);
-        let dim = part.raw_dim();
-        // An empty part has no element, so its offset is irrelevant and becomes 0.
-        let offset = if dim.size() == 0 { 0 } else { offset };
-        Layout::new(dim, part.strides(), offset)
+        part.with_offset_unless_empty(offset as usize)
     }
 
-    /// The offset of a slice: ndarray's rule in `do_slice`, which is private.
-    fn offset_of(&self, info: &[SliceInfoElem]) -> usize {
-        let of_axes = info.iter().filter(|element| !matches!(element, SliceInfoElem::NewAxis));
-        let first = |(element, len): (&SliceInfoElem, &usize)| {
-            let len = *len as isize;
-            first_index(element, len).clamp(0, (len - 1).max(0)) as usize
-        };
-        self.strided().offset_at(of_axes.zip(self.shape()).map(first))
-    }
-
-    /// Two parts along an axis; the second starts at `index`.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such axis, or `index` lies beyond its end.
-    #[track_caller]
-    pub(crate) fn split_at(&self, axis: Axis, index: usize) -> (Self, Self) {
-        let len = self.dim.slice()[axis.index()];
-        assert!(index <= len, "resident: split at {index} of an axis of length {len}");
-        let (mut first, mut second) = (self.clone(), self.clone());
-        first.dim.slice_mut()[axis.index()] = index;
-        second.dim.slice_mut()[axis.index()] = len - index;
-        if index < len && self.len() > 0 {
-            let start = (0..=axis.index()).map(|at| if at == axis.index() { index } else { 0 });
-            second.offset = self.strided().offset_at(start);
+    /// An empty part has no element: its offset and its strides become 0, as those of ndarray's
+    /// empty arrays. Other strides would make `to_owned` of an ndarray view panic in debug builds.
+    pub(super) fn with_offset_unless_empty(mut self, offset: usize) -> Self {
+        if self.len() == 0 {
+            self.strides.slice_mut().fill(0);
+            return self.with_offset(0);
         }
-        (first, second)
+        self.with_offset(offset)
     }
 
     /// The offset of one element, if the index is within bounds.
@@ -280,25 +267,37 @@ pub(crate) fn assert_fits<T>(shape: &[usize]) {
     );
 }
 
-/// The index along an axis of `len` at which a slice's first element lies.
-fn first_index(element: &SliceInfoElem, len: isize) -> isize {
-    let absolute = |index: isize| if index < 0 { index + len } else { index };
-    match *element {
-        SliceInfoElem::Slice { start, end, step } => {
-            if step < 0 {
-                end.map_or(len, absolute) - 1
-            } else {
-                absolute(start)
+/// The indices of one axis that a slice selects.
+struct IndexRange {
+    first: usize,
+    len: usize,
+    step: isize,
+}
+
+impl IndexRange {
+    /// ndarray's rule in `do_slice`, which is private: a negative step starts at the last index
+    /// before the end.
+    fn of(element: &SliceInfoElem, len: usize) -> Self {
+        let absolute = |index: isize| match index < 0 {
+            true => len - index.unsigned_abs(),
+            false => index.unsigned_abs(),
+        };
+        match *element {
+            SliceInfoElem::Slice { start, end, step } => {
+                let start = absolute(start);
+                let end = end.map_or(len, absolute).max(start);
+                let first = if step < 0 { end.saturating_sub(1) } else { start };
+                Self { first, len: (end - start).div_ceil(step.unsigned_abs()), step }
             }
+            SliceInfoElem::Index(index) => Self { first: absolute(index), len: 1, step: 1 },
+            _ => Self { first: 0, len: 1, step: 1 },
         }
-        SliceInfoElem::Index(index) => absolute(index),
-        _ => 0,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ndarray::{Array3, Axis, ShapeBuilder, s};
+    use ndarray::{Array3, ShapeBuilder, s};
 
     use super::Layout;
 
@@ -337,13 +336,5 @@ mod tests {
                 s![0, 0, 0],
             );
         }
-    }
-
-    #[test]
-    fn a_split_meets_at_the_index() {
-        let (first, second) = Layout::of_shape::<u8>((4, 6)).split_at(Axis(1), 2);
-        assert_eq!((first.shape(), second.shape(), second.offset()), (&[4, 2][..], &[4, 4][..], 2));
-        let (_, nothing) = Layout::of_shape::<u8>((4, 6)).split_at(Axis(0), 4);
-        assert_eq!(nothing.shape(), [0, 6]);
     }
 }

@@ -3,6 +3,7 @@
 use ndarray::{Dimension, SliceArg};
 
 use super::layout::Layout;
+use super::rearrange::in_range;
 use super::view::SmartViewMut;
 use crate::element::Element;
 use crate::layout::{MemoryOrder, Selection};
@@ -54,7 +55,10 @@ macro_rules! multi_slice {
             #[track_caller]
             #[allow(private_interfaces)]
             fn views(&self, storage: &'a Storage, layout: &Layout<D>) -> Self::Output {
-                let layouts = ($(layout.slice(&self.$index),)+);
+                let layouts = ($({
+                    in_range(storage, layout.check_slice(self.$index.as_ref()));
+                    layout.slice(&self.$index)
+                },)+);
                 let memory_order = storage.memory_order();
                 assert_disjoint(memory_order, &[$(layouts.$index.selection(memory_order)),+]);
                 ($(SmartViewMut::new(storage, layouts.$index),)+)

@@ -15,7 +15,7 @@ use crate::call_site::CallSite;
 use crate::coherence::{Content, Location, Undefined};
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::error::{AtCall, Error, Result};
+use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
@@ -55,7 +55,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     #[inline]
     fn is_whole(&self) -> bool {
-        self.layout.len() as u64 == self.storage.memory_order().len()
+        self.layout.strided().distinct_len() == self.storage.memory_order().len()
     }
 
     pub(super) fn selection(&self) -> Selection {
@@ -86,7 +86,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         // `acquire_host` made it valid. The caller's shared borrow excludes the `&mut` methods that
         // make the part stale, and copies never write elements that are valid at their destination.
         // So nothing writes the part for 'g.
-        Ok(HostRef { view: unsafe { self.layout.view(base) } })
+        Ok(HostRef::new(unsafe { self.layout.view(base) }, self.storage))
     }
 
     #[cold]
@@ -311,7 +311,71 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
                 seen: describe(from, source.storage),
             });
         }
+        if source.layout.is_broadcast() {
+            return self.assign_repeated(source, target, site);
+        }
         transfer::assign(self.stored_view(), source.stored_view(), target, site)
+    }
+
+    /// Assigns the elements of a broadcast source to each index of a repeated axis.
+    fn assign_repeated<E: Dimension>(
+        &self,
+        source: Part<'_, '_, E>,
+        target: Target<'_>,
+        site: CallSite,
+    ) -> Result<()> {
+        let Some(axis) = source.layout.repeated_axis() else { return Ok(()) };
+        let once = source.layout.along(axis, 0, 1);
+        (0..self.layout.shape()[axis]).try_for_each(|index| {
+            let part = self.layout.along(axis, index, 1);
+            let to = Part { storage: self.storage, layout: &part };
+            to.assign(Part { storage: source.storage, layout: &once }, target, site)
+        })
+    }
+
+    pub(super) fn copy_from_slice<T: Element>(&self, elements: &[T], site: CallSite) -> Result<()> {
+        if elements.len() != self.layout.len() {
+            return Err(Error::Shape {
+                call: site.into(),
+                operation: format!("copy_from_slice to {}", self.storage.named()),
+                expected: format!("{} elements", self.layout.len()),
+                seen: format!("{}", elements.len()),
+            });
+        }
+        let mut host = self.host_mut::<T>(Access::Overwrite, site)?;
+        match host.as_slice_mut() {
+            Some(slice) => slice.copy_from_slice(elements),
+            None => host.iter_mut().zip(elements).for_each(|(to, from)| *to = *from),
+        }
+        Ok(())
+    }
+
+    pub(super) fn no_reshape(&self, shape: &[usize]) -> Error {
+        let (len, seen) = (self.layout.len(), self.layout.strided());
+        let expected = match shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis)) {
+            Some(elements) if elements == len => {
+                format!("strides that reach its elements in {shape:?}; `try_clone` it first")
+            }
+            _ => format!("a shape of {len} elements"),
+        };
+        Error::Shape {
+            call: CalledAt::UNKNOWN,
+            operation: format!("reshape of {}", self.storage.named()),
+            expected,
+            seen: format!("{shape:?} of {:?} with strides {:?}", seen.shape, seen.strides),
+        }
+    }
+
+    pub(super) fn no_broadcast(&self, shape: &[usize]) -> Error {
+        Error::Shape {
+            call: CalledAt::UNKNOWN,
+            operation: format!("broadcast of {}", self.storage.named()),
+            expected: format!(
+                "a shape that ends in {:?}, or is longer where that is 1",
+                self.layout.shape()
+            ),
+            seen: format!("{shape:?}"),
+        }
     }
 
     // Asynchronous copies.
@@ -340,10 +404,12 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         operation: &str,
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
-        let buffer = HostBuffer::zeroed::<T>(self.layout.len())
+        let distinct = self.layout.distinct();
+        let buffer = HostBuffer::zeroed::<T>(distinct.len())
             .ok_or_else(|| transfer::host_full(self.storage).at(site))?;
-        let snapshot = transfer::snapshot(self.stored_view(), stream, buffer, operation, site)?;
-        Ok(Pending::new(snapshot, self.storage.named(), self.layout.clone()))
+        let view = StoredView { storage: self.storage, view: distinct.strided() };
+        let snapshot = transfer::snapshot(view, stream, buffer, operation, site)?;
+        Ok(Pending::new(snapshot, self.storage.named(), &distinct, self.layout.dim()))
     }
 
     pub(super) fn residency(&self) -> Residency {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ndarray::{Array, Dimension};
+use ndarray::{Array, Dimension, IxDyn};
 
 use super::adopt::{packed_array, reversed_axes};
 use super::layout::Layout;
@@ -45,24 +45,54 @@ pub struct Pending<A> {
     snapshot: Option<Snapshot>,
     /// The array's name for messages.
     array: String,
-    assemble: fn(HostBuffer, &[usize], &[bool]) -> A,
-    shape: Vec<usize>,
-    reversed: Vec<bool>,
+    assemble: fn(HostBuffer, &Arrangement) -> A,
+    arrangement: Arrangement,
     /// Woken when a copy is complete. Made at the first poll.
     task: Option<Arc<TaskWaker>>,
 }
 
+/// How the copied elements become an array.
+struct Arrangement {
+    /// The shape of the copied elements.
+    copied: Vec<usize>,
+    reversed: Vec<bool>,
+    /// The array's shape, in which elements of a broadcast view are repeated.
+    shape: Vec<usize>,
+}
+
 impl<T: Element, D: Dimension> Pending<Array<T, D>> {
-    pub(super) fn new(snapshot: Snapshot, array: String, layout: Layout<D>) -> Self {
+    /// `copied` is the layout of the elements that the snapshot copies.
+    pub(super) fn new(snapshot: Snapshot, array: String, copied: &Layout<D>, shape: &D) -> Self {
+        let arrangement = Arrangement {
+            copied: copied.shape().to_vec(),
+            reversed: reversed_axes(copied),
+            shape: shape.slice().to_vec(),
+        };
         Self {
             snapshot: Some(snapshot),
             array,
-            assemble: packed_array::<T, D>,
-            shape: layout.shape().to_vec(),
-            reversed: reversed_axes(&layout),
+            assemble: assembled::<T, D>,
+            arrangement,
             task: None,
         }
     }
+}
+
+fn assembled<T: Element, D: Dimension>(
+    buffer: HostBuffer,
+    Arrangement { copied, reversed, shape }: &Arrangement,
+) -> Array<T, D> {
+    let array = packed_array::<T, D>(buffer, copied, reversed);
+    if copied == shape {
+        return array;
+    }
+    // Not `to_owned`, which panics in ndarray's debug builds for some views without elements.
+    let repeated: Option<Vec<T>> =
+        array.broadcast(IxDyn(shape)).map(|view| view.iter().copied().collect());
+    repeated
+        .and_then(|elements| Array::from_shape_vec(IxDyn(shape), elements).ok())
+        .and_then(|array| array.into_dimensionality::<D>().ok())
+        .unwrap_or_else(|| unreachable!("{copied:?} was broadcast to {shape:?}"))
 }
 
 impl<A> Pending<A> {
@@ -112,7 +142,7 @@ impl<A> Pending<A> {
                 return Err(self.failed(&stream, &record));
             }
         }
-        Ok((self.assemble)(sole_owner(buffer), &self.shape, &self.reversed))
+        Ok((self.assemble)(sole_owner(buffer), &self.arrangement))
     }
 
     fn failed(&self, stream: &device::Stream, record: &failure::FailureRecord) -> Error {
@@ -146,7 +176,7 @@ pub(super) fn sole_owner(mut buffer: Arc<HostBuffer>) -> HostBuffer {
 impl<A> fmt::Debug for Pending<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = if self.snapshot.is_none() { ", taken" } else { "" };
-        write!(f, "Pending(of {}, {:?}{taken})", self.array, self.shape)
+        write!(f, "Pending(of {}, {:?}{taken})", self.array, self.arrangement.shape)
     }
 }
 

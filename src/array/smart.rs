@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use ndarray::{Array, Dimension, ShapeBuilder};
+use ndarray::{Array, Dimension, IxDyn, ShapeBuilder};
 use num_traits::One;
 
 use super::adopt;
@@ -25,7 +26,7 @@ use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::layout::Selection;
 use crate::storage::{Origin, Storage};
-use crate::transfer::{self, Request, StoredView};
+use crate::transfer::{self, Request, StoredView, Target};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.
@@ -61,7 +62,7 @@ use crate::transfer::{self, Request, StoredView};
 /// made once. State changes when a guard is created, so leaking a guard is safe and loses no
 /// update. Dropping an array does not wait.
 pub struct SmartArray<T: Element, D: Dimension> {
-    storage: Arc<Storage>,
+    storage: Owner,
     layout: Layout<D>,
     element: PhantomData<T>,
 }
@@ -202,7 +203,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let (memory_order, _) = adopt::memory_order::<T>(layout.shape(), layout.strides())
             .unwrap_or_else(|| unreachable!("a new array has no gaps: {:?}", layout.strided()));
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
-        Self { storage, layout, element: PhantomData }
+        Self { storage: Owner(storage), layout, element: PhantomData }
     }
 
     /// An array whose contents are in memory of `stream`'s device once the work queued on the
@@ -245,12 +246,18 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub(super) fn adopted(array: Array<T, D>, site: CallSite) -> Self {
         let (layout, memory_order, origin) = adopt::adopt(array);
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
-        Self { storage, layout, element: PhantomData }
+        Self { storage: Owner(storage), layout, element: PhantomData }
     }
 
     pub(super) fn cloned(source: Part<'_, '_, D>, site: CallSite) -> Result<Self> {
         let clone = Self::make(Self::packed(source.layout), Origin::Uninitialised, site);
-        transfer::clone_into(clone.part().stored_view(), source.stored_view(), site)?;
+        if let Some(name) = source.storage.given_name() {
+            clone.storage.set_name(&name);
+        }
+        match source.layout.is_broadcast() {
+            true => clone.part().assign(source, Target::WhereItLives, site)?,
+            false => transfer::clone_into(clone.part().stored_view(), source.stored_view(), site)?,
+        }
         Ok(clone)
     }
 
@@ -280,6 +287,35 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub fn named(self, name: impl AsRef<str>) -> Self {
         self.storage.set_name(name.as_ref());
         self
+    }
+
+    /// Names the array anew: see [`named`](Self::named). Reports keep the name that the array had
+    /// at each copy.
+    ///
+    /// ```
+    /// let (mut now, mut next) = [(); 2].map(|()| resident::SmartArray::<f32, _>::zeros(9)).into();
+    /// std::mem::swap(&mut now, &mut next);
+    /// now.set_name("now");
+    /// assert_eq!(&*now.name(), "now");
+    /// ```
+    pub fn set_name(&mut self, name: impl AsRef<str>) {
+        self.storage.set_name(name.as_ref());
+    }
+
+    /// The same array with the number of axes known only when the program runs, as ndarray's
+    /// `into_dyn`. Copies nothing.
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::IxDyn};
+    ///
+    /// let all: Vec<SmartArray<f32, IxDyn>> =
+    ///     vec![SmartArray::zeros((2, 3)).into_dyn(), SmartArray::zeros(7).into_dyn()];
+    /// assert_eq!((all[0].ndim(), all[1].ndim()), (2, 1));
+    /// ```
+    #[must_use]
+    pub fn into_dyn(self) -> SmartArray<T, IxDyn> {
+        let layout = self.layout.with_any_dim();
+        SmartArray { storage: self.storage, layout, element: PhantomData }
     }
 
     /// Frees the array's memory on a device, after its uses there. Contents that are valid only on
@@ -438,10 +474,22 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 }
 
-impl<T: Element, D: Dimension> Drop for SmartArray<T, D> {
+/// The owner of an array's memory. Queued work may have other handles of it.
+struct Owner(Arc<Storage>);
+
+impl Deref for Owner {
+    type Target = Storage;
+
+    #[inline]
+    fn deref(&self) -> &Storage {
+        &self.0
+    }
+}
+
+impl Drop for Owner {
     fn drop(&mut self) {
-        self.storage.unregister();
-        transfer::release(&self.storage);
+        self.unregister();
+        transfer::release(&self.0);
     }
 }
 

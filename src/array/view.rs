@@ -4,17 +4,18 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ndarray::{Axis, Dimension, SliceArg};
+use ndarray::{Axis, Dimension, IntoDimension, IxDyn, Order, RemoveAxis, ShapeArg, SliceArg};
 
 use super::device_guard::DeviceMut;
 use super::host_guard::HostMut;
 use super::layout::Layout;
 use super::part::Part;
+use super::rearrange::in_range;
 use crate::access::Access;
 use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{AtCall, Result};
 use crate::storage::Storage;
 
 /// A shared view of a part of a [`SmartArray`](crate::SmartArray), returned by the array's methods
@@ -84,6 +85,18 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
         Part { storage: self.storage, layout: &self.layout }
     }
 
+    /// The same view.
+    #[must_use]
+    pub fn view(&self) -> Self {
+        self.clone()
+    }
+
+    /// With the number of axes known only when the program runs, as ndarray's `into_dyn`.
+    #[must_use]
+    pub fn into_dyn(self) -> SmartView<'a, T, IxDyn> {
+        SmartView::new(self.storage, self.layout.with_any_dim())
+    }
+
     /// A smaller part with the same lifetime, as ndarray's `slice_move` returns.
     ///
     /// ```
@@ -103,6 +116,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     #[track_caller]
     #[must_use]
     pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartView<'a, T, I::OutDim> {
+        in_range(self.storage, self.layout.check_slice(info.as_ref()));
         SmartView::new(self.storage, self.layout.slice(&info))
     }
 
@@ -122,7 +136,7 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     #[track_caller]
     #[must_use]
     pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
-        let (first, second) = self.layout.split_at(axis, index);
+        let (first, second) = in_range(self.storage, self.layout.split_at(axis, index));
         (Self::new(self.storage, first), Self::new(self.storage, second))
     }
 }
@@ -173,6 +187,12 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         SmartViewMut::new(self.storage, self.layout.clone())
     }
 
+    /// [`reborrow`](Self::reborrow), under the name that ndarray's views have.
+    #[must_use]
+    pub fn view_mut(&mut self) -> SmartViewMut<'_, T, D> {
+        self.reborrow()
+    }
+
     /// As [`host_mut`](Self::host_mut), with the lifetime of the view's borrow of the array. The
     /// example of [`split_at`](Self::split_at) uses this method.
     ///
@@ -212,6 +232,7 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     #[track_caller]
     #[must_use]
     pub fn slice_move<I: SliceArg<D>>(self, info: I) -> SmartViewMut<'a, T, I::OutDim> {
+        in_range(self.storage, self.layout.check_slice(info.as_ref()));
         SmartViewMut::new(self.storage, self.layout.slice(&info))
     }
 
@@ -245,8 +266,116 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     #[track_caller]
     #[must_use]
     pub fn split_at(self, axis: Axis, index: usize) -> (Self, Self) {
-        let (first, second) = self.layout.split_at(axis, index);
+        let (first, second) = in_range(self.storage, self.layout.split_at(axis, index));
         (Self::new(self.storage, first), Self::new(self.storage, second))
+    }
+}
+
+/// Other arrangements of the same elements. These methods consume the view, as ndarray's do: keep
+/// it with [`reborrow`](Self::reborrow).
+impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
+    fn arranged<E: Dimension>(&self, layout: Layout<E>) -> SmartViewMut<'a, T, E> {
+        SmartViewMut::new(self.storage, layout)
+    }
+
+    /// With the axes in another order: see [`SmartArray::permuted_axes`].
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::array};
+    ///
+    /// let mut table = SmartArray::<i32, _>::zeros((2, 3));
+    /// table.view_mut().permuted_axes([1, 0]).row_mut(2).fill(7)?;
+    /// assert_eq!(table.host()?, array![[0, 0, 7], [0, 0, 7]]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `permuted_axes`, if an axis is missing or occurs twice.
+    ///
+    /// [`SmartArray::permuted_axes`]: crate::SmartArray::permuted_axes
+    #[track_caller]
+    #[must_use]
+    pub fn permuted_axes(self, axes: impl IntoDimension<Dim = D>) -> Self {
+        let permuted = self.layout.permuted(&axes.into_dimension());
+        self.arranged(in_range(self.storage, permuted))
+    }
+
+    /// With the axes in reverse order, as ndarray's `reversed_axes`: the mutable counterpart of
+    /// [`t`](Self::t).
+    #[must_use]
+    pub fn reversed_axes(self) -> Self {
+        self.arranged(self.layout.transposed())
+    }
+
+    /// With another axis, of length 1, as ndarray's `insert_axis`.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `insert_axis`, if the axis is greater than the number of axes.
+    #[track_caller]
+    #[must_use]
+    pub fn insert_axis(self, axis: Axis) -> SmartViewMut<'a, T, D::Larger> {
+        self.arranged(in_range(self.storage, self.layout.with_axis(axis)))
+    }
+
+    /// The part at one index of an axis, without that axis, as ndarray's `index_axis_move`.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `index_axis_move`, if there is no such axis or index.
+    #[track_caller]
+    #[must_use]
+    pub fn index_axis_move(self, axis: Axis, index: usize) -> SmartViewMut<'a, T, D::Smaller>
+    where
+        D: RemoveAxis,
+    {
+        self.arranged(in_range(self.storage, self.layout.index_axis(axis, index)))
+    }
+
+    /// Without an axis, at its index 0, as ndarray's `remove_axis`.
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `remove_axis`, if there is no such axis or its length is 0.
+    #[track_caller]
+    #[must_use]
+    pub fn remove_axis(self, axis: Axis) -> SmartViewMut<'a, T, D::Smaller>
+    where
+        D: RemoveAxis,
+    {
+        self.index_axis_move(axis, 0)
+    }
+
+    /// In another shape of as many elements: see [`SmartArray::reshape`].
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::array};
+    ///
+    /// let mut line = SmartArray::<i32, _>::zeros(6);
+    /// line.view_mut().reshape((2, 3))?.column_mut(1).fill(7)?;
+    /// assert_eq!(line.host()?, array![0, 7, 0, 0, 7, 0]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if the number of elements differs, or if the elements in this
+    /// shape have no strides.
+    ///
+    /// [`SmartArray::reshape`]: crate::SmartArray::reshape
+    #[track_caller]
+    pub fn reshape<S: ShapeArg>(self, shape: S) -> Result<SmartViewMut<'a, T, S::Dim>> {
+        let (shape, order) = shape.into_shape_and_order();
+        let reshaped = self.layout.reshaped(&shape, order.unwrap_or(Order::RowMajor));
+        let reshaped = reshaped.ok_or_else(|| self.part().no_reshape(shape.slice()));
+        Ok(self.arranged(reshaped.at(call_site())?))
+    }
+
+    /// With the number of axes known only when the program runs, as ndarray's `into_dyn`.
+    #[must_use]
+    pub fn into_dyn(self) -> SmartViewMut<'a, T, IxDyn> {
+        self.arranged(self.layout.with_any_dim())
     }
 }
 

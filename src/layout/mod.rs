@@ -5,6 +5,8 @@
 //! - [`Strided`]: a view by shape, strides and offset in elements, as in ndarray.
 //! - [`MemoryOrder`]: the axes in the order in which they lie in memory. Every copy of an array, on
 //!   the host and on each device, has this order, so a region means the same bytes in every copy.
+//! - `crossing`: views of which an axis runs along several axes of the memory order.
+//! - `reshape`: the strides of a view in another shape, or repeated.
 //! - [`Selection`]: the elements of a view as boxes in memory order.
 //! - [`Footprint`] and [`CopyBox`]: the bytes of a box, and the copy of a box, as ranges of bytes
 //!   (runs) repeated along axes.
@@ -13,8 +15,10 @@
 //! Only this module computes lowest offsets, contiguity, packed strides, runs and splits.
 
 mod copy_box;
+mod crossing;
 mod footprint;
 mod memory_order;
+mod reshape;
 mod runs;
 mod selection;
 mod split;
@@ -28,5 +32,5 @@ pub(crate) use memory_order::MemoryOrder;
 pub(crate) use runs::for_each_start;
 pub(crate) use selection::Selection;
 pub(crate) use split::split_copies;
-pub(crate) use strided::Strided;
+pub(crate) use strided::{Strided, is_repeated};
 pub(crate) use view_copy::ViewBox;

@@ -67,22 +67,22 @@ impl Selection {
 impl MemoryOrder {
     /// The elements of a view.
     pub(crate) fn select(&self, view: &Strided<'_>) -> Selection {
-        let len = view.len();
+        let len = view.distinct_len();
         if len == self.len() {
             return Selection::Whole;
         }
         if len == 0 {
             return Selection::Boxes(SmallVec::new());
         }
-        let lowest = view.lowest();
-        match self.one_box(view, lowest) {
-            Some(region) => Selection::Boxes(SmallVec::from_buf([region])),
-            None => Selection::Boxes(self.boxes(view, lowest)),
+        if let Some(region) = self.one_box(view, view.lowest()) {
+            return Selection::Boxes(SmallVec::from_buf([region]));
         }
+        let boxes = self.boxes_within(view).unwrap_or_else(|| self.boxes_of_crossing(view));
+        Selection::Boxes(boxes)
     }
 
     /// The single box of a view, if at most one axis of the view runs along each axis of this
-    /// memory order. More than one can run along an axis only if axes were combined.
+    /// memory order, and within it. More than one can run along an axis only if axes were combined.
     fn one_box(&self, view: &Strided<'_>, lowest: u64) -> Option<Region> {
         let axes = self.extents().len();
         let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
@@ -96,38 +96,54 @@ impl MemoryOrder {
             step *= extent;
         }
         let mut taken = [false; AXES_MAX];
-        for (len, stride) in view.shape.iter().zip(view.strides).filter(|(len, _)| **len > 1) {
+        for (len, stride) in moving_axes(view) {
             let stride = stride.unsigned_abs() as u64;
             let axis = steps[..axes].iter().position(|step| *step <= stride)?;
             if std::mem::replace(&mut taken[axis], true) {
                 return None;
             }
             let (start, step) = (spans[axis].start(), stride / steps[axis]);
-            spans[axis] = Span::new(start, start + (*len as u64 - 1) * step + 1, step);
+            let last = start + (len as u64 - 1) * step;
+            if last >= self.extents()[axis] || step * steps[axis] != stride {
+                return None;
+            }
+            spans[axis] = Span::new(start, last + 1, step);
         }
         Some(Region::new(&spans[..axes]))
     }
 
-    /// The boxes of a view that starts at `lowest`, where several axes may run along one axis of
-    /// this memory order.
-    fn boxes(&self, view: &Strided<'_>, lowest: u64) -> SmallVec<[Region; 1]> {
+    /// The boxes of a view of which several axes may run along one axis of this memory order.
+    /// `None` if an axis runs along several, or several together.
+    pub(super) fn boxes_within(&self, view: &Strided<'_>) -> Option<SmallVec<[Region; 1]>> {
+        let lowest = view.lowest();
         let start = self.index_of(lowest);
         let mut along: SmallVec<[SmallVec<[Progression; 1]>; AXES_MAX]> =
             self.extents().iter().map(|_| SmallVec::new()).collect();
-        for (len, stride) in view.shape.iter().zip(view.strides).filter(|(len, _)| **len > 1) {
+        for (len, stride) in moving_axes(view) {
             let next = self.index_of(lowest + stride.unsigned_abs() as u64);
-            if let Some(axis) = (0..start.len()).find(|axis| next[*axis] != start[*axis]) {
-                along[axis]
-                    .push(Progression { step: next[axis] - start[axis], count: *len as u64 });
-            }
+            let mut changed = (0..start.len()).filter(|axis| next[*axis] != start[*axis]);
+            let (axis, None) = (changed.next()?, changed.next()) else { return None };
+            let step = next[axis].checked_sub(start[axis])?;
+            along[axis].push(Progression { step, count: len as u64 });
         }
         let spans = along
             .iter_mut()
-            .zip(&start)
-            .map(|(progressions, start)| spans_of(*start, progressions))
-            .collect();
-        product_of(spans)
+            .zip(start.iter().zip(self.extents()))
+            .map(|(progressions, (start, extent))| {
+                let last = |sum, axis: &Progression| sum + (axis.count - 1) * axis.step;
+                let is_within = progressions.iter().fold(*start, last) < *extent;
+                is_within.then(|| spans_of(*start, progressions))
+            })
+            .collect::<Option<_>>()?;
+        Some(product_of(spans))
     }
+}
+
+/// Lengths and strides of the axes along which a view has several elements in memory.
+#[inline]
+fn moving_axes(view: &Strided<'_>) -> impl Iterator<Item = (usize, isize)> {
+    let axes = view.shape.iter().copied().zip(view.strides.iter().copied());
+    axes.filter(|(len, stride)| *len > 1 && *stride != 0)
 }
 
 /// The spans, starting at `start`, of the progressions along one axis. There is one span, unless
@@ -203,6 +219,21 @@ mod tests {
         let (rows, columns) = (boxes[0].span(0), boxes[0].span(1));
         assert_eq!((rows.start(), rows.step(), rows.len()), (1, 2, 3));
         assert_eq!((columns.start(), columns.step(), columns.len()), (2, 3, 4));
+    }
+
+    #[test]
+    fn repeated_axes_select_their_elements_once() {
+        let (memory_order, _) = MemoryOrder::of(&[4, 5], &[5, 1], 4).expect("contiguous");
+        let column = Strided { shape: &[4, 9], strides: &[5, 0], offset: 2 };
+        let boxes = boxes(memory_order.select(&column));
+        assert_eq!((boxes.len(), boxes[0].len()), (1, 4));
+        // As many elements as the array has, but not the array.
+        let one = Strided { shape: &[20], strides: &[0], offset: 2 };
+        assert!(
+            matches!(memory_order.select(&one), Selection::Boxes(boxes) if boxes[0].len() == 1)
+        );
+        let all = Strided { shape: &[2, 4, 5], strides: &[0, 5, 1], offset: 0 };
+        assert!(matches!(memory_order.select(&all), Selection::Whole));
     }
 
     #[test]

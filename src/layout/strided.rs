@@ -10,10 +10,39 @@ pub(crate) struct Strided<'a> {
     pub(crate) offset: usize,
 }
 
+/// A view with its own shape and strides.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnView {
+    pub(super) shape: SmallVec<[usize; 4]>,
+    pub(super) strides: SmallVec<[isize; 4]>,
+    pub(super) offset: usize,
+}
+
+impl OwnView {
+    pub(crate) fn strided(&self) -> Strided<'_> {
+        Strided { shape: &self.shape, strides: &self.strides, offset: self.offset }
+    }
+}
+
 impl Strided<'_> {
+    pub(super) fn to_own(self) -> OwnView {
+        OwnView {
+            shape: SmallVec::from_slice(self.shape),
+            strides: SmallVec::from_slice(self.strides),
+            offset: self.offset,
+        }
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         self.shape.iter().map(|len| *len as u64).product()
+    }
+
+    /// The number of elements in memory: along a repeated axis, whose stride is 0, there is one.
+    #[inline]
+    pub(crate) fn distinct_len(&self) -> u64 {
+        let distinct = |(len, stride)| if is_repeated(len, stride) { 1 } else { len as u64 };
+        self.axes().map(distinct).product()
     }
 
     /// The offset of the element with the lowest address; the view's offset if the view is empty.
@@ -79,6 +108,12 @@ impl Strided<'_> {
     fn axes(&self) -> impl DoubleEndedIterator<Item = (usize, isize)> {
         self.shape.iter().copied().zip(self.strides.iter().copied())
     }
+}
+
+/// Whether one element stands for a whole axis, as in a broadcast view.
+#[inline]
+pub(crate) fn is_repeated(len: usize, stride: isize) -> bool {
+    stride == 0 && len > 1
 }
 
 /// The distance from the lowest element of a view to its first element, saturating, given (length,

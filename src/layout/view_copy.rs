@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::strided::packed_strides;
+use super::strided::{OwnView, packed_strides};
 use super::{CopyBox, MemoryOrder, Strided};
 use crate::coherence::Region;
 
@@ -19,14 +19,6 @@ struct Range {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ViewBox(SmallVec<[Range; 4]>);
 
-/// A part of a view whose strides are all positive.
-#[derive(Debug)]
-pub(crate) struct ViewPart {
-    shape: SmallVec<[usize; 4]>,
-    strides: SmallVec<[isize; 4]>,
-    offset: usize,
-}
-
 /// One axis of a copy between two views, in elements. Strides may be negative.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
@@ -37,15 +29,10 @@ struct Axis {
 
 type Axes = SmallVec<[Axis; 6]>;
 
-impl ViewPart {
-    pub(crate) fn strided(&self) -> Strided<'_> {
-        Strided { shape: &self.shape, strides: &self.strides, offset: self.offset }
-    }
-}
-
 impl Strided<'_> {
     /// The boxes of this view that contain exactly the elements of `region`, which lies within the
-    /// view. There is more than one box only where axes were combined in the memory order.
+    /// view. There is more than one box only where axes were combined in the memory order, or an
+    /// axis of the view runs along several (see [`split_with`](Self::split_with)).
     pub(crate) fn boxes_of(
         &self,
         memory_order: &MemoryOrder,
@@ -57,7 +44,8 @@ impl Strided<'_> {
         )
     }
 
-    /// The single box, if at most one axis of the view runs along each axis of the memory order.
+    /// The single box, if at most one axis of the view runs along each axis of the memory order,
+    /// and within it.
     fn one_box_of(&self, memory_order: &MemoryOrder, region: &Region) -> Option<ViewBox> {
         let lowest = self.lowest();
         let start = memory_order.index_of(lowest);
@@ -69,11 +57,14 @@ impl Strided<'_> {
                 continue;
             }
             let next = memory_order.index_of(lowest + stride.unsigned_abs() as u64);
-            let axis = (0..start.len()).find(|axis| next[*axis] != start[*axis])?;
-            if std::mem::replace(&mut taken[axis], true) {
+            let mut changed = (0..start.len()).filter(|axis| next[*axis] != start[*axis]);
+            let (axis, None) = (changed.next()?, changed.next()) else { return None };
+            let step = next[axis].checked_sub(start[axis])?;
+            let last = start[axis] + (*len as u64 - 1) * step;
+            if std::mem::replace(&mut taken[axis], true) || last >= memory_order.extents()[axis] {
                 return None;
             }
-            let (span, step) = (region.span(axis), next[axis] - start[axis]);
+            let span = region.span(axis);
             ranges.push(Range {
                 start: (span.start() - start[axis]) / step,
                 step: (span.step() / step).max(1),
@@ -106,7 +97,7 @@ impl Strided<'_> {
     }
 
     /// A box of this view as a view with ascending strides.
-    fn part(&self, part: &ViewBox) -> ViewPart {
+    fn part(&self, part: &ViewBox) -> OwnView {
         let mut offset = self.lowest();
         let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
         for (range, stride) in part.0.iter().zip(self.strides) {
@@ -114,7 +105,7 @@ impl Strided<'_> {
             strides.push(stride.abs() * range.step as isize);
         }
         let shape = part.0.iter().map(|range| range.count as usize).collect();
-        ViewPart { shape, strides, offset: offset as usize }
+        OwnView { shape, strides, offset: offset as usize }
     }
 
     /// Whether two views of one shape run in opposite directions along an axis.
@@ -142,7 +133,7 @@ impl Strided<'_> {
         other: &Strided<'_>,
         part: &ViewBox,
         element_bytes: u64,
-    ) -> (ViewPart, ViewPart, SmallVec<[CopyBox; 1]>) {
+    ) -> (OwnView, OwnView, SmallVec<[CopyBox; 1]>) {
         let (source, destination) = (self.part(part), other.part(&self.same_box_of(other, part)));
         let is_opposed = |axis| self.is_opposed(other, axis);
         let copies = copies_between(&source, &destination, is_opposed, element_bytes);
@@ -166,8 +157,8 @@ impl Strided<'_> {
 /// The copies from one part to another of the same shape. Along opposed axes the indices descend in
 /// the destination.
 fn copies_between(
-    source: &ViewPart,
-    destination: &ViewPart,
+    source: &OwnView,
+    destination: &OwnView,
     is_opposed: impl Fn(usize) -> bool,
     element_bytes: u64,
 ) -> SmallVec<[CopyBox; 1]> {

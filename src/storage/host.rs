@@ -191,11 +191,24 @@ impl HostBuffer {
     pub(crate) unsafe fn into_vec<T: Element>(self) -> (Vec<T>, usize) {
         debug_assert!(self.registrations.get().is_none(), "registered memory leaves");
         let this = ManuallyDrop::new(self);
-        let VecMemory { pointer, offset, capacity, .. } = *this.memory;
+        // SAFETY: the caller promises the element type, and neither `this` nor its memory is
+        // dropped.
+        unsafe { this.vector() }
+    }
+
+    /// The vector and the position of the array in it, while this buffer owns the memory.
+    ///
+    /// # Safety
+    ///
+    /// `T` is the element type of the vector that this was made from. The vector is not dropped,
+    /// changed or given away, and not used while the memory is written or after this buffer is
+    /// dropped.
+    pub(crate) unsafe fn vector<T: Element>(&self) -> (Vec<T>, usize) {
+        let VecMemory { pointer, offset, capacity, .. } = *self.memory;
         let start = pointer.as_ptr().cast::<T>().wrapping_sub(offset);
         // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took
-        // apart, and neither `this` nor its memory is dropped.
-        (unsafe { Vec::from_raw_parts(start, this.len, capacity) }, offset)
+        // apart. The caller does not free it twice.
+        (unsafe { Vec::from_raw_parts(start, self.len, capacity) }, offset)
     }
 }
 

@@ -239,6 +239,11 @@ impl Storage {
         })
     }
 
+    /// The name that the program gave the array.
+    pub(crate) fn given_name(&self) -> Option<Arc<str>> {
+        LIVE_ARRAYS.given_name(self.number)
+    }
+
     /// The array's name without quotes.
     pub(crate) fn name(&self) -> Arc<str> {
         Arc::clone(self.array_name().text())

@@ -85,12 +85,23 @@ pub(crate) fn clone_into(
 }
 
 impl Assignment<'_> {
-    /// All checks and allocations precede the first write. Usually only one copy is queued, so
-    /// either everything is copied or nothing.
     fn run(&self, needs_all: bool) -> Result<()> {
-        if self.source.storage.memory_order().is_empty() {
+        let (source, destination) = (self.source, self.destination);
+        let memory_order = source.storage.memory_order();
+        if memory_order.is_empty() {
             return Ok(());
         }
+        let Some((from, to)) = source.view.split_with(&destination.view, memory_order) else {
+            return self.copy(needs_all);
+        };
+        let source = StoredView { view: from.strided(), ..source };
+        let destination = StoredView { view: to.strided(), ..destination };
+        Assignment { source, destination, ..*self }.copy(needs_all)
+    }
+
+    /// All checks and allocations precede the first write. Usually only one copy is queued, so
+    /// either everything is copied or nothing.
+    fn copy(&self, needs_all: bool) -> Result<()> {
         let contents = self.contents(needs_all)?;
         let (batches, constants) = self.batches(&contents);
         // The acquired sources and destinations are kept until all copies are queued.

@@ -55,6 +55,8 @@ pub(crate) fn snapshot(
     if memory_order.is_empty() {
         return Ok(snapshot);
     }
+    let split = view.split_with(&view, memory_order);
+    let view = split.as_ref().map_or(view, |(split, _)| split.strided());
     let selection = memory_order.select(&view);
     let request =
         Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();

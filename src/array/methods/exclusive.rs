@@ -380,83 +380,25 @@ macro_rules! exclusive_methods {
             self.part().set(index.into_dimension().slice(), value, call_site())
         }
 
-        /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's state: an
-        /// access copies only the bytes of the part, and writing it makes no other part stale.
+        /// Overwrites the elements with those of a slice, in row-major order. Downloads nothing;
+        /// the host then has the newest contents.
         ///
         /// ```
-        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        /// use resident::SmartArray;
         ///
-        /// let _here = Device::cpu().enter();
-        /// let mut image = SmartArray::from(Array2::<u8>::zeros((100, 100)));
-        /// drop(image.gpu()?);                                       // uploads 10,000 bytes
-        /// image.slice_mut(s![..10, ..]).host_mut()?.fill(255);      // 90 rows stay valid there
-        /// drop(image.gpu()?);                                       // uploads 1,000 bytes
-        /// assert_eq!(image.traffic().to_device.bytes, 11_000);
+        /// let mut samples = SmartArray::<f32, _>::uninit(4);
+        /// samples.copy_from_slice(&[0.5, 1.0, 1.5, 2.0])?;
+        /// assert_eq!(samples.host()?.sum(), 5.0);
         /// # Ok::<(), resident::Error>(())
         /// ```
         ///
-        /// # Panics
+        /// # Errors
         ///
-        /// As ndarray's `slice_mut`, if an index is out of bounds.
+        /// [`Shape`](crate::Error::Shape) if the slice has another number of elements; else as
+        /// [`host_overwrite`](Self::host_overwrite). The contents are then unchanged.
         #[track_caller]
-        pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> SmartViewMut<'_, T, I::OutDim> {
-            let part = self.part();
-            SmartViewMut::new(part.storage, part.layout.slice(&info))
-        }
-
-        /// Up to six disjoint parts at once, selected by a tuple of ndarray's `s![..]`, as
-        /// ndarray's `multi_slice_mut`. Interleaved steps are disjoint too.
-        ///
-        /// ```
-        /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};
-        ///
-        /// let negate = Kernel::<(In<i32, Ix1>, Out<i32, Ix1>)>::new("negate")
-        ///     .host(|_grid, (x, mut y)| y.assign(&x.mapv(|x| -x)));
-        /// let _here = Device::cpu().enter();
-        /// let mut line = SmartArray::from(vec![1, 0, 2, 0, 3, 0]);
-        /// let (even, mut odd) = line.multi_slice_mut((s![..;2], s![1..;2]));
-        /// negate.launch(Grid::cover(3), (&even, &mut odd))?;        // reads one, writes the other
-        /// assert_eq!(line.host()?.to_vec(), [1, -1, 2, -2, 3, -3]);
-        /// # Ok::<(), resident::Error>(())
-        /// ```
-        ///
-        /// # Panics
-        ///
-        /// As ndarray's `multi_slice_mut`, if two parts share an element or an index is out of
-        /// bounds.
-        #[track_caller]
-        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::Output {
-            let part = self.part();
-            slices.views(part.storage, part.layout)
-        }
-
-        /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`. The
-        /// two parts may be used at once, on different streams and by different threads.
-        ///
-        /// ```
-        /// use resident::{SmartArray, ndarray::Axis};
-        ///
-        /// let mut table = SmartArray::<f32, _>::zeros((6, 4));
-        /// let (mut head, mut tail) = table.split_at_mut(Axis(0), 2);
-        /// assert_eq!((head.shape(), tail.shape()), (&[2, 4][..], &[4, 4][..]));
-        /// head.fill(1.0)?;
-        /// tail.host_mut()?.fill(2.0);
-        /// assert_eq!(table.host()?.sum(), 8.0 + 32.0);
-        /// # Ok::<(), resident::Error>(())
-        /// ```
-        ///
-        /// # Panics
-        ///
-        /// As ndarray's `split_at`, if there is no such axis or `index` is beyond its end.
-        #[track_caller]
-        pub fn split_at_mut(
-            &mut self,
-            axis: Axis,
-            index: usize,
-        ) -> (SmartViewMut<'_, T, D>, SmartViewMut<'_, T, D>) {
-            let part = self.part();
-            let (first, second) = part.layout.split_at(axis, index);
-            (SmartViewMut::new(part.storage, first), SmartViewMut::new(part.storage, second))
+        pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<()> {
+            self.part().copy_from_slice(elements, call_site())
         }
     };
 }

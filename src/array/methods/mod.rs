@@ -3,22 +3,30 @@
 //! implements them.
 
 mod exclusive;
+mod parts;
+mod parts_mut;
 mod query;
 mod shared;
 
 use std::sync::Arc;
 
-use ndarray::{Array, Axis, Dimension, IntoDimension, SliceArg};
+use ndarray::{
+    Array, Axis, Dimension, IntoDimension, Ix1, Ix2, Order, RemoveAxis, ShapeArg, SliceArg,
+};
 
 use self::exclusive::exclusive_methods;
+use self::parts::{part_methods, rearranged_methods, row_methods};
+use self::parts_mut::{part_mut_methods, row_mut_methods};
 use self::query::query_methods;
 use self::shared::shared_methods;
 use super::as_view::AsView;
 use super::device_guard::{DeviceMut, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
+use super::iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
 use super::multi_slice::MultiSlice;
 use super::part::Part;
 use super::pending::Pending;
+use super::rearrange::{chunk_size, in_range};
 use super::smart::SmartArray;
 use super::view::{SmartView, SmartViewMut};
 use crate::access::Access;
@@ -26,22 +34,43 @@ use crate::audit::{Residency, Traffic};
 use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{AtCall, Result};
 use crate::transfer::Target;
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     query_methods!();
     shared_methods!('_);
+    part_methods!('_);
+    rearranged_methods!('_);
     exclusive_methods!();
+    part_mut_methods!();
+}
+
+impl<T: Element> SmartArray<T, Ix2> {
+    row_methods!('_);
+    row_mut_methods!();
 }
 
 impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     query_methods!();
     shared_methods!('a);
+    part_methods!('a);
+    rearranged_methods!('a);
+}
+
+impl<'a, T: Element> SmartView<'a, T, Ix2> {
+    row_methods!('a);
 }
 
 impl<T: Element, D: Dimension> SmartViewMut<'_, T, D> {
     query_methods!();
     shared_methods!('_);
+    part_methods!('_);
     exclusive_methods!();
+    part_mut_methods!();
+}
+
+impl<T: Element> SmartViewMut<'_, T, Ix2> {
+    row_methods!('_);
+    row_mut_methods!();
 }

@@ -290,28 +290,24 @@ macro_rules! shared_methods {
             SmartArray::cloned(self.part(), call_site())
         }
 
-        /// A part, selected by ndarray's `s![..]`: ranges, steps, reversed axes, single indices,
-        /// new axes. The part shares the array's state, and an access copies only the bytes of the
-        /// part. Slicing copies nothing and uses no device.
+        /// The elements in row-major order, in a vector of their own. Downloads the bytes that are
+        /// stale on the host, as [`host`](Self::host).
         ///
         /// ```
-        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        /// use resident::{SmartArray, ndarray::array};
         ///
-        /// let _here = Device::cpu().enter();
-        /// let image = SmartArray::from(Array2::<u8>::zeros((600, 800)));
-        /// let tile = image.slice(s![..;2, 100..200]);       // every other row of 100 columns
-        /// assert_eq!(tile.shape(), [300, 100]);
-        /// drop(tile.gpu()?);
-        /// assert_eq!(image.traffic().to_device.bytes, 300 * 100);
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// assert_eq!(table.t().to_vec()?, [1, 4, 2, 5, 3, 6]);
         /// # Ok::<(), resident::Error>(())
         /// ```
         ///
-        /// # Panics
+        /// # Errors
         ///
-        /// As ndarray's `slice`, if an index is out of bounds.
+        /// As [`host`](Self::host).
         #[track_caller]
-        pub fn slice<I: SliceArg<D>>(&self, info: I) -> SmartView<$life, T, I::OutDim> {
-            SmartView::new(self.part().storage, self.part().layout.slice(&info))
+        pub fn to_vec(&self) -> Result<Vec<T>> {
+            let host = self.part().host::<T>(call_site())?;
+            Ok(host.as_slice().map_or_else(|| host.iter().copied().collect(), <[T]>::to_vec))
         }
     };
 }

@@ -41,7 +41,7 @@ impl<'a> BoundArgument<'a> {
         access: Access,
         is_flat: bool,
     ) -> Self {
-        let is_whole = view.len() == storage.memory_order().len();
+        let is_whole = view.distinct_len() == storage.memory_order().len();
         Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
     }
 

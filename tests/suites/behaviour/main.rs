@@ -18,3 +18,4 @@ mod subscribers;
 mod threads;
 mod threads_and_faults;
 mod tracing_events;
+mod views;

@@ -2,8 +2,9 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::hint::black_box;
 
-use resident::ndarray::{Array2, Ix2, s};
+use resident::ndarray::{Array2, Axis, Ix2, s};
 use resident::{Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream};
 
 thread_local! {
@@ -68,10 +69,29 @@ fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
 #[test]
 fn the_counter_counts() -> Result<()> {
     let allocations = in_steady_state(|| {
-        drop(std::hint::black_box(Box::new(1)));
+        drop(black_box(Box::new(1)));
         Ok(())
     })?;
     assert_eq!(allocations, 100);
+    Ok(())
+}
+
+#[test]
+fn views_of_up_to_four_axes() -> Result<()> {
+    let mut array = SmartArray::<f32, _>::zeros((4, 6, 5, 3));
+    let mut dynamic = SmartArray::<f32, _>::zeros((4, 6, 5, 3)).into_dyn();
+    let allocations = in_steady_state(|| {
+        let view = array.slice(s![1..3, ..;-1, .., 2]);
+        black_box((view.t(), view.permuted_axes([1, 0, 2]), view.index_axis(Axis(1), 3)));
+        black_box((view.insert_axis(Axis(0)), array.broadcast((4, 6, 5, 3))?));
+        black_box((array.reshape((24, 15))?, array.axis_iter(Axis(0)).nth(2)));
+        black_box(array.view_mut().reversed_axes().remove_axis(Axis(3)).len());
+        black_box(array.axis_chunks_iter_mut(Axis(1), 2).map(|part| part.len()).sum::<usize>());
+        black_box((dynamic.t(), dynamic.index_axis(Axis(0), 1)));
+        black_box(dynamic.view_mut().reversed_axes().len());
+        Ok(())
+    })?;
+    assert_eq!(allocations, 0);
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 //!   stream waits, recognisable contents
 //! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
 //!   are uploaded and downloaded, whole and in part
+//! - `views`: rearranged, repeated and divided views, against ndarray's
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `devices`, `memory`: several devices, and full devices
 //! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
@@ -30,6 +31,7 @@ pub(crate) mod stand_in;
 pub(crate) mod streams;
 pub(crate) mod threads;
 pub(crate) mod values;
+pub(crate) mod views;
 
 /// Makes a `#[test]` for each function listed. `$run` gets the test's name and the function.
 macro_rules! tests_of {
@@ -72,6 +74,10 @@ macro_rules! conformance {
                 only_changed_rows_are_uploaded,
                 a_part_of_a_part,
                 halves_newest_at_different_places_are_joined,
+            }
+            views {
+                chains_of_rearrangements_have_the_elements_of_ndarrays,
+                chains_on_exclusive_views_write_the_elements_of_ndarrays,
             }
             fills {
                 fills_of_all_sizes_of_elements,

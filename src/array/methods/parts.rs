@@ -1,0 +1,292 @@
+//! Methods that return shared views of parts, or of all elements in another arrangement.
+
+/// For all arrays and views. `$life` is the lifetime of the views: the borrow of `self`, or `'a`
+/// for a `SmartView<'a>`.
+macro_rules! part_methods {
+    ($life:lifetime) => {
+        /// A part, selected by ndarray's `s![..]`: ranges, steps, reversed axes, single indices,
+        /// new axes. The part shares the array's state, and an access copies only the bytes of the
+        /// part. Slicing copies nothing and uses no device.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let image = SmartArray::from(Array2::<u8>::zeros((600, 800)));
+        /// let tile = image.slice(s![..;2, 100..200]);       // every other row of 100 columns
+        /// assert_eq!(tile.shape(), [300, 100]);
+        /// drop(tile.gpu()?);
+        /// assert_eq!(image.traffic().to_device.bytes, 300 * 100);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice`, if an index is out of bounds.
+        #[track_caller]
+        pub fn slice<I: SliceArg<D>>(&self, info: I) -> SmartView<$life, T, I::OutDim> {
+            let Part { storage, layout } = self.part();
+            in_range(storage, layout.check_slice(info.as_ref()));
+            SmartView::new(storage, layout.slice(&info))
+        }
+
+        /// With the axes in reverse order, as ndarray's `t`: rows become columns. Moves and copies
+        /// nothing.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix2, array}};
+        ///
+        /// let copy = Kernel::<(In<i32, Ix2>, Out<i32, Ix2>)>::new("copy")
+        ///     .host(|_grid, (from, mut to)| to.assign(&from));
+        /// let _here = Device::cpu().enter();
+        /// let rows = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// let mut columns = SmartArray::uninit((3, 2));
+        /// copy.launch(Grid::cover(6), (&rows.t(), &mut columns))?;
+        /// assert_eq!(columns.host()?, array![[1, 4], [2, 5], [3, 6]]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        #[must_use]
+        pub fn t(&self) -> SmartView<$life, T, D> {
+            let Part { storage, layout } = self.part();
+            SmartView::new(storage, layout.transposed())
+        }
+
+        /// The part at one index of an axis, without that axis, as ndarray's `index_axis`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::{Axis, array}};
+        ///
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// assert_eq!(table.index_axis(Axis(1), 2).host()?, array![3, 6]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `index_axis`, if there is no such axis or index.
+        #[track_caller]
+        pub fn index_axis(&self, axis: Axis, index: usize) -> SmartView<$life, T, D::Smaller>
+        where
+            D: RemoveAxis,
+        {
+            let Part { storage, layout } = self.part();
+            SmartView::new(storage, in_range(storage, layout.index_axis(axis, index)))
+        }
+
+        /// The parts at each index of an axis, in order, as ndarray's `axis_iter`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::{Axis, array}};
+        ///
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// let mut sums = Vec::new();
+        /// for row in table.axis_iter(Axis(0)) {
+        ///     sums.push(row.host()?.sum());
+        /// }
+        /// assert_eq!(sums, [6, 15]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `axis_iter`, if there is no such axis.
+        #[track_caller]
+        pub fn axis_iter(&self, axis: Axis) -> AxisIter<$life, T, D>
+        where
+            D: RemoveAxis,
+        {
+            let Part { storage, layout } = self.part();
+            let axis = in_range(storage, layout.checked_axis(axis));
+            AxisIter::new(storage, layout.clone(), axis, 1)
+        }
+
+        /// Parts of `size` indices of an axis, in order, as ndarray's `axis_chunks_iter`. The last
+        /// part has the rest.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::Axis};
+        ///
+        /// let lines = SmartArray::<f32, _>::zeros((10, 4));
+        /// let lens: Vec<_> = lines.axis_chunks_iter(Axis(0), 4).map(|part| part.len()).collect();
+        /// assert_eq!(lens, [16, 16, 8]);
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `axis_chunks_iter`, if there is no such axis or `size` is 0.
+        #[track_caller]
+        pub fn axis_chunks_iter(&self, axis: Axis, size: usize) -> AxisChunksIter<$life, T, D> {
+            let Part { storage, layout } = self.part();
+            let axis = in_range(storage, layout.checked_axis(axis));
+            AxisChunksIter::new(storage, layout.clone(), axis, chunk_size(storage, size))
+        }
+
+        /// The elements repeated along axes of length 1 and along new first axes, as ndarray's
+        /// `broadcast`. The repeated elements exist once, also on devices: CUDA C gets a stride of
+        /// 0.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray, ndarray::{Ix2, array}};
+        ///
+        /// let add = Kernel::<(In<i32, Ix2>, InOut<i32, Ix2>)>::new("add")
+        ///     .host(|_grid, (x, mut y)| y += &x);
+        /// let _here = Device::cpu().enter();
+        /// let offsets = SmartArray::from(vec![10, 20, 30]);
+        /// let mut table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// add.launch(Grid::cover(6), (&offsets.broadcast((2, 3))?, &mut table))?;
+        /// assert_eq!(table.host()?, array![[11, 22, 33], [14, 25, 36]]);
+        /// assert_eq!(offsets.traffic().to_device.bytes, 12);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if an axis has another length, which is not 1.
+        #[track_caller]
+        pub fn broadcast<S: IntoDimension>(&self, shape: S) -> Result<SmartView<$life, T, S::Dim>> {
+            let Part { storage, layout } = self.part();
+            let shape = shape.into_dimension();
+            let repeated = layout.broadcast(&shape);
+            let repeated = repeated.ok_or_else(|| self.part().no_broadcast(shape.slice()));
+            Ok(SmartView::new(storage, repeated.at(call_site())?))
+        }
+    };
+}
+
+/// For shared views and arrays. A [`SmartViewMut`](crate::SmartViewMut) has methods of the same
+/// names, which consume it.
+macro_rules! rearranged_methods {
+    ($life:lifetime) => {
+        /// With the axes in another order, as ndarray's `permuted_axes`: axis `i` of the view is
+        /// axis `axes[i]` of this part. Moves and copies nothing.
+        ///
+        /// ```
+        /// use resident::SmartArray;
+        ///
+        /// let image = SmartArray::<u8, _>::zeros((480, 640, 3));
+        /// let planes = image.permuted_axes([2, 0, 1]);
+        /// assert_eq!((planes.shape(), planes.strides()), (&[3, 480, 640][..], &[1, 1920, 3][..]));
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `permuted_axes`, if an axis is missing or occurs twice.
+        #[track_caller]
+        pub fn permuted_axes(&self, axes: impl IntoDimension<Dim = D>) -> SmartView<$life, T, D> {
+            let Part { storage, layout } = self.part();
+            SmartView::new(storage, in_range(storage, layout.permuted(&axes.into_dimension())))
+        }
+
+        /// With another axis, of length 1, as ndarray's `insert_axis`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::Axis};
+        ///
+        /// let line = SmartArray::<f32, _>::zeros(100);
+        /// assert_eq!(line.insert_axis(Axis(0)).shape(), [1, 100]);
+        /// assert_eq!(line.insert_axis(Axis(1)).shape(), [100, 1]);
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `insert_axis`, if the axis is greater than the number of axes.
+        #[track_caller]
+        pub fn insert_axis(&self, axis: Axis) -> SmartView<$life, T, D::Larger> {
+            let Part { storage, layout } = self.part();
+            SmartView::new(storage, in_range(storage, layout.with_axis(axis)))
+        }
+
+        /// Without an axis, at its index 0, as ndarray's `remove_axis`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::Axis};
+        ///
+        /// let column = SmartArray::<f32, _>::zeros((100, 1));
+        /// assert_eq!(column.remove_axis(Axis(1)).shape(), [100]);
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `remove_axis`, if there is no such axis or its length is 0.
+        #[track_caller]
+        pub fn remove_axis(&self, axis: Axis) -> SmartView<$life, T, D::Smaller>
+        where
+            D: RemoveAxis,
+        {
+            self.index_axis(axis, 0)
+        }
+
+        /// In another shape of as many elements. The order of the elements is row-major, or the one
+        /// given: `a.reshape(((3, 4), Order::F))`. Moves and copies nothing. As NumPy's `reshape`
+        /// with `copy=False`.
+        ///
+        /// ```
+        /// use resident::{Error, SmartArray, ndarray::s};
+        ///
+        /// let line = SmartArray::from((0..12).collect::<Vec<i32>>());
+        /// let table = line.reshape((3, 4))?;
+        /// assert_eq!(table.slice(s![1, ..]).host()?.to_vec(), [4, 5, 6, 7]);
+        /// // Two axes of which one has gaps cannot become one.
+        /// assert!(matches!(table.slice(s![.., ..2]).reshape(6), Err(Error::Shape { .. })));
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the number of elements differs, or if the elements in
+        /// this shape have no strides, so that a copy would be needed:
+        /// [`try_clone`](Self::try_clone) makes one.
+        #[track_caller]
+        pub fn reshape<S: ShapeArg>(&self, shape: S) -> Result<SmartView<$life, T, S::Dim>> {
+            let Part { storage, layout } = self.part();
+            let (shape, order) = shape.into_shape_and_order();
+            let order = order.unwrap_or(Order::RowMajor);
+            let reshaped = layout.reshaped(&shape, order);
+            let reshaped = reshaped.ok_or_else(|| self.part().no_reshape(shape.slice()));
+            Ok(SmartView::new(storage, reshaped.at(call_site())?))
+        }
+    };
+}
+
+/// Rows and columns of what has two axes.
+macro_rules! row_methods {
+    ($life:lifetime) => {
+        /// A row, as ndarray's `row`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::array};
+        ///
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// assert_eq!(table.row(1).host()?, array![4, 5, 6]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `row`, if there is no such row.
+        #[track_caller]
+        pub fn row(&self, index: usize) -> SmartView<$life, T, Ix1> {
+            self.index_axis(Axis(0), index)
+        }
+
+        /// A column, as ndarray's `column`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::array};
+        ///
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// assert_eq!(table.column(1).host()?, array![2, 5]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `column`, if there is no such column.
+        #[track_caller]
+        pub fn column(&self, index: usize) -> SmartView<$life, T, Ix1> {
+            self.index_axis(Axis(1), index)
+        }
+    };
+}
+
+pub(super) use {part_methods, rearranged_methods, row_methods};

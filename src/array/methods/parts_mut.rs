@@ -1,0 +1,210 @@
+//! Methods that return exclusive views of parts.
+
+/// The views live as long as the borrow of `self`.
+macro_rules! part_mut_methods {
+    () => {
+        /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's state: an
+        /// access copies only the bytes of the part, and writing it makes no other part stale.
+        ///
+        /// ```
+        /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut image = SmartArray::from(Array2::<u8>::zeros((100, 100)));
+        /// drop(image.gpu()?);                                       // uploads 10,000 bytes
+        /// image.slice_mut(s![..10, ..]).host_mut()?.fill(255);      // 90 rows stay valid there
+        /// drop(image.gpu()?);                                       // uploads 1,000 bytes
+        /// assert_eq!(image.traffic().to_device.bytes, 11_000);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice_mut`, if an index is out of bounds.
+        #[track_caller]
+        pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> SmartViewMut<'_, T, I::OutDim> {
+            let Part { storage, layout } = self.part();
+            in_range(storage, layout.check_slice(info.as_ref()));
+            SmartViewMut::new(storage, layout.slice(&info))
+        }
+
+        /// Up to six disjoint parts at once, selected by a tuple of ndarray's `s![..]`, as
+        /// ndarray's `multi_slice_mut`. Interleaved steps are disjoint too.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, In, Kernel, Out, SmartArray, ndarray::{Ix1, s}};
+        ///
+        /// let negate = Kernel::<(In<i32, Ix1>, Out<i32, Ix1>)>::new("negate")
+        ///     .host(|_grid, (x, mut y)| y.assign(&x.mapv(|x| -x)));
+        /// let _here = Device::cpu().enter();
+        /// let mut line = SmartArray::from(vec![1, 0, 2, 0, 3, 0]);
+        /// let (even, mut odd) = line.multi_slice_mut((s![..;2], s![1..;2]));
+        /// negate.launch(Grid::cover(3), (&even, &mut odd))?;        // reads one, writes the other
+        /// assert_eq!(line.host()?.to_vec(), [1, -1, 2, -2, 3, -3]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `multi_slice_mut`, if two parts share an element or an index is out of
+        /// bounds.
+        #[track_caller]
+        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::Output {
+            let part = self.part();
+            slices.views(part.storage, part.layout)
+        }
+
+        /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`. The
+        /// two parts may be used at once, on different streams and by different threads.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::Axis};
+        ///
+        /// let mut table = SmartArray::<f32, _>::zeros((6, 4));
+        /// let (mut head, mut tail) = table.split_at_mut(Axis(0), 2);
+        /// assert_eq!((head.shape(), tail.shape()), (&[2, 4][..], &[4, 4][..]));
+        /// head.fill(1.0)?;
+        /// tail.host_mut()?.fill(2.0);
+        /// assert_eq!(table.host()?.sum(), 8.0 + 32.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `split_at`, if there is no such axis or `index` is beyond its end.
+        #[track_caller]
+        pub fn split_at_mut(
+            &mut self,
+            axis: Axis,
+            index: usize,
+        ) -> (SmartViewMut<'_, T, D>, SmartViewMut<'_, T, D>) {
+            let Part { storage, layout } = self.part();
+            let (first, second) = in_range(storage, layout.split_at(axis, index));
+            (SmartViewMut::new(storage, first), SmartViewMut::new(storage, second))
+        }
+
+        /// The mutable part at one index of an axis, without that axis: see
+        /// [`index_axis`](Self::index_axis).
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::{Axis, array}};
+        ///
+        /// let mut table = SmartArray::<i32, _>::zeros((2, 3));
+        /// table.index_axis_mut(Axis(1), 0).fill(7)?;
+        /// assert_eq!(table.host()?, array![[7, 0, 0], [7, 0, 0]]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `index_axis_mut`, if there is no such axis or index.
+        #[track_caller]
+        pub fn index_axis_mut(
+            &mut self,
+            axis: Axis,
+            index: usize,
+        ) -> SmartViewMut<'_, T, D::Smaller>
+        where
+            D: RemoveAxis,
+        {
+            let Part { storage, layout } = self.part();
+            SmartViewMut::new(storage, in_range(storage, layout.index_axis(axis, index)))
+        }
+
+        /// The mutable parts at each index of an axis, in order, as ndarray's `axis_iter_mut`. They
+        /// are disjoint, and may be used at once.
+        ///
+        /// ```
+        /// use resident::{Device, Grid, InOut, Kernel, SmartArray, ndarray::Axis};
+        ///
+        /// let add = Kernel::<(f32, InOut<f32>)>::new("add")
+        ///     .host(|_grid, (x, row)| row.iter_mut().for_each(|y| *y += x));
+        /// let device = Device::cpu();
+        /// let mut table = SmartArray::<f32, _>::zeros((4, 100));
+        /// for (number, mut row) in table.axis_iter_mut(Axis(0)).enumerate() {
+        ///     let stream = device.new_stream()?;                // the rows may overlap in time
+        ///     add.launch_on(&stream, Grid::cover(100), (number as f32, &mut row))?;
+        /// }
+        /// assert_eq!(table.host()?.sum(), 600.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `axis_iter_mut`, if there is no such axis.
+        #[track_caller]
+        pub fn axis_iter_mut(&mut self, axis: Axis) -> AxisIterMut<'_, T, D>
+        where
+            D: RemoveAxis,
+        {
+            let Part { storage, layout } = self.part();
+            let axis = in_range(storage, layout.checked_axis(axis));
+            AxisIterMut::new(storage, layout.clone(), axis, 1)
+        }
+
+        /// Disjoint mutable parts of `size` indices of an axis, in order, as ndarray's
+        /// `axis_chunks_iter_mut`. The last part has the rest.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::Axis};
+        ///
+        /// let mut line = SmartArray::<u32, _>::zeros(10);
+        /// for (number, mut part) in line.axis_chunks_iter_mut(Axis(0), 4).enumerate() {
+        ///     part.fill(number as u32)?;
+        /// }
+        /// assert_eq!(line.to_vec()?, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `axis_chunks_iter_mut`, if there is no such axis or `size` is 0.
+        #[track_caller]
+        pub fn axis_chunks_iter_mut(
+            &mut self,
+            axis: Axis,
+            size: usize,
+        ) -> AxisChunksIterMut<'_, T, D> {
+            let Part { storage, layout } = self.part();
+            let axis = in_range(storage, layout.checked_axis(axis));
+            AxisChunksIterMut::new(storage, layout.clone(), axis, chunk_size(storage, size))
+        }
+    };
+}
+
+/// Rows and columns of what has two axes.
+macro_rules! row_mut_methods {
+    () => {
+        /// A mutable row, as ndarray's `row_mut`.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::array};
+        ///
+        /// let mut table = SmartArray::<i32, _>::zeros((2, 3));
+        /// table.row_mut(1).copy_from_slice(&[1, 2, 3])?;
+        /// table.column_mut(0).fill(9)?;
+        /// assert_eq!(table.host()?, array![[9, 0, 0], [9, 2, 3]]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `row_mut`, if there is no such row.
+        #[track_caller]
+        pub fn row_mut(&mut self, index: usize) -> SmartViewMut<'_, T, Ix1> {
+            self.index_axis_mut(Axis(0), index)
+        }
+
+        /// A mutable column, as ndarray's `column_mut`: see [`row_mut`](Self::row_mut).
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `column_mut`, if there is no such column.
+        #[track_caller]
+        pub fn column_mut(&mut self, index: usize) -> SmartViewMut<'_, T, Ix1> {
+            self.index_axis_mut(Axis(1), index)
+        }
+    };
+}
+
+pub(super) use {part_mut_methods, row_mut_methods};

@@ -1,0 +1,230 @@
+//! Layouts of views that reorder, remove, add or repeat axes, as ndarray's methods of the same
+//! names do. Errors are the texts of panics: the caller adds the array's name.
+
+use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, SliceInfoElem};
+use smallvec::SmallVec;
+
+use super::layout::Layout;
+use crate::layout::is_repeated;
+use crate::storage::Storage;
+
+/// Why ndarray would panic.
+pub(super) type OutOfRange = String;
+
+/// # Panics
+///
+/// At the caller's line, with the array's name, if something is out of range.
+#[track_caller]
+#[inline]
+pub(super) fn in_range<L>(storage: &Storage, made: Result<L, OutOfRange>) -> L {
+    match made {
+        Ok(layout) => layout,
+        Err(why) => out_of_range(storage, &why),
+    }
+}
+
+/// The size of chunks, which ndarray does not allow to be 0.
+#[track_caller]
+pub(super) fn chunk_size(storage: &Storage, size: usize) -> usize {
+    match size {
+        0 => out_of_range(storage, "chunks of 0 indices"),
+        _ => size,
+    }
+}
+
+#[cold]
+#[track_caller]
+fn out_of_range(storage: &Storage, why: &str) -> ! {
+    panic!("resident: out of range in {}: {why}", storage.named())
+}
+
+impl<D: Dimension> Layout<D> {
+    /// With this order of the axes.
+    pub(super) fn permuted(&self, axes: &D) -> Result<Self, OutOfRange> {
+        let ndim = self.shape().len();
+        let mut is_used: SmallVec<[bool; 6]> = SmallVec::from_elem(false, ndim);
+        for axis in axes.slice() {
+            match is_used.get_mut(*axis) {
+                Some(is_used) if !*is_used => *is_used = true,
+                _ => {
+                    return Err(format!("axes {:?} are no order of its {ndim} axes", axes.slice()));
+                }
+            }
+        }
+        if axes.ndim() != ndim {
+            return Err(format!("{} axes are no order of its {ndim} axes", axes.ndim()));
+        }
+        Ok(self.reordered(axes.slice().iter().copied()))
+    }
+
+    /// With the axes in reverse order.
+    pub(super) fn transposed(&self) -> Self {
+        self.reordered((0..self.shape().len()).rev())
+    }
+
+    /// The axes in this order, in which each occurs once.
+    fn reordered(&self, order: impl Iterator<Item = usize>) -> Self {
+        let mut new = self.clone();
+        for (to, from) in order.enumerate() {
+            new.set_axis(to, (self.shape()[from], self.strides()[from]));
+        }
+        new
+    }
+
+    pub(super) fn checked_axis(&self, axis: Axis) -> Result<usize, OutOfRange> {
+        let ndim = self.shape().len();
+        match axis.index() < ndim {
+            true => Ok(axis.index()),
+            false => Err(format!("there is no axis {} of {ndim}", axis.index())),
+        }
+    }
+
+    /// Without an axis, at one index of it.
+    pub(super) fn index_axis(
+        &self,
+        axis: Axis,
+        index: usize,
+    ) -> Result<Layout<D::Smaller>, OutOfRange>
+    where
+        D: RemoveAxis,
+    {
+        let at = self.checked_axis(axis)?;
+        let len = self.shape()[at];
+        if index >= len {
+            return Err(format!("index {index} of axis {at}, whose length is {len}"));
+        }
+        Ok(self.at_index(at, index))
+    }
+
+    /// As [`index_axis`](Self::index_axis), within bounds.
+    pub(super) fn at_index(&self, axis: usize, index: usize) -> Layout<D::Smaller> {
+        let mut new = Layout::of_zeros(self.shape().len() - 1);
+        let others = (0..self.shape().len()).filter(|other| *other != axis);
+        for (to, from) in others.enumerate() {
+            new.set_axis(to, (self.shape()[from], self.strides()[from]));
+        }
+        new.with_offset_unless_empty(self.offset_along(axis, index))
+    }
+
+    /// With another axis, of length 1.
+    pub(super) fn with_axis(&self, axis: Axis) -> Result<Layout<D::Larger>, OutOfRange> {
+        let (at, ndim) = (axis.index(), self.shape().len());
+        if at > ndim {
+            return Err(format!("no axis {at} can be inserted into {ndim}"));
+        }
+        let mut new = Layout::of_zeros(ndim + 1);
+        new.set_axis(at, (1, 1));
+        for from in 0..ndim {
+            new.set_axis(
+                from + usize::from(from >= at),
+                (self.shape()[from], self.strides()[from]),
+            );
+        }
+        Ok(new.with_offset(self.offset()))
+    }
+
+    /// Some of the indices of an axis, within bounds.
+    pub(super) fn along(&self, axis: usize, start: usize, len: usize) -> Self {
+        let mut new = self.clone();
+        new.set_axis(axis, (len, self.strides()[axis]));
+        new.with_offset_unless_empty(self.offset_along(axis, start))
+    }
+
+    /// The offset of the element at `index` along one axis, and at 0 along the others.
+    fn offset_along(&self, axis: usize, index: usize) -> usize {
+        self.offset().wrapping_add_signed(self.strides()[axis] * index as isize)
+    }
+
+    pub(super) fn with_any_dim(&self) -> Layout<IxDyn> {
+        Layout::new(IxDyn(self.shape()), self.strides(), self.offset())
+    }
+
+    /// Two parts along an axis; the second starts at `index`.
+    pub(super) fn split_at(&self, axis: Axis, index: usize) -> Result<(Self, Self), OutOfRange> {
+        let at = self.checked_axis(axis)?;
+        let len = self.shape()[at];
+        if index > len {
+            return Err(format!("a split at {index} of axis {at}, whose length is {len}"));
+        }
+        Ok((self.along(at, 0, index), self.along(at, index, len - index)))
+    }
+
+    /// In another shape, if no element has to move.
+    pub(super) fn reshaped<E: Dimension>(&self, shape: &E, order: Order) -> Option<Layout<E>> {
+        let len = shape.slice().iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis))?;
+        if len != self.len() {
+            return None;
+        }
+        let strides = match order {
+            Order::RowMajor => self.strided().reshaped(shape.slice())?,
+            // Column-major order is row-major order of the reversed axes.
+            _ => {
+                let reversed: Vec<usize> = shape.slice().iter().rev().copied().collect();
+                let mut strides = self.transposed().strided().reshaped(&reversed)?;
+                strides.reverse();
+                strides
+            }
+        };
+        let new = Layout::new(shape.clone(), &strides, self.offset());
+        Some(new.with_offset_unless_empty(self.offset()))
+    }
+
+    /// Repeated along axes of length 1 and new first axes.
+    pub(super) fn broadcast<E: Dimension>(&self, shape: &E) -> Option<Layout<E>> {
+        let strides = self.strided().broadcast(shape.slice())?;
+        Some(Layout::new(shape.clone(), &strides, self.offset()))
+    }
+
+    /// Whether some elements stand for several.
+    pub(super) fn is_broadcast(&self) -> bool {
+        self.repeated_axis().is_some()
+    }
+
+    /// The first axis along which one element stands for all.
+    pub(super) fn repeated_axis(&self) -> Option<usize> {
+        let mut axes = self.shape().iter().zip(self.strides());
+        let first = axes.position(|(len, stride)| is_repeated(*len, *stride));
+        // ndarray's strides of an empty array are 0.
+        first.filter(|_| self.len() > 0)
+    }
+
+    /// The elements in memory: repeated axes have length 1.
+    pub(super) fn distinct(&self) -> Self {
+        let mut new = self.clone();
+        while let Some(axis) = new.repeated_axis() {
+            new.set_axis(axis, (1, 1));
+        }
+        new
+    }
+
+    /// Whether ndarray accepts a slice of this shape.
+    pub(super) fn check_slice(&self, info: &[SliceInfoElem]) -> Result<(), OutOfRange> {
+        let of_axes = || info.iter().filter(|element| !matches!(element, SliceInfoElem::NewAxis));
+        let (sliced, ndim) = (of_axes().count(), self.shape().len());
+        if sliced != ndim {
+            return Err(format!("a slice of {sliced} axes of its {ndim} axes"));
+        }
+        of_axes().zip(self.shape()).enumerate().try_for_each(|(axis, (element, len))| {
+            match is_within(element, *len) {
+                true => Ok(()),
+                false => Err(format!("slice {element} of axis {axis}, whose length is {len}")),
+            }
+        })
+    }
+}
+
+/// ndarray's rule for indices of one axis: negative ones count from the end.
+fn is_within(element: &SliceInfoElem, len: usize) -> bool {
+    let absolute = |index: isize| match index < 0 {
+        true => len.checked_sub(index.unsigned_abs()),
+        false => Some(index.unsigned_abs()),
+    };
+    match *element {
+        SliceInfoElem::Slice { start, end, step } => {
+            let is_position = |index| absolute(index).is_some_and(|position| position <= len);
+            step != 0 && is_position(start) && end.is_none_or(is_position)
+        }
+        SliceInfoElem::Index(index) => absolute(index).is_some_and(|position| position < len),
+        _ => true,
+    }
+}
