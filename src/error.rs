@@ -401,6 +401,25 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
+    /// A device array is needed on another device than its own, or on the host. It moves only when
+    /// the program says so.
+    #[non_exhaustive]
+    #[error(
+        "wrong device: {array} is a device array on {home}, but {operation} is on {other}; copy it \
+         to an array there with `copy_from_device`, or to the host with `copy_to_host`{call}"
+    )]
+    WrongDevice {
+        /// The array.
+        array: String,
+        /// The device that has it.
+        home: String,
+        /// The operation.
+        operation: String,
+        /// The device of the operation.
+        other: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
     /// One array cannot have copies on more than 63 devices.
     #[non_exhaustive]
     #[error(
@@ -471,6 +490,7 @@ impl Error {
             | Self::Grid { call, .. }
             | Self::Compile { call, .. }
             | Self::InsideKernel { call, .. }
+            | Self::WrongDevice { call, .. }
             | Self::TooManyDevices { call, .. }
             | Self::Foreign { call, .. }
             | Self::Backend { call, .. } => call,

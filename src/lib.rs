@@ -106,8 +106,9 @@ mod traffic;
 mod transfer;
 
 pub use array::{
-    AnyView, AnyViewMut, AsView, AsViewMut, DeviceMut, DeviceRef, HostMut, HostRef, MultiSlice,
-    Pending, SmartArray, SmartView, SmartViewMut,
+    AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, DeviceArray, DeviceMut, DeviceRef,
+    DeviceView, DeviceViewMut, HostMut, HostRef, MultiSlice, Pending, SmartArray, SmartView,
+    SmartViewMut, WithDimension,
 };
 /// Iterators over the parts of an array.
 pub mod iter {

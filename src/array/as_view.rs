@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ndarray::Dimension;
 
 use super::view::{SmartView, SmartViewMut};
+use crate::device::Device;
 use crate::element::Element;
 use crate::transfer::StoredView;
 
@@ -133,7 +134,23 @@ pub trait AnyView<T: Element>: sealed::Sealed {
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn erased(&self) -> StoredView<'_>;
+
+    /// The device that alone has the elements, if this is a device array.
+    #[doc(hidden)]
+    #[inline]
+    fn home(&self) -> Option<&Device> {
+        None
+    }
 }
+
+/// Arrays and views, device arrays included, with elements `T` and dimension `D`. They may be
+/// passed for a sized parameter, such as `In<f32, Ix2>`. Sealed as [`AsView`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an array or view of `{T}` with dimension `{D}`",
+    label = "expected an array or view with that element and that dimension",
+    note = "`reshape`, `insert_axis` and `index_axis` make views with another number of axes"
+)]
+pub trait WithDimension<T: Element, D: Dimension>: sealed::Sealed {}
 
 /// Arrays and exclusive views with elements `T` and any dimension. They may be passed for a flat
 /// [`InOut`](crate::InOut) or [`Out`](crate::Out), which the body gets as a slice. Sealed, as
@@ -147,6 +164,8 @@ pub trait AnyViewMut<T: Element>: AnyView<T> {}
 
 macro_rules! any_view {
     ($type:ty) => {
+        impl<T: Element, D: Dimension> WithDimension<T, D> for $type {}
+
         impl<T: Element, D: Dimension> AnyView<T> for $type {
             #[allow(private_interfaces)]
             #[inline]

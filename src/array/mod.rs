@@ -3,6 +3,7 @@
 mod adopt;
 mod as_view;
 mod convert;
+mod device_array;
 mod device_guard;
 mod host_guard;
 mod iter;
@@ -15,7 +16,8 @@ mod rearrange;
 mod smart;
 mod view;
 
-pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut};
+pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
+pub use device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 #[cfg(feature = "cuda")]
 pub(crate) use device_guard::DevicePart;
 pub use device_guard::{DeviceMut, DeviceRef};

@@ -273,6 +273,38 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         self.at(index, |request| transfer::write_element(request, bytes_of(&value)), "set", site)
     }
 
+    /// Writes one element on `stream`'s device.
+    pub(super) fn set_on<T: Element>(
+        &self,
+        stream: &Stream,
+        index: &[usize],
+        value: T,
+        site: CallSite,
+    ) -> Result<()> {
+        let fill = |request: &Request<'_>| transfer::fill_on(request, stream, bytes_of(&value));
+        self.at(index, fill, "set", site)
+    }
+
+    /// Allocates the array's memory on `stream`'s device. Its contents do not change.
+    pub(super) fn allocate_on(&self, stream: &Stream, site: CallSite) -> Result<()> {
+        self.with(Cause::Explicit, "uninit", site, |request| transfer::allocate(request, stream))
+    }
+
+    /// Returns an error unless `stream` is one of the device array's device.
+    pub(super) fn expect_home(
+        &self,
+        home: &Device,
+        stream: &Stream,
+        operation: &str,
+        site: CallSite,
+    ) -> Result<()> {
+        if stream.device_ref() == home {
+            return Ok(());
+        }
+        let other = stream.device_ref().name();
+        Err(transfer::wrong_device(self.storage, home, operation, other).at(site))
+    }
+
     fn at<R>(
         &self,
         index: &[usize],
@@ -350,11 +382,14 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         Ok(())
     }
 
-    pub(super) fn no_reshape(&self, shape: &[usize]) -> Error {
+    /// `instead` is the method that makes a copy without gaps.
+    pub(super) fn no_reshape(&self, shape: &[usize], instead: &str) -> Error {
         let (len, seen) = (self.layout.len(), self.layout.strided());
         let expected = match shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis)) {
             Some(elements) if elements == len => {
-                format!("strides that reach its elements in {shape:?}; `try_clone` it first")
+                format!(
+                    "strides that reach its elements in {shape:?}, which `{instead}()` gives a copy"
+                )
             }
             _ => format!("a shape of {len} elements"),
         };
@@ -363,6 +398,15 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             operation: format!("reshape of {}", self.storage.named()),
             expected,
             seen: format!("{shape:?} of {:?} with strides {:?}", seen.shape, seen.strides),
+        }
+    }
+
+    pub(super) fn no_sections(&self, section: usize) -> Error {
+        Error::Shape {
+            call: CalledAt::UNKNOWN,
+            operation: format!("split of {}", self.storage.named()),
+            expected: String::from("an axis, and sections of at least 1 index"),
+            seen: format!("{section} of {:?}", self.layout.shape()),
         }
     }
 

@@ -9,7 +9,7 @@ use ndarray::{Array, Dimension, IxDyn, ShapeBuilder};
 use num_traits::One;
 
 use super::adopt;
-use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, any_view, sealed};
+use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, any_view, sealed};
 use super::layout::{Layout, assert_fits};
 use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
@@ -192,6 +192,38 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         )
     }
 
+    /// An array without contents or memory: see [`uninit`](Self::uninit).
+    #[track_caller]
+    pub(super) fn uninit_at(shape: impl ShapeBuilder<Dim = D>, site: CallSite) -> Self {
+        Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, site)
+    }
+
+    /// An array without contents or memory, in the shape of `layout`, and in its axis order if it
+    /// has no gaps.
+    #[track_caller]
+    pub(super) fn uninit_in(layout: &Layout<D>, site: CallSite) -> Self {
+        Self::make(Self::packed(layout), Origin::Uninitialised, site)
+    }
+
+    /// The same array with another layout of all its elements.
+    pub(super) fn with_layout<E: Dimension>(self, layout: Layout<E>) -> SmartArray<T, E> {
+        SmartArray { storage: self.storage, layout, element: PhantomData }
+    }
+
+    /// Frees the memory on other devices than this one, which has the newest contents.
+    pub(super) fn release_other_copies(&self, device: &Device, site: CallSite) -> Result<()> {
+        let others: Vec<Device> = {
+            let state = self.storage.lock();
+            state
+                .devices()
+                .map(|(_, other)| other.clone())
+                .filter(|other| other != device)
+                .collect()
+        };
+        let request = self.request(Cause::Evict, "into_device", site);
+        others.iter().try_for_each(|other| transfer::release_on(&request, other))
+    }
+
     #[track_caller]
     fn constant(shape: impl ShapeBuilder<Dim = D>, value: T, site: CallSite) -> Self {
         Self::make(Layout::of_shape::<T>(shape), Origin::Constant(bytes_of(&value)), site)
@@ -315,7 +347,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[must_use]
     pub fn into_dyn(self) -> SmartArray<T, IxDyn> {
         let layout = self.layout.with_any_dim();
-        SmartArray { storage: self.storage, layout, element: PhantomData }
+        self.with_layout(layout)
     }
 
     /// Frees the array's memory on a device, after its uses there. Contents that are valid only on

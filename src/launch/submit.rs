@@ -23,7 +23,7 @@ use crate::backend::{
     ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall, Position,
 };
 use crate::call_site::CallSite;
-use crate::device::{Stream, call_error};
+use crate::device::{Device, Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::layout::Selection;
@@ -49,6 +49,24 @@ impl<'a> Launch<'a> {
             BoundArgument::Array(array) => Some(array),
             BoundArgument::Scalar { .. } => None,
         })
+    }
+
+    /// Returns an error if an argument is a device array of another device.
+    #[inline]
+    fn check_homes(&self, stream: &Stream) -> Result<()> {
+        for array in self.arrays() {
+            if let Some(home) = array.home
+                && home != stream.device_ref()
+            {
+                return Err(self.wrong_device(array, home, stream.device_ref().name()));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wrong_device(&self, array: &BoundArray<'_>, home: &Device, other: String) -> Error {
+        transfer::wrong_device(array.storage, home, self.title, other).at(self.site)
     }
 
     /// Adds the selections to a list of the caller, because the list is large to move.
@@ -94,6 +112,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
+    launch.check_homes(stream)?;
     let mut selections = PartSelections::new();
     launch.add_part_selections(&mut selections);
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
@@ -254,6 +273,9 @@ fn origin_bytes(array: &BoundArray<'_>) -> u64 {
 pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
+    }
+    if let Some((array, home)) = launch.arrays().find_map(|array| Some((array, array.home?))) {
+        return Err(launch.wrong_device(array, home, String::from("the host")));
     }
     for array in launch.arrays() {
         let selection = array.selection();

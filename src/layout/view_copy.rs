@@ -140,6 +140,17 @@ impl Strided<'_> {
         (source, destination, copies)
     }
 
+    /// The copies of all elements of this view to another view of the same shape.
+    pub(crate) fn copies_of_all(
+        &self,
+        other: &Strided<'_>,
+        element_bytes: u64,
+    ) -> SmallVec<[CopyBox; 1]> {
+        let all = |len: &usize| Range { start: 0, step: 1, count: *len as u64 };
+        let all = ViewBox(self.shape.iter().map(all).collect());
+        self.copies_to(other, &all, element_bytes).2
+    }
+
     /// The copies of a box of this view to a packed array of the view's shape, whose axes all run
     /// upwards in memory.
     pub(crate) fn copies_to_packed(

@@ -13,6 +13,17 @@ use crate::error::Result;
 use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, HostBuffer};
 
+/// Allocates memory for the array on `stream`'s device if it has none.
+pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let device = stream.device_ref();
+    let location = request.storage.lock().assign_location(device);
+    let location = location.ok_or_else(|| request.no_location(device))?;
+    request.allocate_on_device(stream, location)
+}
+
 impl Request<'_> {
     /// Allocates host memory for the array if it has none.
     pub(super) fn allocate_host(&self, state: &mut ArrayState) -> Result<()> {

@@ -118,6 +118,22 @@ pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
     }
 }
 
+/// The error if work on another device, or the host, needs a device array.
+pub(crate) fn wrong_device(
+    storage: &Storage,
+    home: &Device,
+    operation: &str,
+    other: String,
+) -> Error {
+    Error::WrongDevice {
+        call: CalledAt::UNKNOWN,
+        array: storage.named(),
+        home: home.name(),
+        operation: operation.to_owned(),
+        other,
+    }
+}
+
 /// The error if one copy was declared as changed although other copies have newer contents.
 pub(crate) fn lost_update(storage: &Storage, changed: String, newest: String) -> Error {
     Error::LostUpdate { call: CalledAt::UNKNOWN, array: storage.named(), changed, newest }

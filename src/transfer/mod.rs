@@ -26,6 +26,7 @@ mod download;
 mod element;
 mod error;
 mod evict;
+mod explicit;
 mod guard;
 mod mark;
 mod peer;
@@ -43,11 +44,13 @@ mod tests;
 mod upload;
 
 pub(crate) use acquire::{Acquired, acquire_host, acquire_on, acquire_whole, prefetch_host};
+pub(crate) use allocate::allocate;
 pub(crate) use assign::{Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on};
 pub(crate) use element::{read_element, write_element};
-pub(crate) use error::{host_full, lost_update};
+pub(crate) use error::{host_full, lost_update, wrong_device};
 pub(crate) use evict::release_on;
+pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use mark::{
     mark_foreign, mark_host_written, mark_launched, mark_whole_launched, write_on_host,

@@ -18,7 +18,7 @@ use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::{Selection, split_copies};
+use crate::layout::{Selection, Strided, split_copies};
 use crate::storage::HostBuffer;
 
 /// Memory that queued work fills.
@@ -39,6 +39,14 @@ struct DeviceParts {
     copies: Copies,
 }
 
+/// Where the copied elements go.
+pub(super) struct Destination<'v> {
+    pub(super) memory: Arc<dyn HostMemory>,
+    /// A view of the memory, of the same shape as the part; `None` for row-major order without
+    /// gaps, with all axes ascending.
+    pub(super) view: Option<Strided<'v>>,
+}
+
 /// Copies a part to `buffer`, in row-major order without gaps. Copies from a device run on `stream`
 /// if it is a stream of that device.
 pub(crate) fn snapshot(
@@ -48,28 +56,48 @@ pub(crate) fn snapshot(
     operation: &str,
     site: CallSite,
 ) -> Result<Snapshot> {
+    let (buffer, watch) = (Arc::new(buffer), Watch::begin());
+    let mut queued = Queued::new();
+    let destination = Destination { memory: buffer.clone(), view: None };
+    snapshot_to(part, stream, &destination, &mut queued, operation, site)?;
+    Ok(Snapshot { buffer, queued, watch })
+}
+
+/// Copies a part to a destination, and adds the work that it queued to `queued`.
+pub(super) fn snapshot_to(
+    part: StoredView<'_>,
+    stream: Option<&Stream>,
+    destination: &Destination<'_>,
+    queued: &mut Queued,
+    operation: &str,
+    site: CallSite,
+) -> Result<()> {
     let StoredView { storage, view } = part;
     let memory_order = storage.memory_order();
-    let (buffer, watch) = (Arc::new(buffer), Watch::begin());
-    let mut snapshot = Snapshot { buffer, queued: Queued::new(), watch };
     if memory_order.is_empty() {
-        return Ok(snapshot);
+        return Ok(());
     }
-    let split = view.split_with(&view, memory_order);
-    let view = split.as_ref().map_or(view, |(split, _)| split.strided());
+    let to = destination.view.unwrap_or(view);
+    let split = view.split_with(&to, memory_order);
+    let (view, to) = split.as_ref().map_or((view, to), |(view, to)| (view.strided(), to.strided()));
     let selection = memory_order.select(&view);
     let request =
         Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();
+    let mut copying = Copying { memory: &destination.memory, queued };
+    let element_bytes = memory_order.element_bytes() as u64;
     // All parts from one device are one copy.
     let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
     for (source, region) in sources(&request)? {
         for part in view.boxes_of(memory_order, &region) {
-            let copies = view.copies_to_packed(&part, memory_order.element_bytes() as u64);
+            let copies = match destination.view {
+                Some(_) => view.copies_to(&to, &part, element_bytes).2,
+                None => view.copies_to_packed(&part, element_bytes),
+            };
             let selected = Selection::Boxes(SmallVec::from_iter([region]));
             match source {
-                Source::Constant(value) => snapshot.fill(&request, value, &copies),
+                Source::Constant(value) => copying.fill(&request, value, &copies),
                 Source::Location(Location::HOST) => {
-                    snapshot.copy_from_host(&request.of(&selected), &copies)?;
+                    copying.copy_from_host(&request.of(&selected), &copies)?;
                 }
                 Source::Location(location) => add(&mut device_parts, location, region, copies),
             }
@@ -77,9 +105,9 @@ pub(crate) fn snapshot(
     }
     let outcome = device_parts
         .into_iter()
-        .try_for_each(|parts| snapshot.copy_from_device(&request, stream, parts));
+        .try_for_each(|parts| copying.copy_from_device(&request, stream, parts));
     run_deferred();
-    outcome.map(|()| snapshot)
+    outcome
 }
 
 fn add(
@@ -147,25 +175,31 @@ fn device_first(holders: Holders) -> Location {
     holders.locations().iter().find(is_device).unwrap_or(Location::HOST)
 }
 
-impl Snapshot {
+/// The copies of one call.
+struct Copying<'c> {
+    memory: &'c Arc<dyn HostMemory>,
+    queued: &'c mut Queued,
+}
+
+impl Copying<'_> {
     fn fill(&self, request: &Request<'_>, value: ConstantId, copies: &[CopyBox]) {
         let storage = request.storage;
         let element_bytes = storage.memory_order().element_bytes();
         let pattern = storage.lock().constant_value(value, element_bytes);
         for copy in copies {
-            // SAFETY: the copies of `Strided::copies_to_packed` stay within the buffer. Nothing
-            // else writes these bytes of the buffer, because the parts of a snapshot are disjoint.
-            unsafe { host_copy::fill(self.buffer.base(), &copy.destination(), &pattern) };
+            // SAFETY: the copies of `Strided` stay within the memory, and nothing else writes these
+            // bytes of it, because the parts of a snapshot are disjoint.
+            unsafe { host_copy::fill(self.memory.base(), &copy.destination(), &pattern) };
         }
     }
 
     fn copy_from_host(&self, request: &Request<'_>, copies: &[CopyBox]) -> Result<()> {
         acquire_host(request, Access::Read)?;
         for copy in copies {
-            // SAFETY: the copies of `Strided::copies_to_packed` stay within the host memory and the
-            // buffer. The part is valid on the host and the caller's borrow excludes writers.
-            // Nothing else writes these bytes of the buffer.
-            unsafe { host_copy::copy_box(request.storage.host_base(), self.buffer.base(), copy) };
+            // SAFETY: the copies of `Strided` stay within the host memory and the destination. The
+            // part is valid on the host and the caller's borrow excludes writers. Nothing else
+            // writes these bytes of the destination.
+            unsafe { host_copy::copy_box(request.storage.host_base(), self.memory.base(), copy) };
         }
         Ok(())
     }
@@ -198,7 +232,7 @@ impl Snapshot {
                 may_read_between: false,
                 loss: FailureKind::Copy,
                 source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
-                destination: Memory::Host(Arc::clone(&self.buffer) as Arc<dyn HostMemory>),
+                destination: Memory::Host(Arc::clone(self.memory)),
                 source_device: None,
                 parts,
                 depends: depends.clone(),

@@ -242,7 +242,8 @@ macro_rules! rearranged_methods {
             let (shape, order) = shape.into_shape_and_order();
             let order = order.unwrap_or(Order::RowMajor);
             let reshaped = layout.reshaped(&shape, order);
-            let reshaped = reshaped.ok_or_else(|| self.part().no_reshape(shape.slice()));
+            let reshaped =
+                reshaped.ok_or_else(|| self.part().no_reshape(shape.slice(), "try_clone"));
             Ok(SmartView::new(storage, reshaped.at(call_site())?))
         }
     };

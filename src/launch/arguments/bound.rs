@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::access::Access;
 use crate::backend::ElementLayout;
+use crate::device::Device;
 use crate::element::Element;
 use crate::layout::{Selection, Strided};
 use crate::storage::Storage;
@@ -28,6 +29,8 @@ pub(crate) enum BoundArgument<'a> {
 pub(crate) struct BoundArray<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) view: Strided<'a>,
+    /// The device that alone has the elements, for a device array.
+    pub(crate) home: Option<&'a Device>,
     /// Whether the view covers all elements of the array.
     pub(crate) is_whole: bool,
     pub(crate) access: Access,
@@ -38,11 +41,12 @@ impl<'a> BoundArgument<'a> {
     #[inline]
     pub(super) fn array(
         StoredView { storage, view }: StoredView<'a>,
+        home: Option<&'a Device>,
         access: Access,
         is_flat: bool,
     ) -> Self {
         let is_whole = view.distinct_len() == storage.memory_order().len();
-        Self::Array(BoundArray { storage, view, is_whole, access, is_flat })
+        Self::Array(BoundArray { storage, view, home, is_whole, access, is_flat })
     }
 
     #[inline]

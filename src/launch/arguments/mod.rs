@@ -11,7 +11,7 @@ use ndarray::Dimension;
 use self::bound::BoundArgument;
 use super::arity::for_each_arity;
 use super::signature::{Flat, In, InOut, Out, Parameter, Signature};
-use crate::array::{AnyView, AnyViewMut, AsView, AsViewMut};
+use crate::array::{AnyView, AnyViewMut, WithDimension};
 use crate::element::Element;
 
 pub(super) mod bound;
@@ -48,28 +48,33 @@ impl<E: Element> Argument<E> for &E {
 }
 
 macro_rules! array_argument {
-    ($parameter:ident, $borrow:ty, $any_view:ident, $as_view:ident) => {
+    ($parameter:ident, $borrow:ty, $any_view:ident) => {
         impl<T: Element, A: $any_view<T>> Argument<$parameter<T, Flat>> for $borrow {
             #[inline]
             fn bind(&self) -> BoundArgument<'_> {
-                BoundArgument::array(self.erased(), $parameter::<T, Flat>::ACCESS, true)
+                BoundArgument::array(
+                    self.erased(),
+                    self.home(),
+                    $parameter::<T, Flat>::ACCESS,
+                    true,
+                )
             }
         }
 
-        impl<T: Element, D: Dimension, A: $as_view<T, D> + $any_view<T>> Argument<$parameter<T, D>>
-            for $borrow
+        impl<T: Element, D: Dimension, A: WithDimension<T, D> + $any_view<T>>
+            Argument<$parameter<T, D>> for $borrow
         {
             #[inline]
             fn bind(&self) -> BoundArgument<'_> {
-                BoundArgument::array(self.erased(), $parameter::<T, D>::ACCESS, false)
+                BoundArgument::array(self.erased(), self.home(), $parameter::<T, D>::ACCESS, false)
             }
         }
     };
 }
 
-array_argument!(In, &A, AnyView, AsView);
-array_argument!(InOut, &mut A, AnyViewMut, AsViewMut);
-array_argument!(Out, &mut A, AnyViewMut, AsViewMut);
+array_argument!(In, &A, AnyView);
+array_argument!(InOut, &mut A, AnyViewMut);
+array_argument!(Out, &mut A, AnyViewMut);
 
 /// A tuple of arguments for the signature `S`, one per parameter. Use this trait as a bound in
 /// functions that are generic over the kernel's arguments.

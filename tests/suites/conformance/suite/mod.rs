@@ -6,6 +6,7 @@
 //! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
 //!   are uploaded and downloaded, whole and in part
 //! - `views`: rearranged, repeated and divided views, against ndarray's
+//! - `device_arrays`: explicit device arrays
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `devices`, `memory`: several devices, and full devices
 //! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
@@ -16,6 +17,7 @@ pub(crate) mod accesses;
 pub(crate) mod assigning;
 pub(crate) mod copies;
 pub(crate) mod cuda;
+pub(crate) mod device_arrays;
 pub(crate) mod devices;
 pub(crate) mod early;
 pub(crate) mod fills;
@@ -78,6 +80,15 @@ macro_rules! conformance {
             views {
                 chains_of_rearrangements_have_the_elements_of_ndarrays,
                 chains_on_exclusive_views_write_the_elements_of_ndarrays,
+            }
+            device_arrays {
+                strided_copies_in_every_direction_are_exact,
+                large_copies_arrive_in_pieces,
+                kernels_take_device_arrays_and_nothing_moves,
+                a_copy_that_is_pending_has_the_contents_of_its_time,
+                what_is_there_is_not_copied_between_kinds_of_arrays,
+                device_arrays_are_refused_on_other_devices,
+                device_arrays_refuse_what_does_not_fit,
             }
             fills {
                 fills_of_all_sizes_of_elements,

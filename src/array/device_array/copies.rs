@@ -1,0 +1,288 @@
+//! Copies between device arrays and host memory, and between device arrays.
+
+use ndarray::{Array, ArrayRef, Dimension, IntoDimension};
+
+use super::super::layout::Layout;
+use super::super::part::Part;
+use super::super::pending::Pending;
+use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
+use crate::call_site::{CallSite, call_site};
+use crate::device::Stream;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::transfer::{self, LentView, Target};
+
+macro_rules! reading_methods {
+    () => {
+        /// The elements as an array of the host. Waits until they have arrived. As Numba's
+        /// `copy_to_host`.
+        ///
+        /// # Errors
+        ///
+        /// - [`Uninitialised`](crate::Error::Uninitialised) if some elements were never written.
+        /// - [`Lost`](crate::Error::Lost) if work that should have written some of them failed.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for the array.
+        /// - [`Backend`](crate::Error::Backend) if the device refuses a call or the copy fails;
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if the device died.
+        /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
+        ///   kernel body.
+        #[track_caller]
+        pub fn copy_to_host(&self) -> Result<Array<T, D>> {
+            let stream = self.home().stream();
+            self.part().snapshot_on(Some(&stream), "copy_to_host", call_site())?.wait()
+        }
+
+        /// As [`copy_to_host`](Self::copy_to_host), in the order of `stream`. Returns at once: see
+        /// [`Pending`]. Later writes of this array come after the copy.
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut line = DeviceArray::<f32, _>::full_on(&stream, 100, 0.5)?;
+        /// let copy = line.copy_to_host_on(&stream)?;
+        /// line.fill(7.0)?;                                  // does not wait, and comes after
+        /// assert_eq!(copy.wait()?.sum(), 50.0);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_to_host`](Self::copy_to_host); later failures are returned by the [`Pending`].
+        #[track_caller]
+        pub fn copy_to_host_on(&self, stream: &Stream) -> Result<Pending<Array<T, D>>> {
+            self.part().snapshot_on(Some(stream), "copy_to_host_on", call_site())
+        }
+
+        /// Copies the elements into an array or view of the host, of any strides. Waits until they
+        /// have arrived.
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, ndarray::{Array2, s}};
+        ///
+        /// let line = DeviceArray::<i32, _>::full_on(&Device::cpu().stream(), 3, 7)?;
+        /// let mut table = Array2::zeros((3, 2));
+        /// line.copy_to_host_into(&mut table.slice_mut(s![..;-1, 1]))?;
+        /// assert_eq!(table.sum(), 21);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the shapes differ; else as
+        /// [`copy_to_host`](Self::copy_to_host).
+        #[track_caller]
+        pub fn copy_to_host_into(&self, to: &mut ArrayRef<T, D>) -> Result<()> {
+            let (site, part) = (call_site(), self.part());
+            part.expect_shape(to.shape(), "copy_to_host_into", site)?;
+            let layout = layout_of(to);
+            // SAFETY: the borrow of `to` excludes all other accesses of its elements for the call.
+            let lent = unsafe { lent(&layout, to.as_mut_ptr()) };
+            transfer::copy_to_host(part.stored_view(), &lent, &self.home().stream(), site)
+        }
+
+        /// Reads one element. Waits for it.
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the index is out of bounds; else as
+        /// [`copy_to_host`](Self::copy_to_host).
+        #[track_caller]
+        pub fn get(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
+            self.part().get(index.into_dimension().slice(), call_site())
+        }
+
+        /// The same elements in memory of their own on the same device, without gaps, in row-major
+        /// order.
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_from_device`](DeviceArray::copy_from_device).
+        #[track_caller]
+        pub fn to_contiguous(&self) -> Result<DeviceArray<T, D>> {
+            let stream = self.home().stream();
+            let mut copy = DeviceArray::uninit_on(&stream, self.raw_dim())?;
+            copy.copy_from_device_on(&stream, &self.view())?;
+            Ok(copy)
+        }
+    };
+}
+
+macro_rules! writing_methods {
+    () => {
+        /// Overwrites the elements with those of a host array of the same shape, and of any
+        /// strides. Returns when the host array has been read. As Numba's `copy_to_device`.
+        ///
+        /// # Errors
+        ///
+        /// - [`Shape`](crate::Error::Shape) if the shapes differ. The contents are unchanged.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left, or the
+        ///   host none for staging.
+        /// - [`Backend`](crate::Error::Backend) if the device refuses a call;
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if it died. If a later piece of a large copy
+        ///   is refused, the earlier ones are written.
+        #[track_caller]
+        pub fn copy_from_host(&mut self, from: &ArrayRef<T, D>) -> Result<()> {
+            self.write_from_host(from, &self.home().stream(), call_site())
+        }
+
+        /// As [`copy_from_host`](Self::copy_from_host), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_from_host`](Self::copy_from_host), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
+        #[track_caller]
+        pub fn copy_from_host_on(&mut self, stream: &Stream, from: &ArrayRef<T, D>) -> Result<()> {
+            self.write_from_host(from, stream, call_site())
+        }
+
+        pub(super) fn write_from_host(
+            &mut self,
+            from: &ArrayRef<T, D>,
+            stream: &Stream,
+            site: CallSite,
+        ) -> Result<()> {
+            let part = self.part();
+            part.expect_shape(from.shape(), "copy_from_host", site)?;
+            part.expect_home(self.home(), stream, "copy_from_host", site)?;
+            let layout = layout_of(from);
+            // SAFETY: the borrow of `from` excludes writes of its elements for the call, and the
+            // copy only reads them.
+            let lent = unsafe { lent(&layout, from.as_ptr().cast_mut()) };
+            transfer::copy_from_host(part.stored_view(), &lent, stream, site)
+        }
+
+        /// Overwrites the elements with those of a device array of the same shape, in any axis
+        /// order and of any device.
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, ndarray::array};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let rows = DeviceArray::from_host(&array![[1, 2, 3], [4, 5, 6]])?;
+        /// let mut columns = DeviceArray::uninit((3, 2))?;
+        /// columns.copy_from_device(&rows.t())?;
+        /// assert_eq!(columns.copy_to_host()?, array![[1, 4], [2, 5], [3, 6]]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// - [`Shape`](crate::Error::Shape) if the shapes differ.
+        /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if the
+        ///   other array has no contents.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory), [`Backend`](crate::Error::Backend) or
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if a device refuses a call.
+        #[track_caller]
+        pub fn copy_from_device(&mut self, from: &impl AsDeviceView<T, D>) -> Result<()> {
+            let from = from.as_device_view();
+            let stream = self.home().stream();
+            self.part().assign(from.part(), Target::On(&stream), call_site())
+        }
+
+        /// As [`copy_from_device`](Self::copy_from_device), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_from_device`](Self::copy_from_device), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
+        #[track_caller]
+        pub fn copy_from_device_on(
+            &mut self,
+            stream: &Stream,
+            from: &impl AsDeviceView<T, D>,
+        ) -> Result<()> {
+            let (from, site) = (from.as_device_view(), call_site());
+            self.part().expect_home(self.home(), stream, "copy_from_device_on", site)?;
+            self.part().assign(from.part(), Target::On(stream), site)
+        }
+
+        /// Makes all elements `value`, in the order of the device's default stream.
+        ///
+        /// # Errors
+        ///
+        /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Backend`](crate::Error::Backend) or
+        /// [`DeviceLost`](crate::Error::DeviceLost) if the device refuses a call.
+        #[track_caller]
+        pub fn fill(&mut self, value: T) -> Result<()> {
+            self.part().fill_on(&self.home().stream(), value, call_site())
+        }
+
+        /// As [`fill`](Self::fill), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`fill`](Self::fill), and [`WrongDevice`](crate::Error::WrongDevice) if the stream is
+        /// one of another device.
+        #[track_caller]
+        pub fn fill_on(&mut self, stream: &Stream, value: T) -> Result<()> {
+            let site = call_site();
+            self.part().expect_home(self.home(), stream, "fill_on", site)?;
+            self.part().fill_on(stream, value, site)
+        }
+
+        /// Writes one element, in the order of the device's default stream.
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the index is out of bounds; else as
+        /// [`fill`](Self::fill).
+        #[track_caller]
+        pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
+            let (stream, index) = (self.home().stream(), index.into_dimension());
+            self.part().set_on(&stream, index.slice(), value, call_site())
+        }
+    };
+}
+
+impl<T: Element, D: Dimension> DeviceArray<T, D> {
+    reading_methods!();
+    writing_methods!();
+}
+
+impl<T: Element, D: Dimension> DeviceView<'_, T, D> {
+    reading_methods!();
+}
+
+impl<T: Element, D: Dimension> DeviceViewMut<'_, T, D> {
+    reading_methods!();
+    writing_methods!();
+}
+
+/// The layout of a host array's elements, counted from the one with the lowest address.
+fn layout_of<T, D: Dimension>(array: &ArrayRef<T, D>) -> Layout<D> {
+    let layout = Layout::new(array.raw_dim(), array.strides(), 0);
+    let below = layout.strided().below_first() as usize;
+    layout.with_offset(below)
+}
+
+/// The elements of a host array with this layout, of which `first` is the one with index 0, 0, ...
+///
+/// # Safety
+///
+/// For `'a` nothing else writes the elements; if they are to be written, nothing else accesses
+/// them.
+unsafe fn lent<'a, T: Element, D: Dimension>(layout: &'a Layout<D>, first: *mut T) -> LentView<'a> {
+    let above = layout.shape().iter().zip(layout.strides());
+    let span = above.map(|(len, stride)| len.saturating_sub(1) * stride.unsigned_abs());
+    let len = if layout.len() == 0 { 0 } else { span.sum::<usize>() + 1 };
+    let base = first.wrapping_sub(layout.offset());
+    // SAFETY: the elements lie in this range, and are initialised, since they are those of an
+    // ndarray array; the caller promises the rest.
+    unsafe { LentView::new(base.cast(), len * size_of::<T>(), layout.strided()) }
+}
+
+impl<D: Dimension> Part<'_, '_, D> {
+    fn expect_shape(&self, seen: &[usize], operation: &str, site: CallSite) -> Result<()> {
+        if seen == self.layout.shape() {
+            return Ok(());
+        }
+        Err(Error::Shape {
+            call: site.into(),
+            operation: format!("{operation} of {}", self.storage.named()),
+            expected: format!("{:?}", self.layout.shape()),
+            seen: format!("{seen:?}"),
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! Explicit device arrays: contents on one device, which move only when the program says so.
+
+mod copies;
+mod make;
+mod views;
+
+use std::fmt;
+
+use ndarray::Dimension;
+
+use super::as_view::{AnyView, AnyViewMut, WithDimension, sealed};
+use super::part::Part;
+use super::smart::SmartArray;
+use super::view::{SmartView, SmartViewMut};
+use crate::device::Device;
+use crate::element::Element;
+use crate::transfer::StoredView;
+
+/// An array in the memory of one device, which moves only when the program says so: with
+/// [`copy_to_host`](Self::copy_to_host), [`copy_from_host`](Self::copy_from_host),
+/// [`copy_from_device`](Self::copy_from_device) and their kin. Numba's `DeviceNDArray` and cudarc's
+/// `CudaSlice` are its like.
+///
+/// Kernels take it as they take a [`SmartArray`], and uses of the same bytes are ordered across
+/// streams as for a `SmartArray`. A launch on another device is an error,
+/// [`WrongDevice`](crate::Error::WrongDevice), and there is no access by the host.
+///
+/// ```
+/// use resident::{Device, DeviceArray, Grid, InOut, Kernel, ndarray::{Array2, Ix2}};
+///
+/// let double = Kernel::<(InOut<f32, Ix2>,)>::new("double")
+///     .host(|_grid, (mut xs,)| xs *= 2.0);
+/// let _here = Device::cpu().enter();
+/// let mut table = DeviceArray::from_host(&Array2::<f32>::ones((3, 4)))?;    // uploads 48 bytes
+/// double.launch(Grid::cover(table.len()), (&mut table,))?;                  // moves nothing
+/// assert_eq!(table.copy_to_host()?.sum(), 24.0);                            // downloads 48 bytes
+/// # Ok::<(), resident::Error>(())
+/// ```
+pub struct DeviceArray<T: Element, D: Dimension> {
+    /// Its contents are on `device` and nowhere else.
+    array: SmartArray<T, D>,
+    device: Device,
+}
+
+/// A shared view of a part of a [`DeviceArray`]. It is `Copy` if its dimension is.
+pub struct DeviceView<'a, T: Element, D: Dimension> {
+    view: SmartView<'a, T, D>,
+    device: &'a Device,
+}
+
+/// An exclusive view of a part of a [`DeviceArray`].
+pub struct DeviceViewMut<'a, T: Element, D: Dimension> {
+    view: SmartViewMut<'a, T, D>,
+    device: &'a Device,
+}
+
+impl<T: Element, D: Dimension> Clone for DeviceView<'_, T, D> {
+    fn clone(&self) -> Self {
+        Self { view: self.view.clone(), device: self.device }
+    }
+}
+
+impl<T: Element, D: Dimension + Copy> Copy for DeviceView<'_, T, D> {}
+
+impl<T: Element, D: Dimension> DeviceArray<T, D> {
+    #[inline]
+    fn part(&self) -> Part<'_, '_, D> {
+        self.array.part()
+    }
+
+    #[inline]
+    fn home(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl<'a, T: Element, D: Dimension> DeviceView<'a, T, D> {
+    #[inline]
+    fn part(&self) -> Part<'a, '_, D> {
+        self.view.part()
+    }
+
+    #[inline]
+    fn home(&self) -> &'a Device {
+        self.device
+    }
+}
+
+impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
+    #[inline]
+    fn part(&self) -> Part<'_, '_, D> {
+        self.view.part()
+    }
+
+    #[inline]
+    fn home(&self) -> &'a Device {
+        self.device
+    }
+}
+
+/// Device arrays and views of them, for [`DeviceArray::copy_from_device`] and functions that accept
+/// all of these. Sealed, as [`AsView`](crate::AsView) is.
+pub trait AsDeviceView<T: Element, D: Dimension>: sealed::Sealed {
+    /// A shared view of all elements.
+    fn as_device_view(&self) -> DeviceView<'_, T, D>;
+}
+
+macro_rules! device_arguments {
+    ($type:ty, $name:literal) => {
+        impl<T: Element, D: Dimension> sealed::Sealed for $type {}
+
+        impl<T: Element, D: Dimension> AsDeviceView<T, D> for $type {
+            fn as_device_view(&self) -> DeviceView<'_, T, D> {
+                self.view()
+            }
+        }
+
+        impl<T: Element, D: Dimension> WithDimension<T, D> for $type {}
+
+        impl<T: Element, D: Dimension> AnyView<T> for $type {
+            #[allow(private_interfaces)]
+            #[inline]
+            fn erased(&self) -> StoredView<'_> {
+                self.part().stored_view()
+            }
+
+            #[inline]
+            fn home(&self) -> Option<&Device> {
+                Some(self.home())
+            }
+        }
+
+        /// Prints name, shape and device; copies nothing.
+        impl<T: Element, D: Dimension> fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let (name, shape) = (self.part().storage.named(), self.shape());
+                write!(f, concat!($name, "({}, {:?}, on {})"), name, shape, self.home())
+            }
+        }
+    };
+}
+
+device_arguments!(DeviceArray<T, D>, "DeviceArray");
+device_arguments!(DeviceView<'_, T, D>, "DeviceView");
+device_arguments!(DeviceViewMut<'_, T, D>, "DeviceViewMut");
+impl<T: Element, D: Dimension> AnyViewMut<T> for DeviceArray<T, D> {}
+impl<T: Element, D: Dimension> AnyViewMut<T> for DeviceViewMut<'_, T, D> {}

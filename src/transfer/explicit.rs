@@ -1,0 +1,225 @@
+//! Copies between a device's copy of an array and memory of the caller, which no array owns. They
+//! are made for explicit device arrays, whose contents are on one device only.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use smallvec::SmallVec;
+
+use super::acquire::{Acquired, acquire_on};
+use super::mark::mark;
+use super::report::{count, run_deferred, stale_since};
+use super::request::{Queued, Request, StoredView};
+use super::snapshot::{Destination, snapshot_to};
+use crate::access::Access;
+use crate::audit::{Cause, Direction};
+use crate::backend::{
+    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
+    failure, host_copy, scope,
+};
+use crate::call_site::CallSite;
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::layout::{Strided, split_copies};
+use crate::ordering::UseEnd;
+
+/// Initialised memory that the caller lends for `'a`, and a view of it.
+#[derive(Debug)]
+pub(crate) struct LentView<'a> {
+    base: *mut u8,
+    len_bytes: usize,
+    view: Strided<'a>,
+    lent: PhantomData<&'a mut [u8]>,
+}
+
+/// Memory that someone lends for the time of a call. Queued work may have handles of it until the
+/// work is complete, so the call ends only when it has the only handle.
+#[derive(Debug)]
+struct LentMemory {
+    base: *mut u8,
+    len_bytes: usize,
+    /// Whether the device died during work with this memory, so that its backend keeps a handle
+    /// forever.
+    is_leaked: AtomicBool,
+}
+
+// SAFETY: the value is a range of memory whose accesses the users of `LentView` order.
+unsafe impl Send for LentMemory {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for LentMemory {}
+
+// SAFETY: `LentView::new` requires initialised memory of this length, lent for longer than the call
+// that queues the work; `Lease` does not return before the work has dropped its handles.
+unsafe impl HostMemory for LentMemory {
+    fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    fn mark_leaked(&self) {
+        self.is_leaked.store(true, Ordering::Release);
+    }
+}
+
+impl<'a> LentView<'a> {
+    /// # Safety
+    ///
+    /// The `len_bytes` bytes from `base` on are initialised and contain the elements of `view`,
+    /// whose offset counts from `base`. For `'a` nothing else writes them; if they are to be
+    /// written, nothing else accesses them.
+    pub(crate) unsafe fn new(base: *mut u8, len_bytes: usize, view: Strided<'a>) -> Self {
+        Self { base, len_bytes, view, lent: PhantomData }
+    }
+
+    fn lease(&self) -> Lease {
+        let memory = LentMemory {
+            base: self.base,
+            len_bytes: self.len_bytes,
+            is_leaked: AtomicBool::new(false),
+        };
+        Lease { memory: Arc::new(memory), queued: None }
+    }
+}
+
+/// Lent memory that queued work may use. Its drop waits until no work does.
+struct Lease {
+    memory: Arc<LentMemory>,
+    queued: Option<(Stream, Position)>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let is_leaked = || self.memory.is_leaked.load(Ordering::Acquire);
+        while Arc::strong_count(&self.memory) > 1 && !is_leaked() {
+            // A refused wait says nothing about the work: only its handle does.
+            if let Some((stream, position)) = &self.queued {
+                let _refusal = stream.queue().synchronize_to(*position);
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Overwrites a part on `stream`'s device with the elements of `from`, which has the same shape.
+/// Returns when `from` has been read.
+pub(crate) fn copy_from_host(
+    to: StoredView<'_>,
+    from: &LentView<'_>,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<()> {
+    let memory_order = to.storage.memory_order();
+    let selection = memory_order.select(&to.view);
+    let request = Request::new(to.storage, &selection, Cause::Explicit, "copy_from_host", site);
+    if memory_order.is_empty() || selection.is_empty() {
+        return Ok(());
+    }
+    let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let parts = from.view.copies_of_all(&to.view, memory_order.element_bytes() as u64);
+    let mut upload =
+        Upload { request: &request, stream, address: acquired.address, lease: from.lease() };
+    let chunks = split_copies(parts, stream.device_ref().backend().chunk_bytes_max());
+    let outcome = chunks.into_iter().try_for_each(|parts| upload.queue(parts));
+    upload.close(acquired);
+    run_deferred();
+    outcome
+}
+
+/// The chunks of one upload. Each depends on the one before, so that the last one fails if any
+/// does.
+struct Upload<'r> {
+    request: &'r Request<'r>,
+    stream: &'r Stream,
+    address: Address,
+    lease: Lease,
+}
+
+impl Upload<'_> {
+    fn queue(&mut self, parts: SmallVec<[CopyBox; 1]>) -> Result<()> {
+        let queue = self.stream.queue();
+        let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
+        let mut direct = || self.work(source.clone(), parts.clone());
+        let refused = |refusal| self.request.refused_copy(self.stream, &refusal);
+        if let Some(copy) = queue.begin_copy(&mut direct).map_err(refused)? {
+            self.lease.queued = Some((self.stream.clone(), copy.position));
+            copy.run();
+            return Ok(());
+        }
+        let len_bytes = parts.iter().map(CopyBox::len_bytes).sum();
+        let staging = self.request.staging(self.stream, len_bytes)?;
+        let (mut packed_bytes, mut staged) = (0, SmallVec::new());
+        for part in parts {
+            let packing = part.source().copy_from_packed(packed_bytes).reversed();
+            // SAFETY: the lent memory contains the elements of the view from which the copies were
+            // made, and nothing writes them meanwhile (`LentView::new`). The staging memory has
+            // `len_bytes` bytes, and this call alone has it.
+            unsafe { host_copy::copy_box(self.lease.memory.base, staging.base(), &packing) };
+            let from_packed = part.destination().copy_from_packed(packed_bytes);
+            packed_bytes += part.len_bytes();
+            staged.push(from_packed);
+        }
+        let work = Work::Copy(self.work(staging, staged));
+        let position = queue.submit(work).map_err(refused)?;
+        self.lease.queued = Some((self.stream.clone(), position));
+        Ok(())
+    }
+
+    fn work(&self, source: Arc<dyn HostMemory>, parts: SmallVec<[CopyBox; 1]>) -> Box<CopyWork> {
+        let before = self.lease.queued.as_ref().map(|(stream, position)| (stream.id(), *position));
+        Box::new(CopyWork {
+            may_read_between: false,
+            loss: FailureKind::Contents,
+            source: Memory::Host(source),
+            destination: Memory::Device(self.address),
+            source_device: None,
+            parts,
+            depends: before.into_iter().collect(),
+            label: self.request.storage.label("copy to", self.request.site),
+        })
+    }
+
+    /// Marks the part as written, if any chunk was queued, and waits until the memory was read.
+    fn close(self, acquired: Acquired<'_>) {
+        let Self { request, stream, lease, .. } = self;
+        if let Some((_, position)) = &lease.queued {
+            let bytes = request.selection.len_bytes(request.storage.memory_order());
+            mark(request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
+            let mut state = request.storage.lock();
+            let since = stale_since(&state, Location::HOST, &[]);
+            let moved = (Direction::ToDevice, bytes);
+            count(request, &mut state, moved, stream.device_ref(), stream, since);
+        }
+        drop(lease);
+    }
+}
+
+/// Copies a part to `to`, which has the same shape. Copies from a device run on `stream` if it is a
+/// stream of that device. Returns when the elements have arrived.
+pub(crate) fn copy_to_host(
+    from: StoredView<'_>,
+    to: &LentView<'_>,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<()> {
+    let operation = "copy_to_host_into";
+    let selection = from.storage.memory_order().select(&from.view);
+    let request = Request::new(from.storage, &selection, Cause::Explicit, operation, site);
+    if scope::is_in_body() {
+        return Err(request.inside_kernel("a copy to the host"));
+    }
+    let _watch = failure::Watch::begin();
+    let mut lease = to.lease();
+    let destination = Destination { memory: lease.memory.clone(), view: Some(to.view) };
+    let mut queued = Queued::new();
+    let outcome = snapshot_to(from, Some(stream), &destination, &mut queued, operation, site);
+    drop(destination);
+    lease.queued = queued.last().cloned();
+    outcome?;
+    request.wait_for(queued.clone())?;
+    queued.iter().try_for_each(|(stream, position)| request.outcome_of(stream, *position))
+}
