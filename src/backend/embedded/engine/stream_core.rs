@@ -171,9 +171,13 @@ impl StreamCore {
         position
     }
 
-    /// Queues an operation that does nothing: the worker wakes due tasks after each operation.
+    /// Queues an operation that does nothing: the worker wakes due tasks after each operation. A
+    /// worker that has ended has woken all of them.
     #[cold]
     fn let_worker_wake(self: &Arc<Self>) {
+        if self.lock().worker == WorkerState::Ended {
+            return;
+        }
         let nothing = Operation::Control(ControlOperation::Record(None));
         // Refused only if the worker cannot be started. Then no operation was ever queued that a
         // task could wait for.
@@ -209,8 +213,8 @@ impl StreamCore {
         QueuedOperation { position, fault, operation }
     }
 
-    /// Runs an operation on the submitting thread. The thread may be about to use what a task uses,
-    /// so this wakes no task: it leaves them to the worker.
+    /// Runs an operation on a thread that submits or waits. The thread may be about to use what a
+    /// task uses, so this wakes no task: it leaves them to the worker.
     pub(crate) fn run_own(self: &Arc<Self>, queued: QueuedOperation) {
         let position = queued.position;
         self.run_unpublished(queued);
@@ -311,7 +315,8 @@ impl StreamCore {
     }
 
     /// Waits until `position` has completed, on behalf of a caller. A wait that would block is
-    /// counted as a call, and refused on a thread that runs queued work.
+    /// counted as a call, and refused on a thread that runs queued work. The caller holds no lock:
+    /// this thread runs ready work, which may be user code.
     pub(crate) fn synchronize(self: &Arc<Self>, position: Position) -> Result<(), BackendError> {
         if self.progress.is_complete(position) {
             return Ok(());
@@ -319,12 +324,15 @@ impl StreamCore {
         if scope::is_in_body() {
             return Err(inside_kernel("synchronize"));
         }
+        let wait = || {
+            self.run_ready_until(position);
+            self.wait_for(position)
+        };
         match &self.device.instruments {
-            None => self.wait_for(position),
+            None => wait(),
             Some(instruments) => {
                 let draft = CallDraft::unlabelled(CallKind::Synchronize, Some(self.number));
-                let wait = |_| self.wait_for(position).map(|()| ((), Position::START));
-                instruments.counted(draft, wait)
+                instruments.counted(draft, |_| wait().map(|()| ((), Position::START)))
             }
         }
     }

@@ -22,6 +22,8 @@ pub(super) enum WorkerState {
     Awake,
     /// The thread sleeps, or holds the lock and is about to sleep.
     Asleep,
+    /// The thread runs no more operations. It wakes the last tasks.
+    Ended,
 }
 
 impl WorkerState {
@@ -85,7 +87,18 @@ fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> boo
             return true;
         }
         if state.is_closed {
-            return false;
+            let tail = stream.tail();
+            if stream.progress.is_complete(tail) {
+                state.worker = WorkerState::Ended;
+                drop(state);
+                wake_all(stream.progress.take_all_due());
+                return false;
+            }
+            // A thread that waits runs the last operation, and leaves it to this one to wake tasks.
+            drop(state);
+            stream.progress.block_until(tail);
+            state = stream.lock();
+            continue;
         }
         state.worker = WorkerState::Asleep;
         state = stream.sleep(state);
