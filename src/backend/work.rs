@@ -187,6 +187,7 @@ pub(crate) struct LaunchCall<'a> {
 
 impl LaunchCall<'_> {
     /// The launch with arguments of its own, to be kept until it runs.
+    #[inline]
     pub(crate) fn to_work(&self) -> LaunchWork {
         let (words, arrays) = (SmallVec::from_slice(self.words), SmallVec::from_slice(self.arrays));
         LaunchWork {

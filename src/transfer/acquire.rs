@@ -237,15 +237,19 @@ fn depend_on(
     depends.push(dependency);
 }
 
-/// Adds a writer on `stream` itself. It checks whether the writer has completed only if the list
-/// would otherwise need the heap: the check reads memory that the executing thread writes, and so
-/// costs more than an unnecessary entry.
+/// Adds a writer on `stream` itself. A writer of several boxes is visited several times in a row.
+/// Others that are added twice do no harm while there is room. It checks whether the writer has
+/// completed only if the list would otherwise need the heap: the check reads memory that the
+/// executing thread writes, and so costs more than an unnecessary entry.
 #[inline]
 fn add_own_writer(state: &ArrayState, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
     let Some(work) = writer.written_by() else { return };
     let dependency = (stream.id(), work);
+    if depends.last() == Some(&dependency) {
+        return;
+    }
     let has_room = depends.len() < depends.inline_size();
-    if !depends.contains(&dependency) && (has_room || !state.is_retired(writer)) {
+    if has_room || !depends.contains(&dependency) && !state.is_retired(writer) {
         depends.push(dependency);
     }
 }

@@ -148,7 +148,8 @@ impl Request<'_> {
     ) -> Option<Region> {
         let whole = self.storage.memory_order().whole();
         let is_alone = matches!(self.selection, Selection::Whole) || !state.has_pins();
-        if !is_alone || whole.axes() == 0 {
+        let is_used = stream.device_ref().backend().reads_between_parts();
+        if !is_used || !is_alone || whole.axes() == 0 {
             return None;
         }
         let spans = || regions.iter().map(|region| region.span(0));

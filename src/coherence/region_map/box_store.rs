@@ -118,6 +118,11 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         self.values.get(slot as usize)?.as_ref()
     }
 
+    /// The values of all boxes.
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.values.iter().flatten()
+    }
+
     /// All boxes with their slots and values.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Region, &V)> {
         let value = |(slot, value): (usize, &'_ Option<V>)| value.is_some().then_some(slot as u32);

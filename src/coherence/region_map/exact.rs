@@ -2,6 +2,7 @@
 
 use hashbrown::HashTable;
 
+use crate::coherence::region::hash;
 use crate::coherence::span::Span;
 
 /// The slots of boxes, by a hash of their spans.
@@ -44,16 +45,4 @@ impl ExactIndex {
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
-}
-
-/// Multiplies by an odd number with random bits, as a fast hash of integers does. The table uses
-/// the highest and the lowest bits.
-#[inline]
-fn hash(spans: &[Span]) -> u64 {
-    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mixed = spans.iter().fold(0_u64, |hash, span| {
-        let low = (hash.rotate_left(29) ^ span.start()).wrapping_mul(MIX);
-        (low.rotate_left(29) ^ span.end()).wrapping_mul(MIX)
-    });
-    mixed ^ mixed >> 32
 }

@@ -230,6 +230,11 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         &self.background
     }
 
+    /// The stored values: that of the background, and one for each box.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        std::iter::once(&self.background).chain(self.boxes().into_iter().flat_map(BoxStore::values))
+    }
+
     /// The number of stored values: one for the background and one for each box.
     #[must_use]
     pub(crate) fn value_count(&self) -> usize {

@@ -14,7 +14,7 @@ use super::worker::{self, WorkerState};
 use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
 use crate::backend::scope::{self, BodyScope};
-use crate::backend::{BackendError, FailureRecord, Position, QueueId, failure};
+use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, Work, failure};
 
 /// One in-order stream.
 #[derive(Debug)]
@@ -116,20 +116,48 @@ impl StreamCore {
         fault: Option<u64>,
         observe: impl FnOnce(Position, &Operation),
     ) -> Result<Position, BackendError> {
+        let is_free = matches!(operation, Operation::Control(ControlOperation::Free(_)));
+        let (state, position) = self.begin_enqueue(is_free)?;
+        observe(position, &operation);
+        self.end_enqueue(state, QueuedOperation { position, fault, operation });
+        Ok(position)
+    }
+
+    /// As [`enqueue`](Self::enqueue), for a launch, which is made in its place in the queue: to
+    /// move it there would cost as much as the lock.
+    #[inline]
+    pub(crate) fn enqueue_launch(
+        self: &Arc<Self>,
+        launch: &LaunchCall<'_>,
+    ) -> Result<Position, BackendError> {
+        let (state, position) = self.begin_enqueue(false)?;
+        let operation = Operation::Work(Work::Launch(launch.to_work()));
+        self.end_enqueue(state, QueuedOperation { position, fault: None, operation });
+        Ok(position)
+    }
+
+    /// Assigns the next position. The caller queues the operation under the returned lock.
+    #[inline]
+    fn begin_enqueue(
+        self: &Arc<Self>,
+        is_free: bool,
+    ) -> Result<(MutexGuard<'_, StreamState>, Position), BackendError> {
         let mut state = self.lock();
         if matches!(self.scheduler, Scheduler::Worker) {
             worker::ensure_started(self, &mut state)?;
         }
-        let is_free = matches!(operation, Operation::Control(ControlOperation::Free(_)));
         let position = self.next_position(&mut state, is_free);
-        observe(position, &operation);
-        state.queued.push_back(QueuedOperation { position, fault, operation });
+        Ok((state, position))
+    }
+
+    #[inline(always)]
+    fn end_enqueue(&self, mut state: MutexGuard<'_, StreamState>, queued: QueuedOperation) {
+        state.queued.push_back(queued);
         let must_wake = state.worker.mark_awake();
         drop(state);
         if must_wake {
             self.arrived.notify_one();
         }
-        Ok(position)
     }
 
     /// As [`enqueue`](Self::enqueue), for a control operation. If the operation is cheap and the
