@@ -241,7 +241,7 @@ fn compare(uses: &mut Uses, regions: &[Region], done: UseEnd, model: &mut Model)
             assert_eq!(writers(&found), writers(&expected), "{access:?} of {region:?}");
             for stream in 0..3 {
                 let mut visited = BTreeSet::new();
-                let visit = |mark| drop(visited.insert(key(mark)));
+                let visit = |mark| _ = visited.insert(key(mark));
                 let stream_key = StreamKey(stream);
                 let only = uses.conflicts_only_with(Some(region), access, stream_key, visit);
                 let is_written = |key: &&Key| key.2 && key.1 > done;

@@ -141,6 +141,7 @@ impl Storage {
         )
     }
 
+    #[inline]
     fn register(
         memory_order: MemoryOrder,
         shape: Option<Box<[usize]>>,

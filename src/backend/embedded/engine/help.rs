@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::operation::{ControlOperation, Operation, QueuedOperation};
+use super::operation::{ControlOperation, QueuedOperation};
 use super::stream_core::{StreamCore, StreamPoint};
 use crate::backend::Position;
 
@@ -37,15 +37,15 @@ impl StreamCore {
     /// takes it from the queue.
     fn next_until(&self, position: Position) -> Option<Next> {
         let mut state = self.lock();
-        let next = state.queued.front().filter(|next| next.position <= position)?;
+        let (next, control) = state.queued.front().filter(|(next, _)| *next <= position)?;
         // No other thread runs an earlier operation. Later operations wait for this one.
-        let is_ready = next.position.0 == self.progress.completed().0 + 1;
-        match &next.operation {
+        let is_ready = next.0 == self.progress.completed().0 + 1;
+        match control {
             _ if !is_ready || self.is_seeded() => None,
-            Operation::Control(ControlOperation::Wait(point)) if !point.is_complete() => {
+            Some(ControlOperation::Wait(point)) if !point.is_complete() => {
                 Some(Next::WaitFor(point.clone()))
             }
-            _ => state.queued.pop_front().map(Next::Run),
+            _ => state.queued.pop().map(Next::Run),
         }
     }
 }

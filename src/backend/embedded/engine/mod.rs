@@ -6,6 +6,7 @@ mod device_core;
 mod execute;
 mod help;
 mod operation;
+mod operation_queue;
 mod panic_message;
 mod progress;
 mod stream_core;

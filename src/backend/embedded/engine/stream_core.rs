@@ -1,6 +1,5 @@
 //! A stream without its handle: its pending operations and its progress, which outlive the handle.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -9,12 +8,13 @@ use std::time::Instant;
 use super::clock::{self, Timestamp};
 use super::device_core::DeviceCore;
 use super::operation::{ControlOperation, Operation, QueuedOperation};
+use super::operation_queue::OperationQueue;
 use super::progress::{DueTasks, Progress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
 use crate::backend::scope::{self, BodyScope};
-use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, Work, failure};
+use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, failure};
 
 /// One in-order stream.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) enum Scheduler {
 /// The part of a stream's state that its lock protects.
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
-    pub(crate) queued: VecDeque<QueuedOperation>,
+    pub(crate) queued: OperationQueue,
     pub(super) worker: WorkerState,
     /// Whether the handle has dropped, so that no more operations will be queued.
     pub(crate) is_closed: bool,
@@ -116,10 +116,10 @@ impl StreamCore {
         fault: Option<u64>,
         observe: impl FnOnce(Position, &Operation),
     ) -> Result<Position, BackendError> {
-        let is_free = matches!(operation, Operation::Control(ControlOperation::Free(_)));
-        let (state, position) = self.begin_enqueue(is_free)?;
+        let (mut state, position) = self.begin_enqueue(false)?;
         observe(position, &operation);
-        self.end_enqueue(state, QueuedOperation { position, fault, operation });
+        state.queued.push(position, fault, operation);
+        self.end_enqueue(state);
         Ok(position)
     }
 
@@ -130,9 +130,9 @@ impl StreamCore {
         self: &Arc<Self>,
         launch: &LaunchCall<'_>,
     ) -> Result<Position, BackendError> {
-        let (state, position) = self.begin_enqueue(false)?;
-        let operation = Operation::Work(Work::Launch(launch.to_work()));
-        self.end_enqueue(state, QueuedOperation { position, fault: None, operation });
+        let (mut state, position) = self.begin_enqueue(false)?;
+        state.queued.push_launch(position, || launch.to_work());
+        self.end_enqueue(state);
         Ok(position)
     }
 
@@ -150,9 +150,8 @@ impl StreamCore {
         Ok((state, position))
     }
 
-    #[inline(always)]
-    fn end_enqueue(&self, mut state: MutexGuard<'_, StreamState>, queued: QueuedOperation) {
-        state.queued.push_back(queued);
+    #[inline]
+    fn end_enqueue(&self, mut state: MutexGuard<'_, StreamState>) {
         let must_wake = state.worker.mark_awake();
         drop(state);
         if must_wake {
@@ -177,7 +176,12 @@ impl StreamCore {
                 return Ok(self.run_control_now(state, &control, observe));
             }
         }
-        self.enqueue(Operation::Control(control), None, |position, _| observe(position))
+        let is_free = matches!(control, ControlOperation::Free(_));
+        let (mut state, position) = self.begin_enqueue(is_free)?;
+        observe(position);
+        state.queued.push_control(position, control);
+        self.end_enqueue(state);
+        Ok(position)
     }
 
     /// The caller may hold locks of arrays, so this wakes no task: it leaves them to the worker.
@@ -206,10 +210,10 @@ impl StreamCore {
         if self.lock().worker == WorkerState::Ended {
             return;
         }
-        let nothing = Operation::Control(ControlOperation::Record(None));
+        let nothing = ControlOperation::Record(None);
         // Refused only if the worker cannot be started. Then no operation was ever queued that a
         // task could wait for.
-        let _never_refused = self.enqueue(nothing, None, |_, _| ());
+        let _never_refused = self.enqueue_control(nothing, false, |_| ());
     }
 
     /// Whether submitting threads may run copies themselves: threads run the stream, and copies
@@ -398,8 +402,8 @@ impl StreamCore {
 
     /// Drops the queued operations and marks them as completed. Called when the simulation ends.
     pub(crate) fn drop_queued(&self) {
-        let queued = std::mem::take(&mut self.lock().queued);
-        for queued in queued {
+        let mut queue = std::mem::take(&mut self.lock().queued);
+        while let Some(queued) = queue.pop() {
             // If a drop panics, the panic hook has already reported the panic. It cannot be passed
             // on, because there is no caller.
             let _reported_by_the_hook = queued.drop_caught();
