@@ -2,8 +2,9 @@
 //!
 //! The inventory lists these arrays, messages name them, and eviction selects from them.
 //!
-//! Most arrays are made and dropped without a name, often in turns. So the arrays are in lists whose
-//! last free entry is used first, one list for each of a few threads, and only names are in a map.
+//! Most arrays are made and dropped without a name, often in turns. So the arrays are in lists in
+//! which the entry freed last is used first, one list for each of a few threads, and only names are
+//! in a map.
 
 use std::cell::Cell;
 use std::fmt;

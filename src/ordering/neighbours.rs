@@ -1,5 +1,5 @@
-//! Which boxes of one kind of use overlap the region of a box of the other kind: remembered from one
-//! use of a region to the next, for as long as no box is added, cut or removed.
+//! Which boxes of one kind of use overlap the region of a box of the other kind. This is remembered
+//! from one use of a region to the next, for as long as no box is added, cut or removed.
 
 use smallvec::SmallVec;
 

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Pipeline};
-use super::download::Queueing;
 use super::report::run_deferred;
-use super::request::{Marks, Queued, Request, add_mark, ends_of};
+use super::request::{Marks, Queued, Queueing, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
 use crate::backend::failure::{self, Watch};

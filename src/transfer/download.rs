@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::acquire::users_of_other_kinds;
 use super::chunk::Pipeline;
 use super::report::stale_since;
-use super::request::{Marks, Regions, Request, collect_conflicts};
+use super::request::{Marks, Queueing, Regions, Request, collect_conflicts};
 use super::route::{Route, RoutedCopies};
 use crate::access::Access;
 use crate::audit::Direction;
@@ -25,16 +25,6 @@ use crate::storage::ArrayState;
 pub(super) fn prepare_downloads(device: &Device, lens_bytes: impl Iterator<Item = u64>) {
     let lens_bytes: SmallVec<[u64; 4]> = lens_bytes.collect();
     device.backend().prepare_downloads(&lens_bytes);
-}
-
-/// How a download is queued.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Queueing<'a> {
-    /// The caller waits for it, so this thread makes the copy if the stream is idle and runs on
-    /// this process's threads.
-    Awaited,
-    /// The caller does not wait. The copy runs on this stream if it belongs to the device.
-    Ahead(Option<&'a Stream>),
 }
 
 impl Request<'_> {

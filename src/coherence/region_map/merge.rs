@@ -60,8 +60,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         spans.iter().all(|span| span.step() == 1) && elements(spans) <= FEW_ELEMENTS_MAX
     }
 
-    /// The first result of `f` for a box that touches the box in `slot`, which has steps of one: one
-    /// search, instead of one for each side.
+    /// The first result of `f` for a box that touches the box in `slot`, which has steps of one:
+    /// makes one search instead of one for each side.
     fn find_around<T>(&self, slot: u32, f: impl Fn(u32) -> Option<T>) -> Option<T> {
         let mut around = [Span::EMPTY; AXES_MAX];
         let spans = self.spans(slot);

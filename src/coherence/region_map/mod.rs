@@ -161,8 +161,8 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         is_found || !covers(covered, clip) && f(&self.background)
     }
 
-    /// The box that is equal to `region`, which then has one value. Only maps that do not merge boxes
-    /// look for it: in others, boxes are seldom the parts that a program uses.
+    /// The box that is equal to `region`, which then has one value. Only maps that do not merge
+    /// boxes look for it: in others, boxes are seldom the parts that a program uses.
     #[must_use]
     #[inline]
     pub(crate) fn find_equal(&self, region: &Region) -> Option<u32> {

@@ -107,7 +107,7 @@ mod tests {
         let value = |byte: u8| Bytes::from_elem(byte, 4);
         let numbers: Vec<u32> = (1..=100).map(|byte| constants.number(value(byte))).collect();
         assert_eq!(constants.number(value(7)), numbers[6]);
-        constants.keep_used(&mut |used: &mut dyn FnMut(u32)| {
+        constants.keep_used(|used: &mut dyn FnMut(u32)| {
             [0, numbers[6], numbers[99]].into_iter().for_each(used);
         });
         assert_eq!(constants.number(value(100)), numbers[99]);

@@ -16,6 +16,7 @@ use crate::backend::Position;
 const STREAMS_MAX: usize = 8;
 
 /// What a stream is to do next.
+#[expect(clippy::large_enum_variant, reason = "to run an operation is the frequent case")]
 enum Next {
     Run(QueuedOperation),
     /// The next operation waits for this point of another stream.

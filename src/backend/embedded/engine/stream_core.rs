@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use super::clock::{self, Timestamp};
 use super::device_core::DeviceCore;
-use super::operation::{ControlOperation, Operation, QueuedOperation};
-use super::operation_queue::OperationQueue;
+use super::operation::{ControlOperation, Operation, OperationQueue, QueuedOperation};
 use super::progress::{DueTasks, Progress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::operation_queue::OperationQueue;
+use super::operation::OperationQueue;
 use super::progress::{spin_until, wake_all};
 use super::stream_core::{StreamCore, StreamState};
 use crate::backend::embedded::errors::{CODE_NO_THREAD, driver_error};
