@@ -1,10 +1,15 @@
 //! The registry of the live arrays of the process, and their names.
 //!
 //! The inventory lists these arrays, messages name them, and eviction selects from them.
+//!
+//! Most arrays are made and dropped without a name, often in turns. So the arrays are in lists in
+//! which the entry freed last is used first, one list for each of a few threads, and only names are
+//! in a map.
 
+use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashmap::DashMap;
 
@@ -36,75 +41,203 @@ impl fmt::Display for ArrayName {
     }
 }
 
-/// All live values of `A`, each under the number with which it was registered.
+/// The number of lists. Threads that make arrays use them in turn.
+const LISTS: usize = 32;
+
+/// Entries are allocated in blocks of this number, so that a list grows without moving entries.
+const BLOCK: usize = 256;
+
+/// The place of a value of the registry, which identifies the value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The number of values registered before; never used again.
+    number: u64,
+    list: u32,
+    entry: u32,
+}
+
+/// All live values of `A`.
 pub(crate) struct LiveArrays<A> {
-    entries: LazyLock<DashMap<u64, LiveArray<A>, BuildNumberHasher>>,
+    lists: [List<A>; LISTS],
+    names: LazyLock<DashMap<u64, ArrayName, BuildNumberHasher>>,
     next_number: AtomicU64,
 }
 
-struct LiveArray<A> {
-    array: Weak<A>,
-    name: Option<ArrayName>,
+/// One list. Lists do not share cache lines, so that threads do not slow each other down.
+#[repr(align(64))]
+struct List<A>(Mutex<Entries<A>>);
+
+struct Entries<A> {
+    blocks: Vec<Box<[Entry<A>]>>,
+    /// The first free entry.
+    free: u32,
+    /// The number of entries in all blocks.
+    len: u32,
+}
+
+enum Entry<A> {
+    Free {
+        /// The next free entry.
+        next: u32,
+    },
+    Live {
+        array: Weak<A>,
+        number: u64,
+        is_named: bool,
+    },
+}
+
+impl<A> Entries<A> {
+    const EMPTY: Self = Self { blocks: Vec::new(), free: 0, len: 0 };
+
+    fn get_mut(&mut self, entry: u32) -> Option<&mut Entry<A>> {
+        self.blocks.get_mut(entry as usize / BLOCK)?.get_mut(entry as usize % BLOCK)
+    }
+
+    /// Whether the value is live, and if so its flag for a name.
+    fn find_mut(&mut self, place: Place) -> Option<&mut bool> {
+        match self.get_mut(place.entry)? {
+            Entry::Live { number, is_named, .. } if *number == place.number => Some(is_named),
+            _ => None,
+        }
+    }
+
+    /// The first free entry; allocates a block if there is none.
+    fn first_free(&mut self) -> u32 {
+        if self.free == self.len {
+            let next = self.len + 1..=self.len + BLOCK as u32;
+            self.blocks.push(next.map(|next| Entry::Free { next }).collect());
+            self.len += BLOCK as u32;
+        }
+        self.free
+    }
+
+    /// Makes the first free entry a live one.
+    fn take(&mut self, entry: u32, live: Entry<A>) {
+        if let Some(slot) = self.get_mut(entry)
+            && let Entry::Free { next } = std::mem::replace(slot, live)
+        {
+            self.free = next;
+        }
+    }
+
+    /// Frees the entry of a value. Returns the reference, for the caller to drop with no lock held,
+    /// and whether the value has a name.
+    fn release(&mut self, place: Place) -> Option<(Weak<A>, bool)> {
+        self.find_mut(place)?;
+        let free = Entry::Free { next: self.free };
+        let released = std::mem::replace(self.get_mut(place.entry)?, free);
+        self.free = place.entry;
+        match released {
+            Entry::Live { array, is_named, .. } => Some((array, is_named)),
+            Entry::Free { .. } => None,
+        }
+    }
+}
+
+impl<A> List<A> {
+    fn lock(&self) -> MutexGuard<'_, Entries<A>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<A> LiveArrays<A> {
     pub(crate) const fn new() -> Self {
         Self {
-            entries: LazyLock::new(|| DashMap::with_hasher(BuildNumberHasher)),
+            lists: [const { List(Mutex::new(Entries::EMPTY)) }; LISTS],
+            names: LazyLock::new(|| DashMap::with_hasher(BuildNumberHasher)),
             next_number: AtomicU64::new(1),
         }
     }
 
-    /// A number for a new array, never used before.
-    pub(crate) fn next_number(&self) -> u64 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
+    /// Registers the value that `make` makes for its place. `make` takes no lock of this library.
+    #[inline]
+    pub(crate) fn register(&self, make: impl FnOnce(Place) -> Arc<A>) -> Arc<A> {
+        let list = list_of_thread();
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let mut entries = self.lists[list].lock();
+        let entry = entries.first_free();
+        let array = make(Place { number, list: list as u32, entry });
+        let live = Entry::Live { array: Arc::downgrade(&array), number, is_named: false };
+        entries.take(entry, live);
+        array
     }
 
     #[inline]
-    pub(crate) fn insert(&self, number: u64, array: Weak<A>) {
-        self.entries.insert(number, LiveArray { array, name: None });
+    pub(crate) fn remove(&self, place: Place) {
+        let released = self.list(place).lock().release(place);
+        if released.is_some_and(|(_array, is_named)| is_named) {
+            self.names.remove(&place.number);
+        }
     }
 
-    #[inline]
-    pub(crate) fn remove(&self, number: u64) {
-        self.entries.remove(&number);
+    fn list(&self, place: Place) -> &List<A> {
+        &self.lists[place.list as usize % LISTS]
     }
 
-    pub(crate) fn set_name(&self, number: u64, name: Arc<str>) {
-        if let Some(mut entry) = self.entries.get_mut(&number) {
-            entry.name = Some(ArrayName::Given(name));
+    pub(crate) fn set_name(&self, place: Place, name: Arc<str>) {
+        let mut entries = self.list(place).lock();
+        if let Some(is_named) = entries.find_mut(place) {
+            *is_named = true;
+            self.names.insert(place.number, ArrayName::Given(name));
         }
     }
 
     /// The name of an array; `make` makes one if it has none. May be called with the array's lock
     /// held: neither this nor `make` takes another lock of this library.
-    pub(crate) fn name(&self, number: u64, make: impl FnOnce() -> Arc<str>) -> ArrayName {
-        let make = || ArrayName::Automatic(make());
-        match self.entries.get_mut(&number) {
-            Some(mut entry) => entry.name.get_or_insert_with(make).clone(),
-            None => make(),
+    pub(crate) fn name(&self, place: Place, make: impl FnOnce() -> Arc<str>) -> ArrayName {
+        if let Some(name) = self.names.get(&place.number) {
+            return name.clone();
+        }
+        let name = ArrayName::Automatic(make());
+        let mut entries = self.list(place).lock();
+        match entries.find_mut(place) {
+            Some(is_named) => {
+                *is_named = true;
+                self.names.entry(place.number).or_insert(name).clone()
+            }
+            None => name,
         }
     }
 
     /// The name that the program gave an array.
-    pub(crate) fn given_name(&self, number: u64) -> Option<Arc<str>> {
-        match &self.entries.get(&number)?.name {
-            Some(ArrayName::Given(name)) => Some(Arc::clone(name)),
-            _ => None,
+    pub(crate) fn given_name(&self, place: Place) -> Option<Arc<str>> {
+        match &*self.names.get(&place.number)? {
+            ArrayName::Given(name) => Some(Arc::clone(name)),
+            ArrayName::Automatic(_) => None,
         }
     }
 
-    /// Every live array, oldest first. The map's lock is released before the return, because
-    /// callers lock the arrays and may drop the last reference to an array.
+    /// Every live array, oldest first. The locks are released before the return, because callers
+    /// lock the arrays and may drop the last reference to an array.
     pub(crate) fn all(&self) -> Vec<Arc<A>> {
-        let mut arrays: Vec<(u64, Weak<A>)> = self
-            .entries
-            .iter()
-            .map(|entry| (*entry.key(), Weak::clone(&entry.value().array)))
-            .collect();
+        let mut arrays: Vec<(u64, Weak<A>)> = Vec::new();
+        for list in &self.lists {
+            let entries = list.lock();
+            arrays.extend(entries.blocks.iter().flatten().filter_map(|entry| match entry {
+                Entry::Live { array, number, .. } => Some((*number, Weak::clone(array))),
+                Entry::Free { .. } => None,
+            }));
+        }
         arrays.sort_by_key(|(number, _)| *number);
         arrays.iter().filter_map(|(_, array)| array.upgrade()).collect()
     }
+}
+
+/// The number of the list to which this thread adds arrays.
+#[inline]
+fn list_of_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static LIST: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    let assigned = LIST.try_with(|list| {
+        if list.get() == usize::MAX {
+            list.set(NEXT.fetch_add(1, Ordering::Relaxed) % LISTS);
+        }
+        list.get()
+    });
+    assigned.unwrap_or(0)
 }
 
 /// Hashes a number by one multiplication, which is enough for unique numbers.
@@ -134,5 +267,54 @@ impl std::hash::Hasher for NumberHasher {
 
     fn write_u64(&mut self, number: u64) {
         self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{BLOCK, LiveArrays, Place};
+
+    fn register(arrays: &LiveArrays<(usize, Place)>, value: usize) -> Arc<(usize, Place)> {
+        arrays.register(|place| Arc::new((value, place)))
+    }
+
+    fn values(arrays: &LiveArrays<(usize, Place)>) -> Vec<usize> {
+        arrays.all().iter().map(|array| array.0).collect()
+    }
+
+    #[test]
+    fn live_values_are_listed_the_oldest_first_whichever_entries_they_have() {
+        let arrays = LiveArrays::new();
+        let mut alive: Vec<_> = (0..3 * BLOCK).map(|value| register(&arrays, value)).collect();
+        for index in (0..alive.len()).step_by(3).rev() {
+            arrays.remove(alive.remove(index).1);
+        }
+        alive.extend((3 * BLOCK..5 * BLOCK).map(|value| register(&arrays, value)));
+        assert_eq!(values(&arrays), alive.iter().map(|array| array.0).collect::<Vec<_>>());
+        let released = alive.swap_remove(7);
+        arrays.remove(released.1);
+        arrays.remove(released.1);
+        assert_eq!(values(&arrays).len(), alive.len(), "a second removal does nothing");
+    }
+
+    #[test]
+    fn names_end_with_their_values() {
+        let arrays = LiveArrays::new();
+        let (first, second) = (register(&arrays, 1), register(&arrays, 2));
+        arrays.set_name(first.1, "first".into());
+        assert_eq!(arrays.name(first.1, || unreachable!()).to_string(), "\"first\"");
+        assert_eq!(arrays.name(second.1, || "made".into()).to_string(), "made");
+        assert_eq!(arrays.name(second.1, || unreachable!()).to_string(), "made");
+        for array in [&first, &second] {
+            arrays.remove(array.1);
+        }
+        assert_eq!(arrays.names.len(), 0);
+        let third = register(&arrays, 3);
+        assert_eq!(third.1.entry, second.1.entry, "the entry freed last is used first");
+        assert_eq!(arrays.name(second.1, || "gone".into()).to_string(), "gone");
+        arrays.set_name(second.1, "gone".into());
+        assert_eq!(arrays.names.len(), 0, "a name of a removed value is not kept");
     }
 }

@@ -140,6 +140,11 @@ pub(crate) trait Backend: SourceDevice {
     fn chunks_in_flight_max(&self) -> usize {
         4
     }
+    /// Whether a copy may be cheaper if it also reads what lies between its parts
+    /// ([`CopyWork::may_read_between`]).
+    fn reads_between_parts(&self) -> bool {
+        false
+    }
     /// Pins host memory for this device until the returned value drops.
     fn pin_host_memory(
         &self,

@@ -16,8 +16,8 @@ use crate::layout::{CopyBox, Footprint};
 pub(crate) type Bytes = SmallVec<[u8; 16]>;
 
 /// The operations whose results an operation reads. If one of them failed, the operation does not
-/// run.
-pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 4]>;
+/// run. There is room for a tile, and for the nine tiles of another array that its border touches.
+pub(crate) type Dependencies = SmallVec<[(QueueId, Position); 10]>;
 
 /// Pageable or pinned host memory that queued work accesses. The work keeps this memory alive.
 ///
@@ -187,6 +187,7 @@ pub(crate) struct LaunchCall<'a> {
 
 impl LaunchCall<'_> {
     /// The launch with arguments of its own, to be kept until it runs.
+    #[inline]
     pub(crate) fn to_work(&self) -> LaunchWork {
         let (words, arrays) = (SmallVec::from_slice(self.words), SmallVec::from_slice(self.arrays));
         LaunchWork {

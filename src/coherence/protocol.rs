@@ -157,6 +157,20 @@ impl Coherence {
         !self.contents.any_value(region, |content| !content.is_only_at(location))
     }
 
+    /// The content of every element of the region, if they all have the same one.
+    #[must_use]
+    pub(crate) fn common_content(&self, region: &Region) -> Option<Content> {
+        let mut common = None;
+        let is_mixed =
+            self.contents.any_value(region, |content| *common.get_or_insert(*content) != *content);
+        common.filter(|_| !is_mixed)
+    }
+
+    /// Calls `f` with each content that elements may have.
+    pub(crate) fn visit_values(&self, f: impl FnMut(&Content)) {
+        self.contents.values().for_each(f);
+    }
+
     /// Calls `f` with disjoint parts that exactly cover the region, and their contents.
     #[inline]
     pub(crate) fn visit_contents(&self, region: &Region, mut f: impl FnMut(&Region, Content)) {

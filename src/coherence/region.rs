@@ -33,6 +33,14 @@ impl Region {
         Self { axes: axes as u8, spans: all }
     }
 
+    /// The box with the first `axes` of these spans, of at most six. The others are empty.
+    #[must_use]
+    #[inline]
+    pub(crate) fn of_spans(axes: usize, spans: [Span; AXES_MAX]) -> Self {
+        debug_assert!(spans.iter().skip(axes).all(Span::is_empty) && axes <= AXES_MAX);
+        Self { axes: axes as u8, spans }
+    }
+
     /// All of an array with this shape, of at most six axes (as in [`Region::new`]).
     #[must_use]
     pub(crate) fn whole(shape: &[u64]) -> Self {
@@ -74,6 +82,13 @@ impl Region {
             self.spans[axis] = span;
         }
         self
+    }
+
+    /// A hash of the spans, fast to compute: regions are well distributed without secrecy.
+    #[must_use]
+    #[inline]
+    pub(crate) fn hash(&self) -> u64 {
+        hash(self.spans())
     }
 
     /// The number of elements, or `u64::MAX` if it is larger.
@@ -180,6 +195,18 @@ impl Region {
             other.axes
         );
     }
+}
+
+/// Multiplies by an odd number with random bits, as a fast hash of integers does. Both the highest
+/// and the lowest bits of the result are mixed.
+#[inline]
+pub(super) fn hash(spans: &[Span]) -> u64 {
+    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mixed = spans.iter().fold(0_u64, |hash, span| {
+        let low = (hash.rotate_left(29) ^ span.start()).wrapping_mul(MIX);
+        (low.rotate_left(29) ^ span.end()).wrapping_mul(MIX)
+    });
+    mixed ^ mixed >> 32
 }
 
 /// The number of elements of the box with these spans, or `u64::MAX` if it is larger.

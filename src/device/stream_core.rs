@@ -43,6 +43,7 @@ pub(super) struct StreamLog {
 #[derive(Clone)]
 pub(super) struct KeptEvent {
     pub(super) event: Arc<dyn RawEvent>,
+    pub(super) position: Position,
     /// Whether it was recorded by [`StreamCore::guess_event_at_tail`].
     pub(super) is_guess: bool,
 }

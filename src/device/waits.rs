@@ -43,8 +43,8 @@ impl StreamCore {
     fn event_covering(&self, end: UseEnd) -> Result<Arc<dyn RawEvent>, BackendError> {
         if let Some(position) = end.position() {
             let mut log = self.log.lock();
-            let is_after = |kept: &&KeptEvent| kept.event.position() >= position;
-            let found = log.events.iter().find(is_after).cloned();
+            let is_after = |kept: &&KeptEvent| kept.position >= position;
+            let found = log.events.iter().rev().take_while(is_after).last().cloned();
             // A wait that covers more than it needs is a reason to guess again.
             let is_late = found.is_none() && self.queue().tail() > position;
             if is_late || found.as_ref().is_some_and(|kept| kept.is_guess) {
@@ -59,10 +59,10 @@ impl StreamCore {
         Ok(event)
     }
 
-    /// Keeps an event for later waits. Two threads may keep events in the wrong order;
-    /// `event_covering` tolerates this.
+    /// Keeps an event for later waits. Two threads may keep events in the wrong order: then
+    /// `event_covering` may find a later one than it could.
     pub(super) fn keep_event(&self, event: Arc<dyn RawEvent>) {
-        self.log.lock().keep(KeptEvent { event, is_guess: false });
+        self.log.lock().keep(event, false);
     }
 
     /// Records an event for the work queued so far, if there is none yet, so that a later wait for
@@ -92,21 +92,22 @@ impl StreamCore {
         if let Ok(event) = self.queue().record(false) {
             let mut log = self.log.lock();
             log.unused_guesses += 1;
-            log.keep(KeptEvent { event, is_guess: true });
+            log.keep(event, true);
         }
     }
 }
 
 impl StreamLog {
-    fn keep(&mut self, kept: KeptEvent) {
+    fn keep(&mut self, event: Arc<dyn RawEvent>, is_guess: bool) {
         if self.events.len() == EVENTS_KEPT {
             self.events.pop_front();
         }
-        self.events.push_back(kept);
+        let position = event.position();
+        self.events.push_back(KeptEvent { event, position, is_guess });
     }
 
     fn has_event_at(&self, position: Position) -> bool {
-        self.events.back().is_some_and(|kept| kept.event.position() >= position)
+        self.events.back().is_some_and(|kept| kept.position >= position)
     }
 }
 

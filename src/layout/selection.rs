@@ -95,21 +95,28 @@ impl MemoryOrder {
             (spans[axis], steps[axis]) = (Span::single(index), step);
             step *= extent;
         }
-        let mut taken = [false; AXES_MAX];
-        for (len, stride) in moving_axes(view) {
+        let mut taken = 0_u8;
+        for (at, (len, stride)) in moving_axes(view).enumerate() {
             let stride = stride.unsigned_abs() as u64;
-            let axis = steps[..axes].iter().position(|step| *step <= stride)?;
-            if std::mem::replace(&mut taken[axis], true) {
+            // Usually each axis of a view runs along the same axis of the array, without gaps.
+            let is_same = steps[..axes].get(at).is_some_and(|step| *step == stride);
+            let axis = match is_same {
+                true => at,
+                false => steps[..axes].iter().position(|step| *step <= stride)?,
+            };
+            if taken & 1 << axis != 0 {
                 return None;
             }
-            let (start, step) = (spans[axis].start(), stride / steps[axis]);
+            taken |= 1 << axis;
+            let start = spans[axis].start();
+            let step = if is_same { 1 } else { stride / steps[axis] };
             let last = start + (len as u64 - 1) * step;
             if last >= self.extents()[axis] || step * steps[axis] != stride {
                 return None;
             }
             spans[axis] = Span::new(start, last + 1, step);
         }
-        Some(Region::new(&spans[..axes]))
+        Some(Region::of_spans(axes, spans))
     }
 
     /// The boxes of a view of which several axes may run along one axis of this memory order.

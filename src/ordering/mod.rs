@@ -24,6 +24,7 @@
 //! [`PartUses`] has uses by region.
 
 mod mark;
+mod neighbours;
 mod parts;
 mod pending;
 #[cfg(test)]
@@ -104,7 +105,7 @@ impl Uses {
     /// `region`.
     #[inline]
     pub(crate) fn conflicts_only_with(
-        &self,
+        &mut self,
         region: Option<&Region>,
         access: Access,
         stream: StreamKey,

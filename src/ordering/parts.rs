@@ -7,6 +7,9 @@
 //! for an element if it came after the element's last write, and a later write looks only at the
 //! reads that overlap it.
 //!
+//! Programs use the same regions again and again. So the boxes that overlap the region of a use are
+//! remembered (`neighbours`) until a box is added, cut or removed.
+//!
 //! A write therefore removes no read. Reads that later writes of all their elements are ordered
 //! after, and complete uses, are removed when the number of uses has doubled.
 
@@ -15,6 +18,7 @@ use std::ops::ControlFlow;
 use smallvec::SmallVec;
 
 use super::mark::{Mark, StreamKey, UseEnd};
+use super::neighbours::{Known, Neighbours, Numbers};
 use super::pending::{PendingUses, Reader};
 use crate::access::Access;
 use crate::backend::Position;
@@ -22,10 +26,6 @@ use crate::coherence::{BoxList, Region, RegionMap};
 
 /// The smallest number of uses that are searched for complete ones.
 const PRUNED_MIN: usize = 32;
-
-/// The number of overlapping reads among which an earlier read of the same region is looked for.
-/// One that is not found is kept until it is complete.
-const REPEATED_READ_CANDIDATES_MAX: usize = 32;
 
 /// Uses by region. See the module's documentation.
 #[derive(Clone, Debug)]
@@ -40,6 +40,10 @@ pub(crate) struct PartUses {
     readers: BoxList<PartReader>,
     /// The streams of the reads.
     reader_streams: ReaderStreams,
+    /// For each slot of `readers` that was asked for: the writers' boxes that overlap its region.
+    writers_near: Neighbours,
+    /// For each slot of `writers` that was asked for: the readers' boxes that overlap its region.
+    readers_near: Neighbours,
     /// At this number of boxes, complete uses are removed.
     prune_at: usize,
 }
@@ -95,6 +99,8 @@ impl PartUses {
             writes: 0,
             readers: BoxList::new(shape.len()),
             reader_streams: ReaderStreams::None,
+            writers_near: Neighbours::default(),
+            readers_near: Neighbours::default(),
             prune_at: PRUNED_MIN,
         }
     }
@@ -136,6 +142,8 @@ impl PartUses {
         self.readers.clear();
         (self.all, self.is_uniform) = (all, true);
         (self.writes, self.reader_streams) = (0, ReaderStreams::None);
+        self.writers_near.clear();
+        self.readers_near.clear();
         self.prune_at = PRUNED_MIN;
     }
 
@@ -167,9 +175,10 @@ impl PartUses {
             earlier.reader.stream == reader.stream
                 && (earlier.reader.end != UseEnd::OPEN || reader.end == UseEnd::OPEN)
         };
-        match self.readers.find_equal(region, REPEATED_READ_CANDIDATES_MAX, repeats) {
-            Some((slot, earlier)) => {
-                let reader = Reader { end: reader.end.max(earlier.reader.end), ..reader };
+        let repeated = self.readers.find_equal(region, repeats);
+        match repeated.and_then(|slot| Some((slot, self.readers.value(slot)?.reader.end))) {
+            Some((slot, end)) => {
+                let reader = Reader { end: reader.end.max(end), ..reader };
                 self.readers.set_value(slot, PartReader { reader, writes_before });
             }
             None => {
@@ -190,21 +199,102 @@ impl PartUses {
     ) {
         let whole = Region::whole(self.writers.shape());
         let region = region.unwrap_or(&whole);
-        let _ = self.writers.any_value(region, |writer| {
+        let known = self.find_equal(region);
+        let mut numbers = Numbers::default();
+        self.visit_writers(region, known, |writer| {
+            numbers.add(writer.number);
             if !writer.mark.is_none() {
                 visit(writer.mark);
             }
-            false
         });
         if access.writes() {
-            let _ = self.readers.overlapping(region, |_, common, part| {
+            let _ = self.any_reader(region, known, |slot, part| {
                 let mark = part.reader.mark();
-                if is_wanted(mark) && self.is_pending(common, part) {
+                if is_wanted(mark) && self.is_pending_in(region, numbers, slot, part) {
                     visit(mark);
                 }
-                ControlFlow::Continue(())
+                false
             });
         }
+    }
+
+    /// The number of changes of boxes so far.
+    #[inline]
+    fn changes(&self) -> u64 {
+        self.writers.changes() + self.readers.changes()
+    }
+
+    /// The boxes that are equal to `region`.
+    #[inline]
+    fn find_equal(&self, region: &Region) -> Known {
+        let writer = self.writers.find_equal(region);
+        let reader = match writer {
+            Some(_) => None,
+            None => self.readers.find_equal(region, |_| true),
+        };
+        Known { writer, reader }
+    }
+
+    /// Finds the boxes that overlap a region that was used before, unless they are known.
+    #[inline]
+    fn remember_neighbours(&mut self, region: &Region, known: Known, with_readers: bool) {
+        let changes = self.changes();
+        if let Some(slot) = known.reader
+            && let Some(mut near) = self.writers_near.take_unknown(slot, changes)
+        {
+            near.has_gap = self.writers.visit_boxes(region, |slot, _| near.add(slot));
+            self.writers_near.give_back(slot, near);
+        }
+        if let Some(slot) = known.writer.filter(|_| with_readers)
+            && let Some(mut near) = self.readers_near.take_unknown(slot, changes)
+        {
+            let _ = self.readers.overlapping(region, |slot, _, _| {
+                near.add(slot);
+                ControlFlow::Continue(())
+            });
+            self.readers_near.give_back(slot, near);
+        }
+    }
+
+    /// Calls `visit` with the last writers of the elements of `region`.
+    #[inline]
+    fn visit_writers(&self, region: &Region, known: Known, mut visit: impl FnMut(&Writer)) {
+        if let Some(writer) = known.writer.and_then(|slot| self.writers.box_value(slot)) {
+            return visit(writer);
+        }
+        let near = known.reader.and_then(|slot| self.writers_near.known(slot, self.changes()));
+        if let Some(near) = near {
+            let writers = near.slots().iter().filter_map(|slot| self.writers.box_value(*slot));
+            writers.for_each(&mut visit);
+            if near.has_gap {
+                visit(self.writers.background());
+            }
+            return;
+        }
+        let _ = self.writers.any_value(region, |writer| {
+            visit(writer);
+            false
+        });
+    }
+
+    /// Whether `f` is true for any of the reads that overlap `region`.
+    #[inline]
+    fn any_reader(
+        &self,
+        region: &Region,
+        known: Known,
+        mut f: impl FnMut(u32, &PartReader) -> bool,
+    ) -> bool {
+        let near = known.writer.and_then(|slot| self.readers_near.known(slot, self.changes()));
+        if let Some(near) = near {
+            let reader = |slot: &u32| Some((*slot, self.readers.value(*slot)?));
+            return near.slots().iter().filter_map(reader).any(|(slot, part)| f(slot, part));
+        }
+        let found = self.readers.overlapping(region, |slot, _, part| match f(slot, part) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        found.is_break()
     }
 
     /// Whether a read is pending for any of these elements, which it reads: whether it came after
@@ -213,39 +303,51 @@ impl PartUses {
         self.writers.any_value(elements, |writer| writer.number <= part.writes_before)
     }
 
-    pub(super) fn conflicts_only_with(
+    /// Whether the read in `slot` is pending for any of the elements that it has in common with
+    /// `region`, whose last writes have these numbers.
+    #[inline]
+    fn is_pending_in(
         &self,
+        region: &Region,
+        numbers: Numbers,
+        slot: u32,
+        part: &PartReader,
+    ) -> bool {
+        if numbers.last <= part.writes_before {
+            return true;
+        }
+        numbers.first <= part.writes_before && {
+            let common = self.readers.region(slot).intersection(region);
+            common.is_some_and(|common| self.is_pending(&common, part))
+        }
+    }
+
+    /// As [`PendingUses::conflicts_only_with`], for all of `region`. Remembers which boxes overlap
+    /// a region that was used before.
+    pub(super) fn conflicts_only_with(
+        &mut self,
         region: Option<&Region>,
         access: Access,
         stream: StreamKey,
         mut visit_writer: impl FnMut(Mark),
     ) -> bool {
-        let access = match self.reader_streams.are_only(stream) {
-            true => Access::Read,
-            false => access,
-        };
-        let mut only = true;
         let whole = Region::whole(self.writers.shape());
         let region = region.unwrap_or(&whole);
-        let _ = self.writers.any_value(region, |writer| {
+        let has_other_readers = access.writes() && !self.reader_streams.are_only(stream);
+        let known = self.find_equal(region);
+        self.remember_neighbours(region, known, has_other_readers);
+        let (mut only, mut numbers) = (true, Numbers::default());
+        self.visit_writers(region, known, |writer| {
+            numbers.add(writer.number);
             if !writer.mark.is_none() {
                 only &= writer.mark.stream == stream;
                 visit_writer(writer.mark);
             }
-            false
         });
-        only && !(access.writes() && self.is_read_by_others(region, stream))
-    }
-
-    /// Whether a read on another stream is pending for any element of `region`.
-    fn is_read_by_others(&self, region: &Region, stream: StreamKey) -> bool {
-        let found = self.readers.overlapping(region, |_, common, part| {
-            match part.reader.stream != stream && self.is_pending(common, part) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        });
-        found.is_break()
+        let is_pending = |slot, part: &PartReader| {
+            part.reader.stream != stream && self.is_pending_in(region, numbers, slot, part)
+        };
+        only && !(has_other_readers && self.any_reader(region, known, is_pending))
     }
 
     pub(super) fn visit_written_regions(&self, mut visit: impl FnMut(&Region, Mark)) {

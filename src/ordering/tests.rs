@@ -10,6 +10,8 @@ use crate::backend::Position;
 use crate::coherence::{Region, Span};
 
 const SHAPE: [u64; 2] = [4, 5];
+/// The number of steps whose regions are compared.
+const STEPS_COMPARED: usize = 6;
 const START: UseEnd = UseEnd::at(Position::START);
 
 /// A mark as a value that can be ordered: its stream, its end, and whether its failure matters.
@@ -133,6 +135,15 @@ enum Step {
     },
 }
 
+impl Step {
+    fn region(&self) -> Option<Region> {
+        match self {
+            Self::Record { region, .. } | Self::Close { region, .. } => *region,
+            Self::CloseReads { .. } | Self::Retire { .. } => None,
+        }
+    }
+}
+
 fn span(extent: u64) -> impl Strategy<Value = Span> {
     (0..extent, 1..=extent, 1..3_u64)
         .prop_map(move |(start, len, step)| Span::new(start, (start + len).min(extent), step))
@@ -161,13 +172,19 @@ fn step() -> impl Strategy<Value = Step> {
 fn run(steps: &[Step]) {
     let (mut uses, mut model) = (Uses::default(), Model::new());
     let mut done = UseEnd::at(Position::START);
+    let mut regions = elements_and_whole();
+    let elements = regions.len();
     for (index, step) in steps.iter().enumerate() {
         let position = Position(index as u64 + 1);
         if let Step::Retire { behind, .. } = step {
             done = done.max(UseEnd::at(Position(position.0.saturating_sub(*behind))));
         }
         apply(step, position, done, &mut uses, &mut model);
-        compare(&uses, done, &mut model);
+        regions.extend(step.region());
+        if regions.len() > elements + STEPS_COMPARED {
+            regions.remove(elements);
+        }
+        compare(&mut uses, &regions, done, &mut model);
     }
 }
 
@@ -198,15 +215,20 @@ fn apply(step: &Step, position: Position, done: UseEnd, uses: &mut Uses, model: 
     }
 }
 
-/// Compares the waits of an access of each element and of the whole array.
-fn compare(uses: &Uses, done: UseEnd, model: &mut Model) {
+fn elements_and_whole() -> Vec<Region> {
     let mut regions = vec![Region::whole(&SHAPE)];
     for row in 0..SHAPE[0] {
         for column in 0..SHAPE[1] {
             regions.push(Region::new(&[Span::single(row), Span::single(column)]));
         }
     }
-    for region in &regions {
+    regions
+}
+
+/// Compares the waits of an access of each of these regions: first as they are found, then as
+/// `conflicts_only_with` remembers the boxes that they overlap.
+fn compare(uses: &mut Uses, regions: &[Region], done: UseEnd, model: &mut Model) {
+    for region in regions.iter().chain(regions) {
         for access in [Access::Read, Access::Overwrite] {
             let (found, expected) =
                 (conflicts(uses, region, access, done), model.conflicts(region, access));
@@ -218,8 +240,16 @@ fn compare(uses: &Uses, done: UseEnd, model: &mut Model) {
             let writers = |keys: &BTreeSet<Key>| keys.iter().filter(|key| key.2).count();
             assert_eq!(writers(&found), writers(&expected), "{access:?} of {region:?}");
             for stream in 0..3 {
-                let only =
-                    uses.conflicts_only_with(Some(region), access, StreamKey(stream), |_| {});
+                let mut visited = BTreeSet::new();
+                let visit = |mark| _ = visited.insert(key(mark));
+                let stream_key = StreamKey(stream);
+                let only = uses.conflicts_only_with(Some(region), access, stream_key, visit);
+                let is_written = |key: &&Key| key.2 && key.1 > done;
+                assert!(visited.iter().filter(is_written).all(|key| found.contains(key)));
+                assert!(
+                    found.iter().filter(is_written).all(|key| visited.contains(key)),
+                    "all writers of {region:?} are visited"
+                );
                 let is_own = |key: &Key| key.0 == stream;
                 assert!(!only || expected.iter().all(is_own), "{region:?}");
                 assert!(only || !found.iter().all(is_own) || done > START, "{region:?}");

@@ -27,7 +27,7 @@ use crate::device::Device;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::layout::MemoryOrder;
-use crate::live_arrays::{ArrayName, LiveArrays};
+use crate::live_arrays::{ArrayName, LiveArrays, Place};
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
 /// The atomics that `published` uses; its test replaces them by those of loom.
@@ -61,8 +61,8 @@ pub(crate) struct Storage {
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
     made_at: CallSite,
-    /// The array's number in the registry.
-    number: u64,
+    /// The array's place in the registry.
+    place: Place,
 }
 
 /// The properties of an element type: one static table for each type.
@@ -141,6 +141,7 @@ impl Storage {
         )
     }
 
+    #[inline]
     fn register(
         memory_order: MemoryOrder,
         shape: Option<Box<[usize]>>,
@@ -149,17 +150,17 @@ impl Storage {
         host_base: *mut u8,
         made_at: CallSite,
     ) -> Arc<Self> {
-        let storage = Arc::new(Self {
-            published: Published::new(host_base, state.is_host_ready()),
-            state: ShortLock::new(state),
-            shape,
-            memory_order,
-            element,
-            made_at,
-            number: LIVE_ARRAYS.next_number(),
-        });
-        LIVE_ARRAYS.insert(storage.number, Arc::downgrade(&storage));
-        storage
+        LIVE_ARRAYS.register(|place| {
+            Arc::new(Self {
+                published: Published::new(host_base, state.is_host_ready()),
+                state: ShortLock::new(state),
+                shape,
+                memory_order,
+                element,
+                made_at,
+                place,
+            })
+        })
     }
 
     #[inline]
@@ -229,19 +230,19 @@ impl Storage {
 
     /// Removes the array from the registry, and so from inventory and eviction.
     pub(crate) fn unregister(&self) {
-        LIVE_ARRAYS.remove(self.number);
+        LIVE_ARRAYS.remove(self.place);
     }
 
     /// The array's name: the given one, or one made of its type, shape and the line that made it.
     pub(crate) fn array_name(&self) -> ArrayName {
-        LIVE_ARRAYS.name(self.number, || {
+        LIVE_ARRAYS.name(self.place, || {
             format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
         })
     }
 
     /// The name that the program gave the array.
     pub(crate) fn given_name(&self) -> Option<Arc<str>> {
-        LIVE_ARRAYS.given_name(self.number)
+        LIVE_ARRAYS.given_name(self.place)
     }
 
     /// The array's name without quotes.
@@ -268,7 +269,7 @@ impl Storage {
     }
 
     pub(crate) fn set_name(&self, name: &str) {
-        LIVE_ARRAYS.set_name(self.number, Arc::from(name));
+        LIVE_ARRAYS.set_name(self.place, Arc::from(name));
     }
 
     /// Where the array is valid: `host` first, then devices in the order of their first use.

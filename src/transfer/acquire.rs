@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, Pipeline};
 use super::report::run_deferred;
-use super::request::{Marks, Queued, Request, add_mark, ends_of};
+use super::request::{Marks, Queued, Queueing, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
 use crate::backend::failure::{self, Watch};
@@ -88,11 +88,44 @@ pub(crate) fn acquire_on<'a>(
         return Ok(Acquired::EMPTY);
     }
     let mut state = request.storage.lock();
-    if let Some(ready) = ready_on(request, &state, stream, access, depends) {
-        return Ok(Acquired::pin(request.storage, &mut state, ready));
+    match readiness(request, &mut state, stream, access, depends) {
+        Readiness::Ready(copy) => Ok(Acquired::pin(request.storage, &mut state, copy)),
+        Readiness::Used(copy) => wait_for_uses(request, &mut state, stream, access, copy, depends),
+        Readiness::Missing => {
+            drop(state);
+            copy_to_device(request, stream, access, depends)
+        }
     }
-    drop(state);
-    copy_to_device(request, stream, access, depends)
+}
+
+/// What an access of a device's copy needs.
+pub(super) enum Readiness {
+    /// Nothing.
+    Ready((Location, Address)),
+    /// The elements are there, but the stream has to wait for uses on other streams.
+    Used((Location, Address)),
+    /// Copies or memory, or it is not known.
+    Missing,
+}
+
+/// Acquires a copy that needs no other copies: makes the stream wait for other uses of it.
+fn wait_for_uses<'a>(
+    request: &Request<'a>,
+    state: &mut ArrayState,
+    stream: &Stream,
+    access: Access,
+    copy: (Location, Address),
+    depends: &mut Dependencies,
+) -> Result<Acquired<'a>> {
+    let location = copy.0;
+    let (marks, follows_other) =
+        request.conflicts_and_dependencies(state, location, access, stream, depends);
+    request.make_wait(state, stream, &marks)?;
+    if follows_other {
+        state.retire_device_uses(request.storage.memory_order(), location);
+    }
+    let acquired = Acquired::pin(request.storage, state, copy);
+    Ok(Acquired { follows_other, ..acquired })
 }
 
 /// As [`acquire_on`], for a whole array that needs no copy and no wait. If the array needs either,
@@ -115,18 +148,35 @@ pub(crate) fn acquire_whole<'a>(
     Some(Acquired::pin(storage, &mut state, (location, address)))
 }
 
-/// The copy on `stream`'s device, if it needs no copy, no wait and no memory: the usual case.
+/// Whether the copy on `stream`'s device needs no copy, no wait and no memory: the usual case.
 #[inline]
-pub(super) fn ready_on(
+pub(super) fn readiness(
     request: &Request<'_>,
-    state: &ArrayState,
+    state: &mut ArrayState,
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
-) -> Option<(Location, Address)> {
+) -> Readiness {
     if matches!(request.selection, Selection::Whole) {
-        return whole_ready_on(state, stream, access, depends);
+        let ready = whole_ready_on(state, stream, access, depends);
+        return ready.map_or(Readiness::Missing, Readiness::Ready);
     }
+    match part_ready_on(request, state, stream, access, depends) {
+        None => Readiness::Missing,
+        Some((copy, true)) => Readiness::Ready(copy),
+        Some((copy, false)) => Readiness::Used(copy),
+    }
+}
+
+/// The copy on `stream`'s device, if the elements are there, and whether only `stream` has
+/// conflicting uses of them.
+fn part_ready_on(
+    request: &Request<'_>,
+    state: &mut ArrayState,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<((Location, Address), bool)> {
     if state.has_new_failures() {
         return None;
     }
@@ -137,14 +187,16 @@ pub(super) fn ready_on(
     }
     let key = state.find_key(stream).unwrap_or(StreamKey::NONE);
     let mut is_ready = true;
+    let mut uses = std::mem::take(&mut state.device_copy_mut(location).uses);
     request.selection.each(|region| {
-        is_ready &= state.uses(location).conflicts_only_with(region, access, key, |writer| {
+        is_ready &= uses.conflicts_only_with(region, access, key, |writer| {
             if access != Access::Overwrite && writer.stream == key {
                 add_own_writer(state, depends, stream, writer);
             }
         });
     });
-    is_ready.then_some((location, address))
+    state.device_copy_mut(location).uses = uses;
+    Some(((location, address), is_ready))
 }
 
 #[inline(always)]
@@ -184,15 +236,19 @@ fn depend_on(
     depends.push(dependency);
 }
 
-/// Adds a writer on `stream` itself. It checks whether the writer has completed only if the list
-/// would otherwise need the heap: the check reads memory that the executing thread writes, and so
-/// costs more than an unnecessary entry.
+/// Adds a writer on `stream` itself. A writer of several boxes is visited several times in a row.
+/// Others that are added twice do no harm while there is room. It checks whether the writer has
+/// completed only if the list would otherwise need the heap: the check reads memory that the
+/// executing thread writes, and so costs more than an unnecessary entry.
 #[inline]
 fn add_own_writer(state: &ArrayState, depends: &mut Dependencies, stream: &Stream, writer: Mark) {
     let Some(work) = writer.written_by() else { return };
     let dependency = (stream.id(), work);
+    if depends.last() == Some(&dependency) {
+        return;
+    }
     let has_room = depends.len() < depends.inline_size();
-    if !depends.contains(&dependency) && (has_room || !state.is_retired(writer)) {
+    if has_room || !depends.contains(&dependency) && !state.is_retired(writer) {
         depends.push(dependency);
     }
 }
@@ -489,10 +545,10 @@ impl Request<'_> {
                     self.copy_from_peer(stream, location, from, &copies.regions, pipeline)?;
                 }
                 (Source::Location(from), Destination::Host) => {
-                    self.download(from, copies, None, pipeline)?;
+                    self.download(from, copies, Queueing::Awaited, pipeline)?;
                 }
                 (Source::Location(from), Destination::HostAhead(stream)) => {
-                    self.download(from, copies, stream, pipeline)?;
+                    self.download(from, copies, Queueing::Ahead(stream), pipeline)?;
                 }
             }
         }

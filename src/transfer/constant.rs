@@ -56,7 +56,7 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
     let memory_order = request.storage.memory_order();
     request.storage.forget_readers();
     state.record_stale(memory_order, request.selection, None, request.site);
-    state.drop_unused_constants(memory_order);
+    state.drop_unused_constants();
     let id = state.constant_id(value);
     request.selection.for_each(memory_order, |region| state.coherence.write_constant(region, id));
 }

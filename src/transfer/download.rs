@@ -1,15 +1,19 @@
 //! Copies from a device to the host.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::acquire::users_of_other_kinds;
 use super::chunk::Pipeline;
 use super::report::stale_since;
-use super::request::{Marks, Regions, Request, collect_conflicts};
+use super::request::{Marks, Queueing, Regions, Request, collect_conflicts};
 use super::route::{Route, RoutedCopies};
 use crate::access::Access;
 use crate::audit::Direction;
-use crate::backend::{Address, CopyWork, FailureKind, Memory, Work};
+use crate::backend::{
+    Address, CopyWork, FailureKind, HostMemory, Memory, OwnCopy, Position, Work, scope,
+};
 use crate::coherence::{Location, Region, Span};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -24,17 +28,17 @@ pub(super) fn prepare_downloads(device: &Device, lens_bytes: impl Iterator<Item 
 }
 
 impl Request<'_> {
-    /// Queues a copy from the device at `from` to the host memory, on `asked` if that is a stream
-    /// of the device. Does not wait.
+    /// Queues a copy from the device at `from` to the host memory, or makes it. Does not wait for
+    /// other work.
     pub(super) fn download(
         &self,
         from: Location,
         copies: &RoutedCopies,
-        asked: Option<&Stream>,
+        queueing: Queueing<'_>,
         pipeline: &mut Pipeline,
     ) -> Result<()> {
         let Route::Staged { chunk_bytes_max, .. } = copies.route else {
-            return self.download_chunk(from, &copies.regions, asked, pipeline);
+            return self.download_chunk(from, &copies.regions, queueing, pipeline);
         };
         let memory_order = self.storage.memory_order();
         let chunks = memory_order.split_regions(&copies.regions, chunk_bytes_max);
@@ -45,7 +49,7 @@ impl Request<'_> {
                 // The host unpacks the chunk before this one while the device copies this one.
                 pipeline.expect_more();
             }
-            self.download_chunk(from, regions, asked, pipeline)?;
+            self.download_chunk(from, regions, queueing, pipeline)?;
         }
         Ok(())
     }
@@ -54,11 +58,15 @@ impl Request<'_> {
         &self,
         from: Location,
         regions: &Regions,
-        asked: Option<&Stream>,
+        queueing: Queueing<'_>,
         pipeline: &mut Pipeline,
     ) -> Result<()> {
         let mut state = self.storage.lock();
         let Some(host) = state.host.clone() else { return Ok(()) };
+        let asked = match queueing {
+            Queueing::Ahead(asked) => asked,
+            Queueing::Awaited => None,
+        };
         let stream = self.download_stream(&state, from, regions, asked);
         let others = users_of_other_kinds(&state, stream.device_ref(), regions);
         if !state.holds(from, regions) || !others.is_empty() {
@@ -67,17 +75,22 @@ impl Request<'_> {
         }
         let depends = self.wait_for_writers(&mut state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
-        let work = Work::Copy(Box::new(CopyWork {
-            may_read_between: between.is_some(),
-            loss: FailureKind::Copy,
-            source: Memory::Device(state.device_copy(from).address.unwrap_or(Address(0))),
-            destination: Memory::Host(host),
-            source_device: None,
-            parts: self.same_offsets(regions),
-            depends,
-            label: self.storage.label("download of", self.site),
-        }));
-        let position = self.submit_write(&mut state, &stream, Location::HOST, regions, work)?;
+        let marks = self.conflicts_of_write(&state, &stream, Location::HOST, regions);
+        self.make_wait(&mut state, &stream, &marks)?;
+        let address = state.device_copy(from).address.unwrap_or(Address(0));
+        let mut work = || {
+            Box::new(CopyWork {
+                may_read_between: between.is_some(),
+                loss: FailureKind::Copy,
+                source: Memory::Device(address),
+                destination: Memory::Host(Arc::clone(&host) as Arc<dyn HostMemory>),
+                source_device: None,
+                parts: self.same_offsets(regions),
+                depends: depends.clone(),
+                label: self.storage.label("download of", self.site),
+            })
+        };
+        let (position, own) = self.submit_download(&stream, &mut work, queueing)?;
         let since = stale_since(&state, Location::HOST, regions);
         let bytes = self.bytes_of(regions);
         pipeline.add_copy(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
@@ -86,8 +99,31 @@ impl Request<'_> {
             self.record_read(&mut state, &stream, from, &Regions::from_iter([between]), position);
         }
         self.record_copy(&mut state, &stream, Location::HOST, regions, position);
+        drop(state);
         pipeline.push(stream, position);
+        if let Some(own) = own {
+            own.run();
+        }
         Ok(())
+    }
+
+    /// Queues a download, or takes its position for this thread to make it. This thread has a claim
+    /// on the elements, which it may keep meanwhile, because the copy waits for nothing. Inside a
+    /// kernel body, calls that need a download are refused whether the stream is idle or not.
+    fn submit_download(
+        &self,
+        stream: &Stream,
+        work: &mut dyn FnMut() -> Box<CopyWork>,
+        queueing: Queueing<'_>,
+    ) -> Result<(Position, Option<OwnCopy>)> {
+        let is_awaited = matches!(queueing, Queueing::Awaited) && !scope::is_in_body();
+        if is_awaited && stream.queue().may_begin_copy() {
+            let begun = stream.queue().begin_copy(work);
+            if let Some(own) = begun.map_err(|refusal| self.refused_copy(stream, &refusal))? {
+                return Ok((own.position, Some(own)));
+            }
+        }
+        Ok((self.submit(stream, Work::Copy(work()))?, None))
     }
 
     /// The box from the first to the last of the regions in memory, if one copy may read the whole
@@ -102,7 +138,8 @@ impl Request<'_> {
     ) -> Option<Region> {
         let whole = self.storage.memory_order().whole();
         let is_alone = matches!(self.selection, Selection::Whole) || !state.has_pins();
-        if !is_alone || whole.axes() == 0 {
+        let is_used = stream.device_ref().backend().reads_between_parts();
+        if !is_used || !is_alone || whole.axes() == 0 {
             return None;
         }
         let spans = || regions.iter().map(|region| region.span(0));

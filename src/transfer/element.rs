@@ -19,12 +19,17 @@ use crate::backend::{
 use crate::coherence::{Content, Location, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
+use crate::layout::Selection;
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer};
 
 /// Writes the single element of the request at the location of its newest contents, or on the host
 /// if it has none.
 pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
+    if is_overwritten_on_host(request) {
+        write_on_host(request, &value);
+        return Ok(());
+    }
     let Some(stream) = newest_device_stream(request) else {
         acquire_host(request, Access::Overwrite)?;
         mark_host_written(request, Access::Overwrite);
@@ -36,6 +41,18 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
     let position = queue_fill(request, &stream, acquired.address, fill)?;
     mark(request, &stream, acquired, Access::Overwrite, UseEnd::at(position));
     Ok(())
+}
+
+/// Marks the write of the element on the host, if it needs no wait: the usual case.
+fn is_overwritten_on_host(request: &Request<'_>) -> bool {
+    let Selection::Boxes(boxes) = request.selection else { return false };
+    let [region] = boxes.as_slice() else { return false };
+    let storage = request.storage;
+    let mut state = storage.lock();
+    storage.forget_readers();
+    let is_written = state.overwrite_on_host(storage.memory_order(), region, request.site);
+    storage.publish(&state);
+    is_written
 }
 
 fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
@@ -64,9 +81,10 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
     let memory_order = request.storage.memory_order();
     request.selection.for_each(memory_order, |region| {
         let footprint = memory_order.footprint(region);
-        // SAFETY: `acquire_host` gave the array host memory of `memory_order.len_bytes()` bytes and
-        // waited for queued work on these elements. The caller's exclusive borrow of the part
-        // excludes every other access.
+        // SAFETY: the array has host memory of `memory_order.len_bytes()` bytes, and no queued work
+        // uses these elements: `acquire_host` gave it and waited for the work, or
+        // `overwrite_on_host` found it so. The caller's exclusive borrow of the part excludes every
+        // other access.
         unsafe { host_copy::fill(request.storage.host_base(), &footprint, value) };
     });
 }

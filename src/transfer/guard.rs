@@ -2,7 +2,7 @@
 //! drops, its use counts as incomplete, because the library cannot see the work that other code
 //! queues meanwhile.
 
-use super::acquire::{Acquired, copy_to_device, ready_on};
+use super::acquire::{Acquired, Readiness, copy_to_device, readiness};
 use super::mark::{known_heir, mark_foreign, record_foreign};
 use super::request::Request;
 use crate::access::Access;
@@ -31,9 +31,9 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream, access: Access)
     }
     let mut state = request.storage.lock();
     let mut depends = Dependencies::new();
-    let mut acquired = match ready_on(request, &state, stream, access, &mut depends) {
-        Some(ready) => Acquired::pin(request.storage, &mut state, ready),
-        None => {
+    let mut acquired = match readiness(request, &mut state, stream, access, &mut depends) {
+        Readiness::Ready(copy) => Acquired::pin(request.storage, &mut state, copy),
+        Readiness::Used(_) | Readiness::Missing => {
             drop(state);
             let acquired = copy_to_device(request, stream, access, &mut depends)?;
             state = request.storage.lock();

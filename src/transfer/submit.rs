@@ -23,7 +23,7 @@ impl Request<'_> {
             .map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))
     }
 
-    fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
+    pub(super) fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
         stream.queue().submit(work).map_err(|refusal| self.refused_copy(stream, &refusal))
     }
 

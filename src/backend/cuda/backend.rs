@@ -134,6 +134,10 @@ impl Backend for CudaDevice {
         self.core().staging_settings().chunks_in_flight_max
     }
 
+    fn reads_between_parts(&self) -> bool {
+        true
+    }
+
     fn pin_host_memory(
         &self,
         start: *mut u8,

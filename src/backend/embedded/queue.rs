@@ -13,8 +13,8 @@ use super::event::EmbeddedEvent;
 use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use crate::backend::{
-    Address, BackendError, CopyWork, FillWork, Label, OwnCopy, Position, Queue, QueueId, RawEvent,
-    TaskWaker, Work,
+    Address, BackendError, CopyWork, FillWork, Label, LaunchCall, OwnCopy, Position, Queue,
+    QueueId, RawEvent, TaskWaker, Work,
 };
 use crate::call_site::CallSite;
 
@@ -204,12 +204,15 @@ impl Queue for EmbeddedQueue {
         if let Some(instruments) = self.instruments() {
             return self.submit_counted(work, instruments);
         }
-        // A launch is moved into the queue only once: each additional move costs as much as taking
-        // the lock.
-        match work {
-            Work::Launch(_) => self.stream.enqueue(Operation::Work(work), None, |_, _| ()),
-            other => self.stream.enqueue(prepare(other)?, None, |_, _| ()),
+        let operation = prepare(work)?;
+        self.stream.enqueue(operation, None, |_, _| ())
+    }
+
+    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
+        if self.instruments().is_some() {
+            return self.submit(Work::Launch(launch.to_work()));
         }
+        self.stream.enqueue_launch(launch)
     }
 
     fn may_begin_copy(&self) -> bool {

@@ -76,6 +76,13 @@ impl Bounds {
         union
     }
 
+    /// Whether the others lie inside these bounds and touch none of them, so that without them the
+    /// bounds of a node stay the same.
+    pub(super) fn contains_inside(&self, other: &Self, axes: usize) -> bool {
+        (0..axes.min(AXES_MAX))
+            .all(|axis| self.low[axis] < other.low[axis] && other.high[axis] < self.high[axis])
+    }
+
     /// The margin: the sum of the extents along the first `axes` axes, by which bounds are
     /// compared. Unlike the volume, it cannot overflow.
     pub(super) fn margin(&self, axes: usize) -> u64 {

@@ -16,7 +16,7 @@ impl<V: Clone + PartialEq> BoxList<V> {
     /// An empty list of boxes with `axes` axes, at least one and at most six. Takes no heap.
     #[must_use]
     pub(crate) fn new(axes: usize) -> Self {
-        Self { store: BoxStore::new(axes) }
+        Self { store: BoxStore::new(axes, true) }
     }
 
     /// The number of boxes.
@@ -81,28 +81,28 @@ impl<V: Clone + PartialEq> BoxList<V> {
         })
     }
 
-    /// The slot and the value of a box that is equal to `region` and whose value satisfies
-    /// `is_wanted`. Looks at no more than `candidates_max` of the boxes that may overlap `region`,
-    /// so it may find none where there is one.
+    /// The slot of a box that is equal to `region` and whose value satisfies `is_wanted`.
     #[must_use]
+    #[inline]
     pub(crate) fn find_equal(
         &self,
         region: &Region,
-        candidates_max: usize,
-        is_wanted: impl Fn(&V) -> bool,
-    ) -> Option<(u32, V)> {
-        let (mut equal, mut candidates) = (None, 0);
-        let _ = self.store.search(region.spans(), &mut |slot| {
-            if self.store.spans(slot) == region.spans() {
-                let value = self.store.value(slot).filter(|value| is_wanted(value));
-                equal = value.map(|value| (slot, value.clone()));
-            }
-            candidates += 1;
-            match equal.is_some() || candidates >= candidates_max {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        });
-        equal
+        is_wanted: impl FnMut(&V) -> bool,
+    ) -> Option<u32> {
+        self.store.find_equal(region, is_wanted)
+    }
+
+    /// The value of the box in `slot`, unless the slot is free.
+    #[must_use]
+    #[inline]
+    pub(crate) fn value(&self, slot: u32) -> Option<&V> {
+        self.store.value(slot)
+    }
+
+    /// The number of changes so far. While it is the same, every slot has the same box.
+    #[must_use]
+    #[inline]
+    pub(crate) const fn changes(&self) -> u64 {
+        self.store.changes()
     }
 }

@@ -3,11 +3,12 @@
 //! Each box has a slot, a number that identifies it until it is removed. The spans of all slots lie
 //! in one vector, with as many per slot as there are axes, so that a box of a 3-D array takes 72
 //! bytes instead of 144. Up to [`SCAN_MAX`] boxes are scanned; if there are more, they are found
-//! through an [`RTree`].
+//! through an [`RTree`], and boxes that are used again and again through a hash of their spans.
 
 use std::ops::ControlFlow;
 
 use super::bounds::Scale;
+use super::exact::ExactIndex;
 use super::rtree::RTree;
 use crate::coherence::region::{self, AXES_MAX, Region};
 use crate::coherence::span::Span;
@@ -32,14 +33,26 @@ pub(super) struct BoxStore<V> {
     free: Vec<u32>,
     /// The number of elements in all boxes, or `u64::MAX` if it is larger.
     elements: u64,
+    /// The number of changes of boxes so far: while it is the same, so are all boxes and slots.
+    changes: u64,
     /// An index of the boxes, if there are too many to scan.
-    tree: Option<Box<RTree>>,
+    index: Option<Box<Index>>,
+    /// Whether boxes are also found by their exact spans.
+    has_exact: bool,
+}
+
+/// How boxes are found if there are too many to scan.
+#[derive(Clone, Debug)]
+struct Index {
+    tree: RTree,
+    exact: Option<ExactIndex>,
 }
 
 impl<V: Clone + PartialEq> BoxStore<V> {
-    /// An empty store, for a space of at least one and at most six axes.
+    /// An empty store, for a space of at least one and at most six axes. With `has_exact`, boxes
+    /// are also found by their exact spans, which makes changes of boxes dearer.
     #[must_use]
-    pub(super) fn new(axes: usize) -> Self {
+    pub(super) fn new(axes: usize, has_exact: bool) -> Self {
         let axes = axes.clamp(1, AXES_MAX);
         Self {
             axes,
@@ -47,8 +60,21 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             values: Vec::new(),
             free: Vec::new(),
             elements: 0,
-            tree: None,
+            changes: 0,
+            index: None,
+            has_exact,
         }
+    }
+
+    /// An empty store with the settings of this one.
+    fn emptied(&self) -> Self {
+        Self { changes: self.changes + 1, ..Self::new(self.axes, self.has_exact) }
+    }
+
+    /// The number of changes of boxes so far. While it is the same, every slot has the same box.
+    #[must_use]
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The number of boxes.
@@ -66,7 +92,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     /// Whether boxes are found through an R-tree; if not, there are only a few.
     #[must_use]
     pub(super) const fn is_indexed(&self) -> bool {
-        self.tree.is_some()
+        self.index.is_some()
     }
 
     /// All slots, including free ones.
@@ -77,8 +103,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     /// The spans of the box in `slot`.
     #[must_use]
     pub(super) fn spans(&self, slot: u32) -> &[Span] {
-        let from = slot as usize * self.axes;
-        &self.spans[from..from + self.axes]
+        spans_of(&self.spans, self.axes, slot)
     }
 
     /// The box in `slot`.
@@ -91,6 +116,11 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     #[must_use]
     pub(super) fn value(&self, slot: u32) -> Option<&V> {
         self.values.get(slot as usize)?.as_ref()
+    }
+
+    /// The values of all boxes.
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.values.iter().flatten()
     }
 
     /// All boxes with their slots and values.
@@ -110,8 +140,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         if query.len() != self.axes {
             return ControlFlow::Continue(());
         }
-        if let Some(tree) = &self.tree {
-            return tree.search(query, found);
+        if let Some(index) = &self.index {
+            return index.tree.search(query, found);
         }
         for (slot, spans) in self.spans.chunks_exact(self.axes).enumerate() {
             if spans.iter().zip(query).all(|(span, others)| span.overlaps(others)) {
@@ -119,6 +149,22 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// The slot of a box that is equal to `region` and whose value satisfies `is_wanted`.
+    #[inline]
+    pub(super) fn find_equal(
+        &self,
+        region: &Region,
+        mut is_wanted: impl FnMut(&V) -> bool,
+    ) -> Option<u32> {
+        let mut is_equal = |slot: u32| {
+            self.spans(slot) == region.spans() && self.value(slot).is_some_and(&mut is_wanted)
+        };
+        match &self.index {
+            None => self.slots().find(|slot| is_equal(*slot)),
+            Some(index) => index.exact.as_ref()?.find(region.spans(), is_equal),
+        }
     }
 
     /// For each box that overlaps `region`, calls `found` with the box's slot, the part of it that
@@ -154,6 +200,16 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         region: &Region,
         mut found: impl FnMut(&V, u64) -> bool,
     ) -> (bool, u64) {
+        self.any_slot(region, |_, value, count| found(value, count))
+    }
+
+    /// As [`any_value`](Self::any_value); also passes the slots.
+    #[inline]
+    pub(super) fn any_slot(
+        &self,
+        region: &Region,
+        mut found: impl FnMut(u32, &V, u64) -> bool,
+    ) -> (bool, u64) {
         let len = region.len();
         let (mut is_found, mut covered) = (false, 0_u64);
         let _ = self.search(region.spans(), &mut |slot| {
@@ -162,7 +218,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
                 return ControlFlow::Continue(());
             };
             covered = covered.saturating_add(common);
-            is_found = found(value, common);
+            is_found = found(slot, value, common);
             match is_found || covered == len && len != u64::MAX {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
@@ -205,8 +261,8 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         let slot = self.new_slot();
         self.values[slot as usize] = Some(value);
         self.set_spans(slot, region);
-        if self.tree.is_none() && self.count() > SCAN_MAX {
-            self.build_tree();
+        if self.index.is_none() && self.count() > SCAN_MAX {
+            self.build_index();
         }
         slot
     }
@@ -233,9 +289,16 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             *span = *new;
         }
         self.elements = self.elements.saturating_add(region.len());
-        match &mut self.tree {
-            Some(tree) if tree.can_represent(region.spans()) => tree.insert(slot, region.spans()),
-            Some(_) => self.build_tree(),
+        self.changes += 1;
+        let (axes, all) = (self.axes, &self.spans);
+        match &mut self.index {
+            Some(index) if index.tree.can_represent(region.spans()) => {
+                index.tree.insert(slot, region.spans());
+                if let Some(exact) = &mut index.exact {
+                    exact.insert(slot, |slot| spans_of(all, axes, slot));
+                }
+            }
+            Some(_) => self.build_index(),
             None => {}
         }
     }
@@ -243,11 +306,16 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     /// Empties the spans of a slot.
     fn clear_spans(&mut self, slot: u32) {
         self.elements = self.elements.saturating_sub(region::elements(self.spans(slot)));
+        self.changes += 1;
         let from = slot as usize * self.axes;
-        self.spans[from..from + self.axes].fill(Span::EMPTY);
-        if let Some(tree) = &mut self.tree {
-            tree.remove(slot);
+        let spans = &mut self.spans[from..from + self.axes];
+        if let Some(index) = &mut self.index {
+            index.tree.remove(slot);
+            if let Some(exact) = &mut index.exact {
+                exact.remove(slot, spans);
+            }
         }
+        spans.fill(Span::EMPTY);
     }
 
     /// Replaces a box by `region`, which must overlap no other box.
@@ -284,14 +352,15 @@ impl<V: Clone + PartialEq> BoxStore<V> {
     /// nothing.
     pub(super) fn clear(&mut self) {
         if self.values.capacity() > SCAN_MAX {
-            *self = Self::new(self.axes);
+            *self = self.emptied();
             return;
         }
+        self.changes += 1;
         self.spans.clear();
         self.values.clear();
         self.free.clear();
         self.elements = 0;
-        self.tree = None;
+        self.index = None;
     }
 
     /// Frees unused memory and rebuilds the R-tree, if that is worth its cost. This can renumber
@@ -300,19 +369,19 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         let count = self.count();
         if count == 0 && !self.values.is_empty() {
             self.clear();
-        } else if self.tree.is_some() && count <= INDEXED_MIN
+        } else if self.index.is_some() && count <= INDEXED_MIN
             || self.values.len() > 4 * (count + SCAN_MAX)
         {
             self.renumber();
-        } else if self.tree.as_ref().is_some_and(|tree| tree.is_sparse()) {
-            self.build_tree();
+        } else if self.index.as_ref().is_some_and(|index| index.tree.is_sparse()) {
+            self.build_index();
         }
     }
 
     /// Renumbers the boxes so that no slot is free, and allocates exactly the memory that they
     /// need.
     fn renumber(&mut self) {
-        let mut compact = Self::new(self.axes);
+        let mut compact = self.emptied();
         compact.spans.reserve_exact(self.count() * self.axes);
         compact.values.reserve_exact(self.count());
         for (_, region, value) in self.iter() {
@@ -321,20 +390,28 @@ impl<V: Clone + PartialEq> BoxStore<V> {
         *self = compact;
     }
 
-    /// Builds a new R-tree of all boxes.
-    fn build_tree(&mut self) {
+    /// Builds a new index of all boxes.
+    fn build_index(&mut self) {
         let mut ends = [0; AXES_MAX];
         for spans in self.spans.chunks_exact(self.axes) {
             ends.iter_mut().zip(spans).for_each(|(end, span)| *end = span.end().max(*end));
         }
         let mut tree = RTree::new(self.axes, Scale::for_ends(&ends));
+        let mut exact = self.has_exact.then(ExactIndex::default);
         for slot in self.slots() {
             if self.value(slot).is_some() {
                 tree.insert(slot, self.spans(slot));
+                exact.iter_mut().for_each(|exact| exact.insert(slot, |slot| self.spans(slot)));
             }
         }
-        self.tree = Some(Box::new(tree));
+        self.index = Some(Box::new(Index { tree, exact }));
     }
+}
+
+/// The spans of a slot, from those of all slots.
+fn spans_of(all: &[Span], axes: usize, slot: u32) -> &[Span] {
+    let from = slot as usize * axes;
+    &all[from..from + axes]
 }
 
 #[cfg(test)]
@@ -344,7 +421,10 @@ impl<V: Clone + PartialEq + std::fmt::Debug> BoxStore<V> {
         self.spans.capacity() * size_of::<Span>()
             + self.values.capacity() * size_of::<Option<V>>()
             + self.free.capacity() * size_of::<u32>()
-            + self.tree.as_ref().map_or(0, |tree| size_of::<RTree>() + tree.heap_bytes())
+            + self.index.as_ref().map_or(0, |index| {
+                let exact = index.exact.as_ref().map_or(0, ExactIndex::heap_bytes);
+                size_of::<Index>() + index.tree.heap_bytes() + exact
+            })
     }
 
     /// Checks that boxes are disjoint and not empty, and that the R-tree finds them.
@@ -362,8 +442,13 @@ impl<V: Clone + PartialEq + std::fmt::Debug> BoxStore<V> {
         for slot in &self.free {
             assert!(self.value(*slot).is_none() && self.spans(*slot).iter().all(Span::is_empty));
         }
-        if let Some(tree) = &self.tree {
-            tree.assert_sound(self.count(), |slot| self.spans(slot));
+        if let Some(index) = &self.index {
+            index.tree.assert_sound(self.count(), |slot| self.spans(slot));
+            assert!(index.exact.as_ref().is_none_or(|exact| exact.len() == self.count()));
+            assert_eq!(index.exact.is_some(), self.has_exact);
+            for (slot, region, _) in self.iter().filter(|_| self.has_exact) {
+                assert_eq!(self.find_equal(&region, |_| true), Some(slot));
+            }
         }
     }
 }

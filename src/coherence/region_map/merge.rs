@@ -1,10 +1,15 @@
 //! Merging of boxes with equal values whose union is a box.
 
+use std::ops::ControlFlow;
+
 use smallvec::SmallVec;
 
 use super::box_store::BoxStore;
-use crate::coherence::region::{AXES_MAX, Region, merged_spans};
+use crate::coherence::region::{AXES_MAX, Region, elements, merged_spans};
 use crate::coherence::span::Span;
+
+/// A box of up to this number of elements has only a few neighbours.
+const FEW_ELEMENTS_MAX: u64 = 16;
 
 /// One index per axis.
 type Point = SmallVec<[u64; AXES_MAX]>;
@@ -39,12 +44,36 @@ impl<V: Clone + PartialEq> BoxStore<V> {
                 merged_spans(self.spans(slot), self.spans(other), Span::union_without_gap)?;
             Some((other, axis, span))
         };
-        let (other, axis, span) = if self.is_indexed() {
-            self.adjacent(slot).find_map(union)?
-        } else {
+        let (other, axis, span) = if !self.is_indexed() {
             self.slots().find_map(union)?
+        } else if self.has_few_neighbours(slot) {
+            self.find_around(slot, union)?
+        } else {
+            self.adjacent(slot).find_map(union)?
         };
         Some((other, self.region(slot).with_span(axis, span)))
+    }
+
+    /// Whether the box in `slot` is so small that at most a few boxes touch it.
+    fn has_few_neighbours(&self, slot: u32) -> bool {
+        let spans = self.spans(slot);
+        spans.iter().all(|span| span.step() == 1) && elements(spans) <= FEW_ELEMENTS_MAX
+    }
+
+    /// The first result of `f` for a box that touches the box in `slot`, which has steps of one:
+    /// makes one search instead of one for each side.
+    fn find_around<T>(&self, slot: u32, f: impl Fn(u32) -> Option<T>) -> Option<T> {
+        let mut around = [Span::EMPTY; AXES_MAX];
+        let spans = self.spans(slot);
+        for (around, span) in around.iter_mut().zip(spans) {
+            *around = Span::new(span.start().saturating_sub(1), span.end().saturating_add(1), 1);
+        }
+        let mut found = None;
+        let _ = self.search(&around[..spans.len()], &mut |other| {
+            found = f(other);
+            if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        found
     }
 
     /// Candidates for a merge with the box in `slot`. They include all boxes that can be merged

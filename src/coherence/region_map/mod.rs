@@ -15,6 +15,7 @@
 mod bounds;
 mod box_list;
 mod box_store;
+mod exact;
 mod merge;
 mod rtree;
 mod subtract;
@@ -153,8 +154,50 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         let mut room = None;
         let Some(clip) = self.clip(region, &mut room) else { return false };
         let Some(boxes) = self.boxes() else { return f(&self.background) };
+        if let Some(value) = self.find_equal(clip).and_then(|slot| boxes.value(slot)) {
+            return f(value);
+        }
         let (is_found, covered) = boxes.any_value(clip, |value, _| f(value));
         is_found || !covers(covered, clip) && f(&self.background)
+    }
+
+    /// The box that is equal to `region`, which then has one value. Only maps that do not merge
+    /// boxes look for it: in others, boxes are seldom the parts that a program uses.
+    #[must_use]
+    #[inline]
+    pub(crate) fn find_equal(&self, region: &Region) -> Option<u32> {
+        if MERGES {
+            return None;
+        }
+        self.boxes()?.find_equal(region, |_| true)
+    }
+
+    /// The value of a box. Together with [`changes`](Self::changes), boxes found before need not be
+    /// looked for again.
+    #[must_use]
+    #[inline]
+    pub(crate) fn box_value(&self, slot: u32) -> Option<&V> {
+        self.exceptions.as_deref()?.value(slot)
+    }
+
+    /// The number of changes of boxes so far. While it is the same, every slot has the same box.
+    #[must_use]
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.exceptions.as_deref().map_or(0, BoxStore::changes)
+    }
+
+    /// Calls `f` with the slot and the value of each box that has elements in the region. Returns
+    /// whether there are other elements in the region, which have the value of the background.
+    pub(crate) fn visit_boxes(&self, region: &Region, mut f: impl FnMut(u32, &V)) -> bool {
+        let mut room = None;
+        let Some(clip) = self.clip(region, &mut room) else { return false };
+        let Some(boxes) = self.boxes() else { return true };
+        let (_, covered) = boxes.any_slot(clip, |slot, value, _| {
+            f(slot, value);
+            false
+        });
+        !covers(covered, clip)
     }
 
     /// Calls `f` with the value of each box that has elements in the region and the number of these
@@ -185,6 +228,11 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     #[must_use]
     pub(crate) const fn background(&self) -> &V {
         &self.background
+    }
+
+    /// The stored values: that of the background, and one for each box.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        std::iter::once(&self.background).chain(self.boxes().into_iter().flat_map(BoxStore::values))
     }
 
     /// The number of stored values: one for the background and one for each box.

@@ -148,22 +148,46 @@ impl RTree {
         let mut node = self.root;
         while self.nodes[node as usize].height > 0 {
             let at = self.cheapest_child(node, bounds);
-            let widened = self.entry(node, at).union(bounds);
-            self.set_entry(node, at, &widened);
+            self.widen(node, at, bounds);
             node = self.nodes[node as usize].children[at];
         }
         node
     }
 
+    /// Widens the bounds of a child so that they contain these.
+    fn widen(&mut self, node: u32, at: usize, bounds: &Bounds) {
+        let from = self.row(node);
+        let rows = self.rows[from..from + 2 * self.axes].chunks_exact_mut(2);
+        for (axis, pair) in rows.enumerate().take(AXES_MAX) {
+            pair[0][at] = pair[0][at].min(bounds.low[axis]);
+            pair[1][at] = pair[1][at].max(bounds.high[axis]);
+        }
+    }
+
     /// The child whose margin grows least if these bounds are added; of equal ones, the child with
-    /// the smallest margin.
+    /// the smallest margin. Margins are rounded, which is good enough for a choice, so that SIMD
+    /// instructions compute several at once.
     fn cheapest_child(&self, node: u32, bounds: &Bounds) -> usize {
-        let cost = |at: &usize| {
-            let entry = self.entry(node, *at);
-            let margin = entry.margin(self.axes);
-            (entry.union(bounds).margin(self.axes) - margin, margin)
-        };
-        (0..self.len(node)).min_by_key(cost).unwrap_or(0)
+        let (mut growths, mut margins) = ([0_f32; FANOUT], [0_f32; FANOUT]);
+        let from = self.row(node);
+        let rows = self.rows[from..from + 2 * self.axes].chunks_exact(2);
+        for (axis, pair) in rows.enumerate().take(AXES_MAX) {
+            let (low, high) = (rounded(bounds.low[axis]), rounded(bounds.high[axis]));
+            for child in 0..FANOUT {
+                let (start, end) = (rounded(pair[0][child]), rounded(pair[1][child]));
+                let margin = end - start;
+                growths[child] += end.max(high) - start.min(low) - margin;
+                margins[child] += margin;
+            }
+        }
+        let mut best = 0;
+        for child in 1..self.len(node) {
+            let is_tie = growths[child] == growths[best] && margins[child] < margins[best];
+            if growths[child] < growths[best] || is_tie {
+                best = child;
+            }
+        }
+        best
     }
 
     /// Adds a child to a node whose stored bounds already contain the child's bounds. Splits the
@@ -243,26 +267,30 @@ impl RTree {
     /// Removes a child from a node, frees the nodes that become empty, and narrows the bounds
     /// stored in the ancestors.
     fn detach(&mut self, mut node: u32, mut child: u32) {
-        loop {
+        let removed = loop {
             let at = self.child_index(node, child);
+            let removed = self.entry(node, at);
             self.swap_remove(node, at);
             if self.len(node) > 0 || node == self.root {
-                break;
+                break removed;
             }
             self.free.push(node);
             (node, child) = (self.nodes[node as usize].parent, node);
-        }
-        self.narrow_above(node);
+        };
+        self.narrow_above(node, &removed);
     }
 
-    /// Recomputes the bounds stored in the ancestors of `node`, up to the first that does not
-    /// change.
-    fn narrow_above(&mut self, mut node: u32) {
+    /// Recomputes the bounds stored in the ancestors of `node`, from which a child with the bounds
+    /// `removed` was removed, up to the first that do not change.
+    fn narrow_above(&mut self, mut node: u32, removed: &Bounds) {
         while node != self.root {
             let parent = self.nodes[node as usize].parent;
             let at = self.child_index(parent, node);
-            let tight = self.bounds(node);
             let old = self.entry(parent, at);
+            if old.contains_inside(removed, self.axes) {
+                return;
+            }
+            let tight = self.bounds(node);
             if old == tight {
                 return;
             }
@@ -372,10 +400,23 @@ impl RTree {
         }
     }
 
-    /// The union of the bounds of all children.
+    /// The union of the bounds of all children. Unused entries are neutral.
     fn bounds(&self, node: u32) -> Bounds {
-        (0..self.len(node)).fold(Bounds::EMPTY, |union, at| union.union(&self.entry(node, at)))
+        let mut bounds = Bounds::EMPTY;
+        let from = self.row(node);
+        let rows = self.rows[from..from + 2 * self.axes].chunks_exact(2);
+        for (axis, pair) in rows.enumerate().take(AXES_MAX) {
+            bounds.low[axis] = pair[0].iter().fold(bounds.low[axis], |low, next| low.min(*next));
+            bounds.high[axis] = pair[1].iter().fold(0, |high, next| high.max(*next));
+        }
+        bounds
     }
+}
+
+/// A coordinate as a floating-point number; coordinates have 31 bits.
+#[inline]
+fn rounded(coordinate: u32) -> f32 {
+    coordinate.cast_signed() as f32
 }
 
 #[cfg(test)]

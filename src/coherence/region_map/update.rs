@@ -33,9 +33,23 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     pub(crate) fn update(&mut self, region: &Region, mut f: impl FnMut(&V) -> V) {
         let mut room = None;
         let Some(clip) = self.clip(region, &mut room) else { return };
+        if let Some(slot) = self.find_equal(clip) {
+            return self.update_box(slot, f);
+        }
         let changes = self.box_changes(clip, &mut f);
         let gap = (!covers(changes.elements, clip)).then(|| f(&self.background));
         self.apply(clip, &changes, gap);
+    }
+
+    /// Replaces the value of one box of a map that merges none.
+    fn update_box(&mut self, slot: u32, f: impl FnOnce(&V) -> V) {
+        let Some(boxes) = &mut self.exceptions else { return };
+        let Some(value) = boxes.value(slot).map(f) else { return };
+        if value != self.background {
+            return boxes.set_value(slot, value);
+        }
+        let _ = boxes.remove(slot);
+        boxes.shrink();
     }
 
     /// The changes to the boxes that overlap `clip`.
@@ -110,7 +124,8 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         let mut changed = Slots::new();
         let becomes_background = value == self.background;
         let is_cleared = changes.list.len() > 1 && self.clear_equal(changes, &value);
-        let boxes = self.exceptions.get_or_insert_with(|| Box::new(BoxStore::new(clip.axes())));
+        let boxes =
+            self.exceptions.get_or_insert_with(|| Box::new(BoxStore::new(clip.axes(), !MERGES)));
         match changes.list.as_slice() {
             [only] if !becomes_background && boxes.spans(only.slot) == clip.spans() => {
                 boxes.set_value(only.slot, value);
@@ -138,7 +153,9 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         let mut changed = Slots::new();
         self.change_boxes(changes, &mut changed);
         if let Some(value) = gap {
-            let boxes = self.exceptions.get_or_insert_with(|| Box::new(BoxStore::new(clip.axes())));
+            let boxes = self
+                .exceptions
+                .get_or_insert_with(|| Box::new(BoxStore::new(clip.axes(), !MERGES)));
             changed.extend(gaps.iter().map(|part| boxes.insert(part, value.clone())));
         }
         self.compact(&changed);

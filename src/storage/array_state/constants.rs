@@ -1,11 +1,8 @@
 //! The values of constants. The coherence core refers to constants by number.
 
-use std::collections::BTreeSet;
-
 use super::ArrayState;
 use crate::backend::Bytes;
 use crate::coherence::{ConstantId, Content};
-use crate::layout::MemoryOrder;
 
 impl ArrayState {
     /// The number of a constant.
@@ -23,16 +20,17 @@ impl ArrayState {
     }
 
     /// Drops values that no element has, each time the number of values has doubled.
-    pub(crate) fn drop_unused_constants(&mut self, memory_order: &MemoryOrder) {
-        if !self.cold.as_ref().is_some_and(|cold| cold.constants.is_long()) {
+    pub(crate) fn drop_unused_constants(&mut self) {
+        let Self { cold: Some(cold), coherence, .. } = self else { return };
+        if !cold.constants.is_long() {
             return;
         }
-        let mut used = BTreeSet::new();
-        self.coherence.visit_contents(&memory_order.whole(), |_, content| {
-            if let Content::Constant { value: ConstantId(number), .. } = content {
-                used.insert(number);
-            }
+        cold.constants.keep_used(|used| {
+            coherence.visit_values(|content| {
+                if let Content::Constant { value: ConstantId(number), .. } = content {
+                    used(*number);
+                }
+            });
         });
-        self.cold().constants.keep(&used);
     }
 }

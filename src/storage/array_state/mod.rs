@@ -112,6 +112,7 @@ impl ArrayState {
         state
     }
 
+    #[inline]
     pub(in crate::storage) fn constant(extents: &[u64], value: Bytes) -> Self {
         let mut state = Self::new(Coherence::constant(extents, ConstantId(0)));
         let id = state.constant_id(value);

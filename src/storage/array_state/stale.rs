@@ -42,6 +42,20 @@ impl ArrayState {
         }
     }
 
+    /// As [`record_stale`](Self::record_stale), for a region that all has this content.
+    pub(super) fn record_stale_part(
+        &mut self,
+        region: &Region,
+        content: Content,
+        newest: Location,
+        site: CallSite,
+    ) {
+        for location in readable(content).without(newest).iter() {
+            record_mut(&mut self.host_stale, &mut self.device_copies, location)
+                .record(region, site);
+        }
+    }
+
     /// For each part of a region: records that it becomes stale at the locations that the function
     /// `locations` returns for the part's contents.
     fn record_stale_parts(
@@ -51,12 +65,15 @@ impl ArrayState {
         site: CallSite,
     ) {
         let Self { coherence, host_stale, device_copies, .. } = self;
-        coherence.visit_contents(region, |part, content| {
+        let mut record = |part: &Region, content| {
             for location in locations(content).iter() {
-                let record = record_mut(host_stale, device_copies, location);
-                record.record(part, site);
+                record_mut(host_stale, device_copies, location).record(part, site);
             }
-        });
+        };
+        match coherence.common_content(region) {
+            Some(content) => record(region, content),
+            None => coherence.visit_contents(region, record),
+        }
     }
 
     /// Records that the valid elements of a region at one location become stale there. Called

@@ -6,7 +6,8 @@
 //! instead: adding to it costs little, since only reports read it. A log with too many different
 //! parts forgets its records and then returns [`StaleOrigin::Unreported`].
 
-use std::collections::HashSet;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use crate::call_site::CallSite;
 use crate::coherence::Region;
@@ -122,10 +123,8 @@ impl<S: Copy + PartialEq> StaleLog<S> {
 
     /// Keeps only the last record of each part. Forgets all if there are many different parts.
     fn shorten(&mut self) {
-        let mut seen = HashSet::new();
-        let mut is_last: Vec<bool> =
-            self.parts.iter().rev().map(|part| seen.insert(part.region)).collect();
-        if seen.len() > PARTS_MAX {
+        let (mut is_last, parts) = last_of_each(&self.parts);
+        if parts > PARTS_MAX {
             self.base = StaleOrigin::Unreported;
             self.parts.clear();
             return;
@@ -138,6 +137,24 @@ impl<S: Copy + PartialEq> StaleLog<S> {
         let last = self.parts.iter().rev().find(overlaps);
         last.map_or(self.base, |part| StaleOrigin::Call { turn: part.turn, site: part.site })
     }
+}
+
+/// For each record, the last one first: whether it is the last of its part. Also returns the number
+/// of different parts.
+fn last_of_each<S>(parts: &[StalePart<S>]) -> (Vec<bool>, usize) {
+    let mut seen: HashTable<&Region> = HashTable::with_capacity(parts.len());
+    let is_last = parts.iter().rev().map(|part| {
+        let is_same = |known: &&Region| **known == part.region;
+        match seen.entry(part.region.hash(), is_same, |known| known.hash()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(entry) => {
+                entry.insert(&part.region);
+                true
+            }
+        }
+    });
+    let is_last = is_last.collect();
+    (is_last, seen.len())
 }
 
 /// The union of two regions, if it is a box.

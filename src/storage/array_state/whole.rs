@@ -1,11 +1,12 @@
-//! Fast paths for accesses of the whole array.
+//! Fast paths for accesses of the whole array, and for writes of single elements on the host.
 
 use super::ArrayState;
 use crate::access::Access;
 use crate::backend::{Address, Position};
 use crate::call_site::CallSite;
-use crate::coherence::Location;
+use crate::coherence::{Content, Location, Region};
 use crate::device::Stream;
+use crate::layout::MemoryOrder;
 use crate::ordering::{Mark, StreamKey, UseEnd};
 
 /// The whole array on a device, ready for an access without a copy or a wait.
@@ -98,6 +99,32 @@ impl ArrayState {
                 self.coherence.apply_to_all(location, Access::Overwrite);
                 true
             }
+        }
+    }
+
+    /// Makes the host the only holder of a region, if the host holds its newest contents or nothing
+    /// does, and no work uses the host memory. Returns `false`, and changes nothing, if that is not
+    /// so, if the region has several contents, or if stale copies must be filled with poison bytes.
+    pub(crate) fn overwrite_on_host(
+        &mut self,
+        memory_order: &MemoryOrder,
+        region: &Region,
+        site: CallSite,
+    ) -> bool {
+        let is_ready = self.host.is_some() && self.is_host_idle() && !self.has_new_failures();
+        if !is_ready || self.has_poisoned_device() {
+            return false;
+        }
+        match self.coherence.common_content(region) {
+            Some(content) if content.is_only_at(Location::HOST) => true,
+            Some(Content::Stored(holders)) if !holders.contains(Location::HOST) => false,
+            Some(content) => {
+                self.record_stale_part(region, content, Location::HOST, site);
+                self.coherence.apply(Location::HOST, region, Access::Overwrite);
+                self.coarsen_after_write(memory_order);
+                true
+            }
+            None => false,
         }
     }
 

@@ -42,6 +42,8 @@ fn contents(number: usize, len: usize) -> Array1<u8> {
 
 /// Arrays that are adjacent in memory, and their start addresses.
 fn arrays<const N: usize>(lens: [usize; N]) -> ([Bytes; N], [usize; N]) {
+    // The memory in which the library lists the arrays is allocated before.
+    drop(Bytes::zeros(1));
     let mut number = 0;
     let arrays = side_by_side(|| {
         lens.map(|len| {

@@ -1,9 +1,10 @@
-//! The engine: runs the operations of each stream in order, on the stream's worker thread or under
-//! a seeded scheduler.
+//! The engine: runs the operations of each stream in order, on the stream's worker thread, on
+//! threads that wait for the stream, or under a seeded scheduler.
 
 mod clock;
 mod device_core;
 mod execute;
+mod help;
 mod operation;
 mod panic_message;
 mod progress;

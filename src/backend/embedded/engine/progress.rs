@@ -135,6 +135,12 @@ impl Progress {
         self.take_due(&mut tasks)
     }
 
+    /// Returns the tasks that are due, after a `publish` that left them.
+    #[must_use = "tasks must be woken"]
+    pub(super) fn take_all_due(&self) -> DueTasks {
+        self.take_due(&mut self.lock())
+    }
+
     fn take_due(&self, tasks: &mut WaitingTasks) -> DueTasks {
         let completed = Position(self.completed.load(Ordering::SeqCst));
         let due: DueTasks =

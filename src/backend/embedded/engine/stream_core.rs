@@ -1,6 +1,5 @@
 //! A stream without its handle: its pending operations and its progress, which outlive the handle.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -8,13 +7,13 @@ use std::time::Instant;
 
 use super::clock::{self, Timestamp};
 use super::device_core::DeviceCore;
-use super::operation::{ControlOperation, Operation, QueuedOperation};
+use super::operation::{ControlOperation, Operation, OperationQueue, QueuedOperation};
 use super::progress::{DueTasks, Progress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
 use crate::backend::scope::{self, BodyScope};
-use crate::backend::{BackendError, FailureRecord, Position, QueueId, failure};
+use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, failure};
 
 /// One in-order stream.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ pub(crate) enum Scheduler {
 /// The part of a stream's state that its lock protects.
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
-    pub(crate) queued: VecDeque<QueuedOperation>,
+    pub(crate) queued: OperationQueue,
     pub(super) worker: WorkerState,
     /// Whether the handle has dropped, so that no more operations will be queued.
     pub(crate) is_closed: bool,
@@ -116,20 +115,47 @@ impl StreamCore {
         fault: Option<u64>,
         observe: impl FnOnce(Position, &Operation),
     ) -> Result<Position, BackendError> {
+        let (mut state, position) = self.begin_enqueue(false)?;
+        observe(position, &operation);
+        state.queued.push(position, fault, operation);
+        self.end_enqueue(state);
+        Ok(position)
+    }
+
+    /// As [`enqueue`](Self::enqueue), for a launch, which is made in its place in the queue: to
+    /// move it there would cost as much as the lock.
+    #[inline]
+    pub(crate) fn enqueue_launch(
+        self: &Arc<Self>,
+        launch: &LaunchCall<'_>,
+    ) -> Result<Position, BackendError> {
+        let (mut state, position) = self.begin_enqueue(false)?;
+        state.queued.push_launch(position, || launch.to_work());
+        self.end_enqueue(state);
+        Ok(position)
+    }
+
+    /// Assigns the next position. The caller queues the operation under the returned lock.
+    #[inline]
+    fn begin_enqueue(
+        self: &Arc<Self>,
+        is_free: bool,
+    ) -> Result<(MutexGuard<'_, StreamState>, Position), BackendError> {
         let mut state = self.lock();
         if matches!(self.scheduler, Scheduler::Worker) {
             worker::ensure_started(self, &mut state)?;
         }
-        let is_free = matches!(operation, Operation::Control(ControlOperation::Free(_)));
         let position = self.next_position(&mut state, is_free);
-        observe(position, &operation);
-        state.queued.push_back(QueuedOperation { position, fault, operation });
+        Ok((state, position))
+    }
+
+    #[inline]
+    fn end_enqueue(&self, mut state: MutexGuard<'_, StreamState>) {
         let must_wake = state.worker.mark_awake();
         drop(state);
         if must_wake {
             self.arrived.notify_one();
         }
-        Ok(position)
     }
 
     /// As [`enqueue`](Self::enqueue), for a control operation. If the operation is cheap and the
@@ -149,7 +175,12 @@ impl StreamCore {
                 return Ok(self.run_control_now(state, &control, observe));
             }
         }
-        self.enqueue(Operation::Control(control), None, |position, _| observe(position))
+        let is_free = matches!(control, ControlOperation::Free(_));
+        let (mut state, position) = self.begin_enqueue(is_free)?;
+        observe(position);
+        state.queued.push_control(position, control);
+        self.end_enqueue(state);
+        Ok(position)
     }
 
     /// The caller may hold locks of arrays, so this wakes no task: it leaves them to the worker.
@@ -171,13 +202,17 @@ impl StreamCore {
         position
     }
 
-    /// Queues an operation that does nothing: the worker wakes due tasks after each operation.
+    /// Queues an operation that does nothing: the worker wakes due tasks after each operation. A
+    /// worker that has ended has woken all of them.
     #[cold]
     fn let_worker_wake(self: &Arc<Self>) {
-        let nothing = Operation::Control(ControlOperation::Record(None));
+        if self.lock().worker == WorkerState::Ended {
+            return;
+        }
+        let nothing = ControlOperation::Record(None);
         // Refused only if the worker cannot be started. Then no operation was ever queued that a
         // task could wait for.
-        let _never_refused = self.enqueue(nothing, None, |_, _| ());
+        let _never_refused = self.enqueue_control(nothing, false, |_| ());
     }
 
     /// Whether submitting threads may run copies themselves: threads run the stream, and copies
@@ -209,8 +244,8 @@ impl StreamCore {
         QueuedOperation { position, fault, operation }
     }
 
-    /// Runs an operation on the submitting thread. The thread may be about to use what a task uses,
-    /// so this wakes no task: it leaves them to the worker.
+    /// Runs an operation on a thread that submits or waits. The thread may be about to use what a
+    /// task uses, so this wakes no task: it leaves them to the worker.
     pub(crate) fn run_own(self: &Arc<Self>, queued: QueuedOperation) {
         let position = queued.position;
         self.run_unpublished(queued);
@@ -311,7 +346,8 @@ impl StreamCore {
     }
 
     /// Waits until `position` has completed, on behalf of a caller. A wait that would block is
-    /// counted as a call, and refused on a thread that runs queued work.
+    /// counted as a call, and refused on a thread that runs queued work. The caller holds no lock:
+    /// this thread runs ready work, which may be user code.
     pub(crate) fn synchronize(self: &Arc<Self>, position: Position) -> Result<(), BackendError> {
         if self.progress.is_complete(position) {
             return Ok(());
@@ -319,12 +355,15 @@ impl StreamCore {
         if scope::is_in_body() {
             return Err(inside_kernel("synchronize"));
         }
+        let wait = || {
+            self.run_ready_until(position);
+            self.wait_for(position)
+        };
         match &self.device.instruments {
-            None => self.wait_for(position),
+            None => wait(),
             Some(instruments) => {
                 let draft = CallDraft::unlabelled(CallKind::Synchronize, Some(self.number));
-                let wait = |_| self.wait_for(position).map(|()| ((), Position::START));
-                instruments.counted(draft, wait)
+                instruments.counted(draft, |_| wait().map(|()| ((), Position::START)))
             }
         }
     }
@@ -362,8 +401,8 @@ impl StreamCore {
 
     /// Drops the queued operations and marks them as completed. Called when the simulation ends.
     pub(crate) fn drop_queued(&self) {
-        let queued = std::mem::take(&mut self.lock().queued);
-        for queued in queued {
+        let mut queue = std::mem::take(&mut self.lock().queued);
+        while let Some(queued) = queue.pop() {
             // If a drop panics, the panic hook has already reported the panic. It cannot be passed
             // on, because there is no caller.
             let _reported_by_the_hook = queued.drop_caught();

@@ -1,11 +1,10 @@
 //! The worker thread of a stream. The first operation starts it. It ends when the stream's handle
 //! has dropped and no operation is queued.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
 
-use super::operation::QueuedOperation;
+use super::operation::OperationQueue;
 use super::progress::{spin_until, wake_all};
 use super::stream_core::{StreamCore, StreamState};
 use crate::backend::embedded::errors::{CODE_NO_THREAD, driver_error};
@@ -22,6 +21,8 @@ pub(super) enum WorkerState {
     Awake,
     /// The thread sleeps, or holds the lock and is about to sleep.
     Asleep,
+    /// The thread runs no more operations. It wakes the last tasks.
+    Ended,
 }
 
 impl WorkerState {
@@ -63,9 +64,9 @@ fn run_until_closed(stream: &StreamCore) {
     // Wakers run on this thread too. Marked as running queued work, it cannot be made to wait by
     // them.
     let _running = BodyScope::enter();
-    let mut batch = VecDeque::new();
+    let mut batch = OperationQueue::default();
     while take_batch(stream, &mut batch) {
-        while let Some(queued) = batch.pop_front() {
+        while let Some(queued) = batch.pop() {
             // A submitting thread may still run the operation before the first of the batch.
             stream.progress.block_until(Position(queued.position.0 - 1));
             wake_all(stream.run(queued));
@@ -75,7 +76,7 @@ fn run_until_closed(stream: &StreamCore) {
 
 /// Swaps the list of queued operations with the empty list `batch`, so that both lists keep their
 /// capacity. Sleeps until an operation arrives. Returns `false` if none will arrive.
-fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> bool {
+fn take_batch(stream: &StreamCore, batch: &mut OperationQueue) -> bool {
     let completed = stream.progress.completed();
     spin_until(|| stream.tail() != completed);
     let mut state = stream.lock();
@@ -85,7 +86,18 @@ fn take_batch(stream: &StreamCore, batch: &mut VecDeque<QueuedOperation>) -> boo
             return true;
         }
         if state.is_closed {
-            return false;
+            let tail = stream.tail();
+            if stream.progress.is_complete(tail) {
+                state.worker = WorkerState::Ended;
+                drop(state);
+                wake_all(stream.progress.take_all_due());
+                return false;
+            }
+            // A thread that waits runs the last operation, and leaves it to this one to wake tasks.
+            drop(state);
+            stream.progress.block_until(tail);
+            state = stream.lock();
+            continue;
         }
         state.worker = WorkerState::Asleep;
         state = stream.sleep(state);

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::backend::Position;
 use crate::backend::embedded::engine::{
-    ControlOperation, Operation, QueuedOperation, StreamCore, StreamPoint, wake_all,
+    ControlOperation, QueuedOperation, StreamCore, StreamPoint, wake_all,
 };
 use crate::backend::embedded::race_check::Tracker;
 
@@ -105,7 +105,7 @@ impl Simulation {
         let index = ready[(mix(state.random) % ready.len() as u64) as usize];
         let stream = Arc::clone(&state.streams[index]);
         drop(state);
-        let queued = stream.lock().queued.pop_front()?;
+        let queued = stream.lock().queued.pop()?;
         Some((stream, queued))
     }
 
@@ -144,9 +144,9 @@ fn is_finished(stream: &Arc<StreamCore>) -> bool {
 }
 
 fn is_ready(stream: &Arc<StreamCore>) -> bool {
-    match stream.lock().queued.front().map(|queued| &queued.operation) {
+    match stream.lock().queued.front() {
         None => false,
-        Some(Operation::Control(ControlOperation::Wait(point))) => point.is_complete(),
+        Some((_, Some(ControlOperation::Wait(point)))) => point.is_complete(),
         Some(_) => true,
     }
 }
@@ -155,11 +155,9 @@ fn is_ready(stream: &Arc<StreamCore>) -> bool {
 /// operation.
 fn pending_point(stream: &Arc<StreamCore>, position: Position) -> Option<StreamPoint> {
     let state = stream.lock();
-    let next = state.queued.front().filter(|next| next.position <= position)?;
-    match &next.operation {
-        Operation::Control(ControlOperation::Wait(point)) if !point.is_complete() => {
-            Some(point.clone())
-        }
+    let (_, control) = state.queued.front().filter(|(next, _)| *next <= position)?;
+    match control {
+        Some(ControlOperation::Wait(point)) if !point.is_complete() => Some(point.clone()),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ mod faults;
 mod fixtures;
 mod geometry;
 mod hazards;
+mod helping;
 mod memory;
 mod ordering;
 mod own_copies;

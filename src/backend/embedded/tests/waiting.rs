@@ -229,7 +229,7 @@ fn a_waker_that_panics_leaves_the_queue_running() {
     queue.register_waker(queue.tail(), &task).unwrap();
     drop(open);
     finish(&queue);
-    queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
+    let after = queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
     finish(&queue);
-    assert_eq!(queue.completed(), Position(2));
+    assert!(queue.completed() >= after);
 }
