@@ -177,7 +177,7 @@ impl Arguments {
 #[derive(Debug)]
 pub(crate) struct LaunchCall<'a> {
     pub(crate) code: &'a KernelCode,
-    pub(crate) grid: Grid,
+    pub(crate) grid: &'a Grid,
     /// As [`Arguments::words`]. The backend may overwrite them.
     pub(crate) words: &'a mut [u64],
     pub(crate) arrays: &'a [ArrayArgument],
@@ -191,7 +191,7 @@ impl LaunchCall<'_> {
         let (words, arrays) = (SmallVec::from_slice(self.words), SmallVec::from_slice(self.arrays));
         LaunchWork {
             code: self.code.clone(),
-            grid: self.grid,
+            grid: *self.grid,
             arguments: Arguments { words, arrays },
             depends: SmallVec::from_slice(self.depends),
             site: self.site,
@@ -214,7 +214,7 @@ impl LaunchWork {
     pub(crate) fn as_call(&mut self) -> LaunchCall<'_> {
         LaunchCall {
             code: &self.code,
-            grid: self.grid,
+            grid: &self.grid,
             words: &mut self.arguments.words,
             arrays: &self.arguments.arrays,
             depends: &self.depends,

@@ -9,6 +9,7 @@ mod forget_failures;
 mod host;
 mod published;
 mod residency;
+mod sole_use;
 
 use std::any::type_name;
 use std::fmt;
@@ -28,7 +29,7 @@ use crate::device::Stream;
 use crate::element::Element;
 use crate::layout::MemoryOrder;
 use crate::live_arrays::{ArrayName, LiveArrays};
-use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
+use crate::sync::{ArrayLevel, ShortLock};
 
 /// The atomics that `published` uses; its test replaces them by those of loom.
 mod atomics {
@@ -40,6 +41,8 @@ pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};
+pub(crate) use sole_use::StateGuard;
+use sole_use::Summarised;
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
@@ -55,7 +58,7 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 /// Everything about one array except its type and its dimensions.
 pub(crate) struct Storage {
     published: Published,
-    state: ShortLock<ArrayState, ArrayLevel>,
+    state: ShortLock<Summarised, ArrayLevel>,
     memory_order: MemoryOrder,
     /// The number of elements along each axis; `None` if these are the extents of `space`.
     shape: Option<Box<[usize]>>,
@@ -151,7 +154,7 @@ impl Storage {
     ) -> Arc<Self> {
         let storage = Arc::new(Self {
             published: Published::new(host_base, state.is_host_ready()),
-            state: ShortLock::new(state),
+            state: ShortLock::new(Summarised::new(state)),
             shape,
             memory_order,
             element,
@@ -168,8 +171,8 @@ impl Storage {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> ShortGuard<'_, ArrayState> {
-        self.state.lock()
+    pub(crate) fn lock(&self) -> StateGuard<'_> {
+        StateGuard::new(self.state.lock(), &self.memory_order)
     }
 
     /// The host memory's start, if the whole array can be read there without a copy or a wait.
@@ -273,7 +276,7 @@ impl Storage {
 
     /// Where the array is valid: `host` first, then devices in the order of their first use.
     pub(crate) fn validity_by_place(&self) -> Vec<(String, Validity)> {
-        let state = self.state.lock();
+        let state = self.lock();
         let validity = |location| state.validity(&self.memory_order, location);
         let devices =
             state.devices().map(|(location, device)| (Device::name(device), validity(location)));

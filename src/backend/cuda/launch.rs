@@ -18,16 +18,19 @@ const PARAMETERS_MAX: usize = 16;
 /// * The stream's context is current, and the kernel is loaded in it.
 /// * The arguments match the kernel's signature. Their memory lives until the launch completes, and
 ///   the launch is ordered against other uses of the same bytes.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn queue(
     stream: sys::CUstream,
     kernel: &CudaKernel,
     launch: &mut LaunchCall<'_>,
 ) -> Result<(), BackendError> {
     let mut parameters = [std::ptr::null_mut(); PARAMETERS_MAX];
-    find_parameters(kernel.parameters(), launch.words, &mut parameters)?;
+    match kernel.starts() {
+        Some(starts) if starts.fits(launch.words) => starts.write(launch.words, &mut parameters),
+        _ => find_parameters(kernel.parameters(), launch.words, &mut parameters)?,
+    }
     insert_addresses(launch.words, launch.arrays);
-    let (grid, blocks, threads) = (&launch.grid, launch.grid.blocks(), launch.grid.threads());
+    let (grid, blocks, threads) = (launch.grid, launch.grid.blocks(), launch.grid.threads());
     // SAFETY: the driver copies the parameters before it returns. Their number and sizes match the
     // function: `code::load` checked that. The caller of `Kernel::cuda` promised that the code
     // complies with its signature.
@@ -49,6 +52,46 @@ pub(super) unsafe fn queue(
     check(result, "cuLaunchKernel")
 }
 
+/// The words at which the parameters of a kernel without sized arrays start. Sized arrays have the
+/// number of their dimensions in the words, which is compared with that of the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ParameterStarts {
+    starts: [u16; PARAMETERS_MAX],
+    count: u16,
+    /// The number of words in all.
+    words: u16,
+}
+
+impl ParameterStarts {
+    /// `None` if the words do not start at fixed places, or are too many.
+    pub(super) fn of(layouts: &[ParameterLayout]) -> Option<Self> {
+        let mut found = Self::default();
+        for layout in layouts {
+            if matches!(layout, ParameterLayout::Sized { .. }) {
+                return None;
+            }
+            *found.starts.get_mut(usize::from(found.count))? = found.words;
+            found.count += 1;
+            found.words = found.words.checked_add(u16::try_from(layout.words(0)).ok()?)?;
+        }
+        Some(found)
+    }
+
+    #[inline]
+    fn fits(&self, words: &[u64]) -> bool {
+        words.len() == usize::from(self.words)
+    }
+
+    #[inline]
+    fn write(&self, words: &mut [u64], parameters: &mut [*mut c_void; PARAMETERS_MAX]) {
+        let start = words.as_mut_ptr();
+        let count = usize::from(self.count).min(PARAMETERS_MAX);
+        for (parameter, first) in parameters[..count].iter_mut().zip(&self.starts) {
+            *parameter = start.wrapping_add(usize::from(*first)).cast();
+        }
+    }
+}
+
 /// Replaces each array's first word, which only host bodies use, by its device address.
 #[inline]
 fn insert_addresses(words: &mut [u64], arrays: &[ArrayArgument]) {
@@ -59,7 +102,6 @@ fn insert_addresses(words: &mut [u64], arrays: &[ArrayArgument]) {
 }
 
 /// Finds the word at which each parameter starts.
-#[inline]
 fn find_parameters(
     layouts: &[ParameterLayout],
     words: &mut [u64],
@@ -96,7 +138,7 @@ fn wrong_dimensions(compiled: usize, given: u64) -> BackendError {
 
 #[cfg(test)]
 mod tests {
-    use super::{PARAMETERS_MAX, find_parameters, insert_addresses};
+    use super::{PARAMETERS_MAX, ParameterStarts, find_parameters, insert_addresses};
     use crate::access::Access;
     use crate::backend::{Address, ArrayArgument, BackendError, ElementLayout, ParameterLayout};
 
@@ -120,6 +162,31 @@ mod tests {
             is_flat,
             access: Access::Read,
         }
+    }
+
+    #[test]
+    fn known_starts_are_those_that_are_found() {
+        let layouts = [
+            ParameterLayout::Scalar(FLOAT),
+            ParameterLayout::Flat { element: FLOAT, is_read_only: true },
+            ParameterLayout::Scalar(ElementLayout {
+                len_bytes: 12,
+                align_bytes: 4,
+                rust_name: "[f32; 3]",
+            }),
+            ParameterLayout::Flat { element: FLOAT, is_read_only: false },
+        ];
+        let known = ParameterStarts::of(&layouts).expect("no sized array");
+        let mut words = [7, 30, 8, 9, 100];
+        assert!(known.fits(&words) && !known.fits(&words[..4]));
+        let mut parameters = [std::ptr::null_mut(); PARAMETERS_MAX];
+        known.write(&mut words, &mut parameters);
+        let start = words.as_ptr() as usize;
+        let written = parameters[..4].iter().map(|at| (*at as usize - start) / 8);
+        assert_eq!(written.collect::<Vec<_>>(), starts(&layouts, &mut words).expect("it fits"));
+        assert!(parameters[4..].iter().all(|at| at.is_null()));
+        let sized = ParameterLayout::Sized { element: FLOAT, ndim: Some(1), is_read_only: true };
+        assert!(ParameterStarts::of(&[sized]).is_none());
     }
 
     #[test]

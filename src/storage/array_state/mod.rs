@@ -129,8 +129,17 @@ impl ArrayState {
         self.traffic.as_deref().copied().unwrap_or_default()
     }
 
+    #[inline]
     pub(crate) fn traffic_mut(&mut self) -> &mut Traffic {
+        if self.traffic.is_none() {
+            self.allocate_traffic();
+        }
         self.traffic.get_or_insert_default()
+    }
+
+    #[cold]
+    fn allocate_traffic(&mut self) {
+        self.traffic = Some(Box::default());
     }
 
     /// Whether the whole array can be read on the host without a copy or a wait.
@@ -192,6 +201,15 @@ impl ArrayState {
 
     #[inline]
     pub(crate) fn find_location(&self, device: &Device) -> Option<Location> {
+        const FIRST: Option<Location> = Location::slot(1);
+        match self.device_copies.first() {
+            Some(copy) if copy.device == *device => FIRST,
+            _ => self.find_later_location(device),
+        }
+    }
+
+    #[inline(never)]
+    fn find_later_location(&self, device: &Device) -> Option<Location> {
         let index = self.device_copies.iter().position(|copy| copy.device == *device)?;
         Location::slot(index + 1)
     }

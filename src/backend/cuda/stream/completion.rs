@@ -25,8 +25,11 @@ impl StreamCore {
         &self,
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
+        if outcome.is_ok() {
+            return outcome;
+        }
         let outcome = self.record_loss_locked(outcome);
-        if outcome.is_err() && self.device.context().death().is_some() {
+        if self.device.context().death().is_some() {
             self.abandon_in_flight();
         }
         outcome

@@ -110,6 +110,7 @@ impl StreamCore {
 
     /// Makes the context current before work is queued. Refuses while the stream is being captured:
     /// captured work would run later, and its memory may have been reused by then.
+    #[inline]
     pub(super) fn prepare_to_queue(&self) -> Result<(), BackendError> {
         self.make_current()?;
         if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
@@ -187,8 +188,12 @@ impl StreamCore {
         depends: &[(QueueId, Position)],
     ) -> bool {
         let is_own = |(queue, _): &(QueueId, Position)| *queue == self.id;
-        depends.is_empty()
-            || state.in_flight.is_empty() && failure::epoch() == 0 && depends.iter().all(is_own)
+        let cannot_fail = || state.in_flight.is_empty() && failure::epoch() == 0;
+        match depends {
+            [] => true,
+            [only] => is_own(only) && cannot_fail(),
+            several => cannot_fail() && several.iter().all(is_own),
+        }
     }
 
     /// The dependencies that may still fail, or the failure of one that has.

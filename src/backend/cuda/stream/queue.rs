@@ -92,7 +92,11 @@ impl Queue for CudaQueue {
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        let position = self.0.record_loss(submit::queue_launch(&self.0, launch))?;
+        let queued = submit::queue_launch(&self.0, launch);
+        let position = match queued {
+            Ok(position) => position,
+            refused => return self.0.record_loss(refused),
+        };
         // Only here: completion actions must not run under an array's lock, which is held while a
         // copy is queued.
         if self.0.needs_reap.load(Ordering::Relaxed) {

@@ -1,0 +1,278 @@
+//! The arrays of one launch: acquires them, keeps them pinned while the launch is queued, and marks
+//! them. A whole array that the stream alone uses takes two short locks, and its state is not
+//! looked at: see `storage/sole_use.rs`.
+
+use smallvec::SmallVec;
+
+use super::acquire::{Acquired, acquire_on};
+use super::request::Request;
+use crate::access::Access;
+use crate::audit::Flow;
+use crate::backend::{Address, Dependencies, Position};
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::ordering::UseEnd;
+use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage};
+
+/// The arrays of a launch, in the order of its parameters. Those that are not marked when this
+/// value drops are only unpinned. Launches with up to 16 arrays allocate nothing.
+#[derive(Debug, Default)]
+pub(crate) struct LaunchedArrays<'a> {
+    list: SmallVec<[LaunchedArray<'a>; 16]>,
+}
+
+/// An array of a launch, acquired.
+#[derive(Clone, Copy, Debug)]
+struct LaunchedArray<'a> {
+    storage: &'a Storage,
+    /// The bytes that acquiring it copied.
+    copied_bytes: u64,
+    location: Location,
+    access: Access,
+    is_whole: bool,
+    /// Whether the launch comes after a use on another stream.
+    follows_other: bool,
+    is_pinned: bool,
+}
+
+/// What marking the arrays of a launch has found.
+#[derive(Debug, Default)]
+pub(crate) struct Marked {
+    /// The copies that the launch avoided.
+    pub(crate) avoided: Flow,
+    /// Whether another stream is expected to wait for the launch.
+    pub(crate) needs_event: bool,
+    /// Whether the launch comes after a use on another stream.
+    pub(crate) follows_other: bool,
+}
+
+impl<'a> LaunchedArrays<'a> {
+    /// Acquires a whole array that needs no copy and no wait, and returns the address of its copy.
+    /// If the array needs either, does nothing and returns `None`. `epoch` is the current epoch of
+    /// failures.
+    #[inline(always)]
+    pub(crate) fn acquire_whole(
+        &mut self,
+        storage: &'a Storage,
+        (stream, epoch): (&Stream, u64),
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Option<Address> {
+        let (address, location) = match storage.acquire_summarised(stream, epoch, access, depends) {
+            Ok(found) => found,
+            Err(state) => acquire_ready(storage, state, stream, access, depends)?,
+        };
+        self.list.push(LaunchedArray {
+            storage,
+            copied_bytes: 0,
+            location,
+            access,
+            is_whole: true,
+            follows_other: false,
+            is_pinned: true,
+        });
+        Some(address)
+    }
+
+    /// Acquires an array or a part of one, with the copies and waits that it needs. Adds to
+    /// `depends` the work that wrote the elements to read and may still fail.
+    pub(crate) fn acquire(
+        &mut self,
+        storage: &'a Storage,
+        request: &Request<'_>,
+        is_whole: bool,
+        stream: &Stream,
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Result<Address> {
+        let acquired = acquire_on(request, stream, access, depends)?;
+        let Acquired { location, address, copied_bytes, follows_other, .. } = acquired;
+        self.list.push(LaunchedArray {
+            storage,
+            copied_bytes,
+            location,
+            access,
+            is_whole,
+            follows_other,
+            is_pinned: acquired.into_pin(),
+        });
+        Ok(address)
+    }
+
+    /// Marks the arrays as used by the launch at `position`. `request` returns the request for an
+    /// argument: for a whole array, or for the next part of one.
+    #[inline(always)]
+    pub(crate) fn mark<'r>(
+        &mut self,
+        stream: &Stream,
+        position: Position,
+        mut request: impl FnMut(&'a Storage, bool) -> Request<'r>,
+    ) -> Marked {
+        let mut marked = Marked::default();
+        for array in &mut self.list {
+            let needs_event = match array.mark_whole(stream, position, &mut marked.avoided) {
+                Some(needs_event) => needs_event,
+                None => {
+                    let request = request(array.storage, array.is_whole);
+                    array.mark(&request, stream, position, &mut marked.avoided)
+                }
+            };
+            marked.needs_event |= needs_event;
+            marked.follows_other |= array.follows_other;
+        }
+        // All are unpinned.
+        self.list.clear();
+        marked
+    }
+}
+
+impl Drop for LaunchedArrays<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        for array in &self.list {
+            array.release();
+        }
+    }
+}
+
+impl LaunchedArray<'_> {
+    /// Marks a whole array of which only the uses change. If the contents change too, does nothing
+    /// and returns `None`. Else returns whether another stream is expected to wait for the launch.
+    #[inline(always)]
+    fn mark_whole(
+        &mut self,
+        stream: &Stream,
+        position: Position,
+        avoided: &mut Flow,
+    ) -> Option<bool> {
+        if !self.is_whole {
+            return None;
+        }
+        let state = if self.copied_bytes == 0 && self.is_pinned {
+            match self.storage.mark_summarised(stream.id(), self.access, position) {
+                Ok(()) => {
+                    self.is_pinned = false;
+                    let len_bytes = self.storage.memory_order().len_bytes();
+                    *avoided += Flow { count: 2, bytes: 2 * len_bytes };
+                    return Some(false);
+                }
+                Err(state) => state,
+            }
+        } else {
+            self.storage.lock()
+        };
+        self.mark_uses(state, stream, position, avoided)
+    }
+
+    #[inline(never)]
+    fn mark_uses(
+        &mut self,
+        mut state: StateGuard<'_>,
+        stream: &Stream,
+        position: Position,
+        avoided: &mut Flow,
+    ) -> Option<bool> {
+        let key = state.record_whole(stream, self.location, self.access, position)?;
+        self.unpin(&mut state);
+        let avoided_here = self.avoided(self.storage.memory_order().len_bytes());
+        state.traffic_mut().avoided += avoided_here;
+        *avoided += avoided_here;
+        if self.access.writes() {
+            self.storage.forget_readers();
+        }
+        let is_expected = state.takes_expected_wait(stream, self.access.writes());
+        state.summarise(stream, key, self.location);
+        Some(is_expected)
+    }
+
+    /// As [`mark_whole`](Self::mark_whole), for any elements and any change.
+    fn mark(
+        &mut self,
+        request: &Request<'_>,
+        stream: &Stream,
+        position: Position,
+        avoided: &mut Flow,
+    ) -> bool {
+        if request.is_empty() {
+            return false;
+        }
+        let avoided_here = self.avoided(request.selection.len_bytes(self.storage.memory_order()));
+        *avoided += avoided_here;
+        let mut state = self.storage.lock();
+        state.traffic_mut().avoided += avoided_here;
+        let (location, end) = (self.location, UseEnd::at(position));
+        request.record_use_and_effect(&mut state, stream, location, self.access, end);
+        self.unpin(&mut state);
+        state.takes_expected_wait(stream, self.access.writes())
+    }
+
+    /// The bytes that a launcher would copy if it copied each argument in and out, minus the bytes
+    /// that were copied.
+    #[inline(always)]
+    fn avoided(&self, len_bytes: u64) -> Flow {
+        Flow {
+            count: 1 + u64::from(self.copied_bytes == 0),
+            bytes: len_bytes + len_bytes.saturating_sub(self.copied_bytes),
+        }
+    }
+
+    #[inline]
+    fn unpin(&mut self, state: &mut ArrayState) {
+        if std::mem::take(&mut self.is_pinned) {
+            state.unpin();
+        }
+    }
+
+    /// Unpins an array that will not be marked.
+    #[cold]
+    fn release(&self) {
+        if self.is_pinned {
+            self.storage.lock().unpin();
+        }
+    }
+}
+
+/// Acquires a whole array that needs no copy and no wait, given the lock on its state.
+#[inline(never)]
+fn acquire_ready(
+    storage: &Storage,
+    mut state: StateGuard<'_>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<(Address, Location)> {
+    if storage.memory_order().is_empty() {
+        return None;
+    }
+    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
+    if let Some(work) = writer.and_then(|writer| writer.written_by()) {
+        depend_on(storage, &mut state, depends, stream, location, work);
+    }
+    state.pin();
+    Some((address, location))
+}
+
+/// Adds work on `stream` itself that wrote the whole array, unless it is complete: then forgets it,
+/// so that it is not looked at again. For the first entry this is not checked, because that reads
+/// memory which the executing thread writes.
+fn depend_on(
+    storage: &Storage,
+    state: &mut ArrayState,
+    depends: &mut Dependencies,
+    stream: &Stream,
+    location: Location,
+    work: Position,
+) {
+    let dependency = (stream.id(), work);
+    if depends.contains(&dependency) {
+        return;
+    }
+    if !depends.is_empty() && stream.core().is_done(UseEnd::at(work)) {
+        state.retire_device_uses(storage.memory_order(), location);
+        if state.uses(location).uniform().is_some_and(|uses| uses.writer().is_none()) {
+            return;
+        }
+    }
+    depends.push(dependency);
+}
