@@ -178,8 +178,10 @@ impl Arguments {
 pub(crate) struct LaunchCall<'a> {
     pub(crate) code: &'a KernelCode,
     pub(crate) grid: &'a Grid,
-    /// As [`Arguments::words`]. The backend may overwrite them.
+    /// As [`Arguments::words`], except that device code gets the address of a flat array instead
+    /// of its length. The backend may overwrite them.
     pub(crate) words: &'a mut [u64],
+    /// For device code only the sized arrays.
     pub(crate) arrays: &'a [ArrayArgument],
     pub(crate) depends: &'a [(QueueId, Position)],
     pub(crate) site: CallSite,

@@ -140,7 +140,8 @@ fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Erro
     )
 }
 
-/// The arrays of a launch as a backend gets them.
+/// The arrays of a launch as a backend gets them. Device code needs no entry for flat arrays: their
+/// addresses are among the words.
 type ArrayArguments = SmallVec<[ArrayArgument; 16]>;
 
 /// The arguments of a launch, acquired and packed. These are references, because moving the lists
@@ -162,6 +163,7 @@ fn acquire<'a>(
 ) -> Result<()> {
     let mut parts = NextPart::of(selections);
     let on = (stream, failure::epoch());
+    let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
         if let BoundArgument::Array(array) = bound {
             let (storage, access) = (array.storage, array.access);
@@ -178,6 +180,10 @@ fn acquire<'a>(
                     arrays.acquire(storage, &request, is_whole, stream, access, depends)?
                 }
             };
+            if is_device_code && array.is_flat {
+                packed.words.push(address.0.wrapping_add(array.origin_bytes()));
+                continue;
+            }
             packed.arguments.push(argument(array, address, packed.words.len()));
         }
         bound.pack(packed.words);

@@ -41,7 +41,7 @@ struct SoleUse {
     /// The last read after that write that is not in the state yet; `START` if there is none.
     read: Position,
     /// The number of marks that are not in the state yet.
-    marks: u32,
+    marks: u64,
     key: StreamKey,
     location: Location,
     /// Whether the stream's device is the only holder.
@@ -84,9 +84,9 @@ impl Summarised {
                 uses.record(Access::Read, Mark::lossless(sole.key, UseEnd::at(sole.read)));
             }
         }
-        let launches = u64::from(sole.marks);
+        let copies = 2 * sole.marks;
         state.traffic_mut().avoided +=
-            Flow { count: 2 * launches, bytes: 2 * launches * memory_order.len_bytes() };
+            Flow { count: copies, bytes: copies * memory_order.len_bytes() };
         (sole.write, sole.read, sole.marks) = (Position::START, Position::START, 0);
     }
 }
@@ -170,7 +170,7 @@ impl super::Storage {
         epoch: u64,
         access: Access,
         depends: &mut Dependencies,
-    ) -> Result<(Address, Location), StateGuard<'_>> {
+    ) -> Result<Address, StateGuard<'_>> {
         let mut summarised = self.state.lock();
         let sole = &mut summarised.sole;
         let is_ready = sole.stream == stream.id()
@@ -182,9 +182,9 @@ impl super::Storage {
         if sole.written_by != Position::START && access != Access::Overwrite {
             sole.add_dependency(stream, depends);
         }
-        let found = (sole.address, sole.location);
+        let address = sole.address;
         summarised.state.pin();
-        Ok(found)
+        Ok(address)
     }
 
     /// Marks the whole array as used by a launch for which
@@ -199,9 +199,7 @@ impl super::Storage {
     ) -> Result<(), StateGuard<'_>> {
         let mut summarised = self.state.lock();
         let sole = &mut summarised.sole;
-        let is_ready = sole.stream == stream
-            && (sole.may_write || !access.writes())
-            && sole.marks != u32::MAX;
+        let is_ready = sole.stream == stream && (sole.may_write || !access.writes());
         if !is_ready {
             return Err(StateGuard::new(summarised, &self.memory_order));
         }
@@ -219,12 +217,13 @@ impl super::Storage {
 
 impl SoleUse {
     /// Adds the stream's last write to a launch's dependencies, unless it is complete: then forgets
-    /// it, so that it is not looked at again. For the first entry this is not checked, because that
-    /// reads memory which the executing thread writes.
+    /// it, so that it is not looked at again. For the first entry this is rarely checked, because
+    /// that reads memory which the executing thread writes.
     #[inline]
     fn add_dependency(&mut self, stream: &Stream, depends: &mut Dependencies) {
+        const MARKS_PER_CHECK: u64 = 32;
         let dependency = (self.stream, self.written_by);
-        if depends.is_empty() {
+        if depends.is_empty() && !self.marks.is_multiple_of(MARKS_PER_CHECK) {
             depends.push(dependency);
         } else if !depends.contains(&dependency) {
             self.add_later_dependency(stream, depends);

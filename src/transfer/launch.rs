@@ -26,14 +26,16 @@ pub(crate) struct LaunchedArrays<'a> {
 #[derive(Clone, Copy, Debug)]
 struct LaunchedArray<'a> {
     storage: &'a Storage,
-    /// The bytes that acquiring it copied.
-    copied_bytes: u64,
-    location: Location,
     access: Access,
     is_whole: bool,
+    /// Whether acquiring it found a summary of its state. If so, the fields below have their
+    /// defaults.
+    is_summarised: bool,
+    is_pinned: bool,
     /// Whether the launch comes after a use on another stream.
     follows_other: bool,
-    is_pinned: bool,
+    /// The bytes that acquiring it copied.
+    copied_bytes: u64,
 }
 
 /// What marking the arrays of a launch has found.
@@ -59,18 +61,19 @@ impl<'a> LaunchedArrays<'a> {
         access: Access,
         depends: &mut Dependencies,
     ) -> Option<Address> {
-        let (address, location) = match storage.acquire_summarised(stream, epoch, access, depends) {
-            Ok(found) => found,
-            Err(state) => acquire_ready(storage, state, stream, access, depends)?,
-        };
+        let (address, is_summarised) =
+            match storage.acquire_summarised(stream, epoch, access, depends) {
+                Ok(address) => (address, true),
+                Err(state) => (acquire_ready(storage, state, stream, access, depends)?, false),
+            };
         self.list.push(LaunchedArray {
             storage,
-            copied_bytes: 0,
-            location,
             access,
             is_whole: true,
-            follows_other: false,
+            is_summarised,
             is_pinned: true,
+            follows_other: false,
+            copied_bytes: 0,
         });
         Some(address)
     }
@@ -87,15 +90,15 @@ impl<'a> LaunchedArrays<'a> {
         depends: &mut Dependencies,
     ) -> Result<Address> {
         let acquired = acquire_on(request, stream, access, depends)?;
-        let Acquired { location, address, copied_bytes, follows_other, .. } = acquired;
+        let Acquired { address, copied_bytes, follows_other, .. } = acquired;
         self.list.push(LaunchedArray {
             storage,
-            copied_bytes,
-            location,
             access,
             is_whole,
-            follows_other,
+            is_summarised: false,
             is_pinned: acquired.into_pin(),
+            follows_other,
+            copied_bytes,
         });
         Ok(address)
     }
@@ -110,17 +113,29 @@ impl<'a> LaunchedArrays<'a> {
         mut request: impl FnMut(&'a Storage, bool) -> Request<'r>,
     ) -> Marked {
         let mut marked = Marked::default();
+        let mut summarised_bytes = 0;
         for array in &mut self.list {
-            let needs_event = match array.mark_whole(stream, position, &mut marked.avoided) {
-                Some(needs_event) => needs_event,
-                None => {
-                    let request = request(array.storage, array.is_whole);
-                    array.mark(&request, stream, position, &mut marked.avoided)
+            let state = match array.mark_summarised(stream, position) {
+                Ok(len_bytes) => {
+                    summarised_bytes += len_bytes;
+                    marked.avoided.count += 2;
+                    continue;
+                }
+                Err(state) => state,
+            };
+            let is_marked = match array.is_whole {
+                true => array.mark_uses(state, stream, position, &mut marked),
+                false => {
+                    drop(state);
+                    false
                 }
             };
-            marked.needs_event |= needs_event;
+            if !is_marked {
+                array.mark(&request(array.storage, array.is_whole), stream, position, &mut marked);
+            }
             marked.follows_other |= array.follows_other;
         }
+        marked.avoided.bytes += 2 * summarised_bytes;
         // All are unpinned.
         self.list.clear();
         marked
@@ -136,75 +151,68 @@ impl Drop for LaunchedArrays<'_> {
     }
 }
 
-impl LaunchedArray<'_> {
-    /// Marks a whole array of which only the uses change. If the contents change too, does nothing
-    /// and returns `None`. Else returns whether another stream is expected to wait for the launch.
+impl<'a> LaunchedArray<'a> {
+    /// Marks an array by its summary, and returns its length in bytes. If it has none, returns the
+    /// lock on its state.
     #[inline(always)]
-    fn mark_whole(
+    fn mark_summarised(
         &mut self,
         stream: &Stream,
         position: Position,
-        avoided: &mut Flow,
-    ) -> Option<bool> {
-        if !self.is_whole {
-            return None;
+    ) -> std::result::Result<u64, StateGuard<'a>> {
+        if !self.is_summarised {
+            return Err(self.storage.lock());
         }
-        let state = if self.copied_bytes == 0 && self.is_pinned {
-            match self.storage.mark_summarised(stream.id(), self.access, position) {
-                Ok(()) => {
-                    self.is_pinned = false;
-                    let len_bytes = self.storage.memory_order().len_bytes();
-                    *avoided += Flow { count: 2, bytes: 2 * len_bytes };
-                    return Some(false);
-                }
-                Err(state) => state,
-            }
-        } else {
-            self.storage.lock()
-        };
-        self.mark_uses(state, stream, position, avoided)
+        self.storage.mark_summarised(stream.id(), self.access, position)?;
+        self.is_pinned = false;
+        Ok(self.storage.memory_order().len_bytes())
     }
 
+    /// Marks a whole array of which only the uses change, and summarises its state for the next
+    /// launch. If the contents change too, does nothing and returns `false`.
     #[inline(never)]
     fn mark_uses(
         &mut self,
         mut state: StateGuard<'_>,
         stream: &Stream,
         position: Position,
-        avoided: &mut Flow,
-    ) -> Option<bool> {
-        let key = state.record_whole(stream, self.location, self.access, position)?;
+        marked: &mut Marked,
+    ) -> bool {
+        let Some(location) = state.find_location(stream.device_ref()) else { return false };
+        let Some(key) = state.record_whole(stream, location, self.access, position) else {
+            return false;
+        };
         self.unpin(&mut state);
-        let avoided_here = self.avoided(self.storage.memory_order().len_bytes());
-        state.traffic_mut().avoided += avoided_here;
-        *avoided += avoided_here;
+        let avoided = self.avoided(self.storage.memory_order().len_bytes());
+        state.traffic_mut().avoided += avoided;
+        marked.avoided += avoided;
         if self.access.writes() {
             self.storage.forget_readers();
         }
-        let is_expected = state.takes_expected_wait(stream, self.access.writes());
-        state.summarise(stream, key, self.location);
-        Some(is_expected)
+        marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        state.summarise(stream, key, location);
+        true
     }
 
-    /// As [`mark_whole`](Self::mark_whole), for any elements and any change.
+    /// Marks any elements, whatever changes.
+    #[inline(never)]
     fn mark(
         &mut self,
         request: &Request<'_>,
         stream: &Stream,
         position: Position,
-        avoided: &mut Flow,
-    ) -> bool {
-        if request.is_empty() {
-            return false;
-        }
-        let avoided_here = self.avoided(request.selection.len_bytes(self.storage.memory_order()));
-        *avoided += avoided_here;
+        marked: &mut Marked,
+    ) {
         let mut state = self.storage.lock();
-        state.traffic_mut().avoided += avoided_here;
-        let (location, end) = (self.location, UseEnd::at(position));
+        let location = state.find_location(stream.device_ref());
+        let (Some(location), false) = (location, request.is_empty()) else { return };
+        let avoided = self.avoided(request.selection.len_bytes(self.storage.memory_order()));
+        marked.avoided += avoided;
+        state.traffic_mut().avoided += avoided;
+        let end = UseEnd::at(position);
         request.record_use_and_effect(&mut state, stream, location, self.access, end);
         self.unpin(&mut state);
-        state.takes_expected_wait(stream, self.access.writes())
+        marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
     }
 
     /// The bytes that a launcher would copy if it copied each argument in and out, minus the bytes
@@ -241,7 +249,7 @@ fn acquire_ready(
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
-) -> Option<(Address, Location)> {
+) -> Option<Address> {
     if storage.memory_order().is_empty() {
         return None;
     }
@@ -250,7 +258,7 @@ fn acquire_ready(
         depend_on(storage, &mut state, depends, stream, location, work);
     }
     state.pin();
-    Some((address, location))
+    Some(address)
 }
 
 /// Adds work on `stream` itself that wrote the whole array, unless it is complete: then forgets it,

@@ -49,11 +49,9 @@ pub(crate) use constant::{fill, fill_on};
 pub(crate) use element::{read_element, write_element};
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use evict::release_on;
-pub(crate) use launch::LaunchedArrays;
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
-pub(crate) use mark::{
-    mark_foreign, mark_host_written, write_on_host, write_whole_on_host,
-};
+pub(crate) use launch::LaunchedArrays;
+pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
 pub(crate) use pin::page_lock;
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]

@@ -92,7 +92,7 @@ impl ParameterStarts {
     }
 }
 
-/// Replaces each array's first word, which only host bodies use, by its device address.
+/// Replaces the first word of each sized array, which only host bodies use, by its device address.
 #[inline]
 fn insert_addresses(words: &mut [u64], arrays: &[ArrayArgument]) {
     for array in arrays {

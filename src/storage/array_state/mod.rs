@@ -288,6 +288,6 @@ impl ArrayState {
     #[inline]
     pub(crate) fn unpin(&mut self) {
         debug_assert!(self.pins > 0, "unpinned more often than pinned");
-        self.pins = self.pins.saturating_sub(1);
+        self.pins = self.pins.wrapping_sub(1);
     }
 }

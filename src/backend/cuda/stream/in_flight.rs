@@ -151,7 +151,13 @@ impl OperationNames {
 
     /// Adds a kernel's name, as [`push`](Self::push). Programs repeat kernels, so that the name that
     /// is removed is often the same, and then its text is used again.
-    fn push_kernel(&mut self, first: Position, position: Position, name: &Arc<str>, site: CallSite) {
+    fn push_kernel(
+        &mut self,
+        first: Position,
+        position: Position,
+        name: &Arc<str>,
+        site: CallSite,
+    ) {
         let is_full = self.ring.len() == NAMES_KEPT;
         match self.ring.get_mut(self.oldest) {
             Some(named) if is_full && Arc::ptr_eq(&named.name.text, name) => {
@@ -414,7 +420,7 @@ mod tests {
             list.record_kernel(Position(at), &two, here);
             list.record_kernel(Position(at + 1), &one, here);
         }
-        assert_eq!(named(&list, 600), seen("one", here));
+        assert_eq!(named(&list, 600), seen("two", here));
         assert_eq!(named(&list, 601), seen("one", here));
         assert_eq!(named(&list, 538), seen("two", here), "the oldest name that is kept");
         assert!(named(&list, 537).0.ends_with("or work queued shortly before it"));
