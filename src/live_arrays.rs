@@ -45,6 +45,25 @@ pub(crate) struct LiveArrays<A> {
 struct LiveArray<A> {
     array: Weak<A>,
     name: Option<ArrayName>,
+    /// The last label that was made, with its operation: programs repeat operations.
+    label: Option<Box<(&'static str, Arc<str>)>>,
+}
+
+impl<A> LiveArray<A> {
+    fn label(&mut self, operation: &'static str, make: impl FnOnce() -> ArrayName) -> Arc<str> {
+        if let Some((known, label)) = self.label.as_deref()
+            && *known == operation
+        {
+            return Arc::clone(label);
+        }
+        let label: Arc<str> = label_text(operation, self.name.get_or_insert_with(make)).into();
+        self.label = Some(Box::new((operation, Arc::clone(&label))));
+        label
+    }
+}
+
+fn label_text(operation: &str, name: &ArrayName) -> String {
+    format!("{operation} {name}")
 }
 
 impl<A> LiveArrays<A> {
@@ -62,7 +81,7 @@ impl<A> LiveArrays<A> {
 
     #[inline]
     pub(crate) fn insert(&self, number: u64, array: Weak<A>) {
-        self.entries.insert(number, LiveArray { array, name: None });
+        self.entries.insert(number, LiveArray { array, name: None, label: None });
     }
 
     #[inline]
@@ -73,6 +92,7 @@ impl<A> LiveArrays<A> {
     pub(crate) fn set_name(&self, number: u64, name: Arc<str>) {
         if let Some(mut entry) = self.entries.get_mut(&number) {
             entry.name = Some(ArrayName::Given(name));
+            entry.label = None;
         }
     }
 
@@ -91,6 +111,21 @@ impl<A> LiveArrays<A> {
         match &self.entries.get(&number)?.name {
             Some(ArrayName::Given(name)) => Some(Arc::clone(name)),
             _ => None,
+        }
+    }
+
+    /// An operation on an array and the array's name: `upload of "photo"`. `make` and locks are as
+    /// for [`name`](Self::name).
+    pub(crate) fn label(
+        &self,
+        number: u64,
+        operation: &'static str,
+        make: impl FnOnce() -> Arc<str>,
+    ) -> Arc<str> {
+        let make = || ArrayName::Automatic(make());
+        match self.entries.get_mut(&number) {
+            Some(mut entry) => entry.label(operation, make),
+            None => label_text(operation, &make()).into(),
         }
     }
 

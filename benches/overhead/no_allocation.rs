@@ -23,6 +23,12 @@ fn the_counter_counts() {
 }
 
 #[test]
+fn small_copies_allocate_nothing() {
+    assert_eq!(in_steady_state(ours::launch_and_get()), 0, "launch and `get(0)`");
+    assert_eq!(in_steady_state(ours::write_and_launch()), 0, "16 KiB written and launched");
+}
+
+#[test]
 fn launches_allocate_nothing() {
     for arrays in [0, 1, 4, 8, 16] {
         for has_other_stream in [false, true] {

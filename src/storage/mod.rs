@@ -237,9 +237,11 @@ impl Storage {
 
     /// The array's name: the given one, or one made of its type, shape and the line that made it.
     pub(crate) fn array_name(&self) -> ArrayName {
-        LIVE_ARRAYS.name(self.number, || {
-            format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
-        })
+        LIVE_ARRAYS.name(self.number, || self.automatic_name())
+    }
+
+    fn automatic_name(&self) -> Arc<str> {
+        format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
     }
 
     /// The name that the program gave the array.
@@ -283,8 +285,9 @@ impl Storage {
         std::iter::once(("host".to_owned(), validity(Location::HOST))).chain(devices).collect()
     }
 
-    pub(crate) fn label(&self, operation: &str, site: CallSite) -> Label {
-        Label { text: format!("{operation} {}", self.named()).into(), site: Some(site) }
+    pub(crate) fn label(&self, operation: &'static str, site: CallSite) -> Label {
+        let text = LIVE_ARRAYS.label(self.number, operation, || self.automatic_name());
+        Label { text, site: Some(site) }
     }
 }
 

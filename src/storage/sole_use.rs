@@ -16,7 +16,7 @@ use crate::device::Stream;
 use crate::layout::MemoryOrder;
 use crate::ordering::{Mark, StreamKey, UseEnd};
 use crate::sync::ShortGuard;
-use crate::traffic::Flow;
+use crate::traffic::{Direction, Flow, Traffic};
 
 /// An array's state and its summary, behind one lock.
 #[derive(Debug)]
@@ -212,6 +212,57 @@ impl super::Storage {
         sole.marks += 1;
         summarised.state.unpin();
         Ok(())
+    }
+}
+
+/// The newest copy of an array, which stays where it is while this lives.
+#[derive(Debug)]
+pub(crate) struct PinnedCopy<'a> {
+    storage: &'a super::Storage,
+    /// The stream whose queued work wrote the whole array, and has not completed it yet.
+    pub(crate) stream: Stream,
+    pub(crate) address: Address,
+    /// The epoch of failures that the state reflects.
+    pub(crate) epoch: u64,
+    /// The bytes that were copied to the host, of which no report tells.
+    read_bytes: u64,
+}
+
+impl PinnedCopy<'_> {
+    /// Counts a copy of a few bytes to the host, and unpins the copy.
+    pub(crate) fn count_read(mut self, len_bytes: u64) {
+        self.read_bytes = len_bytes;
+        self.stream.device_ref().count(&Traffic::of(Direction::ToHost, len_bytes));
+    }
+}
+
+impl Drop for PinnedCopy<'_> {
+    fn drop(&mut self) {
+        let mut summarised = self.storage.state.lock();
+        if self.read_bytes > 0 {
+            summarised.state.traffic_mut().to_host += Flow::of(self.read_bytes);
+        }
+        summarised.state.unpin();
+    }
+}
+
+impl super::Storage {
+    /// Pins the only copy that has the newest contents, if it is on a device, and if work of one
+    /// stream that wrote the whole array is still queued or running.
+    pub(crate) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
+        let mut summarised = self.state.lock();
+        let Summarised { sole, state } = &mut *summarised;
+        let is_newest = sole.stream != NO_STREAM
+            && sole.may_write
+            && sole.epoch == failure::epoch()
+            && sole.written_by != Position::START;
+        let stream = state.stream(sole.key).filter(|_| is_newest)?;
+        if stream.core().is_done(UseEnd::at(sole.written_by)) {
+            return None;
+        }
+        let (stream, address, epoch) = (stream.clone(), sole.address, sole.epoch);
+        state.pin();
+        Some(PinnedCopy { storage: self, stream, address, epoch, read_bytes: 0 })
     }
 }
 

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_on};
 use super::request::Request;
+use super::small_upload::upload_small;
 use crate::access::Access;
 use crate::audit::Flow;
 use crate::backend::{Address, Dependencies, Position};
@@ -89,6 +90,25 @@ impl<'a> LaunchedArrays<'a> {
         access: Access,
         depends: &mut Dependencies,
     ) -> Result<Address> {
+        let mut uploaded_bytes = 0;
+        if is_whole
+            && access != Access::Overwrite
+            && let Some(state) = upload_small(storage, request, stream)?
+        {
+            uploaded_bytes = storage.memory_order().len_bytes();
+            if let Some(address) = acquire_ready(storage, state, stream, access, depends) {
+                self.list.push(LaunchedArray {
+                    storage,
+                    access,
+                    is_whole,
+                    is_summarised: false,
+                    is_pinned: true,
+                    follows_other: false,
+                    copied_bytes: uploaded_bytes,
+                });
+                return Ok(address);
+            }
+        }
         let acquired = acquire_on(request, stream, access, depends)?;
         let Acquired { address, copied_bytes, follows_other, .. } = acquired;
         self.list.push(LaunchedArray {
@@ -98,7 +118,7 @@ impl<'a> LaunchedArrays<'a> {
             is_summarised: false,
             is_pinned: acquired.into_pin(),
             follows_other,
-            copied_bytes,
+            copied_bytes: uploaded_bytes + copied_bytes,
         });
         Ok(address)
     }

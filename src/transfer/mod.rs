@@ -37,6 +37,7 @@ mod release;
 mod report;
 mod request;
 mod route;
+mod small_upload;
 mod snapshot;
 mod submit;
 #[cfg(test)]
@@ -46,7 +47,7 @@ mod upload;
 pub(crate) use acquire::{acquire_host, acquire_on, prefetch_host};
 pub(crate) use assign::{Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on};
-pub(crate) use element::{read_element, write_element};
+pub(crate) use element::{read_element, read_newest, write_element};
 pub(crate) use error::{host_full, lost_update};
 pub(crate) use evict::release_on;
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};

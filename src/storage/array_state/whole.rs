@@ -40,6 +40,25 @@ impl ArrayState {
         is_valid.then(|| ReadyCopy { location, address, key, writer: uses.writer() })
     }
 
+    /// The copy on a stream's device, if the whole array is newest only on the host, in pageable
+    /// memory that no queued work uses, and if only that stream uses the copy.
+    pub(crate) fn ready_to_upload(&self, stream: &Stream) -> Option<(Location, Address)> {
+        let device = stream.device_ref();
+        let location = self.find_location(device)?;
+        let copy = self.device_copy(location);
+        let (address, uses, key) = (copy.address?, copy.uses.uniform()?, self.find_key(stream)?);
+        let is_newest_on_host =
+            self.coherence.uniform().is_some_and(|content| content.is_only_at(Location::HOST));
+        let is_ready = is_newest_on_host
+            && self.host.is_some()
+            && self.is_host_idle()
+            && !self.is_host_pinned_for(device.kind())
+            && !self.has_new_failures()
+            && !self.has_claim_at(location)
+            && uses.conflicts_only_with(Access::Overwrite, key);
+        is_ready.then_some((location, address))
+    }
+
     /// Records an open write of the whole array, for a guard.
     #[inline]
     pub(crate) fn record_open_write(&mut self, ready: &ReadyCopy) {

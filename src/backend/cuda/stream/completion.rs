@@ -195,8 +195,9 @@ impl StreamCore {
     /// depends (which may have failed), then its own completion actions. If another thread is
     /// running actions, `waits` says whether to wait for it; otherwise the work stays incomplete
     /// for now.
-    fn complete_upto(&self, upto: Position, waits: bool) {
-        if self.complete_prerequisites(upto, waits) {
+    pub(super) fn complete_upto(&self, upto: Position, waits: bool) {
+        let is_empty = self.state().in_flight.is_empty();
+        if is_empty || self.complete_prerequisites(upto, waits) {
             self.run_actions(upto, waits);
         }
     }
@@ -269,6 +270,11 @@ impl StreamCore {
 
     /// Returns the actions whose values must be dropped after the completion lock is released.
     fn run_actions_locked(&self, upto: Position) -> Vec<CompletionAction> {
+        // The completion lock is held, so no other thread runs an action of earlier work.
+        if self.state().in_flight.is_empty() {
+            self.completed.fetch_max(upto.0, Ordering::AcqRel);
+            return Vec::new();
+        }
         // Failures are recorded before the operations are removed, so that a thread that queues
         // work meanwhile finds either the operation or its failure.
         self.record_inherited_failures(upto);
@@ -307,6 +313,7 @@ impl StreamCore {
         match action {
             CompletionAction::Nothing
             | CompletionAction::Release { .. }
+            | CompletionAction::ReturnBlock(_)
             | CompletionAction::DropExternal { .. }
             | CompletionAction::CompleteFirst { .. } => {}
             CompletionAction::Unpack(unpack) => unpack.unpack(),

@@ -92,6 +92,12 @@ impl StreamCore {
         &self.stream
     }
 
+    /// Whether other code has the stream too.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
+    }
+
     pub(super) fn raw_stream(&self) -> sys::CUstream {
         self.stream.cu_stream()
     }

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::backend::cuda::copy::from_staging::PendingUnpack;
 use crate::backend::cuda::memory::external::ExternalAllocation;
+use crate::backend::cuda::memory::staging::StagingBlock;
 use crate::backend::{
     Address, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, QueueId,
 };
@@ -34,6 +35,8 @@ pub(super) enum CompletionAction {
     Release {
         memory: SmallVec<[Arc<dyn HostMemory>; 2]>,
     },
+    /// Return a block of staging memory, by dropping it.
+    ReturnBlock(StagingBlock),
     /// Copy a download from staging memory to its destination.
     Unpack(PendingUnpack),
     /// Free device memory, on devices without pools.
@@ -56,7 +59,9 @@ impl CompletionAction {
     /// because it writes host memory, or has a handle of host memory that a caller may take back.
     fn matters_to_waiters(&self) -> bool {
         match self {
-            Self::Nothing | Self::Free(_) | Self::DropExternal { .. } => false,
+            Self::Nothing | Self::Free(_) | Self::ReturnBlock(_) | Self::DropExternal { .. } => {
+                false
+            }
             Self::Release { memory } => memory.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::CompleteFirst { .. } => true,
         }
@@ -75,6 +80,7 @@ impl CompletionAction {
                 std::mem::forget(memory);
             }
             Self::Unpack(PendingUnpack { staged, .. }) => std::mem::forget(staged),
+            Self::ReturnBlock(block) => std::mem::forget(block),
             external @ Self::DropExternal { .. } => std::mem::forget(external),
             Self::Nothing | Self::Free(_) | Self::CompleteFirst { .. } => {}
         }
