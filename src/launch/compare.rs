@@ -82,8 +82,8 @@ pub(super) fn first_difference(
     let (code, body, grid) = bodies.host;
     submit::call(&Launch { code, title, grid: &grid, bound: &by_host.bind(bound), site }, body)?;
     let (code, grid) = bodies.device;
-    let bound = &by_device.bind(bound);
-    submit::launch(&Launch { code, title, grid: &grid, bound, site }, stream)?;
+    let copies = by_device.bind(bound);
+    submit::launch(&Launch { code, title, grid: &grid, bound: &copies, site }, stream)?;
     for (parameter, (argument, layout)) in bound.iter().zip(parameters).enumerate() {
         let (BoundArgument::Array(array), Some(host), Some(device)) =
             (argument, &by_host.0[parameter], &by_device.0[parameter])

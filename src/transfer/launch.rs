@@ -214,7 +214,7 @@ impl<'a> LaunchedArray<'a> {
         true
     }
 
-    /// Marks any elements, whatever changes.
+    /// Marks any elements, whatever changes. If they are a whole array, summarises its state.
     #[inline(never)]
     fn mark(
         &mut self,
@@ -233,6 +233,9 @@ impl<'a> LaunchedArray<'a> {
         request.record_use_and_effect(&mut state, stream, location, self.access, end);
         self.unpin(&mut state);
         marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        if let (true, Some(key)) = (self.is_whole, state.find_key(stream)) {
+            state.summarise(stream, key, location);
+        }
     }
 
     /// The bytes that a launcher would copy if it copied each argument in and out, minus the bytes

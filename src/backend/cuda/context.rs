@@ -78,7 +78,7 @@ impl Context {
 
     /// Makes the context current on this thread. Call it before each driver call, because other
     /// libraries in the process change the current context too.
-    #[inline]
+    #[inline(always)]
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
         if self.death.get().is_some() {
             return self.refuse();

@@ -278,10 +278,9 @@ impl StreamCore {
         // Failures are recorded before the operations are removed, so that a thread that queues
         // work meanwhile finds either the operation or its failure.
         self.record_inherited_failures(upto);
-        let completing = self.state().in_flight.begin_completion(upto);
-        let is_any = !completing.is_empty();
+        let mut completing = self.state().in_flight.begin_completion(upto);
         let mut external = Vec::new();
-        for InFlight { position, action, .. } in completing {
+        for InFlight { position, action, .. } in completing.drain(..) {
             match action {
                 action @ CompletionAction::DropExternal { .. } => external.push(action),
                 action if failure::at(self.id, position).is_none() => self.run_action(action),
@@ -289,9 +288,7 @@ impl StreamCore {
             }
         }
         self.completed.fetch_max(upto.0, Ordering::AcqRel);
-        if is_any {
-            self.state().in_flight.end_completion();
-        }
+        self.state().in_flight.end_completion(completing);
         external
     }
 

@@ -116,10 +116,13 @@ impl StreamCore {
 
     /// Makes the context current before work is queued. Refuses while the stream is being captured:
     /// captured work would run later, and its memory may have been reused by then.
-    #[inline]
+    #[inline(always)]
     pub(super) fn prepare_to_queue(&self) -> Result<(), BackendError> {
-        self.make_current()?;
-        if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
+        let current = self.device.context().make_current();
+        if current.is_ok() && !self.is_shared() {
+            return Ok(());
+        }
+        self.record_loss(current).and_then(|()| self.check_capture())
     }
 
     #[cold]

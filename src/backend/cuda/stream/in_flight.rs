@@ -193,6 +193,8 @@ pub(super) struct InFlightList {
     names: OperationNames,
     last_named: Position,
     completing: Completing,
+    /// Memory for the operations that are being completed.
+    spare: Vec<InFlight>,
 }
 
 /// Data about operations that were removed from the list, but whose actions are still running.
@@ -303,8 +305,10 @@ impl InFlightList {
     /// Removes the operations up to `upto`, for the caller to run their actions. Until the caller
     /// calls [`end_completion`](Self::end_completion), waiting streams still treat these operations
     /// as in flight.
-    pub(super) fn begin_completion(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
-        let completing = self.retire_upto(upto);
+    pub(super) fn begin_completion(&mut self, upto: Position) -> Vec<InFlight> {
+        let mut completing = std::mem::take(&mut self.spare);
+        let count = self.upto(upto).count();
+        completing.extend(self.operations.drain(..count));
         self.completing = Completing {
             matters_from: completing
                 .iter()
@@ -317,9 +321,10 @@ impl InFlightList {
         completing
     }
 
-    /// Called after the actions of the removed operations have run.
-    pub(super) fn end_completion(&mut self) {
+    /// Called after the actions of the removed operations have run. Keeps the list's memory.
+    pub(super) fn end_completion(&mut self, completed: Vec<InFlight>) {
         self.completing = Completing::default();
+        self.spare = completed;
     }
 
     /// Removes and returns the operations up to `upto`.
@@ -389,7 +394,7 @@ mod tests {
         assert!(!list.matters_to_waiters(Position(1)) && list.matters_to_waiters(Position(2)));
         assert_eq!(list.begin_completion(Position(5)).len(), 1);
         assert!(!list.matters_to_waiters(Position(1)) && list.matters_to_waiters(Position(2)));
-        list.end_completion();
+        list.end_completion(Vec::new());
         assert!(!list.matters_to_waiters(Position(2)));
     }
 
