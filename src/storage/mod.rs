@@ -18,18 +18,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-#[cfg(feature = "cuda")]
-use crate::backend::Address;
-use crate::backend::{Bytes, HostMemory, Label, failure};
+use crate::access::Access;
+use crate::backend::{Address, Bytes, Dependencies, HostMemory, Label, Position, failure};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, Location};
-use crate::device::Device;
-#[cfg(feature = "cuda")]
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::layout::MemoryOrder;
 use crate::live_arrays::{ArrayName, LiveArrays};
-use crate::sync::{ArrayLevel, ShortLock};
 
 /// The atomics that `published` uses; its test replaces them by those of loom.
 mod atomics {
@@ -41,8 +37,8 @@ pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};
-pub(crate) use sole_use::StateGuard;
-use sole_use::Summarised;
+use sole_use::SummarisedState;
+pub(crate) use sole_use::{PinnedCopy, StateGuard};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
@@ -58,7 +54,7 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 /// Everything about one array except its type and its dimensions.
 pub(crate) struct Storage {
     published: Published,
-    state: ShortLock<Summarised, ArrayLevel>,
+    state: SummarisedState,
     memory_order: MemoryOrder,
     /// The number of elements along each axis; `None` if these are the extents of `space`.
     shape: Option<Box<[usize]>>,
@@ -154,7 +150,7 @@ impl Storage {
     ) -> Arc<Self> {
         let storage = Arc::new(Self {
             published: Published::new(host_base, state.is_host_ready()),
-            state: ShortLock::new(Summarised::new(state)),
+            state: SummarisedState::new(state),
             shape,
             memory_order,
             element,
@@ -172,7 +168,36 @@ impl Storage {
 
     #[inline]
     pub(crate) fn lock(&self) -> StateGuard<'_> {
-        StateGuard::new(self.state.lock(), &self.memory_order)
+        self.state.lock(&self.memory_order)
+    }
+
+    /// As [`SummarisedState::acquire`].
+    #[inline(always)]
+    pub(crate) fn acquire_summarised(
+        &self,
+        stream: &Stream,
+        epoch: u64,
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Result<Address, StateGuard<'_>> {
+        self.state.acquire(&self.memory_order, stream, epoch, access, depends)
+    }
+
+    /// As [`SummarisedState::mark`].
+    #[inline(always)]
+    pub(crate) fn mark_summarised(
+        &self,
+        stream: &Stream,
+        access: Access,
+        position: Position,
+    ) -> Result<(), StateGuard<'_>> {
+        let shared = (&self.memory_order, &self.published);
+        self.state.mark(shared, stream.id(), access, position)
+    }
+
+    /// As [`SummarisedState::pin_newest`].
+    pub(crate) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
+        self.state.pin_newest()
     }
 
     /// The host memory's start, if the whole array can be read there without a copy or a wait.

@@ -9,18 +9,23 @@
 use std::ops::{Deref, DerefMut};
 
 use super::ArrayState;
+use super::published::Published;
 use crate::access::Access;
 use crate::backend::{Address, Dependencies, Position, QueueId, failure};
 use crate::coherence::Location;
 use crate::device::Stream;
 use crate::layout::MemoryOrder;
 use crate::ordering::{Mark, StreamKey, UseEnd};
-use crate::sync::ShortGuard;
+use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 use crate::traffic::{Direction, Flow, Traffic};
 
-/// An array's state and its summary, behind one lock.
+/// The lock of an array's state and its summary.
 #[derive(Debug)]
-pub(super) struct Summarised {
+pub(super) struct SummarisedState(ShortLock<Summarised, ArrayLevel>);
+
+/// An array's state and its summary.
+#[derive(Debug)]
+struct Summarised {
     sole: SoleUse,
     state: ArrayState,
 }
@@ -52,7 +57,7 @@ struct SoleUse {
 const NO_STREAM: QueueId = QueueId(0);
 
 impl Summarised {
-    pub(super) fn new(state: ArrayState) -> Self {
+    fn new(state: ArrayState) -> Self {
         let (stream, address, none) = (NO_STREAM, Address(0), Position::START);
         let (key, location) = (StreamKey::NONE, Location::HOST);
         let sole = SoleUse {
@@ -99,10 +104,7 @@ pub(crate) struct StateGuard<'a> {
 
 impl<'a> StateGuard<'a> {
     #[inline]
-    pub(super) fn new(
-        mut summarised: ShortGuard<'a, Summarised>,
-        memory_order: &MemoryOrder,
-    ) -> Self {
+    fn new(mut summarised: ShortGuard<'a, Summarised>, memory_order: &MemoryOrder) -> Self {
         if summarised.sole.marks != 0 {
             summarised.settle(memory_order);
         }
@@ -158,26 +160,37 @@ impl DerefMut for StateGuard<'_> {
     }
 }
 
-impl super::Storage {
-    /// Acquires the whole array for a launch on the stream with this number, if the array has a
-    /// summary for it: pins the copy, and returns its address. Adds to `depends` the stream's own
-    /// work that wrote the array and may still fail. `epoch` is the current epoch of failures.
-    /// Otherwise returns the lock on the state.
+impl SummarisedState {
+    pub(super) fn new(state: ArrayState) -> Self {
+        Self(ShortLock::new(Summarised::new(state)))
+    }
+
+    /// Locks the state, which then has all marks.
+    #[inline]
+    pub(super) fn lock(&self, memory_order: &MemoryOrder) -> StateGuard<'_> {
+        StateGuard::new(self.0.lock(), memory_order)
+    }
+
+    /// Acquires the whole array for a launch on a stream, if the array has a summary for it: pins
+    /// the copy, and returns its address. Adds to `depends` the stream's own work that wrote the
+    /// array and may still fail. `epoch` is the current epoch of failures. Otherwise returns the
+    /// lock on the state.
     #[inline(always)]
-    pub(crate) fn acquire_summarised(
+    pub(super) fn acquire(
         &self,
+        memory_order: &MemoryOrder,
         stream: &Stream,
         epoch: u64,
         access: Access,
         depends: &mut Dependencies,
     ) -> Result<Address, StateGuard<'_>> {
-        let mut summarised = self.state.lock();
+        let mut summarised = self.0.lock();
         let sole = &mut summarised.sole;
         let is_ready = sole.stream == stream.id()
             && sole.epoch == epoch
             && (sole.may_write || !access.writes());
         if !is_ready {
-            return Err(StateGuard::new(summarised, &self.memory_order));
+            return Err(StateGuard::new(summarised, memory_order));
         }
         if sole.written_by != Position::START && access != Access::Overwrite {
             sole.add_dependency(stream, depends);
@@ -187,25 +200,26 @@ impl super::Storage {
         Ok(address)
     }
 
-    /// Marks the whole array as used by a launch for which
-    /// [`acquire_summarised`](Self::acquire_summarised) pinned it, counts the copies that this
-    /// avoided, and unpins it. If the summary has ended meanwhile, returns the lock on the state.
+    /// Marks the whole array as used by a launch for which [`acquire`](Self::acquire) pinned it,
+    /// counts the copies that this avoided, and unpins it. If the summary has ended meanwhile,
+    /// returns the lock on the state.
     #[inline(always)]
-    pub(crate) fn mark_summarised(
+    pub(super) fn mark(
         &self,
+        (memory_order, published): (&MemoryOrder, &Published),
         stream: QueueId,
         access: Access,
         position: Position,
     ) -> Result<(), StateGuard<'_>> {
-        let mut summarised = self.state.lock();
+        let mut summarised = self.0.lock();
         let sole = &mut summarised.sole;
         let is_ready = sole.stream == stream && (sole.may_write || !access.writes());
         if !is_ready {
-            return Err(StateGuard::new(summarised, &self.memory_order));
+            return Err(StateGuard::new(summarised, memory_order));
         }
         if access.writes() {
             (sole.write, sole.written_by, sole.read) = (position, position, Position::START);
-            self.published.forget_readers();
+            published.forget_readers();
         } else {
             sole.read = sole.read.max(position);
         }
@@ -218,7 +232,7 @@ impl super::Storage {
 /// The newest copy of an array, which stays where it is while this lives.
 #[derive(Debug)]
 pub(crate) struct PinnedCopy<'a> {
-    storage: &'a super::Storage,
+    state: &'a SummarisedState,
     /// The stream whose queued work wrote the whole array, and has not completed it yet.
     pub(crate) stream: Stream,
     pub(crate) address: Address,
@@ -238,7 +252,7 @@ impl PinnedCopy<'_> {
 
 impl Drop for PinnedCopy<'_> {
     fn drop(&mut self) {
-        let mut summarised = self.storage.state.lock();
+        let mut summarised = self.state.0.lock();
         if self.read_bytes > 0 {
             summarised.state.traffic_mut().to_host += Flow::of(self.read_bytes);
         }
@@ -246,11 +260,11 @@ impl Drop for PinnedCopy<'_> {
     }
 }
 
-impl super::Storage {
+impl SummarisedState {
     /// Pins the only copy that has the newest contents, if it is on a device, and if work of one
     /// stream that wrote the whole array is still queued or running.
-    pub(crate) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
-        let mut summarised = self.state.lock();
+    pub(super) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
+        let mut summarised = self.0.lock();
         let Summarised { sole, state } = &mut *summarised;
         let is_newest = sole.stream != NO_STREAM
             && sole.may_write
@@ -262,7 +276,7 @@ impl super::Storage {
         }
         let (stream, address, epoch) = (stream.clone(), sole.address, sole.epoch);
         state.pin();
-        Some(PinnedCopy { storage: self, stream, address, epoch, read_bytes: 0 })
+        Some(PinnedCopy { state: self, stream, address, epoch, read_bytes: 0 })
     }
 }
 

@@ -183,7 +183,7 @@ impl<'a> LaunchedArray<'a> {
         if !self.is_summarised {
             return Err(self.storage.lock());
         }
-        self.storage.mark_summarised(stream.id(), self.access, position)?;
+        self.storage.mark_summarised(stream, self.access, position)?;
         self.is_pinned = false;
         Ok(self.storage.memory_order().len_bytes())
     }

@@ -37,8 +37,8 @@ mod wiped {
 
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-    /// The length that is asked for. The system rounds it up to one page, of whatever length. Asking
-    /// for that length instead would read the auxiliary vector, which fails under valgrind.
+    /// The length that is asked for. The system rounds it up to one page, of whatever length.
+    /// Asking for that length instead would read the auxiliary vector, which fails under valgrind.
     const LEN_BYTES: usize = 1;
 
     /// A page that is zero in forked children.

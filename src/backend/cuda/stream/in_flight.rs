@@ -155,8 +155,8 @@ impl OperationNames {
         }
     }
 
-    /// Adds a kernel's name, as [`push`](Self::push). Programs repeat kernels, so that the name that
-    /// is removed is often the same, and then its text is used again.
+    /// Adds a kernel's name, as [`push`](Self::push). Programs repeat kernels, so that the name
+    /// that is removed is often the same, and then its text is used again.
     fn push_kernel(
         &mut self,
         first: Position,
