@@ -5,11 +5,8 @@ use std::ffi::c_void;
 use cudarc::driver::sys;
 
 use super::call::{check, invalid};
-use super::code::CudaKernel;
+use super::code::{CudaKernel, PARAMETERS_MAX};
 use crate::backend::{ArrayArgument, BackendError, LaunchCall, ParameterLayout};
-
-/// The most parameters that a signature has.
-const PARAMETERS_MAX: usize = 16;
 
 /// Queues a launch. Overwrites the words.
 ///
@@ -50,46 +47,6 @@ pub(super) unsafe fn queue(
         )
     };
     check(result, "cuLaunchKernel")
-}
-
-/// The words at which the parameters of a kernel without sized arrays start. Sized arrays have the
-/// number of their dimensions in the words, which is compared with that of the kernel.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ParameterStarts {
-    starts: [u16; PARAMETERS_MAX],
-    count: u16,
-    /// The number of words in all.
-    words: u16,
-}
-
-impl ParameterStarts {
-    /// `None` if the words do not start at fixed places, or are too many.
-    pub(super) fn of(layouts: &[ParameterLayout]) -> Option<Self> {
-        let mut found = Self::default();
-        for layout in layouts {
-            if matches!(layout, ParameterLayout::Sized { .. }) {
-                return None;
-            }
-            *found.starts.get_mut(usize::from(found.count))? = found.words;
-            found.count += 1;
-            found.words = found.words.checked_add(u16::try_from(layout.words(0)).ok()?)?;
-        }
-        Some(found)
-    }
-
-    #[inline]
-    fn fits(&self, words: &[u64]) -> bool {
-        words.len() == usize::from(self.words)
-    }
-
-    #[inline]
-    fn write(&self, words: &mut [u64], parameters: &mut [*mut c_void; PARAMETERS_MAX]) {
-        let start = words.as_mut_ptr();
-        let count = usize::from(self.count).min(PARAMETERS_MAX);
-        for (parameter, first) in parameters[..count].iter_mut().zip(&self.starts) {
-            *parameter = start.wrapping_add(usize::from(*first)).cast();
-        }
-    }
 }
 
 /// Replaces the first word of each sized array, which only host bodies use, by its device address.
@@ -138,8 +95,9 @@ fn wrong_dimensions(compiled: usize, given: u64) -> BackendError {
 
 #[cfg(test)]
 mod tests {
-    use super::{PARAMETERS_MAX, ParameterStarts, find_parameters, insert_addresses};
+    use super::{PARAMETERS_MAX, find_parameters, insert_addresses};
     use crate::access::Access;
+    use crate::backend::cuda::code::ParameterStarts;
     use crate::backend::{Address, ArrayArgument, BackendError, ElementLayout, ParameterLayout};
 
     /// The index of the word at which each parameter starts.

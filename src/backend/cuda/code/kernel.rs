@@ -8,8 +8,8 @@ use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 use super::function::Function;
 use super::limits::Limits;
 use super::module::Module;
+use super::parameter_starts::ParameterStarts;
 use crate::backend::cuda::call::check;
-use crate::backend::cuda::launch::ParameterStarts;
 use crate::backend::{BackendError, KernelAttributes, LoadedKernel, ParameterLayout};
 use crate::grid::Grid;
 

@@ -182,10 +182,16 @@ impl StreamCore {
         }
         state.operations_since_event = 0;
         self.needs_reap.store(state.in_flight.len() >= OPERATIONS_MAX, Ordering::Relaxed);
-        let Ok(event) = self.device.events().take(false) else { return };
+        let event = match state.take_past_event(self.completed()) {
+            Some(event) => event,
+            None => match self.device.events().take(false) {
+                Ok(event) => Arc::new(event),
+                Err(_) => return,
+            },
+        };
         if self.record_loss_locked(event.record(self.raw_stream())).is_ok() {
             let position = self.next_position(state);
-            state.keep_event(position, Arc::new(event));
+            state.keep_event(position, event);
         }
     }
 
@@ -346,6 +352,14 @@ impl StreamState {
 
     fn push(&mut self, operation: InFlight) {
         self.operations_since_event += usize::from(self.in_flight.push(operation));
+    }
+
+    /// The oldest event, to be recorded again, if its work has completed and nobody else has it.
+    fn take_past_event(&mut self, completed: Position) -> Option<Arc<DriverEvent>> {
+        let (position, event) = self.events.front()?;
+        let is_unused =
+            *position <= completed && Arc::strong_count(event) == 1 && !event.has_timing();
+        if is_unused { self.events.pop_front().map(|(_, event)| event) } else { None }
     }
 
     fn keep_event(&mut self, position: Position, event: Arc<DriverEvent>) {
