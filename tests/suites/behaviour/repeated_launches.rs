@@ -77,7 +77,7 @@ fn a_late_failure_among_repeated_launches_loses_what_they_wrote() -> Result<()> 
         push.launch_on(&stream, Grid::cover(LEN), (9, &mut array)),
         Err(Error::Lost { .. })
     ));
-    array.fill(0);
+    array.fill(0)?;
     for digit in 1..=4 {
         push.launch_on(&stream, Grid::cover(LEN), (digit, &mut array))?;
     }
