@@ -30,6 +30,12 @@ impl Extent3 {
     pub fn count(self) -> u64 {
         u64::from(self.x).saturating_mul(u64::from(self.y)).saturating_mul(u64::from(self.z))
     }
+
+    /// Whether an axis has length 0.
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.x == 0 || self.y == 0 || self.z == 0
+    }
 }
 
 impl From<u32> for Extent3 {
@@ -200,6 +206,7 @@ impl Grid {
 
     /// Whether the device chooses the block size.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as for `in_blocks_of`"))]
+    #[inline]
     pub(crate) fn is_auto(&self) -> bool {
         matches!(self.shape, GridShape::Cover { is_auto: true, .. })
     }
@@ -243,20 +250,29 @@ impl Grid {
     }
 
     /// Whether this is a covering grid over no elements, for which nothing is launched.
+    #[inline]
     pub(crate) fn is_empty_cover(&self) -> bool {
         matches!(self.shape, GridShape::Cover { .. })
-            && self.blocks.count() == 0
-            && self.threads.count() != 0
+            && self.blocks.is_empty()
+            && !self.threads.is_empty()
     }
 
     /// Why no device can launch this grid, and what to do instead. The text completes "the grid
     /// ..., which ...".
+    #[inline]
     pub(crate) fn fault(&self) -> Option<&'static str> {
+        let is_usual = !self.blocks.is_empty()
+            && !self.threads.is_empty()
+            && !matches!(self.shape, GridShape::TooLarge);
+        if is_usual { None } else { self.find_fault() }
+    }
+
+    fn find_fault(&self) -> Option<&'static str> {
         if self.shape == GridShape::TooLarge {
             Some("needs more blocks along an axis than 32 bits can count; use larger blocks")
-        } else if self.threads.count() == 0 {
+        } else if self.threads.is_empty() {
             Some("has blocks of 0 threads; use `Grid::cover` or numbers above zero")
-        } else if self.blocks.count() == 0 && !self.is_empty_cover() {
+        } else if self.blocks.is_empty() && !self.is_empty_cover() {
             Some("has 0 blocks; use `Grid::cover` or numbers above zero")
         } else {
             None

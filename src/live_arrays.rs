@@ -59,8 +59,32 @@ pub(crate) struct Place {
 /// All live values of `A`.
 pub(crate) struct LiveArrays<A> {
     lists: [List<A>; LISTS],
-    names: LazyLock<DashMap<u64, ArrayName, BuildNumberHasher>>,
+    names: LazyLock<DashMap<u64, Named, BuildNumberHasher>>,
     next_number: AtomicU64,
+}
+
+/// A value's name, and what was made of it.
+struct Named {
+    name: ArrayName,
+    /// The last label that was made, with its operation: programs repeat operations.
+    label: Option<Box<(&'static str, Arc<str>)>>,
+}
+
+impl Named {
+    fn new(name: ArrayName) -> Self {
+        Self { name, label: None }
+    }
+
+    fn label(&mut self, operation: &'static str) -> Arc<str> {
+        if let Some((known, label)) = self.label.as_deref()
+            && *known == operation
+        {
+            return Arc::clone(label);
+        }
+        let label: Arc<str> = format!("{operation} {}", self.name).into();
+        self.label = Some(Box::new((operation, Arc::clone(&label))));
+        label
+    }
 }
 
 /// One list. Lists do not share cache lines, so that threads do not slow each other down.
@@ -179,30 +203,55 @@ impl<A> LiveArrays<A> {
         let mut entries = self.list(place).lock();
         if let Some(is_named) = entries.find_mut(place) {
             *is_named = true;
-            self.names.insert(place.number, ArrayName::Given(name));
+            self.names.insert(place.number, Named::new(ArrayName::Given(name)));
         }
     }
 
     /// The name of an array; `make` makes one if it has none. May be called with the array's lock
     /// held: neither this nor `make` takes another lock of this library.
     pub(crate) fn name(&self, place: Place, make: impl FnOnce() -> Arc<str>) -> ArrayName {
-        if let Some(name) = self.names.get(&place.number) {
-            return name.clone();
+        if let Some(named) = self.names.get(&place.number) {
+            return named.name.clone();
         }
-        let name = ArrayName::Automatic(make());
+        self.with_automatic_name(place, make(), |named| named.name.clone())
+    }
+
+    /// Gives the array a name, unless it has one, and passes what is known of it to `read`.
+    #[cold]
+    fn with_automatic_name<R>(
+        &self,
+        place: Place,
+        name: Arc<str>,
+        read: impl FnOnce(&mut Named) -> R,
+    ) -> R {
+        let mut named = Named::new(ArrayName::Automatic(name));
         let mut entries = self.list(place).lock();
         match entries.find_mut(place) {
             Some(is_named) => {
                 *is_named = true;
-                self.names.entry(place.number).or_insert(name).clone()
+                read(&mut self.names.entry(place.number).or_insert(named))
             }
-            None => name,
+            None => read(&mut named),
         }
+    }
+
+    /// An operation on an array and the array's name: `upload of "photo"`. `make` and locks are as
+    /// for [`name`](Self::name).
+    pub(crate) fn label(
+        &self,
+        place: Place,
+        operation: &'static str,
+        make: impl FnOnce() -> Arc<str>,
+    ) -> Arc<str> {
+        if let Some(mut named) = self.names.get_mut(&place.number) {
+            return named.label(operation);
+        }
+        self.with_automatic_name(place, make(), |named| named.label(operation))
     }
 
     /// The name that the program gave an array.
     pub(crate) fn given_name(&self, place: Place) -> Option<Arc<str>> {
-        match &*self.names.get(&place.number)? {
+        match &self.names.get(&place.number)?.name {
             ArrayName::Given(name) => Some(Arc::clone(name)),
             ArrayName::Automatic(_) => None,
         }

@@ -23,6 +23,18 @@ fn the_counter_counts() {
 }
 
 #[test]
+fn reading_one_element_allocates_nothing() {
+    assert_eq!(in_steady_state(ours::launch_and_get()), 0);
+}
+
+/// One allocation in sixteen runs or so is left.
+#[test]
+fn writing_16_kib_allocates_next_to_nothing() {
+    let allocations = in_steady_state(ours::write_and_launch());
+    assert!(allocations < 10, "{allocations} in 100 runs");
+}
+
+#[test]
 fn launches_allocate_nothing() {
     for arrays in [0, 1, 4, 8, 16] {
         for has_other_stream in [false, true] {

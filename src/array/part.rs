@@ -265,8 +265,30 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 
     pub(super) fn get<T: Element>(&self, index: &[usize], site: CallSite) -> Result<T> {
+        if let Some(value) = self.get_newest(index, site) {
+            return Ok(value);
+        }
         let bytes = self.at(index, transfer::read_element, "get", site)?;
         Ok(bytemuck::pod_read_unaligned(&bytes))
+    }
+
+    /// The element, if the whole array can be read on the host, or is newest on one device.
+    fn get_newest<T: Element>(&self, index: &[usize], site: CallSite) -> Option<T> {
+        let offset = self.layout.element(index)?;
+        if size_of::<T>() == 0 {
+            return None;
+        }
+        if let Some(base) = self.storage.ready_on_host() {
+            let element = base.cast::<T>().wrapping_add(offset);
+            // SAFETY: the whole array is valid on the host: `ready_on_host` returned its start, and
+            // host memory is aligned for its elements. `Layout::element` checked the index. The
+            // caller's shared borrow excludes the `&mut` methods that write the element, and copies
+            // never write elements that are valid at their destination.
+            return Some(unsafe { element.read() });
+        }
+        let mut value = T::zeroed();
+        let bytes = bytemuck::bytes_of_mut(&mut value);
+        transfer::read_newest(self.storage, offset, bytes, site).then_some(value)
     }
 
     pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: CallSite) -> Result<()> {

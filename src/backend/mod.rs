@@ -173,6 +173,12 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
     fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
 }
 
+/// A few bytes in staging memory, by the kinds of devices that stage them.
+pub(crate) enum StagedBytes {
+    #[cfg(feature = "cuda")]
+    Cuda(cuda::StagingBlock),
+}
+
 /// A copy that has its position in a queue and that the caller runs. Later work of the queue waits
 /// for it.
 #[must_use = "the queue's later work waits for the copy"]
@@ -220,6 +226,35 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
         _work: &mut dyn FnMut() -> Box<CopyWork>,
     ) -> Result<Option<OwnCopy>, BackendError> {
         Ok(None)
+    }
+    /// Copies a few bytes of host memory to staging memory for [`upload`](Self::upload). `None` if
+    /// the queue has no such short cut, or no staging memory. The caller holds no lock.
+    ///
+    /// # Safety
+    ///
+    /// `from` is the start of `len` initialised bytes, which nothing writes meanwhile.
+    unsafe fn stage(&self, _from: *const u8, _len: usize) -> Option<StagedBytes> {
+        None
+    }
+    /// Whether `stage` may succeed for this number of bytes.
+    fn may_stage(&self, _len_bytes: u64) -> bool {
+        false
+    }
+    /// Queues a copy of staged bytes to device memory, whose failure loses no contents.
+    fn upload(
+        &self,
+        _staged: StagedBytes,
+        _to: Address,
+        _label: &Label,
+    ) -> Result<Position, BackendError> {
+        unreachable!("this queue stages nothing")
+    }
+    /// Copies a few bytes of device memory after all work queued so far, and waits for the copy.
+    /// Returns `false` if it did not: because the queue has no such short cut, or a call was
+    /// refused, or work failed. The caller then queues an ordinary copy. `label` is made only if
+    /// the device dies. The caller holds no lock.
+    fn read(&self, _from: Address, _to: &mut [u8], _label: &dyn Fn() -> Label) -> bool {
+        false
     }
     /// Queues an event, which completes when all work before it has completed.
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;

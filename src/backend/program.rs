@@ -124,6 +124,11 @@ pub(crate) trait LoadedKernel: Any + Debug + Send + Sync {
     /// The kernel's name.
     fn name(&self) -> &Arc<str>;
     fn attributes(&self) -> KernelAttributes;
+    /// Whether the grid can be launched as it is. If not, `resolve_grid` chooses another grid, or
+    /// says why there is none; it may also allow the grid.
+    fn accepts_grid(&self, _grid: &Grid) -> bool {
+        false
+    }
     /// The grid to launch instead of the given one, if that is automatic; `None` to launch the
     /// given grid. The error names the device limit that the grid exceeds.
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String>;
@@ -165,6 +170,15 @@ impl KernelCode {
         match self {
             Self::Host(body) => body.name(),
             Self::Loaded(loaded) => loaded.name(),
+        }
+    }
+
+    /// As [`LoadedKernel::accepts_grid`]. A host body accepts any grid.
+    #[inline]
+    pub(crate) fn accepts_grid(&self, grid: &Grid) -> bool {
+        match self {
+            Self::Host(_) => true,
+            Self::Loaded(loaded) => loaded.accepts_grid(grid),
         }
     }
 

@@ -177,9 +177,11 @@ impl Arguments {
 #[derive(Debug)]
 pub(crate) struct LaunchCall<'a> {
     pub(crate) code: &'a KernelCode,
-    pub(crate) grid: Grid,
-    /// As [`Arguments::words`]. The backend may overwrite them.
+    pub(crate) grid: &'a Grid,
+    /// As [`Arguments::words`], except that device code gets the address of a flat array instead
+    /// of its length. The backend may overwrite them.
     pub(crate) words: &'a mut [u64],
+    /// For device code only the sized arrays.
     pub(crate) arrays: &'a [ArrayArgument],
     pub(crate) depends: &'a [(QueueId, Position)],
     pub(crate) site: CallSite,
@@ -192,7 +194,7 @@ impl LaunchCall<'_> {
         let (words, arrays) = (SmallVec::from_slice(self.words), SmallVec::from_slice(self.arrays));
         LaunchWork {
             code: self.code.clone(),
-            grid: self.grid,
+            grid: *self.grid,
             arguments: Arguments { words, arrays },
             depends: SmallVec::from_slice(self.depends),
             site: self.site,
@@ -215,7 +217,7 @@ impl LaunchWork {
     pub(crate) fn as_call(&mut self) -> LaunchCall<'_> {
         LaunchCall {
             code: &self.code,
-            grid: self.grid,
+            grid: &self.grid,
             words: &mut self.arguments.words,
             arrays: &self.arguments.arrays,
             depends: &self.depends,

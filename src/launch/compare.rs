@@ -80,9 +80,10 @@ pub(super) fn first_difference(
     let by_host = ArrayCopies::of(bound, "for the host", site)?;
     let by_device = ArrayCopies::of(bound, "for the device", site)?;
     let (code, body, grid) = bodies.host;
-    submit::call(&Launch { code, title, grid, bound: &by_host.bind(bound), site }, body)?;
+    submit::call(&Launch { code, title, grid: &grid, bound: &by_host.bind(bound), site }, body)?;
     let (code, grid) = bodies.device;
-    submit::launch(&Launch { code, title, grid, bound: &by_device.bind(bound), site }, stream)?;
+    let copies = by_device.bind(bound);
+    submit::launch(&Launch { code, title, grid: &grid, bound: &copies, site }, stream)?;
     for (parameter, (argument, layout)) in bound.iter().zip(parameters).enumerate() {
         let (BoundArgument::Array(array), Some(host), Some(device)) =
             (argument, &by_host.0[parameter], &by_device.0[parameter])

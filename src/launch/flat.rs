@@ -15,10 +15,15 @@ type AxisOrder = SmallVec<[(usize, bool); 6]>;
 type Numbered<'a> = (usize, &'a BoundArray<'a>);
 
 /// Checks all flat arguments of a launch.
+#[inline]
 pub(super) fn check(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
-    if flat_arguments(bound).all(|(_, array)| array.view.is_c_contiguous()) {
-        return Ok(());
+    match bound.iter().all(BoundArgument::is_row_major) {
+        true => Ok(()),
+        false => check_axes(kernel, bound),
     }
+}
+
+fn check_axes(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
     for (number, array) in flat_arguments(bound) {
         if !array.view.is_contiguous() {
             return Err(not_contiguous(kernel, number, array));

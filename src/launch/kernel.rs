@@ -318,17 +318,24 @@ impl<S: Signature> Kernel<S> {
         arguments: &A,
         site: CallSite,
     ) -> Result<()> {
-        arguments
-            .with_bound(|bound| {
-                self.check(grid, bound)?;
-                let code = self.loaded_on(stream.device_ref())?;
-                let grid = self.fitted(code, grid, bound)?;
+        let launched = arguments.with_bound(|bound| {
+            self.check(&grid, bound)?;
+            let code = self.loaded_on(stream.device_ref())?;
+            let launch = |grid: &Grid| {
                 submit::launch(
                     &Launch { code, title: &self.inner.title, grid, bound, site },
                     stream,
                 )
-            })
-            .at(site)
+            };
+            match code.accepts_grid(&grid) {
+                true => launch(&grid),
+                false => launch(&self.fitted(code, grid, bound)?),
+            }
+        });
+        match launched {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error).at(site),
+        }
     }
 
     /// Runs the host body on the host's copies and on the calling thread, for tests and for
@@ -362,9 +369,10 @@ impl<S: Signature> Kernel<S> {
         let site = call_site();
         arguments
             .with_bound(|bound| {
-                self.check(grid, bound)?;
+                self.check(&grid, bound)?;
                 let (code, body) = self.host_body()?;
-                submit::call(&Launch { code, title: &self.inner.title, grid, bound, site }, body)
+                let title = &self.inner.title;
+                submit::call(&Launch { code, title, grid: &grid, bound, site }, body)
             })
             .at(site)
     }
@@ -463,7 +471,7 @@ impl<S: Signature> Kernel<S> {
         let site = call_site();
         arguments
             .with_bound(|bound| {
-                self.check(grid, bound)?;
+                self.check(&grid, bound)?;
                 let (code, body) = self.host_body()?;
                 let (title, name) = (&*self.inner.title, &*self.inner.name);
                 let loaded = self.loaded_on(device)?;
@@ -482,11 +490,10 @@ impl<S: Signature> Kernel<S> {
 
     /// The grid that the device will run. If it differs from the given grid, checks the
     /// requirements again.
-    #[inline]
     fn fitted(&self, code: &KernelCode, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<Grid> {
         match code.resolve_grid(&grid) {
             Ok(None) => Ok(grid),
-            Ok(Some(chosen)) => self.check(chosen, bound).map(|()| chosen),
+            Ok(Some(chosen)) => self.check(&chosen, bound).map(|()| chosen),
             Err(fault) => Err(self.bad_grid(grid, &fault)),
         }
     }
@@ -511,12 +518,13 @@ impl<S: Signature> Kernel<S> {
         }
     }
 
-    fn check(&self, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<()> {
+    #[inline]
+    fn check(&self, grid: &Grid, bound: &[BoundArgument<'_>]) -> Result<()> {
         if let Some(fault) = grid.fault() {
-            return Err(self.bad_grid(grid, fault));
+            return Err(self.bad_grid(*grid, fault));
         }
         for requirement in &self.inner.requirements {
-            if !(requirement.holds)(grid, S::describe(bound)) {
+            if !(requirement.holds)(*grid, S::describe(bound)) {
                 return Err(self.not_met(&requirement.text, bound));
             }
         }

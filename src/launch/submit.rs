@@ -10,35 +10,60 @@
 //! 3. [`BoundArray`]: the same, together with the parameter's kind of access.
 //! 4. [`Request`]: the selected elements, and the call for which they are needed, as `transfer`
 //!    gets them.
-//! 5. [`Acquired`]: the array's address on the device. The device's copy keeps its memory until the
-//!    use is marked.
+//! 5. [`LaunchedArrays`]: the acquired arrays. The device's copies keep their memory until the use
+//!    is marked.
 //! 6. [`ArrayArgument`]: what the backend gets: the address, and the index in `LaunchCall::words`
 //!    where the array's packed length, or its shape and strides, begin.
+
+use std::cell::OnceCell;
 
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray, Words};
-use crate::audit::{self, Cause, Flow};
+use crate::audit::{self, Cause};
 use crate::backend::{
-    ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall, Position,
+    Address, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall,
+    Position, failure,
 };
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::layout::Selection;
+use crate::storage::Storage;
 use crate::sync;
-use crate::transfer::{self, Acquired, Request};
+use crate::transfer::{self, LaunchedArrays, Request};
 
-/// The selections of the arguments that are parts of arrays, in order. Whole arrays need none.
-type PartSelections = SmallVec<[Selection; 4]>;
+/// The selections of the arguments that are parts of arrays, in order, made when the first is
+/// needed. Whole arrays need none.
+type PartSelections = OnceCell<SmallVec<[Selection; 4]>>;
+
+/// Returns the selections one after the other.
+struct NextPart<'s> {
+    selections: &'s PartSelections,
+    next: usize,
+}
+
+impl<'s> NextPart<'s> {
+    #[inline]
+    fn of(selections: &'s PartSelections) -> Self {
+        Self { selections, next: 0 }
+    }
+
+    fn next(&mut self, launch: &Launch<'_>) -> Option<&'s Selection> {
+        let parts = || launch.arrays().filter(|array| !array.is_whole);
+        let all = || parts().map(BoundArray::selection).collect();
+        self.next += 1;
+        self.selections.get_or_init(all).get(self.next - 1)
+    }
+}
 
 /// A kernel, its grid and its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
     pub(super) code: &'a KernelCode,
     pub(super) title: &'a str,
-    pub(super) grid: Grid,
+    pub(super) grid: &'a Grid,
     pub(super) bound: &'a [BoundArgument<'a>],
     pub(super) site: CallSite,
 }
@@ -69,42 +94,27 @@ impl<'a> Launch<'a> {
         transfer::wrong_device(array.storage, home, self.title, other).at(self.site)
     }
 
-    /// Adds the selections to a list of the caller, because the list is large to move.
-    #[inline]
-    fn add_part_selections(&self, selections: &mut PartSelections) {
-        for array in self.arrays().filter(|array| !array.is_whole) {
-            selections.push(array.selection());
-        }
+    /// The request for an argument: for the whole array, or for the next part.
+    fn request<'s>(
+        &'s self,
+        storage: &'s Storage,
+        is_whole: bool,
+        parts: &mut NextPart<'s>,
+    ) -> Request<'s> {
+        let part = if is_whole { None } else { parts.next(self) };
+        let selection = part.unwrap_or(&Selection::Whole);
+        Request::new(storage, selection, Cause::Launch, self.title, self.site)
     }
 
-    fn request<'s>(
+    /// The request for an argument of a host body.
+    fn host_request<'s>(
         &'s self,
         array: &'s BoundArray<'_>,
         selection: &'s Selection,
         cause: Cause,
     ) -> Request<'s> {
-        let (operation, site) = (self.title, self.site);
-        Request::new(array.storage, selection, cause, operation, site)
+        Request::new(array.storage, selection, cause, self.title, self.site)
     }
-}
-
-/// The selection of an argument: the next of `parts`, unless the argument is a whole array.
-#[inline]
-fn next_selection<'s>(
-    array: &BoundArray<'_>,
-    parts: &mut std::slice::Iter<'s, Selection>,
-) -> &'s Selection {
-    let part = if array.is_whole { None } else { parts.next() };
-    part.unwrap_or(&Selection::Whole)
-}
-
-/// The arguments of a launch, acquired and packed. Launches with up to 16 arrays allocate nothing.
-/// These are references, because moving the lists costs as much as filling them.
-struct Ready<'r, 'a> {
-    words: &'r mut Words,
-    arrays: &'r mut SmallVec<[ArrayArgument; 16]>,
-    depends: &'r mut Dependencies,
-    acquired: &'r mut SmallVec<[Acquired<'a>; 16]>,
 }
 
 /// Queues a launch on a stream.
@@ -113,27 +123,29 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         return Ok(());
     }
     launch.check_homes(stream)?;
-    let mut selections = PartSelections::new();
-    launch.add_part_selections(&mut selections);
+    let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
-    let (mut arrays, mut acquired) = (SmallVec::new(), SmallVec::new());
-    let ready = Ready {
+    let (mut arguments, mut arrays) = (ArrayArguments::new(), LaunchedArrays::default());
+    let packed = Packed {
         words: &mut words,
+        arguments: &mut arguments,
         arrays: &mut arrays,
         depends: &mut depends,
-        acquired: &mut acquired,
     };
-    acquire(launch, &selections, stream, ready)?;
+    acquire(launch, &selections, stream, packed)?;
     let submitted = stream.queue().launch(&mut LaunchCall {
         code: launch.code,
         grid: launch.grid,
         words: &mut words,
-        arrays: &arrays,
+        arrays: &arguments,
         depends: &depends,
         site: launch.site,
     });
-    let position = submitted.map_err(|refusal| refused(launch, stream, &refusal))?;
-    mark(launch, &selections, stream, &mut acquired, position);
+    let position = match submitted {
+        Ok(position) => position,
+        Err(refusal) => return Err(refused(launch, stream, &refusal)),
+    };
+    mark(launch, &selections, stream, &mut arrays, position);
     Ok(())
 }
 
@@ -147,126 +159,91 @@ fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Erro
     )
 }
 
+/// The arrays of a launch as a backend gets them. Device code needs no entry for flat arrays: their
+/// addresses are among the words.
+type ArrayArguments = SmallVec<[ArrayArgument; 16]>;
+
+/// The arguments of a launch, acquired and packed. These are references, because moving the lists
+/// costs as much as filling them.
+struct Packed<'r, 'a> {
+    words: &'r mut Words,
+    arguments: &'r mut ArrayArguments,
+    arrays: &'r mut LaunchedArrays<'a>,
+    depends: &'r mut Dependencies,
+}
+
 /// Acquires the arrays and packs all arguments.
-#[inline]
+#[inline(always)]
 fn acquire<'a>(
     launch: &'a Launch<'_>,
     selections: &'a PartSelections,
     stream: &Stream,
-    ready: Ready<'_, 'a>,
+    packed: Packed<'_, 'a>,
 ) -> Result<()> {
-    let mut parts = selections.iter();
+    let mut parts = NextPart::of(selections);
+    let on = (stream, failure::epoch());
+    let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
         if let BoundArgument::Array(array) = bound {
-            let selection = next_selection(array, &mut parts);
-            let known = if array.is_whole {
-                transfer::acquire_whole(array.storage, stream, array.access, ready.depends)
-            } else {
-                None
+            let (storage, access) = (array.storage, array.access);
+            let ready = match array.is_whole {
+                true => packed.arrays.acquire_whole(storage, on, access, packed.depends),
+                false => None,
             };
-            let one = match known {
-                Some(one) => one,
-                None => transfer::acquire_on(
-                    &launch.request(array, selection, Cause::Launch),
-                    stream,
-                    array.access,
-                    ready.depends,
-                )?,
+            let address = match ready {
+                Some(address) => address,
+                None => {
+                    let request = launch.request(storage, array.is_whole, &mut parts);
+                    let is_whole = array.is_whole;
+                    let (arrays, depends) = (&mut *packed.arrays, &mut *packed.depends);
+                    arrays.acquire(storage, &request, is_whole, stream, access, depends)?
+                }
             };
-            ready.arrays.push(argument(array, &one, ready.words.len()));
-            ready.acquired.push(one);
+            if is_device_code && array.is_flat {
+                packed.words.push(address.0.wrapping_add(array.origin_bytes()));
+                continue;
+            }
+            packed.arguments.push(argument(array, address, packed.words.len()));
         }
-        bound.pack(ready.words);
+        bound.pack(packed.words);
     }
     Ok(())
 }
 
 /// Marks the arrays as used at `position`. Records one event for all of them if other streams may
 /// have to wait for one.
-#[inline]
+#[inline(always)]
 fn mark(
     launch: &Launch<'_>,
     selections: &PartSelections,
     stream: &Stream,
-    acquired: &mut [Acquired<'_>],
+    arrays: &mut LaunchedArrays<'_>,
     position: Position,
 ) {
-    let mut avoided = Flow::default();
-    let (mut needs_event, mut follows_other) = (false, false);
-    let mut parts = selections.iter();
-    for (array, acquired) in launch.arrays().zip(acquired) {
-        let access = array.access;
-        let selection = next_selection(array, &mut parts);
-        let avoided_here = avoided_traffic(
-            selection.len_bytes(array.storage.memory_order()),
-            acquired.copied_bytes,
-        );
-        let marked = if array.is_whole {
-            transfer::mark_whole_launched(
-                array.storage,
-                stream,
-                acquired,
-                access,
-                position,
-                avoided_here,
-            )
-        } else {
-            None
-        };
-        needs_event |= match marked {
-            Some(needs_event) => needs_event,
-            None => transfer::mark_launched(
-                &launch.request(array, selection, Cause::Launch),
-                stream,
-                acquired,
-                access,
-                position,
-                avoided_here,
-            ),
-        };
-        follows_other |= acquired.follows_other;
-        avoided += avoided_here;
+    let mut parts = NextPart::of(selections);
+    let request = |storage, is_whole| launch.request(storage, is_whole, &mut parts);
+    let marked = arrays.mark(stream, position, request);
+    if marked.avoided.count > 0 {
+        stream.device_ref().count_avoided(marked.avoided);
+        audit::report_avoided(marked.avoided);
     }
-    stream.device_ref().count_avoided(avoided);
-    audit::report_avoided(avoided);
-    if needs_event {
+    if marked.needs_event {
         stream.ensure_event_at_tail();
-    } else if follows_other {
+    } else if marked.follows_other {
         stream.guess_event_at_tail();
     }
 }
 
-/// The bytes that a launcher would copy if it copied each argument in and out, minus the bytes that
-/// were copied.
-#[inline]
-fn avoided_traffic(bytes: u64, copied_bytes: u64) -> Flow {
-    if bytes == 0 {
-        return Flow::default();
-    }
-    let mut avoided = Flow::of(bytes);
-    avoided +=
-        Flow { count: u64::from(copied_bytes == 0), bytes: bytes.saturating_sub(copied_bytes) };
-    avoided
-}
-
-#[inline]
-fn argument(array: &BoundArray<'_>, acquired: &Acquired<'_>, at_word: usize) -> ArrayArgument {
+#[inline(always)]
+fn argument(array: &BoundArray<'_>, address: Address, at_word: usize) -> ArrayArgument {
     ArrayArgument {
-        address: acquired.address,
-        origin_bytes: origin_bytes(array),
+        address,
+        origin_bytes: array.origin_bytes(),
         element_bytes: array.storage.memory_order().element_bytes() as u32,
         at_word: at_word as u32,
         is_flat: array.is_flat,
         access: array.access,
     }
-}
-
-/// The offset in bytes, from the start of the array's memory, of the element to which the body's
-/// pointer leads. For a flat argument (a slice) it is the lowest element; for a sized argument (an
-/// ndarray view) it is the element with index 0, 0, ...
-fn origin_bytes(array: &BoundArray<'_>) -> u64 {
-    let element = array.storage.memory_order().element_bytes() as u64;
-    element * if array.is_flat { array.view.lowest() } else { array.view.offset as u64 }
 }
 
 /// Runs a host body on the host's copies, on the calling thread.
@@ -279,24 +256,24 @@ pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     }
     for array in launch.arrays() {
         let selection = array.selection();
-        transfer::acquire_host(&launch.request(array, &selection, Cause::Host), array.access)?;
+        transfer::acquire_host(&launch.host_request(array, &selection, Cause::Host), array.access)?;
     }
     for array in launch.arrays().filter(|array| array.access.writes()) {
         let selection = array.selection();
-        let request = launch.request(array, &selection, Cause::Launch);
+        let request = launch.host_request(array, &selection, Cause::Launch);
         transfer::mark_host_written(&request, array.access);
     }
     let mut words = Words::new();
     launch.bound.iter().for_each(|bound| bound.pack(&mut words));
     let pointers: SmallVec<[*mut u8; 6]> = launch
         .arrays()
-        .map(|array| array.storage.host_base().wrapping_add(origin_bytes(array) as usize))
+        .map(|array| array.storage.host_base().wrapping_add(array.origin_bytes() as usize))
         .collect();
     sync::assert_none_held();
     // SAFETY: the words are those of this kernel's arguments, in the order of its signature. Each
     // array was acquired on the host: its elements are initialised, and no queued work writes those
     // that the body reads or touches those that it writes. The borrows in the arguments exclude all
     // other accesses until the body returns.
-    unsafe { body.run(launch.grid, &words, &pointers) };
+    unsafe { body.run(*launch.grid, &words, &pointers) };
     Ok(())
 }

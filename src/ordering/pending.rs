@@ -62,7 +62,16 @@ impl PendingUses {
     pub(crate) fn conflicts_only_with(&self, access: Access, stream: StreamKey) -> bool {
         let writer = self.writer.stream;
         (writer == stream || writer == StreamKey::NONE)
-            && (!access.writes() || self.readers.iter().all(|reader| reader.stream == stream))
+            && (!access.writes() || self.is_read_only_by(stream))
+    }
+
+    #[inline]
+    fn is_read_only_by(&self, stream: StreamKey) -> bool {
+        match self.readers.as_slice() {
+            [] => true,
+            [only] => only.stream == stream,
+            readers => readers.iter().all(|reader| reader.stream == stream),
+        }
     }
 
     /// Adds a use, which runs after all uses with which it conflicts.
@@ -73,10 +82,18 @@ impl PendingUses {
                 self.writer = mark;
                 self.readers.clear();
             }
-            false => match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
-                Some(reader) => reader.end = reader.end.max(mark.end),
-                None => self.readers.push(Reader { stream: mark.stream, end: mark.end }),
+            false => match self.readers.as_mut_slice() {
+                [only] if only.stream == mark.stream => only.end = only.end.max(mark.end),
+                _ => self.record_read(mark),
             },
+        }
+    }
+
+    #[inline(never)]
+    fn record_read(&mut self, mark: Mark) {
+        match self.readers.iter_mut().find(|reader| reader.stream == mark.stream) {
+            Some(reader) => reader.end = reader.end.max(mark.end),
+            None => self.readers.push(Reader { stream: mark.stream, end: mark.end }),
         }
     }
 

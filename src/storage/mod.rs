@@ -9,6 +9,7 @@ mod forget_failures;
 mod host;
 mod published;
 mod residency;
+mod sole_use;
 
 use std::any::type_name;
 use std::fmt;
@@ -17,18 +18,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-#[cfg(feature = "cuda")]
-use crate::backend::Address;
-use crate::backend::{Bytes, HostMemory, Label, failure};
+use crate::access::Access;
+use crate::backend::{Address, Bytes, Dependencies, HostMemory, Label, Position, failure};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, Location};
-use crate::device::Device;
-#[cfg(feature = "cuda")]
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::layout::MemoryOrder;
 use crate::live_arrays::{ArrayName, LiveArrays, Place};
-use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 
 /// The atomics that `published` uses; its test replaces them by those of loom.
 mod atomics {
@@ -40,6 +37,8 @@ pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};
+use sole_use::SummarisedState;
+pub(crate) use sole_use::{PinnedCopy, StateGuard};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
@@ -55,7 +54,7 @@ const ALIGNMENT_MAX_BYTES: usize = 256;
 /// Everything about one array except its type and its dimensions.
 pub(crate) struct Storage {
     published: Published,
-    state: ShortLock<ArrayState, ArrayLevel>,
+    state: SummarisedState,
     memory_order: MemoryOrder,
     /// The number of elements along each axis; `None` if these are the extents of `space`.
     shape: Option<Box<[usize]>>,
@@ -153,7 +152,7 @@ impl Storage {
         LIVE_ARRAYS.register(|place| {
             Arc::new(Self {
                 published: Published::new(host_base, state.is_host_ready()),
-                state: ShortLock::new(state),
+                state: SummarisedState::new(state),
                 shape,
                 memory_order,
                 element,
@@ -169,8 +168,37 @@ impl Storage {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> ShortGuard<'_, ArrayState> {
-        self.state.lock()
+    pub(crate) fn lock(&self) -> StateGuard<'_> {
+        self.state.lock(&self.memory_order)
+    }
+
+    /// As [`SummarisedState::acquire`].
+    #[inline(always)]
+    pub(crate) fn acquire_summarised(
+        &self,
+        stream: &Stream,
+        epoch: u64,
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Result<Address, StateGuard<'_>> {
+        self.state.acquire(&self.memory_order, stream, epoch, access, depends)
+    }
+
+    /// As [`SummarisedState::mark`].
+    #[inline(always)]
+    pub(crate) fn mark_summarised(
+        &self,
+        stream: &Stream,
+        access: Access,
+        position: Position,
+    ) -> Result<(), StateGuard<'_>> {
+        let shared = (&self.memory_order, &self.published);
+        self.state.mark(shared, stream.id(), access, position)
+    }
+
+    /// As [`SummarisedState::pin_newest`].
+    pub(crate) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
+        self.state.pin_newest()
     }
 
     /// The host memory's start, if the whole array can be read there without a copy or a wait.
@@ -235,9 +263,11 @@ impl Storage {
 
     /// The array's name: the given one, or one made of its type, shape and the line that made it.
     pub(crate) fn array_name(&self) -> ArrayName {
-        LIVE_ARRAYS.name(self.place, || {
-            format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
-        })
+        LIVE_ARRAYS.name(self.place, || self.automatic_name())
+    }
+
+    fn automatic_name(&self) -> Arc<str> {
+        format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
     }
 
     /// The name that the program gave the array.
@@ -274,15 +304,16 @@ impl Storage {
 
     /// Where the array is valid: `host` first, then devices in the order of their first use.
     pub(crate) fn validity_by_place(&self) -> Vec<(String, Validity)> {
-        let state = self.state.lock();
+        let state = self.lock();
         let validity = |location| state.validity(&self.memory_order, location);
         let devices =
             state.devices().map(|(location, device)| (Device::name(device), validity(location)));
         std::iter::once(("host".to_owned(), validity(Location::HOST))).chain(devices).collect()
     }
 
-    pub(crate) fn label(&self, operation: &str, site: CallSite) -> Label {
-        Label { text: format!("{operation} {}", self.named()).into(), site: Some(site) }
+    pub(crate) fn label(&self, operation: &'static str, site: CallSite) -> Label {
+        let text = LIVE_ARRAYS.label(self.place, operation, || self.automatic_name());
+        Label { text, site: Some(site) }
     }
 }
 

@@ -12,14 +12,13 @@ use super::request::{Marks, Queued, Queueing, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
 use crate::backend::failure::{self, Watch};
-use crate::backend::{Address, Dependencies, FailureRecord, Position};
+use crate::backend::{Address, Dependencies, FailureRecord};
 use crate::coherence::{Location, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, StreamKey, UseEnd};
-use crate::storage::{self, ArrayState, ReadyCopy, Storage};
-use crate::sync::ShortGuard;
+use crate::storage::{self, ArrayState, ReadyCopy, StateGuard, Storage};
 
 /// An array's copy on a device, acquired for a use that is not marked yet.
 #[derive(Debug)]
@@ -64,6 +63,12 @@ impl<'a> Acquired<'a> {
     ) -> Self {
         state.pin();
         Self { location, address, copied_bytes: 0, follows_other: false, pin: Some(Pin(storage)) }
+    }
+
+    /// Passes the pin to the caller, who must unpin the copy. Returns whether there is a pin.
+    #[inline]
+    pub(super) fn into_pin(mut self) -> bool {
+        self.pin.take().map(std::mem::forget).is_some()
     }
 
     /// Unpins the copy, because its use is marked. The caller holds the array's lock.
@@ -128,26 +133,6 @@ fn wait_for_uses<'a>(
     Ok(Acquired { follows_other, ..acquired })
 }
 
-/// As [`acquire_on`], for a whole array that needs no copy and no wait. If the array needs either,
-/// does nothing and returns `None`.
-#[inline]
-pub(crate) fn acquire_whole<'a>(
-    storage: &'a Storage,
-    stream: &Stream,
-    access: Access,
-    depends: &mut Dependencies,
-) -> Option<Acquired<'a>> {
-    if storage.memory_order().is_empty() {
-        return None;
-    }
-    let mut state = storage.lock();
-    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
-    if let Some(work) = writer.and_then(|writer| writer.written_by()) {
-        depend_on(storage, &mut state, depends, stream, location, work);
-    }
-    Some(Acquired::pin(storage, &mut state, (location, address)))
-}
-
 /// Whether the copy on `stream`'s device needs no copy, no wait and no memory: the usual case.
 #[inline]
 pub(super) fn readiness(
@@ -209,31 +194,6 @@ fn whole_ready_on(
     let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
     writer.into_iter().for_each(|writer| add_own_writer(state, depends, stream, writer));
     Some((location, address))
-}
-
-/// Adds work on `stream` itself that wrote the whole array, unless it is complete: then forgets it,
-/// so that it is not looked at again. For the first entry this is not checked, because that reads
-/// memory which the executing thread writes.
-#[inline]
-fn depend_on(
-    storage: &Storage,
-    state: &mut ArrayState,
-    depends: &mut Dependencies,
-    stream: &Stream,
-    location: Location,
-    work: Position,
-) {
-    let dependency = (stream.id(), work);
-    if depends.contains(&dependency) {
-        return;
-    }
-    if !depends.is_empty() && stream.core().is_done(UseEnd::at(work)) {
-        state.retire_device_uses(storage.memory_order(), location);
-        if state.uses(location).uniform().is_some_and(|uses| uses.writer().is_none()) {
-            return;
-        }
-    }
-    depends.push(dependency);
 }
 
 /// Adds a writer on `stream` itself. A writer of several boxes is visited several times in a row.
@@ -405,7 +365,7 @@ fn copy_missing<'s>(
     access: Access,
     destination: Destination<'_>,
     pipeline: &mut Pipeline,
-) -> Result<(ShortGuard<'s, ArrayState>, Location)> {
+) -> Result<(StateGuard<'s>, Location)> {
     if failure::is_forgetting_due() {
         storage::forget_failures();
     }

@@ -22,8 +22,7 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::layout::{Selection, ViewBox};
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, StaleOrigin, Storage};
-use crate::sync::ShortGuard;
+use crate::storage::{StaleOrigin, StateGuard, Storage};
 
 /// Determines where the destination is newest after an assignment.
 #[derive(Clone, Copy, Debug)]
@@ -362,7 +361,7 @@ fn peer_of(source: &Storage, holders: Holders, stream: &Stream) -> Option<Locati
 fn ready_peer<'a>(
     from: &Request<'a>,
     stream: &Stream,
-) -> Result<Option<(ShortGuard<'a, ArrayState>, Location, Dependencies)>> {
+) -> Result<Option<(StateGuard<'a>, Location, Dependencies)>> {
     let memory_order = from.storage.memory_order();
     let mut state = from.storage.lock();
     state.reconcile(memory_order);

@@ -6,8 +6,8 @@ use super::request::Request;
 use crate::backend::scope;
 use crate::coherence::Location;
 use crate::error::Result;
-use crate::storage::ArrayState;
-use crate::sync::{EventCount, ShortGuard};
+use crate::storage::StateGuard;
+use crate::sync::EventCount;
 
 /// Counts the claims that were released, of all arrays.
 static RELEASED: EventCount = EventCount::new();
@@ -34,7 +34,7 @@ impl Request<'_> {
     /// ends when `queue_copies` returns.
     pub(super) fn with_claim<T>(
         &self,
-        mut state: ShortGuard<'_, ArrayState>,
+        mut state: StateGuard<'_>,
         location: Location,
         queue_copies: impl FnOnce() -> T,
     ) -> T {
@@ -46,7 +46,7 @@ impl Request<'_> {
 
     /// Releases the lock, and waits until any claim is released. Returns an error inside a kernel
     /// body, where no call may wait.
-    pub(super) fn wait_for_claim(&self, state: ShortGuard<'_, ArrayState>) -> Result<()> {
+    pub(super) fn wait_for_claim(&self, state: StateGuard<'_>) -> Result<()> {
         if scope::is_in_body() {
             return Err(self.inside_kernel("another thread that is moving the same elements"));
         }

@@ -62,11 +62,11 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
 }
 
 /// A fill of the elements of a request.
-pub(super) struct Fill<'a> {
+pub(super) struct Fill {
     pub(super) value: Bytes,
     pub(super) loss: FailureKind,
     /// The operation's name in messages.
-    pub(super) operation: &'a str,
+    pub(super) operation: &'static str,
 }
 
 /// Queues a fill on `stream`. The caller has acquired the elements.
@@ -74,7 +74,7 @@ pub(super) fn queue_fill(
     request: &Request<'_>,
     stream: &Stream,
     address: Address,
-    Fill { value, loss, operation }: Fill<'_>,
+    Fill { value, loss, operation }: Fill,
 ) -> Result<Position> {
     let memory_order = request.storage.memory_order();
     let mut parts = SmallVec::new();

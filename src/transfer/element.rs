@@ -11,17 +11,19 @@ use super::mark::{mark, mark_host_written};
 use super::report::{count, run_deferred, stale_since};
 use super::request::{Regions, Request};
 use crate::access::Access;
-use crate::audit::Direction;
+use crate::audit::{self, Direction};
 use crate::backend::{
     Address, Bytes, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
     failure, host_copy,
 };
+use crate::call_site::CallSite;
 use crate::coherence::{Content, Location, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, HostBuffer};
+use crate::storage::{ArrayState, HostBuffer, Storage};
+use crate::sync;
 
 /// Writes the single element of the request at the location of its newest contents, or on the host
 /// if it has none.
@@ -87,6 +89,35 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
         // other access.
         unsafe { host_copy::fill(request.storage.host_base(), &footprint, value) };
     });
+}
+
+/// Reads the element at an offset in elements, if the whole array is newest on one device, where
+/// work that wrote it is not complete yet: the usual case after a launch. No copy of the array
+/// changes. Returns whether it did; the caller calls [`read_element`] otherwise, which also tells
+/// why an element cannot be read.
+///
+/// The copy leaves no mark, since this waits for it: the caller's borrow excludes writers until
+/// then, and the pin keeps the memory.
+pub(crate) fn read_newest(
+    storage: &Storage,
+    offset: usize,
+    value: &mut [u8],
+    site: CallSite,
+) -> bool {
+    if audit::has_listeners() {
+        return false;
+    }
+    let Some(copy) = storage.pin_newest() else { return false };
+    let len_bytes = value.len() as u64;
+    let from = Address(copy.address.0.wrapping_add(offset as u64 * len_bytes));
+    let label = || storage.label("get of", site);
+    sync::assert_none_held();
+    // A failure of the work that wrote the element has raised the epoch by now.
+    let is_read = copy.stream.queue().read(from, value, &label) && failure::epoch() == copy.epoch;
+    if is_read {
+        copy.count_read(len_bytes);
+    }
+    is_read
 }
 
 /// Reads the single element of the request where it is newest. No copy of the array changes.

@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 use super::acquire::{Acquired, acquire_host};
 use super::request::Request;
 use crate::access::Access;
-use crate::audit::Flow;
 use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
 use crate::call_site::CallSite;
 use crate::coherence::Location;
@@ -30,50 +29,6 @@ pub(super) fn mark(
     let mut state = request.storage.lock();
     request.record_use_and_effect(&mut state, stream, acquired.location, access, end);
     acquired.unpin(&mut state);
-}
-
-/// Marks an argument of a launch, and counts the copies that it avoided. Returns whether another
-/// stream is expected to wait for the launch.
-pub(crate) fn mark_launched(
-    request: &Request<'_>,
-    stream: &Stream,
-    acquired: &mut Acquired<'_>,
-    access: Access,
-    position: Position,
-    avoided: Flow,
-) -> bool {
-    if request.is_empty() {
-        return false;
-    }
-    let mut state = request.storage.lock();
-    state.traffic_mut().avoided += avoided;
-    let (location, end) = (acquired.location, UseEnd::at(position));
-    request.record_use_and_effect(&mut state, stream, location, access, end);
-    acquired.unpin(&mut state);
-    state.takes_expected_wait(stream, access.writes())
-}
-
-/// As [`mark_launched`], for a whole array if only its uses change. If its contents change too,
-/// does nothing and returns `None`.
-#[inline]
-pub(crate) fn mark_whole_launched(
-    storage: &Storage,
-    stream: &Stream,
-    acquired: &mut Acquired<'_>,
-    access: Access,
-    position: Position,
-    avoided: Flow,
-) -> Option<bool> {
-    let mut state = storage.lock();
-    if !state.record_whole(stream, acquired.location, access, position) {
-        return None;
-    }
-    acquired.unpin(&mut state);
-    state.traffic_mut().avoided += avoided;
-    if access != Access::Read {
-        storage.forget_readers();
-    }
-    Some(state.takes_expected_wait(stream, access.writes()))
 }
 
 /// Marks a write by foreign work (work that code outside this library queues), which ends at `end`.

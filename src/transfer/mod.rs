@@ -28,6 +28,7 @@ mod error;
 mod evict;
 mod explicit;
 mod guard;
+mod launch;
 mod mark;
 mod peer;
 mod pin;
@@ -37,25 +38,24 @@ mod release;
 mod report;
 mod request;
 mod route;
+mod small_upload;
 mod snapshot;
 mod submit;
 #[cfg(test)]
 mod tests;
 mod upload;
 
-pub(crate) use acquire::{Acquired, acquire_host, acquire_on, acquire_whole, prefetch_host};
+pub(crate) use acquire::{acquire_host, acquire_on, prefetch_host};
 pub(crate) use allocate::allocate;
 pub(crate) use assign::{Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on};
-pub(crate) use element::{read_element, write_element};
+pub(crate) use element::{read_element, read_newest, write_element};
 pub(crate) use error::{host_full, lost_update, wrong_device};
 pub(crate) use evict::release_on;
 pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
-pub(crate) use mark::{
-    mark_foreign, mark_host_written, mark_launched, mark_whole_launched, write_on_host,
-    write_whole_on_host,
-};
+pub(crate) use launch::LaunchedArrays;
+pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
 pub(crate) use pin::page_lock;
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]

@@ -78,15 +78,29 @@ impl Context {
 
     /// Makes the context current on this thread. Call it before each driver call, because other
     /// libraries in the process change the current context too.
-    #[inline]
+    #[inline(always)]
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
-        if let Some(death) = self.death.get() {
-            return Err(death.clone());
+        if self.death.get().is_some() {
+            return self.refuse();
         }
         let mut current = std::ptr::null_mut();
         // SAFETY: `open` initialised the driver, which writes one handle.
-        check(unsafe { sys::cuCtxGetCurrent(&raw mut current) }, "cuCtxGetCurrent")?;
-        if current == self.cudarc.cu_ctx() { Ok(()) } else { make_current(&self.cudarc) }
+        let outcome = unsafe { sys::cuCtxGetCurrent(&raw mut current) };
+        if outcome == sys::CUresult::CUDA_SUCCESS && current == self.cudarc.cu_ctx() {
+            return Ok(());
+        }
+        self.change_current(outcome)
+    }
+
+    #[cold]
+    fn refuse(&self) -> Result<(), BackendError> {
+        self.death.get().cloned().map_or(Ok(()), Err)
+    }
+
+    /// Makes the context current, after the driver was asked which one is.
+    #[inline(never)]
+    fn change_current(&self, asked: sys::CUresult) -> Result<(), BackendError> {
+        check(asked, "cuCtxGetCurrent").and_then(|()| make_current(&self.cudarc))
     }
 
     /// Returns the outcome of a driver call, and stores an error that destroys the context.

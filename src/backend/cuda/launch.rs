@@ -5,11 +5,8 @@ use std::ffi::c_void;
 use cudarc::driver::sys;
 
 use super::call::{check, invalid};
-use super::code::CudaKernel;
+use super::code::{CudaKernel, PARAMETERS_MAX};
 use crate::backend::{ArrayArgument, BackendError, LaunchCall, ParameterLayout};
-
-/// The most parameters that a signature has.
-const PARAMETERS_MAX: usize = 16;
 
 /// Queues a launch. Overwrites the words.
 ///
@@ -18,16 +15,19 @@ const PARAMETERS_MAX: usize = 16;
 /// * The stream's context is current, and the kernel is loaded in it.
 /// * The arguments match the kernel's signature. Their memory lives until the launch completes, and
 ///   the launch is ordered against other uses of the same bytes.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn queue(
     stream: sys::CUstream,
     kernel: &CudaKernel,
     launch: &mut LaunchCall<'_>,
 ) -> Result<(), BackendError> {
     let mut parameters = [std::ptr::null_mut(); PARAMETERS_MAX];
-    find_parameters(kernel.parameters(), launch.words, &mut parameters)?;
+    match kernel.starts() {
+        Some(starts) if starts.fits(launch.words) => starts.write(launch.words, &mut parameters),
+        _ => find_parameters(kernel.parameters(), launch.words, &mut parameters)?,
+    }
     insert_addresses(launch.words, launch.arrays);
-    let (grid, blocks, threads) = (&launch.grid, launch.grid.blocks(), launch.grid.threads());
+    let (grid, blocks, threads) = (launch.grid, launch.grid.blocks(), launch.grid.threads());
     // SAFETY: the driver copies the parameters before it returns. Their number and sizes match the
     // function: `code::load` checked that. The caller of `Kernel::cuda` promised that the code
     // complies with its signature.
@@ -49,7 +49,7 @@ pub(super) unsafe fn queue(
     check(result, "cuLaunchKernel")
 }
 
-/// Replaces each array's first word, which only host bodies use, by its device address.
+/// Replaces the first word of each sized array, which only host bodies use, by its device address.
 #[inline]
 fn insert_addresses(words: &mut [u64], arrays: &[ArrayArgument]) {
     for array in arrays {
@@ -59,7 +59,6 @@ fn insert_addresses(words: &mut [u64], arrays: &[ArrayArgument]) {
 }
 
 /// Finds the word at which each parameter starts.
-#[inline]
 fn find_parameters(
     layouts: &[ParameterLayout],
     words: &mut [u64],
@@ -98,6 +97,7 @@ fn wrong_dimensions(compiled: usize, given: u64) -> BackendError {
 mod tests {
     use super::{PARAMETERS_MAX, find_parameters, insert_addresses};
     use crate::access::Access;
+    use crate::backend::cuda::code::ParameterStarts;
     use crate::backend::{Address, ArrayArgument, BackendError, ElementLayout, ParameterLayout};
 
     /// The index of the word at which each parameter starts.
@@ -120,6 +120,31 @@ mod tests {
             is_flat,
             access: Access::Read,
         }
+    }
+
+    #[test]
+    fn known_starts_are_those_that_are_found() {
+        let layouts = [
+            ParameterLayout::Scalar(FLOAT),
+            ParameterLayout::Flat { element: FLOAT, is_read_only: true },
+            ParameterLayout::Scalar(ElementLayout {
+                len_bytes: 12,
+                align_bytes: 4,
+                rust_name: "[f32; 3]",
+            }),
+            ParameterLayout::Flat { element: FLOAT, is_read_only: false },
+        ];
+        let known = ParameterStarts::of(&layouts).expect("no sized array");
+        let mut words = [7, 30, 8, 9, 100];
+        assert!(known.fits(&words) && !known.fits(&words[..4]));
+        let mut parameters = [std::ptr::null_mut(); PARAMETERS_MAX];
+        known.write(&mut words, &mut parameters);
+        let start = words.as_ptr() as usize;
+        let written = parameters[..4].iter().map(|at| (*at as usize - start) / 8);
+        assert_eq!(written.collect::<Vec<_>>(), starts(&layouts, &mut words).expect("it fits"));
+        assert!(parameters[4..].iter().all(|at| at.is_null()));
+        let sized = ParameterLayout::Sized { element: FLOAT, ndim: Some(1), is_read_only: true };
+        assert!(ParameterStarts::of(&[sized]).is_none());
     }
 
     #[test]

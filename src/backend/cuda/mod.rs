@@ -44,6 +44,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, DriverError};
 
 pub(crate) use device::CudaDevice;
+pub(crate) use memory::staging::StagingBlock;
 use memory::staging_settings::StagingSettings;
 pub(crate) use stream::CudaQueue;
 

@@ -31,25 +31,40 @@ pub(crate) struct BoundArray<'a> {
     pub(crate) view: Strided<'a>,
     /// The device that alone has the elements, for a device array.
     pub(crate) home: Option<&'a Device>,
+    /// The number of elements of the view.
+    pub(crate) len: u64,
     /// Whether the view covers all elements of the array.
     pub(crate) is_whole: bool,
     pub(crate) access: Access,
     pub(crate) is_flat: bool,
+    /// Whether the elements lie row by row without gaps, as a flat parameter usually gets them.
+    pub(crate) is_c_contiguous: bool,
 }
 
 impl<'a> BoundArgument<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn array(
         StoredView { storage, view }: StoredView<'a>,
         home: Option<&'a Device>,
         access: Access,
         is_flat: bool,
     ) -> Self {
+        let len = view.len();
         let is_whole = view.distinct_len() == storage.memory_order().len();
-        Self::Array(BoundArray { storage, view, home, is_whole, access, is_flat })
+        let is_c_contiguous = is_flat && view.is_c_contiguous();
+        Self::Array(BoundArray {
+            storage,
+            view,
+            home,
+            len,
+            is_whole,
+            access,
+            is_flat,
+            is_c_contiguous,
+        })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn scalar<E: Element>(value: &'a E) -> Self {
         Self::Scalar { bytes: bytemuck::bytes_of(value), show: show::<E> }
     }
@@ -61,8 +76,17 @@ impl<'a> BoundArgument<'a> {
     pub(in crate::launch) fn pack(&self, words: &mut Words) {
         match self {
             Self::Scalar { bytes, .. } => pack_scalar(bytes, words),
-            Self::Array(BoundArray { view, is_flat: true, .. }) => words.push(view.len()),
+            Self::Array(BoundArray { len, is_flat: true, .. }) => words.push(*len),
             Self::Array(BoundArray { view, .. }) => pack_sized(view.shape, view.strides, words),
+        }
+    }
+
+    /// Whether this is an argument without rules about its axes, or a flat one that is row-major.
+    #[inline]
+    pub(in crate::launch) fn is_row_major(&self) -> bool {
+        match self {
+            Self::Scalar { .. } => true,
+            Self::Array(array) => array.is_c_contiguous || !array.is_flat,
         }
     }
 
@@ -85,18 +109,44 @@ impl BoundArray<'_> {
         }
         self.storage.memory_order().select(&self.view)
     }
+
+    /// The offset in bytes, from the start of the array's memory, of the element to which the
+    /// body's pointer leads. For a flat argument (a slice) it is the lowest element; for a sized
+    /// argument (an ndarray view) it is the element with index 0, 0, ...
+    #[inline(always)]
+    pub(in crate::launch) fn origin_bytes(&self) -> u64 {
+        let is_first = !self.is_flat || self.is_c_contiguous;
+        let origin = if is_first { self.view.offset as u64 } else { self.view.lowest() };
+        self.storage.memory_order().element_bytes() as u64 * origin
+    }
 }
 
 /// Appends a scalar, padded with zeros to whole words.
-#[inline]
+#[inline(always)]
 fn pack_scalar(bytes: &[u8], words: &mut Words) {
+    if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {
+        words.push(u64::from_ne_bytes(padded(&bytes)));
+    } else if let Ok(bytes) = <[u8; 8]>::try_from(bytes) {
+        words.push(u64::from_ne_bytes(bytes));
+    } else {
+        pack_bytes(bytes, words);
+    }
+}
+
+fn pack_bytes(bytes: &[u8], words: &mut Words) {
     let (wholes, rest) = bytes.as_chunks::<8>();
     wholes.iter().for_each(|whole| words.push(u64::from_ne_bytes(*whole)));
     if !rest.is_empty() {
-        let mut padded = [0; 8];
-        padded[..rest.len()].copy_from_slice(rest);
-        words.push(u64::from_ne_bytes(padded));
+        words.push(u64::from_ne_bytes(padded(rest)));
     }
+}
+
+/// Up to eight bytes, followed by zeros.
+#[inline(always)]
+fn padded(bytes: &[u8]) -> [u8; 8] {
+    let mut padded = [0; 8];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    padded
 }
 
 /// Appends one to three dimensions with a single capacity check.

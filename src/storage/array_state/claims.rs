@@ -14,7 +14,7 @@ impl ArrayState {
         self.claims().next().is_some()
     }
 
-    pub(super) fn has_claim_at(&self, location: Location) -> bool {
+    pub(crate) fn has_claim_at(&self, location: Location) -> bool {
         self.claims().any(|(claimed, _)| *claimed == location)
     }
 

@@ -130,8 +130,17 @@ impl ArrayState {
         self.traffic.as_deref().copied().unwrap_or_default()
     }
 
+    #[inline]
     pub(crate) fn traffic_mut(&mut self) -> &mut Traffic {
+        if self.traffic.is_none() {
+            self.allocate_traffic();
+        }
         self.traffic.get_or_insert_default()
+    }
+
+    #[cold]
+    fn allocate_traffic(&mut self) {
+        self.traffic = Some(Box::default());
     }
 
     /// Whether the whole array can be read on the host without a copy or a wait.
@@ -193,6 +202,15 @@ impl ArrayState {
 
     #[inline]
     pub(crate) fn find_location(&self, device: &Device) -> Option<Location> {
+        const FIRST: Option<Location> = Location::slot(1);
+        match self.device_copies.first() {
+            Some(copy) if copy.device == *device => FIRST,
+            _ => self.find_later_location(device),
+        }
+    }
+
+    #[inline(never)]
+    fn find_later_location(&self, device: &Device) -> Option<Location> {
         let index = self.device_copies.iter().position(|copy| copy.device == *device)?;
         Location::slot(index + 1)
     }
@@ -271,6 +289,6 @@ impl ArrayState {
     #[inline]
     pub(crate) fn unpin(&mut self) {
         debug_assert!(self.pins > 0, "unpinned more often than pinned");
-        self.pins = self.pins.saturating_sub(1);
+        self.pins = self.pins.wrapping_sub(1);
     }
 }

@@ -23,6 +23,14 @@ impl ArrayState {
 
     #[inline]
     pub(crate) fn find_key(&self, stream: &Stream) -> Option<StreamKey> {
+        match self.streams.first() {
+            Some(Some(first)) if first == stream => Some(StreamKey(0)),
+            _ => self.find_later_key(stream),
+        }
+    }
+
+    #[inline(never)]
+    fn find_later_key(&self, stream: &Stream) -> Option<StreamKey> {
         let is_this = |known: &Option<Stream>| known.as_ref().is_some_and(|known| known == stream);
         Some(StreamKey(self.streams.iter().position(is_this)? as u32))
     }
@@ -73,6 +81,7 @@ impl ArrayState {
         }
     }
 
+    #[inline]
     pub(crate) fn stream(&self, key: StreamKey) -> Option<&Stream> {
         self.streams.get(key.0 as usize)?.as_ref()
     }
@@ -108,6 +117,11 @@ impl ArrayState {
     pub(crate) fn takes_expected_wait(&mut self, stream: &Stream, writes: bool) -> bool {
         !self.expected_waits.is_none()
             && self.find_key(stream).is_some_and(|key| self.expected_waits.take(key, writes))
+    }
+
+    /// Whether another stream is expected to wait for a use of any stream.
+    pub(crate) fn expects_waits(&self) -> bool {
+        !self.expected_waits.is_none()
     }
 
     /// Whether a use has completed and its work has not failed. Later uses do not wait for such a

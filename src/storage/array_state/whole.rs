@@ -27,9 +27,8 @@ impl ArrayState {
         if self.has_new_failures() {
             return None;
         }
-        let device = stream.device_ref();
-        let index = self.device_copies.iter().position(|copy| copy.device == *device)?;
-        let (location, copy) = (Location::slot(index + 1)?, &self.device_copies[index]);
+        let location = self.find_location(stream.device_ref())?;
+        let copy = self.device_copy(location);
         let (address, uses) = (copy.address?, copy.uses.uniform()?);
         let key = self.find_key(stream)?;
         if !uses.conflicts_only_with(access, key) {
@@ -40,6 +39,25 @@ impl ArrayState {
         }
         let is_valid = self.coherence.uniform()?.is_valid(location);
         is_valid.then(|| ReadyCopy { location, address, key, writer: uses.writer() })
+    }
+
+    /// The copy on a stream's device, if the whole array is newest only on the host, in pageable
+    /// memory that no queued work uses, and if only that stream uses the copy.
+    pub(crate) fn ready_to_upload(&self, stream: &Stream) -> Option<(Location, Address)> {
+        let device = stream.device_ref();
+        let location = self.find_location(device)?;
+        let copy = self.device_copy(location);
+        let (address, uses, key) = (copy.address?, copy.uses.uniform()?, self.find_key(stream)?);
+        let is_newest_on_host =
+            self.coherence.uniform().is_some_and(|content| content.is_only_at(Location::HOST));
+        let is_ready = is_newest_on_host
+            && self.host.is_some()
+            && self.is_host_idle()
+            && !self.is_host_pinned_for(device.kind())
+            && !self.has_new_failures()
+            && !self.has_claim_at(location)
+            && uses.conflicts_only_with(Access::Overwrite, key);
+        is_ready.then_some((location, address))
     }
 
     /// Records an open write of the whole array, for a guard.
@@ -53,35 +71,28 @@ impl ArrayState {
         }
     }
 
-    /// Records queued work of `stream` on the whole array if only its uses change; otherwise
-    /// returns `false`.
-    #[inline]
+    /// Records queued work of `stream` on the whole array if only its uses change, and returns the
+    /// stream's key. Otherwise changes nothing and returns `None`.
     pub(crate) fn record_whole(
         &mut self,
         stream: &Stream,
         location: Location,
         access: Access,
         position: Position,
-    ) -> bool {
-        let (Some(key), Some(index)) = (self.find_key(stream), location.index().checked_sub(1))
-        else {
-            return false;
-        };
-        let is_only_at = |state: &Self| {
-            state.coherence.uniform().is_some_and(|content| content.is_only_at(location))
-        };
-        if access.writes() && !is_only_at(self) {
-            return false;
+    ) -> Option<StreamKey> {
+        let key = self.find_key(stream)?;
+        if access.writes() && !self.coherence.uniform()?.is_only_at(location) {
+            return None;
         }
-        let copy = self.device_copies.get_mut(index);
-        let Some(uses) = copy.and_then(|copy| copy.uses.uniform_mut()) else { return false };
+        let copy = self.device_copies.get_mut(location.index().checked_sub(1)?)?;
+        let uses = copy.uses.uniform_mut()?;
         let mark = if access.writes() {
             Mark::write(key, position)
         } else {
             Mark::lossless(key, UseEnd::at(position))
         };
         uses.record(access, mark);
-        true
+        Some(key)
     }
 
     /// Makes `location` the only holder of the whole array. Returns `false`, and changes nothing,

@@ -12,6 +12,7 @@ mod liveness;
 mod numba_defects;
 mod order;
 mod peer_hazards;
+mod repeated_launches;
 mod scattered;
 mod soundness;
 mod subscribers;

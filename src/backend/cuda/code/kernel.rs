@@ -8,6 +8,7 @@ use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 use super::function::Function;
 use super::limits::Limits;
 use super::module::Module;
+use super::parameter_starts::ParameterStarts;
 use crate::backend::cuda::call::check;
 use crate::backend::{BackendError, KernelAttributes, LoadedKernel, ParameterLayout};
 use crate::grid::Grid;
@@ -19,6 +20,7 @@ pub(in crate::backend::cuda) struct CudaKernel {
     function: Arc<Function>,
     module: Arc<Module>,
     parameters: Box<[ParameterLayout]>,
+    starts: Option<ParameterStarts>,
     attributes: KernelAttributes,
     limits: Limits,
     /// The last automatic block size: the dynamic shared bytes in the upper 32 bits, the threads in
@@ -48,6 +50,7 @@ impl CudaKernel {
             name: Arc::clone(name),
             function,
             module,
+            starts: ParameterStarts::of(&parameters),
             parameters,
             attributes,
             limits,
@@ -66,6 +69,12 @@ impl CudaKernel {
     #[inline]
     pub(in crate::backend::cuda) fn parameters(&self) -> &[ParameterLayout] {
         &self.parameters
+    }
+
+    /// The words at which the parameters start, if they are the same for all launches.
+    #[inline]
+    pub(in crate::backend::cuda) fn starts(&self) -> Option<&ParameterStarts> {
+        self.starts.as_ref()
     }
 
     /// Allows this much dynamic shared memory, if the device has it.
@@ -144,6 +153,12 @@ impl LoadedKernel for CudaKernel {
     }
 
     #[inline]
+    fn accepts_grid(&self, grid: &Grid) -> bool {
+        !grid.is_auto()
+            && grid.dynamic_shared_bytes() <= self.function.shared_bytes_allowed()
+            && self.limits.allows(grid, self.attributes.block_threads_max)
+    }
+
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String> {
         let shared_bytes = grid.dynamic_shared_bytes();
         if shared_bytes > self.function.shared_bytes_allowed() {

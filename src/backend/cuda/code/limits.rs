@@ -43,8 +43,10 @@ impl Limits {
     /// Whether blocks and threads are within the limits. Does not check shared memory.
     #[inline]
     pub(super) fn allows(&self, grid: &Grid, block_threads_max: u32) -> bool {
-        grid.threads().count() <= u64::from(block_threads_max)
-            && lies_within(grid.threads(), self.block)
+        let threads = grid.threads();
+        let plane = u64::from(threads.x) * u64::from(threads.y);
+        u128::from(plane) * u128::from(threads.z) <= u128::from(block_threads_max)
+            && lies_within(threads, self.block)
             && lies_within(grid.blocks(), self.grid)
     }
 

@@ -10,6 +10,7 @@
 //! | `module`, `function` | loaded code; one function of it |
 //! | `signature` | the compiled parameters compared with the signature |
 //! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
+//! | `parameter_starts` | where a kernel's parameters start in the words of a launch |
 
 mod cache;
 mod compilation;
@@ -22,6 +23,7 @@ mod module;
 mod nvrtc;
 mod once;
 mod options;
+mod parameter_starts;
 mod prelude;
 mod programs;
 mod ptx;
@@ -31,4 +33,7 @@ mod signature;
 mod source;
 
 pub(super) use kernel::CudaKernel;
+pub(super) use parameter_starts::PARAMETERS_MAX;
+#[cfg(test)]
+pub(super) use parameter_starts::ParameterStarts;
 pub(super) use programs::{Programs, load};

@@ -37,6 +37,10 @@ mod wiped {
 
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+    /// The length that is asked for. The system rounds it up to one page, of whatever length.
+    /// Asking for that length instead would read the auxiliary vector, which fails under valgrind.
+    const LEN_BYTES: usize = 1;
+
     /// A page that is zero in forked children.
     #[derive(Debug)]
     pub(super) struct Page(NonNull<AtomicU8>);
@@ -49,15 +53,14 @@ mod wiped {
     impl Page {
         /// A page whose mark is set; `None` if the system cannot make it.
         pub(super) fn marked() -> Option<Self> {
-            let len_bytes = rustix::param::page_size();
             let access = ProtFlags::READ | ProtFlags::WRITE;
             // SAFETY: the system chooses the address of this new mapping, so it replaces none.
             let start = unsafe {
-                mmap_anonymous(std::ptr::null_mut(), len_bytes, access, MapFlags::PRIVATE)
+                mmap_anonymous(std::ptr::null_mut(), LEN_BYTES, access, MapFlags::PRIVATE)
             };
             let page = Self(NonNull::new(start.ok()?.cast())?);
             // SAFETY: the page is this value's own, and contains nothing yet.
-            unsafe { madvise(page.0.as_ptr().cast(), len_bytes, Advice::LinuxWipeOnFork) }.ok()?;
+            unsafe { madvise(page.0.as_ptr().cast(), LEN_BYTES, Advice::LinuxWipeOnFork) }.ok()?;
             page.mark().store(1, Ordering::Relaxed);
             Some(page)
         }
@@ -76,7 +79,7 @@ mod wiped {
     impl Drop for Page {
         fn drop(&mut self) {
             // SAFETY: `marked` mapped the page, and no reference to it is left.
-            let _unmapped = unsafe { munmap(self.0.as_ptr().cast(), rustix::param::page_size()) };
+            let _unmapped = unsafe { munmap(self.0.as_ptr().cast(), LEN_BYTES) };
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::backend::{BackendError, DeviceKind, HostMemory};
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
 
 /// Blocks up to this length are parts of a slab, so that one pinning makes several ready.
-const SMALL_BYTES_MAX: u64 = 64 << 10;
+pub(crate) const SMALL_BYTES_MAX: u64 = 64 << 10;
 
 /// Slabs are only freed by `trim`: programs that stage a few bytes do so all the time.
 const SLAB_BYTES: u64 = 256 << 10;

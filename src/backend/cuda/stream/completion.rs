@@ -25,8 +25,11 @@ impl StreamCore {
         &self,
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
+        if outcome.is_ok() {
+            return outcome;
+        }
         let outcome = self.record_loss_locked(outcome);
-        if outcome.is_err() && self.device.context().death().is_some() {
+        if self.device.context().death().is_some() {
             self.abandon_in_flight();
         }
         outcome
@@ -192,8 +195,9 @@ impl StreamCore {
     /// depends (which may have failed), then its own completion actions. If another thread is
     /// running actions, `waits` says whether to wait for it; otherwise the work stays incomplete
     /// for now.
-    fn complete_upto(&self, upto: Position, waits: bool) {
-        if self.complete_prerequisites(upto, waits) {
+    pub(super) fn complete_upto(&self, upto: Position, waits: bool) {
+        let is_empty = self.state().in_flight.is_empty();
+        if is_empty || self.complete_prerequisites(upto, waits) {
             self.run_actions(upto, waits);
         }
     }
@@ -266,13 +270,17 @@ impl StreamCore {
 
     /// Returns the actions whose values must be dropped after the completion lock is released.
     fn run_actions_locked(&self, upto: Position) -> Vec<CompletionAction> {
+        // The completion lock is held, so no other thread runs an action of earlier work.
+        if self.state().in_flight.is_empty() {
+            self.completed.fetch_max(upto.0, Ordering::AcqRel);
+            return Vec::new();
+        }
         // Failures are recorded before the operations are removed, so that a thread that queues
         // work meanwhile finds either the operation or its failure.
         self.record_inherited_failures(upto);
-        let completing = self.state().in_flight.begin_completion(upto);
-        let is_any = !completing.is_empty();
+        let mut completing = self.state().in_flight.begin_completion(upto);
         let mut external = Vec::new();
-        for InFlight { position, action, .. } in completing {
+        for InFlight { position, action, .. } in completing.drain(..) {
             match action {
                 action @ CompletionAction::DropExternal { .. } => external.push(action),
                 action if failure::at(self.id, position).is_none() => self.run_action(action),
@@ -280,9 +288,7 @@ impl StreamCore {
             }
         }
         self.completed.fetch_max(upto.0, Ordering::AcqRel);
-        if is_any {
-            self.state().in_flight.end_completion();
-        }
+        self.state().in_flight.end_completion(completing);
         external
     }
 
@@ -304,6 +310,7 @@ impl StreamCore {
         match action {
             CompletionAction::Nothing
             | CompletionAction::Release { .. }
+            | CompletionAction::ReturnBlock(_)
             | CompletionAction::DropExternal { .. }
             | CompletionAction::CompleteFirst { .. } => {}
             CompletionAction::Unpack(unpack) => unpack.unpack(),

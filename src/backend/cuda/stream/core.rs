@@ -92,6 +92,12 @@ impl StreamCore {
         &self.stream
     }
 
+    /// Whether other code has the stream too.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
+    }
+
     pub(super) fn raw_stream(&self) -> sys::CUstream {
         self.stream.cu_stream()
     }
@@ -110,9 +116,13 @@ impl StreamCore {
 
     /// Makes the context current before work is queued. Refuses while the stream is being captured:
     /// captured work would run later, and its memory may have been reused by then.
+    #[inline(always)]
     pub(super) fn prepare_to_queue(&self) -> Result<(), BackendError> {
-        self.make_current()?;
-        if self.is_shared.load(Ordering::Relaxed) { self.check_capture() } else { Ok(()) }
+        let current = self.device.context().make_current();
+        if current.is_ok() && !self.is_shared() {
+            return Ok(());
+        }
+        self.record_loss(current).and_then(|()| self.check_capture())
     }
 
     #[cold]
@@ -172,10 +182,16 @@ impl StreamCore {
         }
         state.operations_since_event = 0;
         self.needs_reap.store(state.in_flight.len() >= OPERATIONS_MAX, Ordering::Relaxed);
-        let Ok(event) = self.device.events().take(false) else { return };
+        let event = match state.take_past_event(self.completed()) {
+            Some(event) => event,
+            None => match self.device.events().take(false) {
+                Ok(event) => Arc::new(event),
+                Err(_) => return,
+            },
+        };
         if self.record_loss_locked(event.record(self.raw_stream())).is_ok() {
             let position = self.next_position(state);
-            state.keep_event(position, Arc::new(event));
+            state.keep_event(position, event);
         }
     }
 
@@ -187,8 +203,12 @@ impl StreamCore {
         depends: &[(QueueId, Position)],
     ) -> bool {
         let is_own = |(queue, _): &(QueueId, Position)| *queue == self.id;
-        depends.is_empty()
-            || state.in_flight.is_empty() && failure::epoch() == 0 && depends.iter().all(is_own)
+        let cannot_fail = || state.in_flight.is_empty() && failure::epoch() == 0;
+        match depends {
+            [] => true,
+            [only] => is_own(only) && cannot_fail(),
+            several => cannot_fail() && several.iter().all(is_own),
+        }
     }
 
     /// The dependencies that may still fail, or the failure of one that has.
@@ -332,6 +352,14 @@ impl StreamState {
 
     fn push(&mut self, operation: InFlight) {
         self.operations_since_event += usize::from(self.in_flight.push(operation));
+    }
+
+    /// The oldest event, to be recorded again, if its work has completed and nobody else has it.
+    fn take_past_event(&mut self, completed: Position) -> Option<Arc<DriverEvent>> {
+        let (position, event) = self.events.front()?;
+        let is_unused =
+            *position <= completed && Arc::strong_count(event) == 1 && !event.has_timing();
+        if is_unused { self.events.pop_front().map(|(_, event)| event) } else { None }
     }
 
     fn keep_event(&mut self, position: Position, event: Arc<DriverEvent>) {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::backend::cuda::copy::from_staging::PendingUnpack;
 use crate::backend::cuda::memory::external::ExternalAllocation;
+use crate::backend::cuda::memory::staging::StagingBlock;
 use crate::backend::{
     Address, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, QueueId,
 };
@@ -34,6 +35,8 @@ pub(super) enum CompletionAction {
     Release {
         memory: SmallVec<[Arc<dyn HostMemory>; 2]>,
     },
+    /// Return a block of staging memory, by dropping it.
+    ReturnBlock(StagingBlock),
     /// Copy a download from staging memory to its destination.
     Unpack(PendingUnpack),
     /// Free device memory, on devices without pools.
@@ -56,7 +59,9 @@ impl CompletionAction {
     /// because it writes host memory, or has a handle of host memory that a caller may take back.
     fn matters_to_waiters(&self) -> bool {
         match self {
-            Self::Nothing | Self::Free(_) | Self::DropExternal { .. } => false,
+            Self::Nothing | Self::Free(_) | Self::ReturnBlock(_) | Self::DropExternal { .. } => {
+                false
+            }
             Self::Release { memory } => memory.iter().any(|host| !host.is_staging()),
             Self::Unpack(_) | Self::CompleteFirst { .. } => true,
         }
@@ -75,6 +80,7 @@ impl CompletionAction {
                 std::mem::forget(memory);
             }
             Self::Unpack(PendingUnpack { staged, .. }) => std::mem::forget(staged),
+            Self::ReturnBlock(block) => std::mem::forget(block),
             external @ Self::DropExternal { .. } => std::mem::forget(external),
             Self::Nothing | Self::Free(_) | Self::CompleteFirst { .. } => {}
         }
@@ -94,6 +100,14 @@ impl OperationName {
         Self { is_kernel: false, text: Arc::clone(&label.text), site: label.site }
     }
 
+    /// Whether this is the name of a launch of `kernel` at `site`.
+    #[inline]
+    fn is_launch(&self, kernel: &Arc<str>, site: CallSite) -> bool {
+        self.is_kernel
+            && Arc::ptr_eq(&self.text, kernel)
+            && self.site.is_some_and(|known| std::ptr::eq(known, site))
+    }
+
     fn describe(&self) -> String {
         if self.is_kernel {
             format!("kernel \"{}\"", self.text)
@@ -103,8 +117,8 @@ impl OperationName {
     }
 }
 
-/// An operation that can fail. The positions from `first` to just before this operation belong to
-/// unnamed operations that cannot fail: events, waits and frees.
+/// Operations of one name that can fail, usually one. Between `first` and `position` there are no
+/// others, but unnamed operations that cannot fail: events, waits and frees.
 #[derive(Debug)]
 struct NamedOperation {
     first: Position,
@@ -112,13 +126,75 @@ struct NamedOperation {
     name: OperationName,
 }
 
+/// The names of the last operations, the oldest first.
+#[derive(Debug, Default)]
+struct OperationNames {
+    /// A ring once it is full.
+    ring: Vec<NamedOperation>,
+    /// The index of the oldest name, once the ring is full.
+    oldest: usize,
+    /// The index of the newest name.
+    newest: usize,
+}
+
+impl OperationNames {
+    #[inline]
+    fn newest_mut(&mut self) -> Option<&mut NamedOperation> {
+        self.ring.get_mut(self.newest)
+    }
+
+    /// Adds a name. If there is no room, removes the oldest.
+    fn push(&mut self, named: NamedOperation) {
+        if self.ring.len() < NAMES_KEPT {
+            self.newest = self.ring.len();
+            self.ring.push(named);
+        } else {
+            self.newest = self.oldest;
+            self.ring[self.oldest] = named;
+            self.oldest = (self.oldest + 1) % NAMES_KEPT;
+        }
+    }
+
+    /// Adds a kernel's name, as [`push`](Self::push). Programs repeat kernels, so that the name
+    /// that is removed is often the same, and then its text is used again.
+    fn push_kernel(
+        &mut self,
+        first: Position,
+        position: Position,
+        name: &Arc<str>,
+        site: CallSite,
+    ) {
+        let is_full = self.ring.len() == NAMES_KEPT;
+        match self.ring.get_mut(self.oldest) {
+            Some(named) if is_full && Arc::ptr_eq(&named.name.text, name) => {
+                (named.first, named.position) = (first, position);
+                (named.name.is_kernel, named.name.site) = (true, Some(site));
+                self.newest = self.oldest;
+                self.oldest = (self.oldest + 1) % NAMES_KEPT;
+            }
+            _ => {
+                let text = Arc::clone(name);
+                let name = OperationName { is_kernel: true, text, site: Some(site) };
+                self.push(NamedOperation { first, position, name });
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &NamedOperation> {
+        let (newer, older) = self.ring.split_at(self.oldest);
+        older.iter().chain(newer)
+    }
+}
+
 /// The operations of one stream that are in flight, and the names of the last operations.
 #[derive(Debug, Default)]
 pub(super) struct InFlightList {
     operations: VecDeque<InFlight>,
-    names: VecDeque<NamedOperation>,
+    names: OperationNames,
     last_named: Position,
     completing: Completing,
+    /// Memory for the operations that are being completed.
+    spare: Vec<InFlight>,
 }
 
 /// Data about operations that were removed from the list, but whose actions are still running.
@@ -131,29 +207,22 @@ struct Completing {
 
 impl InFlightList {
     /// Stores an operation's name. If the store is full, removes the oldest name.
-    #[inline]
     pub(super) fn record_name(&mut self, position: Position, name: OperationName) {
-        if self.names.len() == NAMES_KEPT {
-            self.names.pop_front();
-        }
         let first = Position(self.last_named.0 + 1);
-        self.names.push_back(NamedOperation { first, position, name });
+        self.names.push(NamedOperation { first, position, name });
         self.last_named = position;
     }
 
-    /// Stores the name of a launch, as [`record_name`](Self::record_name). Programs often repeat a
-    /// kernel, so the name that is removed is used again if it is the same.
+    /// Stores the name of a launch, as [`record_name`](Self::record_name). A launch that repeats
+    /// the one before it has the same name, which is then extended.
     #[inline]
     pub(super) fn record_kernel(&mut self, position: Position, kernel: &Arc<str>, site: CallSite) {
         let first = Position(self.last_named.0 + 1);
-        let is_full = self.names.len() == NAMES_KEPT;
-        let known =
-            if is_full { self.names.pop_front().map(|oldest| oldest.name.text) } else { None };
-        let text =
-            known.filter(|text| Arc::ptr_eq(text, kernel)).unwrap_or_else(|| Arc::clone(kernel));
-        let name = OperationName { is_kernel: true, text, site: Some(site) };
-        self.names.push_back(NamedOperation { first, position, name });
         self.last_named = position;
+        match self.names.newest_mut() {
+            Some(newest) if newest.name.is_launch(kernel, site) => newest.position = position,
+            _ => self.names.push_kernel(first, position, kernel, site),
+        }
     }
 
     /// Adds an operation if it has a completion action or may fail. Returns whether it did.
@@ -236,8 +305,10 @@ impl InFlightList {
     /// Removes the operations up to `upto`, for the caller to run their actions. Until the caller
     /// calls [`end_completion`](Self::end_completion), waiting streams still treat these operations
     /// as in flight.
-    pub(super) fn begin_completion(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
-        let completing = self.retire_upto(upto);
+    pub(super) fn begin_completion(&mut self, upto: Position) -> Vec<InFlight> {
+        let mut completing = std::mem::take(&mut self.spare);
+        let count = self.upto(upto).count();
+        completing.extend(self.operations.drain(..count));
         self.completing = Completing {
             matters_from: completing
                 .iter()
@@ -250,9 +321,10 @@ impl InFlightList {
         completing
     }
 
-    /// Called after the actions of the removed operations have run.
-    pub(super) fn end_completion(&mut self) {
+    /// Called after the actions of the removed operations have run. Keeps the list's memory.
+    pub(super) fn end_completion(&mut self, completed: Vec<InFlight>) {
         self.completing = Completing::default();
+        self.spare = completed;
     }
 
     /// Removes and returns the operations up to `upto`.
@@ -280,10 +352,13 @@ impl InFlightList {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use smallvec::smallvec;
 
     use super::{CompletionAction, InFlight, InFlightList, OperationName};
     use crate::backend::{Dependencies, FailureKind, Position, QueueId};
+    use crate::call_site::{CallSite, call_site};
 
     fn operation(position: u64, depends: Dependencies) -> InFlight {
         InFlight {
@@ -319,7 +394,7 @@ mod tests {
         assert!(!list.matters_to_waiters(Position(1)) && list.matters_to_waiters(Position(2)));
         assert_eq!(list.begin_completion(Position(5)).len(), 1);
         assert!(!list.matters_to_waiters(Position(1)) && list.matters_to_waiters(Position(2)));
-        list.end_completion();
+        list.end_completion(Vec::new());
         assert!(!list.matters_to_waiters(Position(2)));
     }
 
@@ -336,5 +411,29 @@ mod tests {
         // An event and a wait have the positions 101 and 102.
         list.record_name(Position(103), kernel("late"));
         assert_eq!(named(&list, 100), "kernel \"late\"");
+    }
+
+    #[test]
+    fn repeated_launches_share_a_name() {
+        let mut list = InFlightList::default();
+        let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
+        let (here, there) = (call_site(), call_site());
+        let named = |list: &InFlightList, completed: u64| {
+            let record = list.device_loss_record(Position(completed), String::new());
+            (record.operation, record.site.map(|site| site.line()))
+        };
+        let seen = |name: &str, site: CallSite| (format!("kernel \"{name}\""), Some(site.line()));
+        (1..=200).for_each(|at| list.record_kernel(Position(at), &one, here));
+        list.record_kernel(Position(202), &one, there);
+        assert_eq!((named(&list, 0), named(&list, 199)), (seen("one", here), seen("one", here)));
+        assert_eq!(named(&list, 200), seen("one", there), "201 is an event");
+        for at in (203..603).step_by(2) {
+            list.record_kernel(Position(at), &two, here);
+            list.record_kernel(Position(at + 1), &one, here);
+        }
+        assert_eq!(named(&list, 600), seen("two", here));
+        assert_eq!(named(&list, 601), seen("one", here));
+        assert_eq!(named(&list, 538), seen("two", here), "the oldest name that is kept");
+        assert!(named(&list, 537).0.ends_with("or work queued shortly before it"));
     }
 }

@@ -6,6 +6,7 @@
 //! | `in_flight` | operations in flight whose completion needs the host; data only |
 //! | `completion` | waits, polls, and the host's part of finished operations |
 //! | `submit` | checks work and queues it |
+//! | `read`, `small_upload` | copies of a few bytes |
 //! | `queue` | the [`Queue`](crate::backend::Queue) of a stream |
 //! | `slices` | conversion between cudarc's slices and device memory |
 //! | `driver_event`, `event` | the driver's events, reused; a recorded event |
@@ -18,8 +19,10 @@ mod driver_event;
 mod event;
 mod in_flight;
 mod queue;
+mod read;
 mod reclaim;
 mod slices;
+mod small_upload;
 mod submit;
 mod wake_stream;
 mod waker;

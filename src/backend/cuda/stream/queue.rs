@@ -12,7 +12,8 @@ use super::{reclaim, submit, waker};
 use crate::backend::cuda::call::invalid;
 use crate::backend::cuda::context::make_current;
 use crate::backend::{
-    Address, BackendError, Label, LaunchCall, Position, Queue, QueueId, RawEvent, TaskWaker, Work,
+    Address, BackendError, HostMemory, Label, LaunchCall, Position, Queue, QueueId, RawEvent,
+    StagedBytes, TaskWaker, Work,
 };
 
 /// A stream's handle.
@@ -92,7 +93,11 @@ impl Queue for CudaQueue {
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        let position = self.0.record_loss(submit::queue_launch(&self.0, launch))?;
+        let queued = submit::queue_launch(&self.0, launch);
+        let position = match queued {
+            Ok(position) => position,
+            refused => return self.0.record_loss(refused),
+        };
         // Only here: completion actions must not run under an array's lock, which is held while a
         // copy is queued.
         if self.0.needs_reap.load(Ordering::Relaxed) {
@@ -100,6 +105,32 @@ impl Queue for CudaQueue {
             self.0.reap();
         }
         Ok(position)
+    }
+
+    unsafe fn stage(&self, from: *const u8, len: usize) -> Option<StagedBytes> {
+        let block = self.0.block_for(len)?;
+        // SAFETY: the block has at least `len` bytes, which no other code accesses. The caller
+        // promises the rest.
+        unsafe { std::ptr::copy_nonoverlapping(from, block.base(), len) };
+        Some(StagedBytes::Cuda(block))
+    }
+
+    fn may_stage(&self, len_bytes: u64) -> bool {
+        self.0.may_stage(len_bytes)
+    }
+
+    fn upload(
+        &self,
+        StagedBytes::Cuda(block): StagedBytes,
+        to: Address,
+        label: &Label,
+    ) -> Result<Position, BackendError> {
+        self.0.prepare_to_queue()?;
+        self.0.record_loss(self.0.upload(block, to, label))
+    }
+
+    fn read(&self, from: Address, to: &mut [u8], label: &dyn Fn() -> Label) -> bool {
+        self.0.read(from, to, label)
     }
 
     fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {

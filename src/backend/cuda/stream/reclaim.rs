@@ -31,9 +31,16 @@ pub(super) fn allocate(
 /// Completes the oldest operation in flight on a stream, if the device has finished it: the staging
 /// memory of that operation is then free. The caller holds no lock.
 pub(crate) fn reap_oldest(queue: &CudaQueue) {
-    let oldest = queue.0.state().in_flight.front();
-    // If the stream cannot be polled, the next caller that waits gets the error.
-    let _outcome = oldest.map(|position| queue.0.poll(position));
+    queue.0.reap_oldest();
+}
+
+impl StreamCore {
+    /// As [`reap_oldest`].
+    pub(super) fn reap_oldest(&self) {
+        let oldest = self.state().in_flight.front();
+        // If the stream cannot be polled, the next caller that waits gets the error.
+        let _outcome = oldest.map(|position| self.poll(position));
+    }
 }
 
 /// Waits for the device's streams, completes their work, and returns unused memory to the driver.

@@ -24,6 +24,7 @@ use crate::backend::{
 
 /// Queues a launch; the context is current. The stream lock is held, so that positions follow the
 /// stream's order.
+#[inline]
 pub(super) fn queue_launch(
     core: &StreamCore,
     launch: &mut LaunchCall<'_>,
@@ -36,27 +37,49 @@ pub(super) fn queue_launch(
         return Err(invalid("cuLaunchKernel", detail));
     };
     let mut state = core.state();
-    let mut pending = None;
     if !core.is_independent(&state, launch.depends) {
-        match core.pending_dependencies(&state, launch.depends) {
-            Ok(depends) => pending = Some(depends).filter(|depends| !depends.is_empty()),
-            Err(root) => return Ok(skip(core, &mut state, &root, FailureKind::Contents)),
-        }
+        return queue_dependent(core, &mut state, kernel, launch);
     }
-    // SAFETY: `CudaQueue::submit` made the context current, and the driver refuses the kernel
-    // handle of another device. The modules that use the backend keep arguments alive and order
-    // their uses (contract in `backend`): memory is freed after its last use.
-    let outcome = unsafe { launch::queue(core.raw_stream(), kernel, launch) };
-    core.record_loss_locked(outcome)?;
-    let position = match pending {
-        None => core.next_position(&mut state),
-        Some(depends) => {
-            let nothing = CompletionAction::Nothing;
-            core.enter_queued(&mut state, depends, nothing, FailureKind::Contents)
-        }
+    queue_kernel(core, kernel, launch)?;
+    let position = core.next_position(&mut state);
+    state.in_flight.record_kernel(position, kernel.name(), launch.site);
+    Ok(position)
+}
+
+/// Queues a launch whose dependencies may have failed, or may still fail.
+#[inline(never)]
+fn queue_dependent(
+    core: &StreamCore,
+    state: &mut StreamState,
+    kernel: &CudaKernel,
+    launch: &mut LaunchCall<'_>,
+) -> Result<Position, BackendError> {
+    let depends = match core.pending_dependencies(state, launch.depends) {
+        Ok(depends) => depends,
+        Err(root) => return Ok(skip(core, state, &root, FailureKind::Contents)),
+    };
+    queue_kernel(core, kernel, launch)?;
+    let position = if depends.is_empty() {
+        core.next_position(state)
+    } else {
+        let nothing = CompletionAction::Nothing;
+        core.enter_queued(state, depends, nothing, FailureKind::Contents)
     };
     state.in_flight.record_kernel(position, kernel.name(), launch.site);
     Ok(position)
+}
+
+#[inline]
+fn queue_kernel(
+    core: &StreamCore,
+    kernel: &CudaKernel,
+    launch: &mut LaunchCall<'_>,
+) -> Result<(), BackendError> {
+    // SAFETY: `CudaQueue::launch` made the context current, and the driver refuses the kernel
+    // handle of another device. The modules that use the backend keep arguments alive and order
+    // their uses (contract in `backend`): memory is freed after its last use.
+    let outcome = unsafe { launch::queue(core.raw_stream(), kernel, launch) };
+    core.record_loss_locked(outcome)
 }
 
 /// Assigns a position to work whose dependency failed. The work does not run, and fails for the

@@ -1,0 +1,307 @@
+//! A short cut for an array that one stream uses as a whole, again and again.
+//!
+//! Beside the array's state lies a summary of it for one stream: what this stream may do with the
+//! device's copy without a copy or a wait. Launches that find their stream there leave their marks
+//! in the summary, and do not look at the state. Everyone else gets the state from
+//! [`Storage::lock`](super::Storage::lock), which first moves these marks to the state. Changing
+//! the state through the guard ends the summary, so it is never out of date.
+
+use std::ops::{Deref, DerefMut};
+
+use super::ArrayState;
+use super::published::Published;
+use crate::access::Access;
+use crate::backend::{Address, Dependencies, Position, QueueId, failure};
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::layout::MemoryOrder;
+use crate::ordering::{Mark, StreamKey, UseEnd};
+use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
+use crate::traffic::{Direction, Flow, Traffic};
+
+/// The lock of an array's state and its summary.
+#[derive(Debug)]
+pub(super) struct SummarisedState(ShortLock<Summarised, ArrayLevel>);
+
+/// An array's state and its summary.
+#[derive(Debug)]
+struct Summarised {
+    sole: SoleUse,
+    state: ArrayState,
+}
+
+/// The summary for one stream, and the marks that it has left. All of it is about the whole array.
+#[derive(Debug)]
+struct SoleUse {
+    /// The stream's number, or [`NO_STREAM`].
+    stream: QueueId,
+    /// The epoch of failures that the state reflects.
+    epoch: u64,
+    address: Address,
+    /// The stream's last write of which a read must know because it may fail; `START` if there is
+    /// none.
+    written_by: Position,
+    /// The last write that is not in the state yet; `START` if there is none.
+    write: Position,
+    /// The last read after that write that is not in the state yet; `START` if there is none.
+    read: Position,
+    /// The number of marks that are not in the state yet.
+    marks: u64,
+    key: StreamKey,
+    location: Location,
+    /// Whether the stream's device is the only holder.
+    may_write: bool,
+}
+
+/// No stream has this number.
+const NO_STREAM: QueueId = QueueId(0);
+
+impl Summarised {
+    fn new(state: ArrayState) -> Self {
+        let (stream, address, none) = (NO_STREAM, Address(0), Position::START);
+        let (key, location) = (StreamKey::NONE, Location::HOST);
+        let sole = SoleUse {
+            stream,
+            epoch: 0,
+            address,
+            written_by: none,
+            write: none,
+            read: none,
+            marks: 0,
+            key,
+            location,
+            may_write: false,
+        };
+        Self { sole, state }
+    }
+
+    /// Moves the marks to the state.
+    #[inline(never)]
+    fn settle(&mut self, memory_order: &MemoryOrder) {
+        let Self { sole, state } = self;
+        let uses = state.device_copy_mut(sole.location).uses.uniform_mut();
+        debug_assert!(uses.is_some(), "a summary exists only while all elements are used alike");
+        if let Some(uses) = uses {
+            if sole.write != Position::START {
+                uses.record(Access::Overwrite, Mark::write(sole.key, sole.write));
+            }
+            if sole.read != Position::START {
+                uses.record(Access::Read, Mark::lossless(sole.key, UseEnd::at(sole.read)));
+            }
+        }
+        let copies = 2 * sole.marks;
+        state.traffic_mut().avoided +=
+            Flow { count: copies, bytes: copies * memory_order.len_bytes() };
+        (sole.write, sole.read, sole.marks) = (Position::START, Position::START, 0);
+    }
+}
+
+/// The lock on an array's state, which has all marks. Changing the state ends the summary.
+#[derive(Debug)]
+pub(crate) struct StateGuard<'a> {
+    summarised: ShortGuard<'a, Summarised>,
+}
+
+impl<'a> StateGuard<'a> {
+    #[inline]
+    fn new(mut summarised: ShortGuard<'a, Summarised>, memory_order: &MemoryOrder) -> Self {
+        if summarised.sole.marks != 0 {
+            summarised.settle(memory_order);
+        }
+        Self { summarised }
+    }
+
+    /// Summarises the state for a stream, which has just used the copy at `location`, if all uses
+    /// are its own and the whole array is valid there.
+    pub(crate) fn summarise(mut self, stream: &Stream, key: StreamKey, location: Location) {
+        let Summarised { sole, state } = &mut *self.summarised;
+        let copy = state.device_copy(location);
+        let (Some(address), Some(uses), Some(content)) =
+            (copy.address, copy.uses.uniform(), state.coherence.uniform())
+        else {
+            return;
+        };
+        let is_sole = uses.conflicts_only_with(Access::Overwrite, key)
+            && content.is_valid(location)
+            && !state.expects_waits()
+            && !state.has_new_failures();
+        if is_sole {
+            let written_by = uses.writer().and_then(|writer| writer.written_by());
+            *sole = SoleUse {
+                stream: stream.id(),
+                epoch: state.failure_epoch(),
+                address,
+                written_by: written_by.unwrap_or(Position::START),
+                write: Position::START,
+                read: Position::START,
+                marks: 0,
+                key,
+                location,
+                may_write: content.is_only_at(location),
+            };
+        }
+    }
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = ArrayState;
+
+    #[inline]
+    fn deref(&self) -> &ArrayState {
+        &self.summarised.state
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut ArrayState {
+        self.summarised.sole.stream = NO_STREAM;
+        &mut self.summarised.state
+    }
+}
+
+impl SummarisedState {
+    pub(super) fn new(state: ArrayState) -> Self {
+        Self(ShortLock::new(Summarised::new(state)))
+    }
+
+    /// Locks the state, which then has all marks.
+    #[inline]
+    pub(super) fn lock(&self, memory_order: &MemoryOrder) -> StateGuard<'_> {
+        StateGuard::new(self.0.lock(), memory_order)
+    }
+
+    /// Acquires the whole array for a launch on a stream, if the array has a summary for it: pins
+    /// the copy, and returns its address. Adds to `depends` the stream's own work that wrote the
+    /// array and may still fail. `epoch` is the current epoch of failures. Otherwise returns the
+    /// lock on the state.
+    #[inline(always)]
+    pub(super) fn acquire(
+        &self,
+        memory_order: &MemoryOrder,
+        stream: &Stream,
+        epoch: u64,
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Result<Address, StateGuard<'_>> {
+        let mut summarised = self.0.lock();
+        let sole = &mut summarised.sole;
+        let is_ready = sole.stream == stream.id()
+            && sole.epoch == epoch
+            && (sole.may_write || !access.writes());
+        if !is_ready {
+            return Err(StateGuard::new(summarised, memory_order));
+        }
+        if sole.written_by != Position::START && access != Access::Overwrite {
+            sole.add_dependency(stream, depends);
+        }
+        let address = sole.address;
+        summarised.state.pin();
+        Ok(address)
+    }
+
+    /// Marks the whole array as used by a launch for which [`acquire`](Self::acquire) pinned it,
+    /// counts the copies that this avoided, and unpins it. If the summary has ended meanwhile,
+    /// returns the lock on the state.
+    #[inline(always)]
+    pub(super) fn mark(
+        &self,
+        (memory_order, published): (&MemoryOrder, &Published),
+        stream: QueueId,
+        access: Access,
+        position: Position,
+    ) -> Result<(), StateGuard<'_>> {
+        let mut summarised = self.0.lock();
+        let sole = &mut summarised.sole;
+        let is_ready = sole.stream == stream && (sole.may_write || !access.writes());
+        if !is_ready {
+            return Err(StateGuard::new(summarised, memory_order));
+        }
+        if access.writes() {
+            (sole.write, sole.written_by, sole.read) = (position, position, Position::START);
+            published.forget_readers();
+        } else {
+            sole.read = sole.read.max(position);
+        }
+        sole.marks += 1;
+        summarised.state.unpin();
+        Ok(())
+    }
+}
+
+/// The newest copy of an array, which stays where it is while this lives.
+#[derive(Debug)]
+pub(crate) struct PinnedCopy<'a> {
+    state: &'a SummarisedState,
+    /// The stream whose queued work wrote the whole array, and has not completed it yet.
+    pub(crate) stream: Stream,
+    pub(crate) address: Address,
+    /// The epoch of failures that the state reflects.
+    pub(crate) epoch: u64,
+    /// The bytes that were copied to the host, of which no report tells.
+    read_bytes: u64,
+}
+
+impl PinnedCopy<'_> {
+    /// Counts a copy of a few bytes to the host, and unpins the copy.
+    pub(crate) fn count_read(mut self, len_bytes: u64) {
+        self.read_bytes = len_bytes;
+        self.stream.device_ref().count(&Traffic::of(Direction::ToHost, len_bytes));
+    }
+}
+
+impl Drop for PinnedCopy<'_> {
+    fn drop(&mut self) {
+        let mut summarised = self.state.0.lock();
+        if self.read_bytes > 0 {
+            summarised.state.traffic_mut().to_host += Flow::of(self.read_bytes);
+        }
+        summarised.state.unpin();
+    }
+}
+
+impl SummarisedState {
+    /// Pins the only copy that has the newest contents, if it is on a device, and if work of one
+    /// stream that wrote the whole array is still queued or running.
+    pub(super) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
+        let mut summarised = self.0.lock();
+        let Summarised { sole, state } = &mut *summarised;
+        let is_newest = sole.stream != NO_STREAM
+            && sole.may_write
+            && sole.epoch == failure::epoch()
+            && sole.written_by != Position::START;
+        let stream = state.stream(sole.key).filter(|_| is_newest)?;
+        if stream.core().is_done(UseEnd::at(sole.written_by)) {
+            return None;
+        }
+        let (stream, address, epoch) = (stream.clone(), sole.address, sole.epoch);
+        state.pin();
+        Some(PinnedCopy { state: self, stream, address, epoch, read_bytes: 0 })
+    }
+}
+
+impl SoleUse {
+    /// Adds the stream's last write to a launch's dependencies, unless it is complete: then forgets
+    /// it, so that it is not looked at again. For the first entry this is rarely checked, because
+    /// that reads memory which the executing thread writes.
+    #[inline]
+    fn add_dependency(&mut self, stream: &Stream, depends: &mut Dependencies) {
+        const MARKS_PER_CHECK: u64 = 32;
+        let dependency = (self.stream, self.written_by);
+        if depends.is_empty() && !self.marks.is_multiple_of(MARKS_PER_CHECK) {
+            depends.push(dependency);
+        } else if !depends.contains(&dependency) {
+            self.add_later_dependency(stream, depends);
+        }
+    }
+
+    #[inline(never)]
+    fn add_later_dependency(&mut self, stream: &Stream, depends: &mut Dependencies) {
+        // A failure raises the epoch before its position counts as complete.
+        if stream.core().is_done(UseEnd::at(self.written_by)) && failure::epoch() == self.epoch {
+            self.written_by = Position::START;
+        } else {
+            depends.push((self.stream, self.written_by));
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The arrays of one launch: acquires them, keeps them pinned while the launch is queued, and marks
+//! them. A whole array that the stream alone uses takes two short locks, and its state is not
+//! looked at: see `storage/sole_use.rs`.
+
+use smallvec::SmallVec;
+
+use super::acquire::{Acquired, acquire_on};
+use super::request::Request;
+use super::small_upload::upload_small;
+use crate::access::Access;
+use crate::audit::Flow;
+use crate::backend::{Address, Dependencies, Position};
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::ordering::UseEnd;
+use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage};
+
+/// The arrays of a launch, in the order of its parameters. Those that are not marked when this
+/// value drops are only unpinned. Launches with up to 16 arrays allocate nothing.
+#[derive(Debug, Default)]
+pub(crate) struct LaunchedArrays<'a> {
+    list: SmallVec<[LaunchedArray<'a>; 16]>,
+}
+
+/// An array of a launch, acquired.
+#[derive(Clone, Copy, Debug)]
+struct LaunchedArray<'a> {
+    storage: &'a Storage,
+    access: Access,
+    is_whole: bool,
+    /// Whether acquiring it found a summary of its state. If so, the fields below have their
+    /// defaults.
+    is_summarised: bool,
+    is_pinned: bool,
+    /// Whether the launch comes after a use on another stream.
+    follows_other: bool,
+    /// The bytes that acquiring it copied.
+    copied_bytes: u64,
+}
+
+/// What marking the arrays of a launch has found.
+#[derive(Debug, Default)]
+pub(crate) struct Marked {
+    /// The copies that the launch avoided.
+    pub(crate) avoided: Flow,
+    /// Whether another stream is expected to wait for the launch.
+    pub(crate) needs_event: bool,
+    /// Whether the launch comes after a use on another stream.
+    pub(crate) follows_other: bool,
+}
+
+impl<'a> LaunchedArrays<'a> {
+    /// Acquires a whole array that needs no copy and no wait, and returns the address of its copy.
+    /// If the array needs either, does nothing and returns `None`. `epoch` is the current epoch of
+    /// failures.
+    #[inline(always)]
+    pub(crate) fn acquire_whole(
+        &mut self,
+        storage: &'a Storage,
+        (stream, epoch): (&Stream, u64),
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Option<Address> {
+        let (address, is_summarised) =
+            match storage.acquire_summarised(stream, epoch, access, depends) {
+                Ok(address) => (address, true),
+                Err(state) => (acquire_ready(storage, state, stream, access, depends)?, false),
+            };
+        self.list.push(LaunchedArray {
+            storage,
+            access,
+            is_whole: true,
+            is_summarised,
+            is_pinned: true,
+            follows_other: false,
+            copied_bytes: 0,
+        });
+        Some(address)
+    }
+
+    /// Acquires an array or a part of one, with the copies and waits that it needs. Adds to
+    /// `depends` the work that wrote the elements to read and may still fail.
+    pub(crate) fn acquire(
+        &mut self,
+        storage: &'a Storage,
+        request: &Request<'_>,
+        is_whole: bool,
+        stream: &Stream,
+        access: Access,
+        depends: &mut Dependencies,
+    ) -> Result<Address> {
+        let mut uploaded_bytes = 0;
+        if is_whole
+            && access != Access::Overwrite
+            && let Some(state) = upload_small(storage, request, stream)?
+        {
+            uploaded_bytes = storage.memory_order().len_bytes();
+            if let Some(address) = acquire_ready(storage, state, stream, access, depends) {
+                self.list.push(LaunchedArray {
+                    storage,
+                    access,
+                    is_whole,
+                    is_summarised: false,
+                    is_pinned: true,
+                    follows_other: false,
+                    copied_bytes: uploaded_bytes,
+                });
+                return Ok(address);
+            }
+        }
+        let acquired = acquire_on(request, stream, access, depends)?;
+        let Acquired { address, copied_bytes, follows_other, .. } = acquired;
+        self.list.push(LaunchedArray {
+            storage,
+            access,
+            is_whole,
+            is_summarised: false,
+            is_pinned: acquired.into_pin(),
+            follows_other,
+            copied_bytes: uploaded_bytes + copied_bytes,
+        });
+        Ok(address)
+    }
+
+    /// Marks the arrays as used by the launch at `position`. `request` returns the request for an
+    /// argument: for a whole array, or for the next part of one.
+    #[inline(always)]
+    pub(crate) fn mark<'r>(
+        &mut self,
+        stream: &Stream,
+        position: Position,
+        mut request: impl FnMut(&'a Storage, bool) -> Request<'r>,
+    ) -> Marked {
+        let mut marked = Marked::default();
+        let mut summarised_bytes = 0;
+        for array in &mut self.list {
+            let state = match array.mark_summarised(stream, position) {
+                Ok(len_bytes) => {
+                    summarised_bytes += len_bytes;
+                    marked.avoided.count += 2;
+                    continue;
+                }
+                Err(state) => state,
+            };
+            let is_marked = match array.is_whole {
+                true => array.mark_uses(state, stream, position, &mut marked),
+                false => {
+                    drop(state);
+                    false
+                }
+            };
+            if !is_marked {
+                array.mark(&request(array.storage, array.is_whole), stream, position, &mut marked);
+            }
+            marked.follows_other |= array.follows_other;
+        }
+        marked.avoided.bytes += 2 * summarised_bytes;
+        // All are unpinned.
+        self.list.clear();
+        marked
+    }
+}
+
+impl Drop for LaunchedArrays<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        for array in &self.list {
+            array.release();
+        }
+    }
+}
+
+impl<'a> LaunchedArray<'a> {
+    /// Marks an array by its summary, and returns its length in bytes. If it has none, returns the
+    /// lock on its state.
+    #[inline(always)]
+    fn mark_summarised(
+        &mut self,
+        stream: &Stream,
+        position: Position,
+    ) -> std::result::Result<u64, StateGuard<'a>> {
+        if !self.is_summarised {
+            return Err(self.storage.lock());
+        }
+        self.storage.mark_summarised(stream, self.access, position)?;
+        self.is_pinned = false;
+        Ok(self.storage.memory_order().len_bytes())
+    }
+
+    /// Marks a whole array of which only the uses change, and summarises its state for the next
+    /// launch. If the contents change too, does nothing and returns `false`.
+    #[inline(never)]
+    fn mark_uses(
+        &mut self,
+        mut state: StateGuard<'_>,
+        stream: &Stream,
+        position: Position,
+        marked: &mut Marked,
+    ) -> bool {
+        let Some(location) = state.find_location(stream.device_ref()) else { return false };
+        let Some(key) = state.record_whole(stream, location, self.access, position) else {
+            return false;
+        };
+        self.unpin(&mut state);
+        let avoided = self.avoided(self.storage.memory_order().len_bytes());
+        state.traffic_mut().avoided += avoided;
+        marked.avoided += avoided;
+        if self.access.writes() {
+            self.storage.forget_readers();
+        }
+        marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        state.summarise(stream, key, location);
+        true
+    }
+
+    /// Marks any elements, whatever changes. If they are a whole array, summarises its state.
+    #[inline(never)]
+    fn mark(
+        &mut self,
+        request: &Request<'_>,
+        stream: &Stream,
+        position: Position,
+        marked: &mut Marked,
+    ) {
+        let mut state = self.storage.lock();
+        let location = state.find_location(stream.device_ref());
+        let (Some(location), false) = (location, request.is_empty()) else { return };
+        let avoided = self.avoided(request.selection.len_bytes(self.storage.memory_order()));
+        marked.avoided += avoided;
+        state.traffic_mut().avoided += avoided;
+        let end = UseEnd::at(position);
+        request.record_use_and_effect(&mut state, stream, location, self.access, end);
+        self.unpin(&mut state);
+        marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        if let (true, Some(key)) = (self.is_whole, state.find_key(stream)) {
+            state.summarise(stream, key, location);
+        }
+    }
+
+    /// The bytes that a launcher would copy if it copied each argument in and out, minus the bytes
+    /// that were copied.
+    #[inline(always)]
+    fn avoided(&self, len_bytes: u64) -> Flow {
+        Flow {
+            count: 1 + u64::from(self.copied_bytes == 0),
+            bytes: len_bytes + len_bytes.saturating_sub(self.copied_bytes),
+        }
+    }
+
+    #[inline]
+    fn unpin(&mut self, state: &mut ArrayState) {
+        if std::mem::take(&mut self.is_pinned) {
+            state.unpin();
+        }
+    }
+
+    /// Unpins an array that will not be marked.
+    #[cold]
+    fn release(&self) {
+        if self.is_pinned {
+            self.storage.lock().unpin();
+        }
+    }
+}
+
+/// Acquires a whole array that needs no copy and no wait, given the lock on its state.
+#[inline(never)]
+fn acquire_ready(
+    storage: &Storage,
+    mut state: StateGuard<'_>,
+    stream: &Stream,
+    access: Access,
+    depends: &mut Dependencies,
+) -> Option<Address> {
+    if storage.memory_order().is_empty() {
+        return None;
+    }
+    let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
+    if let Some(work) = writer.and_then(|writer| writer.written_by()) {
+        depend_on(storage, &mut state, depends, stream, location, work);
+    }
+    state.pin();
+    Some(address)
+}
+
+/// Adds work on `stream` itself that wrote the whole array, unless it is complete: then forgets it,
+/// so that it is not looked at again. For the first entry this is not checked, because that reads
+/// memory which the executing thread writes.
+fn depend_on(
+    storage: &Storage,
+    state: &mut ArrayState,
+    depends: &mut Dependencies,
+    stream: &Stream,
+    location: Location,
+    work: Position,
+) {
+    let dependency = (stream.id(), work);
+    if depends.contains(&dependency) {
+        return;
+    }
+    if !depends.is_empty() && stream.core().is_done(UseEnd::at(work)) {
+        state.retire_device_uses(storage.memory_order(), location);
+        if state.uses(location).uniform().is_some_and(|uses| uses.writer().is_none()) {
+            return;
+        }
+    }
+    depends.push(dependency);
+}

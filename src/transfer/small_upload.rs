@@ -1,0 +1,65 @@
+//! Uploads of small whole arrays for a launch, without a plan.
+
+use super::report::count;
+use super::request::Request;
+use crate::access::Access;
+use crate::audit::{self, Direction};
+use crate::backend::{Address, StagedBytes};
+use crate::coherence::Location;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::ordering::Mark;
+use crate::storage::{StaleOrigin, StateGuard, Storage};
+
+/// Uploads the whole array of the request, if it is small and newest only on the host, and if the
+/// copy on the stream's device needs neither memory nor a wait. Returns the lock on its state;
+/// `None` if the array takes the ordinary way.
+///
+/// No claim is needed: the state is examined again under the lock under which the copy is queued.
+/// If another thread has uploaded the array meanwhile, only the staged bytes are dropped.
+pub(super) fn upload_small<'a>(
+    storage: &'a Storage,
+    request: &Request<'_>,
+    stream: &Stream,
+) -> Result<Option<StateGuard<'a>>> {
+    let len_bytes = storage.memory_order().len_bytes();
+    if len_bytes == 0 || !stream.queue().may_stage(len_bytes) || audit::has_listeners() {
+        return Ok(None);
+    }
+    if storage.lock().ready_to_upload(stream).is_none() {
+        return Ok(None);
+    }
+    // SAFETY: the host memory has `len_bytes` initialised bytes, since the whole array is valid
+    // there. No queued work uses it, and later work never writes valid elements. The caller's
+    // borrow, which outlives the call, excludes writes by the host, and that the memory is freed.
+    let staged = unsafe { stream.queue().stage(storage.host_base(), len_bytes as usize) };
+    let Some(staged) = staged else { return Ok(None) };
+    let state = storage.lock();
+    match state.ready_to_upload(stream) {
+        Some(copy) => queue(request, state, stream, copy, staged).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn queue<'a>(
+    request: &Request<'_>,
+    mut state: StateGuard<'a>,
+    stream: &Stream,
+    (location, address): (Location, Address),
+    staged: StagedBytes,
+) -> Result<StateGuard<'a>> {
+    let label = request.storage.label("upload of", request.site);
+    let submitted = stream.queue().upload(staged, address, &label);
+    let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
+    let mark = Mark::write(state.assign_key(stream), position);
+    let memory_order = request.storage.memory_order();
+    state.record_use(location, memory_order.extents(), None, Access::Overwrite, mark);
+    state.coherence.apply_to_all(location, Access::Read);
+    request.storage.publish(&state);
+    let moved = (Direction::ToDevice, memory_order.len_bytes());
+    count(request, &mut state, moved, stream.device_ref(), stream, StaleOrigin::Unreported);
+    if state.takes_expected_wait(stream, true) {
+        stream.ensure_event_at_tail();
+    }
+    Ok(state)
+}
