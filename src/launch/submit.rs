@@ -76,17 +76,14 @@ impl<'a> Launch<'a> {
         })
     }
 
-    /// Returns an error if an argument is a device array of another device.
-    #[inline]
-    fn check_homes(&self, stream: &Stream) -> Result<()> {
-        for array in self.arrays() {
-            if let Some(home) = array.home
-                && home != stream.device_ref()
-            {
-                return Err(self.wrong_device(array, home, stream.device_ref().name()));
+    /// Returns an error if the array is a device array of another device.
+    fn check_home(&self, array: &BoundArray<'_>, stream: &Stream) -> Result<()> {
+        match array.home {
+            Some(home) if home != stream.device_ref() => {
+                Err(self.wrong_device(array, home, stream.device_ref().name()))
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     #[cold]
@@ -122,7 +119,6 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
     }
-    launch.check_homes(stream)?;
     let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
     let (mut arguments, mut arrays) = (ArrayArguments::new(), LaunchedArrays::default());
@@ -192,7 +188,9 @@ fn acquire<'a>(
             };
             let address = match ready {
                 Some(address) => address,
+                // A device array is never ready on another device.
                 None => {
+                    launch.check_home(array, stream)?;
                     let request = launch.request(storage, array.is_whole, &mut parts);
                     let is_whole = array.is_whole;
                     let (arrays, depends) = (&mut *packed.arrays, &mut *packed.depends);

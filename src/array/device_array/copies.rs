@@ -1,6 +1,6 @@
 //! Copies between device arrays and host memory, and between device arrays.
 
-use ndarray::{Array, ArrayRef, Dimension, IntoDimension};
+use ndarray::{Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn};
 
 use super::super::layout::Layout;
 use super::super::part::Part;
@@ -76,6 +76,11 @@ macro_rules! reading_methods {
             let (site, part) = (call_site(), self.part());
             part.expect_shape(to.shape(), "copy_to_host_into", site)?;
             let layout = layout_of(to);
+            if !is_aligned(&layout, part.layout) {
+                // The device copies long runs, and the host reorders the elements.
+                to.assign(&self.copy_to_host()?);
+                return Ok(());
+            }
             // SAFETY: the borrow of `to` excludes all other accesses of its elements for the call.
             let lent = unsafe { lent(&layout, to.as_mut_ptr()) };
             transfer::copy_to_host(part.stored_view(), &lent, &self.home().stream(), site)
@@ -146,11 +151,10 @@ macro_rules! writing_methods {
             let part = self.part();
             part.expect_shape(from.shape(), "copy_from_host", site)?;
             part.expect_home(self.home(), stream, "copy_from_host", site)?;
-            let layout = layout_of(from);
-            // SAFETY: the borrow of `from` excludes writes of its elements for the call, and the
-            // copy only reads them.
-            let lent = unsafe { lent(&layout, from.as_ptr().cast_mut()) };
-            transfer::copy_from_host(part.stored_view(), &lent, stream, site)
+            match is_aligned(&layout_of(from), part.layout) {
+                true => upload(from, &part, stream, site),
+                false => upload(&*aligned_copy(from, part.layout), &part, stream, site),
+            }
         }
 
         /// Overwrites the elements with those of a device array of the same shape, in any axis
@@ -255,6 +259,45 @@ fn layout_of<T, D: Dimension>(array: &ArrayRef<T, D>) -> Layout<D> {
     let layout = Layout::new(array.raw_dim(), array.strides(), 0);
     let below = layout.strided().below_first() as usize;
     layout.with_offset(below)
+}
+
+/// Whether two views of one shape have their axes in the same order and directions, so that what is
+/// contiguous in one is in long runs in the other.
+fn is_aligned<D: Dimension>(one: &Layout<D>, other: &Layout<D>) -> bool {
+    let (one, other) = (one.strided(), other.strided());
+    let is_reversed = |axis| one.is_reversed(axis) == other.is_reversed(axis);
+    one.axes_by_stride() == other.axes_by_stride() && (0..one.shape.len()).all(is_reversed)
+}
+
+/// A copy of a host array with the axes in the order and directions of `layout`, for the device to
+/// copy in long runs.
+fn aligned_copy<T: Element, D: Dimension>(from: &ArrayRef<T, D>, layout: &Layout<D>) -> ArrayD<T> {
+    let view = layout.strided();
+    let mut order: Vec<usize> = (0..view.shape.len()).collect();
+    order.sort_by_key(|axis| std::cmp::Reverse(view.strides[*axis].unsigned_abs()));
+    let shape: Vec<usize> = order.iter().map(|axis| view.shape[*axis]).collect();
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(position, axis)| back[*axis] = position);
+    let copy = ArrayD::from_elem(IxDyn(&shape), T::zeroed());
+    let mut copy = copy.permuted_axes(IxDyn(&back));
+    for axis in (0..view.shape.len()).filter(|axis| view.is_reversed(*axis)) {
+        copy.invert_axis(Axis(axis));
+    }
+    copy.assign(&from.view().into_dyn());
+    copy
+}
+
+fn upload<T: Element, D: Dimension, E: Dimension>(
+    from: &ArrayRef<T, E>,
+    part: &Part<'_, '_, D>,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<()> {
+    let layout = layout_of(from);
+    // SAFETY: the borrow of `from` excludes writes of its elements for the call, and the copy only
+    // reads them.
+    let lent = unsafe { lent(&layout, from.as_ptr().cast_mut()) };
+    transfer::copy_from_host(part.stored_view(), &lent, stream, site)
 }
 
 /// The elements of a host array with this layout, of which `first` is the one with index 0, 0, ...

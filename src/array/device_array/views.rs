@@ -99,7 +99,8 @@ macro_rules! view_methods {
             seen(SmartView::new(part.storage, part.layout.clone()), self.home())
         }
 
-        /// A part, selected by ndarray's `s![..]`: see [`SmartArray::slice`].
+        /// A part, selected by ndarray's `s![..]`: see
+        /// [`SmartArray::slice`](crate::SmartArray::slice).
         ///
         /// # Panics
         ///
@@ -109,13 +110,14 @@ macro_rules! view_methods {
             seen(self.view().view.slice(info), self.home())
         }
 
-        /// With the axes in reverse order: see [`SmartArray::t`].
+        /// With the axes in reverse order: see [`SmartArray::t`](crate::SmartArray::t).
         #[must_use]
         pub fn t(&self) -> DeviceView<$life, T, D> {
             seen(self.view().view.t(), self.home())
         }
 
-        /// The part at one index of an axis, without that axis: see [`SmartArray::index_axis`].
+        /// The part at one index of an axis, without that axis: see
+        /// [`SmartArray::index_axis`](crate::SmartArray::index_axis).
         ///
         /// # Panics
         ///
@@ -129,7 +131,7 @@ macro_rules! view_methods {
         }
 
         /// The elements repeated along axes of length 1 and new first axes: see
-        /// [`SmartArray::broadcast`].
+        /// [`SmartArray::broadcast`](crate::SmartArray::broadcast).
         ///
         /// # Errors
         ///
@@ -196,7 +198,8 @@ macro_rules! view_methods {
 /// it.
 macro_rules! rearranged_methods {
     ($life:lifetime) => {
-        /// With the axes in another order: see [`SmartArray::permuted_axes`].
+        /// With the axes in another order: see
+        /// [`SmartArray::permuted_axes`](crate::SmartArray::permuted_axes).
         ///
         /// # Panics
         ///
@@ -206,7 +209,8 @@ macro_rules! rearranged_methods {
             seen(self.view().view.permuted_axes(axes), self.home())
         }
 
-        /// With another axis, of length 1: see [`SmartArray::insert_axis`].
+        /// With another axis, of length 1: see
+        /// [`SmartArray::insert_axis`](crate::SmartArray::insert_axis).
         ///
         /// # Panics
         ///
@@ -252,7 +256,8 @@ macro_rules! view_mut_methods {
             DeviceViewMut { view, device }
         }
 
-        /// A mutable part, selected by ndarray's `s![..]`: see [`SmartArray::slice_mut`].
+        /// A mutable part, selected by ndarray's `s![..]`: see
+        /// [`SmartArray::slice_mut`](crate::SmartArray::slice_mut).
         ///
         /// # Panics
         ///
@@ -264,7 +269,7 @@ macro_rules! view_mut_methods {
         }
 
         /// The mutable parts before `index` and from `index` along an axis: see
-        /// [`SmartArray::split_at_mut`].
+        /// [`SmartArray::split_at_mut`](crate::SmartArray::split_at_mut).
         ///
         /// # Panics
         ///
@@ -281,7 +286,7 @@ macro_rules! view_mut_methods {
         }
 
         /// The mutable part at one index of an axis, without that axis: see
-        /// [`SmartArray::index_axis_mut`].
+        /// [`SmartArray::index_axis_mut`](crate::SmartArray::index_axis_mut).
         ///
         /// # Panics
         ///
@@ -355,7 +360,8 @@ impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
         (self.view.reborrow(), self.device)
     }
 
-    /// With the axes in another order: see [`SmartArray::permuted_axes`].
+    /// With the axes in another order: see
+    /// [`SmartArray::permuted_axes`](crate::SmartArray::permuted_axes).
     ///
     /// # Panics
     ///
@@ -368,7 +374,7 @@ impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
 }
 
 impl<T: Element> DeviceArray<T, Ix2> {
-    /// A row: see [`SmartArray::row`].
+    /// A row: see [`SmartArray::row`](crate::SmartArray::row).
     ///
     /// # Panics
     ///
@@ -378,7 +384,7 @@ impl<T: Element> DeviceArray<T, Ix2> {
         self.index_axis(Axis(0), index)
     }
 
-    /// A column: see [`SmartArray::column`].
+    /// A column: see [`SmartArray::column`](crate::SmartArray::column).
     ///
     /// # Panics
     ///
