@@ -141,7 +141,7 @@ pub mod prelude {
     pub use ndarray::s;
 
     pub use crate::{
-        Device, Element, Error, Event, Grid, In, InOut, Kernel, Out, Pending, Result, SmartArray,
-        SmartView, SmartViewMut, Stream, audit,
+        Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
+        Kernel, Out, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, audit,
     };
 }

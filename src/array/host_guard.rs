@@ -49,7 +49,18 @@ pub struct HostRef<'a, T, D: Dimension> {
     view: ArrayView<'a, T, D>,
     storage: &'a Storage,
     /// Made when [`as_array`](Self::as_array) is first called. The memory belongs to the storage.
-    array: OnceLock<Box<ManuallyDrop<Array<T, D>>>>,
+    array: OnceLock<Box<BesideArray<T, D>>>,
+}
+
+/// An array over memory that belongs to a storage. Its drop frees the array's own header only.
+struct BesideArray<T, D: Dimension>(ManuallyDrop<Array<T, D>>);
+
+impl<T, D: Dimension> Drop for BesideArray<T, D> {
+    fn drop(&mut self) {
+        // SAFETY: the value is not used after its drop.
+        let array = unsafe { ManuallyDrop::take(&mut self.0) };
+        std::mem::forget(array.into_raw_vec_and_offset().0);
+    }
 }
 
 impl<T: Element, D: Dimension> HostRef<'_, T, D> {
@@ -72,10 +83,10 @@ impl<T: Element, D: Dimension> HostRef<'_, T, D> {
     #[must_use]
     pub fn as_array(&self) -> Option<&Array<T, D>> {
         if let Some(array) = self.array.get() {
-            return Some(array);
+            return Some(&array.0);
         }
         let array = self.owned_form()?;
-        Some(self.array.get_or_init(|| Box::new(array)))
+        Some(&self.array.get_or_init(|| Box::new(BesideArray(array))).0)
     }
 
     fn owned_form(&self) -> Option<ManuallyDrop<Array<T, D>>> {

@@ -151,8 +151,7 @@ impl<D: Dimension> Layout<D> {
 
     /// In another shape, if no element has to move.
     pub(super) fn reshaped<E: Dimension>(&self, shape: &E, order: Order) -> Option<Layout<E>> {
-        let len = shape.slice().iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis))?;
-        if len != self.len() {
+        if !fits(shape.slice()) || shape.size() != self.len() {
             return None;
         }
         let strides = match order {
@@ -171,6 +170,9 @@ impl<D: Dimension> Layout<D> {
 
     /// Repeated along axes of length 1 and new first axes.
     pub(super) fn broadcast<E: Dimension>(&self, shape: &E) -> Option<Layout<E>> {
+        if !fits(shape.slice()) {
+            return None;
+        }
         let strides = self.strided().broadcast(shape.slice())?;
         Some(Layout::new(shape.clone(), &strides, self.offset()))
     }
@@ -211,6 +213,14 @@ impl<D: Dimension> Layout<D> {
             }
         })
     }
+}
+
+/// Whether ndarray allows this shape: the product of the lengths that are not 0 is at most
+/// `isize::MAX`. Views of other shapes would not be sound.
+fn fits(shape: &[usize]) -> bool {
+    let mut lens = shape.iter().filter(|len| **len != 0);
+    let product = lens.try_fold(1, |product: usize, len| product.checked_mul(*len));
+    product.is_some_and(|product| isize::try_from(product).is_ok())
 }
 
 /// ndarray's rule for indices of one axis: negative ones count from the end.

@@ -30,7 +30,7 @@ use crate::device::{Device, Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::layout::Selection;
-use crate::storage::Storage;
+use crate::storage::{self, Storage};
 use crate::sync;
 use crate::transfer::{self, LaunchedArrays, Request};
 
@@ -118,6 +118,10 @@ impl<'a> Launch<'a> {
 pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     if launch.grid.is_empty_cover() {
         return Ok(());
+    }
+    if failure::is_forgetting_due() {
+        // Before the arrays are pinned: with a pinned array no records are removed.
+        storage::forget_failures();
     }
     let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());

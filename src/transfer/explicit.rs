@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use smallvec::SmallVec;
 
@@ -102,6 +102,8 @@ impl Drop for Lease {
             }
             std::thread::yield_now();
         }
+        // The work's accesses happened before its handles were dropped, and so before this.
+        fence(Ordering::Acquire);
     }
 }
 

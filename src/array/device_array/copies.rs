@@ -76,7 +76,7 @@ macro_rules! reading_methods {
             let (site, part) = (call_site(), self.part());
             part.expect_shape(to.shape(), "copy_to_host_into", site)?;
             let layout = layout_of(to);
-            if !is_aligned(&layout, part.layout) {
+            if part.layout.is_broadcast() || !is_aligned(&layout, part.layout) {
                 // The device copies long runs, and the host reorders the elements.
                 to.assign(&self.copy_to_host()?);
                 return Ok(());

@@ -76,6 +76,13 @@ fn shapes_that_do_not_fit_are_errors_that_name_both() {
     assert!(text.contains("6 elements") && text.contains("views.rs"), "{text}");
     assert_eq!(*table.host().expect("there"), array![[1, 2, 3], [4, 5, 6]]);
     assert!(table.reshape(usize::MAX).is_err() && table.reshape((usize::MAX, 2)).is_err());
+    // Products that overflow, to a small number or to 0.
+    let bytes = SmartArray::from(vec![1_u8; 4]);
+    assert!(bytes.broadcast(((1_usize << 62) + 1, 4)).is_err());
+    assert!(bytes.broadcast((usize::MAX, 4)).is_err());
+    let empty = SmartArray::<f32, _>::zeros(0);
+    assert!(empty.reshape((0, 1_usize << 40, 1_usize << 40)).is_err());
+    assert!(empty.reshape((3, 0)).is_ok());
 }
 
 #[test]
@@ -115,6 +122,8 @@ fn whole_arrays_are_seen_as_owned_arrays() {
     let line = table.reshape(6).expect("no gaps");
     assert_eq!(line.host().expect("there").as_array(), Some(&array![1, 2, 3, 4, 5, 6]));
     assert!(table.row(0).host().expect("there").as_array().is_none());
+    let dynamic = SmartArray::<i32, _>::ones((1, 2, 1, 2, 1)).into_dyn();
+    assert_eq!(dynamic.host().expect("there").as_array().map(|array| array.sum()), Some(4));
     assert!(
         table.broadcast((4, 2, 3)).expect("it fits").host().expect("there").as_array().is_none()
     );

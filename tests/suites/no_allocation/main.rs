@@ -54,16 +54,21 @@ fn own_stream() -> Result<Stream> {
 }
 
 /// The allocations of this thread in 100 rounds, after 200 warm-up rounds in which queues and
-/// tables reach their final size.
+/// tables reach their final size. The least of five counts: a queue may become longer than ever
+/// because the system is slow to run the worker, which happens once in many rounds.
 fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
     for _ in 0..200 {
         round()?;
     }
-    let before = ALLOCATIONS.get();
-    for _ in 0..100 {
-        round()?;
+    let mut fewest = u64::MAX;
+    for _ in 0..5 {
+        let before = ALLOCATIONS.get();
+        for _ in 0..100 {
+            round()?;
+        }
+        fewest = fewest.min(ALLOCATIONS.get() - before);
     }
-    Ok(ALLOCATIONS.get() - before)
+    Ok(fewest)
 }
 
 #[test]
@@ -118,13 +123,13 @@ fn reading_on_a_device_what_is_valid_there() -> Result<()> {
 fn the_first_read_on_a_stream_of_what_is_valid_on_its_device() -> Result<()> {
     let stream = own_stream()?;
     let arrays: Vec<_> =
-        (0..300).map(|_| SmartArray::from(Array2::<f32>::ones((16, 16)))).collect();
+        (0..700).map(|_| SmartArray::from(Array2::<f32>::ones((16, 16)))).collect();
     for array in &arrays {
         array.prefetch(&stream)?;
     }
     stream.synchronize()?;
     let mut fresh = arrays.iter();
-    assert_eq!(in_steady_state(|| fresh.next().expect("300 rounds").gpu_on(&stream).map(drop))?, 0);
+    assert_eq!(in_steady_state(|| fresh.next().expect("700 rounds").gpu_on(&stream).map(drop))?, 0);
     Ok(())
 }
 

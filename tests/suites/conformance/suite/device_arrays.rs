@@ -231,6 +231,9 @@ pub(crate) fn device_arrays_refuse_what_does_not_fit(lab: &Lab<'_>) -> Result<()
     assert_eq!(table.t().ravel(Order::F)?.copy_to_host()?, counting(12));
     assert_eq!(table.index_axis(Axis(0), 2).copy_to_host()?, array![8, 9, 10, 11]);
     assert_eq!(array.copy_to_host()?, counting(12));
+    let mut repeated = Array2::zeros((5, 12));
+    array.broadcast((5, 12))?.copy_to_host_into(&mut repeated)?;
+    assert!(repeated.rows().into_iter().all(|row| row == counting(12)));
     let unwritten = DeviceArray::<u32, _>::uninit(4)?;
     assert!(matches!(unwritten.copy_to_host(), Err(Error::Uninitialised { .. })));
     let sections: Vec<_> = array.split(5)?.iter().map(|part| part.len()).collect();
