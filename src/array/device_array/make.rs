@@ -195,7 +195,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     /// A device array with these contents, on one device. Uploads what is stale there, and nothing
-    /// if the contents are there already. The memory of other copies is freed.
+    /// if the contents are there already. The memory of copies on other devices is freed; that
+    /// of the host is kept until the array drops.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
