@@ -21,7 +21,9 @@ use crate::transfer::Snapshot;
 /// The result of an asynchronous copy, returned by
 /// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): call [`wait`](Self::wait), or
 /// `await` it in a task of any executor. It owns the source and the destination of the copy, so the
-/// array may be written, moved or dropped at any time. Dropping it does not wait.
+/// array may be written, moved or dropped at any time. Dropping it does not wait. While it lives,
+/// or if it is forgotten, the library keeps its records of work that failed since (about 200 bytes
+/// each), because the copy may be among that work.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::s};

@@ -104,6 +104,7 @@ impl Region {
     }
 
     /// Whether the element at `point` (one index per axis) is inside.
+    #[cfg(test)]
     #[must_use]
     pub(crate) fn contains_point(&self, point: &[u64]) -> bool {
         point.len() == self.axes()

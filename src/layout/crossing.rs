@@ -85,6 +85,29 @@ impl MemoryOrder {
         Run::Within
     }
 
+    /// The axis, and the index along it, at which to cut a view that ascends and is several boxes:
+    /// where an axis passes to the next row, else in the middle.
+    pub(super) fn cut_of(&self, view: &Strided<'_>) -> (usize, u64) {
+        let lowest = view.offset as u64;
+        let mut middle = None;
+        for (axis, (len, stride)) in view.shape.iter().zip(view.strides).enumerate() {
+            match self.run_of(lowest, *len, stride.unsigned_abs()) {
+                Run::Cut(at) => return (axis, at as u64),
+                Run::Rows(inner) => middle = Some((axis, (len / inner / 2 * inner) as u64)),
+                Run::Within => {}
+            }
+        }
+        let slowest = || {
+            let can_be_cut = |axis: &usize| view.shape[*axis] > 1;
+            let axes = (0..view.shape.len()).filter(can_be_cut);
+            axes.max_by_key(|axis| view.strides[*axis]).unwrap_or(0)
+        };
+        middle.unwrap_or_else(|| {
+            let axis = slowest();
+            (axis, view.shape[axis] as u64 / 2)
+        })
+    }
+
     /// The boxes of a view of which some axis runs along several axes of this memory order.
     pub(super) fn boxes_of_crossing(&self, view: &Strided<'_>) -> SmallVec<[Region; 1]> {
         let mut boxes = SmallVec::new();

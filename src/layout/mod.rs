@@ -23,6 +23,7 @@ mod runs;
 mod selection;
 mod split;
 mod strided;
+mod view_box;
 mod view_copy;
 
 pub(crate) use copy_box::CopyBox;
@@ -33,4 +34,4 @@ pub(crate) use runs::for_each_start;
 pub(crate) use selection::Selection;
 pub(crate) use split::split_copies;
 pub(crate) use strided::{Strided, is_repeated};
-pub(crate) use view_copy::ViewBox;
+pub(crate) use view_box::ViewBox;

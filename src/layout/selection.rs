@@ -53,6 +53,12 @@ impl Selection {
         }
     }
 
+    /// Whether all these elements are in `region`. False for the whole array.
+    pub(super) fn lies_in(&self, region: &Region) -> bool {
+        let is_inside = |part: &Region| region.intersection(part).as_ref() == Some(part);
+        matches!(self, Self::Boxes(boxes) if boxes.iter().all(is_inside))
+    }
+
     /// Whether the two selections have an element in common.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
@@ -83,7 +89,7 @@ impl MemoryOrder {
 
     /// The single box of a view, if at most one axis of the view runs along each axis of this
     /// memory order, and within it. More than one can run along an axis only if axes were combined.
-    fn one_box(&self, view: &Strided<'_>, lowest: u64) -> Option<Region> {
+    pub(super) fn one_box(&self, view: &Strided<'_>, lowest: u64) -> Option<Region> {
         let axes = self.extents().len();
         let (mut spans, mut steps) = ([Span::EMPTY; AXES_MAX], [1_u64; AXES_MAX]);
         let (mut rest, mut step) = (lowest, 1);

@@ -3,21 +3,8 @@
 use smallvec::SmallVec;
 
 use super::strided::{OwnView, packed_strides};
-use super::{CopyBox, MemoryOrder, Strided};
-use crate::coherence::Region;
-
-/// Indices along one axis of a view, in the order of memory addresses: `count` indices that start
-/// at `start`, `step` apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Range {
-    start: u64,
-    step: u64,
-    count: u64,
-}
-
-/// A box of a view, in the view's own axes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct ViewBox(SmallVec<[Range; 4]>);
+use super::view_box::{Range, ViewBox};
+use super::{CopyBox, Strided};
 
 /// One axis of a copy between two views, in elements. Strides may be negative.
 #[derive(Clone, Copy, Debug)]
@@ -30,84 +17,6 @@ struct Axis {
 type Axes = SmallVec<[Axis; 6]>;
 
 impl Strided<'_> {
-    /// The boxes of this view that contain exactly the elements of `region`, which lies within the
-    /// view. There is more than one box only where axes were combined in the memory order, or an
-    /// axis of the view runs along several (see [`split_with`](Self::split_with)).
-    pub(crate) fn boxes_of(
-        &self,
-        memory_order: &MemoryOrder,
-        region: &Region,
-    ) -> SmallVec<[ViewBox; 1]> {
-        self.one_box_of(memory_order, region).map_or_else(
-            || self.elements_of(memory_order, region),
-            |one| SmallVec::from_iter([one]),
-        )
-    }
-
-    /// The single box, if at most one axis of the view runs along each axis of the memory order,
-    /// and within it.
-    fn one_box_of(&self, memory_order: &MemoryOrder, region: &Region) -> Option<ViewBox> {
-        let lowest = self.lowest();
-        let start = memory_order.index_of(lowest);
-        let mut taken: SmallVec<[bool; 6]> = SmallVec::from_elem(false, start.len());
-        let mut ranges = SmallVec::new();
-        for (len, stride) in self.shape.iter().zip(self.strides) {
-            if *len <= 1 {
-                ranges.push(Range { start: 0, step: 1, count: 1 });
-                continue;
-            }
-            let next = memory_order.index_of(lowest + stride.unsigned_abs() as u64);
-            let mut changed = (0..start.len()).filter(|axis| next[*axis] != start[*axis]);
-            let (axis, None) = (changed.next()?, changed.next()) else { return None };
-            let step = next[axis].checked_sub(start[axis])?;
-            let last = start[axis] + (*len as u64 - 1) * step;
-            if std::mem::replace(&mut taken[axis], true) || last >= memory_order.extents()[axis] {
-                return None;
-            }
-            let span = region.span(axis);
-            ranges.push(Range {
-                start: (span.start() - start[axis]) / step,
-                step: (span.step() / step).max(1),
-                count: span.len(),
-            });
-        }
-        Some(ViewBox(ranges))
-    }
-
-    /// One box for each element of `region`: correct for any view, but used only where axes were
-    /// combined in the memory order.
-    fn elements_of(&self, memory_order: &MemoryOrder, region: &Region) -> SmallVec<[ViewBox; 1]> {
-        let mut boxes: SmallVec<[ViewBox; 1]> = SmallVec::new();
-        let lowest = self.lowest();
-        for number in 0..self.len() {
-            let (mut rest, mut offset) = (number, lowest);
-            let mut ranges: SmallVec<[Range; 4]> = SmallVec::new();
-            for (len, stride) in self.shape.iter().zip(self.strides).rev() {
-                let index = rest % *len as u64;
-                rest /= *len as u64;
-                offset += index * stride.unsigned_abs() as u64;
-                ranges.push(Range { start: index, step: 1, count: 1 });
-            }
-            if region.contains_point(&memory_order.index_of(offset)) {
-                ranges.reverse();
-                boxes.push(ViewBox(ranges));
-            }
-        }
-        boxes
-    }
-
-    /// A box of this view as a view with ascending strides.
-    fn part(&self, part: &ViewBox) -> OwnView {
-        let mut offset = self.lowest();
-        let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
-        for (range, stride) in part.0.iter().zip(self.strides) {
-            offset += range.start * stride.unsigned_abs() as u64;
-            strides.push(stride.abs() * range.step as isize);
-        }
-        let shape = part.0.iter().map(|range| range.count as usize).collect();
-        OwnView { shape, strides, offset: offset as usize }
-    }
-
     /// Whether two views of one shape run in opposite directions along an axis.
     fn is_opposed(&self, other: &Strided<'_>, axis: usize) -> bool {
         (self.strides[axis] < 0) != (other.strides[axis] < 0) && self.shape[axis] > 1
@@ -140,15 +49,14 @@ impl Strided<'_> {
         (source, destination, copies)
     }
 
-    /// The copies of all elements of this view to another view of the same shape.
-    pub(crate) fn copies_of_all(
+    /// The copies to a box of this view from the same box of another view of the same shape.
+    pub(crate) fn copies_from(
         &self,
         other: &Strided<'_>,
+        part: &ViewBox,
         element_bytes: u64,
     ) -> SmallVec<[CopyBox; 1]> {
-        let all = |len: &usize| Range { start: 0, step: 1, count: *len as u64 };
-        let all = ViewBox(self.shape.iter().map(all).collect());
-        self.copies_to(other, &all, element_bytes).2
+        other.copies_to(self, &self.same_box_of(other, part), element_bytes).2
     }
 
     /// The copies of a box of this view to a packed array of the view's shape, whose axes all run
@@ -166,31 +74,33 @@ impl Strided<'_> {
 }
 
 /// The copies from one part to another of the same shape. Along opposed axes the indices descend in
-/// the destination.
+/// the destination. Along repeated axes all indices are one element of the source.
 fn copies_between(
     source: &OwnView,
     destination: &OwnView,
     is_opposed: impl Fn(usize) -> bool,
     element_bytes: u64,
 ) -> SmallVec<[CopyBox; 1]> {
-    let (mut aligned, mut opposed) = (Axes::new(), Axes::new());
+    let (mut aligned, mut apart) = (Axes::new(), Axes::new());
     let mut destination_start = destination.offset as i64;
     for (axis, len) in source.shape.iter().enumerate().filter(|(_, len)| **len > 1) {
         let (count, to) = (*len as u64, destination.strides[axis] as i64);
         let source = source.strides[axis] as i64;
         if is_opposed(axis) {
             destination_start += (count as i64 - 1) * to;
-            opposed.push(Axis { count, source, destination: -to });
+            apart.push(Axis { count, source, destination: -to });
+        } else if source == 0 {
+            apart.push(Axis { count, source, destination: to });
         } else {
             aligned.push(Axis { count, source, destination: to });
         }
     }
-    // A copy's strides are positive in source and destination, so each index along opposed axes
-    // takes a separate copy.
-    let indices: u64 = opposed.iter().map(|axis| axis.count).product();
+    // A copy's strides are positive in source and destination, so each index along these axes takes
+    // a separate copy.
+    let indices: u64 = apart.iter().map(|axis| axis.count).product();
     let copy = |number: u64| {
         let (mut rest, mut from, mut to) = (number, source.offset as i64, destination_start);
-        for axis in &opposed {
+        for axis in &apart {
             let index = (rest % axis.count) as i64;
             rest /= axis.count;
             from += index * axis.source;
@@ -223,18 +133,12 @@ fn ascending_copy(mut axes: Axes, source: u64, destination: u64, element_bytes: 
 
 #[cfg(test)]
 mod tests {
-    use super::{MemoryOrder, Range, Strided, ViewBox};
-    use crate::coherence::{Region, Span};
-
-    fn all_of(view: &Strided<'_>) -> ViewBox {
-        let all = |len: &usize| Range { start: 0, step: 1, count: *len as u64 };
-        ViewBox(view.shape.iter().map(all).collect())
-    }
+    use super::Strided;
 
     /// Copies between two views whose elements are their own positions in memory.
     fn copied(source: &Strided<'_>, destination: &Strided<'_>) -> Vec<Option<usize>> {
         let mut memory = vec![None; source.len() as usize];
-        for copy in source.copies_to(destination, &all_of(source), 1).2 {
+        for copy in source.copies_to(destination, &source.whole_box(), 1).2 {
             copy.for_each_run(&mut |from, to, len| {
                 (0..len).for_each(|at| memory[(to + at) as usize] = Some((from + at) as usize));
             });
@@ -259,26 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_found_in_a_view_of_the_view() {
-        let (memory_order, _) = MemoryOrder::of(&[6, 8], &[8, 1], 1).expect("contiguous");
-        let view = Strided { shape: &[3, 4], strides: &[16, -2], offset: 8 + 7 };
-        let region = Region::new(&[Span::new(3, 4, 1), Span::new(3, 6, 2)]);
-        let part = view.part(&view.boxes_of(&memory_order, &region)[0]);
-        assert_eq!(
-            (part.shape.as_slice(), part.strides.as_slice(), part.offset),
-            (&[1, 2][..], &[16, 2][..], 3 * 8 + 3)
-        );
-    }
-
-    #[test]
-    fn beyond_six_axes_regions_are_found_element_by_element() {
-        let shape = [2, 3, 2, 2, 2, 2, 2];
-        let strides = [96, 32, 16, 8, 4, 2, 1];
-        let (memory_order, _) = MemoryOrder::of(&shape, &strides, 1).expect("contiguous");
-        let view = Strided { shape: &[2, 2, 2, 2, 2, 2, 2], strides: &strides, offset: 0 };
-        let mut spans: Vec<Span> =
-            memory_order.extents().iter().map(|extent| Span::full(*extent)).collect();
-        spans[0] = Span::single(3);
-        assert_eq!(view.boxes_of(&memory_order, &Region::new(&spans)).len(), 32);
+    fn a_repeated_axis_is_copied_row_by_row() {
+        let repeated = Strided { shape: &[2, 3], strides: &[0, 1], offset: 0 };
+        let rows = Strided { shape: &[2, 3], strides: &[3, 1], offset: 0 };
+        assert_eq!(copied(&repeated, &rows), [0, 1, 2, 0, 1, 2].map(Some));
+        assert_eq!(repeated.copies_to(&rows, &repeated.whole_box(), 1).2.len(), 2);
     }
 }

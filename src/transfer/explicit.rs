@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::acquire::{Acquired, acquire_on};
 use super::mark::mark;
 use super::report::{count, run_deferred, stale_since};
-use super::request::{Queued, Request, StoredView};
+use super::request::{Queued, Regions, Request, StoredView};
 use super::snapshot::{Destination, snapshot_to};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
@@ -19,10 +19,10 @@ use crate::backend::{
     failure, host_copy, scope,
 };
 use crate::call_site::CallSite;
-use crate::coherence::Location;
+use crate::coherence::{Location, Region};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::{Strided, split_copies};
+use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
 
 /// Initialised memory that the caller lends for `'a`, and a view of it.
@@ -121,13 +121,19 @@ pub(crate) fn copy_from_host(
     if memory_order.is_empty() || selection.is_empty() {
         return Ok(());
     }
+    let split = to.view.split_with(&from.view, memory_order);
+    let views =
+        split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let parts = from.view.copies_of_all(&to.view, memory_order.element_bytes() as u64);
+    let mut regions = Regions::new();
+    selection.for_each(memory_order, |region| regions.push(*region));
+    let chunks =
+        memory_order.split_regions(&regions, stream.device_ref().backend().chunk_bytes_max());
+    let (address, written) = (acquired.address, Regions::new());
     let mut upload =
-        Upload { request: &request, stream, address: acquired.address, lease: from.lease() };
-    let chunks = split_copies(parts, stream.device_ref().backend().chunk_bytes_max());
-    let outcome = chunks.into_iter().try_for_each(|parts| upload.queue(parts));
-    upload.close(acquired);
+        Upload { request: &request, stream, views, address, lease: from.lease(), written };
+    let outcome = chunks.into_iter().try_for_each(|regions| upload.queue(regions));
+    upload.close(acquired, outcome.is_ok());
     run_deferred();
     outcome
 }
@@ -137,12 +143,30 @@ pub(crate) fn copy_from_host(
 struct Upload<'r> {
     request: &'r Request<'r>,
     stream: &'r Stream,
+    /// Views of the destination and of the source.
+    views: (Strided<'r>, Strided<'r>),
     address: Address,
     lease: Lease,
+    /// What the queued chunks write.
+    written: Regions,
 }
 
 impl Upload<'_> {
-    fn queue(&mut self, parts: SmallVec<[CopyBox; 1]>) -> Result<()> {
+    /// Queues the copies of one chunk.
+    fn queue(&mut self, regions: Regions) -> Result<()> {
+        self.queue_parts(self.parts_of(&regions))?;
+        self.written.extend(regions);
+        Ok(())
+    }
+
+    fn parts_of(&self, regions: &[Region]) -> SmallVec<[CopyBox; 1]> {
+        let (memory_order, (to, from)) = (self.request.storage.memory_order(), self.views);
+        let element_bytes = memory_order.element_bytes() as u64;
+        let boxes = regions.iter().flat_map(|region| to.boxes_of(memory_order, region));
+        boxes.flat_map(|part| to.copies_from(&from, &part, element_bytes)).collect()
+    }
+
+    fn queue_parts(&mut self, parts: SmallVec<[CopyBox; 1]>) -> Result<()> {
         let queue = self.stream.queue();
         let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
         let mut direct = || self.work(source.clone(), parts.clone());
@@ -185,16 +209,18 @@ impl Upload<'_> {
         })
     }
 
-    /// Marks the part as written, if any chunk was queued, and waits until the memory was read.
-    fn close(self, acquired: Acquired<'_>) {
-        let Self { request, stream, lease, .. } = self;
+    /// Marks what the queued chunks write, and waits until the memory was read.
+    fn close(self, acquired: Acquired<'_>, is_complete: bool) {
+        let Self { request, stream, lease, written, .. } = self;
         if let Some((_, position)) = &lease.queued {
+            let part = Selection::Boxes(written);
+            let request = request.of(if is_complete { request.selection } else { &part });
             let bytes = request.selection.len_bytes(request.storage.memory_order());
-            mark(request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
+            mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
             let mut state = request.storage.lock();
             let since = stale_since(&state, Location::HOST, &[]);
             let moved = (Direction::ToDevice, bytes);
-            count(request, &mut state, moved, stream.device_ref(), stream, since);
+            count(&request, &mut state, moved, stream.device_ref(), stream, since);
         }
         drop(lease);
     }

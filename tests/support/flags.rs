@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
 
 use resident::{In, InOut, Kernel};
 
 use crate::bodies::Gate;
+use crate::own_process::HANG_LIMIT;
 
 /// A flag that a kernel body raises.
 #[derive(Clone, Default)]
@@ -69,7 +69,7 @@ pub fn without_deadlock(test: impl FnOnce() + Send + 'static) {
         test();
         done.send(()).ok();
     });
-    match finished.recv_timeout(Duration::from_secs(30)) {
+    match finished.recv_timeout(HANG_LIMIT) {
         Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
             running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }

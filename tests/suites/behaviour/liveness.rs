@@ -13,6 +13,7 @@ use resident::{
     Device, Emulation, Error, Event, Grid, InOut, Kernel, Result, SmartArray, Stream, audit,
 };
 use support::flags::without_deadlock;
+use support::own_process::HANG_LIMIT;
 
 /// Sleeps for so many microseconds, and adds 1 to each element.
 fn nap() -> Kernel<(u64, InOut<u64, Ix1>)> {
@@ -140,7 +141,7 @@ fn a_snapshot_wakes_its_task_although_the_stream_is_busy_behind_it() {
         let receiver = std::sync::Mutex::new(receiver);
         let answered =
             Kernel::<(InOut<u64, Ix1>,)>::new("answered").host(move |_grid, (mut x,)| {
-                let answer = receiver.lock().unwrap().recv_timeout(Duration::from_secs(60));
+                let answer = receiver.lock().unwrap().recv_timeout(HANG_LIMIT);
                 x += answer.unwrap_or(1_000_000);
             });
         let mut x = array();
@@ -152,7 +153,7 @@ fn a_snapshot_wakes_its_task_although_the_stream_is_busy_behind_it() {
         let seen = loop {
             match snapshot.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(seen) => break seen.unwrap(),
-                Poll::Pending => wakes.recv_timeout(Duration::from_secs(60)).expect("it is woken"),
+                Poll::Pending => wakes.recv_timeout(HANG_LIMIT).expect("it is woken"),
             }
         };
         assert_eq!(seen[0], 1);

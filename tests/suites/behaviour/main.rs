@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod contract;
+mod device_arrays;
 mod elements;
 mod eviction;
 mod forget;

@@ -4,12 +4,12 @@
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::Duration;
 
 use resident::ndarray::{Array1, Array2, Axis, Ix1, Ix2, s};
 use resident::{
     Device, Emulation, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartViewMut, Stream,
 };
+use support::flags::without_deadlock;
 
 /// The number of threads.
 const THREADS: usize = 8;
@@ -54,21 +54,6 @@ fn at_once(work: impl Fn(usize) -> Result<()> + Sync) {
             });
         }
     });
-}
-
-/// Runs a scenario on a separate thread, so that the test can report a deadlock as a failure.
-fn within_two_minutes(scenario: impl FnOnce() + Send + 'static) {
-    let (done, is_done) = channel();
-    let runner = thread::spawn(move || {
-        scenario();
-        let _ = done.send(());
-    });
-    match is_done.recv_timeout(Duration::from_secs(120)) {
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-            panic!("a deadlock: the threads did not come to an end")
-        }
-        _ => runner.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-    }
 }
 
 #[test]
@@ -248,7 +233,7 @@ fn sum_often(
 #[test]
 fn opposite_orders_of_arguments_on_two_threads_do_not_lock_each_other_out() {
     for seed in MODES {
-        within_two_minutes(move || {
+        without_deadlock(move || {
             let devices = [device(seed), device(seed)];
             let [[one, two], [three, _]] = [streams(&devices[0]), streams(&devices[1])];
             let sum: Sum = Kernel::<(In<u32, Ix1>, In<u32, Ix1>, InOut<u32, Ix1>)>::new("sum")
@@ -282,7 +267,7 @@ fn opposite_orders_of_arguments_on_two_threads_do_not_lock_each_other_out() {
 #[test]
 fn opposite_assignments_and_clones_on_two_threads_do_not_lock_each_other_out() {
     for seed in MODES {
-        within_two_minutes(move || {
+        without_deadlock(move || {
             let devices = [device(seed), device(seed)];
             let [one, other] = [devices[0].stream(), devices[1].stream()];
             let (mut x, mut y) = (on_device(&one), on_device(&other));

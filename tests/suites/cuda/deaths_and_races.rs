@@ -12,7 +12,7 @@ use resident::{
 };
 use resident_stand_in::{self as driver, Settings};
 use support::driver::code;
-use support::own_process::has_run;
+use support::own_process::{HANG_LIMIT, has_run};
 use support::test_name;
 
 const ILLEGAL_ADDRESS: u32 = 700;
@@ -26,7 +26,7 @@ fn alone(test: &str, program: impl FnOnce() + Send + 'static) {
         program();
         ended.send(()).expect("the receiver is alive");
     });
-    if matches!(end.recv_timeout(Duration::from_secs(60)), Err(mpsc::RecvTimeoutError::Timeout)) {
+    if matches!(end.recv_timeout(HANG_LIMIT), Err(mpsc::RecvTimeoutError::Timeout)) {
         println!("the program does not end");
         std::process::exit(1);
     }
@@ -146,7 +146,7 @@ fn threads_that_take_and_free_memory_at_once_leave_none_behind() {
 fn an_array_that_threads_lock_at_once_is_locked() {
     alone(test_name!(an_array_that_threads_lock_at_once_is_locked), || {
         let device = support::driver::open(Settings::new(), 1).remove(0);
-        for _ in 0..2_000 {
+        for _ in 0..500 {
             let (array, start) = (matrix(1), Barrier::new(4));
             driver::take_calls();
             std::thread::scope(|scope| {

@@ -187,7 +187,7 @@ fn like_a_batch_job() {
 /// runs nothing else.
 #[test]
 fn long_runs_take_no_more_memory_or_threads() {
-    let limit = Duration::from_secs(2 * seconds() + 60);
+    let limit = Duration::from_secs(2 * seconds()) + own_process::HANG_LIMIT;
     for test in [test_name!(like_a_server), test_name!(like_a_batch_job)] {
         let output = own_process::run_within(limit, test, &[]);
         println!("{}", String::from_utf8_lossy(&output.stdout));

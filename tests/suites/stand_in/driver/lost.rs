@@ -8,6 +8,7 @@ use resident::cudarc::driver::sys::{self, CUresult};
 use resident::cudarc::driver::{
     CudaContext, CudaFunction, CudaStream, DevicePtr, DriverError, PushKernelArg, result,
 };
+use support::own_process::HANG_LIMIT;
 
 use crate::driver::choice::{context, function};
 use crate::kernels::threads;
@@ -90,7 +91,7 @@ fn a_callback_is_given_failures_and_a_host_function_is_not_called() {
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     // The driver's thread for callbacks may still be at work.
     let start = Instant::now();
-    while STATUS.load(Ordering::SeqCst) == u32::MAX && start.elapsed() < Duration::from_secs(2) {
+    while STATUS.load(Ordering::SeqCst) == u32::MAX && start.elapsed() < HANG_LIMIT {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(STATUS.load(Ordering::SeqCst), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS as u32);
