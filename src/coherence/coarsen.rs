@@ -1,6 +1,8 @@
 //! Fewer and larger boxes: where many small parts of an array are stale, copying what lies between
 //! them too is cheaper.
 
+use smallvec::SmallVec;
+
 use super::content::Content;
 use super::location::{Holders, Location, LocationSet};
 use super::protocol::Coherence;
@@ -80,24 +82,21 @@ struct Parts {
 
 impl Parts {
     fn of(contents: &RegionMap<Content>, cell: &Region) -> Self {
-        let mut parts = Self {
-            count: 0,
-            common: LocationSet::ALL,
-            all: LocationSet::empty(),
-            held_elsewhere: 0,
-        };
-        contents.visit_counts(cell, |content, _| {
-            parts.count += 1;
-            parts.common = parts.common.intersection(stored_at(content));
-            parts.all = parts.all.union(stored_at(content));
-        });
-        let common = parts.common;
+        let (mut count, mut common, mut all) = (0, LocationSet::ALL, LocationSet::empty());
+        // There are few different sets of locations.
+        let mut elements_at: SmallVec<[(LocationSet, u64); 4]> = SmallVec::new();
         contents.visit_counts(cell, |content, elements| {
-            if stored_at(content) != common {
-                parts.held_elsewhere = parts.held_elsewhere.saturating_add(elements);
+            let locations = stored_at(content);
+            (count, common, all) =
+                (count + 1, common.intersection(locations), all.union(locations));
+            match elements_at.iter_mut().find(|(known, _)| *known == locations) {
+                Some((_, sum)) => *sum = sum.saturating_add(elements),
+                None => elements_at.push((locations, elements)),
             }
         });
-        parts
+        let elsewhere = elements_at.iter().filter(|(locations, _)| *locations != common);
+        let held_elsewhere = elsewhere.fold(0, |sum: u64, (_, more)| sum.saturating_add(*more));
+        Self { count, common, all, held_elsewhere }
     }
 
     /// The locations that hold all parts, if there are several parts and all other locations may be

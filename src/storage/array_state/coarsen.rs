@@ -14,8 +14,9 @@ const PLANNED_BOXES_MAX: usize = 4_096;
 /// The state is coarsened when it has this number of boxes, and each time that number has doubled.
 const BOXES_MAX: usize = 16_384;
 
-/// The number of cells into which an array is divided.
-const CELLS_MAX: u64 = 1_024;
+/// The number of cells into which an array is divided. A coarsened plan has at most as many copies,
+/// unless few parts lie in a cell.
+const CELLS_MAX: u64 = 512;
 
 /// The number of bytes whose copy takes as long as adding one part to a copy: about 2 µs at 8 GB/s.
 const BYTES_PER_PART: u64 = 16 << 10;
