@@ -466,7 +466,25 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     pub(super) fn snapshot_on<T: Element>(
         &self,
-        stream: Option<&Stream>,
+        stream: &Stream,
+        operation: &str,
+        site: CallSite,
+    ) -> Result<Pending<ndarray::Array<T, D>>> {
+        self.start_snapshot((stream, false), operation, site)
+    }
+
+    /// The elements as an array of the host, for which this waits.
+    pub(super) fn copy_to_host<T: Element>(
+        &self,
+        stream: &Stream,
+        site: CallSite,
+    ) -> Result<ndarray::Array<T, D>> {
+        self.start_snapshot((stream, true), "copy_to_host", site)?.wait()
+    }
+
+    fn start_snapshot<T: Element>(
+        &self,
+        queueing: (&Stream, bool),
         operation: &str,
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
@@ -474,7 +492,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let buffer = HostBuffer::zeroed::<T>(distinct.len())
             .ok_or_else(|| transfer::host_full(self.storage).at(site))?;
         let view = StoredView { storage: self.storage, view: distinct.strided() };
-        let snapshot = transfer::snapshot(view, stream, buffer, operation, site)?;
+        let snapshot = transfer::snapshot(view, queueing, buffer, operation, site)?;
         Ok(Pending::new(snapshot, self.storage.named(), &distinct, self.layout.dim()))
     }
 

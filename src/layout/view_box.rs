@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::strided::{OwnView, is_repeated};
+use super::strided::OwnView;
 use super::{MemoryOrder, Strided};
 use crate::coherence::Region;
 
@@ -84,15 +84,15 @@ impl Strided<'_> {
     }
 
     /// The single box, if at most one axis of the view runs along each axis of the memory order,
-    /// and within it. Along a repeated axis it has all indices.
+    /// and within it.
     fn one_box_of(&self, memory_order: &MemoryOrder, region: &Region) -> Option<ViewBox> {
         let lowest = self.lowest();
         let start = memory_order.index_of(lowest);
         let mut taken: SmallVec<[bool; 6]> = SmallVec::from_elem(false, start.len());
         let mut ranges = SmallVec::new();
         for (len, stride) in self.shape.iter().zip(self.strides) {
-            if *len <= 1 || is_repeated(*len, *stride) {
-                ranges.push(Range::all(*len as u64));
+            if *len <= 1 {
+                ranges.push(Range::all(1));
                 continue;
             }
             let next = memory_order.index_of(lowest + stride.unsigned_abs() as u64);

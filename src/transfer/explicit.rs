@@ -242,7 +242,8 @@ pub(crate) fn copy_to_host(
     }
     let _watch = failure::Watch::begin();
     let mut lease = to.lease();
-    let destination = Destination { memory: lease.memory.clone(), view: Some(to.view) };
+    let (memory, view) = (lease.memory.clone(), Some(to.view));
+    let destination = Destination { memory, view, is_awaited: true };
     let mut queued = Queued::new();
     let outcome = snapshot_to(from, Some(stream), &destination, &mut queued, operation, site);
     drop(destination);

@@ -45,21 +45,23 @@ pub(super) struct Destination<'v> {
     /// A view of the memory, of the same shape as the part; `None` for row-major order without
     /// gaps, with all axes ascending.
     pub(super) view: Option<Strided<'v>>,
+    /// Whether the caller waits at once. Then no event is recorded behind the last copy.
+    pub(super) is_awaited: bool,
 }
 
 /// Copies a part to `buffer`, in row-major order without gaps. Copies from a device run on `stream`
-/// if it is a stream of that device.
+/// if it is a stream of that device. `is_awaited` says that the caller waits at once.
 pub(crate) fn snapshot(
     part: StoredView<'_>,
-    stream: Option<&Stream>,
+    (stream, is_awaited): (&Stream, bool),
     buffer: HostBuffer,
     operation: &str,
     site: CallSite,
 ) -> Result<Snapshot> {
     let (buffer, watch) = (Arc::new(buffer), Watch::begin());
     let mut queued = Queued::new();
-    let destination = Destination { memory: buffer.clone(), view: None };
-    snapshot_to(part, stream, &destination, &mut queued, operation, site)?;
+    let destination = Destination { memory: buffer.clone(), view: None, is_awaited };
+    snapshot_to(part, Some(stream), &destination, &mut queued, operation, site)?;
     Ok(Snapshot { buffer, queued, watch })
 }
 
@@ -83,7 +85,8 @@ pub(super) fn snapshot_to(
     let selection = memory_order.select(&view);
     let request =
         Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();
-    let mut copying = Copying { memory: &destination.memory, queued };
+    let is_awaited = destination.is_awaited;
+    let mut copying = Copying { memory: &destination.memory, is_awaited, queued };
     let element_bytes = memory_order.element_bytes() as u64;
     // All parts from one device are one copy.
     let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
@@ -178,6 +181,7 @@ fn device_first(holders: Holders) -> Location {
 /// The copies of one call.
 struct Copying<'c> {
     memory: &'c Arc<dyn HostMemory>,
+    is_awaited: bool,
     queued: &'c mut Queued,
 }
 
@@ -227,7 +231,9 @@ impl Copying<'_> {
         let depends = request.wait_for_writers(&mut state, &stream, location, &regions)?;
         // The copy is made in chunks: the waiting thread unpacks one chunk while the next is
         // downloaded.
+        let mut left = chunks.len();
         for parts in chunks {
+            left -= 1;
             let work = Work::Copy(Box::new(CopyWork {
                 may_read_between: false,
                 loss: FailureKind::Copy,
@@ -239,7 +245,9 @@ impl Copying<'_> {
                 label: request.storage.label("snapshot of", request.site),
             }));
             let position = request.submit_read(&mut state, &stream, location, &regions, work)?;
-            stream.ensure_event_at_tail();
+            if left > 0 || !self.is_awaited {
+                stream.ensure_event_at_tail();
+            }
             self.queued.push((stream.clone(), position));
         }
         let since = stale_since(&state, Location::HOST, &regions);

@@ -29,7 +29,7 @@ macro_rules! reading_methods {
         #[track_caller]
         pub fn copy_to_host(&self) -> Result<Array<T, D>> {
             let stream = self.home().stream();
-            self.part().snapshot_on(Some(&stream), "copy_to_host", call_site())?.wait()
+            self.part().copy_to_host(&stream, call_site())
         }
 
         /// As [`copy_to_host`](Self::copy_to_host), in the order of `stream`. Returns at once: see
@@ -51,7 +51,7 @@ macro_rules! reading_methods {
         /// As [`copy_to_host`](Self::copy_to_host); later failures are returned by the [`Pending`].
         #[track_caller]
         pub fn copy_to_host_on(&self, stream: &Stream) -> Result<Pending<Array<T, D>>> {
-            self.part().snapshot_on(Some(stream), "copy_to_host_on", call_site())
+            self.part().snapshot_on(stream, "copy_to_host_on", call_site())
         }
 
         /// Copies the elements into an array or view of the host, of any strides. Waits until they

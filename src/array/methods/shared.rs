@@ -228,7 +228,7 @@ macro_rules! shared_methods {
         /// As [`host`](Self::host). [`Pending::wait`](crate::Pending::wait) returns later failures.
         #[track_caller]
         pub fn snapshot_on(&self, stream: &Stream) -> Result<Pending<Array<T, D>>> {
-            self.part().snapshot_on(Some(stream), "snapshot_on", call_site())
+            self.part().snapshot_on(stream, "snapshot_on", call_site())
         }
 
         /// Reads one element where it is newest, and does not change residency. On a device the

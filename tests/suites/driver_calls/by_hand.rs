@@ -87,3 +87,38 @@ pub(crate) fn face(
         .result()
         .expect("a copy");
 }
+
+/// Copies columns of a square sheet to columns of another, on the device.
+pub(crate) fn columns(
+    stream: &Arc<CudaStream>,
+    (from, from_column): (&mut CudaSlice<f32>, usize),
+    (to, to_column): (&mut CudaSlice<f32>, usize),
+    [side, count]: [usize; 2],
+) {
+    let (source, _order) = from.device_ptr_mut(stream);
+    let (destination, _order) = to.device_ptr_mut(stream);
+    let bytes = |floats: usize| floats * size_of::<f32>();
+    let copy = sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcHost: std::ptr::null(),
+        srcDevice: source + bytes(from_column) as u64,
+        srcArray: std::ptr::null_mut(),
+        srcPitch: bytes(side),
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: destination + bytes(to_column) as u64,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: bytes(side),
+        WidthInBytes: bytes(count),
+        Height: side,
+    };
+    stream.context().bind_to_thread().expect("a context");
+    // SAFETY: both sheets have `side` rows of that pitch, and the columns lie within them.
+    unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.cu_stream()) }
+        .result()
+        .expect("a copy");
+}

@@ -10,6 +10,7 @@
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 mod by_hand;
+mod device_arrays;
 mod programs;
 mod touches;
 
@@ -96,16 +97,17 @@ fn compare(pair: fn() -> Pair) {
 }
 
 macro_rules! pairs {
-    ($($name:ident),+ $(,)?) => {
+    ($module:ident: $($name:ident),+ $(,)?) => {
         $(#[test]
         fn $name() {
             support::own_process!();
-            compare(programs::$name);
+            compare($module::$name);
         })+
     };
 }
 
 pairs! {
+    programs:
     a_chain_with_one_array,
     a_chain_with_four_arrays,
     a_chain_with_eight_arrays,
@@ -123,4 +125,11 @@ pairs! {
     a_pipeline_of_kernels,
     a_solver_of_conjugate_gradients,
     photographs_overlapped,
+}
+
+pairs! {
+    device_arrays:
+    a_chain_with_four_device_arrays,
+    a_device_array_up_and_down,
+    columns_between_device_arrays,
 }

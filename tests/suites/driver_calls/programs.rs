@@ -9,12 +9,12 @@ use resident::{Device, Grid, Result, SmartArray, Stream};
 use crate::{Pair, by_hand, touches};
 use resident_benches::gpu::programs::{conjugate_gradient, photos};
 
-const LEN: usize = 1 << 12;
-const LAUNCHES: usize = 100;
+pub(crate) const LEN: usize = 1 << 12;
+pub(crate) const LAUNCHES: usize = 100;
 
 type Floats = SmartArray<f32, Ix1>;
 
-fn gpu() -> Device {
+pub(crate) fn gpu() -> Device {
     Device::cuda(0).expect("the stand-in driver has a device")
 }
 
@@ -27,12 +27,12 @@ fn arrays(count: usize, device: &Device) -> Vec<Floats> {
     (0..count).map(array).collect()
 }
 
-fn grid() -> Grid {
+pub(crate) fn grid() -> Grid {
     Grid::new(1, 256)
 }
 
 /// The chain of launches on one stream, in a twin.
-fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
+pub(crate) fn twin_chain(arrays: usize) -> Box<dyn FnMut()> {
     let context = by_hand::context();
     let stream = context.new_stream().expect("a stream");
     let function = by_hand::function(&context, arrays);
