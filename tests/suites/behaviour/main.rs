@@ -11,6 +11,7 @@ mod inside_bodies;
 mod late_failures;
 mod liveness;
 mod numba_defects;
+mod numba_device_array_defects;
 mod order;
 mod peer_hazards;
 mod repeated_launches;
