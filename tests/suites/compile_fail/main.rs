@@ -18,12 +18,20 @@ mod twins {
     pub(super) mod an_ndarray_array_in_our_place;
     #[path = "bool_as_an_element.rs"]
     pub(super) mod bool_as_an_element;
+    #[path = "device_view_outliving_its_array.rs"]
+    pub(super) mod device_view_outliving_its_array;
     #[path = "guard_outliving_its_array.rs"]
     pub(super) mod guard_outliving_its_array;
     #[path = "out_given_a_shared_reference.rs"]
     pub(super) mod out_given_a_shared_reference;
+    #[path = "overlapping_device_views.rs"]
+    pub(super) mod overlapping_device_views;
+    #[path = "pending_copy_used_early.rs"]
+    pub(super) mod pending_copy_used_early;
     #[path = "read_guard_over_a_launch_that_writes.rs"]
     pub(super) mod read_guard_over_a_launch_that_writes;
+    #[path = "record_with_padding.rs"]
+    pub(super) mod record_with_padding;
     #[path = "two_exclusive_slices_at_once.rs"]
     pub(super) mod two_exclusive_slices_at_once;
     #[path = "wrong_dimension.rs"]
@@ -45,9 +53,13 @@ fn the_valid_versions_compile_and_run() -> resident::Result<()> {
     twins::an_entered_device_sent_to_another_thread::main();
     twins::an_ndarray_array_in_our_place::main()?;
     twins::bool_as_an_element::main()?;
+    twins::device_view_outliving_its_array::main()?;
     twins::guard_outliving_its_array::main()?;
     twins::out_given_a_shared_reference::main()?;
+    twins::overlapping_device_views::main()?;
+    twins::pending_copy_used_early::main()?;
     twins::read_guard_over_a_launch_that_writes::main()?;
+    twins::record_with_padding::main()?;
     twins::two_exclusive_slices_at_once::main()?;
     twins::wrong_dimension::main()?;
     twins::wrong_element::main()?;
