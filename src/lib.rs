@@ -34,6 +34,8 @@
 //! - Arrays, and what each access copies: [`SmartArray`].
 //! - Parts of arrays, coherent with the whole: [`SmartArray::slice`], [`SmartView`],
 //!   [`SmartViewMut`].
+//! - Arrays on one device, which move only when the program copies them: [`DeviceArray`],
+//!   [`DeviceView`], [`DeviceViewMut`].
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
 //! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
 //! - Device memory: [`Device::set_memory_limit`], [`SmartArray::page_lock`],
@@ -44,6 +46,7 @@
 //! - Tests without a GPU, with random order (seeds), injected faults, memory limits, and a check
 //!   for unordered accesses (hazards): [`Emulation`], [`emulation`].
 //! - Errors: [`Error`].
+//! - The names that you know from Numba, CuPy and cudarc: [`from_numba_cupy_and_cudarc`].
 //!
 //! # GPUs
 //!
@@ -135,6 +138,16 @@ pub use launch::{
     Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
 };
 pub use ndarray;
+
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(rustdoc::broken_intra_doc_links, reason = "some items exist only with the feature")
+)]
+#[doc = include_str!("from_numba_cupy_and_cudarc/introduction.md")]
+#[doc = include_str!("from_numba_cupy_and_cudarc/numba.md")]
+#[doc = include_str!("from_numba_cupy_and_cudarc/cupy.md")]
+#[doc = include_str!("from_numba_cupy_and_cudarc/cudarc.md")]
+pub mod from_numba_cupy_and_cudarc {}
 
 /// The names that most programs use: `use resident::prelude::*;`.
 pub mod prelude {
