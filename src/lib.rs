@@ -94,6 +94,8 @@ mod backend;
 mod call_site;
 mod coherence;
 mod device;
+#[cfg(feature = "dlpack")]
+mod dlpack;
 mod element;
 mod error;
 mod grid;
@@ -131,6 +133,8 @@ pub use bytemuck;
 #[cfg(feature = "cuda")]
 pub use cudarc;
 pub use device::{AutoSynchronize, Device, Entered, Event, Stream};
+#[cfg(feature = "dlpack")]
+pub use dlpark;
 pub use element::Element;
 pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
 pub use grid::{Extent3, Grid};

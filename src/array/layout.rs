@@ -225,7 +225,9 @@ impl<D: Dimension> Layout<D> {
             offset += stride * range.first as isize;
             from += 1;
             if !element.is_index() {
-                part.set_axis(to, (range.len, stride * range.step));
+                // The stride of a single index has no meaning, and the product may overflow.
+                let step = if range.len > 1 { range.step } else { 1 };
+                part.set_axis(to, (range.len, stride * step));
                 to += 1;
             }
         }

@@ -17,6 +17,8 @@ mod smart;
 mod view;
 
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
+#[cfg(feature = "dlpack")]
+pub(crate) use device_array::offset_without_gaps;
 pub use device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 #[cfg(feature = "cuda")]
 pub(crate) use device_guard::DevicePart;

@@ -303,8 +303,9 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         value: T,
         site: CallSite,
     ) -> Result<()> {
-        let fill = |request: &Request<'_>| transfer::fill_on(request, stream, bytes_of(&value));
-        self.at(index, fill, "set", site)
+        let write =
+            |request: &Request<'_>| transfer::write_element_on(request, stream, bytes_of(&value));
+        self.at(index, write, "set", site)
     }
 
     /// Allocates the array's memory on `stream`'s device. Its contents do not change.

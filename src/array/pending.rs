@@ -16,7 +16,7 @@ use crate::device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::HostBuffer;
-use crate::transfer::Snapshot;
+use crate::transfer::{self, Snapshot};
 
 /// The result of an asynchronous copy, returned by
 /// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): call [`wait`](Self::wait), or
@@ -47,7 +47,7 @@ pub struct Pending<A> {
     snapshot: Option<Snapshot>,
     /// The array's name for messages.
     array: String,
-    assemble: fn(HostBuffer, &Arrangement) -> A,
+    assemble: fn(HostBuffer, &Arrangement) -> Result<A, u64>,
     arrangement: Arrangement,
     /// Woken when a copy is complete. Made at the first poll.
     task: Option<Arc<TaskWaker>>,
@@ -80,21 +80,24 @@ impl<T: Element, D: Dimension> Pending<Array<T, D>> {
     }
 }
 
+/// The array; or the number of bytes that the host does not have for it.
 fn assembled<T: Element, D: Dimension>(
     buffer: HostBuffer,
     Arrangement { copied, reversed, shape }: &Arrangement,
-) -> Array<T, D> {
+) -> Result<Array<T, D>, u64> {
     let array = packed_array::<T, D>(buffer, copied, reversed);
     if copied == shape {
-        return array;
+        return Ok(array);
     }
+    let len = shape.iter().fold(1, |len: usize, axis| len.saturating_mul(*axis));
+    let mut elements = Vec::new();
+    let room = elements.try_reserve_exact(len);
+    room.map_err(|_full| (len as u64).saturating_mul(size_of::<T>() as u64))?;
     // Not `to_owned`, which panics in ndarray's debug builds for some views without elements.
-    let repeated: Option<Vec<T>> =
-        array.broadcast(IxDyn(shape)).map(|view| view.iter().copied().collect());
-    repeated
-        .and_then(|elements| Array::from_shape_vec(IxDyn(shape), elements).ok())
-        .and_then(|array| array.into_dimensionality::<D>().ok())
-        .unwrap_or_else(|| unreachable!("{copied:?} was broadcast to {shape:?}"))
+    array.broadcast(IxDyn(shape)).iter().for_each(|view| elements.extend(view.iter().copied()));
+    let array = Array::from_shape_vec(IxDyn(shape), elements).ok();
+    let array = array.and_then(|array| array.into_dimensionality::<D>().ok());
+    Ok(array.unwrap_or_else(|| unreachable!("{copied:?} was broadcast to {shape:?}")))
 }
 
 impl<A> Pending<A> {
@@ -105,6 +108,8 @@ impl<A> Pending<A> {
     /// - [`Error::Backend`] if the copy failed.
     /// - [`Error::Lost`] if work that should have written the source failed.
     /// - [`Error::DeviceLost`] if the device died.
+    /// - [`Error::OutOfMemory`] if the host has no memory for the repeated elements of a broadcast
+    ///   view.
     /// - [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
     #[track_caller]
     pub fn wait(mut self) -> Result<A> {
@@ -144,7 +149,8 @@ impl<A> Pending<A> {
                 return Err(self.failed(&stream, &record));
             }
         }
-        Ok((self.assemble)(sole_owner(buffer), &self.arrangement))
+        let assembled = (self.assemble)(sole_owner(buffer), &self.arrangement);
+        assembled.map_err(|requested| transfer::host_full_for(&self.array, requested))
     }
 
     fn failed(&self, stream: &device::Stream, record: &failure::FailureRecord) -> Error {

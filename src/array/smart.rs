@@ -16,11 +16,13 @@ use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
 use crate::access::Access;
 use crate::audit::Cause;
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
+use crate::backend::Address;
 #[cfg(feature = "cuda")]
-use crate::backend::{Address, DeviceKind};
+use crate::backend::DeviceKind;
 use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
@@ -242,7 +244,18 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// stream so far is complete.
     #[cfg(feature = "cuda")]
     pub(crate) fn over_device(dim: D, stream: Stream, address: Address, site: CallSite) -> Self {
-        Self::make(Layout::of_shape::<T>(dim), Origin::Device(stream, address), site)
+        Self::over_memory(Layout::of_shape::<T>(dim), stream, address, site)
+    }
+
+    /// As [`over_device`](Self::over_device), with a layout without gaps.
+    #[cfg(any(feature = "cuda", feature = "dlpack"))]
+    pub(super) fn over_memory(
+        layout: Layout<D>,
+        stream: Stream,
+        address: Address,
+        site: CallSite,
+    ) -> Self {
+        Self::make(layout, Origin::Device(stream, address), site)
     }
 
     /// Copies the newest contents to `stream`'s device and gives that device's memory to the

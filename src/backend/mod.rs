@@ -91,6 +91,15 @@ pub struct MemoryUsage {
     pub pooled: u64,
 }
 
+/// Memory that other code allocated, and the object that keeps it. Dropping the object runs the other
+/// code's deleter, and may happen on any thread, with no lock held.
+#[cfg(feature = "dlpack")]
+pub(crate) struct ForeignMemory {
+    pub(crate) start: *mut u8,
+    pub(crate) len_bytes: u64,
+    pub(crate) owner: Box<dyn Any + Send + Sync>,
+}
+
 /// One device.
 pub(crate) trait Backend: SourceDevice {
     fn kind(&self) -> DeviceKind;
@@ -151,6 +160,18 @@ pub(crate) trait Backend: SourceDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
+    /// Takes over memory that this device's work can access, until a queue frees its address.
+    ///
+    /// # Safety
+    ///
+    /// The memory is valid for reads and writes of its length while its owner lives, has initialised
+    /// bytes, and nothing else uses it meanwhile.
+    #[cfg(feature = "dlpack")]
+    unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError>;
+    /// A pointer for other code to the memory that was allocated at this address; null if there is
+    /// none.
+    #[cfg(feature = "dlpack")]
+    fn pointer(&self, address: Address) -> *mut u8;
     /// The body of a kernel that this device runs.
     fn body_kind(&self) -> BodyKind;
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.

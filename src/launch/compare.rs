@@ -179,7 +179,7 @@ impl ArrayCopies {
         let mut bound = bound.to_vec();
         for (argument, copy) in bound.iter_mut().zip(&self.0) {
             if let (BoundArgument::Array(array), Some(copy)) = (argument, copy) {
-                array.storage = &copy.0;
+                (array.storage, array.home) = (&copy.0, None);
             }
         }
         bound

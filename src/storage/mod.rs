@@ -87,7 +87,7 @@ pub(crate) enum Origin {
     Host(HostBuffer),
     /// Memory of a stream's device, whose contents are complete after the work queued on the stream
     /// so far.
-    #[cfg(feature = "cuda")]
+    #[cfg(any(feature = "cuda", feature = "dlpack"))]
     Device(Stream, Address),
 }
 
@@ -120,7 +120,7 @@ impl Storage {
             Origin::Host(buffer) => {
                 ArrayState::on_host(Coherence::stored(extents, Location::HOST), buffer)
             }
-            #[cfg(feature = "cuda")]
+            #[cfg(any(feature = "cuda", feature = "dlpack"))]
             Origin::Device(stream, address) => ArrayState::on_device(extents, &stream, address),
         };
         let shape = shape_beside(&memory_order, shape);

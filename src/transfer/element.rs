@@ -38,10 +38,18 @@ pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
         write_on_host(request, &value);
         return Ok(());
     };
-    let acquired = acquire_on(request, &stream, Access::Overwrite, &mut Dependencies::new())?;
+    write_element_on(request, &stream, value)
+}
+
+/// Writes the single element of the request on `stream`'s device.
+pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
     let fill = Fill { value, loss: FailureKind::Contents, operation: "set of" };
-    let position = queue_fill(request, &stream, acquired.address, fill)?;
-    mark(request, &stream, acquired, Access::Overwrite, UseEnd::at(position));
+    let position = queue_fill(request, stream, acquired.address, fill)?;
+    mark(request, stream, acquired, Access::Overwrite, UseEnd::at(position));
     Ok(())
 }
 
@@ -170,7 +178,9 @@ fn read_on_device(request: &Request<'_>, location: Location, region: &Region) ->
     };
     run_deferred();
     request.wait_for(SmallVec::from_iter([(stream.clone(), position)]))?;
-    request.outcome_of(&stream, position)?;
+    if !request.has_arrived(&stream, position)? {
+        return read_element(request);
+    }
     let mut value = Bytes::from_elem(0, element_bytes);
     // SAFETY: `room` has `element_bytes` initialised bytes. The only copy that writes them has
     // completed.
@@ -213,16 +223,18 @@ fn queue_read(
 }
 
 impl Request<'_> {
-    /// The failure of a copy to memory outside the array: a failure of the copy, or of the work
-    /// that wrote the bytes that the copy reads.
-    pub(crate) fn outcome_of(&self, stream: &Stream, position: Position) -> Result<()> {
-        let Some(record) = failure::at(stream.id(), position) else { return Ok(()) };
+    /// Whether a copy to memory outside the array has arrived. `false` if work that should have
+    /// written its source failed, and the contents are valid elsewhere: the caller copies again.
+    /// Returns an error if the copy failed, or if the contents are lost.
+    pub(super) fn has_arrived(&self, stream: &Stream, position: Position) -> Result<bool> {
+        let Some(record) = failure::at(stream.id(), position) else { return Ok(true) };
+        stream.core().mark_reported(position);
         if record.inherited {
             let mut state = self.storage.lock();
             state.reconcile(self.storage.memory_order());
             self.plan(&state, Location::HOST)?;
+            return Ok(false);
         }
-        stream.core().mark_reported(position);
         Err(device::late_error(stream.device_ref(), &record).at(self.site))
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn host_full(storage: &Storage) -> Error {
     host_full_for(&storage.named(), storage.memory_order().len_bytes())
 }
 
-pub(super) fn host_full_for(array: &str, requested: u64) -> Error {
+pub(crate) fn host_full_for(array: &str, requested: u64) -> Error {
     Error::OutOfMemory {
         call: CalledAt::UNKNOWN,
         array: String::from(array),

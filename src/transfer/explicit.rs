@@ -250,5 +250,10 @@ pub(crate) fn copy_to_host(
     lease.queued = queued.last().cloned();
     outcome?;
     request.wait_for(queued.clone())?;
-    queued.iter().try_for_each(|(stream, position)| request.outcome_of(stream, *position))
+    for (stream, position) in &queued {
+        if !request.has_arrived(stream, *position)? {
+            return copy_to_host(from, to, stream, site);
+        }
+    }
+    Ok(())
 }

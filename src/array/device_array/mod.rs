@@ -1,8 +1,13 @@
 //! Explicit device arrays: contents on one device, which move only when the program says so.
 
 mod copies;
+#[cfg(feature = "dlpack")]
+mod exchange;
 mod make;
 mod views;
+
+#[cfg(feature = "dlpack")]
+pub(crate) use exchange::offset_without_gaps;
 
 use std::fmt;
 

@@ -59,7 +59,7 @@ macro_rules! query_methods {
         /// The number of bytes of all elements, as NumPy's `nbytes`.
         #[must_use]
         pub fn nbytes(&self) -> usize {
-            self.len() * size_of::<T>()
+            self.len().saturating_mul(size_of::<T>())
         }
 
         /// The device that has the elements.

@@ -59,7 +59,7 @@ macro_rules! query_methods {
         /// ```
         #[must_use]
         pub fn len_bytes(&self) -> usize {
-            self.len() * size_of::<T>()
+            self.len().saturating_mul(size_of::<T>())
         }
 
         /// Whether there are no elements.

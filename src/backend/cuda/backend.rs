@@ -9,9 +9,13 @@ use super::call::checked;
 use super::code;
 use super::device::CudaDevice;
 use super::memory::allocator::free_and_total;
+#[cfg(feature = "dlpack")]
+use super::memory::external::ExternalAllocation;
 use super::memory::registered::HostRegistration;
 use super::memory::staging::StagingBlock;
 use super::stream::{self, CudaQueue, StreamCore};
+#[cfg(feature = "dlpack")]
+use crate::backend::{Address, ForeignMemory};
 use crate::backend::{
     Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
     LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
@@ -145,6 +149,19 @@ impl Backend for CudaDevice {
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         let registration = HostRegistration::register(self.core().context(), start, len_bytes)?;
         Ok(Box::new(registration))
+    }
+
+    #[cfg(feature = "dlpack")]
+    unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        let address = memory.start.addr() as u64;
+        let external = ExternalAllocation::of_object(memory.len_bytes, memory.owner);
+        self.core().memory().insert_external(address, external)?;
+        Ok(Address(address))
+    }
+
+    #[cfg(feature = "dlpack")]
+    fn pointer(&self, address: Address) -> *mut u8 {
+        std::ptr::without_provenance_mut(address.0 as usize)
     }
 
     fn body_kind(&self) -> BodyKind {

@@ -7,6 +7,8 @@ use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
 use super::memory::machine_memory;
 use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
+#[cfg(feature = "dlpack")]
+use crate::backend::{Address, ForeignMemory};
 use crate::backend::{
     Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, LoadedKernel,
     MemoryUsage, PinnedRegistration, Position, Program, Queue, SourceDevice,
@@ -120,6 +122,18 @@ impl Backend for EmbeddedDevice {
         self.counted(CallKind::PageLock, || {
             Ok(Box::new(AlwaysAccessible) as Box<dyn PinnedRegistration>)
         })
+    }
+
+    #[cfg(feature = "dlpack")]
+    unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.core.memory.take_over(memory) }
+    }
+
+    #[cfg(feature = "dlpack")]
+    fn pointer(&self, address: Address) -> *mut u8 {
+        let located = self.core.memory.locate(address);
+        located.map_or(std::ptr::null_mut(), |memory| memory.bounded().start)
     }
 
     fn body_kind(&self) -> BodyKind {

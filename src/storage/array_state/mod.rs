@@ -26,7 +26,7 @@ pub(crate) use self::stale_record::StaleOrigin;
 use self::stale_record::StaleRecord;
 pub(crate) use self::whole::ReadyCopy;
 use super::HostBuffer;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::access::Access;
 use crate::backend::{Address, Bytes, DeviceKind, HostMemory};
 use crate::call_site::CallSite;
@@ -34,7 +34,7 @@ use crate::coherence::{Coherence, ConstantId, Location, LossId};
 use crate::device::{Device, Stream};
 use crate::layout::MemoryOrder;
 use crate::ordering::Uses;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::ordering::{Mark, UseEnd};
 use crate::sync;
 use crate::traffic::Traffic;
@@ -93,7 +93,7 @@ impl ArrayState {
         Self { host: Some(Arc::new(buffer)), ..Self::new(coherence) }
     }
 
-    #[cfg(feature = "cuda")]
+    #[cfg(any(feature = "cuda", feature = "dlpack"))]
     pub(in crate::storage) fn on_device(
         extents: &[u64],
         stream: &Stream,

@@ -2,7 +2,9 @@
 
 use resident::emulation::CallKind;
 use resident::ndarray::{Array1, Array2, s};
-use resident::{Device, DeviceArray, Emulation, Fault, Result, SmartArray};
+use resident::{
+    Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, Result, SmartArray, audit,
+};
 
 /// The number of backend calls of that kind.
 fn calls(device: &Device, kind: CallKind) -> usize {
@@ -63,5 +65,55 @@ fn a_part_of_a_reshaped_table_is_copied_in_few_pieces() -> Result<()> {
     assert_eq!(copy.host()?.to_owned(), snapshot);
     let copies = calls(&device, CallKind::CopyWithin) + calls(&device, CallKind::Download);
     assert!(copies <= 8, "{copies}");
+    Ok(())
+}
+
+/// `get` reads from a copy whose work fails late, although the element is valid elsewhere.
+#[test]
+fn an_element_is_read_again_if_its_copy_failed() -> Result<()> {
+    let fault = Fault::nth(1).of(CallKind::CopyBetween).late();
+    let there = Device::emulated(Emulation::new().seed(1).fail(fault));
+    let here = Device::emulated(Emulation::new().seed(1));
+    let add =
+        Kernel::<(InOut<u32>,)>::new("add").host(|_, (xs,)| xs.iter_mut().for_each(|x| *x += 1));
+    let mut array = SmartArray::from(vec![1_u32, 2]);
+    array.prefetch(&there.stream())?;
+    add.launch_on(&here.stream(), Grid::cover(2), (&mut array,))?;
+    array.prefetch(&there.stream())?;
+    assert_eq!(array.get(0)?, 2);
+    Ok(())
+}
+
+#[test]
+fn a_broadcast_view_that_does_not_fit_in_memory_is_an_error() -> Result<()> {
+    let one = DeviceArray::full_on(&Device::cpu().stream(), 1, 1.0_f32)?;
+    let repeated = one.broadcast(1_usize << 60)?;
+    let refused = repeated.copy_to_host().map(drop);
+    assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
+    assert_eq!(repeated.nbytes(), 1 << 62);
+    Ok(())
+}
+
+#[test]
+fn kernels_are_compared_on_copies_of_device_arrays() -> Result<()> {
+    let device = Device::cpu();
+    let add =
+        Kernel::<(InOut<u32>,)>::new("add").host(|_, (xs,)| xs.iter_mut().for_each(|x| *x += 1));
+    let mut line = DeviceArray::full_on(&device.stream(), 3, 2_u32)?;
+    assert_eq!(add.compare(&device, Grid::cover(3), (&mut line,), 0.0)?, None);
+    assert_eq!(line.copy_to_host()?.to_vec(), [2; 3]);
+    Ok(())
+}
+
+/// Elements that are written one by one do not become constants of their own.
+#[test]
+fn elements_of_a_device_array_are_written_on_the_device() -> Result<()> {
+    let mut line = DeviceArray::<u32, _>::uninit_on(&Device::cpu().stream(), 5_000)?;
+    for index in 0..5_000 {
+        line.set(index, index as u32)?;
+    }
+    let (copy, report) = audit::capture(|| line.copy_to_host());
+    assert_eq!(copy?, Array1::from_iter(0..5_000));
+    assert_eq!(report.traffic().to_host.bytes, 20_000, "constants would not be copied");
     Ok(())
 }

@@ -3,6 +3,8 @@
 mod bad_input;
 mod contract;
 mod device_arrays;
+#[cfg(feature = "dlpack")]
+mod dlpack;
 mod elements;
 mod eviction;
 mod forget;

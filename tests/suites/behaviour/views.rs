@@ -147,3 +147,10 @@ fn views_of_guards_serialise_as_ndarrays_do() {
     let array: Array2<i32> = postcard::from_bytes(&bytes).expect("the same array");
     assert_eq!(array, array![[1, 2, 3], [4, 5, 6]]);
 }
+
+/// ndarray accepts any step; the product of step and stride overflows here.
+#[test]
+fn a_slice_with_a_huge_step_has_one_index() {
+    let table = SmartArray::<f32, _>::zeros((4, 4));
+    assert_eq!(table.slice(s![..;isize::MAX, ..]).shape(), [1, 4]);
+}

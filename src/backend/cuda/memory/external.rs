@@ -1,4 +1,4 @@
-//! Device memory of arrays that were made from cudarc's slices.
+//! Device memory of other code: cudarc's slices, and memory that other libraries exchange.
 
 use std::any::Any;
 use std::fmt;
@@ -6,10 +6,19 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream};
 
-/// A slice that an array took over, kept unchanged until the array returns it or drops.
+/// Memory that an array took over, kept unchanged until the array returns it or drops.
 pub(crate) struct ExternalAllocation {
     len_bytes: u64,
-    slice: Box<dyn Slice>,
+    owner: Owner,
+}
+
+enum Owner {
+    Slice(Box<dyn Slice>),
+    /// The object's drop frees the memory at once.
+    #[cfg(feature = "dlpack")]
+    Object {
+        _object: Box<dyn Any + Send + Sync>,
+    },
 }
 
 /// A `CudaSlice` of any element type.
@@ -30,27 +39,40 @@ impl<T: 'static> Slice for CudaSlice<T> {
 
 impl ExternalAllocation {
     pub(crate) fn new<T: 'static>(slice: CudaSlice<T>) -> Self {
-        Self { len_bytes: slice.num_bytes() as u64, slice: Box::new(slice) }
+        Self { len_bytes: slice.num_bytes() as u64, owner: Owner::Slice(Box::new(slice)) }
+    }
+
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn of_object(len_bytes: u64, object: Box<dyn Any + Send + Sync>) -> Self {
+        Self { len_bytes, owner: Owner::Object { _object: object } }
     }
 
     pub(crate) fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// The stream on which the slice will be freed, after all work queued there.
-    pub(crate) fn stream(&self) -> &CudaStream {
-        self.slice.stream()
+    /// The stream on which a slice will be freed, after all work queued there.
+    pub(crate) fn stream(&self) -> Option<&CudaStream> {
+        match &self.owner {
+            Owner::Slice(slice) => Some(slice.stream()),
+            #[cfg(feature = "dlpack")]
+            Owner::Object { .. } => None,
+        }
     }
 
-    /// Whether the driver frees the slice in stream order. Otherwise cudarc waits for the stream
-    /// and then frees the slice.
-    pub(crate) fn frees_in_order(&self) -> bool {
-        self.slice.stream().context().has_async_alloc()
+    /// The stream, if the driver frees the slice in its order. Otherwise dropping this value waits
+    /// for the stream, or frees the memory at once.
+    pub(crate) fn freeing_stream(&self) -> Option<&CudaStream> {
+        self.stream().filter(|stream| stream.context().has_async_alloc())
     }
 
     /// The slice, if its elements are of type `T`.
     pub(crate) fn into_slice<T: 'static>(self) -> Option<CudaSlice<T>> {
-        self.slice.into_any().downcast().ok().map(|slice| *slice)
+        match self.owner {
+            Owner::Slice(slice) => slice.into_any().downcast().ok().map(|slice| *slice),
+            #[cfg(feature = "dlpack")]
+            Owner::Object { .. } => None,
+        }
     }
 }
 

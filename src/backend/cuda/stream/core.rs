@@ -293,18 +293,18 @@ impl StreamCore {
         Ok(self.enter_action(&mut state, CompletionAction::Free(address)))
     }
 
-    /// Drops an external slice after the work queued here. cudarc frees the slice on the slice's
-    /// own stream, which waits for this one.
+    /// Drops external memory after the work queued here. cudarc frees a slice on the slice's own
+    /// stream, which waits for this one.
     fn free_external(
         &self,
         address: Address,
         external: ExternalAllocation,
     ) -> Result<Position, BackendError> {
-        if !external.frees_in_order() {
+        let Some(stream) = external.freeing_stream() else {
             let action = CompletionAction::DropExternal { _external: external };
             return Ok(self.enter_action(&mut self.state(), action));
-        }
-        if let Err(refusal) = self.make_wait(external.stream()) {
+        };
+        if let Err(refusal) = self.make_wait(stream) {
             self.device.memory().insert_external(address.0, external)?;
             return Err(refusal);
         }

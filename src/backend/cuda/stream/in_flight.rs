@@ -48,7 +48,7 @@ pub(super) enum CompletionAction {
         queue: QueueId,
         position: Position,
     },
-    /// Drop an external slice whose free cannot be queued.
+    /// Drop external memory whose free cannot be queued.
     DropExternal {
         _external: ExternalAllocation,
     },

@@ -63,7 +63,11 @@ impl CudaQueue {
         address: Address,
         external: ExternalAllocation,
     ) -> Result<CudaSlice<T>, BackendError> {
-        if let Err(refusal) = self.make_wait(external.stream()) {
+        let made_to_wait = match external.stream() {
+            Some(stream) => self.make_wait(stream),
+            None => Err(invalid("give_away", "another library owns the memory".to_owned())),
+        };
+        if let Err(refusal) = made_to_wait {
             self.0.device.memory().insert_external(address.0, external)?;
             return Err(refusal);
         }

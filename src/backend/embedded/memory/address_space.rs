@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{ALIGNMENT_BYTES, Block};
 use super::machine::machine_memory;
+#[cfg(feature = "dlpack")]
+use crate::backend::ForeignMemory;
 use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use crate::backend::host_copy::BoundedMemory;
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
@@ -162,6 +164,12 @@ impl AddressSpace {
     pub(crate) fn release(&self, address: Address) {
         let mut state = self.lock();
         let Some(Allocation { mut block, .. }) = state.live.remove(&address.0) else { return };
+        if block.is_foreign() {
+            state.draining_bytes -= block.len_bytes();
+            // Dropping the block calls other code.
+            drop(state);
+            return;
+        }
         // If an operation still uses the block, it was freed too early. The block is not pooled
         // then, and is deallocated when that operation drops.
         let is_unused = Arc::get_mut(&mut block).is_some();
@@ -198,11 +206,30 @@ impl AddressSpace {
         drop(pool);
     }
 
-    /// Whether a free of `address` is cheap enough to run on the submitting thread.
+    /// Whether a free of `address` is cheap enough to run on the submitting thread, under locks.
     pub(crate) fn is_cheap_to_free(&self, address: Address) -> bool {
-        let is_short =
-            |located: LocatedMemory| located.bounded().len_bytes <= CHEAP_POISON_BYTES_MAX;
-        self.poison.is_none() || self.locate(address).is_none_or(is_short)
+        let is_cheap = |located: LocatedMemory| {
+            let is_short = located.bounded().len_bytes <= CHEAP_POISON_BYTES_MAX;
+            !located.block.is_foreign() && (self.poison.is_none() || is_short)
+        };
+        self.locate(address).is_none_or(is_cheap)
+    }
+
+    /// Takes over memory of other code.
+    ///
+    /// # Safety
+    ///
+    /// As [`Backend::take_over`](crate::backend::Backend::take_over).
+    #[cfg(feature = "dlpack")]
+    pub(crate) unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        // SAFETY: the caller's promise is passed on.
+        let Some(block) = (unsafe { Block::foreign(memory) }) else {
+            let detail = "memory to be taken over has no bytes".to_owned();
+            return Err(driver_error(CODE_UNKNOWN_ADDRESS, "take_over", detail));
+        };
+        let mut state = self.lock();
+        state.in_use_bytes += block.len_bytes();
+        Ok(state.insert(Arc::new(block)))
     }
 
     /// Counts the bytes as in use, and allocates a pooled block for them if there is one.

@@ -1,10 +1,14 @@
 //! One block of memory: initialised, aligned, accessed only by raw pointer.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+#[cfg(feature = "dlpack")]
+use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(feature = "dlpack")]
+use crate::backend::ForeignMemory;
 use crate::backend::huge_pages::{self, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
 
 /// Every block starts at a multiple of this many bytes; a large one at a huge page.
@@ -16,15 +20,23 @@ const SYSTEM_ALIGNMENT_BYTES: usize = 16;
 
 /// Device memory. A block's bytes are always initialised, and no reference to them is ever made.
 pub(super) struct Block {
-    allocation: NonNull<u8>,
-    layout: Layout,
+    owner: Owner,
     start: NonNull<u8>,
     len_bytes: usize,
     /// Whether nothing was copied to the block yet.
     is_new: AtomicBool,
 }
 
-// SAFETY: a block owns its allocation, and no part of it is bound to a thread.
+/// What a block's memory belongs to.
+enum Owner {
+    /// An allocation of the system allocator, with this layout.
+    Own(NonNull<u8>, Layout),
+    /// Other code, which frees the memory when this object drops.
+    #[cfg(feature = "dlpack")]
+    Foreign { _owner: Box<dyn Any + Send + Sync> },
+}
+
+// SAFETY: a block owns its memory, and no part of it is bound to a thread.
 unsafe impl Send for Block {}
 // SAFETY: a shared block returns only raw pointers. The order of work ensures that operations use
 // them without conflicts (`backend`, contract).
@@ -48,12 +60,29 @@ impl Block {
         // The allocator's alignment ensures that the gap is at most the padding. It is still
         // checked, since memory safety depends on it.
         (gap_bytes <= padded_bytes - len_bytes).then_some(Self {
-            allocation,
-            layout,
+            owner: Owner::Own(allocation, layout),
             start,
             len_bytes,
             is_new: AtomicBool::new(true),
         })
+    }
+
+    /// A block of memory of other code. `None` if it has no bytes.
+    ///
+    /// # Safety
+    ///
+    /// As [`Backend::take_over`](crate::backend::Backend::take_over).
+    #[cfg(feature = "dlpack")]
+    pub(super) unsafe fn foreign(memory: ForeignMemory) -> Option<Self> {
+        let len_bytes =
+            usize::try_from(memory.len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
+        let (start, owner) = (NonNull::new(memory.start)?, Owner::Foreign { _owner: memory.owner });
+        Some(Self { owner, start, len_bytes, is_new: AtomicBool::new(false) })
+    }
+
+    /// Whether the memory belongs to other code, so that it must not be used once it is freed.
+    pub(super) fn is_foreign(&self) -> bool {
+        !matches!(self.owner, Owner::Own(..))
     }
 
     /// The block's length.
@@ -81,9 +110,14 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `allocation` came from `alloc_zeroed` with this layout (`zeroed`) and is
-        // deallocated once, here.
-        unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
+        match &self.owner {
+            // SAFETY: the allocation came from `alloc_zeroed` with this layout (`zeroed`) and is
+            // deallocated once, here.
+            Owner::Own(allocation, layout) => unsafe { dealloc(allocation.as_ptr(), *layout) },
+            // The owner is dropped next, and frees the memory.
+            #[cfg(feature = "dlpack")]
+            Owner::Foreign { .. } => {}
+        }
     }
 }
 

@@ -1,0 +1,289 @@
+//! Device arrays to and from other libraries without a copy, as DLPack tensors.
+
+use dlpark::allocation::dynamic::Initialized;
+use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice};
+use dlpark::metadata::Dynamic;
+use dlpark::tensor::TensorRef;
+use dlpark::{DlpackElement, DlpackFlags, Managed, ManagedTensorBase};
+use ndarray::Dimension;
+
+use crate::array::{DeviceArray, offset_without_gaps};
+use crate::backend::{DeviceKind, ForeignMemory};
+use crate::call_site::{CallSite, call_site};
+use crate::device::{Device, Stream, call_error};
+use crate::element::Element;
+use crate::error::{AtCall, CalledAt, Error, Result};
+
+/// An array that another library uses, on this stream. Its drop is the deleter's call.
+struct Exported<T: Element, D: Dimension> {
+    array: DeviceArray<T, D>,
+    stream: Stream,
+    site: CallSite,
+}
+
+impl<T: Element, D: Dimension> Drop for Exported<T, D> {
+    fn drop(&mut self) {
+        self.array.take_back(&self.stream, self.site);
+    }
+}
+
+/// Shape, strides and offset of the first element from the lowest one, of a tensor without gaps.
+type Geometry<D> = (D, Vec<isize>, usize);
+
+impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
+    /// The array as a DLPack tensor, which owns it: for another library to use without a copy. Waits
+    /// until the contents are complete. The array's memory is freed when the tensor's deleter is
+    /// called.
+    ///
+    /// `M` is the tensor's form: `dlpark::versioned::Dlpack` or `dlpark::legacy::Dlpack`. Memory of
+    /// the embedded device, and of emulated ones, is the CPU's; that of a GPU is CUDA memory of the
+    /// device with its number. As an object with `__dlpack__` and `__dlpack_device__`, NumPy,
+    /// PyTorch and CuPy take it.
+    ///
+    /// ```
+    /// use resident::{Device, DeviceArray, dlpark::versioned::Dlpack, ndarray::Ix2};
+    ///
+    /// let stream = Device::cpu().stream();
+    /// let table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 0.5)?;
+    /// let tensor: Dlpack = table.into_dlpack()?;
+    /// assert_eq!(tensor.validate().expect("a tensor").shape(), [2, 3]);
+    /// // SAFETY: nothing else has the tensor.
+    /// let table = unsafe { DeviceArray::<f32, Ix2>::from_dlpack_on(&stream, tensor) }?;
+    /// assert_eq!(table.copy_to_host()?.sum(), 3.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The array is dropped then.
+    ///
+    /// - [`Uninitialised`](Error::Uninitialised) or [`Lost`](Error::Lost) if elements have no
+    ///   contents.
+    /// - [`Backend`](Error::Backend) or [`DeviceLost`](Error::DeviceLost) if the device refuses a
+    ///   call.
+    /// - [`InsideKernel`](Error::InsideKernel) inside a kernel body.
+    #[track_caller]
+    pub fn into_dlpack<M: ManagedTensorBase>(self) -> Result<Managed<M>> {
+        let (site, stream) = (call_site(), self.device().stream());
+        self.hand_out(&stream, site)?;
+        let waited = stream.queue().synchronize_to(stream.queue().tail());
+        waited
+            .map_err(|refusal| call_error(stream.device_ref(), "a tensor", "waiting", &refusal))
+            .at(site)?;
+        // Returns an error if the work that wrote the elements failed.
+        self.hand_out(&stream, site)?;
+        self.export(&stream, site)
+    }
+
+    /// As [`into_dlpack`](Self::into_dlpack), for a consumer that queues its work on `stream`: the
+    /// one whose handle Python passes to `__dlpack__(stream=..)`. Does not wait: work queued there
+    /// from now on comes after all uses of the array. When the deleter is called, the memory is
+    /// freed after the work that is queued on the stream then.
+    ///
+    /// # Errors
+    ///
+    /// As [`into_dlpack`](Self::into_dlpack), and [`WrongDevice`](Error::WrongDevice) if the stream
+    /// is one of another device.
+    #[track_caller]
+    pub fn into_dlpack_on<M: ManagedTensorBase>(self, stream: &Stream) -> Result<Managed<M>> {
+        self.export(stream, call_site())
+    }
+
+    fn export<M: ManagedTensorBase>(self, stream: &Stream, site: CallSite) -> Result<Managed<M>> {
+        let (address, offset_bytes) = self.hand_out(stream, site)?;
+        let device = stream.device_ref();
+        let data = match self.nbytes() {
+            0 => std::ptr::null_mut(),
+            _ => device.backend().pointer(address),
+        };
+        let shape: Vec<i64> = self.shape().iter().map(|len| *len as i64).collect();
+        let strides: Vec<i64> = self.strides().iter().map(|stride| *stride as i64).collect();
+        let dl_device = dl_device(device);
+        let owner = Box::new(Exported { array: self, stream: stream.clone(), site });
+        let prepared = Dynamic::new(shape, strides).prepare_as::<M>();
+        let prepared = prepared.map_err(|fault| refused(fault.to_string()).at(site))?;
+        let mut tensor: Initialized<M> = prepared.initialize(owner);
+        tensor.set_data(data.cast()).set_device(dl_device).set_dtype(DLDataType::of::<T>());
+        tensor.set_byte_offset(if data.is_null() { 0 } else { offset_bytes });
+        // SAFETY: `hand_out` made the memory ready for work on `stream`, and for the CPU
+        // `into_dlpack` waited. The tensor owns the array, so the memory lives until the deleter
+        // drops it, and nothing else uses it. Shape and strides are those of the memory.
+        Ok(unsafe { tensor.finish() })
+    }
+
+    /// As [`from_dlpack_on`](Self::from_dlpack_on), on the current device's default stream.
+    ///
+    /// # Safety
+    ///
+    /// As [`from_dlpack_on`](Self::from_dlpack_on).
+    ///
+    /// # Errors
+    ///
+    /// As [`from_dlpack_on`](Self::from_dlpack_on).
+    #[track_caller]
+    pub unsafe fn from_dlpack<M: ManagedTensorBase + 'static>(tensor: Managed<M>) -> Result<Self> {
+        let site = call_site();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { Self::import(&Device::current().at(site)?.stream(), tensor, site) }
+    }
+
+    /// An array over a DLPack tensor of another library, without a copy. Does not wait: the array is
+    /// used after the work queued on `stream` so far, the stream whose handle a consumer passes to
+    /// `__dlpack__(stream=..)`. The tensor's deleter is called on any thread, after the last use of
+    /// the array's memory.
+    ///
+    /// Tensors of the CPU belong to the embedded device, or to an emulated one; CUDA tensors to the
+    /// GPU of their number.
+    ///
+    /// # Safety
+    ///
+    /// The tensor describes initialised memory truly. Until its deleter is called, nothing else
+    /// writes the memory, and nothing else reads it while this library writes it. The deleter may be
+    /// called on any thread.
+    ///
+    /// # Errors
+    ///
+    /// The tensor is dropped then.
+    ///
+    /// - [`Foreign`](Error::Foreign) if the tensor is on another device than `stream`, has other
+    ///   elements than `T`, is read-only, or has gaps, repeated elements, or elements that are not
+    ///   aligned.
+    /// - [`Shape`](Error::Shape) if it has another number of axes than `D`.
+    /// - [`Backend`](Error::Backend) if an array uses the memory already.
+    #[track_caller]
+    pub unsafe fn from_dlpack_on<M: ManagedTensorBase + 'static>(
+        stream: &Stream,
+        tensor: Managed<M>,
+    ) -> Result<Self> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { Self::import(stream, tensor, call_site()) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`from_dlpack_on`](Self::from_dlpack_on).
+    unsafe fn import<M: ManagedTensorBase + 'static>(
+        stream: &Stream,
+        tensor: Managed<M>,
+        site: CallSite,
+    ) -> Result<Self> {
+        let device = stream.device_ref();
+        let (geometry, start) = {
+            let view = tensor.validate().map_err(|fault| refused(fault.to_string()).at(site))?;
+            check::<T>(&view, tensor.flags(), device).at(site)?;
+            let geometry = geometry_of::<T, D>(&view).at(site)?;
+            let start = start_of::<T>(&view, geometry.2).at(site)?;
+            (geometry, start)
+        };
+        let (dim, strides, offset) = geometry;
+        let len_bytes = (dim.size() * size_of::<T>()) as u64;
+        if len_bytes == 0 {
+            return Self::uninit_on(stream, dim).map_err(|error| error.at(site));
+        }
+        let memory = ForeignMemory { start, len_bytes, owner: Box::new(tensor) };
+        // SAFETY: the caller promises that the tensor describes initialised memory that nothing
+        // else writes until its deleter is called, which its drop does; the checks have shown that
+        // this device can access the memory, and that it has no gaps.
+        let address = unsafe { device.backend().take_over(memory) };
+        let address = address
+            .map_err(|refusal| call_error(device, "a tensor", "taking a tensor over", &refusal))
+            .at(site)?;
+        Ok(Self::over_memory((dim, &strides, offset), stream, address, site))
+    }
+}
+
+/// The device in DLPack's terms.
+fn dl_device(device: &Device) -> DLDevice {
+    match device.kind() {
+        DeviceKind::Cuda => DLDevice::cuda(device.ordinal() as i32),
+        _ => DLDevice::CPU,
+    }
+}
+
+/// Checks device, elements and flags.
+fn check<T: DlpackElement>(
+    tensor: &TensorRef<'_>,
+    flags: DlpackFlags,
+    device: &Device,
+) -> Result<()> {
+    if tensor.device() != dl_device(device) {
+        let (kind, number) = tensor.device().into();
+        return Err(foreign(
+            format!("a tensor on DLPack device ({kind}, {number})"),
+            format!("one that {device} can access; pass a stream of the tensor's device"),
+        ));
+    }
+    if !tensor.dtype().is::<T>() {
+        return Err(foreign(
+            format!("a tensor whose elements are {}", name_of(tensor.dtype())),
+            format!("{}; convert the tensor, or name its type", name_of(DLDataType::of::<T>())),
+        ));
+    }
+    if flags.contains(DlpackFlags::READ_ONLY) {
+        return Err(foreign(
+            String::from("a read-only tensor"),
+            String::from("one that may be written; copy it first"),
+        ));
+    }
+    Ok(())
+}
+
+/// A type as NumPy names it, such as `float32`.
+fn name_of(dtype: DLDataType) -> String {
+    let kind = match dtype.code {
+        DLDataTypeCode::INT => "int",
+        DLDataTypeCode::UINT => "uint",
+        DLDataTypeCode::FLOAT => "float",
+        DLDataTypeCode::BFLOAT => "bfloat",
+        DLDataTypeCode::COMPLEX => "complex",
+        DLDataTypeCode::BOOL => "bool",
+        _ => "of another kind, bits ",
+    };
+    let lanes = if dtype.lanes == 1 { String::new() } else { format!(" x {}", dtype.lanes) };
+    format!("{kind}{}{lanes}", dtype.bits)
+}
+
+fn geometry_of<T, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Geometry<D>> {
+    if D::NDIM.is_some_and(|ndim| ndim != tensor.ndim()) {
+        return Err(Error::Shape {
+            call: CalledAt::UNKNOWN,
+            operation: String::from("from_dlpack"),
+            expected: format!("{} axes", D::NDIM.unwrap_or_default()),
+            seen: format!("{:?}", tensor.shape()),
+        });
+    }
+    let mut dim = D::zeros(tensor.ndim());
+    let axes = dim.slice_mut().iter_mut().zip(tensor.shape());
+    axes.for_each(|(axis, len)| *axis = *len as usize);
+    let strides = tensor.strides_or_compact().map_err(|fault| refused(fault.to_string()))?;
+    let strides: Vec<isize> = strides.iter().map(|stride| *stride as isize).collect();
+    let Some(offset) = offset_without_gaps::<T>(dim.slice(), &strides) else {
+        return Err(foreign(
+            format!("a tensor of shape {:?} with strides {strides:?}", tensor.shape()),
+            String::from("elements without gaps and repetitions; call its `contiguous()` first"),
+        ));
+    };
+    Ok((dim, strides, offset))
+}
+
+/// The lowest element's address.
+fn start_of<T>(tensor: &TensorRef<'_>, offset: usize) -> Result<*mut u8> {
+    let first = tensor.data_ptr().cast::<u8>().cast_mut();
+    let first = first.wrapping_add(tensor.byte_offset() as usize);
+    let start = first.wrapping_sub(offset * size_of::<T>());
+    if tensor.num_elements() > 0 && (start.is_null() || !start.cast::<T>().is_aligned()) {
+        return Err(foreign(
+            format!("a tensor whose lowest element is at {start:p}"),
+            format!("an address that is a multiple of {}", align_of::<T>()),
+        ));
+    }
+    Ok(start)
+}
+
+fn refused(fault: String) -> Error {
+    foreign(fault, String::from("a valid DLPack tensor"))
+}
+
+fn foreign(seen: String, expected: String) -> Error {
+    Error::Foreign { call: CalledAt::UNKNOWN, seen, expected }
+}
