@@ -56,7 +56,7 @@ pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use launch::LaunchedArrays;
 pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
-pub(crate) use pin::page_lock;
+pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]
 pub(crate) use release::take_memory;

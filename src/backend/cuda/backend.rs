@@ -9,12 +9,14 @@ use super::call::checked;
 use super::code;
 use super::device::CudaDevice;
 use super::memory::allocator::free_and_total;
+use super::memory::pinned::PinnedMemory;
 use super::memory::registered::HostRegistration;
 use super::memory::staging::StagingBlock;
 use super::stream::{self, CudaQueue, StreamCore};
 use crate::backend::{
     Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
-    LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
+    LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice,
+    scope,
 };
 
 impl CudaDevice {
@@ -50,7 +52,7 @@ impl Backend for CudaDevice {
     }
 
     fn memory(&self) -> MemoryUsage {
-        self.core().memory().usage()
+        MemoryUsage { pinned: self.core().pinned().get(), ..self.core().memory().usage() }
     }
 
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
@@ -143,8 +145,19 @@ impl Backend for CudaDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
-        let registration = HostRegistration::register(self.core().context(), start, len_bytes)?;
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let registration = HostRegistration::register(context, start, len_bytes, pinned)?;
         Ok(Box::new(registration))
+    }
+
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Box<dyn HostMemory>, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let memory = PinnedMemory::allocate(context, len_bytes, options, pinned)?;
+        Ok(Box::new(memory))
     }
 
     fn body_kind(&self) -> BodyKind {

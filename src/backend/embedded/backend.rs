@@ -4,20 +4,14 @@ use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
 use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
-use super::memory::machine_memory;
+use super::memory::{CountedRegistration, PinnedBlock, machine_memory};
 use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
 use crate::backend::{
-    Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, LoadedKernel,
-    MemoryUsage, PinnedRegistration, Position, Program, Queue, SourceDevice,
+    Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
+    LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Position, Program, Queue,
+    SourceDevice,
 };
-
-/// A registration of host memory without effect, because the embedded device can access all host
-/// memory.
-#[derive(Debug)]
-struct AlwaysAccessible;
-
-impl PinnedRegistration for AlwaysAccessible {}
 
 impl EmbeddedDevice {
     /// A call to the device rather than to a stream: emulated devices log it and may refuse it.
@@ -33,6 +27,15 @@ impl EmbeddedDevice {
                 instruments.counted(draft, |_| call().map(|value| (value, Position::START)))
             }
         }
+    }
+}
+
+fn out_of_host_memory(len_bytes: usize) -> BackendError {
+    let free = machine_memory().map_or(0, |capacity| capacity.free);
+    BackendError {
+        kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free },
+        call: "allocate pinned memory",
+        detail: String::from("the host has no memory left"),
     }
 }
 
@@ -60,7 +63,7 @@ impl Backend for EmbeddedDevice {
     }
 
     fn memory(&self) -> MemoryUsage {
-        self.core.memory.usage()
+        MemoryUsage { pinned: self.pinned.get(), ..self.core.memory.usage() }
     }
 
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
@@ -115,10 +118,23 @@ impl Backend for EmbeddedDevice {
     fn pin_host_memory(
         &self,
         _start: *mut u8,
-        _len_bytes: usize,
+        len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         self.counted(CallKind::PageLock, || {
-            Ok(Box::new(AlwaysAccessible) as Box<dyn PinnedRegistration>)
+            let registration = CountedRegistration::of(len_bytes, &self.pinned);
+            Ok(Box::new(registration) as Box<dyn PinnedRegistration>)
+        })
+    }
+
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        _options: PinnedOptions,
+    ) -> Result<Box<dyn HostMemory>, BackendError> {
+        self.counted(CallKind::AllocatePinned, || {
+            let memory = PinnedBlock::zeroed(len_bytes, &self.pinned);
+            let memory = memory.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            Ok(Box::new(memory) as Box<dyn HostMemory>)
         })
     }
 

@@ -224,7 +224,7 @@ impl DeviceMemory {
         drop(allocations);
         let pooled =
             self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
-        MemoryUsage { in_use: own + external, pooled }
+        MemoryUsage { in_use: own + external, pooled, pinned: 0 }
     }
 
     pub(crate) fn limit_bytes(&self) -> Option<u64> {

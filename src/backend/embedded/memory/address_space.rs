@@ -111,6 +111,7 @@ impl AddressSpace {
         MemoryUsage {
             in_use: state.in_use_bytes,
             pooled: state.pooled_bytes + state.draining_bytes,
+            pinned: 0,
         }
     }
 
