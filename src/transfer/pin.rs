@@ -13,6 +13,10 @@ use crate::error::{Error, Result};
 use crate::layout::Selection;
 use crate::storage::{ArrayState, HostBuffer, Storage};
 
+/// How often the copy of the newest contents to lent memory is tried: afterwards the memory belongs
+/// to the caller, and what is newer elsewhere is gone.
+const ATTEMPTS_MAX: u32 = 3;
+
 /// Pins the host memory for devices of this device's kind, for as long as the memory belongs to the
 /// array. Allocates the memory if there is none. Does nothing if the memory is already pinned for
 /// that kind.
@@ -69,12 +73,20 @@ pub(crate) fn expect_outside_kernels(operation: &str, site: CallSite) -> Result<
 }
 
 /// Ends a loan of host memory: copies the newest contents to it, waits for all work that uses it,
-/// and unpins it. The error says which contents are lost; the loan has ended all the same.
+/// and unpins it. The error says which contents are lost or could not be copied; the loan has ended
+/// all the same.
 pub(crate) fn end_loan(request: &Request<'_>) -> Result<()> {
     if request.is_empty() {
         return Ok(());
     }
-    let outcome = bring_to_host(request).and_then(|()| acquire_host(request, Access::ReadWrite));
+    let mut brought = bring_to_host(request);
+    for _ in 1..ATTEMPTS_MAX {
+        if brought.is_ok() {
+            break;
+        }
+        brought = bring_to_host(request);
+    }
+    let outcome = brought.and_then(|()| acquire_host(request, Access::ReadWrite));
     wait_for_host_uses(request);
     let host = request.storage.lock().host.take();
     if let Some(host) = host {

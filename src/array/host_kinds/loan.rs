@@ -45,6 +45,8 @@ use crate::transfer;
 ///   part of the memory, or of its first or last page, is registered with CUDA already.
 /// - [`Lost`](crate::Error::Lost) or [`DeviceLost`](crate::Error::DeviceLost) if the newest
 ///   contents of some elements are lost; these elements then have old values.
+/// - [`Backend`](crate::Error::Backend) if the device refused three times to copy newer contents
+///   back; these elements then have old values.
 /// - [`InsideKernel`](crate::Error::InsideKernel) inside a kernel body.
 #[track_caller]
 pub fn with_pinned<T: Element, D: Dimension, R>(
