@@ -39,7 +39,7 @@
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
 //! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
 //! - Device memory: [`Device::set_memory_limit`], [`SmartArray::release_on`].
-//! - Pinned host memory: [`PinnedArray`], [`SmartArray::page_lock`], [`with_pinned`].
+//! - Pinned and mapped host memory: [`PinnedArray`], [`MappedArray`], [`SmartArray::page_lock`], [`with_pinned`].
 //! - cudarc and libraries built on it, with the same arrays: `Device::cuda_context`,
 //!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`.
 //! - What was copied, and why: [`audit`].
@@ -110,8 +110,8 @@ mod transfer;
 
 pub use array::{
     AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, DeviceArray, DeviceMut, DeviceRef,
-    DeviceView, DeviceViewMut, HostMut, HostRef, MultiSlice, Pending, PinnedArray, SmartArray,
-    SmartView, SmartViewMut, WithDimension, with_pinned,
+    DeviceView, DeviceViewMut, HostMut, HostRef, MappedArray, MultiSlice, Pending, PinnedArray,
+    SmartArray, SmartView, SmartViewMut, WithDimension, with_pinned,
 };
 /// Iterators over the parts of an array.
 pub mod iter {
@@ -157,7 +157,7 @@ pub mod prelude {
 
     pub use crate::{
         Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
-        Kernel, Out, Pending, PinnedArray, Result, SmartArray, SmartView, SmartViewMut, Stream,
-        audit,
+        Kernel, MappedArray, Out, Pending, PinnedArray, Result, SmartArray, SmartView,
+        SmartViewMut, Stream, audit,
     };
 }

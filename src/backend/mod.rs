@@ -163,6 +163,15 @@ pub(crate) trait Backend: SourceDevice {
         len_bytes: usize,
         options: PinnedOptions,
     ) -> Result<Box<dyn HostMemory>, BackendError>;
+    /// Allocates pinned host memory that this device accesses itself, at least one byte, all zeros.
+    /// It is freed as memory of [`Queue::allocate`] is, and does not count as in use.
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Address, BackendError>;
+    /// The host's pointer to live memory of `allocate_mapped`; `None` for other memory.
+    fn mapped_pointer(&self, address: Address) -> Option<*mut u8>;
     /// The body of a kernel that this device runs.
     fn body_kind(&self) -> BodyKind;
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.

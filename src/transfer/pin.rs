@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::acquire::acquire_host;
 use super::request::{Queued, Regions, Request, ends_of};
 use crate::access::Access;
-use crate::backend::{BackendErrorKind, HostMemory, PinnedOptions, scope};
+use crate::backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
 use crate::call_site::CallSite;
 use crate::coherence::{Content, Location};
 use crate::device::Device;
@@ -45,19 +45,35 @@ pub(crate) fn allocate_pinned(
     if request.is_empty() {
         return Ok(());
     }
-    // The array's shape was checked: its length in bytes fits.
-    let len_bytes = request.storage.memory_order().len_bytes() as usize;
-    let backend = device.backend();
-    let memory = backend.allocate_pinned(len_bytes, options).or_else(|refusal| {
-        let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
-        if !is_full || scope::is_in_body() || backend.trim().is_err() {
-            return Err(refusal);
-        }
-        backend.allocate_pinned(len_bytes, options)
-    });
-    let memory = memory.map_err(|refusal| request.refused(device, "allocating", &refusal))?;
+    let len_bytes = request.len_bytes();
+    let memory =
+        request.retrying(device, || device.backend().allocate_pinned(len_bytes, options))?;
     request.storage.set_host(&mut request.storage.lock(), HostBuffer::from_driver(memory));
     Ok(())
+}
+
+impl Request<'_> {
+    /// The array's length. It fits, since the array's shape was checked.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.storage.memory_order().len_bytes() as usize
+    }
+
+    /// Allocates pinned memory. If the system pins no more, first gives back what is kept for
+    /// reuse.
+    pub(super) fn retrying<T>(
+        &self,
+        device: &Device,
+        allocate: impl Fn() -> std::result::Result<T, BackendError>,
+    ) -> Result<T> {
+        let memory = allocate().or_else(|refusal| {
+            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
+            if !is_full || scope::is_in_body() || device.backend().trim().is_err() {
+                return Err(refusal);
+            }
+            allocate()
+        });
+        memory.map_err(|refusal| self.refused(device, "allocating", &refusal))
+    }
 }
 
 /// The error of an operation that waits for queued work, if this thread runs a kernel body.

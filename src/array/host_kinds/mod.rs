@@ -2,6 +2,7 @@
 //! the time of a call.
 
 mod loan;
+mod mapped;
 mod pinned;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::element::Element;
 use crate::transfer::StoredView;
 
 pub use loan::with_pinned;
+pub use mapped::MappedArray;
 pub use pinned::PinnedArray;
 
 /// Implements what all kinds have in common: they are a [`SmartArray`] with other host memory.

@@ -14,9 +14,9 @@ use super::memory::registered::HostRegistration;
 use super::memory::staging::StagingBlock;
 use super::stream::{self, CudaQueue, StreamCore};
 use crate::backend::{
-    Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
-    LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice,
-    scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
+    LoadError, LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue,
+    SourceDevice, scope,
 };
 
 impl CudaDevice {
@@ -156,8 +156,24 @@ impl Backend for CudaDevice {
         options: PinnedOptions,
     ) -> Result<Box<dyn HostMemory>, BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
-        let memory = PinnedMemory::allocate(context, len_bytes, options, pinned)?;
+        let memory = PinnedMemory::allocate(context, len_bytes, (options, false), pinned)?;
         Ok(Box::new(memory))
+    }
+
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Address, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let memory = PinnedMemory::allocate(context, len_bytes, (options, true), pinned)?;
+        let address = context.record_loss(memory.device_address())?;
+        self.core().memory().insert_mapped(address, memory);
+        Ok(address)
+    }
+
+    fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
+        self.core().memory().mapped_pointer(address)
     }
 
     fn body_kind(&self) -> BodyKind {

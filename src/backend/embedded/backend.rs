@@ -8,9 +8,9 @@ use super::memory::{CountedRegistration, PinnedBlock, machine_memory};
 use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
 use crate::backend::{
-    Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
-    LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Position, Program, Queue,
-    SourceDevice,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
+    LoadError, LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Position, Program,
+    Queue, SourceDevice,
 };
 
 impl EmbeddedDevice {
@@ -136,6 +136,26 @@ impl Backend for EmbeddedDevice {
             let memory = memory.ok_or_else(|| out_of_host_memory(len_bytes))?;
             Ok(Box::new(memory) as Box<dyn HostMemory>)
         })
+    }
+
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        _options: PinnedOptions,
+    ) -> Result<Address, BackendError> {
+        self.counted(CallKind::AllocatePinned, || {
+            let mapped = self.core.memory.allocate_mapped(len_bytes, &self.pinned);
+            let address = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            if let Some(instruments) = &self.core.instruments {
+                let (device, len_bytes) = (self.core.ordinal, len_bytes as u64);
+                instruments.tracker.add_mapped_block(device, address, len_bytes);
+            }
+            Ok(address)
+        })
+    }
+
+    fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
+        self.core.memory.mapped_pointer(address)
     }
 
     fn body_kind(&self) -> BodyKind {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use resident::emulation::CallKind;
 use resident::ndarray::{Array1, s};
 use resident::{
-    Device, Emulation, Error, Fault, Grid, InOut, Kernel, PinnedArray, Result, SmartArray,
-    with_pinned,
+    Device, Emulation, Error, Fault, Grid, InOut, Kernel, MappedArray, PinnedArray, Result,
+    SmartArray, with_pinned,
 };
 use support::bodies::{add, one};
 
@@ -144,4 +144,54 @@ fn a_pinned_array_is_dropped_in_flight() -> Result<()> {
         assert_eq!(device.memory().pinned, 0);
     }
     Ok(())
+}
+
+/// What a failed kernel should have written is lost until the host overwrites it. The memory is not
+/// evicted meanwhile.
+#[test]
+fn a_failed_kernel_loses_mapped_elements_until_they_are_overwritten() -> Result<()> {
+    let device = Device::emulated(Emulation::new().memory(10_000));
+    let _here = device.enter();
+    let broken = Kernel::<(InOut<u32>,)>::new("broken").host(|_grid, _| panic!("on purpose"));
+    let mut array = MappedArray::from_array(numbers())?;
+    broken.launch(one(), (&mut array,))?;
+    let lost = array.host().map(drop);
+    let Err(Error::Lost { operation, .. }) = &lost else { panic!("{lost:?}") };
+    assert!(operation.contains("broken"), "{operation}");
+    let full = SmartArray::<u8, _>::zeros(20_000);
+    assert!(full.gpu().is_err(), "there is nothing to evict");
+    array.host_overwrite()?.assign(&numbers());
+    add().launch(one(), (1, &mut array))?;
+    assert_eq!(*array.host()?, after(1));
+    Ok(())
+}
+
+/// The host waits for the calls of mapped arrays under every fault, and no value is wrong.
+#[test]
+fn mapped_arrays_stay_right_whatever_call_is_refused_or_fails() {
+    let uses = |device: &Device| -> Result<Array1<u32>> {
+        let _here = device.enter();
+        let mut array = MappedArray::from_array(numbers())?;
+        add().launch_on(&device.new_stream()?, one(), (1, &mut array))?;
+        array.host_mut()?.slice_mut(s![..10]).fill(7);
+        add().launch_on(&device.stream(), one(), (1, &mut array))?;
+        let seen = array.host()?.to_owned();
+        assert_eq!(array.copy_to_host()?, seen);
+        Ok(seen)
+    };
+    for seed in [None, Some(1), Some(2)] {
+        let emulation =
+            || seed.map_or(Emulation::new(), |seed| Emulation::new().seed(seed)).poison(true);
+        let counting = Device::emulated(emulation());
+        assert_eq!(uses(&counting).expect("nothing fails"), after(3));
+        let calls = counting.emulation().expect("emulated").calls().len() as u64;
+        for fault in (1..=calls).flat_map(|call| [Fault::nth(call), Fault::nth(call).late()]) {
+            let device = Device::emulated(emulation().fail(fault));
+            if let Ok(seen) = uses(&device) {
+                assert_eq!(seen, after(3), "{fault:?}");
+            }
+            let _reported = device.synchronize();
+            assert_eq!((device.memory().pinned, device.memory().in_use), (0, 0), "{fault:?}");
+        }
+    }
 }

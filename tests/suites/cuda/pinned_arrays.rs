@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::side_by_side::{PAGE_BYTES, is_given_back, side_by_side};
 use resident::cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 use resident::ndarray::{Array1, Ix1};
-use resident::{Device, Error, PinnedArray, PinnedOptions, SmartArray, with_pinned};
+use resident::{Device, Error, MappedArray, PinnedArray, PinnedOptions, SmartArray, with_pinned};
 use resident_stand_in::{self as driver, Settings};
 use support::own_process;
 use support::own_process::has_run;
@@ -371,4 +371,28 @@ fn lent_arrays_that_overlap_a_registration_are_refused_with_its_addresses() {
     with_pinned(&mut array, |pinned| pinned.fill(0)).expect("it is free now");
     assert!(array.iter().all(|byte| *byte == 0));
     assert!(!is_known(start.addr()) && devices[0].memory().pinned == 0);
+}
+
+#[test]
+fn mapped_arrays_are_allocated_for_the_device_and_freed_after_their_uses() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    let options = PinnedOptions::new().write_combined(true);
+    let mut array = MappedArray::<u8, _>::zeros_with(5000, options).expect("memory");
+    assert_eq!(flags_of(array.host().expect("valid").as_ptr()), 7);
+    assert_eq!(count("cuMemHostGetDevicePointer_v2"), 1);
+    driver::take_calls();
+    array.fill(7).expect("queued");
+    assert!(array.host().expect("valid").iter().all(|byte| *byte == 7));
+    assert_eq!(devices[0].memory().pinned, 5000);
+    drop(array);
+    devices[0].synchronize().expect("alive");
+    assert_eq!((devices[0].memory().pinned, count("cuMemFreeHost")), (0, 1));
+    let smart = SmartArray::from(MappedArray::<u8, _>::zeros(100).expect("memory"));
+    let refused = smart.into_cuda_slice().map(drop);
+    let Err(Error::Backend { cause, .. }) = &refused else { panic!("{refused:?}") };
+    assert!(cause.contains("mapped host memory"), "{cause}");
+    devices[0].synchronize().expect("alive");
+    assert_eq!(devices[0].memory().pinned, 0);
 }

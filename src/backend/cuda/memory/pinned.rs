@@ -10,7 +10,9 @@ use crate::backend::cuda::call::check;
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
 use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
-use crate::backend::{BackendError, BackendErrorKind, DeviceKind, HostMemory, PinnedOptions};
+use crate::backend::{
+    Address, BackendError, BackendErrorKind, DeviceKind, HostMemory, PinnedOptions,
+};
 
 /// Pinned memory of an array, freed on drop.
 pub(crate) struct PinnedMemory {
@@ -23,11 +25,11 @@ pub(crate) struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    /// Allocates zeroed memory of at least one byte.
+    /// Allocates zeroed memory of at least one byte. If `is_mapped`, GPUs access it themselves.
     pub(crate) fn allocate(
         context: &Arc<Context>,
         len_bytes: usize,
-        options: PinnedOptions,
+        (options, is_mapped): (PinnedOptions, bool),
         pinned: &PinnedBytes,
     ) -> Result<Self, BackendError> {
         context.make_current()?;
@@ -35,7 +37,9 @@ impl PinnedMemory {
         let outcome = {
             let _relaxed = Relaxed::enter();
             // SAFETY: the driver writes one pointer.
-            let outcome = unsafe { sys::cuMemHostAlloc(&raw mut start, len_bytes, flags(options)) };
+            let outcome = unsafe {
+                sys::cuMemHostAlloc(&raw mut start, len_bytes, flags(options, is_mapped))
+            };
             check(outcome, "cuMemHostAlloc").map_err(|refusal| refused(refusal, outcome, len_bytes))
         };
         context.record_loss(outcome)?;
@@ -51,12 +55,27 @@ impl PinnedMemory {
     }
 }
 
+impl PinnedMemory {
+    /// The memory's address on the GPU of its context, which is current. It must be mapped.
+    pub(crate) fn device_address(&self) -> Result<Address, BackendError> {
+        const CALL: &str = "cuMemHostGetDevicePointer";
+        let mut address = 0;
+        // SAFETY: the driver writes one address, and does not dereference the pointer.
+        let outcome =
+            unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, self.start.cast(), 0) };
+        check(outcome, CALL).map(|()| Address(address))
+    }
+}
+
 /// The flags of `cuMemHostAlloc`.
-fn flags(options: PinnedOptions) -> u32 {
+fn flags(options: PinnedOptions, is_mapped: bool) -> u32 {
     const PORTABLE: u32 = 1;
+    const DEVICE_MAP: u32 = 2;
     const WRITE_COMBINED: u32 = 4;
     let flag = |is_set, flag| if is_set { flag } else { 0 };
-    flag(options.is_portable, PORTABLE) | flag(options.is_write_combined, WRITE_COMBINED)
+    flag(options.is_portable, PORTABLE)
+        | flag(is_mapped, DEVICE_MAP)
+        | flag(options.is_write_combined, WRITE_COMBINED)
 }
 
 /// Says what to do if the host has no memory left to pin.

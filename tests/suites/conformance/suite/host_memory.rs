@@ -10,12 +10,12 @@ use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner}
 
 use resident::ndarray::{Array1, Array2, Ix1, ShapeBuilder, arr0, s};
 use resident::{
-    DeviceArray, Error, PinnedArray, PinnedOptions, Result, SmartArray, SmartViewMut, Stream,
-    Validity, with_pinned,
+    DeviceArray, Error, MappedArray, PinnedArray, PinnedOptions, Result, SmartArray, SmartViewMut,
+    Stream, Validity, audit, with_pinned,
 };
 
 use super::gates::Gate;
-use super::kernels::{add, add_sized, gated, over, over_2d};
+use super::kernels::{accumulate, add, add_sized, gated, gated_copy, over, over_2d};
 use super::lab::Lab;
 use super::values::{bytes, counting, make_newest, numbered};
 
@@ -301,5 +301,170 @@ pub(crate) fn any_uses_of_pinned_memory_are_those_of_ndarray(lab: &Lab<'_>) -> R
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    Ok(())
+}
+
+pub(crate) fn mapped_arrays_are_never_copied(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream) = (lab.device(), lab.stream());
+    let _here = device.enter();
+    let in_use = device.memory().in_use;
+    let contents = numbered::<u32, _>((30, 20).f(), 5);
+    let options = PinnedOptions::new().write_combined(true);
+    let mut array = MappedArray::from_array_with(contents.view(), options)?;
+    assert_eq!((device.memory().pinned, device.memory().in_use), (2400, in_use));
+    assert_eq!((array.strides(), array.host()?.as_array()), (contents.strides(), None));
+    let (outcome, report) = audit::capture(|| {
+        add_sized(lab).launch_on(&stream, over_2d(30, 20), (7, &mut array))?;
+        assert_eq!(*array.host()?, contents.mapv(|value| value.wrapping_add(7)));
+        array.host_mut().map(drop)
+    });
+    assert_eq!((outcome?, bytes(report.traffic())), ((), [0; 3]));
+    array.host_mut()?.slice_mut(s![..;2, ..]).fill(3);
+    let mut all = array.view_mut();
+    add_sized(lab).launch_on(&stream, over_2d(1, 20), (1, &mut all.slice_mut(s![4..5, ..])))?;
+    assert!(array.host()?.slice(s![4, ..]).iter().all(|value| *value == 4));
+    array.set((0, 0), 9)?;
+    assert_eq!((array.host()?[[0, 0]], array.get((2, 0))?), (9, 3));
+    array.fill(8)?;
+    assert!(array.host()?.iter().all(|value| *value == 8));
+    // Copies to and from device arrays, and back into an ordinary array.
+    let there = DeviceArray::from_host(&contents)?;
+    array.copy_from_device(&there)?;
+    assert_eq!(*array.host()?, contents);
+    array.copy_from_host(&contents.mapv(|value| value / 2))?;
+    assert_eq!(array.into_array()?, contents.mapv(|value| value / 2));
+    device.synchronize()?;
+    assert_eq!(device.memory().pinned, 0);
+    assert_eq!(MappedArray::<u8, _>::zeros((0, 4))?.host()?.shape(), [0, 4]);
+    let smart = SmartArray::from(MappedArray::<u32, _>::zeros(40)?);
+    assert_eq!((smart.residency().on(&device), smart.host()?.sum()), (Validity::Valid, 0));
+    Ok(())
+}
+
+pub(crate) fn the_host_waits_for_work_on_mapped_memory(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let stream = lab.new_stream()?;
+    let mut array = MappedArray::from_array(counting(3000))?;
+    let gate = Gate::new();
+    gated(lab).launch_on(&stream, over(3000), (gate.number(), &mut array, 3000))?;
+    add(lab).launch_on(&lab.stream(), over(3000), (4, &mut array, 3000))?;
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| array.host().map(|host| host.to_owned()).expect("waited")))
+            .collect();
+        gate.open();
+        for reader in readers {
+            assert_eq!(reader.join().expect("no panic"), counting(3000) + 5);
+        }
+    });
+    // A kernel that reads is waited for by the host before it writes.
+    let mut copy = SmartArray::<u32, Ix1>::zeros(3000);
+    let gate = Gate::new();
+    gated_copy(lab).launch_on(&stream, over(3000), (gate.number(), &array, &mut copy, 3000))?;
+    gate.open();
+    array.host_overwrite()?.fill(0);
+    assert_eq!(*copy.host()?, counting(3000) + 5);
+    assert_eq!(array.host()?.sum(), 0);
+    Ok(())
+}
+
+pub(crate) fn mapped_arrays_belong_to_one_device(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let _here = one.enter();
+    let mut array = MappedArray::<u32, _>::zeros(10)?;
+    let refused = add(lab).launch_on(&other.stream(), over(10), (1, &mut array, 10));
+    assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
+    assert_eq!(array.host()?.sum(), 0);
+    Ok(())
+}
+
+pub(crate) fn mapped_arrays_are_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let (gate, mut other) = (Gate::new(), SmartArray::from(counting(3000)));
+    let stream = lab.new_stream()?;
+    gated(lab).launch_on(&stream, over(3000), (gate.number(), &mut other, 3000))?;
+    for _ in 0..5 {
+        let mut array = MappedArray::from_array(counting(3000))?;
+        add(lab).launch_on(&stream, over(3000), (4, &mut array, 3000))?;
+        accumulate(lab).launch_on(&stream, over(3000), (&array, &mut other, 3000))?;
+        drop(array);
+    }
+    gate.open();
+    assert_eq!(*other.host()?, counting(3000) * 6 + 21);
+    lab.device().synchronize()?;
+    assert_eq!(lab.device().memory().pinned, 0);
+    Ok(())
+}
+
+/// Kernels on two streams, copies, fills and host accesses of mapped memory in any order.
+pub(crate) fn any_uses_of_mapped_memory_are_those_of_ndarray(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let streams = [lab.stream(), lab.new_stream()?];
+    let config = Config {
+        cases: 40,
+        rng_seed: RngSeed::Fixed(12),
+        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&vec(uses(), 1..30), |uses| {
+        let mut model = counting(LEN);
+        let outcome = MappedArray::from_array(counting(LEN)).and_then(|mut array| {
+            for (next, stream) in &uses {
+                use_mapped(lab, &streams[usize::from(*stream)], next, &mut array, &mut model)?;
+            }
+            array.into_array()
+        });
+        assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")), model);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    Ok(())
+}
+
+fn use_mapped(
+    lab: &Lab<'_>,
+    stream: &Stream,
+    next: &Use,
+    array: &mut MappedArray<u32, Ix1>,
+    model: &mut Array1<u32>,
+) -> Result<()> {
+    let part = |range: &Range<usize>| s![range.start..range.end];
+    match next {
+        Use::HostAdds(range) => {
+            let mut host = array.host_mut()?;
+            host.slice_mut(part(range)).mapv_inplace(|x| x.wrapping_add(3));
+            model.slice_mut(part(range)).mapv_inplace(|x| x.wrapping_add(3));
+        }
+        Use::KernelAdds(range) => {
+            let mut all = array.view_mut();
+            let (mut target, len) = (all.slice_mut(part(range)), range.len());
+            add(lab).launch_on(stream, over(len), (5, &mut target, len as u64))?;
+            model.slice_mut(part(range)).mapv_inplace(|x| x.wrapping_add(5));
+        }
+        Use::Fills(range, value) => {
+            array.view_mut().slice_mut(part(range)).fill_on(stream, *value)?;
+            model.slice_mut(part(range)).fill(*value);
+        }
+        Use::HostOverwrites(_, value) => {
+            array.host_overwrite()?.fill(*value);
+            model.fill(*value);
+        }
+        Use::AssignsThere(range) | Use::AssignsBack(range) => {
+            let there = DeviceArray::from_host_on(stream, &model.mapv(|x| x.wrapping_mul(3)))?;
+            let mut target = array.view_mut();
+            let from = there.slice(part(range));
+            target.slice_mut(part(range)).copy_from_device_on(stream, &from)?;
+            model.slice_mut(part(range)).mapv_inplace(|x| x.wrapping_mul(3));
+        }
+        Use::Prefetches => array.set(7, 70).map(|()| model[7] = 70)?,
+        Use::PrefetchesToHost => assert_eq!(array.copy_to_host()?, *model),
+        Use::Reads(range) => {
+            assert_eq!(array.host()?.slice(part(range)), model.slice(part(range)));
+        }
+        Use::Snapshots(range) => {
+            let copy = array.slice(part(range)).copy_to_host_on(stream)?.wait()?;
+            assert_eq!(copy, model.slice(part(range)));
+        }
+    }
     Ok(())
 }

@@ -33,7 +33,6 @@ pub(crate) fn run(rig: &dyn Rig, test: Test) {
     }
     for device in &lab.devices {
         assert_eq!(device.memory().in_use, 0, "bytes that no array holds any more on {device}");
-        assert_eq!(device.memory().pinned, 0, "bytes that stay pinned through {device}");
     }
     rig.assert_clean(&lab.devices);
 }

@@ -130,6 +130,11 @@ macro_rules! conformance {
                 a_loan_ends_after_the_work_in_flight,
                 what_cannot_be_lent_is_refused,
                 any_uses_of_pinned_memory_are_those_of_ndarray,
+                mapped_arrays_are_never_copied,
+                the_host_waits_for_work_on_mapped_memory,
+                mapped_arrays_belong_to_one_device,
+                mapped_arrays_are_dropped_in_flight,
+                any_uses_of_mapped_memory_are_those_of_ndarray,
             }
             assigning {
                 whole_arrays_are_assigned_on_the_device,
