@@ -87,7 +87,7 @@ fn submit_mapped(
     let row = Arc::new(Block::zeroed(width_bytes as usize)?);
     for (index, byte) in pattern.iter().cycle().take(width_bytes as usize).enumerate() {
         // SAFETY: the index is below the block's length, and no other code has the block yet.
-        unsafe { row.start().add(index).write(*byte) };
+        unsafe { row.start().wrapping_add(index).write(*byte) };
     }
     let start = std::ptr::with_exposed_provenance_mut(address as usize);
     let source: Arc<dyn HostMemory> = Arc::new(HostRange::of(row, width_bytes as usize));
