@@ -39,7 +39,8 @@
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
 //! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
 //! - Device memory: [`Device::set_memory_limit`], [`SmartArray::release_on`].
-//! - Pinned and mapped host memory: [`PinnedArray`], [`MappedArray`], [`SmartArray::page_lock`], [`with_pinned`].
+//! - Pinned and mapped host memory: [`PinnedArray`], [`MappedArray`], [`with_pinned`],
+//!   [`SmartArray::page_lock`].
 //! - cudarc and libraries built on it, with the same arrays: `Device::cuda_context`,
 //!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`.
 //! - What was copied, and why: [`audit`].

@@ -299,8 +299,8 @@ impl AddressSpaceState {
         Ok(evicted)
     }
 
-    /// Sets whether a free of `address` is queued. Returns the bytes that the allocation counts for,
-    /// or `None` if there is no such allocation or nothing would change.
+    /// Sets whether a free of `address` is queued. Returns the bytes that the allocation counts
+    /// for, or `None` if there is no such allocation or nothing would change.
     fn set_draining(&mut self, address: Address, is_draining: bool) -> Option<u64> {
         let allocation = self.live.get_mut(&address.0)?;
         let has_changed = allocation.is_draining != is_draining;
