@@ -38,8 +38,9 @@
 //!   [`DeviceView`], [`DeviceViewMut`].
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
 //! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
-//! - Device memory: [`Device::set_memory_limit`], [`SmartArray::page_lock`],
-//!   [`SmartArray::release_on`].
+//! - Device memory: [`Device::set_memory_limit`], [`SmartArray::release_on`].
+//! - Pinned and mapped host memory: [`PinnedArray`], [`MappedArray`], [`with_pinned`],
+//!   [`SmartArray::page_lock`].
 //! - cudarc and libraries built on it, with the same arrays: `Device::cuda_context`,
 //!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`.
 //! - What was copied, and why: [`audit`].
@@ -112,8 +113,8 @@ mod transfer;
 
 pub use array::{
     AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, DeviceArray, DeviceMut, DeviceRef,
-    DeviceView, DeviceViewMut, HostMut, HostRef, MultiSlice, Pending, SmartArray, SmartView,
-    SmartViewMut, WithDimension,
+    DeviceView, DeviceViewMut, HostMut, HostRef, MappedArray, MultiSlice, Pending, PinnedArray,
+    SmartArray, SmartView, SmartViewMut, WithDimension, with_pinned,
 };
 /// Iterators over the parts of an array.
 pub mod iter {
@@ -128,7 +129,9 @@ pub mod emulation {
         Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch,
     };
 }
-pub use backend::{Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsage as Memory};
+pub use backend::{
+    Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,
+};
 pub use bytemuck;
 #[cfg(feature = "cuda")]
 pub use cudarc;
@@ -159,6 +162,7 @@ pub mod prelude {
 
     pub use crate::{
         Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
-        Kernel, Out, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, audit,
+        Kernel, MappedArray, Out, Pending, PinnedArray, Result, SmartArray, SmartView,
+        SmartViewMut, Stream, audit,
     };
 }

@@ -50,7 +50,8 @@ pub(super) fn array_over<T: Element, D: Dimension>(
     array_in(vector, start, layout)
 }
 
-/// As [`array_over`], while the buffer owns the memory.
+/// As [`array_over`], while the buffer owns the memory. `None` if the memory is not that of a
+/// vector.
 ///
 /// # Safety
 ///
@@ -59,10 +60,10 @@ pub(super) fn array_over<T: Element, D: Dimension>(
 pub(super) unsafe fn array_beside<T: Element, D: Dimension>(
     buffer: &HostBuffer,
     layout: &Layout<D>,
-) -> ManuallyDrop<Array<T, D>> {
+) -> Option<ManuallyDrop<Array<T, D>>> {
     // SAFETY: as the caller promises; `array_in` keeps the vector, and the array is never dropped.
-    let (vector, start) = unsafe { buffer.vector::<T>() };
-    ManuallyDrop::new(array_in(vector, start, layout))
+    let (vector, start) = unsafe { buffer.vector::<T>() }?;
+    Some(ManuallyDrop::new(array_in(vector, start, layout)))
 }
 
 /// An array with this layout in a vector, from `start` on. Keeps the vector's memory.

@@ -67,8 +67,9 @@ impl<T: Element, D: Dimension> HostRef<'_, T, D> {
     /// The same copy as an owned array, for functions that take `&Array`. Copies no elements. The
     /// first call allocates the array's header.
     ///
-    /// `None` unless the guard covers a whole array: a part has no allocation of its own. Functions
-    /// that take an `ArrayView` or an `ArrayRef` accept parts too.
+    /// `None` unless the guard covers a whole array: a part has no allocation of its own. `None`
+    /// also for memory that a driver allocated or that [`with_pinned`](crate::with_pinned) lent.
+    /// Functions that take an `ArrayView` or an `ArrayRef` accept all of these.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::{Array2, s}};
@@ -107,7 +108,7 @@ impl<T: Element, D: Dimension> HostRef<'_, T, D> {
         // whole array without repeated elements. While this guard lives, nothing writes these
         // elements and the storage keeps the buffer: both would need the `&mut` that the guard's
         // borrow excludes.
-        Some(unsafe { adopt::array_beside(&buffer, &layout) })
+        unsafe { adopt::array_beside(&buffer, &layout) }
     }
 }
 

@@ -41,7 +41,7 @@ impl<D> Clone for Part<'_, '_, D> {
 
 impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     #[inline]
-    fn with<R>(
+    pub(super) fn with<R>(
         &self,
         cause: Cause,
         operation: &str,

@@ -26,7 +26,7 @@ use crate::device::Device;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
-use crate::layout::Selection;
+use crate::layout::{MemoryOrder, Selection};
 use crate::storage::{Origin, Storage};
 use crate::transfer::{self, Request, StoredView, Target};
 
@@ -290,8 +290,23 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     pub(super) fn adopted(array: Array<T, D>, site: CallSite) -> Self {
         let (layout, memory_order, origin) = adopt::adopt(array);
+        Self::over(layout, memory_order, origin, site)
+    }
+
+    /// An array with this layout over memory of its own.
+    pub(super) fn over(
+        layout: Layout<D>,
+        memory_order: MemoryOrder,
+        origin: Origin,
+        site: CallSite,
+    ) -> Self {
         let storage = Storage::new::<T>(memory_order, layout.shape(), origin, site);
         Self { storage: Owner(storage), layout, element: PhantomData }
+    }
+
+    /// The array's name, in quotation marks if the program gave it.
+    pub(super) fn label(&self) -> String {
+        self.storage.named()
     }
 
     pub(super) fn cloned(source: Part<'_, '_, D>, site: CallSite) -> Result<Self> {
@@ -389,7 +404,12 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         transfer::release_on(&self.request(Cause::Evict, "release_on", call_site()), device)
     }
 
-    fn request(&self, cause: Cause, operation: &'static str, site: CallSite) -> Request<'_> {
+    pub(super) fn request(
+        &self,
+        cause: Cause,
+        operation: &'static str,
+        site: CallSite,
+    ) -> Request<'_> {
         Request::new(&self.storage, &Selection::Whole, cause, operation, site)
     }
 

@@ -40,6 +40,7 @@ pub(crate) mod cuda;
 mod cuda_source;
 pub(crate) mod embedded;
 pub(crate) mod failure;
+pub(crate) mod host_allocation;
 pub(crate) mod host_copy;
 pub(crate) mod huge_pages;
 mod identifiers;
@@ -58,6 +59,7 @@ use std::time::Duration;
 pub(crate) use cuda_source::CudaCode;
 pub use cuda_source::CudaSource;
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
 pub(crate) use identifiers::{Address, Position, QueueId};
 pub use program::KernelAttributes;
@@ -82,13 +84,17 @@ pub struct Capacity {
     pub free: u64,
 }
 
-/// The memory that this library holds on a device, in bytes.
+/// The memory that this library holds on a device or through it, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUsage {
     /// Memory of live arrays.
     pub in_use: u64,
     /// Memory that is kept for reuse, or that is freed but still used by queued work.
     pub pooled: u64,
+    /// Host memory that this library pinned (page-locked) for arrays through this device: pinned
+    /// arrays, and arrays that are page-locked or lent. It is no memory of the device. Staging
+    /// memory is not included.
+    pub pinned: u64,
 }
 
 /// Memory that other code allocated, and the object that keeps it. Dropping the object runs the other
@@ -172,6 +178,21 @@ pub(crate) trait Backend: SourceDevice {
     /// none.
     #[cfg(feature = "dlpack")]
     fn pointer(&self, address: Address) -> *mut u8;
+    /// Allocates pinned host memory for an array, at least one byte, all zeros.
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Box<dyn HostMemory>, BackendError>;
+    /// Allocates pinned host memory that this device accesses itself, at least one byte, all zeros.
+    /// It is freed as memory of [`Queue::allocate`] is, and does not count as in use.
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Address, BackendError>;
+    /// The host's pointer to live memory of `allocate_mapped`; `None` for other memory.
+    fn mapped_pointer(&self, address: Address) -> Option<*mut u8>;
     /// The body of a kernel that this device runs.
     fn body_kind(&self) -> BodyKind;
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.

@@ -7,7 +7,8 @@ use crate::error::{AtCall, Result};
 
 impl Device {
     /// The bytes that this library holds on the device: the bytes of live arrays, and bytes that
-    /// are kept for reuse or not freed yet.
+    /// are kept for reuse or not freed yet. Host memory that is pinned through the device is
+    /// counted apart.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};

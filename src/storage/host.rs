@@ -1,4 +1,5 @@
-//! Host memory for an array's contents: taken over from a `Vec`, or allocated here.
+//! Host memory for an array's contents: taken over from a `Vec`, allocated here or by a driver, or
+//! lent by the caller.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
@@ -10,15 +11,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
 use crate::element::Element;
 
-/// The memory of a `Vec`, kept as a pointer: while devices share it, no reference or box to it may
-/// exist.
+/// The host memory of an array, kept as a pointer: while devices share it, no reference or box to
+/// it may exist.
 ///
-/// The memory can be returned as the vector. `VecMemory::release` knows the vector's element type.
+/// The memory of a vector can be returned as that vector.
 #[derive(Debug)]
 pub(crate) struct HostBuffer {
     /// The memory. `drop` frees it, or `into_vec` takes it, once no device has it registered.
-    memory: ManuallyDrop<VecMemory>,
-    /// The vector's length, in elements.
+    memory: ManuallyDrop<Allocation>,
+    /// The vector's length, in elements; 0 for memory of another owner.
     len: usize,
     /// The array's length.
     len_bytes: usize,
@@ -40,25 +41,39 @@ struct Registrations {
     registering: Mutex<()>,
 }
 
-/// The allocation of a vector, freed on drop.
+/// The memory of an array and its owner. The drop frees what this value owns.
 #[derive(Debug)]
-struct VecMemory {
+struct Allocation {
     /// Where the array starts.
     pointer: NonNull<u8>,
-    /// The array's start in the vector, in elements.
-    offset: usize,
-    capacity: usize,
-    release: unsafe fn(NonNull<u8>, usize, usize),
+    owner: Owner,
 }
 
-// SAFETY: the value owns the memory of a `Vec<T: Send + Sync>`. It only returns a pointer, whose
-// users order their accesses (DESIGN.md, "Soundness").
-unsafe impl Send for VecMemory {}
-// SAFETY: as for `Send`; `&VecMemory` only allows its fields to be read.
-unsafe impl Sync for VecMemory {}
+#[derive(Debug)]
+enum Owner {
+    /// A vector; `release` knows its element type.
+    Vector {
+        /// The array's start in the vector, in elements.
+        offset: usize,
+        capacity: usize,
+        release: unsafe fn(NonNull<u8>, usize, usize),
+    },
+    /// Memory that a driver allocated.
+    Driver(Box<dyn HostMemory>),
+    /// The caller, who keeps the memory for longer than this value lives.
+    Caller,
+}
 
-// SAFETY: `from_vec` is the only constructor: pointer and `len_bytes` lie within the vector's
-// initialised elements. Only `drop` and `into_vec` release the memory, and they consume the value.
+// SAFETY: the value owns the memory of a `Vec<T: Send + Sync>`, or memory of a driver or of a
+// caller that is not bound to a thread. It only returns a pointer, whose users order their accesses
+// (DESIGN.md, "Soundness").
+unsafe impl Send for Allocation {}
+// SAFETY: as for `Send`; `&Allocation` only allows its fields to be read.
+unsafe impl Sync for Allocation {}
+
+// SAFETY: pointer and `len_bytes` lie within initialised memory: that of the vector in `from_vec`,
+// that of the driver in `from_driver` (`HostMemory`), that of the caller in `lent`. Only `drop` and
+// `into_vec` release the memory, and they consume the value.
 unsafe impl HostMemory for HostBuffer {
     fn base(&self) -> *mut u8 {
         self.memory.pointer.as_ptr()
@@ -77,6 +92,11 @@ unsafe impl HostMemory for HostBuffer {
     }
 
     fn is_pinned_for(&self, kind: DeviceKind) -> bool {
+        if let Owner::Driver(memory) = &self.memory.owner
+            && memory.is_pinned_for(kind)
+        {
+            return true;
+        }
         let registrations = self.registrations.get();
         registrations.is_some_and(|all| all.by_kind[kind as usize].get().is_some())
     }
@@ -102,11 +122,10 @@ impl HostBuffer {
         // and assume that another library had registered it.
         let registrations = self.registrations.get_or_init(Box::default);
         let _only_one = registrations.registering.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = &registrations.by_kind[kind as usize];
-        if own.get().is_none() {
+        if !self.is_pinned_for(kind) {
             let registration = register()?;
             let _array = lock_array();
-            let _first = own.set(registration);
+            let _first = registrations.by_kind[kind as usize].set(registration);
         }
         Ok(())
     }
@@ -127,11 +146,47 @@ impl HostBuffer {
         is_free
     }
 
-    /// This buffer, unregistered, so that the library can give its memory to the caller; or a copy,
-    /// if a driver refuses to unregister it. `None` if there is no memory for a copy. No queued
-    /// work may use the buffer any more. `T` must be the element type.
+    /// This buffer, unregistered, so that the library can give its vector to the caller; or a copy
+    /// in a vector, if the memory is not that of a vector or a driver refuses to unregister it.
+    /// `None` if there is no memory for a copy. No queued work may use the buffer any more. `T`
+    /// must be the element type.
     pub(crate) fn unregistered<T: Element>(mut self) -> Option<Self> {
-        if self.unregister() { Some(self) } else { self.copy::<T>() }
+        let is_vector = matches!(self.memory.owner, Owner::Vector { .. });
+        if self.unregister() && is_vector { Some(self) } else { self.copy::<T>() }
+    }
+
+    /// Whether a device died with pending work that uses the memory.
+    pub(crate) fn is_leaked(&self) -> bool {
+        self.is_leaked.load(Ordering::Acquire)
+    }
+
+    /// Takes over memory that a driver allocated.
+    pub(crate) fn from_driver(memory: Box<dyn HostMemory>) -> Self {
+        let (start, len_bytes) = (memory.base(), memory.len_bytes());
+        Self::new(start, Owner::Driver(memory), 0, len_bytes)
+    }
+
+    /// Memory of a caller.
+    ///
+    /// # Safety
+    ///
+    /// The `len_bytes` bytes from `start` are initialised, stay allocated for longer than the
+    /// buffer lives, and meanwhile are accessed only through it. Queued work that uses them is
+    /// complete before that ends.
+    pub(crate) unsafe fn lent(start: *mut u8, len_bytes: usize) -> Self {
+        Self::new(start, Owner::Caller, 0, len_bytes)
+    }
+
+    fn new(start: *mut u8, owner: Owner, len: usize, len_bytes: usize) -> Self {
+        let pointer = NonNull::new(start).unwrap_or(NonNull::dangling());
+        Self {
+            memory: ManuallyDrop::new(Allocation { pointer, owner }),
+            len,
+            len_bytes,
+            registrations: OnceLock::new(),
+            is_new: AtomicBool::new(false),
+            is_leaked: AtomicBool::new(false),
+        }
     }
 
     /// Takes over the memory of a vector. The array is the `len` elements that start at `offset`.
@@ -143,21 +198,9 @@ impl HostBuffer {
         );
         let mut vector = ManuallyDrop::new(vector);
         let start = vector.as_mut_ptr().wrapping_add(offset);
-        let pointer = NonNull::new(start).unwrap_or(NonNull::dangling()).cast();
         let capacity = vector.capacity();
-        Self {
-            memory: ManuallyDrop::new(VecMemory {
-                pointer,
-                offset,
-                capacity,
-                release: release::<T>,
-            }),
-            len: vector.len(),
-            len_bytes: len * size_of::<T>(),
-            registrations: OnceLock::new(),
-            is_new: AtomicBool::new(false),
-            is_leaked: AtomicBool::new(false),
-        }
+        let owner = Owner::Vector { offset, capacity, release: release::<T> };
+        Self::new(start.cast(), owner, vector.len(), len * size_of::<T>())
     }
 
     /// A copy, if a backend keeps this memory forever, else `None`; `Some(None)` if there is no
@@ -193,22 +236,24 @@ impl HostBuffer {
         let this = ManuallyDrop::new(self);
         // SAFETY: the caller promises the element type, and neither `this` nor its memory is
         // dropped.
-        unsafe { this.vector() }
+        let vector = unsafe { this.vector() };
+        vector.unwrap_or_else(|| unreachable!("only memory of a vector leaves: {this:?}"))
     }
 
-    /// The vector and the position of the array in it, while this buffer owns the memory.
+    /// The vector and the position of the array in it, while this buffer owns the memory. `None` if
+    /// the memory is not that of a vector.
     ///
     /// # Safety
     ///
     /// `T` is the element type of the vector that this was made from. The vector is not dropped,
     /// changed or given away, and not used while the memory is written or after this buffer is
     /// dropped.
-    pub(crate) unsafe fn vector<T: Element>(&self) -> (Vec<T>, usize) {
-        let VecMemory { pointer, offset, capacity, .. } = *self.memory;
-        let start = pointer.as_ptr().cast::<T>().wrapping_sub(offset);
+    pub(crate) unsafe fn vector<T: Element>(&self) -> Option<(Vec<T>, usize)> {
+        let Owner::Vector { offset, capacity, .. } = self.memory.owner else { return None };
+        let start = self.memory.pointer.as_ptr().cast::<T>().wrapping_sub(offset);
         // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took
         // apart. The caller does not free it twice.
-        (unsafe { Vec::from_raw_parts(start, self.len, capacity) }, offset)
+        Some((unsafe { Vec::from_raw_parts(start, self.len, capacity) }, offset))
     }
 }
 
@@ -230,11 +275,13 @@ impl Drop for HostBuffer {
     }
 }
 
-impl Drop for VecMemory {
+impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: `from_vec` chose `release` for the vector's element type, and the pointer is that
-        // of its element `offset`.
-        unsafe { (self.release)(self.pointer, self.offset, self.capacity) }
+        if let Owner::Vector { offset, capacity, release } = self.owner {
+            // SAFETY: `from_vec` chose `release` for the vector's element type, and the pointer is
+            // that of its element `offset`.
+            unsafe { release(self.pointer, offset, capacity) }
+        }
     }
 }
 

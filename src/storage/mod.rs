@@ -221,9 +221,14 @@ impl Storage {
         }
         let made = usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host);
         let Some(buffer) = made else { return false };
+        self.set_host(state, buffer);
+        true
+    }
+
+    /// Gives host memory to an array that has none.
+    pub(crate) fn set_host(&self, state: &mut ArrayState, buffer: HostBuffer) {
         self.published.set_host_base(buffer.base());
         state.host = Some(Arc::new(buffer));
-        true
     }
 
     /// Publishes to the fast paths whether the whole array can be read on the host. Called with the

@@ -187,7 +187,7 @@ impl Request<'_> {
 
     /// Records that a write makes `location` the only holder.
     #[inline]
-    fn record_write(&self, state: &mut ArrayState, location: Location, access: Access) {
+    pub(super) fn record_write(&self, state: &mut ArrayState, location: Location, access: Access) {
         self.storage.forget_readers();
         self.become_only_holder(state, location, access);
         self.storage.publish(state);

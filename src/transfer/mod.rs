@@ -29,6 +29,7 @@ mod evict;
 mod explicit;
 mod guard;
 mod launch;
+mod mapped;
 mod mark;
 mod peer;
 mod pin;
@@ -55,8 +56,9 @@ pub(crate) use evict::release_on;
 pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use launch::LaunchedArrays;
+pub(crate) use mapped::{acquire_mapped, allocate_mapped};
 pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
-pub(crate) use pin::page_lock;
+pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]
 pub(crate) use release::take_memory;

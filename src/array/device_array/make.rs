@@ -159,7 +159,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
         Ok(Self::over(array, stream))
     }
 
-    pub(super) fn over(array: SmartArray<T, D>, stream: &Stream) -> Self {
+    pub(in crate::array) fn over(array: SmartArray<T, D>, stream: &Stream) -> Self {
         Self { array, device: stream.device() }
     }
 

@@ -69,12 +69,12 @@ impl<T: Element, D: Dimension + Copy> Copy for DeviceView<'_, T, D> {}
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     #[inline]
-    fn part(&self) -> Part<'_, '_, D> {
+    pub(in crate::array) fn part(&self) -> Part<'_, '_, D> {
         self.array.part()
     }
 
     #[inline]
-    fn home(&self) -> &Device {
+    pub(in crate::array) fn home(&self) -> &Device {
         &self.device
     }
 }

@@ -11,14 +11,16 @@ use super::device::CudaDevice;
 use super::memory::allocator::free_and_total;
 #[cfg(feature = "dlpack")]
 use super::memory::external::ExternalAllocation;
+use super::memory::pinned::PinnedMemory;
 use super::memory::registered::HostRegistration;
 use super::memory::staging::StagingBlock;
 use super::stream::{self, CudaQueue, StreamCore};
 #[cfg(feature = "dlpack")]
-use crate::backend::{Address, ForeignMemory};
+use crate::backend::ForeignMemory;
 use crate::backend::{
-    Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory, LoadError,
-    LoadedKernel, MemoryUsage, PinnedRegistration, Program, Queue, SourceDevice, scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
+    LoadError, LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue,
+    SourceDevice, scope,
 };
 
 impl CudaDevice {
@@ -54,7 +56,7 @@ impl Backend for CudaDevice {
     }
 
     fn memory(&self) -> MemoryUsage {
-        self.core().memory().usage()
+        MemoryUsage { pinned: self.core().pinned().get(), ..self.core().memory().usage() }
     }
 
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
@@ -147,7 +149,8 @@ impl Backend for CudaDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
-        let registration = HostRegistration::register(self.core().context(), start, len_bytes)?;
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let registration = HostRegistration::register(context, start, len_bytes, pinned)?;
         Ok(Box::new(registration))
     }
 
@@ -162,6 +165,32 @@ impl Backend for CudaDevice {
     #[cfg(feature = "dlpack")]
     fn pointer(&self, address: Address) -> *mut u8 {
         std::ptr::without_provenance_mut(address.0 as usize)
+    }
+
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Box<dyn HostMemory>, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let memory = PinnedMemory::allocate(context, len_bytes, (options, false), pinned)?;
+        Ok(Box::new(memory))
+    }
+
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Address, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let memory = PinnedMemory::allocate(context, len_bytes, (options, true), pinned)?;
+        let address = context.record_loss(memory.device_address())?;
+        self.core().memory().insert_mapped(address, memory);
+        Ok(address)
+    }
+
+    fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
+        self.core().memory().mapped_pointer(address)
     }
 
     fn body_kind(&self) -> BodyKind {

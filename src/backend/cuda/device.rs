@@ -15,6 +15,7 @@ use super::memory::staging::StagingPool;
 use super::memory::staging_settings::StagingSettings;
 use super::stream::{EventPool, WakeStreams};
 use crate::backend::BackendError;
+use crate::backend::host_allocation::PinnedBytes;
 
 /// One GPU. The module `backend` implements the trait `Backend` for this type.
 pub(crate) struct CudaDevice(Arc<DeviceCore>);
@@ -27,6 +28,7 @@ pub(crate) struct DeviceCore {
     wake_streams: Arc<WakeStreams>,
     staging: Arc<StagingPool>,
     staging_settings: StagingSettings,
+    pinned: PinnedBytes,
     programs: Programs,
     pitch_bytes_max: u64,
     /// The ordinals of the devices for which peer access was tried.
@@ -47,6 +49,7 @@ impl CudaDevice {
             wake_streams: Arc::new(WakeStreams::new(Arc::clone(&context))),
             staging: Arc::new(StagingPool::new(Arc::clone(&context), staging_settings.limit_bytes)),
             staging_settings,
+            pinned: PinnedBytes::default(),
             programs: Programs::default(),
             pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
             peers: Mutex::default(),
@@ -94,6 +97,11 @@ impl DeviceCore {
 
     pub(super) fn staging_settings(&self) -> &StagingSettings {
         &self.staging_settings
+    }
+
+    /// The host memory that is pinned for arrays.
+    pub(super) fn pinned(&self) -> &PinnedBytes {
+        &self.pinned
     }
 
     pub(super) fn programs(&self) -> &Programs {

@@ -4,22 +4,16 @@ use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
 use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
-use super::memory::machine_memory;
+use super::memory::{CountedRegistration, PinnedBlock, machine_memory};
 use super::queue::EmbeddedQueue;
 use super::simulation::{CallDraft, CallKind};
 #[cfg(feature = "dlpack")]
-use crate::backend::{Address, ForeignMemory};
+use crate::backend::ForeignMemory;
 use crate::backend::{
-    Backend, BackendError, BodyKind, Capacity, DeviceKind, HostMemory, LoadError, LoadedKernel,
-    MemoryUsage, PinnedRegistration, Position, Program, Queue, SourceDevice,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
+    LoadError, LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Position, Program,
+    Queue, SourceDevice,
 };
-
-/// A registration of host memory without effect, because the embedded device can access all host
-/// memory.
-#[derive(Debug)]
-struct AlwaysAccessible;
-
-impl PinnedRegistration for AlwaysAccessible {}
 
 impl EmbeddedDevice {
     /// A call to the device rather than to a stream: emulated devices log it and may refuse it.
@@ -35,6 +29,15 @@ impl EmbeddedDevice {
                 instruments.counted(draft, |_| call().map(|value| (value, Position::START)))
             }
         }
+    }
+}
+
+fn out_of_host_memory(len_bytes: usize) -> BackendError {
+    let free = machine_memory().map_or(0, |capacity| capacity.free);
+    BackendError {
+        kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free },
+        call: "allocate pinned memory",
+        detail: String::from("the host has no memory left"),
     }
 }
 
@@ -62,7 +65,7 @@ impl Backend for EmbeddedDevice {
     }
 
     fn memory(&self) -> MemoryUsage {
-        self.core.memory.usage()
+        MemoryUsage { pinned: self.pinned.get(), ..self.core.memory.usage() }
     }
 
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
@@ -117,10 +120,11 @@ impl Backend for EmbeddedDevice {
     fn pin_host_memory(
         &self,
         _start: *mut u8,
-        _len_bytes: usize,
+        len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         self.counted(CallKind::PageLock, || {
-            Ok(Box::new(AlwaysAccessible) as Box<dyn PinnedRegistration>)
+            let registration = CountedRegistration::of(len_bytes, &self.pinned);
+            Ok(Box::new(registration) as Box<dyn PinnedRegistration>)
         })
     }
 
@@ -134,6 +138,38 @@ impl Backend for EmbeddedDevice {
     fn pointer(&self, address: Address) -> *mut u8 {
         let located = self.core.memory.locate(address);
         located.map_or(std::ptr::null_mut(), |memory| memory.bounded().start)
+    }
+
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        _options: PinnedOptions,
+    ) -> Result<Box<dyn HostMemory>, BackendError> {
+        self.counted(CallKind::AllocatePinned, || {
+            let memory = PinnedBlock::zeroed(len_bytes, &self.pinned);
+            let memory = memory.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            Ok(Box::new(memory) as Box<dyn HostMemory>)
+        })
+    }
+
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        _options: PinnedOptions,
+    ) -> Result<Address, BackendError> {
+        self.counted(CallKind::AllocatePinned, || {
+            let mapped = self.core.memory.allocate_mapped(len_bytes, &self.pinned);
+            let address = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            if let Some(instruments) = &self.core.instruments {
+                let (device, len_bytes) = (self.core.ordinal, len_bytes as u64);
+                instruments.tracker.add_mapped_block(device, address, len_bytes);
+            }
+            Ok(address)
+        })
+    }
+
+    fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
+        self.core.memory.mapped_pointer(address)
     }
 
     fn body_kind(&self) -> BodyKind {

@@ -8,6 +8,7 @@ use super::engine::{DeviceCore, Streams};
 use super::memory::{AddressSpace, StagingPool};
 use super::race_check::Tracker;
 use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
+use crate::backend::host_allocation::PinnedBytes;
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -21,6 +22,7 @@ pub(crate) struct EmbeddedDevice {
     pub(super) core: Arc<DeviceCore>,
     pub(super) streams: Arc<Streams>,
     pub(super) staging: Arc<StagingPool>,
+    pub(super) pinned: PinnedBytes,
     /// The longest copy to or from the host that is not split.
     pub(super) chunk_bytes_max: u64,
 }
@@ -42,6 +44,7 @@ impl EmbeddedDevice {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(None)),
             staging: Arc::default(),
+            pinned: PinnedBytes::default(),
             chunk_bytes_max: u64::MAX,
         })
     }
@@ -65,6 +68,7 @@ impl EmbeddedDevice {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(simulation)),
             staging: Arc::default(),
+            pinned: PinnedBytes::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
         })
     }

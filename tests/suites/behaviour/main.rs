@@ -9,6 +9,7 @@ mod elements;
 mod eviction;
 mod forget;
 mod fuzz_regressions;
+mod host_memory;
 mod inside_bodies;
 mod late_failures;
 mod liveness;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::side_by_side::{PAGE_BYTES, is_given_back, side_by_side};
 use resident::cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 use resident::ndarray::{Array1, Ix1};
-use resident::{Device, Error, SmartArray};
+use resident::{Device, Error, MappedArray, PinnedArray, PinnedOptions, SmartArray, with_pinned};
 use resident_stand_in::{self as driver, Settings};
 use support::own_process;
 use support::own_process::has_run;
@@ -314,4 +314,85 @@ fn a_child_of_a_fork_lets_locked_arrays_go() {
         unsafe { command.pre_exec(in_child) };
         assert!(command.status().expect("the child was refused").success());
     });
+}
+
+/// The flags with which the driver pinned this memory.
+fn flags_of(address: *const u8) -> u32 {
+    let mut flags = 0;
+    // SAFETY: the driver writes one number, and does not dereference the address.
+    let asked = unsafe { sys::cuMemHostGetFlags(&raw mut flags, address.cast_mut().cast()) };
+    assert_eq!(asked, CUresult::CUDA_SUCCESS);
+    flags
+}
+
+#[test]
+fn options_of_pinned_arrays_reach_the_driver() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    let options = PinnedOptions::new();
+    for (options, flags) in [
+        (options, 1),
+        (options.portable(false), 0),
+        (options.write_combined(true), 5),
+        (options.portable(false).write_combined(true), 4),
+    ] {
+        let array = PinnedArray::<u8, _>::zeros_with(100, options).expect("memory");
+        assert_eq!(flags_of(array.host().expect("valid").as_ptr()), flags);
+    }
+    assert_eq!((count("cuMemHostAlloc"), count("cuMemFreeHost")), (4, 4));
+    driver::take_calls();
+    let mut array = PinnedArray::<u8, _>::zeros(5000).expect("memory");
+    drop(array.gpu_mut_on(&devices[0].stream()).expect("queued"));
+    assert_eq!(array.host().expect("downloaded").len(), 5000);
+    assert_eq!(count("cuMemHostAlloc"), 1, "no staging");
+    assert_eq!(devices[0].memory().pinned, 5000);
+    drop(array);
+    assert_eq!(devices[0].memory().pinned, 0);
+}
+
+#[test]
+fn lent_arrays_that_overlap_a_registration_are_refused_with_its_addresses() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    let mut array = contents(1, 3 * PAGE_BYTES);
+    let start = array.as_mut_ptr();
+    // SAFETY: the array lives until it is unregistered below.
+    let registered = unsafe { sys::cuMemHostRegister_v2(start.cast(), 100, 1) };
+    assert_eq!(registered, CUresult::CUDA_SUCCESS);
+    let refused = with_pinned(&mut array, |pinned| pinned.fill(0));
+    let Err(Error::Backend { cause, .. }) = &refused else { panic!("{refused:?}") };
+    assert!(cause.contains("another library registered a part"), "{cause}");
+    assert_eq!(array, contents(1, 3 * PAGE_BYTES), "nothing was done");
+    // SAFETY: as above; no work uses the memory.
+    let unregistered = unsafe { sys::cuMemHostUnregister(start.cast()) };
+    assert_eq!(unregistered, CUresult::CUDA_SUCCESS);
+    with_pinned(&mut array, |pinned| pinned.fill(0)).expect("it is free now");
+    assert!(array.iter().all(|byte| *byte == 0));
+    assert!(!is_known(start.addr()) && devices[0].memory().pinned == 0);
+}
+
+#[test]
+fn mapped_arrays_are_allocated_for_the_device_and_freed_after_their_uses() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    let options = PinnedOptions::new().write_combined(true);
+    let mut array = MappedArray::<u8, _>::zeros_with(5000, options).expect("memory");
+    assert_eq!(flags_of(array.host().expect("valid").as_ptr()), 7);
+    assert_eq!(count("cuMemHostGetDevicePointer_v2"), 1);
+    driver::take_calls();
+    array.fill(7).expect("queued");
+    assert!(array.host().expect("valid").iter().all(|byte| *byte == 7));
+    assert_eq!(devices[0].memory().pinned, 5000);
+    drop(array);
+    devices[0].synchronize().expect("alive");
+    assert_eq!((devices[0].memory().pinned, count("cuMemFreeHost")), (0, 1));
+    let smart = SmartArray::from(MappedArray::<u8, _>::zeros(100).expect("memory"));
+    let refused = smart.into_cuda_slice().map(drop);
+    let Err(Error::Backend { cause, .. }) = &refused else { panic!("{refused:?}") };
+    assert!(cause.contains("mapped host memory"), "{cause}");
+    devices[0].synchronize().expect("alive");
+    assert_eq!(devices[0].memory().pinned, 0);
 }

@@ -6,11 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
 use super::external::ExternalAllocation;
+use super::pinned::PinnedMemory;
 use super::pool::MemoryPool;
 use crate::backend::cuda::call::{check, invalid, refusal};
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
-use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
+use crate::backend::{Address, BackendError, BackendErrorKind, HostMemory, MemoryUsage};
 
 /// Allocates and frees device memory.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ struct Allocations {
     live: HashMap<u64, u64>,
     /// cudarc slices that were converted to arrays, by address.
     external: HashMap<u64, ExternalAllocation>,
+    /// Host memory that the GPU accesses itself, by its address on the GPU.
+    mapped: HashMap<u64, PinnedMemory>,
     in_use_bytes: u64,
     /// Freed memory that work in flight still uses, or that the driver refused to free, by address.
     /// Only on devices without pools.
@@ -210,6 +213,21 @@ impl DeviceMemory {
         self.allocations().external.remove(&address)
     }
 
+    /// Stores mapped host memory, which an array uses from now on.
+    pub(crate) fn insert_mapped(&self, Address(address): Address, memory: PinnedMemory) {
+        self.allocations().mapped.insert(address, memory);
+    }
+
+    /// Removes and returns the mapped host memory at an address, if there is any.
+    pub(crate) fn take_mapped(&self, Address(address): Address) -> Option<PinnedMemory> {
+        self.allocations().mapped.remove(&address)
+    }
+
+    /// The host's pointer to mapped memory.
+    pub(crate) fn mapped_pointer(&self, Address(address): Address) -> Option<*mut u8> {
+        self.allocations().mapped.get(&address).map(HostMemory::base)
+    }
+
     /// Returns unused memory to the driver.
     pub(crate) fn trim(&self) -> Result<(), BackendError> {
         self.free_all_drained();
@@ -224,7 +242,7 @@ impl DeviceMemory {
         drop(allocations);
         let pooled =
             self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
-        MemoryUsage { in_use: own + external, pooled }
+        MemoryUsage { in_use: own + external, pooled, pinned: 0 }
     }
 
     pub(crate) fn limit_bytes(&self) -> Option<u64> {

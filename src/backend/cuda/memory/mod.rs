@@ -8,6 +8,7 @@
 //! | `fork_mark` | whether a process is a fork |
 //! | `numa` | the processors near a GPU |
 //! | `pageable` | the backend's own pageable blocks |
+//! | `pinned` | arrays' host memory, allocated by the driver |
 //! | `registered` | arrays' host memory, registered with the driver |
 
 pub(crate) mod allocator;
@@ -15,6 +16,7 @@ pub(crate) mod external;
 mod fork_mark;
 mod numa;
 pub(crate) mod pageable;
+pub(crate) mod pinned;
 mod pool;
 pub(crate) mod registered;
 pub(crate) mod staging;

@@ -16,6 +16,7 @@ use cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 use crate::backend::cuda::call::refusal;
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
+use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
 use crate::backend::{BackendError, PinnedRegistration};
 
 const REGISTER: &str = "cuMemHostRegister";
@@ -46,6 +47,7 @@ struct Registration {
     is_unused: bool,
     /// The dropped array's memory, kept allocated.
     memory: Option<Arc<dyn Any + Send + Sync>>,
+    _counted: CountedBytes,
 }
 
 struct Registrations(BTreeMap<usize, Registration>);
@@ -56,6 +58,7 @@ impl HostRegistration {
         context: &Arc<Context>,
         start: *mut u8,
         len_bytes: usize,
+        pinned: &PinnedBytes,
     ) -> Result<Self, BackendError> {
         if !is_registering_process() {
             return Err(refusal(CUresult::CUDA_ERROR_NOT_INITIALIZED, REGISTER));
@@ -64,8 +67,9 @@ impl HostRegistration {
         // These values are dropped after the lock is released, because dropping a context calls the
         // driver.
         let _removed = registrations.retry_unused();
-        let outcome =
-            context.make_current().and_then(|()| registrations.insert(context, start, len_bytes));
+        let outcome = context
+            .make_current()
+            .and_then(|()| registrations.insert(context, start, len_bytes, pinned));
         drop(registrations);
         context.record_loss(outcome).map(|start| Self { start, is_unregistered: false })
     }
@@ -114,6 +118,7 @@ impl Registrations {
         context: &Arc<Context>,
         start: *mut u8,
         len_bytes: usize,
+        pinned: &PinnedBytes,
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
         let bytes = start.addr()..start.addr() + len_bytes;
@@ -123,8 +128,13 @@ impl Registrations {
         match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
             CUresult::CUDA_SUCCESS => {
                 let (context, memory) = (Arc::clone(context), None);
-                let registration =
-                    Registration { end: bytes.end, context, is_unused: false, memory };
+                let registration = Registration {
+                    end: bytes.end,
+                    context,
+                    is_unused: false,
+                    memory,
+                    _counted: pinned.count(len_bytes),
+                };
                 self.0.insert(bytes.start, registration);
                 Ok(Some(bytes.start))
             }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUresult, CUstreamCaptureStatus};
+use smallvec::SmallVec;
 
 use super::driver_event::DriverEvent;
 use super::in_flight::{CompletionAction, InFlight, InFlightList};
@@ -16,7 +17,8 @@ use crate::backend::cuda::context::make_current;
 use crate::backend::cuda::device::DeviceCore;
 use crate::backend::cuda::memory::external::ExternalAllocation;
 use crate::backend::{
-    Address, BackendError, Dependencies, FailureKind, FailureRecord, Position, QueueId, failure,
+    Address, BackendError, Dependencies, FailureKind, FailureRecord, HostMemory, Position, QueueId,
+    failure,
 };
 
 /// The number of recorded events that are kept for waits on the host. When an old event has been
@@ -285,6 +287,10 @@ impl StreamCore {
             return self.free_external(address, external);
         }
         let mut state = self.state();
+        if let Some(mapped) = memory.take_mapped(address) {
+            let memory = SmallVec::from_iter([Arc::new(mapped) as Arc<dyn HostMemory>]);
+            return Ok(self.enter_action(&mut state, CompletionAction::Release { memory }));
+        }
         if memory.frees_in_order() {
             self.record_loss_locked(memory.free(address, self.raw_stream()))?;
             return Ok(self.next_position(&mut state));

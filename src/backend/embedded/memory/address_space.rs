@@ -12,6 +12,7 @@ use super::machine::machine_memory;
 #[cfg(feature = "dlpack")]
 use crate::backend::ForeignMemory;
 use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
+use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
 use crate::backend::host_copy::BoundedMemory;
 use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
 
@@ -47,6 +48,15 @@ struct Allocation {
     block: Arc<Block>,
     /// Whether a free is queued.
     is_draining: bool,
+    /// For memory that the host accesses too, which is no memory of the device in the count.
+    mapped: Option<CountedBytes>,
+}
+
+impl Allocation {
+    /// The bytes that count as in use or draining.
+    fn counted_bytes(&self) -> u64 {
+        if self.mapped.is_some() { 0 } else { self.block.len_bytes() }
+    }
 }
 
 /// Memory from an address to the end of its block. This value keeps the block alive.
@@ -113,6 +123,7 @@ impl AddressSpace {
         MemoryUsage {
             in_use: state.in_use_bytes,
             pooled: state.pooled_bytes + state.draining_bytes,
+            pinned: 0,
         }
     }
 
@@ -136,18 +147,35 @@ impl AddressSpace {
             return Ok(address);
         }
         let block = Arc::new(self.new_block(len_bytes)?);
-        Ok(self.lock().insert(block))
+        Ok(self.lock().insert(block, None))
+    }
+
+    /// Allocates zeroed memory that the host accesses too. `None` if the system has none.
+    pub(crate) fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        pinned: &PinnedBytes,
+    ) -> Option<Address> {
+        let block = Arc::new(Block::zeroed(len_bytes as u64)?);
+        Some(self.lock().insert(block, Some(pinned.count(len_bytes))))
+    }
+
+    /// The start of live memory of `allocate_mapped`.
+    pub(crate) fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
+        let state = self.lock();
+        let allocation = state.live.get(&address.0)?;
+        allocation.mapped.as_ref().map(|_| allocation.block.start())
     }
 
     /// Marks an allocation as draining (freed, but still used by queued work) and returns its
     /// length. [`release`](Self::release) frees it once the stream reaches the queued free.
     pub(crate) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
         let mut state = self.lock();
-        let len_bytes =
+        let counted_bytes =
             state.set_draining(address, true).ok_or_else(|| unknown_address(address))?;
-        state.in_use_bytes -= len_bytes;
-        state.draining_bytes += len_bytes;
-        Ok(len_bytes)
+        state.in_use_bytes -= counted_bytes;
+        state.draining_bytes += counted_bytes;
+        Ok(state.live.get(&address.0).map_or(0, |allocation| allocation.block.len_bytes()))
     }
 
     /// Reverts `begin_free`, after the free could not be queued.
@@ -163,7 +191,14 @@ impl AddressSpace {
     /// them, and adds the block to the pool.
     pub(crate) fn release(&self, address: Address) {
         let mut state = self.lock();
-        let Some(Allocation { mut block, .. }) = state.live.remove(&address.0) else { return };
+        let Some(allocation) = state.live.remove(&address.0) else { return };
+        if allocation.mapped.is_some() {
+            // Host memory is not kept for reuse. It returns to the system with no lock held.
+            drop(state);
+            drop(allocation);
+            return;
+        }
+        let Allocation { mut block, .. } = allocation;
         if block.is_foreign() {
             state.draining_bytes -= block.len_bytes();
             // Dropping the block calls other code.
@@ -229,7 +264,7 @@ impl AddressSpace {
         };
         let mut state = self.lock();
         state.in_use_bytes += block.len_bytes();
-        Ok(state.insert(Arc::new(block)))
+        Ok(state.insert(Arc::new(block), None))
     }
 
     /// Counts the bytes as in use, and allocates a pooled block for them if there is one.
@@ -238,7 +273,7 @@ impl AddressSpace {
         let pooled = state.take_pooled(len_bytes);
         let evicted = if pooled.is_some() { Vec::new() } else { state.make_room(len_bytes)? };
         state.in_use_bytes += len_bytes;
-        let address = pooled.map(|block| state.insert(block));
+        let address = pooled.map(|block| state.insert(block, None));
         // Blocks must be deallocated with no lock held.
         drop(state);
         drop(evicted);
@@ -291,21 +326,21 @@ impl AddressSpaceState {
         Ok(evicted)
     }
 
-    /// Sets whether a free of `address` is queued. Returns the allocation's length, or `None` if
-    /// there is no such allocation or nothing would change.
+    /// Sets whether a free of `address` is queued. Returns the bytes that the allocation counts
+    /// for, or `None` if there is no such allocation or nothing would change.
     fn set_draining(&mut self, address: Address, is_draining: bool) -> Option<u64> {
         let allocation = self.live.get_mut(&address.0)?;
         let has_changed = allocation.is_draining != is_draining;
         allocation.is_draining = is_draining;
-        has_changed.then(|| allocation.block.len_bytes())
+        has_changed.then(|| allocation.counted_bytes())
     }
 
-    fn insert(&mut self, block: Arc<Block>) -> Address {
+    fn insert(&mut self, block: Arc<Block>, mapped: Option<CountedBytes>) -> Address {
         let address = self.next_address;
         // A gap follows each block, so that the address one past its end lies in no other block.
         let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
         self.next_address = address.wrapping_add(stride);
-        self.live.insert(address, Allocation { block, is_draining: false });
+        self.live.insert(address, Allocation { block, is_draining: false, mapped });
         Address(address)
     }
 

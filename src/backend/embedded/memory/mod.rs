@@ -3,9 +3,11 @@
 mod address_space;
 mod block;
 mod machine;
+mod pinned;
 mod staging;
 
 pub(super) use address_space::{AddressSpace, LocatedMemory, LockedAddresses};
 pub(super) use block::ALIGNMENT_BYTES;
 pub(super) use machine::machine_memory;
+pub(super) use pinned::{CountedRegistration, PinnedBlock};
 pub(super) use staging::StagingPool;

@@ -93,6 +93,12 @@ impl Tracker {
         self.lock().memory.blocks.insert((device, address.0), block);
     }
 
+    /// Adds a new block that the host writes too, which the check does not see.
+    pub(crate) fn add_mapped_block(&self, device: usize, address: Address, len_bytes: u64) {
+        let block = BlockHistory::new(&Arc::from("mapped memory"), len_bytes, None);
+        self.lock().memory.blocks.insert((device, address.0), block);
+    }
+
     /// The clock of an event that `queue` recorded at `position`.
     pub(crate) fn event_clock(&self, queue: &Arc<Progress>, position: Position) -> VectorClock {
         let mut clock = self.lock().clocks.get(&queue.id()).cloned().unwrap_or_default();

@@ -242,6 +242,8 @@ pub enum CallKind {
     Trim,
     /// Host memory was pinned for the device.
     PageLock,
+    /// Pinned host memory was allocated.
+    AllocatePinned,
 }
 
 /// The outcome of a call.
@@ -304,6 +306,7 @@ impl CallKind {
             Self::Notify => "notify",
             Self::Trim => "trim",
             Self::PageLock => "page lock",
+            Self::AllocatePinned => "allocate pinned memory",
         }
     }
 }

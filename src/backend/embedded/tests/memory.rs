@@ -11,7 +11,7 @@ use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Backend, BackendErrorKind, MemoryUsage};
 
 fn usage(in_use: u64, pooled: u64) -> MemoryUsage {
-    MemoryUsage { in_use, pooled }
+    MemoryUsage { in_use, pooled, pinned: 0 }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! - `views`: rearranged, repeated and divided views, against ndarray's
 //! - `device_arrays`: explicit device arrays
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
+//! - `host_memory`: pinned arrays, and arrays that are lent
 //! - `devices`, `memory`: several devices, and full devices
 //! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
 
@@ -23,6 +24,7 @@ pub(crate) mod early;
 pub(crate) mod fills;
 pub(crate) mod gates;
 pub(crate) mod guards;
+pub(crate) mod host_memory;
 pub(crate) mod kernels;
 pub(crate) mod lab;
 pub(crate) mod launching;
@@ -117,6 +119,22 @@ macro_rules! conformance {
                 a_download_on_a_stream_of_its_own_overtakes_a_kernel,
                 a_download_on_a_stream_of_its_own_keeps_order,
                 an_array_of_more_than_four_gigabytes,
+            }
+            host_memory {
+                pinned_arrays_are_made_used_and_taken_back,
+                pinned_arrays_start_with_and_without_contents,
+                pinned_arrays_are_overwritten_behind_the_upload,
+                device_arrays_are_copied_to_and_from_pinned_arrays,
+                threads_share_a_pinned_array,
+                lent_arrays_are_pinned_for_the_call,
+                a_loan_ends_after_the_work_in_flight,
+                what_cannot_be_lent_is_refused,
+                any_uses_of_pinned_memory_are_those_of_ndarray,
+                mapped_arrays_are_never_copied,
+                the_host_waits_for_work_on_mapped_memory,
+                mapped_arrays_belong_to_one_device,
+                mapped_arrays_are_dropped_in_flight,
+                any_uses_of_mapped_memory_are_those_of_ndarray,
             }
             assigning {
                 whole_arrays_are_assigned_on_the_device,

@@ -1,0 +1,50 @@
+//! Host memory of the embedded device: ordinary memory, since the device can access all of it.
+
+use super::block::Block;
+use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
+use crate::backend::{DeviceKind, HostMemory, PinnedRegistration};
+
+/// Memory of an array, pinned for embedded devices.
+#[derive(Debug)]
+pub(crate) struct PinnedBlock {
+    block: Block,
+    len_bytes: usize,
+    _counted: CountedBytes,
+}
+
+impl PinnedBlock {
+    /// A block of zeros. `None` if the system has no memory.
+    pub(crate) fn zeroed(len_bytes: usize, pinned: &PinnedBytes) -> Option<Self> {
+        let block = Block::zeroed(len_bytes as u64)?;
+        Some(Self { block, len_bytes, _counted: pinned.count(len_bytes) })
+    }
+}
+
+// SAFETY: the value owns its block, whose `len_bytes` bytes are initialised (`Block::zeroed`).
+unsafe impl HostMemory for PinnedBlock {
+    fn base(&self) -> *mut u8 {
+        self.block.start()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
+        kind == DeviceKind::Cpu
+    }
+}
+
+/// A registration of host memory that has no effect but its count.
+#[derive(Debug)]
+pub(crate) struct CountedRegistration {
+    _counted: CountedBytes,
+}
+
+impl CountedRegistration {
+    pub(crate) fn of(len_bytes: usize, pinned: &PinnedBytes) -> Self {
+        Self { _counted: pinned.count(len_bytes) }
+    }
+}
+
+impl PinnedRegistration for CountedRegistration {}
