@@ -130,7 +130,7 @@ pub use backend::{Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsag
 pub use bytemuck;
 #[cfg(feature = "cuda")]
 pub use cudarc;
-pub use device::{AutoSynchronize, Device, Entered, Event, Stream};
+pub use device::{AutoSynchronize, Device, Done, Entered, Event, Stream, StreamPriorities};
 pub use element::Element;
 pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
 pub use grid::{Extent3, Grid};
