@@ -109,9 +109,9 @@ mod traffic;
 mod transfer;
 
 pub use array::{
-    AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, DeviceArray, DeviceMut, DeviceRef,
-    DeviceView, DeviceViewMut, HostMut, HostRef, MultiSlice, Pending, SmartArray, SmartView,
-    SmartViewMut, WithDimension,
+    AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, Changed, DeviceArray, DeviceMut,
+    DeviceRef, DeviceView, DeviceViewMut, HostMut, HostRef, MultiSlice, Pending, SmartArray,
+    SmartView, SmartViewMut, Watch, WatchState, WithDimension,
 };
 /// Iterators over the parts of an array.
 pub mod iter {
@@ -155,6 +155,6 @@ pub mod prelude {
 
     pub use crate::{
         Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
-        Kernel, Out, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, audit,
+        Kernel, Out, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Watch, audit,
     };
 }

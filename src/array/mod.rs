@@ -15,6 +15,7 @@ mod pending;
 mod rearrange;
 mod smart;
 mod view;
+mod watch;
 
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
 pub use device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
@@ -28,3 +29,4 @@ pub use multi_slice::MultiSlice;
 pub use pending::Pending;
 pub use smart::SmartArray;
 pub use view::{SmartView, SmartViewMut};
+pub use watch::{Changed, Watch, WatchState};

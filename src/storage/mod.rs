@@ -32,7 +32,9 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
-pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin};
+pub(crate) use array_state::{
+    ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, Watcher, tell_watchers,
+};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
@@ -219,11 +221,15 @@ impl Storage {
         if state.host.is_some() {
             return true;
         }
-        let made = usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host);
-        let Some(buffer) = made else { return false };
+        let Some(buffer) = self.new_host_memory() else { return false };
         self.published.set_host_base(buffer.base());
         state.host = Some(Arc::new(buffer));
         true
+    }
+
+    /// Zeroed memory on the host for a copy of the array. `None` if there is not enough memory.
+    pub(crate) fn new_host_memory(&self) -> Option<HostBuffer> {
+        usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host)
     }
 
     /// Publishes to the fast paths whether the whole array can be read on the host. Called with the

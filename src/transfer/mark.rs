@@ -13,7 +13,7 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{ArrayState, Storage};
+use crate::storage::{ArrayState, Storage, tell_watchers};
 
 /// Marks a use on a device.
 pub(super) fn mark(
@@ -29,6 +29,8 @@ pub(super) fn mark(
     let mut state = request.storage.lock();
     request.record_use_and_effect(&mut state, stream, acquired.location, access, end);
     acquired.unpin(&mut state);
+    drop(state);
+    tell_watchers();
 }
 
 /// Marks a write by foreign work (work that code outside this library queues), which ends at `end`.
@@ -51,6 +53,11 @@ pub(crate) fn mark_foreign(
     };
     let mut state = request.storage.lock();
     record_foreign(request, &mut state, stream, acquired, access, (end, written_by));
+    if end != UseEnd::OPEN {
+        state.note_use(true);
+        drop(state);
+        tell_watchers();
+    }
     Ok(())
 }
 
@@ -178,6 +185,7 @@ impl Request<'_> {
         end: UseEnd,
     ) {
         self.record_use(state, location, access, stream, end);
+        state.note_use(access.writes());
         if access.writes() {
             self.record_write(state, location, access);
         } else {

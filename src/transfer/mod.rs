@@ -44,6 +44,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod watch;
 
 pub(crate) use acquire::{acquire_host, acquire_on, prefetch_host};
 pub(crate) use allocate::allocate;
@@ -57,8 +58,11 @@ pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use launch::LaunchedArrays;
 pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
 pub(crate) use pin::page_lock;
+#[cfg(feature = "cuda")]
+pub(crate) use release::finish_watches;
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]
 pub(crate) use release::take_memory;
 pub(crate) use request::{Request, StoredView};
 pub(crate) use snapshot::{Snapshot, snapshot};
+pub(crate) use watch::{Next, WatchCore, WatchedState};

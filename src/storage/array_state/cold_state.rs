@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::constant_table::Constants;
+use super::watchers::WeakWatcher;
 use crate::backend::FailureRecord;
 use crate::coherence::Location;
 use crate::layout::Selection;
@@ -16,6 +17,10 @@ pub(super) struct ColdState {
     pub(super) open_reads: Vec<OpenReads>,
     /// The bytes that coarsening made stale, and that were not copied since.
     pub(super) padding_bytes: u64,
+    /// Those of them that still exist are told of changes.
+    pub(super) watchers: Vec<WeakWatcher>,
+    /// How often queued work has changed the array while it had watchers.
+    pub(super) changes: u64,
 }
 
 /// The failures by which contents were lost. The index is the number in a `LossId`.

@@ -13,6 +13,7 @@ mod stale;
 mod stale_record;
 mod streams;
 mod validity;
+mod watchers;
 mod whole;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(crate) use self::cold_state::OpenRead;
 use self::expected_waits::ExpectedWaits;
 pub(crate) use self::stale_record::StaleOrigin;
 use self::stale_record::StaleRecord;
+pub(crate) use self::watchers::{Watcher, tell_watchers};
 pub(crate) use self::whole::ReadyCopy;
 use super::HostBuffer;
 #[cfg(feature = "cuda")]
