@@ -156,8 +156,8 @@ impl<T, D> fmt::Debug for Watch<T, D> {
 }
 
 /// A complete state of a watched array, on the host: dereferences to an `ndarray::ArrayRef`, as
-/// [`HostRef`](crate::HostRef) does. Cheap to clone, and independent of the array and of the
-/// [`Watch`]: it never changes.
+/// [`HostRef`](crate::HostRef) does. It never changes, and is independent of the array and of the
+/// [`Watch`]. Its memory is used for a later state once it is dropped.
 pub struct WatchState<T: 'static, D: Dimension> {
     /// Of the memory of `state`.
     view: ArrayView<'static, T, D>,
@@ -179,12 +179,6 @@ impl<T, D: Dimension> Deref for WatchState<T, D> {
     #[inline]
     fn deref(&self) -> &ArrayRef<T, D> {
         &self.view
-    }
-}
-
-impl<T, D: Dimension> Clone for WatchState<T, D> {
-    fn clone(&self) -> Self {
-        Self { view: self.view.clone(), state: Arc::clone(&self.state) }
     }
 }
 

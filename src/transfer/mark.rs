@@ -15,7 +15,7 @@ use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, Storage, tell_watchers};
 
-/// Marks a use on a device.
+/// Marks a use on a device. The caller tells watchers once the whole call is done.
 pub(super) fn mark(
     request: &Request<'_>,
     stream: &Stream,
@@ -29,8 +29,6 @@ pub(super) fn mark(
     let mut state = request.storage.lock();
     request.record_use_and_effect(&mut state, stream, acquired.location, access, end);
     acquired.unpin(&mut state);
-    drop(state);
-    tell_watchers();
 }
 
 /// Marks a write by foreign work (work that code outside this library queues), which ends at `end`.
