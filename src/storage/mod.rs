@@ -10,6 +10,7 @@ mod host;
 mod published;
 mod residency;
 mod sole_use;
+mod watchers;
 
 use std::any::type_name;
 use std::fmt;
@@ -32,15 +33,14 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
-pub(crate) use array_state::{
-    ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, Watcher, tell_watchers,
-};
+pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};
 use sole_use::SummarisedState;
 pub(crate) use sole_use::{PinnedCopy, StateGuard};
+pub(crate) use watchers::{Watcher, tell_watchers};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();

@@ -334,8 +334,8 @@ impl WatchCore {
         Some((state.changes, state.stream.clone()))
     }
 
-    /// Returns whether there is more to take. When it began, changes up to `told` were told; now the
-    /// state of `change` is taken.
+    /// Returns whether there is more to take. When it began, changes up to `told` were told; the
+    /// state that was taken is that of `change`.
     fn end_taking(&self, told: u64, change: u64, taken: Result<Taken>) -> bool {
         let mut state = self.state.lock();
         state.is_taking = false;
@@ -358,6 +358,10 @@ impl WatchCore {
         let Some(storage) = self.storage.upgrade() else { return Ok(Taken::Over) };
         let mut unused = None;
         let taken = self.take_into(&storage, change, stream, &mut unused);
+        if taken.is_err() {
+            // A part of the copy may be queued.
+            return taken;
+        }
         let spares = Arc::clone(&self.spares);
         drop(unused.map(|buffer| WatchedState { change: 0, buffer: Some(buffer), spares }));
         taken

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::constant_table::Constants;
-use super::watchers::WeakWatcher;
 use crate::backend::FailureRecord;
 use crate::coherence::Location;
 use crate::layout::Selection;
+use crate::storage::watchers::WeakWatcher;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]

@@ -25,7 +25,6 @@ pub(crate) use self::cold_state::OpenRead;
 use self::expected_waits::ExpectedWaits;
 pub(crate) use self::stale_record::StaleOrigin;
 use self::stale_record::StaleRecord;
-pub(crate) use self::watchers::{Watcher, tell_watchers};
 pub(crate) use self::whole::ReadyCopy;
 use super::HostBuffer;
 #[cfg(feature = "cuda")]
