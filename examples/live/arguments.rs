@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use resident_examples::pipeline::failure::Failure;
 
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Computes a wave on a device, and shows it while it runs: the states come down by themselves.
 
 usage: live [--size NUMBER] [--steps NUMBER] [--every NUMBER] [--png FOLDER] [--still]
@@ -21,16 +21,16 @@ set). Afterwards the program measures what looking costs. Exits with 1 if the de
 the input cannot be used.";
 
 /// What the user asked for.
-pub struct Arguments {
-    pub size: usize,
-    pub steps: u64,
-    pub every: u64,
-    pub png: Option<PathBuf>,
-    pub is_still: bool,
+pub(crate) struct Arguments {
+    pub(crate) size: usize,
+    pub(crate) steps: u64,
+    pub(crate) every: u64,
+    pub(crate) png: Option<PathBuf>,
+    pub(crate) is_still: bool,
 }
 
 /// `None` asks for the help.
-pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Option<Arguments>, Failure> {
+pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Option<Arguments>, Failure> {
     let mut arguments =
         Arguments { size: 1024, steps: 10_000, every: 50, png: None, is_still: false };
     let mut words = words;

@@ -10,8 +10,8 @@ use resident_examples::live::simulation::Simulation;
 const ROUNDS: usize = 5;
 
 /// The shortest times of the same steps.
-pub struct Cost {
-    pub steps: u64,
+pub(crate) struct Cost {
+    pub(crate) steps: u64,
     unwatched: Time,
     watched: Time,
     /// The states that were looked at in all rounds.
@@ -26,7 +26,7 @@ struct Time {
 }
 
 /// Measures runs of this many steps.
-pub fn measure(size: usize, steps: u64, every: u64) -> Result<Cost> {
+pub(crate) fn measure(size: usize, steps: u64, every: u64) -> Result<Cost> {
     let mut simulation = Simulation::new(size)?;
     simulation.run(steps.min(10), |_| ())?;
     let (mut unwatched, mut watched, mut states) = (Vec::new(), Vec::new(), 0);

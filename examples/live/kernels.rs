@@ -70,15 +70,19 @@ fn wave(now: ArrayView2<'_, f32>, mut before: ArrayViewMut2<'_, f32>) {
     if rows < 3 || columns < 3 {
         return;
     }
-    let inner = s![1..rows - 1, 1..columns - 1];
-    Zip::from(before.slice_mut(inner))
-        .and(now.slice(inner))
-        .and(now.slice(s![..rows - 2, 1..columns - 1]))
-        .and(now.slice(s![2.., 1..columns - 1]))
-        .and(now.slice(s![1..rows - 1, ..columns - 2]))
-        .and(now.slice(s![1..rows - 1, 2..]))
-        .for_each(|height, &here, &above, &below, &left, &right| {
-            let around = above + below + left + right - 4.0 * here;
-            *height = 2.0 * here - *height + SPEED * around;
-        });
+    let inner = s![1..columns - 1];
+    for row in 1..rows - 1 {
+        // One row at a time: its neighbours are contiguous, as the compiler's vectors need them.
+        let (here, mut before) = (now.row(row), before.row_mut(row));
+        Zip::from(before.slice_mut(inner))
+            .and(here.slice(inner))
+            .and(now.row(row - 1).slice(inner))
+            .and(now.row(row + 1).slice(inner))
+            .and(here.slice(s![..columns - 2]))
+            .and(here.slice(s![2..]))
+            .for_each(|height, &here, &above, &below, &left, &right| {
+                let around = above + below + left + right - 4.0 * here;
+                *height = 2.0 * here - *height + SPEED * around;
+            });
+    }
 }
