@@ -357,14 +357,11 @@ impl WatchCore {
     fn take(&self, change: &mut u64, stream: Option<Stream>) -> Result<Taken> {
         let Some(storage) = self.storage.upgrade() else { return Ok(Taken::Over) };
         let mut unused = None;
-        let taken = self.take_into(&storage, change, stream, &mut unused);
-        if taken.is_err() {
-            // A part of the copy may be queued.
-            return taken;
-        }
+        // A part of a refused copy may be queued: its memory is not used again.
+        let taken = self.take_into(&storage, change, stream, &mut unused)?;
         let spares = Arc::clone(&self.spares);
         drop(unused.map(|buffer| WatchedState { change: 0, buffer: Some(buffer), spares }));
-        taken
+        Ok(taken)
     }
 
     /// Takes a state into `buffer`, for which it gets memory.
