@@ -182,6 +182,7 @@ impl WatchCore {
     /// The newest complete state. Does not wait.
     pub(crate) fn latest(&self) -> Option<Arc<WatchedState>> {
         self.advance(false);
+        report();
         self.state.lock().latest.clone()
     }
 
@@ -192,6 +193,7 @@ impl WatchCore {
     /// A failure that no earlier call has returned.
     pub(crate) fn next(&self, seen: u64) -> Result<Next> {
         self.advance(false);
+        report();
         let mut state = self.state.lock();
         if let Some(error) = state.failed.take() {
             return Err(error);
@@ -357,6 +359,7 @@ impl WatchCore {
     fn take(&self, change: &mut u64, stream: Option<Stream>) -> Result<Taken> {
         let Some(storage) = self.storage.upgrade() else { return Ok(Taken::Over) };
         let mut unused = None;
+        // This calls no user code, so it does not unwind, and the turn is given back.
         // A part of a refused copy may be queued: its memory is not used again.
         let taken = self.take_into(&storage, change, stream, &mut unused)?;
         let spares = Arc::clone(&self.spares);
@@ -411,8 +414,6 @@ impl WatchCore {
                 }
             };
             fill(storage, memory, &source.constants);
-            audit::report_copies();
-            sync::run_deferred_drops();
             let Some(buffer) = buffer.take() else { return Ok(Taken::Nowhere) };
             let change = *change;
             return Ok(Taken::Copy(InFlight { change, buffer, queued, _failures: failures }));
@@ -482,6 +483,7 @@ impl Watcher for WatchCore {
         if has_taken || is_change {
             self.announce();
         }
+        report();
     }
 
     fn finish(self: Arc<Self>, changes: u64) {
@@ -526,6 +528,13 @@ impl InFlight {
         }
         first
     }
+}
+
+/// Passes reports of copies to captures and subscribers, and drops streams. Last: a subscriber that
+/// panics must leave nothing half done.
+fn report() {
+    audit::report_copies();
+    sync::run_deferred_drops();
 }
 
 /// Where the newest contents are, if they are all on one device or constants.
