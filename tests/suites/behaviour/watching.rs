@@ -11,7 +11,6 @@ use resident::{
 use support::block_on::block_on;
 use support::bodies::{Gate, add, assert_ordered, broken_update, modes, one};
 use support::flags::without_deadlock;
-use tracing_subscriber::layer::SubscriberExt;
 
 type Numbers = SmartArray<u32, Ix1>;
 
@@ -243,37 +242,6 @@ fn an_array_without_watches_moves_nothing() -> Result<()> {
     }
     device.synchronize()?;
     assert_eq!(array.traffic().to_host.count, 0);
-    Ok(())
-}
-
-/// A subscriber that panics spoils nothing: later states come as before.
-#[test]
-fn a_subscriber_that_panics_leaves_the_watch_usable() -> Result<()> {
-    struct Panics;
-    impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Panics {
-        fn on_event(
-            &self,
-            _event: &tracing::Event<'_>,
-            _context: tracing_subscriber::layer::Context<'_, S>,
-        ) {
-            std::panic::resume_unwind(Box::new("a subscriber that panics"));
-        }
-    }
-    let device = Device::emulated(Emulation::new());
-    let stream = device.stream();
-    let mut array = numbers();
-    drop(array.gpu_mut_on(&stream)?);
-    let live = array.watch()?;
-    let subscriber = tracing_subscriber::registry().with(Panics);
-    let unwound = tracing::subscriber::with_default(subscriber, || {
-        catch_unwind(AssertUnwindSafe(|| add().launch_on(&stream, one(), (1, &mut array))))
-    });
-    assert!(unwound.is_err(), "the copy of the state is an event");
-    assert_eq!(first(live.changed()?), Some(1));
-    add().launch_on(&stream, one(), (1, &mut array))?;
-    assert_eq!(first(live.changed()?), Some(2));
-    drop(array);
-    assert_eq!(first(live.changed()?), None);
     Ok(())
 }
 
