@@ -16,6 +16,13 @@ pub mod heat {
     pub mod waves;
 }
 
+/// Kernels, steps and pictures of `live`.
+pub mod live {
+    pub mod kernels;
+    pub mod picture;
+    pub mod simulation;
+}
+
 /// The edge detector of `pipeline`, which `photos` runs over many pictures.
 pub mod pipeline {
     pub mod arguments;

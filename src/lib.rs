@@ -112,9 +112,10 @@ mod traffic;
 mod transfer;
 
 pub use array::{
-    AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, DeviceArray, DeviceMut, DeviceRef,
-    DeviceView, DeviceViewMut, HostMut, HostRef, MappedArray, MultiSlice, Pending, PinnedArray,
-    SmartArray, SmartView, SmartViewMut, WithDimension, with_pinned,
+    AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, Changed, DeviceArray, DeviceMut,
+    DeviceRef, DeviceView, DeviceViewMut, HostMut, HostRef, MappedArray, MultiSlice, Pending,
+    PinnedArray, SmartArray, SmartView, SmartViewMut, Watch, WatchState, WithDimension,
+    with_pinned,
 };
 /// Iterators over the parts of an array.
 pub mod iter {
@@ -135,7 +136,7 @@ pub use backend::{
 pub use bytemuck;
 #[cfg(feature = "cuda")]
 pub use cudarc;
-pub use device::{AutoSynchronize, Device, Entered, Event, Stream};
+pub use device::{AutoSynchronize, Device, Done, Entered, Event, Stream, StreamPriorities};
 #[cfg(feature = "dlpack")]
 pub use dlpark;
 pub use element::Element;
@@ -163,6 +164,6 @@ pub mod prelude {
     pub use crate::{
         Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
         Kernel, MappedArray, Out, Pending, PinnedArray, Result, SmartArray, SmartView,
-        SmartViewMut, Stream, audit,
+        SmartViewMut, Stream, Watch, audit,
     };
 }

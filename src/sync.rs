@@ -278,6 +278,14 @@ impl EventCount {
         }
     }
 
+    /// As [`wait_after`](Self::wait_after), for at most this time.
+    pub(crate) fn wait_after_at_most(&self, seen: u64, time_max: std::time::Duration) {
+        assert_none_held();
+        let is_same = |count: &mut u64| *count == seen;
+        let waited = self.announced.wait_timeout_while(self.lock(), time_max, is_same);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Announces an event.
     pub(crate) fn announce(&self) {
         *self.lock() += 1;

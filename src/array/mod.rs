@@ -16,6 +16,7 @@ mod pending;
 mod rearrange;
 mod smart;
 mod view;
+mod watch;
 
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
 #[cfg(feature = "dlpack")]
@@ -32,3 +33,4 @@ pub use multi_slice::MultiSlice;
 pub use pending::Pending;
 pub use smart::SmartArray;
 pub use view::{SmartView, SmartViewMut};
+pub use watch::{Changed, Watch, WatchState};

@@ -14,6 +14,7 @@ use super::layout::{Layout, assert_fits};
 use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
+use super::watch::Watch;
 use crate::access::Access;
 use crate::audit::Cause;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
@@ -28,7 +29,7 @@ use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::layout::{MemoryOrder, Selection};
 use crate::storage::{Origin, Storage};
-use crate::transfer::{self, Request, StoredView, Target};
+use crate::transfer::{self, Request, StoredView, Target, WatchCore};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.
@@ -267,6 +268,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         stream: &Stream,
         site: CallSite,
     ) -> Result<Option<Address>> {
+        // Nothing may be queued with this memory behind the acquisition.
+        transfer::finish_watches(&self.storage);
         drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, stream, site)?);
         Ok(transfer::take_memory(&self.storage, stream.device_ref()))
     }
@@ -449,6 +452,49 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let site = call_site();
         let device = Device::current().at(site)?;
         transfer::page_lock(&self.request(Cause::Explicit, "page_lock", site), &device)
+    }
+
+    /// Watches the array: while the returned [`Watch`] lives, the states that queued work gives it
+    /// are copied to the host by themselves, one at a time. [`Watch`] has an example. Copies
+    /// nothing itself: the first state is that of the next change.
+    ///
+    /// An array may have any number of watches, each with its own copies.
+    ///
+    /// # Errors
+    ///
+    /// None today: all failures are those of later copies, which [`Watch::changed`] returns.
+    #[track_caller]
+    pub fn watch(&self) -> Result<Watch<T, D>> {
+        self.watch_every_from(1, call_site())
+    }
+
+    /// As [`watch`](Self::watch), for each `n`-th change only (0 counts as 1), and the last one.
+    ///
+    /// ```
+    /// # use resident::{Device, Grid, InOut, Kernel, SmartArray};
+    /// # let _here = Device::cpu().enter();
+    /// # let step = Kernel::<(InOut<f32>,)>::new("step")
+    /// #     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 1.0));
+    /// let mut field = SmartArray::<f32, _>::zeros(8);
+    /// let live = field.watch_every(10)?;
+    /// for _ in 0..10 {
+    ///     step.launch(Grid::cover(8), (&mut field,))?;
+    /// }
+    /// assert_eq!(live.changed()?.map(|state| state.change()), Some(10));
+    /// assert_eq!(field.traffic().to_host.count, 1);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`watch`](Self::watch).
+    #[track_caller]
+    pub fn watch_every(&self, n: u64) -> Result<Watch<T, D>> {
+        self.watch_every_from(n, call_site())
+    }
+
+    fn watch_every_from(&self, n: u64, site: CallSite) -> Result<Watch<T, D>> {
+        Ok(Watch::new(WatchCore::begin(&self.storage.0, n, site), self.layout.clone()))
     }
 
     /// The contents as an owned ndarray array. An adopted array is returned with its allocation,

@@ -23,6 +23,8 @@ pub enum Cause {
     Explicit,
     /// `release_on`.
     Evict,
+    /// A state of an array that has a [`Watch`](crate::Watch).
+    Watch,
 }
 
 impl Cause {
@@ -36,6 +38,7 @@ impl Cause {
             Self::Prefetch => "prefetch",
             Self::Explicit => "explicit",
             Self::Evict => "evict",
+            Self::Watch => "watch",
         }
     }
 }

@@ -128,6 +128,15 @@ pub(crate) trait Backend: SourceDevice {
     fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
     /// Creates another in-order queue.
     fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// The numbers of the least and of the greatest priority of a queue. A greater priority has a
+    /// lower number, as in CUDA. Both are 0 if the device has no priorities.
+    fn priorities(&self) -> Result<(i32, i32), BackendError> {
+        Ok((0, 0))
+    }
+    /// As `new_queue`, with one of these priorities.
+    fn new_queue_with_priority(&self, _priority: i32) -> Result<Arc<dyn Queue>, BackendError> {
+        self.new_queue()
+    }
     /// Runs the completion actions of finished work and releases streams without handles. Does not
     /// wait. Call it with no lock held: it may drop any object.
     fn reap(&self);
@@ -243,6 +252,10 @@ impl OwnCopy {
 /// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
 pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn id(&self) -> QueueId;
+    /// The queue's priority, one of `Backend::priorities`.
+    fn priority(&self) -> Result<i32, BackendError> {
+        Ok(0)
+    }
     /// Allocates memory. Work that is submitted to this queue from now on may use it. Other queues
     /// may use it after waiting for an event that is recorded on this queue after the call.
     /// `len_bytes` is not zero. The contents are initialised but unspecified: zeros, poison bytes,

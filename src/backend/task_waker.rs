@@ -21,6 +21,13 @@ impl TaskWaker {
         drop(old);
     }
 
+    /// Drops the waker: no task waits any more.
+    pub(crate) fn clear(&self) {
+        sync::assert_none_held();
+        let old = self.0.lock().take();
+        drop(old);
+    }
+
     /// Wakes the task, once for each `set`. If the waker panics, the panic hook has reported that.
     pub(crate) fn wake(&self) {
         sync::assert_none_held();

@@ -4,6 +4,7 @@
 //! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
 //!   construction, `streams` its streams, `memory` its memory.
 //! - `current`: which device a thread works on. `gpu`: opening GPUs.
+//! - `done`: waiting for a stream in a task.
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`:
 //!   its events, and waits between streams.
 //! - `deferred_free`: memory to free after its last uses.
@@ -11,12 +12,14 @@
 
 mod current;
 mod deferred_free;
+mod done;
 mod errors;
 mod event;
 mod gpu;
 mod handles;
 mod memory;
 mod opening;
+mod priorities;
 mod stream;
 mod stream_core;
 mod streams;
@@ -33,9 +36,11 @@ use crate::backend::{Backend, DeviceKind};
 use crate::traffic::{Flow, Traffic};
 
 pub use current::Entered;
+pub use done::Done;
 pub(crate) use errors::{FILL, POISON, call_error, late_error};
 pub use event::Event;
 pub use handles::{Device, Stream};
+pub use priorities::StreamPriorities;
 pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
 pub(crate) use streams::UNREPORTED_MAX;

@@ -4,11 +4,12 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::call_error;
+use super::done::Done;
 use super::event::Event;
 use super::handles::{Device, Stream};
 use super::stream_core::{StreamCore, StreamId};
-use crate::backend::Queue;
+use super::{call_error, late_error};
+use crate::backend::{Position, Queue};
 use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
 
@@ -37,6 +38,50 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         let position = self.queue().reserve_position();
         self.device.synchronize_to(self.core(), position).at(call_site())
+    }
+
+    /// A future of all work queued here so far: `synchronize` for a task, as Numba's
+    /// `stream.async_done()`. It is woken when that work is complete, however much is queued behind
+    /// it. The task may belong to any executor, and to several kinds of devices at once.
+    ///
+    /// ```
+    /// use resident::{Device, Grid, InOut, Kernel, Result, SmartArray, Stream};
+    ///
+    /// async fn doubled(stream: &Stream, array: &mut SmartArray<f32, resident::ndarray::Ix1>)
+    /// -> Result<()> {
+    ///     let double = Kernel::<(InOut<f32>,)>::new("double")
+    ///         .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    ///     double.launch_on(stream, Grid::cover(array.len()), (array,))?;
+    ///     stream.done().await                       // other tasks of this thread run meanwhile
+    /// }
+    /// # let stream = Device::cpu().new_stream()?;
+    /// # let mut array = SmartArray::<f32, _>::ones(100);
+    /// # let mut task = std::pin::pin!(doubled(&stream, &mut array));
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let outcome = loop {
+    /// #     match task.as_mut().poll(&mut context) {
+    /// #         std::task::Poll::Ready(outcome) => break outcome,
+    /// #         std::task::Poll::Pending => std::thread::yield_now(),
+    /// #     }
+    /// # };
+    /// # use std::future::Future as _;
+    /// # outcome?;
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The future yields what [`synchronize`](Self::synchronize) returns for that work; failures
+    /// that it yields are not returned again. The call itself never fails.
+    #[track_caller]
+    pub fn done(&self) -> Done {
+        Done::of(self.clone(), call_site())
+    }
+
+    /// The first failure up to `position`, all complete, that no call has returned.
+    pub(super) fn reported_upto(&self, position: Position) -> Result<()> {
+        let failure = self.core().take_failure(position);
+        failure.map_or(Ok(()), |record| Err(late_error(&self.device, &record)))
     }
 
     /// Whether all work queued here so far has completed or failed: `cuStreamQuery`. Does not wait.

@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::handles::{Device, RemoteUses, Stream};
 use super::{StreamCore, call_error, late_error};
-#[cfg(feature = "cuda")]
-use crate::backend::Queue;
-use crate::backend::{BackendError, FailureKind, FailureRecord, Position};
+use crate::backend::{BackendError, FailureKind, FailureRecord, Position, Queue};
 use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
 use crate::sync;
@@ -41,11 +39,17 @@ impl Device {
     /// died.
     #[track_caller]
     pub fn new_stream(&self) -> Result<Stream> {
+        self.stream_over(|| self.new_core()).at(call_site())
+    }
+
+    /// The stream over the core that `make` makes.
+    pub(super) fn stream_over(
+        &self,
+        make: impl FnOnce() -> Result<Arc<StreamCore>, BackendError>,
+    ) -> Result<Stream> {
         self.0.backend.reap();
-        let core = self
-            .new_core()
-            .map_err(|refusal| call_error(self, "this", "creating a stream", &refusal))
-            .at(call_site())?;
+        let core =
+            make().map_err(|refusal| call_error(self, "this", "creating a stream", &refusal))?;
         self.keep_stream(&core);
         sync::run_deferred_drops();
         Ok(Stream::of(self.clone(), core))
@@ -65,8 +69,11 @@ impl Device {
     }
 
     pub(super) fn new_core(&self) -> Result<Arc<StreamCore>, BackendError> {
-        let queue = self.0.backend.new_queue()?;
-        Ok(Arc::new(StreamCore::new(queue, self.next_stream_number())))
+        self.0.backend.new_queue().map(|queue| self.core_over(queue))
+    }
+
+    pub(super) fn core_over(&self, queue: Arc<dyn Queue>) -> Arc<StreamCore> {
+        Arc::new(StreamCore::new(queue, self.next_stream_number()))
     }
 
     fn next_stream_number(&self) -> u32 {
@@ -89,7 +96,7 @@ impl Device {
         let mut streams = self.0.streams.lock();
         let known = streams.list.iter().find(|stream| is_it(stream.queue())).cloned();
         let core = known.unwrap_or_else(|| {
-            let core = Arc::new(StreamCore::new(make(), self.next_stream_number()));
+            let core = self.core_over(make());
             streams.list.push(Arc::clone(&core));
             core
         });

@@ -234,6 +234,9 @@ fn mark(
     } else if marked.follows_other {
         stream.guess_event_at_tail();
     }
+    if marked.is_watched {
+        storage::tell_watchers();
+    }
 }
 
 #[inline(always)]

@@ -10,6 +10,7 @@ mod host;
 mod published;
 mod residency;
 mod sole_use;
+mod watchers;
 
 use std::any::type_name;
 use std::fmt;
@@ -39,6 +40,7 @@ use published::Published;
 pub use residency::{Residency, Validity};
 use sole_use::SummarisedState;
 pub(crate) use sole_use::{PinnedCopy, StateGuard};
+pub(crate) use watchers::{Watcher, tell_watchers};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
@@ -219,8 +221,7 @@ impl Storage {
         if state.host.is_some() {
             return true;
         }
-        let made = usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host);
-        let Some(buffer) = made else { return false };
+        let Some(buffer) = self.new_host_memory() else { return false };
         self.set_host(state, buffer);
         true
     }
@@ -229,6 +230,11 @@ impl Storage {
     pub(crate) fn set_host(&self, state: &mut ArrayState, buffer: HostBuffer) {
         self.published.set_host_base(buffer.base());
         state.host = Some(Arc::new(buffer));
+    }
+
+    /// Zeroed memory on the host for a copy of the array. `None` if there is not enough memory.
+    pub(crate) fn new_host_memory(&self) -> Option<HostBuffer> {
+        usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host)
     }
 
     /// Publishes to the fast paths whether the whole array can be read on the host. Called with the

@@ -124,6 +124,7 @@ impl<'a> StateGuard<'a> {
         let is_sole = uses.conflicts_only_with(Access::Overwrite, key)
             && content.is_valid(location)
             && !state.expects_waits()
+            && !state.is_watched()
             && !state.has_new_failures();
         if is_sole {
             let written_by = uses.writer().and_then(|writer| writer.written_by());

@@ -13,7 +13,7 @@ use crate::coherence::{ConstantId, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::ordering::UseEnd;
-use crate::storage::ArrayState;
+use crate::storage::{ArrayState, tell_watchers};
 
 /// Makes the elements a constant.
 pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
@@ -25,6 +25,8 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     become_constant(request, &mut state, value);
     request.poison(&mut state, stale);
     request.storage.publish(&state);
+    drop(state);
+    tell_watchers();
 }
 
 /// Makes the elements a constant, and queues the fill of the copy on `stream`'s device at once. The
@@ -49,6 +51,8 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     storage.publish(&state);
     drop(state);
     stream.ensure_event_at_tail();
+    drop(acquired);
+    tell_watchers();
     Ok(())
 }
 
@@ -59,6 +63,7 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
     state.drop_unused_constants();
     let id = state.constant_id(value);
     request.selection.for_each(memory_order, |region| state.coherence.write_constant(region, id));
+    state.note_use(true);
 }
 
 /// A fill of the elements of a request.

@@ -13,7 +13,7 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, OpenRead, Storage};
+use crate::storage::{ArrayState, OpenRead, Storage, tell_watchers};
 
 /// A device copy in use by a guard.
 pub(crate) struct Opened {
@@ -133,4 +133,9 @@ pub(crate) fn close_guard(
     let end = stream.queue().reserve_position();
     let extents = storage.memory_order().extents();
     selection.each(|region| state.uses_mut(location).close(extents, region, key, end));
+    if state.is_watched() {
+        state.note_use(true);
+        drop(state);
+        tell_watchers();
+    }
 }

@@ -48,6 +48,18 @@ pub(crate) struct Marked {
     pub(crate) needs_event: bool,
     /// Whether the launch comes after a use on another stream.
     pub(crate) follows_other: bool,
+    /// Whether there are watchers to tell.
+    pub(crate) is_watched: bool,
+}
+
+impl Marked {
+    #[inline]
+    fn note_watched(&mut self, state: &mut ArrayState, access: Access) {
+        if state.is_watched() {
+            self.is_watched = true;
+            state.note_use(access.writes());
+        }
+    }
 }
 
 impl<'a> LaunchedArrays<'a> {
@@ -210,6 +222,7 @@ impl<'a> LaunchedArray<'a> {
             self.storage.forget_readers();
         }
         marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        marked.note_watched(&mut state, self.access);
         state.summarise(stream, key, location);
         true
     }
@@ -233,6 +246,7 @@ impl<'a> LaunchedArray<'a> {
         request.record_use_and_effect(&mut state, stream, location, self.access, end);
         self.unpin(&mut state);
         marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        marked.is_watched |= state.is_watched();
         if let (true, Some(key)) = (self.is_whole, state.find_key(stream)) {
             state.summarise(stream, key, location);
         }

@@ -13,9 +13,9 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{ArrayState, Storage};
+use crate::storage::{ArrayState, Storage, tell_watchers};
 
-/// Marks a use on a device.
+/// Marks a use on a device. The caller tells watchers once the whole call is done.
 pub(super) fn mark(
     request: &Request<'_>,
     stream: &Stream,
@@ -51,6 +51,11 @@ pub(crate) fn mark_foreign(
     };
     let mut state = request.storage.lock();
     record_foreign(request, &mut state, stream, acquired, access, (end, written_by));
+    if end != UseEnd::OPEN {
+        state.note_use(true);
+        drop(state);
+        tell_watchers();
+    }
     Ok(())
 }
 
@@ -178,6 +183,7 @@ impl Request<'_> {
         end: UseEnd,
     ) {
         self.record_use(state, location, access, stream, end);
+        state.note_use(access.writes());
         if access.writes() {
             self.record_write(state, location, access);
         } else {

@@ -45,6 +45,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod watch;
 
 pub(crate) use acquire::{acquire_host, acquire_on, prefetch_host};
 pub(crate) use allocate::allocate;
@@ -59,8 +60,11 @@ pub(crate) use launch::LaunchedArrays;
 pub(crate) use mapped::{acquire_mapped, allocate_mapped};
 pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
 pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
+#[cfg(feature = "cuda")]
+pub(crate) use release::finish_watches;
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]
 pub(crate) use release::take_memory;
 pub(crate) use request::{Request, StoredView};
 pub(crate) use snapshot::{Snapshot, snapshot};
+pub(crate) use watch::{Next, WatchCore, WatchedState};

@@ -18,6 +18,11 @@ use crate::sync;
 #[inline]
 pub(crate) fn release(storage: &Storage) {
     let mut state = storage.lock();
+    if state.is_watched() {
+        drop(state);
+        finish_watches(storage);
+        state = storage.lock();
+    }
     if state.device_copies.is_empty() {
         return;
     }
@@ -27,6 +32,19 @@ pub(crate) fn release(storage: &Storage) {
     // No lock is held here, because a copy may contain the last handle of its device.
     drop(copies);
     sync::run_deferred_drops();
+}
+
+/// Ends the watches of an array that is about to lose its memory on devices.
+#[cold]
+pub(crate) fn finish_watches(storage: &Storage) {
+    let (watchers, changes) = {
+        let state = storage.lock();
+        (state.watchers(), state.changes())
+    };
+    for watcher in watchers {
+        watcher.finish(changes);
+    }
+    storage.lock().forget_watchers();
 }
 
 /// Removes the memory on `device` from an array. The caller frees the memory, after its last uses.

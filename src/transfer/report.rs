@@ -4,15 +4,16 @@ use super::request::Request;
 use crate::audit::{self, CopyRecord, Direction, Staleness};
 use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
-use crate::storage::{ArrayState, StaleOrigin};
+use crate::storage::{ArrayState, StaleOrigin, tell_watchers};
 use crate::sync;
 use crate::traffic::Traffic;
 
 /// Does the work that must be done with no lock held: passes reports to captures and subscribers,
-/// and drops streams that have no other handle.
+/// drops streams that have no other handle, and tells watchers of changes.
 pub(super) fn run_deferred() {
     audit::report_copies();
     sync::run_deferred_drops();
+    tell_watchers();
 }
 
 /// The last call that made these regions stale at `location`, where they are about to be copied. It

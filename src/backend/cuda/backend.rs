@@ -68,6 +68,15 @@ impl Backend for CudaDevice {
         self.default_queue()
     }
 
+    fn priorities(&self) -> Result<(i32, i32), BackendError> {
+        self.core().context().stream_priorities()
+    }
+
+    fn new_queue_with_priority(&self, priority: i32) -> Result<Arc<dyn Queue>, BackendError> {
+        let stream = self.core().context().new_stream_with_priority(priority)?;
+        Ok(Arc::new(CudaQueue::new(StreamCore::new(Arc::clone(self.core()), stream))))
+    }
+
     fn reap(&self) {
         stream::reap_all(self.core());
     }

@@ -149,13 +149,42 @@ impl Context {
         if let Some(first) = first {
             return Ok(first);
         }
+        self.create_stream(|shared| checked(shared.new_stream(), "cuStreamCreate"))
+    }
+
+    /// As [`new_stream`](Self::new_stream), with a priority, which the driver clamps.
+    pub(super) fn new_stream_with_priority(
+        &self,
+        priority: i32,
+    ) -> Result<Arc<CudaStream>, BackendError> {
+        self.make_current()?;
+        self.create_stream(|shared| {
+            checked(shared.new_stream_with_priority(priority), "cuStreamCreateWithPriority")
+        })
+    }
+
+    fn create_stream(
+        &self,
+        create: impl FnOnce(&Arc<CudaContext>) -> Result<Arc<CudaStream>, BackendError>,
+    ) -> Result<Arc<CudaStream>, BackendError> {
         // cudarc stores an error of a drop in the context, and the next call returns it. Such an
         // error is for other code than this library, so it is put back.
         let recorded = self.shared.check_err();
         let _relaxed = Relaxed::enter();
-        let stream = self.record_loss(checked(self.shared.new_stream(), "cuStreamCreate"));
+        let stream = self.record_loss(create(&self.shared));
         self.shared.record_err(recorded);
         stream
+    }
+
+    /// The numbers of the least and of the greatest priority of a stream.
+    pub(super) fn stream_priorities(&self) -> Result<(i32, i32), BackendError> {
+        self.make_current()?;
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: the context is current; the driver writes two numbers.
+        let outcome =
+            unsafe { sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest) };
+        self.record_loss(check(outcome, "cuCtxGetStreamPriorityRange"))?;
+        Ok((least, greatest))
     }
 }
 

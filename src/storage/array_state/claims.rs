@@ -14,6 +14,11 @@ impl ArrayState {
         self.claims().next().is_some()
     }
 
+    /// Whether a thread is copying elements to some location.
+    pub(crate) fn is_being_filled(&self) -> bool {
+        self.has_claims()
+    }
+
     pub(crate) fn has_claim_at(&self, location: Location) -> bool {
         self.claims().any(|(claimed, _)| *claimed == location)
     }
@@ -41,7 +46,9 @@ impl ArrayState {
             let is_unused = cold.constants.is_empty()
                 && cold.losses.is_empty()
                 && cold.open_reads.is_empty()
-                && cold.padding_bytes == 0;
+                && cold.padding_bytes == 0
+                && cold.watchers.is_empty()
+                && cold.changes == 0;
             if is_unused {
                 self.cold = None;
             }

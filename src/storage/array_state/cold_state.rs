@@ -6,6 +6,7 @@ use super::constant_table::Constants;
 use crate::backend::FailureRecord;
 use crate::coherence::Location;
 use crate::layout::Selection;
+use crate::storage::watchers::WeakWatcher;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
@@ -16,6 +17,10 @@ pub(super) struct ColdState {
     pub(super) open_reads: Vec<OpenReads>,
     /// The bytes that coarsening made stale, and that were not copied since.
     pub(super) padding_bytes: u64,
+    /// Those of them that still exist are told of changes.
+    pub(super) watchers: Vec<WeakWatcher>,
+    /// How often queued work has changed the array while it had watchers.
+    pub(super) changes: u64,
 }
 
 /// The failures by which contents were lost. The index is the number in a `LossId`.

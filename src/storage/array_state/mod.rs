@@ -13,6 +13,7 @@ mod stale;
 mod stale_record;
 mod streams;
 mod validity;
+mod watchers;
 mod whole;
 
 use std::sync::Arc;

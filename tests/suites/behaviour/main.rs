@@ -25,3 +25,4 @@ mod threads;
 mod threads_and_faults;
 mod tracing_events;
 mod views;
+mod watching;

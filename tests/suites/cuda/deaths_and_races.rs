@@ -52,6 +52,28 @@ fn broken() -> Kernel<(u32, InOut<u32, Ix2>)> {
 }
 
 #[test]
+fn a_watch_and_a_task_tell_that_the_device_died() {
+    alone(test_name!(a_watch_and_a_task_tell_that_the_device_died), || {
+        let devices = support::driver::open(Settings::new().devices(2), 2);
+        let (mut array, mut other) = (matrix(1), matrix(1));
+        let (live, unharmed) =
+            (array.watch().expect("it copies nothing"), other.watch().expect("as above"));
+        let stream = devices[0].stream();
+        broken().launch_on(&stream, Grid::cover(64), (1, &mut array)).expect("queued");
+        let done = support::block_on::block_on(stream.done());
+        assert!(matches!(done, Err(Error::DeviceLost { .. })), "{done:?}");
+        let state = live.changed();
+        assert!(matches!(state, Err(Error::DeviceLost { .. } | Error::Lost { .. })), "{state:?}");
+        assert!(live.latest().is_none());
+        drop(array);
+        assert!(matches!(live.changed(), Ok(None) | Err(_)));
+        drop(other.gpu_mut_on(&devices[1].stream()).expect("it lives"));
+        let state = unharmed.changed().expect("it lives").expect("the array lives");
+        assert_eq!(state.sum(), 64);
+    });
+}
+
+#[test]
 fn what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another() {
     alone(
         test_name!(what_a_dead_device_spoilt_is_lost_along_a_chain_of_streams_of_another),

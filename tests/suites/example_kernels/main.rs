@@ -6,6 +6,7 @@
 
 mod conjugate_gradient;
 mod heat;
+mod live;
 mod pictures;
 mod pipeline;
 

@@ -104,6 +104,15 @@ impl StreamCore {
         self.stream.cu_stream()
     }
 
+    /// The priority that the driver gave the stream.
+    pub(super) fn priority(&self) -> Result<i32, BackendError> {
+        self.make_current()?;
+        let mut priority = 0;
+        // SAFETY: the stream lives as long as `self`; the driver writes one number.
+        let outcome = unsafe { sys::cuStreamGetPriority(self.raw_stream(), &raw mut priority) };
+        self.record_loss(check(outcome, "cuStreamGetPriority")).map(|()| priority)
+    }
+
     pub(super) fn tail(&self) -> Position {
         Position(self.tail.load(Ordering::Acquire))
     }

@@ -63,6 +63,10 @@ impl Queue for CudaQueue {
         self.0.id
     }
 
+    fn priority(&self) -> Result<i32, BackendError> {
+        self.0.priority()
+    }
+
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
         self.0.prepare_to_queue()?;
         let allocated = reclaim::allocate(&self.0.device, len_bytes, self.0.raw_stream());

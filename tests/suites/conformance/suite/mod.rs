@@ -9,6 +9,7 @@
 //! - `device_arrays`: explicit device arrays
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `host_memory`: pinned arrays, and arrays that are lent
+//! - `watching`: states that come down by themselves
 //! - `devices`, `memory`: several devices, and full devices
 //! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
 
@@ -36,6 +37,7 @@ pub(crate) mod streams;
 pub(crate) mod threads;
 pub(crate) mod values;
 pub(crate) mod views;
+pub(crate) mod watching;
 
 /// Makes a `#[test]` for each function listed. `$run` gets the test's name and the function.
 macro_rules! tests_of {
@@ -175,6 +177,26 @@ macro_rules! conformance {
                 synchronising_a_device_waits_for_all_its_streams,
                 many_streams_come_and_go,
                 an_embedded_body_may_not_wait_for_another_devices_stream,
+                a_stream_is_awaited,
+                a_stream_is_awaited_up_to_a_position,
+                streams_have_priorities,
+                many_threads_share_a_stream,
+            }
+            watching {
+                each_change_that_is_waited_for_is_shown,
+                changes_while_a_state_is_on_its_way_are_skipped,
+                every_third_change_is_shown,
+                a_watch_outlives_its_array,
+                states_that_are_kept_stay_as_they_are,
+                two_arrays_have_many_watches,
+                all_writes_on_a_device_are_changes,
+                a_watched_array_in_column_order,
+                a_change_is_awaited,
+                watches_are_dropped_in_flight,
+                threads_look_while_another_computes,
+                a_watched_array_moves_between_devices,
+                a_large_array_is_watched,
+                arrays_without_elements_have_no_states,
             }
             guards {
                 an_open_guard_holds_a_writer_elsewhere_back,

@@ -1,7 +1,11 @@
 //! Streams and events.
 
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+use std::thread;
 
 use resident::ndarray::Ix1;
 use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, Stream};
@@ -10,6 +14,7 @@ use super::gates::Gate;
 use super::kernels::{add, gated, gated_copy, over};
 use super::lab::Lab;
 use super::values::counting;
+use support::block_on::block_on;
 
 const LEN: usize = 64;
 
@@ -311,4 +316,112 @@ pub(crate) fn an_embedded_body_may_not_wait_for_another_devices_stream(
     gate.open();
     assert_eq!(array.host()?[0], 1);
     Ok(())
+}
+
+pub(crate) fn a_stream_is_awaited(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream) = (Gate::new(), lab.new_stream()?);
+    block_on(stream.done())?;
+    let array = gated_array(lab, &stream, &gate)?;
+    let mut done = stream.done();
+    let context = &mut Context::from_waker(Waker::noop());
+    let first = Pin::new(&mut done).poll(context);
+    if lab.has_gates() {
+        assert!(first.is_pending());
+    }
+    drop(stream.done());
+    std::mem::forget(stream.done());
+    let mut polled_and_dropped = stream.done();
+    let _pending = Pin::new(&mut polled_and_dropped).poll(context);
+    drop(polled_and_dropped);
+    let waiting: Vec<_> = (0..4)
+        .map(|_| {
+            let done = stream.done();
+            thread::spawn(move || block_on(done))
+        })
+        .collect();
+    gate.open();
+    for thread in waiting {
+        thread.join().expect("no panic")?;
+    }
+    block_on(done)?;
+    assert!(stream.is_idle()?);
+    assert_eq!(array.host()?[0], 1);
+    Ok(())
+}
+
+pub(crate) fn a_stream_is_awaited_up_to_a_position(lab: &Lab<'_>) -> Result<()> {
+    let (first, second, stream) = (Gate::new(), Gate::new(), lab.new_stream()?);
+    let one = gated_array(lab, &stream, &first)?;
+    let done = stream.done();
+    let event = stream.record()?;
+    let other = gated_array(lab, &stream, &second)?;
+    let waiting = thread::spawn(move || block_on(done));
+    first.open();
+    event.synchronize()?;
+    if lab.has_gates() {
+        // It ends although later work waits at a gate.
+        waiting.join().expect("no panic")?;
+        assert!(!stream.is_idle()?);
+        second.open();
+    } else {
+        second.open();
+        waiting.join().expect("no panic")?;
+    }
+    assert_eq!((one.host()?[0], other.host()?[0]), (1, 1));
+    Ok(())
+}
+
+pub(crate) fn streams_have_priorities(lab: &Lab<'_>) -> Result<()> {
+    let device = lab.device();
+    let range = device.stream_priorities()?;
+    assert!(range.greatest <= range.least, "a greater priority has a lower number");
+    assert_eq!(device.new_stream()?.priority()?, 0);
+    let mut arrays = Vec::new();
+    for (asked, given) in [
+        (range.least, range.least),
+        (range.greatest, range.greatest),
+        (i32::MAX, range.least),
+        (i32::MIN, range.greatest),
+    ] {
+        let stream = device.new_stream_with_priority(asked)?;
+        assert_eq!(stream.priority()?, given);
+        let mut array = SmartArray::from(counting(LEN));
+        add(lab).launch_on(&stream, over(LEN), (1, &mut array, LEN as u64))?;
+        arrays.push(array);
+    }
+    for array in arrays {
+        assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 1));
+    }
+    Ok(())
+}
+
+/// Threads launch, record, wait and ask on one stream.
+pub(crate) fn many_threads_share_a_stream(lab: &Lab<'_>) -> Result<()> {
+    let (stream, add) = (lab.new_stream()?, add(lab));
+    thread::scope(|scope| {
+        let working: Vec<_> = (0..8)
+            .map(|thread| {
+                let (stream, add) = (&stream, &add);
+                scope.spawn(move || -> Result<u32> {
+                    let mut array = SmartArray::from(counting(LEN));
+                    for round in 0..40 {
+                        add.launch_on(stream, over(LEN), (1, &mut array, LEN as u64))?;
+                        match (thread + round) % 8 {
+                            0 => stream.synchronize()?,
+                            1 => stream.record()?.synchronize()?,
+                            2 => block_on(stream.done())?,
+                            3 => drop(stream.auto_synchronize()),
+                            4 => drop(stream.is_idle()?),
+                            _ => {}
+                        }
+                    }
+                    Ok(array.host()?[0])
+                })
+            })
+            .collect();
+        for thread in working {
+            assert_eq!(thread.join().expect("no panic")?, 40);
+        }
+        Ok(())
+    })
 }

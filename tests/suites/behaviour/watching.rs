@@ -1,0 +1,348 @@
+//! Watches of arrays: failures, injected faults, seeds, kernel bodies, and what they cost.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use resident::audit::{self, Cause};
+use resident::ndarray::Ix1;
+use resident::{
+    Device, Emulation, Error, Fault, InOut, Kernel, Result, SmartArray, Watch, WatchState,
+};
+use support::block_on::block_on;
+use support::bodies::{Gate, add, assert_ordered, broken_update, modes, one};
+use support::flags::without_deadlock;
+
+type Numbers = SmartArray<u32, Ix1>;
+
+fn numbers() -> Numbers {
+    SmartArray::from((0..8).collect::<Vec<u32>>())
+}
+
+fn first(state: Option<WatchState<u32, Ix1>>) -> Option<u32> {
+    state.map(|state| state[0])
+}
+
+fn in_both_modes(test: fn(&Device) -> Result<()>) {
+    for emulation in modes() {
+        without_deadlock(move || {
+            let device = Device::emulated(emulation());
+            test(&device).unwrap_or_else(|error| panic!("{error}"));
+            device.synchronize().unwrap();
+            assert_ordered(&device);
+        });
+    }
+}
+
+#[test]
+fn a_state_that_a_panic_spoilt_is_an_error_once_and_the_watch_goes_on() {
+    in_both_modes(|device| {
+        let (gate, stream) = (Gate::default(), device.stream());
+        gate.open();
+        let mut array = numbers();
+        let live = array.watch()?;
+        add().launch_on(&stream, one(), (1, &mut array))?;
+        assert_eq!(first(live.changed()?), Some(1));
+        broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
+        let lost = live.changed();
+        assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+        assert_eq!(first(live.latest()), Some(1), "the last complete state stays");
+        assert!(stream.synchronize().is_err(), "the failure is reported as ever");
+        array.fill(7)?;
+        add().launch_on(&stream, one(), (1, &mut array))?;
+        let mut last = None;
+        while last != Some(8) {
+            last = first(live.changed()?);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_failure_that_is_seen_late_is_an_error_of_the_next_state() {
+    in_both_modes(|device| {
+        let (gate, stream) = (Gate::default(), device.stream());
+        gate.open();
+        let mut array = numbers();
+        broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
+        let live = array.watch()?;
+        add().launch_on(&stream, one(), (1, &mut array)).ok();
+        drop(array);
+        let ended = live.changed();
+        assert!(matches!(ended, Err(Error::Lost { .. }) | Ok(None)), "{ended:?}");
+        assert!(matches!(live.changed(), Ok(None)));
+        stream.synchronize().ok();
+        Ok(())
+    });
+}
+
+/// Each backend call fails once, when it is submitted or when it runs. No failure panics, hangs or
+/// shows a wrong state, and the array keeps its contents.
+#[test]
+fn every_call_may_fail_under_a_watch() {
+    without_deadlock(|| {
+        for is_late in [false, true] {
+            for call in 1..40 {
+                let fault = if is_late { Fault::nth(call).late() } else { Fault::nth(call) };
+                let device = Device::emulated(Emulation::new().seed(3).fail(fault));
+                watched_program(&device, is_late);
+                device.synchronize().ok();
+                assert_ordered(&device);
+            }
+        }
+    });
+}
+
+fn watched_program(device: &Device, is_late: bool) {
+    let stream = device.stream();
+    let mut array = numbers();
+    let live = array.watch().expect("it copies nothing");
+    let mut added = 0;
+    let is_right = |state: &WatchState<u32, Ix1>| {
+        let changed = state[0];
+        state.iter().enumerate().all(|(index, x)| *x == index as u32 + changed)
+    };
+    for _ in 0..6 {
+        // A call that was refused has changed nothing, and may be repeated.
+        let launched = (0..3).any(|_| add().launch_on(&stream, one(), (1, &mut array)).is_ok());
+        if !launched {
+            return;
+        }
+        added += 1;
+        match live.changed() {
+            Ok(state) => assert!(is_right(&state.expect("the array lives"))),
+            Err(Error::Backend { .. } | Error::Lost { .. }) => {
+                assert!(live.latest().is_none_or(|state| is_right(&state)));
+                if is_late {
+                    return;
+                }
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let contents = (0..3).find_map(|_| array.host().ok().map(|host| host[0]));
+    if let Some(contents) = contents {
+        assert_eq!(contents, added);
+    }
+}
+
+#[test]
+fn seeds_show_states_in_their_order() {
+    for seed in 0..30 {
+        let device = Device::emulated(Emulation::new().seed(seed));
+        let (one_stream, other) = (device.stream(), device.new_stream().unwrap());
+        let (mut a, mut b) = (numbers(), numbers());
+        let watches = [a.watch().unwrap(), b.watch_every(2).unwrap(), a.watch().unwrap()];
+        let mut seen = [0; 3];
+        for round in 0..12 {
+            let stream = if (seed + round) % 3 == 0 { &other } else { &one_stream };
+            add().launch_on(stream, one(), (1, &mut a)).unwrap();
+            add().launch_on(&one_stream, one(), (1, &mut b)).unwrap();
+            for (live, seen) in watches.iter().zip(&mut seen) {
+                let Some(state) = live.latest() else { continue };
+                assert_eq!(u64::from(state[0]), state.change(), "seed {seed}");
+                assert!(state.change() >= *seen, "seed {seed}: states come in order");
+                *seen = state.change();
+            }
+        }
+        drop((a, b));
+        for live in &watches {
+            let mut last = None;
+            while let Some(state) = live.changed().unwrap() {
+                last = Some(state[0]);
+            }
+            assert_eq!(last, Some(12), "seed {seed}");
+        }
+        device.synchronize().unwrap();
+        assert_ordered(&device);
+        assert_eq!(device.memory().in_use, 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn bodies_look_and_drop_and_forget_and_do_not_wait() {
+    in_both_modes(|device| {
+        let stream = device.stream();
+        let mut watched = numbers();
+        let [looked_at, dropped, forgotten] =
+            [watched.watch()?, watched.watch()?, watched.watch()?];
+        add().launch_on(&stream, one(), (1, &mut watched))?;
+        assert_eq!(first(looked_at.changed()?), Some(1));
+        let (looked_at, taken) = (Arc::new(looked_at), Mutex::new(Some((dropped, forgotten))));
+        let (inner, outcome) = (Arc::clone(&looked_at), Arc::new(Mutex::new(None)));
+        let told = Arc::clone(&outcome);
+        let body = Kernel::<(InOut<u32>,)>::new("looks").host(move |_, (_,): (&mut [u32],)| {
+            let seen = first(inner.latest());
+            let refused = matches!(inner.changed(), Err(Error::InsideKernel { .. }));
+            let (dropped, forgotten): (Watch<u32, Ix1>, _) =
+                taken.lock().unwrap().take().expect("it runs once");
+            drop(dropped);
+            std::mem::forget(forgotten);
+            *told.lock().unwrap() = Some((seen, refused));
+        });
+        body.launch_on(&device.new_stream()?, one(), (&mut numbers(),))?;
+        device.synchronize()?;
+        assert_eq!(*outcome.lock().unwrap(), Some((Some(1), true)));
+        add().launch_on(&stream, one(), (1, &mut watched))?;
+        assert_eq!(first(looked_at.changed()?), Some(2));
+        Ok(())
+    });
+}
+
+/// A body may launch on a watched array: the state is queued behind the launch, as everywhere.
+#[test]
+fn a_body_changes_a_watched_array() {
+    without_deadlock(|| {
+        let device = Device::emulated(Emulation::new());
+        let mut inside = numbers();
+        drop(inside.gpu_mut_on(&device.stream()).unwrap());
+        let live = inside.watch().unwrap();
+        let (inside, on) = (Mutex::new(inside), device.new_stream().unwrap());
+        let body = Kernel::<(InOut<u32>,)>::new("launches").host(move |_, (_,): (&mut [u32],)| {
+            add().launch_on(&on, one(), (5, &mut *inside.lock().unwrap())).unwrap();
+        });
+        body.launch_on(&device.stream(), one(), (&mut numbers(),)).unwrap();
+        assert_eq!(first(live.changed().unwrap()), Some(5));
+        device.synchronize().unwrap();
+        assert_ordered(&device);
+    });
+}
+
+#[test]
+fn states_are_counted_with_their_cause_and_nothing_else_is_copied() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let stream = device.stream();
+    let mut array = numbers().named("field");
+    drop(array.gpu_mut_on(&stream)?);
+    let live = array.watch()?;
+    let (outcome, report) = audit::capture(|| -> Result<()> {
+        for _ in 0..3 {
+            add().launch_on(&stream, one(), (1, &mut array))?;
+            live.changed()?;
+        }
+        Ok(())
+    });
+    outcome?;
+    let sites: Vec<_> =
+        report.sites().iter().map(|site| (site.cause, site.flow.count, site.flow.bytes)).collect();
+    assert_eq!(sites, [(Cause::Watch, 3, 96)]);
+    assert_eq!(Cause::Watch.to_string(), "watch");
+    drop(live);
+    let (outcome, report) = audit::capture(|| add().launch_on(&stream, one(), (1, &mut array)));
+    outcome?;
+    assert!(report.sites().is_empty(), "nobody watches any more");
+    Ok(())
+}
+
+#[test]
+fn an_array_without_watches_moves_nothing() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let mut array = numbers();
+    for _ in 0..20 {
+        add().launch_on(&device.stream(), one(), (1, &mut array))?;
+    }
+    device.synchronize()?;
+    assert_eq!(array.traffic().to_host.count, 0);
+    Ok(())
+}
+
+/// The memory of states is used again: pinning some is rare.
+#[test]
+fn memory_of_states_is_used_again() -> Result<()> {
+    use resident::emulation::CallKind;
+    let device = Device::emulated(Emulation::new());
+    let mut array = numbers();
+    let live = array.watch()?;
+    let mut state = None;
+    for _ in 0..50 {
+        add().launch_on(&device.stream(), one(), (1, &mut array))?;
+        state = live.changed()?;
+    }
+    assert_eq!(first(state), Some(50));
+    let log = device.emulation().expect("an emulated device");
+    let pinned = log.calls().iter().filter(|call| call.kind == CallKind::PageLock).count();
+    assert!(pinned <= 3, "{pinned} buffers for 50 states");
+    Ok(())
+}
+
+#[test]
+fn a_watch_that_unwinds_is_dropped() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let mut array = numbers();
+    let unwound = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
+        let _live = array.watch()?;
+        add().launch_on(&device.stream(), one(), (1, &mut array))?;
+        std::panic::resume_unwind(Box::new("leaves"))
+    }));
+    assert!(unwound.is_err());
+    add().launch_on(&device.stream(), one(), (1, &mut array))?;
+    assert_eq!(array.host()?[0], 2);
+    Ok(())
+}
+
+#[test]
+fn a_task_is_woken_by_changes_and_by_the_end() {
+    without_deadlock(|| {
+        let device = Device::emulated(Emulation::new());
+        let mut array = numbers();
+        let live = array.watch().unwrap();
+        let looking = std::thread::spawn(move || {
+            block_on(async {
+                let mut last = 0;
+                while let Some(state) = live.when_changed().await.unwrap() {
+                    last = state[0];
+                }
+                last
+            })
+        });
+        for _ in 0..100 {
+            add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
+        }
+        drop(array);
+        assert_eq!(looking.join().unwrap(), 100);
+    });
+}
+
+#[test]
+fn a_stream_that_is_awaited_returns_its_failure_once() {
+    in_both_modes(|device| {
+        let (gate, stream) = (Gate::default(), device.new_stream()?);
+        gate.open();
+        let mut array = numbers();
+        broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
+        let (first, second) = (stream.done(), stream.done());
+        let failed = block_on(first);
+        assert!(failed.is_err_and(|error| error.to_string().contains("it is broken")));
+        block_on(second)?;
+        stream.synchronize()
+    });
+}
+
+/// The guard synchronises at each way out of a scope, and leaves failures to the next call.
+#[test]
+fn a_guard_synchronises_at_every_way_out() {
+    in_both_modes(|device| {
+        fn leaves_early(stream: &resident::Stream, array: &mut Numbers) -> Result<()> {
+            let _guard = stream.auto_synchronize();
+            add().launch_on(stream, one(), (1, array))?;
+            Device::cuda(usize::MAX).map(drop)
+        }
+        let stream = device.new_stream()?;
+        let mut array = numbers();
+        assert!(leaves_early(&stream, &mut array).is_err() && stream.is_idle()?);
+        for _ in 0..2 {
+            let _guard = stream.auto_synchronize();
+            add().launch_on(&stream, one(), (1, &mut array))?;
+        }
+        assert!(stream.is_idle()?);
+        let gate = Gate::default();
+        gate.open();
+        let unwound = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
+            let _guard = stream.auto_synchronize();
+            broken_update(&gate).launch_on(&stream, one(), (&mut array,))?;
+            std::panic::resume_unwind(Box::new("leaves"))
+        }));
+        assert!(unwound.is_err() && stream.is_idle()?);
+        assert!(stream.synchronize().is_err(), "the guard leaves the failure to this call");
+        stream.synchronize()
+    });
+}
