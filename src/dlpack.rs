@@ -31,9 +31,9 @@ impl<T: Element, D: Dimension> Drop for Exported<T, D> {
 type Geometry<D> = (D, Vec<isize>, usize);
 
 impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
-    /// The array as a DLPack tensor, which owns it: for another library to use without a copy. Waits
-    /// until the contents are complete. The array's memory is freed when the tensor's deleter is
-    /// called.
+    /// The array as a DLPack tensor, which owns it: for another library to use without a copy.
+    /// Waits until the contents are complete. The array's memory is freed when the tensor's deleter
+    /// is called.
     ///
     /// `M` is the tensor's form: `dlpark::versioned::Dlpack` or `dlpark::legacy::Dlpack`. Memory of
     /// the embedded device, and of emulated ones, is the CPU's; that of a GPU is CUDA memory of the
@@ -127,10 +127,10 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         unsafe { Self::import(&Device::current().at(site)?.stream(), tensor, site) }
     }
 
-    /// An array over a DLPack tensor of another library, without a copy. Does not wait: the array is
-    /// used after the work queued on `stream` so far, the stream whose handle a consumer passes to
-    /// `__dlpack__(stream=..)`. The tensor's deleter is called on any thread, after the last use of
-    /// the array's memory.
+    /// An array over a DLPack tensor of another library, without a copy. Does not wait: the array
+    /// is used after the work queued on `stream` so far, the stream whose handle a consumer passes
+    /// to `__dlpack__(stream=..)`. The tensor's deleter is called on any thread, after the last use
+    /// of the array's memory.
     ///
     /// Tensors of the CPU belong to the embedded device, or to an emulated one; CUDA tensors to the
     /// GPU of their number.
@@ -138,8 +138,8 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
     /// # Safety
     ///
     /// The tensor describes initialised memory truly. Until its deleter is called, nothing else
-    /// writes the memory, and nothing else reads it while this library writes it. The deleter may be
-    /// called on any thread.
+    /// writes the memory, and nothing else reads it while this library writes it. The deleter may
+    /// be called on any thread.
     ///
     /// # Errors
     ///

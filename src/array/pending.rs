@@ -135,7 +135,7 @@ impl<A> Pending<A> {
 
     /// Assembles the array once all copies are complete.
     fn finish(&self, snapshot: Option<Snapshot>) -> Result<A> {
-        let Some(Snapshot { buffer, queued, watch: _watch }) = snapshot else {
+        let Some(Snapshot { buffer, queued, inquiry: _inquiry }) = snapshot else {
             return Err(Error::Backend {
                 call: CalledAt::UNKNOWN,
                 device: String::from("the host"),

@@ -97,8 +97,8 @@ pub struct MemoryUsage {
     pub pinned: u64,
 }
 
-/// Memory that other code allocated, and the object that keeps it. Dropping the object runs the other
-/// code's deleter, and may happen on any thread, with no lock held.
+/// Memory that other code allocated, and the object that keeps it. Dropping the object runs the
+/// other code's deleter, and may happen on any thread, with no lock held.
 #[cfg(feature = "dlpack")]
 pub(crate) struct ForeignMemory {
     pub(crate) start: *mut u8,
@@ -179,8 +179,8 @@ pub(crate) trait Backend: SourceDevice {
     ///
     /// # Safety
     ///
-    /// The memory is valid for reads and writes of its length while its owner lives, has initialised
-    /// bytes, and nothing else uses it meanwhile.
+    /// The memory is valid for reads and writes of its length while its owner lives, has
+    /// initialised bytes, and nothing else uses it meanwhile.
     #[cfg(feature = "dlpack")]
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError>;
     /// A pointer for other code to the memory that was allocated at this address; null if there is

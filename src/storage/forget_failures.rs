@@ -24,7 +24,7 @@ use crate::sync::{self, Mutex};
 struct Sweep {
     /// The number of failures that every array has taken into account.
     count: u64,
-    watches: failure::WatchesBefore,
+    inquiries: failure::InquiriesBefore,
     tails: Vec<(Weak<StreamCore>, Position)>,
     arrays: usize,
 }
@@ -56,9 +56,9 @@ fn begin() -> Option<Sweep> {
         failure::postpone_forgetting();
         return None;
     }
-    let watches = failure::WatchesBefore::now()?;
+    let inquiries = failure::InquiriesBefore::now()?;
     let tails = all_streams().iter().map(tail_of).collect();
-    Some(Sweep { count, watches, tails, arrays: arrays.len() })
+    Some(Sweep { count, inquiries, tails, arrays: arrays.len() })
 }
 
 /// Whether the array has no access that is acquired and not marked.
@@ -88,7 +88,7 @@ impl Sweep {
             }
             self.tails.pop();
         }
-        self.watches.are_over()
+        self.inquiries.are_over()
     }
 
     /// Takes the second step if it can be taken, else returns the first.

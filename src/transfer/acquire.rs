@@ -11,7 +11,7 @@ use super::report::run_deferred;
 use super::request::{Marks, Queued, Queueing, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
 use crate::access::Access;
-use crate::backend::failure::{self, Watch};
+use crate::backend::failure::{self, Inquiry};
 use crate::backend::{Address, Dependencies, FailureRecord};
 use crate::coherence::{Location, Region, Source};
 use crate::device::{self, Device, Stream};
@@ -255,7 +255,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         return Ok(());
     }
     loop {
-        let (queued, _watch) = copy_to_host(request, access, Destination::Host)?;
+        let (queued, _inquiry) = copy_to_host(request, access, Destination::Host)?;
         let pending = {
             let mut state = request.storage.lock();
             let marks = request.conflicts(&state, Location::HOST, access);
@@ -303,7 +303,7 @@ fn copy_to_host(
     request: &Request<'_>,
     access: Access,
     destination: Destination<'_>,
-) -> Result<(Queued, Option<Watch>)> {
+) -> Result<(Queued, Option<Inquiry>)> {
     if request.is_empty() {
         return Ok((Queued::new(), None));
     }
@@ -389,7 +389,7 @@ fn copy_missing<'s>(
                 acquire_host(&request.of(&selection), Access::Read)?;
             }
             Step::Copy(Chunk { copies, is_last }) => {
-                pipeline.watch();
+                pipeline.inquiry();
                 request.with_claim(state, location, || {
                     request.queue_copies(location, destination, &copies, pipeline)
                 })?;

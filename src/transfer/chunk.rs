@@ -8,7 +8,7 @@ use super::report::count;
 use super::request::{Queued, Regions, Request};
 use super::route::{Route, RoutedCopies, RoutedPlan};
 use crate::audit::Direction;
-use crate::backend::failure::{self, Watch};
+use crate::backend::failure::{self, Inquiry};
 use crate::backend::{Position, scope};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -93,7 +93,7 @@ pub(super) struct Pipeline {
     in_flight_max: usize,
     copied: SmallVec<[Copied; 1]>,
     /// Keeps the records of failures of the queued work.
-    watch: Option<Watch>,
+    inquiry: Option<Inquiry>,
 }
 
 /// The copies from one location to another, for the reports.
@@ -109,8 +109,8 @@ struct Copied {
 
 impl Pipeline {
     /// Keeps the records of failures of work that is queued from now on.
-    pub(super) fn watch(&mut self) {
-        self.watch.get_or_insert_with(Watch::begin);
+    pub(super) fn inquiry(&mut self) {
+        self.inquiry.get_or_insert_with(Inquiry::begin);
     }
 
     /// Adds a queued copy to the location of the call. `stale_since` is the origin of their
@@ -177,14 +177,14 @@ impl Pipeline {
 
     /// Adds the copies to the totals and reports them. Returns the queued work, and what keeps the
     /// records of its failures.
-    pub(super) fn close(self, request: &Request<'_>) -> (Queued, Option<Watch>) {
+    pub(super) fn close(self, request: &Request<'_>) -> (Queued, Option<Inquiry>) {
         if !self.copied.is_empty() {
             let mut state = request.storage.lock();
             for Copied { direction, device, stream, bytes, stale_since } in &self.copied {
                 count(request, &mut state, (*direction, *bytes), device, stream, *stale_since);
             }
         }
-        (self.queued, self.watch)
+        (self.queued, self.inquiry)
     }
 }
 

@@ -173,7 +173,7 @@ fn read_on_device(request: &Request<'_>, location: Location, region: &Region) ->
     let room = HostBuffer::zeroed::<u8>(element_bytes)
         .ok_or_else(|| host_full(storage).at(request.site))?;
     let room = Arc::new(room);
-    let _watch = failure::Watch::begin();
+    let _inquiry = failure::Inquiry::begin();
     let Some((stream, position)) = queue_read(request, location, region, Arc::clone(&room))? else {
         return read_element(request);
     };

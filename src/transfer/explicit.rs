@@ -240,7 +240,7 @@ pub(crate) fn copy_to_host(
     if scope::is_in_body() {
         return Err(request.inside_kernel("a copy to the host"));
     }
-    let _watch = failure::Watch::begin();
+    let _inquiry = failure::Inquiry::begin();
     let mut lease = to.lease();
     let (memory, view) = (lease.memory.clone(), Some(to.view));
     let destination = Destination { memory, view, is_awaited: true };

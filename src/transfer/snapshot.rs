@@ -10,7 +10,7 @@ use super::report::{count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
-use crate::backend::failure::Watch;
+use crate::backend::failure::Inquiry;
 use crate::backend::{
     Address, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Snapshot {
     pub(crate) buffer: Arc<HostBuffer>,
     pub(crate) queued: Queued,
     /// Keeps the records of failures of the queued work.
-    pub(crate) watch: Watch,
+    pub(crate) inquiry: Inquiry,
 }
 
 type Copies = SmallVec<[CopyBox; 1]>;
@@ -58,11 +58,11 @@ pub(crate) fn snapshot(
     operation: &str,
     site: CallSite,
 ) -> Result<Snapshot> {
-    let (buffer, watch) = (Arc::new(buffer), Watch::begin());
+    let (buffer, inquiry) = (Arc::new(buffer), Inquiry::begin());
     let mut queued = Queued::new();
     let destination = Destination { memory: buffer.clone(), view: None, is_awaited };
     snapshot_to(part, Some(stream), &destination, &mut queued, operation, site)?;
-    Ok(Snapshot { buffer, queued, watch })
+    Ok(Snapshot { buffer, queued, inquiry })
 }
 
 /// Copies a part to a destination, and adds the work that it queued to `queued`.

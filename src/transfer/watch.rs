@@ -19,7 +19,7 @@ use super::report::{count, stale_since};
 use super::request::{Marks, Queued, Regions, Request, collect_conflicts};
 use crate::access::Access;
 use crate::audit::{self, Cause, Direction};
-use crate::backend::failure::{self, Watch};
+use crate::backend::failure::{self, Inquiry};
 use crate::backend::{
     Address, Bytes, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, TaskWaker,
     Work, host_copy, scope,
@@ -88,7 +88,7 @@ struct InFlight {
     /// Empty if the state was made without a copy.
     queued: Queued,
     /// Keeps the records of failures of the queued work.
-    _failures: Watch,
+    _failures: Inquiry,
 }
 
 /// A complete state. Its memory is used again when nobody looks at it any more.
@@ -376,7 +376,7 @@ impl WatchCore {
         buffer: &mut Option<Arc<HostBuffer>>,
     ) -> Result<Taken> {
         let request = Request::new(storage, &Selection::Whole, Cause::Watch, "a watch", self.site);
-        let failures = Watch::begin();
+        let failures = Inquiry::begin();
         loop {
             let mut state = storage.lock();
             if !state.is_watched() {

@@ -6,12 +6,13 @@
 //! changes. Records are removed when no one can ask for them any more: see [`Watch`] and
 //! `storage::forget_failures`.
 
+mod inquiry;
 mod table;
-mod watch;
 
 use std::fmt;
 
 use crate::call_site::CallSite;
+pub(crate) use inquiry::{InquiriesBefore, Inquiry};
 #[cfg(test)]
 pub(crate) use table::kept;
 #[cfg_attr(
@@ -22,7 +23,6 @@ pub(crate) use table::record_queue_loss;
 pub(crate) use table::{
     at, count, epoch, first_between, forget, is_forgetting_due, postpone_forgetting, record,
 };
-pub(crate) use watch::{Watch, WatchesBefore};
 
 /// Why a backend refused a call.
 #[derive(Clone, PartialEq, Eq, Debug)]

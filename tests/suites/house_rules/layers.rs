@@ -66,6 +66,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
         ],
     ),
     ("interop", &["array", "audit", "backend", "device", "element", "error"]),
+    ("dlpack", &["array", "audit", "backend", "device", "element", "error"]),
     (
         "launch",
         &[
