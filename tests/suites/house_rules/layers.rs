@@ -6,7 +6,7 @@ use crate::sources::{Source, lines_where, none, sources};
 const VOCABULARY: [&str; 2] = ["access", "call_site"];
 
 /// The other parts of the crate that each part may import.
-const MAY_IMPORT: [(&str, &[&str]); 18] = [
+const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("error", &["sync"]),
     ("element", &[]),
     ("grid", &[]),
