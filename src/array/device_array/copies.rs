@@ -158,7 +158,8 @@ macro_rules! writing_methods {
         }
 
         /// Overwrites the elements with those of a device array of the same shape, in any axis
-        /// order and of any device.
+        /// order and of any device. Waits only if the two devices cannot access each other's
+        /// memory: then the elements are copied to the host and from there.
         ///
         /// ```
         /// use resident::{Device, DeviceArray, ndarray::array};
@@ -180,9 +181,25 @@ macro_rules! writing_methods {
         ///   [`DeviceLost`](crate::Error::DeviceLost) if a device refuses a call.
         #[track_caller]
         pub fn copy_from_device(&mut self, from: &impl AsDeviceView<T, D>) -> Result<()> {
-            let from = from.as_device_view();
             let stream = self.home().stream();
-            self.part().assign(from.part(), Target::On(&stream), call_site())
+            self.write_from_device(&from.as_device_view(), &stream, call_site())
+        }
+
+        /// A copy between devices that cannot access each other's memory goes through memory of this
+        /// call, so that the source's contents stay on its device only.
+        fn write_from_device(
+            &mut self,
+            from: &DeviceView<'_, T, D>,
+            stream: &Stream,
+            site: CallSite,
+        ) -> Result<()> {
+            let (here, there) = (self.home().backend(), from.home().backend());
+            if here.can_access_peer(&**there) {
+                return self.part().assign(from.part(), Target::On(stream), site);
+            }
+            self.part().expect_shape(from.shape(), "copy_from_device", site)?;
+            let elements = from.part().copy_to_host(&from.home().stream(), site)?;
+            self.write_from_host(&elements, stream, site)
         }
 
         /// As [`copy_from_device`](Self::copy_from_device), in the order of `stream`.
@@ -197,9 +214,9 @@ macro_rules! writing_methods {
             stream: &Stream,
             from: &impl AsDeviceView<T, D>,
         ) -> Result<()> {
-            let (from, site) = (from.as_device_view(), call_site());
+            let site = call_site();
             self.part().expect_home(self.home(), stream, "copy_from_device_on", site)?;
-            self.part().assign(from.part(), Target::On(stream), site)
+            self.write_from_device(&from.as_device_view(), stream, site)
         }
 
         /// Makes all elements `value`, in the order of the device's default stream.

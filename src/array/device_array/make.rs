@@ -6,9 +6,9 @@ use super::super::smart::SmartArray;
 use super::{AsDeviceView, DeviceArray};
 use crate::access::Access;
 use crate::call_site::{CallSite, call_site};
-use crate::device::{Device, Stream};
+use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
-use crate::error::{AtCall, Result};
+use crate::error::{AtCall, Error, Result};
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     /// A copy of a host array on the current device, in the axis order of the host array if it has
@@ -194,9 +194,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         array.array
     }
 
-    /// A device array with these contents, on one device. Uploads what is stale there, and nothing
-    /// if the contents are there already. The memory of copies on other devices is freed; that
-    /// of the host is kept until the array drops.
+    /// A device array with these contents, on one device. Copies nothing if the contents are there
+    /// already; else copies what is stale there, and waits until it has arrived. The memory of
+    /// copies on other devices is freed; that of the host is kept until the array drops.
     ///
     /// ```
     /// use resident::{Device, SmartArray};
@@ -209,14 +209,43 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ///
     /// # Errors
     ///
-    /// As [`gpu_mut_on`](Self::gpu_mut_on); an error drops the array. To keep it, call
+    /// As [`gpu_mut_on`](Self::gpu_mut_on), and [`InsideKernel`](crate::Error::InsideKernel) if the
+    /// call would have to wait inside a kernel body; an error drops the array. To keep it, call
     /// [`gpu_on`](Self::gpu_on) first.
     #[track_caller]
     pub fn into_device(self, device: &Device) -> Result<DeviceArray<T, D>> {
         let (site, stream) = (call_site(), device.stream());
+        self.bring_all_to(&stream, site)?;
         drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, &stream, site)?);
         self.release_other_copies(device, site)?;
         Ok(DeviceArray::over(self, &stream))
+    }
+}
+
+impl<T: Element, D: Dimension> SmartArray<T, D> {
+    /// Copies what is stale on `stream`'s device, and waits until it has arrived. The contents stay
+    /// valid where they were, so a copy that fails late is made again.
+    fn bring_all_to(&self, stream: &Stream, site: CallSite) -> Result<()> {
+        const ATTEMPTS: usize = 3;
+        for _ in 0..ATTEMPTS {
+            let before = self.traffic();
+            drop(self.part().gpu_on::<T>(stream, site)?);
+            if self.traffic() == before {
+                return Ok(());
+            }
+            let waited = stream.queue().synchronize_to(stream.queue().tail());
+            waited
+                .map_err(|refusal| {
+                    call_error(stream.device_ref(), &self.name(), "into_device", &refusal)
+                })
+                .at(site)?;
+        }
+        Err(Error::Backend {
+            call: site.into(),
+            device: stream.device_ref().name(),
+            operation: String::from("into_device"),
+            cause: format!("the copy failed {ATTEMPTS} times; call `gpu_on` to see why"),
+        })
     }
 }
 

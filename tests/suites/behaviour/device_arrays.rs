@@ -117,3 +117,18 @@ fn elements_of_a_device_array_are_written_on_the_device() -> Result<()> {
     assert_eq!(report.traffic().to_host.bytes, 20_000, "constants would not be copied");
     Ok(())
 }
+
+/// The upload of `into_device` fails late, and is made again.
+#[test]
+fn contents_survive_a_failed_copy_to_the_device() -> Result<()> {
+    for kind in [CallKind::Upload, CallKind::CopyBetween] {
+        let device = Device::emulated(Emulation::new().fail(Fault::nth(1).of(kind).late()));
+        let mut array = SmartArray::from(vec![1_u32, 2, 3]);
+        if kind == CallKind::CopyBetween {
+            let other = Device::emulated(Emulation::new());
+            drop(array.gpu_mut_on(&other.stream())?);
+        }
+        assert_eq!(array.into_device(&device)?.copy_to_host()?.to_vec(), [1, 2, 3], "{kind:?}");
+    }
+    Ok(())
+}

@@ -14,6 +14,8 @@ mod compile;
 mod cudarc_interop;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod deaths_and_races;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod device_arrays;
 #[cfg(all(target_os = "linux", feature = "cuda", feature = "dlpack"))]
 mod dlpack;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
