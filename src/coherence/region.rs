@@ -104,7 +104,7 @@ impl Region {
     }
 
     /// Whether the element at `point` (one index per axis) is inside.
-    #[cfg(test)]
+    #[allow(dead_code, reason = "tests call it, and the fuzz targets, which include this file")]
     #[must_use]
     pub(crate) fn contains_point(&self, point: &[u64]) -> bool {
         point.len() == self.axes()
