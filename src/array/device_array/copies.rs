@@ -185,8 +185,8 @@ macro_rules! writing_methods {
             self.write_from_device(&from.as_device_view(), &stream, call_site())
         }
 
-        /// A copy between devices that cannot access each other's memory goes through memory of this
-        /// call, so that the source's contents stay on its device only.
+        /// A copy between devices that cannot access each other's memory goes through memory of
+        /// this call, so that the source's contents stay on its device only.
         fn write_from_device(
             &mut self,
             from: &DeviceView<'_, T, D>,
