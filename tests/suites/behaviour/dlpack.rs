@@ -62,9 +62,11 @@ fn double() -> Kernel<(InOut<f32, Ix2>,)> {
     Kernel::new("double").host(|_grid, (mut xs,)| xs *= 2.0)
 }
 
+/// Devices that no other test uses: with threads, with poison, and seeded.
 fn devices() -> [Device; 3] {
     let emulation = Emulation::new().poison(true);
-    [Device::cpu(), Device::emulated(emulation.clone()), Device::emulated(emulation.seed(3))]
+    let plain = emulation.clone().poison(false);
+    [plain, emulation.clone(), emulation.seed(3)].map(Device::emulated)
 }
 
 #[test]
