@@ -71,14 +71,14 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
             .map_err(|refusal| call_error(stream.device_ref(), "a tensor", "waiting", &refusal))
             .at(site)?;
         // Returns an error if the work that wrote the elements failed.
-        self.hand_out(&stream, site)?;
         self.export(&stream, site)
     }
 
     /// As [`into_dlpack`](Self::into_dlpack), for a consumer that queues its work on `stream`: the
     /// one whose handle Python passes to `__dlpack__(stream=..)`. Does not wait: work queued there
     /// from now on comes after all uses of the array. When the deleter is called, the memory is
-    /// freed after the work that is queued on the stream then.
+    /// freed after the work that is queued on the stream then. A consumer on the CPU follows no
+    /// stream: use [`into_dlpack`](Self::into_dlpack) there, or wait for the stream first.
     ///
     /// # Errors
     ///
@@ -105,9 +105,10 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let mut tensor: Initialized<M> = prepared.initialize(owner);
         tensor.set_data(data.cast()).set_device(dl_device).set_dtype(DLDataType::of::<T>());
         tensor.set_byte_offset(if data.is_null() { 0 } else { offset_bytes });
-        // SAFETY: `hand_out` made the memory ready for work on `stream`, and for the CPU
-        // `into_dlpack` waited. The tensor owns the array, so the memory lives until the deleter
-        // drops it, and nothing else uses it. Shape and strides are those of the memory.
+        // SAFETY: `hand_out` made the memory ready for work on `stream`; for consumers on the CPU
+        // `into_dlpack` waited, and `into_dlpack_on` asks its caller to. The tensor owns the array,
+        // so the memory lives until the deleter drops it, and nothing else uses it. Shape and
+        // strides are those of the memory.
         Ok(unsafe { tensor.finish() })
     }
 
