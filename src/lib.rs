@@ -136,7 +136,9 @@ pub use backend::{
 pub use bytemuck;
 #[cfg(feature = "cuda")]
 pub use cudarc;
-pub use device::{AutoSynchronize, Device, Done, Entered, Event, Stream, StreamPriorities};
+pub use device::{
+    AutoSynchronize, Device, Done, Entered, Event, HostFunction, Stream, StreamPriorities,
+};
 #[cfg(feature = "dlpack")]
 pub use dlpark;
 pub use element::Element;

@@ -44,6 +44,7 @@ pub(crate) mod host_allocation;
 pub(crate) mod host_copy;
 pub(crate) mod huge_pages;
 mod identifiers;
+pub(crate) mod panic_message;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod program;
 pub(crate) mod scope;
@@ -334,6 +335,10 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     /// Whether all work up to `position` has completed. Asks the driver. A seeded device runs one
     /// ready operation per call.
     fn poll(&self, position: Position) -> Result<bool, BackendError>;
+    /// Whether queued work runs without a thread that waits for it. On a seeded device it does not.
+    fn runs_by_itself(&self) -> bool {
+        true
+    }
     /// Wakes a task once all work up to `position` has completed, however much is queued behind it.
     /// Registering a task again for the same position adds nothing. On a seeded device, the task is
     /// also woken at once, since each poll runs one operation.

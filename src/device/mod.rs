@@ -4,7 +4,8 @@
 //! - `handles`: [`Device`] and [`Stream`]. This file has the properties of a device, `opening` its
 //!   construction, `streams` its streams, `memory` its memory.
 //! - `current`: which device a thread works on. `gpu`: opening GPUs.
-//! - `done`: waiting for a stream in a task.
+//! - `done`: waiting for a stream in a task. `host_function`: functions behind a stream's work,
+//!   which `host_thread` runs.
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`:
 //!   its events, and waits between streams.
 //! - `deferred_free`: memory to free after its last uses.
@@ -17,6 +18,8 @@ mod errors;
 mod event;
 mod gpu;
 mod handles;
+mod host_function;
+mod host_thread;
 mod memory;
 mod opening;
 mod priorities;
@@ -40,6 +43,7 @@ pub use done::Done;
 pub(crate) use errors::{FILL, POISON, call_error, late_error};
 pub use event::Event;
 pub use handles::{Device, Stream};
+pub use host_function::HostFunction;
 pub use priorities::StreamPriorities;
 pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;

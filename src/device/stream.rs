@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::done::Done;
 use super::event::Event;
 use super::handles::{Device, Stream};
+use super::host_function::HostFunction;
 use super::stream_core::{StreamCore, StreamId};
 use super::{call_error, late_error};
 use crate::backend::{Position, Queue};
@@ -76,6 +77,48 @@ impl Stream {
     #[track_caller]
     pub fn done(&self) -> Done {
         Done::of(self.clone(), call_site())
+    }
+
+    /// Runs a function of the host once all work queued here so far is over, whether it failed or
+    /// not: CUDA's `cuLaunchHostFunc`, Numba's `stream.add_callback`. Does not wait. The functions
+    /// of a stream run one after the other, in the order of these calls, on a thread of the
+    /// library.
+    ///
+    /// Unlike CUDA's, the function may call everything, this library and the driver included,
+    /// because no work waits for it: neither later work of the stream nor
+    /// [`synchronize`](Self::synchronize). What must come after it is queued by the function
+    /// itself, or after [`HostFunction::wait`]. It runs even if the returned handle is dropped, but
+    /// not if the program ends first.
+    ///
+    /// On a seeded device it runs once a thread that waits for something, such as the returned
+    /// handle, has run the work before it. What the function itself queues is reproducible only if
+    /// the program waits for the function meanwhile.
+    ///
+    /// ```
+    /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+    ///
+    /// let double = Kernel::<(InOut<f32>,)>::new("double")
+    ///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+    /// let stream = Device::cpu().new_stream()?;
+    /// let mut array = SmartArray::<f32, _>::ones(100);
+    /// double.launch_on(&stream, Grid::cover(100), (&mut array,))?;
+    /// let sum = stream.launch_host_function(move || array.host().map(|view| view.sum()))?;
+    /// assert_eq!(sum.wait()??, 200.0);             // the function's result is a `Result` itself
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backend`](crate::Error::Backend) if the system refuses a thread; the function is
+    /// then dropped.
+    #[track_caller]
+    pub fn launch_host_function<R, F>(&self, function: F) -> Result<HostFunction<R>>
+    where
+        R: Send + 'static,
+        F: FnOnce() -> R + Send + 'static,
+    {
+        let site = call_site();
+        HostFunction::launch(self, function, site).at(site)
     }
 
     /// The first failure up to `position`, all complete, that no call has returned.

@@ -2,10 +2,12 @@
 //! events and its waits for other streams.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use super::host_thread::{HostThread, Waiting};
 use crate::backend::{
     BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
 };
@@ -21,6 +23,7 @@ pub(crate) struct StreamCore {
     queue: Arc<dyn Queue>,
     number: u32,
     pub(super) log: Mutex<StreamLog, StreamLevel>,
+    host_thread: OnceLock<Arc<HostThread>>,
 }
 
 /// The history of a stream.
@@ -50,7 +53,19 @@ pub(super) struct KeptEvent {
 
 impl StreamCore {
     pub(super) fn new(queue: Arc<dyn Queue>, number: u32) -> Self {
-        Self { id: queue.id(), queue, number, log: Mutex::new(StreamLog::default()) }
+        let (log, host_thread) = (Mutex::new(StreamLog::default()), OnceLock::new());
+        Self { id: queue.id(), queue, number, log, host_thread }
+    }
+
+    /// Runs a function of the host after the work up to `position`. If the system refuses a thread,
+    /// the function is dropped.
+    pub(super) fn add_host_function(
+        &self,
+        position: Position,
+        run: Box<dyn FnOnce() + Send>,
+    ) -> io::Result<()> {
+        let waiting = Waiting { queue: Arc::clone(&self.queue), position, run };
+        self.host_thread.get_or_init(Arc::default).add(waiting)
     }
 
     #[inline]

@@ -268,6 +268,10 @@ impl Queue for EmbeddedQueue {
         Ok(self.stream.poll(position.min(self.tail())))
     }
 
+    fn runs_by_itself(&self) -> bool {
+        !self.stream.is_seeded()
+    }
+
     fn register_waker(
         &self,
         position: Position,

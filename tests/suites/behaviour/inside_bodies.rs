@@ -102,6 +102,18 @@ fn synchronising_inside_a_body_is_refused() {
 }
 
 #[test]
+fn waiting_for_a_host_function_inside_a_body_is_refused() {
+    in_both_modes(|device| {
+        let (stream, (end, may_end)) = (device.new_stream().unwrap(), std::sync::mpsc::channel());
+        let function = stream.launch_host_function(move || may_end.recv().unwrap()).unwrap();
+        let function = Mutex::new(Some(function));
+        let outcome = inside(&device, move || function.lock().unwrap().take().unwrap().wait());
+        assert_refused(&outcome);
+        end.send(()).unwrap();
+    });
+}
+
+#[test]
 fn a_guard_that_synchronises_does_not_hang_inside_a_body() {
     in_both_modes(|device| {
         let stream = device.stream();

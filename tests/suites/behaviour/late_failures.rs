@@ -86,6 +86,19 @@ fn a_read_of_lost_contents_reports_the_panic_message() {
     assert!(cause.contains("it is broken"), "{cause}");
 }
 
+#[test]
+fn a_host_function_runs_behind_work_that_failed_and_reports_nothing() {
+    for emulation in modes() {
+        let (device, gate) = (Device::emulated(emulation()), Gate::default());
+        let (stream, mut array) = (device.stream(), numbers(4));
+        gate.open();
+        broken_update(&gate).launch_on(&stream, one(), (&mut array,)).unwrap();
+        let function = stream.launch_host_function(move || array.host().map(drop)).unwrap();
+        assert_lost(function.wait().unwrap(), "kernel");
+        assert_told(stream.synchronize(), "it is broken");
+    }
+}
+
 /// A way to overwrite an array.
 type Heal<'a> = &'a dyn Fn(&mut SmartArray<u32, Ix1>) -> Result<()>;
 

@@ -221,3 +221,32 @@ fn an_index_beyond_all_numbers_is_an_error() {
         assert!(matches!(array.get(index), Err(Error::Shape { .. })));
     }
 }
+
+/// The numbers of threads of this process that run host functions.
+#[cfg(target_os = "linux")]
+fn host_threads() -> usize {
+    let names = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("resident host")).count()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn threads_that_run_host_functions_end_when_there_are_none() {
+    support::own_process!();
+    without_deadlock(|| {
+        let (device, kernel) = (Device::emulated(Emulation::new()), nap());
+        for _round in 0..20 {
+            let functions = Vec::from_iter((0..10).map(|_| {
+                let (stream, mut array) = (device.new_stream().unwrap(), array());
+                kernel.launch_on(&stream, Grid::cover(1), (10, &mut array)).unwrap();
+                stream.launch_host_function(move || array.host().map(drop)).unwrap()
+            }));
+            assert!(host_threads() > 0);
+            functions.into_iter().for_each(|function| function.wait().unwrap().unwrap());
+        }
+        while host_threads() > 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use smallvec::SmallVec;
 
 use super::device_core::DeviceCore;
-use super::panic_message::panic_message;
 use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
 use crate::backend::host_copy::{self, BoundedMemory, CopyFunction};
+use crate::backend::panic_message::panic_message;
 use crate::backend::{
     Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, KernelCode, LaunchWork,
     Memory,

@@ -6,7 +6,6 @@ mod device_core;
 mod execute;
 mod help;
 mod operation;
-mod panic_message;
 mod progress;
 mod stream_core;
 mod streams;

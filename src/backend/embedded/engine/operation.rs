@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::clock::Timestamp;
 use super::device_core::DeviceCore;
 use super::execute;
-use super::panic_message::panic_message;
 use super::stream_core::StreamPoint;
 use crate::backend::embedded::race_check::MemoryAccess;
 use crate::backend::embedded::simulation::Link;
+use crate::backend::panic_message::panic_message;
 use crate::backend::{
     Address, CopyWork, FailureKind, FailureRecord, LaunchWork, Memory, Position, QueueId, Work,
     failure,

@@ -8,6 +8,7 @@
 //! - `views`: rearranged, repeated and divided views, against ndarray's
 //! - `device_arrays`: explicit device arrays
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
+//! - `host_functions`: functions of the host behind a stream's work
 //! - `host_memory`: pinned arrays, and arrays that are lent
 //! - `watching`: states that come down by themselves
 //! - `devices`, `memory`: several devices, and full devices
@@ -25,6 +26,7 @@ pub(crate) mod early;
 pub(crate) mod fills;
 pub(crate) mod gates;
 pub(crate) mod guards;
+pub(crate) mod host_functions;
 pub(crate) mod host_memory;
 pub(crate) mod kernels;
 pub(crate) mod lab;
@@ -181,6 +183,16 @@ macro_rules! conformance {
                 a_stream_is_awaited_up_to_a_position,
                 streams_have_priorities,
                 many_threads_share_a_stream,
+            }
+            host_functions {
+                a_host_function_runs_after_the_work_before_it,
+                no_work_waits_for_a_host_function,
+                host_functions_of_a_stream_run_in_order,
+                a_host_function_may_call_everything,
+                a_host_function_is_awaited,
+                host_functions_that_panic_harm_nothing,
+                a_host_function_cannot_wait_for_itself,
+                streams_with_host_functions_come_and_go,
             }
             watching {
                 each_change_that_is_waited_for_is_shown,

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The message of a panic, if its payload came from `panic!`. A payload whose own drop panics is
 /// leaked.
-pub(super) fn panic_message(payload: Box<dyn Any + Send>) -> String {
+pub(crate) fn panic_message(payload: Box<dyn Any + Send>) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
     if let Err(second_payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
