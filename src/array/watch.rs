@@ -31,9 +31,10 @@ use crate::transfer::{Next, WatchCore, WatchedState};
 /// `gpu_mut` guard, `assign`, `fill`, `set` or a copy on a device) asks for a copy of the whole
 /// array, which is queued behind it on a stream of the watch's own. It goes to memory that is
 /// page-locked where the device has such memory and is used again. At most one copy is on its way:
-/// changes meanwhile are skipped, and the newest of them is copied next, by whoever changes or
-/// looks next. Only the last state of an array that is dropped is queued at once. Work that writes
-/// the array waits for a copy of it, as for every reader; nothing waits on the host.
+/// changes meanwhile are skipped, and the newest of them is copied next, by the thread that changes
+/// the array or queries the watch next. Only the last state of an array that is dropped is queued
+/// at once. Work that writes the array waits for a copy of it, as for every reader; nothing waits
+/// on the host.
 ///
 /// The copies count in [`traffic`](crate::SmartArray::traffic), and in reports with the cause
 /// [`watch`](crate::audit::Cause::Watch). An array that has no watch pays nothing; its launches may
@@ -106,7 +107,7 @@ impl<T: Element, D: Dimension> Watch<T, D> {
 
     /// Waits for the next state: one that is newer than all that this method and
     /// [`when_changed`](Self::when_changed) have returned. `None` if the array was dropped, and its
-    /// last state returned. While nobody changes the array, the call waits for somebody who does.
+    /// last state returned. If no thread changes the array, the call waits for the next change.
     ///
     /// # Errors
     ///

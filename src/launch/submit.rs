@@ -235,7 +235,7 @@ fn mark(
         stream.guess_event_at_tail();
     }
     if marked.is_watched {
-        storage::tell_watchers();
+        storage::notify_watchers();
     }
 }
 

@@ -40,7 +40,7 @@ use published::Published;
 pub use residency::{Residency, Validity};
 use sole_use::SummarisedState;
 pub(crate) use sole_use::{PinnedCopy, StateGuard};
-pub(crate) use watchers::{Watcher, tell_watchers};
+pub(crate) use watchers::{Watcher, notify_watchers};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();

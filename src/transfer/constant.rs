@@ -13,7 +13,7 @@ use crate::coherence::{ConstantId, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, tell_watchers};
+use crate::storage::{ArrayState, notify_watchers};
 
 /// Makes the elements a constant.
 pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
@@ -26,7 +26,7 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     request.poison(&mut state, stale);
     request.storage.publish(&state);
     drop(state);
-    tell_watchers();
+    notify_watchers();
 }
 
 /// Makes the elements a constant, and queues the fill of the copy on `stream`'s device at once. The
@@ -52,7 +52,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     drop(state);
     stream.ensure_event_at_tail();
     drop(acquired);
-    tell_watchers();
+    notify_watchers();
     Ok(())
 }
 

@@ -22,7 +22,7 @@ use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, HostBuffer, Storage, tell_watchers};
+use crate::storage::{ArrayState, HostBuffer, Storage, notify_watchers};
 use crate::sync;
 
 /// Writes the single element of the request at the location of its newest contents, or on the host
@@ -50,7 +50,7 @@ pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: By
     let fill = Fill { value, loss: FailureKind::Contents, operation: "set of" };
     let position = queue_fill(request, stream, acquired.address, fill)?;
     mark(request, stream, acquired, Access::Overwrite, UseEnd::at(position));
-    tell_watchers();
+    notify_watchers();
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::UseEnd;
-use crate::storage::{ArrayState, OpenRead, Storage, tell_watchers};
+use crate::storage::{ArrayState, OpenRead, Storage, notify_watchers};
 
 /// A device copy in use by a guard.
 pub(crate) struct Opened {
@@ -136,6 +136,6 @@ pub(crate) fn close_guard(
     if state.is_watched() {
         state.note_use(true);
         drop(state);
-        tell_watchers();
+        notify_watchers();
     }
 }

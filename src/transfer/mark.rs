@@ -13,7 +13,7 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::layout::Selection;
 use crate::ordering::{Mark, UseEnd};
-use crate::storage::{ArrayState, Storage, tell_watchers};
+use crate::storage::{ArrayState, Storage, notify_watchers};
 
 /// Marks a use on a device. The caller tells watchers once the whole call is done.
 pub(super) fn mark(
@@ -54,7 +54,7 @@ pub(crate) fn mark_foreign(
     if end != UseEnd::OPEN {
         state.note_use(true);
         drop(state);
-        tell_watchers();
+        notify_watchers();
     }
     Ok(())
 }

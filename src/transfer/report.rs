@@ -4,7 +4,7 @@ use super::request::Request;
 use crate::audit::{self, CopyRecord, Direction, Staleness};
 use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
-use crate::storage::{ArrayState, StaleOrigin, tell_watchers};
+use crate::storage::{ArrayState, StaleOrigin, notify_watchers};
 use crate::sync;
 use crate::traffic::Traffic;
 
@@ -13,7 +13,7 @@ use crate::traffic::Traffic;
 pub(super) fn run_deferred() {
     audit::report_copies();
     sync::run_deferred_drops();
-    tell_watchers();
+    notify_watchers();
 }
 
 /// The last call that made these regions stale at `location`, where they are about to be copied. It

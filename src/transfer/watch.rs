@@ -5,7 +5,7 @@
 //! array is on one device and that no access is between its acquisition and its mark, then the
 //! copy is queued behind the work that wrote the array and recorded as a read. So any thread may
 //! take a state at any time, whatever borrows exist: the thread that changes the array does, when
-//! it has queued the change, and so do those that look at the watch.
+//! it has queued the change, and so do threads that query the watch.
 //!
 //! The watch's own lock is held for a few instructions, together with no other.
 
@@ -38,7 +38,7 @@ use crate::sync::{self, EventCount, Mutex};
 const SPARES_MAX: usize = 2;
 
 /// How long a thread that waits pauses before it looks again whether an access of another thread is
-/// over, which ends without telling it.
+/// over, which ends without a notification.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// What a watch shares with the array that it watches.
@@ -61,7 +61,7 @@ type Spares = Mutex<Vec<Arc<HostBuffer>>>;
 
 #[derive(Default)]
 struct Progress {
-    /// How often the array has been changed since, as far as was told.
+    /// How often the array has been changed since, as far as the watch was notified.
     changes: u64,
     /// The change after which a state was last asked for.
     asked: u64,
@@ -69,7 +69,7 @@ struct Progress {
     taken: u64,
     /// Whether a thread is taking a state.
     is_taking: bool,
-    /// Whether the next state waits for something whose end is not told.
+    /// Whether the next state waits for something that ends without a notification.
     is_blocked: bool,
     /// Usually one; the last state of an array is queued behind another.
     in_flight: SmallVec<[InFlight; 1]>,
@@ -91,7 +91,7 @@ struct InFlight {
     _failures: Inquiry,
 }
 
-/// A complete state. Its memory is used again when nobody looks at it any more.
+/// A complete state. Its memory is reused once no handle refers to it.
 pub(crate) struct WatchedState {
     pub(crate) change: u64,
     buffer: Option<Arc<HostBuffer>>,
@@ -121,14 +121,14 @@ impl Drop for WatchedState {
     }
 }
 
-/// What a watch has for someone who knows the states up to a change.
+/// What a watch has for a caller that knows the states up to a change.
 pub(crate) enum Next {
     State(Arc<WatchedState>),
     /// The array is gone, and its last state is known.
     Over,
     /// A state is there once this work is complete.
     Queued(Stream, Position),
-    /// A change waits for an access of another thread, which ends without telling.
+    /// A change waits for an access of another thread, which ends without a notification.
     Blocked,
     /// Nothing before the next change.
     Nothing,
@@ -139,9 +139,9 @@ enum Taken {
     Copy(InFlight),
     /// The whole array is not on one device, so there is no state of this change.
     Nowhere,
-    /// Something must end first. `is_told` says whether its end is told.
+    /// Something must end first. `is_notified` says whether its end is notified.
     Later {
-        is_told: bool,
+        is_notified: bool,
     },
     Over,
 }
@@ -270,10 +270,10 @@ impl WatchCore {
     /// it even behind another.
     fn advance(&self, is_last: bool) {
         while self.complete_first() {}
-        while let Some((told, stream)) = self.begin_taking(is_last) {
-            let mut change = told;
+        while let Some((notified, stream)) = self.begin_taking(is_last) {
+            let mut change = notified;
             let taken = self.take(&mut change, stream);
-            if !self.end_taking(told, change, taken) {
+            if !self.end_taking(notified, change, taken) {
                 return;
             }
         }
@@ -288,7 +288,7 @@ impl WatchCore {
         let Some((change, end)) = first else { return false };
         if let Some((stream, position)) = &end {
             let queue = stream.queue();
-            // Whoever waits gets the error of a refused poll.
+            // The caller that waits gets the error of a refused poll.
             let is_complete = || matches!(queue.poll(*position), Ok(true));
             if queue.completed() < *position && !is_complete() {
                 return false;
@@ -336,15 +336,15 @@ impl WatchCore {
         Some((state.changes, state.stream.clone()))
     }
 
-    /// Returns whether there is more to take. When it began, changes up to `told` were told; the
-    /// state that was taken is that of `change`.
-    fn end_taking(&self, told: u64, change: u64, taken: Result<Taken>) -> bool {
+    /// Returns whether there is more to take. When taking began, the watch had been notified of
+    /// changes up to `notified`; the state that was taken is that of `change`.
+    fn end_taking(&self, notified: u64, change: u64, taken: Result<Taken>) -> bool {
         let mut state = self.state.lock();
         state.is_taking = false;
         match taken {
-            Ok(Taken::Later { is_told }) => {
-                state.is_blocked = !is_told;
-                return state.changes > told;
+            Ok(Taken::Later { is_notified }) => {
+                state.is_blocked = !is_notified;
+                return state.changes > notified;
             }
             Ok(Taken::Over) => state.is_over = true,
             Ok(Taken::Copy(copy)) => state.in_flight.push(copy),
@@ -355,7 +355,8 @@ impl WatchCore {
         false
     }
 
-    /// Takes a state, and tells of which change. The caller has the turn, and holds no lock.
+    /// Takes a state, and sets `change` to the one that it shows. The caller has the turn, and
+    /// holds no lock.
     fn take(&self, change: &mut u64, stream: Option<Stream>) -> Result<Taken> {
         let Some(storage) = self.storage.upgrade() else { return Ok(Taken::Over) };
         let mut unused = None;
@@ -383,7 +384,7 @@ impl WatchCore {
                 return Ok(Taken::Over);
             }
             if state.has_pins() || state.is_being_filled() {
-                return Ok(Taken::Later { is_told: false });
+                return Ok(Taken::Later { is_notified: false });
             }
             *change = state.changes() - self.before;
             let Some(source) = find(&request, &mut state)? else { return Ok(Taken::Nowhere) };
@@ -405,7 +406,7 @@ impl WatchCore {
                 (Some(stream), Some((location, _, regions))) => {
                     match queue(&request, state, stream, (location, &regions), memory)? {
                         Some(queued) => queued,
-                        None => return Ok(Taken::Later { is_told: true }),
+                        None => return Ok(Taken::Later { is_notified: true }),
                     }
                 }
                 _ => {
@@ -467,7 +468,7 @@ impl WatchCore {
 }
 
 impl Watcher for WatchCore {
-    fn tell(self: Arc<Self>, changes: u64) {
+    fn notify(self: Arc<Self>, changes: u64) {
         let changes = changes - self.before;
         let (taken_before, is_change) = {
             let mut state = self.state.lock();
@@ -566,7 +567,7 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Source>>
         }
     });
     if is_lost {
-        // The plan tells which failure took them.
+        // The plan names the failure that took them.
         return request.plan(state, Location::HOST).map(|_| None);
     }
     if !is_whole {
@@ -581,7 +582,7 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Source>>
 }
 
 /// Queues the copy of these regions, behind the work that wrote them. `None` if a guard is open,
-/// with which other code may queue more work: its drop tells.
+/// with which other code may queue more work: its drop notifies.
 fn queue(
     request: &Request<'_>,
     mut state: StateGuard<'_>,

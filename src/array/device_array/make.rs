@@ -2,6 +2,8 @@
 
 use ndarray::{ArrayRef, Dimension, ShapeBuilder};
 
+use num_traits::One;
+
 use super::super::smart::SmartArray;
 use super::{AsDeviceView, DeviceArray};
 use crate::access::Access;
@@ -70,6 +72,40 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     #[track_caller]
     pub fn zeros_on(stream: &Stream, shape: impl ShapeBuilder<Dim = D>) -> Result<Self> {
         Self::filled(stream, shape, T::zeroed(), call_site())
+    }
+
+    /// An array of ones on the current device.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_host`](Self::from_host).
+    ///
+    /// # Panics
+    ///
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn ones(shape: impl ShapeBuilder<Dim = D>) -> Result<Self>
+    where
+        T: One,
+    {
+        Self::filled(&current_stream()?, shape, T::one(), call_site())
+    }
+
+    /// As [`ones`](Self::ones), on `stream`'s device, in the order of that stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_host_on`](Self::from_host_on).
+    ///
+    /// # Panics
+    ///
+    /// As [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn ones_on(stream: &Stream, shape: impl ShapeBuilder<Dim = D>) -> Result<Self>
+    where
+        T: One,
+    {
+        Self::filled(stream, shape, T::one(), call_site())
     }
 
     /// An array on the current device whose elements are all `value`.

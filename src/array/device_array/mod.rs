@@ -4,6 +4,8 @@ mod copies;
 #[cfg(feature = "dlpack")]
 mod exchange;
 mod make;
+mod parts;
+mod parts_mut;
 mod views;
 
 #[cfg(feature = "dlpack")]

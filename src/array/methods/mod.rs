@@ -5,7 +5,7 @@
 mod exclusive;
 mod parts;
 mod parts_mut;
-mod query;
+pub(super) mod query;
 mod shared;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use ndarray::{
 use self::exclusive::exclusive_methods;
 use self::parts::{part_methods, rearranged_methods, row_methods};
 use self::parts_mut::{part_mut_methods, row_mut_methods};
-use self::query::query_methods;
+use self::query::{shape_methods, state_methods};
 use self::shared::shared_methods;
 use super::as_view::AsView;
 use super::device_guard::{DeviceMut, DeviceRef};
@@ -38,7 +38,8 @@ use crate::error::{AtCall, Result};
 use crate::transfer::Target;
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
-    query_methods!();
+    shape_methods!();
+    state_methods!();
     shared_methods!('_);
     part_methods!('_);
     rearranged_methods!('_);
@@ -52,7 +53,8 @@ impl<T: Element> SmartArray<T, Ix2> {
 }
 
 impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
-    query_methods!();
+    shape_methods!();
+    state_methods!();
     shared_methods!('a);
     part_methods!('a);
     rearranged_methods!('a);
@@ -63,7 +65,8 @@ impl<'a, T: Element> SmartView<'a, T, Ix2> {
 }
 
 impl<T: Element, D: Dimension> SmartViewMut<'_, T, D> {
-    query_methods!();
+    shape_methods!();
+    state_methods!();
     shared_methods!('_);
     part_methods!('_);
     exclusive_methods!();

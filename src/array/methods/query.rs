@@ -1,7 +1,7 @@
 //! Methods that query an array or a part. None of them copies elements.
 
-/// Shape, name, residency and traffic.
-macro_rules! query_methods {
+/// Shape, strides and name, for device arrays too.
+macro_rules! shape_methods {
     () => {
         /// The length of each axis.
         #[must_use]
@@ -9,8 +9,7 @@ macro_rules! query_methods {
             self.part().layout.shape()
         }
 
-        /// The stride of each axis, in elements. It is the same on the host and on every device,
-        /// since all copies of an array have one layout.
+        /// The stride of each axis, in elements. All copies of an array have the same layout.
         #[must_use]
         pub fn strides(&self) -> &[isize] {
             self.part().layout.strides()
@@ -84,6 +83,36 @@ macro_rules! query_methods {
             self.part().storage.name()
         }
 
+        /// Whether elements are contiguous in row-major order, the last axis fastest. Axes of
+        /// length 1 are ignored, as with NumPy's relaxed strides.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
+        ///
+        /// let rows = SmartArray::<f32, _>::zeros((3, 4));
+        /// let columns = SmartArray::<f32, _>::zeros((3, 4).f());
+        /// assert!(rows.is_c_contiguous() && !rows.is_f_contiguous());
+        /// assert!(columns.is_f_contiguous() && !columns.is_c_contiguous());
+        /// assert!(rows.slice(s![1.., ..]).is_c_contiguous());       // whole rows
+        /// assert!(!rows.slice(s![.., 1..]).is_c_contiguous());      // gaps between them
+        /// ```
+        #[must_use]
+        pub fn is_c_contiguous(&self) -> bool {
+            self.part().layout.is_c_contiguous()
+        }
+
+        /// Whether elements are contiguous in column-major order, the first axis fastest: see
+        /// [`is_c_contiguous`](Self::is_c_contiguous).
+        #[must_use]
+        pub fn is_f_contiguous(&self) -> bool {
+            self.part().layout.is_f_contiguous()
+        }
+    };
+}
+
+/// Residency and traffic.
+macro_rules! state_methods {
+    () => {
         /// A snapshot of where this part is valid. Copies nothing and does not wait.
         ///
         /// ```
@@ -121,32 +150,7 @@ macro_rules! query_methods {
         pub fn traffic(&self) -> Traffic {
             self.part().storage.lock().traffic()
         }
-
-        /// Whether elements are contiguous in row-major order, the last axis fastest. Axes of
-        /// length 1 are ignored, as with NumPy's relaxed strides.
-        ///
-        /// ```
-        /// use resident::{SmartArray, ndarray::{ShapeBuilder, s}};
-        ///
-        /// let rows = SmartArray::<f32, _>::zeros((3, 4));
-        /// let columns = SmartArray::<f32, _>::zeros((3, 4).f());
-        /// assert!(rows.is_c_contiguous() && !rows.is_f_contiguous());
-        /// assert!(columns.is_f_contiguous() && !columns.is_c_contiguous());
-        /// assert!(rows.slice(s![1.., ..]).is_c_contiguous());       // whole rows
-        /// assert!(!rows.slice(s![.., 1..]).is_c_contiguous());      // gaps between them
-        /// ```
-        #[must_use]
-        pub fn is_c_contiguous(&self) -> bool {
-            self.part().layout.is_c_contiguous()
-        }
-
-        /// Whether elements are contiguous in column-major order, the first axis fastest: see
-        /// [`is_c_contiguous`](Self::is_c_contiguous).
-        #[must_use]
-        pub fn is_f_contiguous(&self) -> bool {
-            self.part().layout.is_f_contiguous()
-        }
     };
 }
 
-pub(super) use query_methods;
+pub(in crate::array) use {shape_methods, state_methods};

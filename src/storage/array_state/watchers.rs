@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::ArrayState;
-use crate::storage::watchers::{Watcher, WeakWatcher, tell_later};
+use crate::storage::watchers::{Watcher, WeakWatcher, notify_later};
 
 impl ArrayState {
     /// Adds a watcher.
@@ -22,8 +22,8 @@ impl ArrayState {
         self.cold.as_ref().is_some_and(|cold| !cold.watchers.is_empty())
     }
 
-    /// Counts a change, and has this thread's next `tell_watchers` tell the watchers of it, or of
-    /// another use.
+    /// Counts a change, and has this thread's next `notify_watchers` notify the watchers of it, or
+    /// of another use.
     #[inline]
     pub(crate) fn note_use(&mut self, is_change: bool) {
         if self.is_watched() {
@@ -38,7 +38,7 @@ impl ArrayState {
         let (watchers, changes) = (&mut cold.watchers, cold.changes);
         watchers.retain(|WeakWatcher(watcher)| watcher.strong_count() > 0);
         let live = watchers.iter().filter_map(|WeakWatcher(watcher)| watcher.upgrade());
-        tell_later(live, changes);
+        notify_later(live, changes);
     }
 
     /// The watchers that exist.

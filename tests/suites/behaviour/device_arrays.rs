@@ -1,7 +1,7 @@
-//! Device arrays on embedded devices: refusals in the middle of a copy, and long views.
+//! Device arrays on embedded devices: refusals in the middle of a copy, parts, and long views.
 
 use resident::emulation::CallKind;
-use resident::ndarray::{Array1, Array2, s};
+use resident::ndarray::{Array1, Array2, Array3, Axis, s};
 use resident::{
     Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, Result, SmartArray, audit,
 };
@@ -81,6 +81,59 @@ fn an_element_is_read_again_if_its_copy_failed() -> Result<()> {
     add.launch_on(&here.stream(), Grid::cover(2), (&mut array,))?;
     array.prefetch(&there.stream())?;
     assert_eq!(array.get(0)?, 2);
+    Ok(())
+}
+
+#[test]
+fn device_arrays_are_divided_as_ndarrays_are() -> Result<()> {
+    let stream = Device::cpu().stream();
+    let numbers = Array3::from_shape_fn((3, 4, 5), |(i, j, k)| (100 * i + 10 * j + k) as i32);
+    let array = DeviceArray::from_host_on(&stream, &numbers)?;
+    for axis in (0..3).map(Axis) {
+        assert_eq!(array.axis_iter(axis).len(), numbers.axis_iter(axis).len());
+        for (part, expected) in array.axis_iter(axis).zip(numbers.axis_iter(axis)) {
+            assert_eq!(part.copy_to_host()?, expected);
+            assert_eq!(part.into_dyn().copy_to_host()?, expected.into_dyn());
+        }
+        let parts = array.view().axis_chunks_iter(axis, 2).rev();
+        for (part, expected) in parts.zip(numbers.axis_chunks_iter(axis, 2).rev()) {
+            assert_eq!(part.copy_to_host()?, expected);
+            let (first, second) = part.split_at(axis, 1);
+            let (left, right) = expected.split_at(axis, 1);
+            assert_eq!(first.copy_to_host()?, left);
+            assert_eq!(second.copy_to_host()?, right);
+        }
+    }
+    let plane = array.insert_axis(Axis(0)).remove_axis(Axis(0)).index_axis(Axis(0), 1);
+    assert_eq!(plane.row(2).copy_to_host()?, numbers.slice(s![1, 2, ..]));
+    assert_eq!(plane.column(3).copy_to_host()?, numbers.slice(s![1, .., 3]));
+    assert_eq!((plane.dim(), plane.len_bytes()), ((4, 5), 80));
+    Ok(())
+}
+
+#[test]
+fn mutable_parts_of_device_arrays_are_those_of_ndarrays() -> Result<()> {
+    let mut array = DeviceArray::<i32, _>::ones_on(&Device::cpu().stream(), (4, 6))?;
+    let mut expected = Array2::<i32>::ones((4, 6));
+    for (number, mut row) in (2..).zip(array.axis_iter_mut(Axis(0)).rev()) {
+        row.slice_mut(s![..;2]).fill(number)?;
+    }
+    for (number, mut row) in (2..).zip(expected.axis_iter_mut(Axis(0)).rev()) {
+        row.slice_mut(s![..;2]).fill(number);
+    }
+    for (number, mut part) in (10..).zip(array.axis_chunks_iter_mut(Axis(1), 4)) {
+        part.row_mut(1).fill(number)?;
+    }
+    for (number, mut part) in (10..).zip(expected.axis_chunks_iter_mut(Axis(1), 4)) {
+        part.row_mut(1).fill(number);
+    }
+    let (mut left, right) = array.view_mut().reversed_axes().split_at(Axis(0), 3);
+    left.column_mut(3).fill(20)?;
+    right.insert_axis(Axis(0)).remove_axis(Axis(0)).into_dyn().fill(30)?;
+    let (mut left, mut right) = expected.view_mut().reversed_axes().split_at(Axis(0), 3);
+    left.column_mut(3).fill(20);
+    right.fill(30);
+    assert_eq!(array.copy_to_host()?, expected);
     Ok(())
 }
 
