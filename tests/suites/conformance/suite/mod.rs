@@ -85,6 +85,7 @@ macro_rules! conformance {
             }
             views {
                 chains_of_rearrangements_have_the_elements_of_ndarrays,
+                chains_on_device_arrays_have_the_elements_of_ndarrays,
                 chains_on_exclusive_views_write_the_elements_of_ndarrays,
             }
             device_arrays {

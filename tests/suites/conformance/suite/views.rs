@@ -4,333 +4,52 @@
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resident::ndarray::{
-    ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Order, ShapeBuilder, SliceInfo, SliceInfoElem,
-};
-use resident::{Error, Result, SmartArray, SmartView, SmartViewMut};
+use resident::Result;
 
+use self::programs::Chain;
+use self::programs::chain::Step;
 use super::lab::Lab;
-use super::values::{bytes, make_newest};
 
-const AXES_MAX: usize = 5;
+#[path = "../../../../fuzz/operations/views/mod.rs"]
+mod programs;
 
-/// One step of a chain, with numbers from which its operands are made.
-type Step = (u8, [u8; 8]);
-
-/// A slice of this shape: ranges, steps in both directions, empty ranges.
-fn slice_of(shape: &[usize], numbers: [u8; 8]) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
-    let axis = |(axis, len): (usize, &usize)| {
-        let (number, len) = (usize::from(numbers[axis]), *len);
-        let (start, keep) = (number % (len + 1), number / 16 % 4);
-        let end = if keep == 0 { start + (len - start) / 2 } else { len };
-        let step = [1, 2, -1, -3][number / 64];
-        // Indices from the end are others for the same element.
-        let start = if keep == 1 { start as isize - len as isize } else { start as isize };
-        let start = if keep == 1 && start == 0 { len as isize } else { start };
-        SliceInfoElem::Slice { start, end: Some(end as isize), step }
-    };
-    let elements: Vec<_> = shape.iter().enumerate().map(axis).collect();
-    SliceInfo::try_from(elements).expect("as many axes in as out")
-}
-
-/// An order of the axes.
-fn order_of(ndim: usize, numbers: [u8; 8]) -> IxDyn {
-    let mut axes: Vec<usize> = (0..ndim).collect();
-    axes.sort_by_key(|axis| numbers[*axis]);
-    IxDyn(&axes)
-}
-
-/// Another shape of as many elements.
-fn shape_of(shape: &[usize], numbers: [u8; 8]) -> IxDyn {
-    let len: usize = shape.iter().product();
-    let at = usize::from(numbers[1]) % (shape.len() + 1);
-    match numbers[0] % 3 {
-        0 => IxDyn(&[len]),
-        1 if at + 1 < shape.len() => {
-            let mut joined = shape.to_vec();
-            let next = joined.remove(at + 1);
-            joined[at] *= next;
-            IxDyn(&joined)
-        }
-        _ if at < shape.len() && shape[at].is_multiple_of(2) => {
-            let mut split = shape.to_vec();
-            split[at] /= 2;
-            split.insert(at + 1, 2);
-            IxDyn(&split)
-        }
-        _ => IxDyn(shape),
-    }
-}
-
-/// The operation of a step, with operands that fit a shape.
-enum Operation {
-    Permute(IxDyn),
-    Transpose,
-    Slice(SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>),
-    Index(Axis, usize),
-    Insert(Axis),
-    Remove(Axis),
-    Reshape(IxDyn, Order),
-    Broadcast(IxDyn),
-    Split(Axis, usize, bool),
-    Chunk(Axis, usize, usize),
-}
-
-impl Operation {
-    fn of((kind, numbers): Step, shape: &[usize], may_repeat: bool) -> Option<Self> {
-        let ndim = shape.len();
-        let number = |at: usize, below: usize| usize::from(numbers[at]) % below.max(1);
-        let axis = number(7, ndim);
-        let order = if numbers[6] % 2 == 0 { Order::RowMajor } else { Order::ColumnMajor };
-        let is_small = ndim < AXES_MAX && shape.iter().product::<usize>() < 200;
-        Some(match kind % 10 {
-            0 => Self::Permute(order_of(ndim, numbers)),
-            1 => Self::Transpose,
-            2 | 3 => Self::Slice(slice_of(shape, numbers)),
-            4 if ndim < AXES_MAX => Self::Insert(Axis(number(0, ndim + 1))),
-            5 => {
-                let shape = shape_of(shape, numbers);
-                (shape.ndim() <= AXES_MAX).then_some(Self::Reshape(shape, order))?
-            }
-            6 if may_repeat && is_small => {
-                let mut shape: Vec<usize> =
-                    shape.iter().map(|len| if *len == 1 { 3 } else { *len }).collect();
-                shape.insert(0, 1 + number(0, 3));
-                Self::Broadcast(IxDyn(&shape))
-            }
-            _ if ndim == 0 => return None,
-            7 => Self::Split(Axis(axis), number(0, shape[axis] + 1), numbers[1] % 2 == 0),
-            8 if shape[axis] > 0 => match numbers[0] % 4 {
-                0 => Self::Remove(Axis(axis)),
-                _ => Self::Index(Axis(axis), number(0, shape[axis])),
-            },
-            9 if shape[axis] > 0 => {
-                let size = 1 + number(0, shape[axis]);
-                Self::Chunk(Axis(axis), size, number(1, shape[axis].div_ceil(size)))
-            }
-            _ => return None,
-        })
-    }
-
-    /// ndarray's result.
-    fn expected(&self, array: &ArrayD<u32>) -> ArrayD<u32> {
-        match self {
-            Self::Permute(axes) => owned(array.view().permuted_axes(axes.clone())),
-            Self::Transpose => owned(array.t()),
-            Self::Slice(info) => owned(array.slice(info)),
-            Self::Index(axis, index) => owned(array.index_axis(*axis, *index)),
-            Self::Insert(axis) => owned(array.view().insert_axis(*axis)),
-            Self::Remove(axis) => owned(array.view().remove_axis(*axis)),
-            Self::Reshape(shape, order) => {
-                owned(array.to_shape((shape.clone(), *order)).expect("as many elements").view())
-            }
-            Self::Broadcast(shape) => owned(array.broadcast(shape.clone()).expect("it fits")),
-            Self::Split(axis, index, is_first) => {
-                let (first, second) = array.view().split_at(*axis, *index);
-                owned(if *is_first { first } else { second })
-            }
-            Self::Chunk(axis, size, number) => {
-                owned(array.axis_chunks_iter(*axis, *size).nth(*number).expect("a chunk"))
-            }
-        }
-    }
-
-    /// `None` if a copy would be needed.
-    fn on_view<'a>(
-        &self,
-        view: &SmartView<'a, u32, IxDyn>,
-    ) -> Result<Option<SmartView<'a, u32, IxDyn>>> {
-        Ok(Some(match self {
-            Self::Permute(axes) => view.permuted_axes(axes.clone()),
-            Self::Transpose => view.t(),
-            Self::Slice(info) => view.slice(info),
-            Self::Index(axis, index) => match index % 2 {
-                0 => view.index_axis(*axis, *index),
-                _ => view.axis_iter(*axis).nth(*index).expect("there is such an index"),
-            },
-            Self::Insert(axis) => view.insert_axis(*axis),
-            Self::Remove(axis) => view.remove_axis(*axis),
-            Self::Reshape(shape, order) => match view.reshape((shape.clone(), *order)) {
-                Err(Error::Shape { .. }) => return Ok(None),
-                reshaped => reshaped?,
-            },
-            Self::Broadcast(shape) => view.broadcast(shape.clone())?,
-            Self::Split(axis, index, is_first) => {
-                let (first, second) = view.clone().split_at(*axis, *index);
-                if *is_first { first } else { second }
-            }
-            Self::Chunk(axis, size, number) => {
-                let mut chunks = view.axis_chunks_iter(*axis, *size);
-                let from_end = chunks.len() - 1 - number;
-                match number % 2 {
-                    0 => chunks.nth(*number),
-                    _ => chunks.nth_back(from_end),
-                }
-                .expect("there is such a chunk")
-            }
-        }))
-    }
-
-    fn on_view_mut<'a>(
-        &self,
-        mut view: SmartViewMut<'a, u32, IxDyn>,
-    ) -> Result<SmartViewMut<'a, u32, IxDyn>> {
-        Ok(match self {
-            Self::Permute(axes) => view.permuted_axes(axes.clone()),
-            Self::Transpose => view.reversed_axes(),
-            Self::Slice(info) => view.slice_move(info),
-            Self::Index(axis, index) => view.index_axis_move(*axis, *index),
-            Self::Insert(axis) => view.insert_axis(*axis),
-            Self::Remove(axis) => view.remove_axis(*axis),
-            Self::Reshape(shape, order) => {
-                let shape = (shape.clone(), *order);
-                match view.view().reshape(shape.clone()).is_ok() {
-                    true => view.reshape(shape)?,
-                    false => view.slice_move(slice_of(&[], [0; 8])),
-                }
-            }
-            Self::Broadcast(_) => unreachable!("not made for exclusive views"),
-            Self::Split(axis, index, is_first) => {
-                let (first, second) = view.split_at(*axis, *index);
-                if *is_first { first } else { second }
-            }
-            Self::Chunk(axis, size, number) => {
-                let len = view.shape()[axis.index()];
-                let seen = view.axis_chunks_iter_mut(*axis, *size).nth(*number).expect("a chunk");
-                let (from, to) = (number * size, len.min((number + 1) * size));
-                assert_eq!(seen.shape()[axis.index()], to - from);
-                view.split_at(*axis, to).0.split_at(*axis, from).1
-            }
-        })
-    }
-}
-
-/// The elements of a view. ndarray's own `to_owned` panics in debug builds for some empty views.
-fn owned(view: ArrayViewD<'_, u32>) -> ArrayD<u32> {
-    let elements: Vec<u32> = view.iter().copied().collect();
-    ArrayD::from_shape_vec(view.raw_dim(), elements).expect("as many elements")
-}
-
-/// An array whose elements are their own positions in row-major order, in some axis order.
-fn positions(shape: &[usize], is_fortran: bool) -> ArrayD<u32> {
-    let mut array = ArrayD::zeros(IxDyn(shape).set_f(is_fortran));
-    array.iter_mut().zip(0..).for_each(|(element, position)| *element = position);
-    array
-}
-
-/// The number of different elements.
-fn distinct(array: &ArrayD<u32>) -> u64 {
-    let mut elements: Vec<u32> = array.iter().copied().collect();
-    elements.sort_unstable();
-    elements.dedup();
-    elements.len() as u64
-}
-
-fn check_view(
-    lab: &Lab<'_>,
-    view: &SmartView<'_, u32, IxDyn>,
-    expected: &ArrayD<u32>,
-) -> Result<()> {
-    assert_eq!((view.shape(), view.len()), (expected.shape(), expected.len()));
-    if let Some((index, element)) = expected.indexed_iter().last() {
-        assert_eq!(view.get(index)?, *element);
-    }
-    let snapshot = view.snapshot_on(&lab.stream())?;
-    let before = view.traffic().to_host.bytes;
-    assert_eq!(view.host()?.to_owned(), *expected);
-    assert_eq!(view.traffic().to_host.bytes - before, 4 * distinct(expected));
-    assert_eq!(snapshot.wait()?, *expected);
-    assert_eq!(view.to_vec()?, expected.iter().copied().collect::<Vec<_>>());
-    assert_eq!(*view.try_clone()?.host()?, *expected);
-    let mut copy = SmartArray::<u32, _>::uninit(expected.raw_dim().f());
-    copy.assign(view)?;
-    assert_eq!(*copy.host()?, *expected);
-    assert_eq!(*view.gpu_on(&lab.stream())?.shape(), *expected.shape());
-    Ok(())
-}
-
-fn cases() -> impl Strategy<Value = (Vec<usize>, bool, Vec<Step>)> {
+fn cases() -> impl Strategy<Value = Chain> {
     (vec(0_usize..6, 0..4), any::<bool>(), vec(any::<Step>(), 1..7)).prop_map(
-        |(mut shape, f, steps)| {
+        |(mut shape, is_fortran, steps)| {
             // Most arrays have elements.
             if steps.len() > 1 {
                 shape.iter_mut().for_each(|len| *len = (*len).max(1));
             }
-            (shape, f, steps)
+            Chain { shape, is_fortran, steps }
         },
     )
 }
 
-fn runner() -> TestRunner {
-    TestRunner::new(Config {
+fn run_all(run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
+    let mut runner = TestRunner::new(Config {
         cases: 96,
         rng_seed: RngSeed::Fixed(10),
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
         ..Config::default()
-    })
-}
-
-pub(crate) fn chains_of_rearrangements_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
-    let run = |(shape, is_fortran, steps): (Vec<usize>, bool, Vec<Step>)| -> Result<()> {
-        let mut expected = positions(&shape, is_fortran);
-        let mut array = SmartArray::from(expected.clone());
-        make_newest(&mut array, &lab.stream())?;
-        let mut view = array.view();
-        for step in steps {
-            let Some(operation) = Operation::of(step, view.shape(), true) else { continue };
-            if let Some(next) = operation.on_view(&view)? {
-                expected = operation.expected(&expected);
-                view = next;
-            }
-        }
-        check_view(lab, &view, &expected)
-    };
-    let outcome = runner().run(&cases(), |case| {
-        run(case).unwrap_or_else(|error| panic!("{error}"));
+    });
+    let outcome = runner.run(&cases(), |chain| {
+        run(&chain).unwrap_or_else(|error| panic!("{error}"));
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
     Ok(())
+}
+
+pub(crate) fn chains_of_rearrangements_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
+    run_all(|chain| chain.run_on_views(&lab.stream()))
+}
+
+pub(crate) fn chains_on_device_arrays_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
+    run_all(|chain| chain.run_on_device_views(&lab.stream()))
 }
 
 pub(crate) fn chains_on_exclusive_views_write_the_elements_of_ndarrays(
     lab: &Lab<'_>,
 ) -> Result<()> {
-    let run = |(shape, is_fortran, steps): (Vec<usize>, bool, Vec<Step>)| -> Result<()> {
-        let mut contents = positions(&shape, is_fortran);
-        let mut part = contents.clone();
-        let mut array = SmartArray::from(contents.clone());
-        make_newest(&mut array, &lab.stream())?;
-        let mut view = array.view_mut();
-        for step in steps {
-            let Some(operation) = Operation::of(step, view.shape(), false) else { continue };
-            if let Operation::Reshape(shape, order) = &operation
-                && view.view().reshape((shape.clone(), *order)).is_err()
-            {
-                continue;
-            }
-            part = operation.expected(&part);
-            view = operation.on_view_mut(view)?;
-        }
-        assert_eq!(view.shape(), part.shape());
-        let before = view.traffic().to_host.bytes;
-        assert_eq!(*view.host()?, part);
-        assert_eq!(view.traffic().to_host.bytes - before, 4 * part.len() as u64);
-        let values: Vec<u32> = (1_000..).take(part.len()).collect();
-        view.copy_from_slice(&values)?;
-        let contents_of = contents.as_slice_memory_order_mut().expect("contiguous");
-        let position = |element: u32| {
-            contents_of.iter().position(|seen| *seen == element).expect("it was not written")
-        };
-        let positions: Vec<usize> = part.iter().copied().map(position).collect();
-        positions.iter().zip(&values).for_each(|(at, value)| contents_of[*at] = *value);
-        assert_eq!(*array.host()?, contents);
-        Ok(())
-    };
-    let outcome = runner().run(&cases(), |case| {
-        run(case).unwrap_or_else(|error| panic!("{error}"));
-        Ok(())
-    });
-    outcome.unwrap_or_else(|failure| panic!("{failure}"));
-    Ok(())
+    run_all(|chain| chain.run_on_exclusive_views(&lab.stream()))
 }

@@ -1,0 +1,113 @@
+//! Programs over views: chains of rearrangements of one array, beside ndarray's.
+
+pub(crate) mod chain;
+
+use resident::ndarray::{ArrayD, IxDyn, ShapeBuilder};
+use resident::{DeviceArray, Result, SmartArray, SmartView, Stream};
+
+use self::chain::{Operation, Step, distinct, positions};
+
+/// Chains of rearrangements of an array.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) is_fortran: bool,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Chain {
+    /// An array whose contents are newest on a device.
+    fn array(&self, stream: &Stream) -> Result<SmartArray<u32, IxDyn>> {
+        let mut array = SmartArray::from(positions(&self.shape, self.is_fortran));
+        array.gpu_mut_on(stream).map(drop)?;
+        Ok(array)
+    }
+
+    /// The view at the end of the chain has the elements of ndarray's, and only these are copied.
+    pub(crate) fn run_on_views(&self, stream: &Stream) -> Result<()> {
+        let (array, mut expected) = (self.array(stream)?, positions(&self.shape, self.is_fortran));
+        let mut view = array.view();
+        for step in &self.steps {
+            let Some(operation) = Operation::of(*step, view.shape(), true) else { continue };
+            if let Some(next) = operation.on_view(&view)? {
+                expected = operation.expected(&expected);
+                view = next;
+            }
+        }
+        check_view(stream, &view, &expected)
+    }
+
+    /// As [`run_on_views`](Self::run_on_views), for an array that is on a device only.
+    pub(crate) fn run_on_device_views(&self, stream: &Stream) -> Result<()> {
+        let mut expected = positions(&self.shape, self.is_fortran);
+        let array = DeviceArray::from_host_on(stream, &expected)?;
+        let mut view = array.view();
+        for step in &self.steps {
+            let Some(operation) = Operation::of(*step, view.shape(), true) else { continue };
+            if let Some(next) = operation.on_device_view(&view)? {
+                expected = operation.expected(&expected);
+                view = next;
+            }
+        }
+        assert_eq!((view.shape(), view.len()), (expected.shape(), expected.len()));
+        assert_eq!(view.copy_to_host()?, expected);
+        let mut copy = DeviceArray::uninit_on(stream, expected.raw_dim().f())?;
+        copy.copy_from_device(&view)?;
+        assert_eq!(copy.copy_to_host()?, expected);
+        Ok(())
+    }
+
+    /// The view at the end of the chain writes the elements of ndarray's, and no others.
+    pub(crate) fn run_on_exclusive_views(&self, stream: &Stream) -> Result<()> {
+        let (mut array, mut contents) =
+            (self.array(stream)?, positions(&self.shape, self.is_fortran));
+        let (mut part, mut view) = (contents.clone(), array.view_mut());
+        for step in &self.steps {
+            let Some(operation) = Operation::of(*step, view.shape(), false) else { continue };
+            if let Operation::Reshape(shape, order) = &operation
+                && view.view().reshape((shape.clone(), *order)).is_err()
+            {
+                continue;
+            }
+            part = operation.expected(&part);
+            view = operation.on_view_mut(view)?;
+        }
+        assert_eq!(view.shape(), part.shape());
+        let before = view.traffic().to_host.bytes;
+        assert_eq!(*view.host()?, part);
+        assert_eq!(view.traffic().to_host.bytes - before, 4 * part.len() as u64);
+        let values: Vec<u32> = (1_000..).take(part.len()).collect();
+        view.copy_from_slice(&values)?;
+        let contents_of = contents.as_slice_memory_order_mut().expect("contiguous");
+        let position = |element: u32| {
+            contents_of.iter().position(|seen| *seen == element).expect("it was not written")
+        };
+        let positions: Vec<usize> = part.iter().copied().map(position).collect();
+        positions.iter().zip(&values).for_each(|(at, value)| contents_of[*at] = *value);
+        assert_eq!(*array.host()?, contents);
+        Ok(())
+    }
+}
+
+fn check_view(
+    stream: &Stream,
+    view: &SmartView<'_, u32, IxDyn>,
+    expected: &ArrayD<u32>,
+) -> Result<()> {
+    assert_eq!((view.shape(), view.len()), (expected.shape(), expected.len()));
+    if let Some((index, element)) = expected.indexed_iter().last() {
+        assert_eq!(view.get(index)?, *element);
+    }
+    let snapshot = view.snapshot_on(stream)?;
+    let before = view.traffic().to_host.bytes;
+    assert_eq!(view.host()?.to_owned(), *expected);
+    assert_eq!(view.traffic().to_host.bytes - before, 4 * distinct(expected));
+    assert_eq!(snapshot.wait()?, *expected);
+    assert_eq!(view.to_vec()?, expected.iter().copied().collect::<Vec<_>>());
+    assert_eq!(*view.try_clone()?.host()?, *expected);
+    let mut copy = SmartArray::<u32, _>::uninit(expected.raw_dim().f());
+    copy.assign(view)?;
+    assert_eq!(*copy.host()?, *expected);
+    assert_eq!(*view.gpu_on(stream)?.shape(), *expected.shape());
+    Ok(())
+}
