@@ -144,6 +144,8 @@ pub use dlpark;
 pub use element::Element;
 pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
 pub use grid::{Extent3, Grid};
+#[cfg(all(feature = "cuda", feature = "dlpack"))]
+pub use interop::CudaArrayInterface;
 pub use launch::{
     Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
 };

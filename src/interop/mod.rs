@@ -1,10 +1,13 @@
 //! Interoperation with cudarc: its contexts and streams on the same GPU, its traits on the guards
-//! of device copies, and its slices as device copies.
+//! of device copies, and its slices as device copies. With feature `dlpack`, the fields of
+//! `__cuda_array_interface__`.
 //!
 //! Only this module and `backend/cuda` name cudarc. It copies nothing and orders nothing itself: on
 //! a guard's stream the live guard keeps the order (`ordering`). On any other stream, an event
 //! orders the use after earlier work, and the host waits until the use is complete.
 
+#[cfg(feature = "dlpack")]
+mod array_interface;
 mod guard;
 mod slice;
 mod stream;
@@ -17,6 +20,9 @@ use crate::backend::cuda::CudaDevice;
 use crate::call_site::call_site;
 use crate::device::Device;
 use crate::error::{AtCall, Error, Result};
+
+#[cfg(feature = "dlpack")]
+pub use array_interface::CudaArrayInterface;
 
 impl Device {
     /// cudarc's context object of this GPU, to use cudarc's slices, modules and streams together

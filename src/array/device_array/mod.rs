@@ -3,6 +3,7 @@
 mod copies;
 #[cfg(feature = "dlpack")]
 mod exchange;
+mod guards;
 mod make;
 mod parts;
 mod parts_mut;

@@ -1,4 +1,5 @@
-//! Memory of a GPU exchanged with other code by DLPack, on the stand-in driver.
+//! Memory of a GPU exchanged with other code by DLPack and array interfaces, on the stand-in
+//! driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,8 +8,8 @@ use resident::cudarc::driver::{CudaSlice, DevicePtr};
 use resident::dlpark::ffi::{DLDataType, DLDevice, DLManagedTensorVersioned};
 use resident::dlpark::metadata::Dynamic;
 use resident::dlpark::versioned::Dlpack;
-use resident::ndarray::{Ix2, array};
-use resident::{Device, DeviceArray, Error, SmartArray, Stream};
+use resident::ndarray::{Ix2, array, s};
+use resident::{CudaArrayInterface, Device, DeviceArray, Error, SmartArray, Stream};
 use resident_stand_in::{self as driver, Settings};
 
 /// cudarc's memory, which counts how often it is freed.
@@ -92,4 +93,105 @@ fn a_gpus_array_is_handed_out_with_its_address() {
     device.synchronize().expect("nothing failed");
     device.trim().expect("nothing failed");
     assert_eq!((device.memory().in_use, driver::memory_in_use(0)), (0, 0));
+}
+
+/// Six elements in memory that cudarc allocated, described as Python's libraries do.
+fn interface_of_cudarc(device: &Device, freed: &Arc<AtomicU32>) -> (CudaArrayInterface, Owner) {
+    let stream = device.cuda_context().expect("a GPU").new_stream().expect("a stream");
+    let slice = stream.clone_htod(&[0.0_f32, 1.0, 2.0, 3.0, 4.0, 5.0]).expect("memory");
+    let address = slice.device_ptr(&stream).0;
+    let mut fields = CudaArrayInterface::new(vec![2, 3], String::from("<f4"), address);
+    fields.stream = Some(stream.cu_stream() as u64);
+    (fields, Owner(Some(slice), Arc::clone(freed)))
+}
+
+#[test]
+fn memory_that_an_array_interface_describes_is_used_in_place() {
+    support::own_process!();
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let (fields, owner) = interface_of_cudarc(&device, &freed);
+    // SAFETY: the fields are true, the stream lives in the owner's slice, and nothing else uses
+    // the memory.
+    let table =
+        unsafe { DeviceArray::<f32, Ix2>::from_cuda_array_interface_on(&stream, &fields, owner) };
+    let mut table = table.expect("memory of this GPU");
+    assert_eq!(table.gpu_on(&stream).expect("it is there").address(), fields.data.0);
+    table.slice_mut(s![.., 1]).fill(9.0).expect("queued");
+    assert_eq!(table.copy_to_host().expect("copied"), array![[0.0, 9.0, 2.0], [3.0, 9.0, 5.0]]);
+    drop(table);
+    device.synchronize().expect("nothing failed");
+    assert_eq!((freed.load(Ordering::SeqCst), driver::memory_in_use(0)), (1, 0));
+}
+
+#[test]
+fn guards_have_the_fields_of_an_array_interface() {
+    support::own_process!();
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let stream = device.new_stream().expect("a stream");
+    let mut table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
+    let handle = Some(stream.cudarc().cu_stream() as u64);
+    {
+        let mut guard = table.gpu_mut_on(&stream).expect("it is there");
+        let fields = guard.cuda_array_interface().expect("a GPU");
+        let mut expected =
+            CudaArrayInterface::new(vec![2, 3], String::from("<f4"), guard.address());
+        expected.stream = handle;
+        assert_eq!(fields, expected);
+    }
+    let columns = table.t();
+    let guard = columns.gpu_on(&stream).expect("it is there");
+    let fields = guard.cuda_array_interface().expect("a GPU");
+    assert_eq!((fields.shape, fields.strides), (vec![3, 2], Some(vec![4, 12])));
+    assert_eq!((fields.data, fields.version), ((guard.address(), true), 3));
+    let bytes = DeviceArray::<u8, _>::zeros_on(&stream, (0, 5)).expect("no memory");
+    let fields = bytes.gpu_on(&stream).expect("empty").cuda_array_interface().expect("a GPU");
+    assert_eq!((fields.typestr.as_str(), fields.data), ("|u1", (0, true)));
+    let legacy = Stream::legacy(&device).expect("a stream");
+    let fields = table.gpu_on(&legacy).expect("it is there").cuda_array_interface();
+    assert_eq!(fields.expect("a GPU").stream, Some(1));
+    let here = Device::cpu().stream();
+    let other = DeviceArray::<f32, _>::ones_on(&here, 4).expect("memory");
+    let refused = other.gpu_on(&here).expect("it is there").cuda_array_interface();
+    assert!(matches!(refused, Err(Error::NoDevice { .. })), "{refused:?}");
+    let refused = other.gpu_on(&stream).map(drop);
+    assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
+}
+
+#[test]
+fn array_interfaces_that_do_not_fit_are_refused_and_their_owners_dropped() {
+    support::own_process!();
+    let devices = support::driver::open(Settings::new().seed(7).devices(2), 2);
+    let freed = Arc::new(AtomicU32::new(0));
+    type Change = &'static dyn Fn(&mut CudaArrayInterface);
+    let refused = |stream: &Stream, change: Change| {
+        let (mut fields, owner) = interface_of_cudarc(&devices[0], &freed);
+        change(&mut fields);
+        // SAFETY: what is not true of the memory is refused.
+        let made = unsafe {
+            DeviceArray::<f32, Ix2>::from_cuda_array_interface_on(stream, &fields, owner)
+        };
+        made.map(drop).expect_err("it does not fit").to_string()
+    };
+    let (here, other) = (devices[0].stream(), devices[1].stream());
+    let embedded = Device::cpu().stream();
+    let cases: [(&str, &Stream, Change); 12] = [
+        ("\"<f8\"", &here, &|fields| fields.typestr = String::from("<f8")),
+        ("read-only", &here, &|fields| fields.data.1 = true),
+        ("version 1", &here, &|fields| fields.version = 1),
+        ("stream 0", &here, &|fields| fields.stream = Some(0)),
+        ("[6]", &here, &|fields| fields.shape = vec![6]),
+        ("gaps", &here, &|fields| fields.strides = Some(vec![16, 4])),
+        ("gaps", &here, &|fields| fields.strides = Some(vec![12, 2])),
+        ("gaps", &here, &|fields| fields.strides = Some(vec![4])),
+        ("multiple of 4", &here, &|fields| fields.data.0 += 2),
+        ("does not know", &here, &|fields| fields.data.0 = 4096),
+        ("memory of cuda:0", &other, &|_fields| ()),
+        ("not an NVIDIA GPU", &embedded, &|_fields| ()),
+    ];
+    for (text, stream, change) in cases {
+        let error = refused(stream, change);
+        assert!(error.contains(text), "{text}: {error}");
+    }
+    assert_eq!(freed.load(Ordering::SeqCst), 12);
 }

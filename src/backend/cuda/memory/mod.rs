@@ -17,6 +17,8 @@ mod fork_mark;
 mod numa;
 pub(crate) mod pageable;
 pub(crate) mod pinned;
+#[cfg(feature = "dlpack")]
+pub(crate) mod pointer;
 mod pool;
 pub(crate) mod registered;
 pub(crate) mod staging;

@@ -7,6 +7,8 @@ use cudarc::driver::{CudaContext, CudaSlice, DevicePtrMut, DriverError};
 use super::queue::CudaQueue;
 use crate::backend::cuda::call::{checked, invalid};
 use crate::backend::cuda::memory::external::ExternalAllocation;
+#[cfg(feature = "dlpack")]
+use crate::backend::cuda::memory::pointer;
 use crate::backend::{Address, BackendError};
 
 impl CudaQueue {
@@ -28,6 +30,31 @@ impl CudaQueue {
         let external = ExternalAllocation::new(slice);
         self.0.device.memory().insert_external(address, external)?;
         Ok(Address(address))
+    }
+
+    /// The number of the GPU to which memory belongs; `None` if the driver did not allocate it.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn gpu_of(&self, address: u64) -> Result<Option<usize>, BackendError> {
+        self.0.device.context().make_current()?;
+        Ok(pointer::gpu_of(address))
+    }
+
+    /// Makes work queued here from now on run after the work queued on a stream of other code so
+    /// far.
+    ///
+    /// # Safety
+    ///
+    /// The handle is that of a stream of this GPU's primary context.
+    #[cfg(feature = "dlpack")]
+    pub(crate) unsafe fn wait_for_handle(&self, handle: u64) -> Result<(), BackendError> {
+        let stream = self.stream();
+        let handle = std::ptr::without_provenance_mut(handle as usize);
+        // SAFETY: the caller promises that the handle is a stream of this context. It is used in
+        // this call only.
+        let other = unsafe { stream.context().wrap_borrowed_stream(handle) };
+        keeping_recorded_error(stream.context(), || {
+            checked(stream.join(&other), "cuStreamWaitEvent")
+        })
     }
 
     /// The memory at an address as a slice, which owns it from now on: either the slice that was

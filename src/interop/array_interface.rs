@@ -1,0 +1,336 @@
+//! The fields of `__cuda_array_interface__`, by which Python's libraries pass memory of GPUs.
+
+use std::any::Any;
+
+use dlpark::DlpackElement;
+use dlpark::ffi::{DLDataType, DLDataTypeCode};
+use ndarray::Dimension;
+
+use super::no_gpu;
+use crate::array::{DeviceArray, DeviceMut, DevicePart, DeviceRef, offset_without_gaps};
+use crate::backend::ForeignMemory;
+use crate::call_site::{CallSite, call_site};
+use crate::device::{Device, Stream, call_error};
+use crate::element::Element;
+use crate::error::{AtCall, CalledAt, Error, Result};
+
+/// The version of the protocol that [`CudaArrayInterface`] follows.
+const VERSION: u32 = 3;
+
+/// The fields of a `__cuda_array_interface__` dictionary, version 3, as [Numba's documentation]
+/// defines them. [`DeviceRef::cuda_array_interface`] makes them, and
+/// [`DeviceArray::from_cuda_array_interface`] takes them.
+///
+/// [Numba's documentation]: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CudaArrayInterface {
+    /// The length of each axis.
+    pub shape: Vec<usize>,
+    /// The element type as NumPy writes it, such as `<f4`.
+    pub typestr: String,
+    /// The address of the element with index 0, 0, ..., or 0 if there are no elements; and whether
+    /// the memory is read-only.
+    pub data: (u64, bool),
+    /// The stride of each axis in bytes; `None` if the elements are contiguous in row-major order.
+    pub strides: Option<Vec<isize>>,
+    /// The version of the protocol.
+    pub version: u32,
+    /// The handle of the stream after whose work the memory may be used: 1 is the legacy default
+    /// stream, 2 the per-thread default stream. `None` if it may be used at once.
+    pub stream: Option<u64>,
+}
+
+impl CudaArrayInterface {
+    /// An interface to row-major memory that may be written at once. Set other fields as needed.
+    #[must_use]
+    pub fn new(shape: Vec<usize>, typestr: String, address: u64) -> Self {
+        Self {
+            shape,
+            typestr,
+            data: (address, false),
+            strides: None,
+            version: VERSION,
+            stream: None,
+        }
+    }
+}
+
+impl<D: Dimension> DevicePart<'_, D> {
+    fn interface<T: DlpackElement>(&self, is_read_only: bool) -> Result<CudaArrayInterface> {
+        let stream = self.stream_ref();
+        let Some(queue) = stream.cuda_queue() else {
+            return Err(no_gpu("a CUDA array interface", stream.device_ref()));
+        };
+        let (layout, element_bytes) = (self.layout(), size_of::<T>() as isize);
+        let strides = layout.strides().iter().map(|stride| stride * element_bytes).collect();
+        let handle = match queue.stream().cu_stream() as u64 {
+            // The protocol does not allow 0: the legacy default stream is 1.
+            0 => 1,
+            handle => handle,
+        };
+        Ok(CudaArrayInterface {
+            shape: layout.shape().to_vec(),
+            typestr: typestr_of::<T>()?,
+            data: (if layout.len() == 0 { 0 } else { *self.address() }, is_read_only),
+            strides: (!layout.is_c_contiguous()).then_some(strides),
+            version: VERSION,
+            stream: Some(handle),
+        })
+    }
+}
+
+impl<T: Element + DlpackElement, D: Dimension> DeviceRef<'_, T, D> {
+    /// The fields of `__cuda_array_interface__` for this guard, read-only: for CuPy, PyTorch or
+    /// Numba to read the memory in place. The consumer waits for the guard's stream, whose handle
+    /// is in the fields. Keep the guard until the consumer's work is complete, or queued on the
+    /// guard's stream. Makes no driver call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the guard is not on an NVIDIA GPU; [`Error::Foreign`] if NumPy has no
+    /// such elements.
+    #[track_caller]
+    pub fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
+        self.part.interface::<T>(true).at(call_site())
+    }
+}
+
+impl<T: Element + DlpackElement, D: Dimension> DeviceMut<'_, T, D> {
+    /// As [`DeviceRef::cuda_array_interface`], for consumers that may also write the memory.
+    ///
+    /// ```no_run
+    /// use resident::{Device, DeviceArray};
+    ///
+    /// let stream = Device::cuda(0)?.stream();
+    /// let mut table = DeviceArray::<f32, _>::zeros_on(&stream, (2, 3))?;
+    /// let mut guard = table.gpu_mut_on(&stream)?;
+    /// let fields = guard.cuda_array_interface()?;
+    /// assert_eq!((fields.typestr.as_str(), fields.shape.as_slice()), ("<f4", &[2, 3][..]));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceRef::cuda_array_interface`].
+    #[track_caller]
+    pub fn cuda_array_interface(&mut self) -> Result<CudaArrayInterface> {
+        self.part.interface::<T>(false).at(call_site())
+    }
+}
+
+impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
+    /// As [`from_cuda_array_interface_on`](Self::from_cuda_array_interface_on), on the current
+    /// device's default stream.
+    ///
+    /// # Safety
+    ///
+    /// As [`from_cuda_array_interface_on`](Self::from_cuda_array_interface_on).
+    ///
+    /// # Errors
+    ///
+    /// As [`from_cuda_array_interface_on`](Self::from_cuda_array_interface_on).
+    #[track_caller]
+    pub unsafe fn from_cuda_array_interface(
+        interface: &CudaArrayInterface,
+        owner: impl Any + Send + Sync,
+    ) -> Result<Self> {
+        let site = call_site();
+        let stream = Device::current().at(site)?.stream();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { Self::over_interface(&stream, interface, Box::new(owner), site) }
+    }
+
+    /// An array over memory of a GPU that a `__cuda_array_interface__` describes, without a copy.
+    /// Does not wait: uses of the array come after the work that is queued on the interface's
+    /// stream and on `stream`. `owner` keeps the memory; it is dropped on any thread, after the
+    /// last use of the array's memory, or with an error.
+    ///
+    /// ```no_run
+    /// use resident::{CudaArrayInterface, Device, DeviceArray, ndarray::Ix2};
+    ///
+    /// # let (address, owner) = (0, ());
+    /// let stream = Device::cuda(0)?.stream();
+    /// let fields = CudaArrayInterface::new(vec![2, 3], "<f4".into(), address);
+    /// // SAFETY: `owner` keeps the six elements, which nothing else uses.
+    /// let table = unsafe {
+    ///     DeviceArray::<f32, Ix2>::from_cuda_array_interface_on(&stream, &fields, owner)
+    /// }?;
+    /// println!("{}", table.copy_to_host()?);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// The fields describe initialised memory truly, and `interface.stream` is a stream of the
+    /// memory's GPU. Until `owner` is dropped the memory stays allocated, nothing else writes it,
+    /// and nothing else reads it while this library writes it.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Foreign`] if the driver knows the memory as that of another GPU, or of none; if
+    ///   the elements are not `T`, are read-only, or have gaps, repetitions, or a wrong alignment;
+    ///   if the version is not 2 or 3, or the stream is 0, which version 3 does not allow.
+    /// - [`Error::Shape`] if it has another number of axes than `D`.
+    /// - [`Error::NoDevice`] if `stream` is not on an NVIDIA GPU.
+    /// - [`Error::Backend`] if an array uses the memory already, or the driver refuses a call.
+    #[track_caller]
+    pub unsafe fn from_cuda_array_interface_on(
+        stream: &Stream,
+        interface: &CudaArrayInterface,
+        owner: impl Any + Send + Sync,
+    ) -> Result<Self> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { Self::over_interface(stream, interface, Box::new(owner), call_site()) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`from_cuda_array_interface_on`](Self::from_cuda_array_interface_on).
+    unsafe fn over_interface(
+        stream: &Stream,
+        interface: &CudaArrayInterface,
+        owner: Box<dyn Any + Send + Sync>,
+        site: CallSite,
+    ) -> Result<Self> {
+        let device = stream.device_ref();
+        let Some(queue) = stream.cuda_queue() else {
+            return Err(no_gpu("memory of a CUDA array interface", device).at(site));
+        };
+        let refused = |operation, refusal| {
+            call_error(device, "a CUDA array interface", operation, &refusal).at(site)
+        };
+        check::<T>(interface).at(site)?;
+        let (dim, strides, offset) = geometry_of::<T, D>(interface).at(site)?;
+        let len_bytes = (dim.size() * size_of::<T>()) as u64;
+        if len_bytes == 0 {
+            return Self::uninit_on(stream, dim).map_err(|error| error.at(site));
+        }
+        let start = interface.data.0 - (offset * size_of::<T>()) as u64;
+        check_start::<T>(start).at(site)?;
+        let owning_gpu = queue.gpu_of(start).map_err(|refusal| refused("asking", refusal))?;
+        if owning_gpu != Some(device.ordinal()) {
+            return Err(not_of(device, start, owning_gpu).at(site));
+        }
+        if let Some(handle) = interface.stream {
+            // SAFETY: the caller promises that it is a stream of the memory's GPU.
+            let waited = unsafe { queue.wait_for_handle(handle) };
+            waited.map_err(|refusal| refused("waiting for its stream", refusal))?;
+        }
+        let start = std::ptr::without_provenance_mut(start as usize);
+        // SAFETY: the caller promises that the fields describe initialised memory that `owner`
+        // keeps and nothing else writes; the checks have shown that it belongs to this GPU and has
+        // no gaps.
+        let address =
+            unsafe { device.backend().take_over(ForeignMemory { start, len_bytes, owner }) };
+        let address = address.map_err(|refusal| refused("taking memory over", refusal))?;
+        Ok(Self::over_memory((dim, &strides, offset), stream, address, site))
+    }
+}
+
+/// NumPy's name of the element type.
+fn typestr_of<T: DlpackElement>() -> Result<String> {
+    let DLDataType { code, bits, lanes } = DLDataType::of::<T>();
+    let kind = match code {
+        DLDataTypeCode::INT => 'i',
+        DLDataTypeCode::UINT => 'u',
+        DLDataTypeCode::FLOAT => 'f',
+        DLDataTypeCode::COMPLEX => 'c',
+        DLDataTypeCode::BOOL => 'b',
+        _ => '?',
+    };
+    if kind == '?' || lanes != 1 {
+        let seen = format!("elements of type {}", std::any::type_name::<T>());
+        return Err(foreign(seen, "elements for which NumPy has a name; use DLPack"));
+    }
+    let order = match (bits, cfg!(target_endian = "little")) {
+        (..=8, _) => '|',
+        (_, true) => '<',
+        (_, false) => '>',
+    };
+    Ok(format!("{order}{kind}{}", bits / 8))
+}
+
+fn check<T: DlpackElement>(interface: &CudaArrayInterface) -> Result<()> {
+    let expected = typestr_of::<T>()?;
+    if interface.typestr != expected {
+        let seen = format!("an interface whose elements are {:?}", interface.typestr);
+        let expected = format!("{expected:?}; convert the array, or name its type");
+        return Err(foreign(seen, &expected));
+    }
+    if interface.data.1 {
+        return Err(foreign(
+            String::from("a read-only interface"),
+            "one that may be written; copy it first",
+        ));
+    }
+    if !(2..=VERSION).contains(&interface.version) {
+        return Err(foreign(
+            format!("an interface of version {}", interface.version),
+            "version 2 or 3 of the protocol",
+        ));
+    }
+    if interface.stream == Some(0) {
+        return Err(foreign(
+            String::from("an interface with stream 0"),
+            "1 for the legacy default stream, 2 for the per-thread default stream, or a handle",
+        ));
+    }
+    Ok(())
+}
+
+/// The shape, the strides in elements, and the offset of the first element from the lowest one.
+fn geometry_of<T, D: Dimension>(interface: &CudaArrayInterface) -> Result<(D, Vec<isize>, usize)> {
+    let CudaArrayInterface { shape, strides, .. } = interface;
+    if D::NDIM.is_some_and(|ndim| ndim != shape.len()) {
+        return Err(Error::Shape {
+            call: CalledAt::UNKNOWN,
+            operation: String::from("from_cuda_array_interface"),
+            expected: format!("{} axes", D::NDIM.unwrap_or_default()),
+            seen: format!("{shape:?}"),
+        });
+    }
+    let mut dim = D::zeros(shape.len());
+    dim.slice_mut().copy_from_slice(shape);
+    let element_bytes = size_of::<T>() as isize;
+    let in_elements = |strides: &Vec<isize>| {
+        let is_whole = strides.iter().all(|stride| stride % element_bytes == 0);
+        (is_whole && strides.len() == shape.len())
+            .then(|| strides.iter().map(|stride| stride / element_bytes).collect())
+    };
+    let strides: Option<Vec<isize>> = match strides {
+        Some(strides) => in_elements(strides),
+        None => Some(dim.default_strides().slice().iter().map(|stride| *stride as isize).collect()),
+    };
+    let placed = strides.and_then(|strides| {
+        let offset = offset_without_gaps::<T>(shape, &strides)?;
+        Some((strides, offset))
+    });
+    let (strides, offset) = placed.ok_or_else(|| {
+        foreign(
+            format!("an interface of shape {shape:?} with strides {:?}", interface.strides),
+            "elements without gaps and repetitions; make a contiguous copy first",
+        )
+    })?;
+    Ok((dim, strides, offset))
+}
+
+fn check_start<T>(start: u64) -> Result<()> {
+    if start != 0 && start.is_multiple_of(align_of::<T>() as u64) {
+        return Ok(());
+    }
+    let expected = format!("an address other than 0 that is a multiple of {}", align_of::<T>());
+    Err(foreign(format!("an interface whose lowest element is at {start:#x}"), &expected))
+}
+
+fn not_of(device: &Device, start: u64, owning_gpu: Option<usize>) -> Error {
+    let seen = match owning_gpu {
+        Some(ordinal) => format!("memory of cuda:{ordinal} at {start:#x}"),
+        None => format!("memory at {start:#x} that the driver does not know"),
+    };
+    foreign(seen, &format!("memory of {device}; pass a stream of the memory's device"))
+}
+
+fn foreign(seen: String, expected: &str) -> Error {
+    Error::Foreign { call: CalledAt::UNKNOWN, seen, expected: String::from(expected) }
+}
