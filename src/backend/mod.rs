@@ -34,6 +34,7 @@
 
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod c_declaration;
+pub(crate) mod code;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
@@ -41,6 +42,7 @@ mod cuda_source;
 pub(crate) mod embedded;
 pub(crate) mod failure;
 pub(crate) mod host_allocation;
+pub(crate) mod host_code;
 pub(crate) mod host_copy;
 pub(crate) mod huge_pages;
 mod identifiers;
@@ -56,7 +58,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "cuda")]
 pub(crate) use cuda_source::CudaCode;
 pub use cuda_source::CudaSource;
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
@@ -64,9 +65,10 @@ pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
 pub(crate) use identifiers::{Address, Position, QueueId};
 pub use program::KernelAttributes;
+#[cfg(any(feature = "cuda", test))]
+pub(crate) use program::LoadedKernel;
 pub(crate) use program::{
-    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, LoadedKernel, ParameterLayout,
-    Program,
+    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ParameterLayout, Program,
 };
 pub(crate) use task_waker::TaskWaker;
 pub(crate) use work::{
@@ -203,11 +205,10 @@ pub(crate) trait Backend: SourceDevice {
     ) -> Result<Address, BackendError>;
     /// The host's pointer to live memory of `allocate_mapped`; `None` for other memory.
     fn mapped_pointer(&self, address: Address) -> Option<*mut u8>;
-    /// The body of a kernel that this device runs.
+    /// The bodies of kernels that this device runs.
     fn body_kind(&self) -> BodyKind;
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.
-    /// Called only if `body_kind` is device code.
-    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError>;
+    fn load(&self, program: &Program) -> Result<KernelCode, LoadError>;
 }
 
 /// Host memory that is registered with a driver (pinned) until this value drops. The memory must

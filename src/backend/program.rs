@@ -7,11 +7,13 @@ use std::sync::Arc;
 use super::{BackendError, CudaSource};
 use crate::grid::Grid;
 
-/// The body of a kernel that a device runs.
+/// The bodies of kernels that a device runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyKind {
-    /// A host body: a closure in this process.
+    /// Closures in this process; CUDA C, compiled for the host, if a kernel has no closure.
     Host,
+    /// As `Host`, but CUDA C first.
+    HostFromCuda,
     /// CUDA C, PTX or a cubin.
     Cuda,
 }

@@ -80,6 +80,8 @@ impl HostThread {
         while let Some(Waiting { queue, position, run }) = self.next() {
             RUNS_FOR.set(Some(queue.id()));
             wait_for_work(&*queue, position);
+            // A program that waits for the function may expect to drop the stream's last handle.
+            drop(queue);
             // The function's result may panic when it is dropped.
             if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
                 std::mem::forget(payload);

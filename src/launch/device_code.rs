@@ -38,9 +38,7 @@ impl DeviceCode {
         let number = device.number();
         match self.loaded_on(number) {
             Some(code) => Ok(code),
-            None => {
-                Ok(self.insert(number, KernelCode::Loaded(device.backend().load(&self.program)?)))
-            }
+            None => Ok(self.insert(number, device.backend().load(&self.program)?)),
         }
     }
 

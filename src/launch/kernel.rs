@@ -41,9 +41,9 @@ use crate::grid::Grid;
 /// There are three ways to run it:
 ///
 /// - [`launch`](Self::launch) and [`launch_on`](Self::launch_on) queue it on a stream, with the
-///   device's body: `cuda` on a GPU, `host` on the embedded device, which is made of this process's
-///   memory and threads ([`Device::cpu`]).
-/// - [`call`](Self::call) runs the `host` body on the calling thread, on the host's copies.
+///   device's body: `cuda` on a GPU; `host`, else `cuda`, on the embedded device, which is made of
+///   this process's memory and threads ([`Device::cpu`]).
+/// - [`call`](Self::call) runs that body on the calling thread, on the host's copies.
 /// - [`compare`](Self::compare) runs both bodies, on copies of the arguments.
 ///
 /// Write the signature at `Kernel::<..>::new`, where closures infer their types from it. Cloning is
@@ -121,9 +121,9 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Sets the body for the embedded device ([`Device::cpu`]) and for [`call`](Self::call). The
-    /// body runs once for a whole launch, with a slice for each flat parameter and an ndarray view
-    /// for each sized parameter. The body may use threads of its own.
+    /// Sets the body in Rust, for the embedded device ([`Device::cpu`]) and for
+    /// [`call`](Self::call). The body runs once for a whole launch, with a slice for each flat
+    /// parameter and an ndarray view for each sized parameter. The body may use threads of its own.
     ///
     /// If a body panics, the contents that the launch should have written are lost: reading them is
     /// [`Lost`](crate::Error::Lost) until they are overwritten. Inside a body, calls of this
@@ -154,10 +154,12 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Sets the body for NVIDIA GPUs: CUDA C, or another [`CudaSource`]. It is compiled and loaded
-    /// at the first launch on a device, or by [`prepare`](Self::prepare), and stays loaded until
-    /// the process ends. Code that NVRTC compiles is cached on disk: in `RESIDENT_CACHE` (a folder,
-    /// or `off`), else in the folder `resident` of the user's cache folder.
+    /// Sets the body for NVIDIA GPUs: CUDA C, or another [`CudaSource`]. The embedded device runs
+    /// CUDA C too, if the kernel has no [`host`](Self::host) body: see below. A body is compiled
+    /// and loaded at the first launch on a device, or by [`prepare`](Self::prepare), and stays
+    /// loaded until the process ends. Code that NVRTC compiles is cached on disk: in
+    /// `RESIDENT_CACHE` (a folder, or `off`), else in the folder `resident` of the user's cache
+    /// folder.
     ///
     /// The function must have the kernel's name, unless [`CudaSource::entry`] sets another name.
     /// Its parameters must be those that [`prototype`](Self::prototype) prints. Scalars are passed
@@ -192,6 +194,51 @@ impl<S: Signature> Kernel<S> {
     /// let mut y = SmartArray::<f32, _>::zeros(1000);
     /// axpy.launch(Grid::cover(y.len()), (y.len() as u64, 2.0, &x, &mut y))?;
     /// assert_eq!(y.host()?.sum(), 2000.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # On the embedded device
+    ///
+    /// A C++17 compiler compiles CUDA C for the host when the program runs: the one that
+    /// `RESIDENT_CXX` names, else `c++`, `clang++` or `g++`. Blocks run on all cores; the threads
+    /// of a block run on one core, one after the other between barriers. There are shared memory,
+    /// `__syncthreads` and its kin, warps of 32 lanes with shuffles and votes, atomics, vector
+    /// types, intrinsics of integers and bits, `printf` to standard output, and `assert`, which
+    /// fails the launch. The order of blocks varies, on seeded devices too. There are no `half`
+    /// types, inline PTX, cooperative groups, textures, dynamic parallelism or headers of the CUDA
+    /// toolkit. Products and sums are rounded apart unless `--fmad=true` is an option, and
+    /// mathematical functions are the C library's.
+    ///
+    /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
+    /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body.
+    ///
+    /// ```
+    /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
+    ///
+    /// // SAFETY: the block has as many threads as there are elements.
+    /// let reverse = unsafe {
+    ///     Kernel::<(InOut<f32>,)>::new("reverse")
+    ///         .require("one block of all elements", |grid, (x,)| {
+    ///             grid.blocks().count() == 1 && grid.threads().count() == x.len() as u64
+    ///         })
+    ///         .cuda(r#"
+    ///             extern "C" __global__ void reverse(float *x) {
+    ///                 __shared__ float part[1024];
+    ///                 part[threadIdx.x] = x[threadIdx.x];
+    ///                 __syncthreads();
+    ///                 x[threadIdx.x] = part[blockDim.x - 1 - threadIdx.x];
+    ///             }
+    ///         "#)
+    /// };
+    /// let _here = Device::cpu().enter();
+    /// let mut x = SmartArray::from(vec![1.0, 2.0, 3.0]);
+    /// match reverse.launch(Grid::new(1, 3), (&mut x,)) {
+    ///     Err(resident::Error::Compile { log, .. }) => println!("{log}"),   // no C++ compiler
+    ///     outcome => {
+    ///         outcome?;
+    ///         assert_eq!(x.to_vec()?, [3.0, 2.0, 1.0]);
+    ///     }
+    /// }
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
@@ -378,7 +425,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// Compiles and loads the kernel for a device now rather than at the first launch there. Does
-    /// nothing for the embedded device.
+    /// nothing for a body in Rust.
     ///
     /// ```
     /// use resident::{Device, In, Kernel};
@@ -500,21 +547,28 @@ impl<S: Signature> Kernel<S> {
 
     #[inline]
     fn loaded_on(&self, device: &Device) -> Result<&KernelCode> {
-        match device.backend().body_kind() {
-            BodyKind::Host => {
-                self.inner.host.as_ref().ok_or_else(|| self.no_body(&device.name(), "`.host(..)`"))
-            }
-            BodyKind::Cuda => match &self.inner.cuda {
-                Some(code) => code.on(device).map_err(|fault| self.not_loaded(device, fault)),
-                None => Err(self.no_body(&device.name(), "`.cuda(..)`")),
-            },
+        let (host, cuda) = (self.inner.host.as_ref(), self.inner.cuda.as_ref());
+        let body = match device.backend().body_kind() {
+            BodyKind::Host => host.map(Ok).or_else(|| Some(Err(cuda?))),
+            BodyKind::HostFromCuda => cuda.map(Err).or_else(|| Some(Ok(host?))),
+            BodyKind::Cuda => cuda.map(Err),
+        };
+        match body {
+            Some(Ok(host)) => Ok(host),
+            Some(Err(cuda)) => cuda.on(device).map_err(|fault| self.not_loaded(device, fault)),
+            None => Err(self.no_body(device)),
         }
     }
 
+    /// The body that runs on the host: the one in Rust, or CUDA C compiled for the host.
     fn host_body(&self) -> Result<(&KernelCode, &dyn KernelBody)> {
-        match &self.inner.host {
-            Some(code @ KernelCode::Host(body)) => Ok((code, &**body)),
-            _ => Err(self.no_body("the host", "`.host(..)`")),
+        let code = match &self.inner.host {
+            Some(code) => code,
+            None => self.loaded_on(&Device::cpu())?,
+        };
+        match code {
+            KernelCode::Host(body) => Ok((code, &**body)),
+            KernelCode::Loaded(_) => Err(self.no_body(&Device::cpu())),
         }
     }
 
@@ -557,11 +611,15 @@ impl<S: Signature> Kernel<S> {
     }
 
     #[cold]
-    fn no_body(&self, device: &str, method: &str) -> Error {
+    fn no_body(&self, device: &Device) -> Error {
+        let method = match device.backend().body_kind() {
+            BodyKind::Host | BodyKind::HostFromCuda => "`.host(..)` or `.cuda(..)`",
+            BodyKind::Cuda => "`.cuda(..)`",
+        };
         Error::NoKernelBody {
             call: CalledAt::UNKNOWN,
             kernel: self.quoted(),
-            device: String::from(device),
+            device: device.name(),
             method: String::from(method),
         }
     }

@@ -19,7 +19,7 @@ use super::stream::{self, CudaQueue, StreamCore};
 use crate::backend::ForeignMemory;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue,
+    KernelCode, LoadError, MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue,
     SourceDevice, scope,
 };
 
@@ -206,7 +206,8 @@ impl Backend for CudaDevice {
         BodyKind::Cuda
     }
 
-    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
-        code::load(self.core().context(), self.core().programs(), program)
+    fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
+        let loaded = code::load(self.core().context(), self.core().programs(), program);
+        loaded.map(KernelCode::Loaded)
     }
 }

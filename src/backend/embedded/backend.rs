@@ -11,8 +11,8 @@ use super::simulation::{CallDraft, CallKind};
 use crate::backend::ForeignMemory;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    LoadError, LoadedKernel, MemoryUsage, PinnedOptions, PinnedRegistration, Position, Program,
-    Queue, SourceDevice,
+    KernelCode, LoadError, MemoryUsage, PinnedOptions, PinnedRegistration, Position, Program,
+    Queue, SourceDevice, host_code,
 };
 
 impl EmbeddedDevice {
@@ -173,13 +173,10 @@ impl Backend for EmbeddedDevice {
     }
 
     fn body_kind(&self) -> BodyKind {
-        BodyKind::Host
+        self.body_kind
     }
 
-    fn load(&self, program: &Program) -> Result<Arc<dyn LoadedKernel>, LoadError> {
-        Err(LoadError::Program(format!(
-            "kernel \"{}\" has device code, which the embedded device does not run",
-            program.kernel
-        )))
+    fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
+        host_code::load(program).map(KernelCode::Host)
     }
 }

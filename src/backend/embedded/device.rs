@@ -8,6 +8,7 @@ use super::engine::{DeviceCore, Streams};
 use super::memory::{AddressSpace, StagingPool};
 use super::race_check::Tracker;
 use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
+use crate::backend::BodyKind;
 use crate::backend::host_allocation::PinnedBytes;
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
@@ -17,6 +18,9 @@ const POISON: u8 = 0xFF;
 /// device's address finds no memory, instead of the wrong memory.
 const DEVICE_SHIFT: u32 = 44;
 
+/// The environment variable that makes embedded devices run CUDA C bodies, if it is `cuda`.
+const KERNELS_VARIABLE: &str = "RESIDENT_CPU_KERNELS";
+
 /// One embedded device.
 pub(crate) struct EmbeddedDevice {
     pub(super) core: Arc<DeviceCore>,
@@ -25,6 +29,7 @@ pub(crate) struct EmbeddedDevice {
     pub(super) pinned: PinnedBytes,
     /// The longest copy to or from the host that is not split.
     pub(super) chunk_bytes_max: u64,
+    pub(super) body_kind: BodyKind,
 }
 
 impl EmbeddedDevice {
@@ -46,6 +51,7 @@ impl EmbeddedDevice {
             staging: Arc::default(),
             pinned: PinnedBytes::default(),
             chunk_bytes_max: u64::MAX,
+            body_kind: body_kind(false),
         })
     }
 
@@ -70,6 +76,7 @@ impl EmbeddedDevice {
             staging: Arc::default(),
             pinned: PinnedBytes::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
+            body_kind: body_kind(emulation.prefers_cuda),
         })
     }
 
@@ -84,6 +91,12 @@ impl fmt::Debug for EmbeddedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EmbeddedDevice(cpu:{})", self.core.ordinal)
     }
+}
+
+/// Which of a kernel's bodies a device runs: by `Emulation::prefer_cuda`, or by the environment.
+fn body_kind(prefers_cuda: bool) -> BodyKind {
+    let is_named = || std::env::var_os(KERNELS_VARIABLE).is_some_and(|value| value == "cuda");
+    if prefers_cuda || is_named() { BodyKind::HostFromCuda } else { BodyKind::Host }
 }
 
 /// Two devices share addresses only after 2^20 devices, or after 2^44 bytes on one device. Even

@@ -12,7 +12,7 @@ use std::ptr::{null, null_mut};
 use resident::cudarc::nvrtc::sys;
 
 /// The declarations that are put before sources with sized parameters (views).
-const PRELUDE: &str = include_str!("../../../src/backend/cuda/code/prelude.cuh");
+const PRELUDE: &str = include_str!("../../../src/backend/code/prelude.cuh");
 
 /// Compute capabilities of supported GPUs.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use super::compilation::{Compilation, c_string};
 use super::nvrtc::Nvrtc;
 use super::{options, ptx};
+use crate::backend::code::cache::Parts;
 
 /// Compiled code: machine code, PTX, or both.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -24,6 +25,18 @@ impl Compiled {
 
     pub(super) fn cubin(image: &[u8]) -> Self {
         Self { cubin: image.to_vec(), ..Self::default() }
+    }
+
+    /// The code as the disk cache stores it.
+    pub(super) fn parts(&self) -> [&[u8]; 3] {
+        [&self.cubin, &self.ptx, self.lowered_name.as_deref().unwrap_or_default().as_bytes()]
+    }
+
+    /// The code that the disk cache returned; `None` if there is none.
+    pub(super) fn from_parts([cubin, ptx, name]: Parts<3>) -> Option<Self> {
+        let name = String::from_utf8(name).ok()?;
+        let lowered_name = Some(name).filter(|name| !name.is_empty());
+        (!cubin.is_empty() || !ptx.is_empty()).then_some(Self { cubin, ptx, lowered_name })
     }
 
     /// The images that the driver can load, the best first, each with a name for messages.

@@ -2,17 +2,15 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `programs`, `once` | from a program to a loaded kernel; each step runs once per key |
-//! | `source`, `options`, `prelude` | CUDA C, its options, and the views declared before it |
+//! | `programs` | from a program to a loaded kernel; each step runs once per key |
+//! | `source`, `options` | CUDA C and its options |
 //! | `compile`, `compilation`, `nvrtc` | the compiler; one run of NVRTC; NVRTC's functions |
-//! | `cache` | compiled code on disk |
 //! | `image`, `ptx` | a check of a cubin; the kernels that PTX declares |
 //! | `module`, `function` | loaded code; one function of it |
-//! | `signature` | the compiled parameters compared with the signature |
+//! | `signature` | the sizes of the compiled parameters |
 //! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
 //! | `parameter_starts` | where a kernel's parameters start in the words of a launch |
 
-mod cache;
 mod compilation;
 mod compile;
 mod function;
@@ -21,10 +19,8 @@ mod kernel;
 mod limits;
 mod module;
 mod nvrtc;
-mod once;
 mod options;
 mod parameter_starts;
-mod prelude;
 mod programs;
 mod ptx;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use cudarc::driver::sys::{self, CUjit_option, CUmodule, CUresult};
 
 use super::compile::Compiled;
 use super::function::Function;
-use super::once::OncePerKey;
+use crate::backend::code::once::OncePerKey;
 use crate::backend::cuda::call::{check, version_text};
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;

@@ -4,16 +4,18 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use super::cache::DiskCache;
 use super::compile::{Compiled, Compiler};
 use super::function::Function;
+use super::image;
 use super::kernel::CudaKernel;
 use super::limits::Limits;
 use super::module::Module;
-use super::once::OncePerKey;
+use super::signature::parameter_bytes_of;
 use super::source::Source;
-use super::{image, signature};
 use crate::backend::c_declaration::is_identifier;
+use crate::backend::code::cache::DiskCache;
+use crate::backend::code::once::OncePerKey;
+use crate::backend::code::signature;
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, CudaCode, CudaSource, LoadError, LoadedKernel, Program};
 
@@ -35,8 +37,8 @@ pub(in crate::backend::cuda) fn load(
     context.make_current()?;
     let limits = programs.limits(context)?;
     let FoundFunction { module, function, name } = find(context, programs, program)?;
-    let compiled_bytes = signature::parameter_bytes_of(function.handle())
-        .map_err(|refusal| module.load_error(refusal))?;
+    let compiled_bytes =
+        parameter_bytes_of(function.handle()).map_err(|refusal| module.load_error(refusal))?;
     let parameters = signature::check(&name, &program.parameters, compiled_bytes.as_deref())?;
     let kernel =
         CudaKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
@@ -228,6 +230,7 @@ impl<'a> CompileJob<'a> {
     fn find_or_compile(&self, disk: &DiskCache) -> Result<Arc<CachedCode>, String> {
         COMPILED.get_or_make(self.key.clone(), || {
             let kept = if self.source.is_self_contained { disk.get(&self.key) } else { None };
+            let kept = kept.and_then(Compiled::from_parts);
             let is_from_disk = kept.is_some();
             let code = kept.map_or_else(|| self.compile(disk), Ok)?;
             Ok(CachedCode { code, is_from_disk })
@@ -237,7 +240,7 @@ impl<'a> CompileJob<'a> {
     fn compile(&self, disk: &DiskCache) -> Result<Compiled, String> {
         let code = self.compiler.compile(&self.source.input(&self.target))?;
         if self.source.is_self_contained {
-            disk.put(&self.key, &code);
+            disk.put(&self.key, &code.parts());
         }
         Ok(code)
     }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::compile::CompilerInput;
-use super::{options, prelude};
-use crate::backend::Program;
+use super::options;
 use crate::backend::c_declaration::identifier;
+use crate::backend::code::{includes, prelude};
+use crate::backend::{ParameterLayout, Program};
 
 /// CUDA C together with everything else that affects the compiled code.
 pub(super) struct Source<'a> {
@@ -48,7 +49,7 @@ impl<'a> Source<'a> {
                 || format!("{}.cu", identifier(&program.kernel)),
                 |path| path.display().to_string(),
             ),
-            has_prelude: prelude::is_needed(text, &program.parameters),
+            has_prelude: needs_prelude(text, &program.parameters),
             is_self_contained: source.includes.is_empty()
                 && !includes(text)
                 && !source.options.iter().any(|option| option.contains("include")),
@@ -96,21 +97,20 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a text may include another file, whose changes would not change the key. If the text
-/// includes a file, this returns true; it may also return true for other texts.
-fn includes(text: &str) -> bool {
-    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
-    joined.lines().any(|line| {
-        line.contains("include")
-            && (line.contains('#') || line.contains("%:") || line.contains("??="))
-    })
+/// Whether a source needs the prelude: if the signature has sized parameters (views), or if the
+/// text contains `resident`. The second condition makes all kernels of one source compile alike,
+/// whatever their signatures.
+fn needs_prelude(text: &str, parameters: &[ParameterLayout]) -> bool {
+    text.contains("resident")
+        || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{Source, includes};
+    use super::{Source, needs_prelude};
+    use crate::backend::code::includes;
     use crate::backend::{CudaSource, ElementLayout, ParameterLayout, Program};
 
     fn program(kernel: &str, source: CudaSource) -> Program {
@@ -217,5 +217,18 @@ mod tests {
         ] {
             assert!(includes(hidden), "{hidden}");
         }
+    }
+
+    #[test]
+    fn sized_parameters_and_sources_that_name_resident_get_the_prelude() {
+        let element = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
+        let flat = ParameterLayout::Flat { element, is_read_only: true };
+        let sized = ParameterLayout::Sized { element, ndim: Some(2), is_read_only: true };
+        assert!(!needs_prelude("__global__ void f(float *x)", &[flat]));
+        assert!(needs_prelude("__global__ void f(float *x)", &[flat, sized]));
+        assert!(needs_prelude(
+            "__global__ void f(float *x); __global__ void g(resident::View2<float> y)",
+            &[flat]
+        ));
     }
 }

@@ -30,6 +30,7 @@ pub struct Emulation {
     pub(crate) is_poisoning: bool,
     pub(crate) chunk_bytes_max: u64,
     pub(crate) faults: Vec<Fault>,
+    pub(crate) prefers_cuda: bool,
 }
 
 impl Emulation {
@@ -43,6 +44,7 @@ impl Emulation {
             is_poisoning: cfg!(debug_assertions),
             chunk_bytes_max: u64::MAX,
             faults: Vec::new(),
+            prefers_cuda: false,
         }
     }
 
@@ -97,6 +99,13 @@ impl Emulation {
     /// `cfg!(debug_assertions)`.
     pub fn poison(self, poison: bool) -> Self {
         Self { is_poisoning: poison, ..self }
+    }
+
+    /// Runs the CUDA C bodies of kernels, compiled for the host, also where they have a body in
+    /// Rust: see [`Kernel::cuda`](crate::Kernel::cuda). The environment variable
+    /// `RESIDENT_CPU_KERNELS=cuda` does this for all embedded devices.
+    pub fn prefer_cuda(self, prefer: bool) -> Self {
+        Self { prefers_cuda: prefer, ..self }
     }
 
     /// Adds a fault, which makes one call fail.

@@ -66,7 +66,6 @@ pub(crate) fn host_functions_of_a_stream_run_in_order(lab: &Lab<'_>) -> Result<(
         // Dropping the handle does not stop the function.
         drop(stream.launch_host_function(move || seen.lock().expect("no panic").push(number))?);
     }
-    std::mem::forget(stream.launch_host_function(|| ())?);
     stream.launch_host_function(|| ())?.wait()?;
     assert_eq!(*seen.lock().expect("no panic"), Vec::from_iter(0..50));
     Ok(())

@@ -13,50 +13,51 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::compile::Compiled;
-
 /// The environment variable for the cache folder. `off` disables the cache.
 const VARIABLE: &str = "RESIDENT_CACHE";
 
 /// The first bytes of every file. Changes with the format.
-const MAGIC: &[u8; 16] = b"resident-code-2\n";
+const MAGIC: &[u8; 16] = b"resident-code-3\n";
 
 /// The size of a length or a checksum.
 const NUMBER_BYTES: usize = 8;
 
+/// Compiled code as it is stored: the parts that a compiler produces, in its own order.
+pub(crate) type Parts<const N: usize> = [Vec<u8>; N];
+
 /// The cache folder, or `None` if there is no cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct DiskCache {
+pub(crate) struct DiskCache {
     folder: Option<PathBuf>,
 }
 
 impl DiskCache {
     /// The cache in `RESIDENT_CACHE`, else in `resident` below the user's cache folder.
-    pub(super) fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         Self { folder: folder_from(|name| std::env::var_os(name)) }
     }
 
     #[cfg(test)]
-    pub(super) fn at(folder: &Path) -> Self {
+    pub(crate) fn at(folder: &Path) -> Self {
         Self { folder: Some(folder.to_owned()) }
     }
 
     #[cfg(test)]
-    pub(super) fn off() -> Self {
+    pub(crate) fn off() -> Self {
         Self { folder: None }
     }
 
     /// The code under this key.
-    pub(super) fn get(&self, key: &[u8]) -> Option<Compiled> {
+    pub(crate) fn get<const N: usize>(&self, key: &[u8]) -> Option<Parts<N>> {
         let folder = self.folder.as_deref().filter(|folder| is_private(folder))?;
         decode(&fs::read(folder.join(file_name(key))).ok()?, key)
     }
 
     /// Stores code, if the folder can be written. A reader sees the whole file or none.
-    pub(super) fn put(&self, key: &[u8], compiled: &Compiled) {
+    pub(crate) fn put(&self, key: &[u8], parts: &[&[u8]]) {
         if let Some(folder) = &self.folder {
             // A failure is ignored: the next run then compiles the code again.
-            let _unwritten = write_privately(folder, &file_name(key), &encode(key, compiled));
+            let _unwritten = write_privately(folder, &file_name(key), &encode(key, parts));
         }
     }
 }
@@ -147,12 +148,12 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// `MAGIC`; length and bytes of the key, the machine code, the PTX and the lowered name; the
-/// checksum of all these.
-fn encode(key: &[u8], compiled: &Compiled) -> Vec<u8> {
-    let name = compiled.lowered_name.as_deref().unwrap_or_default();
+/// `MAGIC`; the number of parts; length and bytes of the key and of each part; the checksum of all
+/// these.
+fn encode(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let mut file = MAGIC.to_vec();
-    for part in [key, &compiled.cubin, &compiled.ptx, name.as_bytes()] {
+    file.extend_from_slice(&(parts.len() as u64).to_le_bytes());
+    for part in [&key].into_iter().chain(parts) {
         file.extend_from_slice(&(part.len() as u64).to_le_bytes());
         file.extend_from_slice(part);
     }
@@ -161,13 +162,13 @@ fn encode(key: &[u8], compiled: &Compiled) -> Vec<u8> {
     file
 }
 
-/// The code that `encode` wrote under this key.
-fn decode(file: &[u8], key: &[u8]) -> Option<Compiled> {
+/// The parts that `encode` wrote under this key.
+fn decode<const N: usize>(file: &[u8], key: &[u8]) -> Option<Parts<N>> {
     let (content, checksum) = file.split_last_chunk::<NUMBER_BYTES>()?;
     if u64::from_le_bytes(*checksum) != hash(content) {
         return None;
     }
-    let mut rest = content.strip_prefix(MAGIC)?;
+    let (count, mut rest) = content.strip_prefix(MAGIC)?.split_first_chunk::<NUMBER_BYTES>()?;
     let mut next = || {
         let (len, behind) = rest.split_first_chunk::<NUMBER_BYTES>()?;
         let (part, behind) =
@@ -175,16 +176,14 @@ fn decode(file: &[u8], key: &[u8]) -> Option<Compiled> {
         rest = behind;
         Some(part)
     };
-    let (found_key, cubin, ptx, name) = (next()?, next()?, next()?, next()?);
-    if found_key != key || !rest.is_empty() || cubin.is_empty() && ptx.is_empty() {
+    if next()? != key || u64::from_le_bytes(*count) != N as u64 {
         return None;
     }
-    let name = String::from_utf8(name.to_vec()).ok()?;
-    Some(Compiled {
-        cubin: cubin.to_vec(),
-        ptx: ptx.to_vec(),
-        lowered_name: Some(name).filter(|name| !name.is_empty()),
-    })
+    let mut parts = [const { Vec::new() }; N];
+    for part in &mut parts {
+        *part = next()?.to_vec();
+    }
+    rest.is_empty().then_some(parts)
 }
 
 #[cfg(test)]
@@ -193,14 +192,14 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use super::{Compiled, DiskCache, decode, encode, file_name, folder_from};
+    use super::{DiskCache, Parts, decode, encode, file_name, folder_from};
 
-    fn compiled(cubin: &[u8]) -> Compiled {
-        Compiled {
-            cubin: cubin.to_vec(),
-            ptx: b".entry _Z1fv()\n".to_vec(),
-            lowered_name: Some("_Z1fv".into()),
-        }
+    fn parts(code: &[u8]) -> [&[u8]; 2] {
+        [code, b"_Z1fv"]
+    }
+
+    fn stored(code: &[u8]) -> Option<Parts<2>> {
+        Some(parts(code).map(<[u8]>::to_vec))
     }
 
     /// A folder for one test, removed on drop.
@@ -234,42 +233,46 @@ mod tests {
     fn code_is_found_only_under_its_key() {
         let scratch = Scratch::new("found");
         let disk = DiskCache::at(&scratch.0.join("below"));
-        assert_eq!(disk.get(b"key"), None);
-        disk.put(b"key", &compiled(b"first"));
-        disk.put(b"key", &compiled(b"second"));
-        assert_eq!(disk.get(b"key"), Some(compiled(b"second")));
-        assert_eq!(disk.get(b"other"), None);
-        assert_eq!(DiskCache::off().get(b"key"), None);
-        let no_name = Compiled { lowered_name: None, cubin: Vec::new(), ptx: b"text".to_vec() };
-        disk.put(b"", &no_name);
-        assert_eq!(disk.get(b""), Some(no_name));
+        assert_eq!(disk.get::<2>(b"key"), None);
+        disk.put(b"key", &parts(b"first"));
+        disk.put(b"key", &parts(b"second"));
+        assert_eq!(disk.get(b"key"), stored(b"second"));
+        assert_eq!(disk.get::<2>(b"other"), None);
+        assert_eq!(DiskCache::off().get::<2>(b"key"), None);
+        assert_eq!(disk.get::<1>(b"key"), None, "another number of parts");
+        disk.put(b"", &[b""]);
+        assert_eq!(disk.get(b""), Some([Vec::new()]));
     }
 
     #[test]
     fn a_damaged_file_counts_as_missing() {
-        let file = encode(b"the key", &compiled(b"the code"));
-        assert_eq!(decode(&file, b"the key"), Some(compiled(b"the code")));
+        let file = encode(b"the key", &parts(b"the code"));
+        assert_eq!(decode(&file, b"the key"), stored(b"the code"));
         for len in 0..file.len() {
-            assert_eq!(decode(&file[..len], b"the key"), None, "cut off at {len}");
+            assert_eq!(decode::<2>(&file[..len], b"the key"), None, "cut off at {len}");
         }
         for at in 0..file.len() {
             let mut damaged = file.clone();
             damaged[at] ^= 0x10;
-            assert_eq!(decode(&damaged, b"the key"), None, "damaged at {at}");
+            assert_eq!(decode::<2>(&damaged, b"the key"), None, "damaged at {at}");
         }
-        assert_eq!(decode(&[&file[..], b"x"].concat(), b"the key"), None, "something behind it");
-        assert_eq!(decode(b"something else altogether", b"the key"), None);
+        assert_eq!(
+            decode::<2>(&[&file[..], b"x"].concat(), b"the key"),
+            None,
+            "something behind it"
+        );
+        assert_eq!(decode::<2>(b"something else altogether", b"the key"), None);
     }
 
     #[test]
     fn a_damaged_file_is_replaced() {
         let scratch = Scratch::new("replaced");
         let disk = DiskCache::at(&scratch.0);
-        disk.put(b"key", &compiled(b"code"));
+        disk.put(b"key", &parts(b"code"));
         fs::write(scratch.only_file(), b"damaged").expect("writable");
-        assert_eq!(disk.get(b"key"), None);
-        disk.put(b"key", &compiled(b"code"));
-        assert_eq!(disk.get(b"key"), Some(compiled(b"code")));
+        assert_eq!(disk.get::<2>(b"key"), None);
+        disk.put(b"key", &parts(b"code"));
+        assert_eq!(disk.get(b"key"), stored(b"code"));
         scratch.only_file();
     }
 
@@ -277,10 +280,10 @@ mod tests {
     fn a_file_of_another_key_with_the_same_hash_is_not_taken() {
         let scratch = Scratch::new("collision");
         let disk = DiskCache::at(&scratch.0);
-        disk.put(b"one", &compiled(b"code of one"));
+        disk.put(b"one", &parts(b"code of one"));
         fs::rename(scratch.only_file(), scratch.0.join(file_name(b"two")))
             .expect("as if both had one hash");
-        assert_eq!(disk.get(b"two"), None);
+        assert_eq!(disk.get::<2>(b"two"), None);
     }
 
     #[test]
@@ -288,8 +291,8 @@ mod tests {
         let scratch = Scratch::new("no-folder");
         fs::write(&scratch.0, b"a file in the folder's place").expect("writable");
         let disk = DiskCache::at(&scratch.0.join("below"));
-        disk.put(b"key", &compiled(b"code"));
-        assert_eq!(disk.get(b"key"), None);
+        disk.put(b"key", &parts(b"code"));
+        assert_eq!(disk.get::<2>(b"key"), None);
         fs::remove_file(&scratch.0).expect("it is there");
     }
 
@@ -299,11 +302,11 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let scratch = Scratch::new("private");
         let disk = DiskCache::at(&scratch.0);
-        disk.put(b"key", &compiled(b"code"));
+        disk.put(b"key", &parts(b"code"));
         assert_eq!(fs::metadata(&scratch.0).expect("made").permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o777)).expect("ours");
-        assert_eq!(disk.get(b"key"), None, "another user may have put it there");
-        disk.put(b"other", &compiled(b"code"));
+        assert_eq!(disk.get::<2>(b"key"), None, "another user may have put it there");
+        disk.put(b"other", &parts(b"code"));
         scratch.only_file();
     }
 

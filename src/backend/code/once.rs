@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Values stay as long as the table. If making a value failed, the next caller tries again.
 #[derive(Debug)]
-pub(super) struct OncePerKey<K, V> {
+pub(crate) struct OncePerKey<K, V> {
     slots: Mutex<HashMap<K, Slot<V>>>,
 }
 
@@ -15,13 +15,13 @@ pub(super) struct OncePerKey<K, V> {
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
 
 impl<K: Eq + Hash, V> OncePerKey<K, V> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { slots: Mutex::new(HashMap::new()) }
     }
 
     /// The value under a key, made now if there is none. May wait for another thread, so the caller
     /// holds no lock of this crate.
-    pub(super) fn get_or_make<E>(
+    pub(crate) fn get_or_make<E>(
         &self,
         key: K,
         make: impl FnOnce() -> Result<V, E>,

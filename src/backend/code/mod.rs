@@ -1,0 +1,20 @@
+//! What all compilers of CUDA C share.
+//!
+//! - `prelude`: the views that are declared before the source. `signature`: the compiled parameters
+//!   compared with the signature.
+//! - `cache`: compiled code on disk. `once`: values that are made once per key.
+
+pub(crate) mod cache;
+pub(crate) mod once;
+pub(crate) mod prelude;
+pub(crate) mod signature;
+
+/// Whether a text may include another file, whose changes would not change the key. If the text
+/// includes a file, this returns true; it may also return true for other texts.
+pub(crate) fn includes(text: &str) -> bool {
+    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
+    joined.lines().any(|line| {
+        line.contains("include")
+            && (line.contains('#') || line.contains("%:") || line.contains("??="))
+    })
+}

@@ -1,0 +1,577 @@
+// What CUDA C needs beyond C++17, for CUDA C that is compiled for the host. `host_code` puts this
+// before the prelude and the source, and `entry.hpp` behind them.
+//
+// One thread of the machine runs a block at a time, so that `__shared__` memory is memory of that
+// thread. The threads of a block run one after the other, until one of them waits for others: from
+// then on each has a stack of its own, and the library switches between them.
+
+#ifndef RESIDENT_CUDA_ON_HOST_HPP
+#define RESIDENT_CUDA_ON_HOST_HPP
+
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+// __CUDA_ARCH__ stays undefined: this is no GPU. __RESIDENT_HOST__ tells sources where they are.
+#define __RESIDENT_HOST__ 1
+#define __CUDACC_VER_MAJOR__ 0
+
+#define __host__
+#define __device__
+#define __global__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __shared__ static thread_local
+#define __forceinline__ inline __attribute__((always_inline))
+#ifndef __noinline__
+#define __noinline__ __attribute__((noinline))
+#endif
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+#define __builtin_align__(bytes) __attribute__((aligned(bytes)))
+
+// Vectors.
+
+#define RESIDENT_VECTORS(name, type, align2, align4)                                              \
+    struct name##1 { type x; };                                                                   \
+    struct __attribute__((aligned(align2))) name##2 { type x, y; };                               \
+    struct name##3 { type x, y, z; };                                                             \
+    struct __attribute__((aligned(align4))) name##4 { type x, y, z, w; };                         \
+    inline name##1 make_##name##1(type x) { return {x}; }                                         \
+    inline name##2 make_##name##2(type x, type y) { return {x, y}; }                              \
+    inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; }                   \
+    inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+
+RESIDENT_VECTORS(char, signed char, 2, 4)
+RESIDENT_VECTORS(uchar, unsigned char, 2, 4)
+RESIDENT_VECTORS(short, short, 4, 8)
+RESIDENT_VECTORS(ushort, unsigned short, 4, 8)
+RESIDENT_VECTORS(int, int, 8, 16)
+RESIDENT_VECTORS(uint, unsigned int, 8, 16)
+RESIDENT_VECTORS(long, long, 16, 16)
+RESIDENT_VECTORS(ulong, unsigned long, 16, 16)
+RESIDENT_VECTORS(longlong, long long, 16, 16)
+RESIDENT_VECTORS(ulonglong, unsigned long long, 16, 16)
+RESIDENT_VECTORS(float, float, 8, 16)
+RESIDENT_VECTORS(double, double, 16, 16)
+#undef RESIDENT_VECTORS
+
+struct dim3 {
+    unsigned int x, y, z;
+    constexpr dim3(unsigned int x = 1, unsigned int y = 1, unsigned int z = 1) : x(x), y(y), z(z) {}
+    constexpr dim3(uint3 from) : x(from.x), y(from.y), z(from.z) {}
+    constexpr operator uint3() const { return {x, y, z}; }
+};
+
+// The library's side. Changes here are changes in `runtime.rs`.
+
+/// What one launch runs.
+struct resident_launch {
+    /// One pointer per parameter.
+    void *const *parameters;
+    unsigned int grid[3], block[3];
+    unsigned int shared_bytes;
+};
+
+/// How far the threads of a machine's thread have come.
+struct resident_progress {
+    unsigned long long block;
+    /// The first thread of the block that no stack has taken.
+    unsigned int next;
+};
+
+/// The functions of the library. Those that wait return when all threads concerned have come.
+struct resident_runtime {
+    /// Waits for all threads of the block; returns for how many `predicate` held.
+    unsigned int (*barrier)(unsigned int predicate);
+    /// Waits for the lanes in `mask` of the warp; returns what the 32 lanes passed.
+    const unsigned long long *(*exchange)(unsigned int mask, unsigned long long value);
+    /// Memory of the launch's `shared_bytes`, the block's.
+    void *(*dynamic_shared)();
+    /// Ends the thread, and the launch with an error.
+    void (*fail)(const char *text);
+    void (*print)(const char *text);
+};
+
+static thread_local const resident_runtime *resident_library;
+
+// Not in a namespace, since sources use the names so.
+static thread_local uint3 threadIdx, blockIdx;
+static thread_local dim3 blockDim, gridDim;
+static const int warpSize = 32;
+
+namespace resident {
+namespace host {
+
+/// Calls the library, during which other threads of the block run.
+template <typename Call> inline auto waiting(Call call) {
+    uint3 thread = threadIdx, block = blockIdx;
+    auto result = call();
+    threadIdx = thread;
+    blockIdx = block;
+    return result;
+}
+
+inline unsigned int barrier(bool predicate) {
+    return waiting([=] { return resident_library->barrier(predicate); });
+}
+
+inline unsigned int lane() {
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+}
+
+/// What all lanes of the mask pass. The pointer is valid until the thread waits again.
+template <typename T> inline const unsigned long long *exchange(unsigned int mask, T value) {
+    static_assert(sizeof(T) <= 8, "lanes exchange at most 8 bytes");
+    unsigned long long word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    return waiting([=] { return resident_library->exchange(mask, word); });
+}
+
+template <typename T> inline T of_lane(const unsigned long long *words, unsigned int lane) {
+    T value;
+    std::memcpy(&value, &words[lane & 31], sizeof value);
+    return value;
+}
+
+template <typename To, typename From> inline To bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "of one size");
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+template <typename T> inline T *dynamic_shared() {
+    return static_cast<T *>(resident_library->dynamic_shared());
+}
+
+/// `assert` on a GPU stops the kernel.
+inline void assertion(const char *text, const char *file, int line) {
+    char message[512];
+    std::snprintf(message, sizeof message, "%s:%d: assertion `%s` failed in block (%u, %u, %u), "
+                  "thread (%u, %u, %u)", file, line, text, blockIdx.x, blockIdx.y, blockIdx.z,
+                  threadIdx.x, threadIdx.y, threadIdx.z);
+    resident_library->fail(message);
+}
+
+template <typename... Values> inline int print(const char *format, Values... values) {
+    char message[1024];
+    int length = std::snprintf(message, sizeof message, format, values...);
+    resident_library->print(message);
+    return length < 0 ? -1 : static_cast<int>(sizeof...(values));
+}
+
+} // namespace host
+} // namespace resident
+
+#undef assert
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#define assert(condition)                                                                         \
+    ((condition) ? (void)0 : resident::host::assertion(#condition, __FILE__, __LINE__))
+#endif
+#define printf(...) resident::host::print(__VA_ARGS__)
+
+inline void __trap() { resident_library->fail("the kernel called __trap()"); }
+inline void __brkpt() {}
+inline void __nanosleep(unsigned int) {}
+inline long long clock64() {
+#if defined(__x86_64__)
+    return static_cast<long long>(__builtin_ia32_rdtsc());
+#else
+    return 0;
+#endif
+}
+inline int clock() { return static_cast<int>(clock64()); }
+
+// Barriers and fences.
+
+inline void __syncthreads() { resident::host::barrier(true); }
+inline int __syncthreads_count(int predicate) {
+    return static_cast<int>(resident::host::barrier(predicate != 0));
+}
+inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) > 0; }
+inline int __syncthreads_and(int predicate) { return __syncthreads_count(!predicate) == 0; }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+// Warps.
+
+inline void __syncwarp(unsigned int mask = 0xffffffffu) { resident::host::exchange(mask, 0); }
+inline unsigned int __activemask() {
+    unsigned int threads = blockDim.x * blockDim.y * blockDim.z;
+    unsigned int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    unsigned int left = threads - thread / 32 * 32;
+    return left >= 32 ? 0xffffffffu : (1u << left) - 1;
+}
+inline unsigned int __ballot_sync(unsigned int mask, int predicate) {
+    const unsigned long long *votes = resident::host::exchange(mask, predicate != 0 ? 1 : 0);
+    unsigned int result = 0;
+    for (unsigned int lane = 0; lane < 32; ++lane)
+        if ((mask >> lane & 1) && votes[lane]) result |= 1u << lane;
+    return result;
+}
+inline int __any_sync(unsigned int mask, int predicate) {
+    return __ballot_sync(mask, predicate) != 0;
+}
+inline int __all_sync(unsigned int mask, int predicate) {
+    return __ballot_sync(mask, !predicate) == 0;
+}
+template <typename T> inline T __shfl_sync(unsigned int mask, T value, int from, int width = 32) {
+    unsigned int first = resident::host::lane() / width * width;
+    const unsigned long long *lanes = resident::host::exchange(mask, value);
+    return resident::host::of_lane<T>(lanes, first + (static_cast<unsigned int>(from) % width));
+}
+template <typename T>
+inline T __shfl_up_sync(unsigned int mask, T value, unsigned int by, int width = 32) {
+    unsigned int lane = resident::host::lane();
+    const unsigned long long *lanes = resident::host::exchange(mask, value);
+    return lane % width < by ? value : resident::host::of_lane<T>(lanes, lane - by);
+}
+template <typename T>
+inline T __shfl_down_sync(unsigned int mask, T value, unsigned int by, int width = 32) {
+    unsigned int lane = resident::host::lane();
+    const unsigned long long *lanes = resident::host::exchange(mask, value);
+    return lane % width + by >= static_cast<unsigned int>(width)
+               ? value
+               : resident::host::of_lane<T>(lanes, lane + by);
+}
+template <typename T>
+inline T __shfl_xor_sync(unsigned int mask, T value, int by, int width = 32) {
+    unsigned int lane = resident::host::lane(), other = lane ^ static_cast<unsigned int>(by);
+    const unsigned long long *lanes = resident::host::exchange(mask, value);
+    // A lane beyond the end of the own group is not read.
+    return other / width > lane / width ? value : resident::host::of_lane<T>(lanes, other);
+}
+template <typename T> inline unsigned int __match_any_sync(unsigned int mask, T value) {
+    const unsigned long long *lanes = resident::host::exchange(mask, value);
+    unsigned int result = 0;
+    for (unsigned int lane = 0; lane < 32; ++lane)
+        if ((mask >> lane & 1) && resident::host::of_lane<T>(lanes, lane) == value)
+            result |= 1u << lane;
+    return result;
+}
+template <typename T>
+inline unsigned int __match_all_sync(unsigned int mask, T value, int *predicate) {
+    *predicate = __match_any_sync(mask, value) == mask;
+    return *predicate ? mask : 0;
+}
+#define RESIDENT_REDUCE(name, type, expression)                                                   \
+    inline type name(unsigned int mask, type value) {                                             \
+        const unsigned long long *lanes = resident::host::exchange(mask, value);                  \
+        bool is_first = true;                                                                     \
+        type a = value;                                                                           \
+        for (unsigned int lane = 0; lane < 32; ++lane) {                                          \
+            if (!(mask >> lane & 1)) continue;                                                    \
+            type b = resident::host::of_lane<type>(lanes, lane);                                  \
+            a = is_first ? b : static_cast<type>(expression);                                     \
+            is_first = false;                                                                     \
+        }                                                                                         \
+        return a;                                                                                 \
+    }
+RESIDENT_REDUCE(__reduce_add_sync, unsigned int, a + b)
+RESIDENT_REDUCE(__reduce_add_sync, int, static_cast<unsigned int>(a) + static_cast<unsigned int>(b))
+RESIDENT_REDUCE(__reduce_min_sync, unsigned int, a < b ? a : b)
+RESIDENT_REDUCE(__reduce_min_sync, int, a < b ? a : b)
+RESIDENT_REDUCE(__reduce_max_sync, unsigned int, a > b ? a : b)
+RESIDENT_REDUCE(__reduce_max_sync, int, a > b ? a : b)
+RESIDENT_REDUCE(__reduce_and_sync, unsigned int, a & b)
+RESIDENT_REDUCE(__reduce_or_sync, unsigned int, a | b)
+RESIDENT_REDUCE(__reduce_xor_sync, unsigned int, a ^ b)
+#undef RESIDENT_REDUCE
+
+// Atomics. The scopes do not matter here.
+
+namespace resident {
+namespace host {
+
+template <typename Word, typename T, typename Change> inline T change(T *at, Change new_of) {
+    Word *word = reinterpret_cast<Word *>(at);
+    Word old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    for (;;) {
+        T before = bits<T>(old);
+        Word wanted = bits<Word>(static_cast<T>(new_of(before)));
+        if (__atomic_compare_exchange_n(word, &old, wanted, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return before;
+    }
+}
+
+template <int bytes> struct word_of;
+template <> struct word_of<2> { using type = unsigned short; };
+template <> struct word_of<4> { using type = unsigned int; };
+template <> struct word_of<8> { using type = unsigned long long; };
+template <typename T> using word = typename word_of<sizeof(T)>::type;
+
+} // namespace host
+} // namespace resident
+
+#define RESIDENT_ATOMIC(name, parameters, expression)                                             \
+    template <typename T> inline T name parameters {                                              \
+        return resident::host::change<resident::host::word<T>>(                                   \
+            at, [=](T old) { return static_cast<T>(expression); });                               \
+    }
+#define RESIDENT_ATOMICS(name, parameters, expression)                                            \
+    RESIDENT_ATOMIC(name, parameters, expression)                                                 \
+    RESIDENT_ATOMIC(name##_block, parameters, expression)                                         \
+    RESIDENT_ATOMIC(name##_system, parameters, expression)
+#define RESIDENT_VALUE (T *at, std::common_type_t<T> value)
+RESIDENT_ATOMICS(atomicAdd, RESIDENT_VALUE, old + value)
+RESIDENT_ATOMICS(atomicSub, RESIDENT_VALUE, old - value)
+RESIDENT_ATOMICS(atomicMin, RESIDENT_VALUE, value < old ? value : old)
+RESIDENT_ATOMICS(atomicMax, RESIDENT_VALUE, value > old ? value : old)
+RESIDENT_ATOMICS(atomicAnd, RESIDENT_VALUE, old & value)
+RESIDENT_ATOMICS(atomicOr, RESIDENT_VALUE, old | value)
+RESIDENT_ATOMICS(atomicXor, RESIDENT_VALUE, old ^ value)
+RESIDENT_ATOMICS(atomicExch, RESIDENT_VALUE, value)
+RESIDENT_ATOMICS(atomicInc, RESIDENT_VALUE, old >= value ? 0 : old + 1)
+RESIDENT_ATOMICS(atomicDec, RESIDENT_VALUE, old == 0 || old > value ? value : old - 1)
+RESIDENT_ATOMICS(atomicCAS, (T *at, std::common_type_t<T> compare, std::common_type_t<T> value),
+                 old == compare ? value : old)
+#undef RESIDENT_VALUE
+#undef RESIDENT_ATOMICS
+#undef RESIDENT_ATOMIC
+
+// Loads and stores with hints.
+
+template <typename T> inline T __ldg(const T *at) { return *at; }
+template <typename T> inline T __ldca(const T *at) { return *at; }
+template <typename T> inline T __ldcg(const T *at) { return *at; }
+template <typename T> inline T __ldcs(const T *at) { return *at; }
+template <typename T> inline T __ldlu(const T *at) { return *at; }
+template <typename T> inline T __ldcv(const T *at) { return *at; }
+template <typename T> inline void __stwb(T *at, T value) { *at = value; }
+template <typename T> inline void __stcg(T *at, T value) { *at = value; }
+template <typename T> inline void __stcs(T *at, T value) { *at = value; }
+template <typename T> inline void __stwt(T *at, T value) { *at = value; }
+
+// Integers and bits.
+
+inline int __popc(unsigned int x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned int>(x)); }
+inline int __clzll(long long x) {
+    return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x));
+}
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline unsigned long long __brevll(unsigned long long x) {
+    unsigned long long result = 0;
+    for (int bit = 0; bit < 64; ++bit) result |= (x >> bit & 1) << (63 - bit);
+    return result;
+}
+inline unsigned int __brev(unsigned int x) { return static_cast<unsigned int>(__brevll(x) >> 32); }
+inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int selector) {
+    unsigned long long both = static_cast<unsigned long long>(y) << 32 | x;
+    unsigned int result = 0;
+    for (int at = 0; at < 4; ++at) {
+        unsigned int nibble = selector >> 4 * at & 0xf;
+        unsigned int byte = static_cast<unsigned int>(both >> 8 * (nibble & 7)) & 0xff;
+        if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
+        result |= byte << 8 * at;
+    }
+    return result;
+}
+inline unsigned int __funnelshift_l(unsigned int low, unsigned int high, unsigned int by) {
+    unsigned long long both = static_cast<unsigned long long>(high) << 32 | low;
+    return static_cast<unsigned int>(both << (by & 31) >> 32);
+}
+inline unsigned int __funnelshift_r(unsigned int low, unsigned int high, unsigned int by) {
+    unsigned long long both = static_cast<unsigned long long>(high) << 32 | low;
+    return static_cast<unsigned int>(both >> (by & 31));
+}
+inline int __mul24(int x, int y) {
+    return static_cast<int>(static_cast<unsigned int>(x << 8 >> 8) *
+                            static_cast<unsigned int>(y << 8 >> 8));
+}
+inline unsigned int __umul24(unsigned int x, unsigned int y) {
+    return (x & 0xffffff) * (y & 0xffffff);
+}
+inline int __mulhi(int x, int y) { return static_cast<int>(static_cast<long long>(x) * y >> 32); }
+inline unsigned int __umulhi(unsigned int x, unsigned int y) {
+    return static_cast<unsigned int>(static_cast<unsigned long long>(x) * y >> 32);
+}
+inline long long __mul64hi(long long x, long long y) {
+    return static_cast<long long>(static_cast<__int128>(x) * y >> 64);
+}
+inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    return static_cast<unsigned long long>(static_cast<unsigned __int128>(x) * y >> 64);
+}
+inline unsigned int __sad(int x, int y, unsigned int z) {
+    return z + (x > y ? static_cast<unsigned int>(x) - static_cast<unsigned int>(y)
+                      : static_cast<unsigned int>(y) - static_cast<unsigned int>(x));
+}
+inline int __hadd(int x, int y) {
+    return static_cast<int>((static_cast<long long>(x) + y) >> 1);
+}
+inline int __rhadd(int x, int y) {
+    return static_cast<int>((static_cast<long long>(x) + y + 1) >> 1);
+}
+
+// Conversions. A value that does not fit becomes the nearest one, and not-a-number 0.
+
+namespace resident {
+namespace host {
+
+template <typename To, typename From> inline To saturated(From from) {
+    if (from != from) return 0;
+    if (from <= static_cast<From>(std::numeric_limits<To>::min()))
+        return std::numeric_limits<To>::min();
+    if (from >= static_cast<From>(std::numeric_limits<To>::max()))
+        return std::numeric_limits<To>::max();
+    return static_cast<To>(from);
+}
+
+} // namespace host
+} // namespace resident
+
+#define RESIDENT_CONVERSIONS(name, From, To)                                                      \
+    inline To name##_rn(From x) { return resident::host::saturated<To>(std::nearbyint(x)); }      \
+    inline To name##_rz(From x) { return resident::host::saturated<To>(std::trunc(x)); }          \
+    inline To name##_rd(From x) { return resident::host::saturated<To>(std::floor(x)); }          \
+    inline To name##_ru(From x) { return resident::host::saturated<To>(std::ceil(x)); }
+RESIDENT_CONVERSIONS(__float2int, float, int)
+RESIDENT_CONVERSIONS(__float2uint, float, unsigned int)
+RESIDENT_CONVERSIONS(__float2ll, float, long long)
+RESIDENT_CONVERSIONS(__float2ull, float, unsigned long long)
+RESIDENT_CONVERSIONS(__double2int, double, int)
+RESIDENT_CONVERSIONS(__double2uint, double, unsigned int)
+RESIDENT_CONVERSIONS(__double2ll, double, long long)
+RESIDENT_CONVERSIONS(__double2ull, double, unsigned long long)
+#undef RESIDENT_CONVERSIONS
+inline float __int2float_rn(int x) { return static_cast<float>(x); }
+inline float __uint2float_rn(unsigned int x) { return static_cast<float>(x); }
+inline float __ll2float_rn(long long x) { return static_cast<float>(x); }
+inline float __ull2float_rn(unsigned long long x) { return static_cast<float>(x); }
+inline double __int2double_rn(int x) { return x; }
+inline double __uint2double_rn(unsigned int x) { return x; }
+inline double __ll2double_rn(long long x) { return static_cast<double>(x); }
+inline double __ull2double_rn(unsigned long long x) { return static_cast<double>(x); }
+inline float __double2float_rn(double x) { return static_cast<float>(x); }
+inline int __float_as_int(float x) { return resident::host::bits<int>(x); }
+inline unsigned int __float_as_uint(float x) { return resident::host::bits<unsigned int>(x); }
+inline float __int_as_float(int x) { return resident::host::bits<float>(x); }
+inline float __uint_as_float(unsigned int x) { return resident::host::bits<float>(x); }
+inline long long __double_as_longlong(double x) { return resident::host::bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return resident::host::bits<double>(x); }
+inline int __double2hiint(double x) { return static_cast<int>(__double_as_longlong(x) >> 32); }
+inline int __double2loint(double x) { return static_cast<int>(__double_as_longlong(x)); }
+inline double __hiloint2double(int high, int low) {
+    return __longlong_as_double(static_cast<long long>(high) << 32 |
+                                static_cast<unsigned int>(low));
+}
+
+// Mathematics. What <cmath> has is used as it is; `std::` overloads for `float` are CUDA's too.
+
+using std::abs;
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::signbit;
+
+inline int min(int a, int b) { return a < b ? a : b; }
+inline unsigned int min(unsigned int a, unsigned int b) { return a < b ? a : b; }
+inline unsigned int min(int a, unsigned int b) { return min(static_cast<unsigned int>(a), b); }
+inline unsigned int min(unsigned int a, int b) { return min(a, static_cast<unsigned int>(b)); }
+inline long min(long a, long b) { return a < b ? a : b; }
+inline unsigned long min(unsigned long a, unsigned long b) { return a < b ? a : b; }
+inline long long min(long long a, long long b) { return a < b ? a : b; }
+inline unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
+inline float min(float a, float b) { return fminf(a, b); }
+inline double min(double a, double b) { return fmin(a, b); }
+inline double min(float a, double b) { return fmin(a, b); }
+inline double min(double a, float b) { return fmin(a, b); }
+inline int max(int a, int b) { return a > b ? a : b; }
+inline unsigned int max(unsigned int a, unsigned int b) { return a > b ? a : b; }
+inline unsigned int max(int a, unsigned int b) { return max(static_cast<unsigned int>(a), b); }
+inline unsigned int max(unsigned int a, int b) { return max(a, static_cast<unsigned int>(b)); }
+inline long max(long a, long b) { return a > b ? a : b; }
+inline unsigned long max(unsigned long a, unsigned long b) { return a > b ? a : b; }
+inline long long max(long long a, long long b) { return a > b ? a : b; }
+inline unsigned long long max(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
+inline float max(float a, float b) { return fmaxf(a, b); }
+inline double max(double a, double b) { return fmax(a, b); }
+inline double max(float a, double b) { return fmax(a, b); }
+inline double max(double a, float b) { return fmax(a, b); }
+
+#define RESIDENT_OVERLOAD(name)                                                                   \
+    inline float name(float x) { return name##f(x); }
+RESIDENT_OVERLOAD(acos) RESIDENT_OVERLOAD(acosh) RESIDENT_OVERLOAD(asin) RESIDENT_OVERLOAD(asinh)
+RESIDENT_OVERLOAD(atan) RESIDENT_OVERLOAD(atanh) RESIDENT_OVERLOAD(cbrt) RESIDENT_OVERLOAD(ceil)
+RESIDENT_OVERLOAD(cos) RESIDENT_OVERLOAD(cosh) RESIDENT_OVERLOAD(erf) RESIDENT_OVERLOAD(erfc)
+RESIDENT_OVERLOAD(exp) RESIDENT_OVERLOAD(exp2) RESIDENT_OVERLOAD(expm1) RESIDENT_OVERLOAD(fabs)
+RESIDENT_OVERLOAD(floor) RESIDENT_OVERLOAD(lgamma) RESIDENT_OVERLOAD(log)
+RESIDENT_OVERLOAD(log10) RESIDENT_OVERLOAD(log1p) RESIDENT_OVERLOAD(log2)
+RESIDENT_OVERLOAD(nearbyint) RESIDENT_OVERLOAD(rint) RESIDENT_OVERLOAD(round)
+RESIDENT_OVERLOAD(sin) RESIDENT_OVERLOAD(sinh) RESIDENT_OVERLOAD(sqrt) RESIDENT_OVERLOAD(tan)
+RESIDENT_OVERLOAD(tanh) RESIDENT_OVERLOAD(tgamma) RESIDENT_OVERLOAD(trunc)
+#undef RESIDENT_OVERLOAD
+inline float pow(float x, float y) { return powf(x, y); }
+inline float fmod(float x, float y) { return fmodf(x, y); }
+inline float atan2(float y, float x) { return atan2f(y, x); }
+inline float hypot(float x, float y) { return hypotf(x, y); }
+inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
+inline float copysign(float x, float y) { return copysignf(x, y); }
+
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
+inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+inline double rcbrt(double x) { return 1.0 / cbrt(x); }
+#ifndef __GLIBC__
+inline float exp10f(float x) { return static_cast<float>(pow(10.0, static_cast<double>(x))); }
+inline double exp10(double x) { return pow(10.0, x); }
+#endif
+inline float sinpif(float x) { return static_cast<float>(::sin(M_PI * x)); }
+inline double sinpi(double x) { return ::sin(M_PI * x); }
+inline float cospif(float x) { return static_cast<float>(::cos(M_PI * x)); }
+inline double cospi(double x) { return ::cos(M_PI * x); }
+inline void sincospif(float x, float *s, float *c) { *s = sinpif(x); *c = cospif(x); }
+inline void sincospi(double x, double *s, double *c) { *s = sinpi(x); *c = cospi(x); }
+inline float normf3(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+inline float norm3df(float x, float y, float z) { return normf3(x, y, z); }
+inline double norm3d(double x, double y, double z) { return ::sqrt(x * x + y * y + z * z); }
+inline float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
+inline double rhypot(double x, double y) { return 1.0 / ::hypot(x, y); }
+inline float fdividef(float x, float y) { return x / y; }
+inline float __saturatef(float x) { return x != x ? 0.0f : fminf(fmaxf(x, 0.0f), 1.0f); }
+
+// The fast functions of a GPU are less exact there; here they are the exact ones.
+inline float __sinf(float x) { return sinf(x); }
+inline float __cosf(float x) { return cosf(x); }
+inline float __tanf(float x) { return tanf(x); }
+inline float __expf(float x) { return expf(x); }
+inline float __exp10f(float x) { return exp10f(x); }
+inline float __logf(float x) { return logf(x); }
+inline float __log2f(float x) { return log2f(x); }
+inline float __log10f(float x) { return log10f(x); }
+inline float __powf(float x, float y) { return powf(x, y); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __frsqrt_rn(float x) { return 1.0f / sqrtf(x); }
+inline float __frcp_rn(float x) { return 1.0f / x; }
+inline float __fsqrt_rn(float x) { return sqrtf(x); }
+inline double __drcp_rn(double x) { return 1.0 / x; }
+inline double __dsqrt_rn(double x) { return ::sqrt(x); }
+inline float __fadd_rn(float x, float y) { return x + y; }
+inline float __fsub_rn(float x, float y) { return x - y; }
+inline float __fmul_rn(float x, float y) { return x * y; }
+inline float __fdiv_rn(float x, float y) { return x / y; }
+inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+inline double __dadd_rn(double x, double y) { return x + y; }
+inline double __dsub_rn(double x, double y) { return x - y; }
+inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __ddiv_rn(double x, double y) { return x / y; }
+inline double __fma_rn(double x, double y, double z) { return ::fma(x, y, z); }
+
+#endif // RESIDENT_CUDA_ON_HOST_HPP

@@ -1,0 +1,82 @@
+//! CUDA C on the host: a C++ compiler turns a source into a shared library, whose kernels the
+//! embedded device runs.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `compiler` | the C++ compiler: which one, its options, its log |
+//! | `translation` | the source with the headers around it; dynamic shared memory |
+//! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; what is called |
+//! | `library` | a loaded library |
+//! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
+//! | `block` | runs blocks: threads one after the other, with stacks once they wait |
+//! | `body` | a kernel's body: packs the parameters, runs blocks on all cores |
+
+mod block;
+mod body;
+mod compiler;
+mod library;
+mod runtime;
+mod translation;
+mod waiting;
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use self::body::CompiledBody;
+use self::compiler::Compiler;
+use self::library::Library;
+use self::translation::Translation;
+use super::code::cache::DiskCache;
+use super::code::once::OncePerKey;
+use super::code::signature;
+use super::{CudaCode, KernelBody, LoadError, Program};
+
+/// The libraries of this process. They stay loaded, since launches may be running their code.
+static LIBRARIES: LazyLock<OncePerKey<Vec<u8>, Library>> = LazyLock::new(OncePerKey::new);
+
+static DISK: LazyLock<DiskCache> = LazyLock::new(DiskCache::from_environment);
+
+/// Compiles a program for the host if necessary, loads it, and compares the parameters with the
+/// signature.
+pub(crate) fn load(program: &Program) -> Result<Arc<dyn KernelBody>, LoadError> {
+    let (text, path) = match &program.source.code {
+        CudaCode::C(text) => (text.to_string(), None),
+        CudaCode::File(path) => (read(path)?, Some(&**path)),
+        CudaCode::Ptx(_) | CudaCode::Cubin(_) => return Err(no_text().into()),
+    };
+    let compiler = Compiler::find()?;
+    let translation = Translation::new(program, &text, path)?;
+    let key = [compiler.key(), translation.key()].concat();
+    let library = LIBRARIES.get_or_make(key.clone(), || make(compiler, &translation, &key))?;
+    let compiled_bytes = library.parameter_bytes();
+    let parameters =
+        signature::check(translation.entry(), &program.parameters, Some(&compiled_bytes))?;
+    Ok(Arc::new(CompiledBody::new(&program.kernel, library, parameters)))
+}
+
+/// The library, from the disk cache or compiled now. If a stored library cannot be loaded, it is
+/// compiled again.
+fn make(compiler: &Compiler, translation: &Translation, key: &[u8]) -> Result<Library, LoadError> {
+    let stored = if translation.is_self_contained { DISK.get(key) } else { None };
+    if let Some([image]) = stored
+        && let Ok(library) = Library::load(&image)
+    {
+        return Ok(library);
+    }
+    let image = compiler.compile(translation)?;
+    if translation.is_self_contained {
+        DISK.put(key, &[&image]);
+    }
+    Ok(Library::load(&image)?)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| format!("the file {} cannot be read: {error}", path.display()))
+}
+
+fn no_text() -> String {
+    "the embedded device compiles CUDA C, and this is PTX or machine code of a GPU; give the \
+     source, or a body by `.host(..)`"
+        .to_owned()
+}

@@ -1,0 +1,91 @@
+//! The functions that compiled code calls, and the structures that it shares with the library: the
+//! other side of `cuda_on_host.hpp`.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
+use std::io::Write;
+
+use super::waiting;
+
+/// The number of threads of a warp.
+pub(super) const LANES: usize = 32;
+
+/// What one launch runs: `resident_launch`.
+#[repr(C)]
+pub(super) struct LaunchParameters {
+    pub(super) parameters: *const *mut c_void,
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared_bytes: c_uint,
+}
+
+// SAFETY: the threads that run a launch's blocks only read it, and the parameters that it points
+// to, which outlive the launch.
+unsafe impl Sync for LaunchParameters {}
+
+impl LaunchParameters {
+    /// The number of blocks of the grid.
+    pub(super) fn blocks(&self) -> u64 {
+        self.grid.iter().map(|extent| u64::from(*extent)).product()
+    }
+
+    /// The number of threads of a block.
+    pub(super) fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+}
+
+/// How far the blocks of a thread have come: `resident_progress`. Compiled code writes it too.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct Progress {
+    pub(super) block: Cell<c_ulonglong>,
+    pub(super) next: Cell<c_uint>,
+}
+
+/// The functions of the library: `resident_runtime`.
+#[repr(C)]
+pub(super) struct Runtime {
+    barrier: unsafe extern "C" fn(c_uint) -> c_uint,
+    exchange: unsafe extern "C" fn(c_uint, c_ulonglong) -> *const c_ulonglong,
+    dynamic_shared: unsafe extern "C" fn() -> *mut c_void,
+    fail: unsafe extern "C" fn(*const c_char),
+    print: unsafe extern "C" fn(*const c_char),
+}
+
+pub(super) static RUNTIME: Runtime = Runtime { barrier, exchange, dynamic_shared, fail, print };
+
+/// `resident_host_run`.
+pub(super) type RunBlocks = unsafe extern "C" fn(
+    *const LaunchParameters,
+    *const Runtime,
+    *const Progress,
+    c_ulonglong,
+    c_uint,
+);
+
+unsafe extern "C" fn barrier(predicate: c_uint) -> c_uint {
+    waiting::wait_for_block(predicate != 0)
+}
+
+unsafe extern "C" fn exchange(mask: c_uint, value: c_ulonglong) -> *const c_ulonglong {
+    waiting::wait_for_lanes(mask, value)
+}
+
+unsafe extern "C" fn dynamic_shared() -> *mut c_void {
+    waiting::dynamic_shared().cast()
+}
+
+unsafe extern "C" fn fail(text: *const c_char) {
+    // SAFETY: the header passes a C string.
+    let text = unsafe { CStr::from_ptr(text) };
+    waiting::fail(text.to_string_lossy().into_owned());
+}
+
+/// As `printf` of a kernel on a GPU: to standard output.
+unsafe extern "C" fn print(text: *const c_char) {
+    // SAFETY: the header passes a C string.
+    let text = unsafe { CStr::from_ptr(text) };
+    // If standard output is closed, the text is lost, as for a program in C.
+    let _unwritten = std::io::stdout().write_all(text.to_bytes());
+}

@@ -1,0 +1,80 @@
+//! How a thread of a block waits for others: it goes from its own stack back to the scheduler with
+//! what it waits for, and later continues with the answer.
+
+use std::cell::{Cell, RefCell};
+
+use corosensei::Yielder;
+
+/// What a thread waits for.
+pub(super) enum Wait {
+    /// All threads of the block.
+    Block { predicate: bool },
+    /// The lanes in `mask` of the warp, which exchange values.
+    Lanes { mask: u32, value: u64 },
+    /// Nothing: the launch has failed.
+    Failed(String),
+}
+
+/// What a thread gets when it continues.
+pub(super) enum Answer {
+    Start,
+    /// For how many threads of the block the predicate held.
+    Count(u32),
+    /// The values of the lanes, valid until the thread waits again.
+    Lanes(*const u64),
+}
+
+/// The way from a stack back to the scheduler.
+pub(super) type Switch = Yielder<Answer, Wait>;
+
+thread_local! {
+    /// The way from the running stack back to the scheduler.
+    pub(super) static SWITCH: Cell<*const Switch> = const { Cell::new(std::ptr::null()) };
+    /// The dynamic shared memory of the block that this thread runs, in units of its alignment.
+    static SHARED: RefCell<Vec<SharedUnit>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Dynamic shared memory is aligned as on a GPU.
+#[derive(Clone, Copy)]
+#[repr(align(128))]
+struct SharedUnit(#[allow(dead_code, reason = "accessed by pointer only")] [u8; 128]);
+
+/// The number of threads for which `predicate` held, once all threads of the block have called.
+pub(super) fn wait_for_block(predicate: bool) -> u32 {
+    match wait(Wait::Block { predicate }) {
+        Answer::Count(count) => count,
+        _ => 0,
+    }
+}
+
+/// What the lanes of the warp passed, once those in `mask` have called.
+pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
+    match wait(Wait::Lanes { mask, value }) {
+        Answer::Lanes(values) => values,
+        _ => std::ptr::null(),
+    }
+}
+
+/// Ends the running thread, and the launch with this text.
+pub(super) fn fail(text: String) {
+    wait(Wait::Failed(text));
+}
+
+/// The start of the block's dynamic shared memory.
+pub(super) fn dynamic_shared() -> *mut u8 {
+    SHARED.with_borrow_mut(|units| units.as_mut_ptr().cast())
+}
+
+fn wait(request: Wait) -> Answer {
+    let switch = SWITCH.get();
+    assert!(!switch.is_null(), "the initialiser of a global waits for other threads");
+    // SAFETY: compiled code runs on a fiber's stack only. The fiber's start and `resume` set the
+    // pointer to that fiber's own, which lives on the stack that is running.
+    unsafe { &*switch }.suspend(request)
+}
+
+/// Makes the block's dynamic shared memory at least this long.
+pub(super) fn prepare_dynamic_shared(len_bytes: usize) {
+    let units = len_bytes.div_ceil(size_of::<SharedUnit>());
+    SHARED.with_borrow_mut(|shared| shared.resize(units.max(1), SharedUnit([0; 128])));
+}

@@ -1,0 +1,132 @@
+//! What is refused, and how a launch fails.
+
+use resident::ndarray::{Ix2, IxDyn};
+use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Result, Signature, SmartArray};
+use support::own_process::{self, assert_success};
+use support::test_name;
+
+use crate::{device, kernel};
+
+/// What `prepare` says to a source that cannot be used. `None` if there is no compiler.
+fn refused<S: Signature>(source: impl Into<CudaSource>) -> Option<String> {
+    // SAFETY: it does not run.
+    let kernel = unsafe { Kernel::<S>::new("wrong").cuda(source) };
+    match kernel.prepare(&Device::cpu()) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => None,
+        Err(Error::Compile { log, .. }) => Some(log),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn errors_of_the_source_have_its_lines() {
+    let source = "extern \"C\" __global__ void wrong(float *x) {\n    x[0] = missing;\n}\n";
+    let Some(log) = refused::<(InOut<f32>,)>(source) else { return };
+    assert!(log.contains("wrong.cu:2:") && log.contains("missing"), "{log}");
+    let log = refused::<(InOut<f32>,)>("__global__ void other(float *x) { }").expect("refused");
+    assert!(log.contains("wrong"), "{log}");
+}
+
+#[test]
+fn signatures_that_do_not_fit_are_refused() {
+    let source = "extern \"C\" __global__ void wrong(double a, float *x) { }";
+    let Some(log) = refused::<(f32, InOut<f32>)>(source) else { return };
+    assert!(log.contains("compiled are 2 of [8, 8] bytes"), "{log}");
+    assert!(log.ends_with("void wrong(float a, float *x)"), "{log}");
+    let log = refused::<(f64,)>(source).expect("refused");
+    assert!(log.contains("the signature has 1 of [8] bytes"), "{log}");
+}
+
+#[test]
+fn code_of_a_gpu_is_refused() {
+    let log = refused::<(InOut<f32>,)>(CudaSource::ptx(".version 8.0")).expect("refused");
+    assert!(log.contains("PTX or machine code of a GPU") && log.contains(".host(..)"), "{log}");
+    let log = refused::<(InOut<f32>,)>(CudaSource::file("no/such.cu")).expect("refused");
+    assert!(log.contains("no/such.cu cannot be read"), "{log}");
+}
+
+/// The launch fails as one whose body panics: what it was to write is lost.
+fn lost(source: &str, expected: &str) -> Result<()> {
+    let Some(kernel) = kernel::<(InOut<i32>,)>("failing", source) else { return Ok(()) };
+    let (device, mut x) = (device(), SmartArray::from(vec![1, 2, 3]));
+    kernel.launch_on(&device.stream(), Grid::new(2, 64), (&mut x,))?;
+    let Err(Error::Lost { cause, .. }) = x.host().map(drop) else { panic!("it is lost") };
+    assert!(cause.contains(expected), "{cause}");
+    let told = device.synchronize().unwrap_err().to_string();
+    assert!(told.contains(expected), "{told}");
+    // The device goes on.
+    x.fill(5)?;
+    assert_eq!(x.to_vec()?, [5; 3]);
+    Ok(())
+}
+
+#[test]
+fn a_failed_assertion_fails_the_launch_and_names_the_thread() -> Result<()> {
+    lost(
+        "extern \"C\" __global__ void failing(int *x) { assert(threadIdx.x < 40); }",
+        "failing.cu:1: assertion `threadIdx.x < 40` failed in block (0, 0, 0), thread (40, 0, 0)",
+    )
+}
+
+#[test]
+fn a_trap_behind_a_barrier_fails_the_launch() -> Result<()> {
+    lost(
+        "extern \"C\" __global__ void failing(int *x) {
+            __syncthreads();
+            if (threadIdx.x == 7) __trap();
+            __syncthreads();
+        }",
+        "__trap()",
+    )
+}
+
+#[test]
+fn threads_that_wait_for_ever_fail_the_launch() -> Result<()> {
+    lost(
+        "extern \"C\" __global__ void failing(int *x) {
+            if (threadIdx.x < 32) __syncthreads();
+            else __shfl_sync(0xffffffff, 1, threadIdx.x == 40 ? __syncthreads_count(1) : 0);
+        }",
+        "wait for each other for ever: 33 at `__syncthreads` and 31 at operations of a warp",
+    )
+}
+
+/// A view whose number of axes is known only at the launch is compared there.
+#[test]
+fn a_view_of_another_number_of_axes_fails_the_launch() -> Result<()> {
+    let source = "extern \"C\" __global__ void sum(resident::View2<const int> a, int *x) {
+        *x = a(0, 0) + a(1, 1);
+    }";
+    type Sum = (In<i32, IxDyn>, InOut<i32>);
+    let Some(sum) = kernel::<Sum>("sum", source) else { return Ok(()) };
+    let table = SmartArray::<i32, Ix2>::ones((2, 2)).into_dyn();
+    let mut x = SmartArray::<i32, _>::zeros(1);
+    sum.launch_on(&device().stream(), Grid::new(1, 1), (&table, &mut x))?;
+    assert_eq!(x.get(0)?, 2);
+    let line = SmartArray::<i32, _>::ones(4).into_dyn();
+    sum.launch_on(&device().stream(), Grid::new(1, 1), (&line, &mut x))?;
+    let Err(Error::Lost { cause, .. }) = x.host().map(drop) else { panic!("it is lost") };
+    assert!(cause.contains("a view of 2 axes, and the argument has 1"), "{cause}");
+    Ok(())
+}
+
+#[test]
+#[ignore = "finds no compiler: run in processes of its own by the test below"]
+fn without_a_compiler() {
+    // SAFETY: it does not run.
+    let kernel = unsafe { Kernel::<(InOut<f32>,)>::new("scale").cuda("anything") };
+    let mut x = SmartArray::<f32, _>::ones(3);
+    let error = kernel.launch_on(&Device::cpu().stream(), Grid::cover(3), (&mut x,)).unwrap_err();
+    let text = error.to_string();
+    for part in ["RESIDENT_CXX", "/nowhere/c++"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(x.to_vec().expect("unchanged"), [1.0; 3]);
+}
+
+#[test]
+fn a_compiler_that_is_missing_is_an_error_at_the_launch() {
+    let output =
+        own_process::run(test_name!(without_a_compiler), &[("RESIDENT_CXX", "/nowhere/c++")]);
+    assert_success(&output, "without_a_compiler");
+}

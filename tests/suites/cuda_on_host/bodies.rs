@@ -1,0 +1,61 @@
+//! Which body a device runs.
+
+use resident::{Device, Emulation, Grid, InOut, Kernel, Result, SmartArray};
+
+use crate::{device, kernel};
+
+const ADD_ONE: &str = r#"
+    extern "C" __global__ void add(int *x) { x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }
+"#;
+
+/// Adds 1 in CUDA C and 10 in Rust.
+fn both() -> Option<Kernel<(InOut<i32>,)>> {
+    let kernel = kernel::<(InOut<i32>,)>("add", ADD_ONE)?;
+    Some(kernel.host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 10)))
+}
+
+fn added(kernel: &Kernel<(InOut<i32>,)>, device: &Device) -> Result<Vec<i32>> {
+    let mut x = SmartArray::from(vec![0, 100]);
+    kernel.launch_on(&device.stream(), Grid::new(1, 2), (&mut x,))?;
+    x.to_vec()
+}
+
+#[test]
+fn cuda_c_runs_where_there_is_no_other_body_or_where_it_is_preferred() -> Result<()> {
+    let (Some(both), Some(one)) = (both(), kernel::<(InOut<i32>,)>("add", ADD_ONE)) else {
+        return Ok(());
+    };
+    let preferring = Device::emulated(Emulation::new().prefer_cuda(true));
+    assert_eq!(added(&one, &device())?, [1, 101]);
+    assert_eq!(added(&both, &device())?, [10, 110]);
+    assert_eq!(added(&both, &preferring)?, [1, 101]);
+    let rust = Kernel::<(InOut<i32>,)>::new("add")
+        .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 10));
+    assert_eq!(added(&rust, &preferring)?, [10, 110]);
+    Ok(())
+}
+
+#[test]
+fn a_kernel_is_called_and_compared_with_its_body_in_cuda_c() -> Result<()> {
+    let (Some(both), Some(one)) = (both(), kernel::<(InOut<i32>,)>("add", ADD_ONE)) else {
+        return Ok(());
+    };
+    let mut x = SmartArray::from(vec![5, 6]);
+    one.call(Grid::new(1, 2), (&mut x,))?;
+    assert_eq!(x.to_vec()?, [6, 7]);
+    assert_eq!(x.traffic().to_device.count, 0, "it runs on the host's copy");
+    let preferring = Device::emulated(Emulation::new().prefer_cuda(true));
+    let difference = both.compare(&preferring, Grid::new(1, 2), (&mut x,), 0.0)?;
+    assert!(difference.is_some(), "10 is not 1");
+    assert_eq!(one.compare(&preferring, Grid::new(1, 2), (&mut x,), 0.0)?, None);
+    Ok(())
+}
+
+#[test]
+fn seeded_devices_run_cuda_c() -> Result<()> {
+    let Some(one) = kernel::<(InOut<i32>,)>("add", ADD_ONE) else { return Ok(()) };
+    for seed in 0..3 {
+        assert_eq!(added(&one, &Device::emulated(Emulation::new().seed(seed)))?, [1, 101]);
+    }
+    Ok(())
+}

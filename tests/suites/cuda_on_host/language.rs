@@ -1,0 +1,176 @@
+//! What CUDA C has beyond C++: atomics, intrinsics, vectors, globals, mathematics.
+
+use resident::ndarray::Ix1;
+use resident::{CudaSource, Grid, In, InOut, Out, Result, SmartArray};
+
+use crate::{device, kernel};
+
+#[test]
+fn atomics_of_all_widths_lose_nothing_among_blocks() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void count(unsigned *a, unsigned long long *b, float *c, double *d,
+                                         int *e) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            atomicAdd(a, 2);
+            atomicAdd(b, 1ull << 33);
+            atomicAdd(c, 0.5f);
+            atomicAdd(d, 0.25);
+            atomicMax(&e[0], i);
+            atomicMin(&e[1], -i);
+            atomicInc(a + 1, 999);
+            atomicXor(a + 2, i);
+            if (atomicCAS(&e[2], 0, 1) == 0) atomicExch(&e[3], 7);
+        }
+    "#;
+    type Count = (InOut<u32>, InOut<u64>, InOut<f32>, InOut<f64>, InOut<i32>);
+    let Some(count) = kernel::<Count>("count", source) else { return Ok(()) };
+    let mut a = SmartArray::<u32, _>::zeros(3);
+    let (mut b, mut c) = (SmartArray::<u64, _>::zeros(1), SmartArray::<f32, _>::zeros(1));
+    let (mut d, mut e) = (SmartArray::<f64, _>::zeros(1), SmartArray::<i32, _>::zeros(4));
+    let arguments = (&mut a, &mut b, &mut c, &mut d, &mut e);
+    count.launch_on(&device().stream(), Grid::new(500, 64), arguments)?;
+    assert_eq!(a.to_vec()?, [64_000, 0, (0..32_000).fold(0, |all, i| all ^ i)]);
+    assert_eq!((b.get(0)?, c.get(0)?, d.get(0)?), (32_000 << 33, 16_000.0, 8_000.0));
+    assert_eq!(e.to_vec()?, [31_999, -31_999, 1, 7]);
+    Ok(())
+}
+
+#[test]
+fn intrinsics_of_integers_are_those_of_cuda() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void bits(const unsigned *x, unsigned *y) {
+            unsigned a = x[0], b = x[1];
+            y[0] = __popc(a);
+            y[1] = __clz(a);
+            y[2] = __ffs(b);
+            y[3] = __brev(a);
+            y[4] = __byte_perm(a, b, 0x5140);
+            y[5] = __umulhi(a, b);
+            y[6] = __funnelshift_l(a, b, 8);
+            y[7] = __float_as_uint(1.5f);
+            y[8] = __mul24(-3, 5);
+            y[9] = __float2int_rn(2.5f) + 10 * __float2int_ru(2.1f) + 100 * __float2int_rz(-2.9f);
+            y[10] = __float2uint_rn(-4.0f) + __double2int_rz(1e300);
+            y[11] = __sad(3, -4, 10);
+            y[12] = (unsigned)(__umul64hi(1ull << 63, 6) + __popcll(~0ull) + __clzll(1));
+            y[13] = min(3, 5) + max(2u, 9u) + abs(-4);
+        }
+    "#;
+    let Some(bits) = kernel::<(In<u32, Ix1>, InOut<u32>)>("bits", &*view(source)) else {
+        return Ok(());
+    };
+    let x = SmartArray::from(vec![0x1234_5678_u32, 0x9abc_def0]);
+    let mut y = SmartArray::<u32, _>::zeros(14);
+    bits.launch_on(&device().stream(), Grid::new(1, 1), (&x, &mut y))?;
+    let (a, b) = (0x1234_5678_u32, 0x9abc_def0_u32);
+    let expected = [
+        a.count_ones(),
+        a.leading_zeros(),
+        b.trailing_zeros() + 1,
+        a.reverse_bits(),
+        0xde56_f078,
+        ((u64::from(a) * u64::from(b)) >> 32) as u32,
+        (b << 8) | (a >> 24),
+        1.5_f32.to_bits(),
+        (-15_i32) as u32,
+        (2 + 30 - 200_i32) as u32,
+        i32::MAX as u32,
+        17,
+        3 + 64 + 63,
+        3 + 9 + 4,
+    ];
+    assert_eq!(y.to_vec()?, expected);
+    Ok(())
+}
+
+fn view(source: &str) -> String {
+    source
+        .replace("const unsigned *x", "resident::View1<const unsigned> xs")
+        .replace("x[0]", "xs(0)")
+        .replace("x[1]", "xs(1)")
+}
+
+/// NVRTC contracts only if it is asked to; here too.
+#[test]
+fn products_and_sums_are_rounded_apart() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void twice(float a, float b, float *y) {
+            y[0] = a * b - 1.0f;
+            y[1] = fmaf(a, b, -1.0f);
+            y[2] = __fmaf_rn(a, b, -1.0f);
+            y[3] = rsqrtf(4.0f) + sqrt(9.0f) + fabs(-1.0f) + pow(2.0f, 3.0f);
+            y[4] = exp2f(3) + __expf(0) + log2(8.0f) + hypotf(3, 4) + fminf(1, 2) + floor(2.7f);
+        }
+    "#;
+    let Some(twice) = kernel::<(f32, f32, InOut<f32>)>("twice", source) else { return Ok(()) };
+    let (a, b) = (1.0 + f32::EPSILON, 1.0 - f32::EPSILON);
+    let mut y = SmartArray::<f32, _>::zeros(5);
+    twice.launch_on(&device().stream(), Grid::new(1, 1), (a, b, &mut y))?;
+    let fused = a.mul_add(b, -1.0);
+    assert_eq!(y.to_vec()?, [a * b - 1.0, fused, fused, 12.5, 20.0]);
+    assert_ne!(a * b - 1.0, fused);
+    Ok(())
+}
+
+/// Globals keep their values between the launches of a kernel.
+#[test]
+fn globals_constants_vectors_and_macros() -> Result<()> {
+    let source = CudaSource::c(
+        r#"
+        struct __align__(16) Ray { float3 from; float time; };
+        __constant__ int weights[3] = {1, 10, 100};
+        __device__ unsigned launches = 0;
+        __device__ __forceinline__ float4 doubled(float4 v) {
+            return make_float4(2 * v.x, 2 * v.y, 2 * v.z, 2 * v.w);
+        }
+        __global__ __launch_bounds__(64, 2) void mixed(const float4 *__restrict__ x, float4 *y,
+                                                      unsigned *count) {
+            static_assert(sizeof(Ray) == 16 && alignof(float4) == 16 && sizeof(dim3) == 12, "");
+            #pragma unroll 4
+            for (int i = threadIdx.x; i < 3; i += blockDim.x) {
+                float4 v = doubled(__ldg(x + i));
+                v.w += weights[i] * FACTOR;
+                y[i] = v;
+            }
+            if (threadIdx.x == 0) *count = ++launches;
+        }
+        "#,
+    );
+    type Mixed = (In<[f32; 4]>, InOut<[f32; 4]>, InOut<u32>);
+    let source = source.define("FACTOR", 3).entry("mixed");
+    let Some(mixed) = kernel::<Mixed>("several things", source) else { return Ok(()) };
+    let x = SmartArray::from(vec![[1.0_f32, 2.0, 3.0, 4.0]; 3]);
+    let mut y = SmartArray::<[f32; 4], _>::full(3, [0.0; 4]);
+    let mut count = SmartArray::<u32, _>::zeros(3);
+    let stream = device().stream();
+    for _ in 0..2 {
+        mixed.launch_on(&stream, Grid::new(1, 2), (&x, &mut y, &mut count))?;
+    }
+    assert_eq!(y.to_vec()?, [3.0, 30.0, 300.0].map(|more| [2.0, 4.0, 6.0, 8.0 + more]));
+    assert_eq!(count.get(0)?, 2);
+    Ok(())
+}
+
+#[test]
+fn views_of_every_layout_are_read_and_written_in_place() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void copy(resident::View2<const int> a, resident::View2<int> b) {
+            for (long long i = resident::thread(); i < b.size(); i += gridDim.x * blockDim.x)
+                b.at(i) = a.at(i) + 1;
+        }
+    "#;
+    use resident::ndarray::{Array2, Ix2, s};
+    type Copy = (In<i32, Ix2>, Out<i32, Ix2>);
+    let Some(copy) = kernel::<Copy>("copy", source) else { return Ok(()) };
+    let numbers = Array2::from_shape_fn((9, 14), |(i, j)| (100 * i + j) as i32);
+    let a = SmartArray::from(numbers.clone());
+    let mut b = SmartArray::<i32, _>::zeros((20, 20));
+    let (from, part) = (a.slice(s![..;-2, 3..11]), b.slice_mut(s![4..12, ..;4]));
+    let mut to = part.reversed_axes();
+    copy.launch_on(&device().stream(), Grid::new(3, 5), (&from, &mut to))?;
+    let mut expected = Array2::<i32>::zeros((20, 20));
+    let source = numbers.slice(s![..;-2, 3..11]).mapv(|x| x + 1);
+    expected.slice_mut(s![4..12, ..;4]).reversed_axes().assign(&source);
+    assert_eq!(*b.host()?, expected);
+    Ok(())
+}
