@@ -39,8 +39,8 @@
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
 //! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
 //! - Device memory: [`Device::set_memory_limit`], [`SmartArray::release_on`].
-//! - Pinned and mapped host memory: [`PinnedArray`], [`MappedArray`], [`with_pinned`],
-//!   [`SmartArray::page_lock`].
+//! - Kinds of host memory: [`PinnedArray`], [`MappedArray`], [`ManagedArray`], [`with_pinned`],
+//!   [`with_mapped`], [`SmartArray::page_lock`].
 //! - cudarc and libraries built on it, with the same arrays: `Device::cuda_context`,
 //!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`.
 //! - What was copied, and why: [`audit`].
@@ -112,10 +112,10 @@ mod traffic;
 mod transfer;
 
 pub use array::{
-    AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, Changed, DeviceArray, DeviceMut,
-    DeviceRef, DeviceView, DeviceViewMut, HostMut, HostRef, MappedArray, MultiSlice, Pending,
-    PinnedArray, SmartArray, SmartView, SmartViewMut, Watch, WatchState, WithDimension,
-    with_pinned,
+    Advice, AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, Changed, DeviceArray, DeviceMut,
+    DeviceRef, DeviceView, DeviceViewMut, HostMut, HostRef, ManagedArray, MappedArray,
+    MemoryLocation, MultiSlice, Pending, PinnedArray, SmartArray, SmartView, SmartViewMut, Watch,
+    WatchState, WithDimension, with_mapped, with_pinned,
 };
 /// Iterators over the parts of an array.
 pub mod iter {
@@ -167,7 +167,7 @@ pub mod prelude {
 
     pub use crate::{
         Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
-        Kernel, MappedArray, Out, Pending, PinnedArray, Result, SmartArray, SmartView,
-        SmartViewMut, Stream, Watch, audit,
+        Kernel, ManagedArray, MappedArray, Out, Pending, PinnedArray, Result, SmartArray,
+        SmartView, SmartViewMut, Stream, Watch, audit,
     };
 }

@@ -26,7 +26,9 @@ pub use device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 pub(crate) use device_guard::DevicePart;
 pub use device_guard::{DeviceMut, DeviceRef};
 pub use host_guard::{HostMut, HostRef};
-pub use host_kinds::{MappedArray, PinnedArray, with_pinned};
+pub use host_kinds::{
+    Advice, ManagedArray, MappedArray, MemoryLocation, PinnedArray, with_mapped, with_pinned,
+};
 pub use iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
 pub(crate) use layout::Layout;
 pub use multi_slice::MultiSlice;

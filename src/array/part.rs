@@ -69,6 +69,11 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         StoredView { storage: self.storage, view: self.layout.strided() }
     }
 
+    /// Whether a device accesses the array's host memory itself.
+    pub(super) fn is_host_mapped(&self) -> bool {
+        self.storage.lock().is_host_mapped()
+    }
+
     // Methods of the host's copy. The caller chooses the guards' lifetime within the array's
     // borrow, since the guards of a view may outlive the view. Reads take `self` by value, so that
     // its two pointers stay in registers.
@@ -122,7 +127,8 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     /// Marks the host's copy as newest after the program wrote it through a pointer.
     pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
-            self.expect_newest(Some(Location::HOST), "the host")?;
+            let host = self.storage.lock().host_location();
+            self.expect_newest(Some(host), "the host")?;
             transfer::write_on_host(request, Access::ReadWrite)
         })
     }
@@ -506,7 +512,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             .devices()
             .map(|(location, device)| (device.clone(), validities[location.index()]))
             .collect();
-        Residency::new(validities[Location::HOST.index()], devices)
+        Residency::new(validities[state.host_location().index()], devices)
     }
 }
 

@@ -384,7 +384,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// Frees the array's memory on a device, after its uses there. Contents that are valid only on
     /// this device are downloaded first, and the call waits for the download. Nothing else is
     /// copied. The next use on the device allocates new memory, at another address. Does nothing if
-    /// the array has no memory there.
+    /// the array has no memory there, or if the device accesses the host's (an array made of a
+    /// [`MappedArray`](crate::MappedArray) or [`ManagedArray`](crate::ManagedArray)).
     ///
     /// ```
     /// use resident::{Device, SmartArray, Validity};
@@ -425,7 +426,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// millisecond per few MiB, and pinned memory cannot be swapped out: pin arrays that are
     /// transferred often. Memory that another library registered with CUDA is used unchanged and
     /// stays registered. Memory that is already pinned for this kind of device stays pinned; to pin
-    /// for several kinds, call once for each.
+    /// for several kinds, call once for each. Does nothing for mapped and managed memory.
     ///
     /// ```
     /// use resident::{Device, SmartArray};

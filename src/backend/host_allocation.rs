@@ -1,4 +1,4 @@
-//! Options of host memory that a driver allocates, and the count of the bytes that are pinned.
+//! Options of host memory that a driver allocates, and counts of such memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,18 +39,18 @@ impl PinnedOptions {
     }
 }
 
-/// The number of bytes of host memory that are pinned through one device.
+/// The number of bytes of one kind of memory that is in use through one device.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PinnedBytes(Arc<AtomicU64>);
+pub(crate) struct ByteCount(Arc<AtomicU64>);
 
-/// Bytes that count as pinned until this value drops.
+/// Bytes that count until this value drops.
 #[derive(Debug)]
 pub(crate) struct CountedBytes {
     count: Arc<AtomicU64>,
     len_bytes: u64,
 }
 
-impl PinnedBytes {
+impl ByteCount {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

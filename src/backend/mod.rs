@@ -90,13 +90,13 @@ pub struct Capacity {
 /// The memory that this library holds on a device or through it, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUsage {
-    /// Memory of live arrays.
+    /// Memory of live arrays. Managed memory counts, wherever its pages are.
     pub in_use: u64,
     /// Memory that is kept for reuse, or that is freed but still used by queued work.
     pub pooled: u64,
     /// Host memory that this library pinned (page-locked) for arrays through this device: pinned
-    /// arrays, and arrays that are page-locked or lent. It is no memory of the device. Staging
-    /// memory is not included.
+    /// and mapped arrays, and arrays that are page-locked or lent. It is no memory of the device.
+    /// Staging memory is not included.
     pub pinned: u64,
 }
 
@@ -178,6 +178,11 @@ pub(crate) trait Backend: SourceDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
+    /// Whether this library pinned all of this host memory for this device, so that copies of it
+    /// need no staging. It stays pinned while the caller borrows it.
+    fn is_pinned(&self, _start: *const u8, _len_bytes: usize) -> bool {
+        false
+    }
     /// Takes over memory that this device's work can access, until a queue frees its address.
     ///
     /// # Safety
@@ -195,20 +200,62 @@ pub(crate) trait Backend: SourceDevice {
         &self,
         len_bytes: usize,
         options: PinnedOptions,
-    ) -> Result<Box<dyn HostMemory>, BackendError>;
+    ) -> Result<Arc<dyn HostMemory>, BackendError>;
     /// Allocates pinned host memory that this device accesses itself, at least one byte, all zeros.
-    /// It is freed as memory of [`Queue::allocate`] is, and does not count as in use.
+    /// It does not count as in use.
     fn allocate_mapped(
         &self,
         len_bytes: usize,
         options: PinnedOptions,
-    ) -> Result<Address, BackendError>;
-    /// The host's pointer to live memory of `allocate_mapped`; `None` for other memory.
-    fn mapped_pointer(&self, address: Address) -> Option<*mut u8>;
+    ) -> Result<MappedMemory, BackendError>;
+    /// Allocates managed memory, at least one byte: it moves between the host and this device,
+    /// which both access it. Its contents are unspecified. It counts as in use, and is refused
+    /// beyond what the device has free. The host accesses it also while the device does.
+    fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError>;
+    /// Pins host memory, which this device accesses itself, until the returned value drops.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised, and stay allocated until the returned value has dropped, which is
+    /// after all work that uses them.
+    unsafe fn map_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError>;
+    /// Tells the driver at once how managed memory will be used, or that it will not be any more.
+    fn advise(
+        &self,
+        managed: ManagedRange,
+        advice: MemoryAdvice,
+        is_set: bool,
+    ) -> Result<(), BackendError>;
     /// The bodies of kernels that this device runs.
     fn body_kind(&self) -> BodyKind;
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError>;
+}
+
+/// Memory that a device and the host access: its address on the device, which is freed as memory of
+/// [`Queue::allocate`] is, and the memory. It lives until the free has run and the handle has
+/// dropped.
+pub(crate) type MappedMemory = (Address, Arc<dyn HostMemory>);
+
+/// Managed memory, from the start of its allocation.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ManagedRange {
+    pub(crate) address: Address,
+    pub(crate) len_bytes: usize,
+}
+
+/// CUDA's advice for managed memory (`CUmem_advise`). A place is the number of a device of the
+/// backend's kind, or the host (`None`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MemoryAdvice {
+    ReadMostly,
+    PreferredLocation(Option<usize>),
+    AccessedBy(Option<usize>),
 }
 
 /// Host memory that is registered with a driver (pinned) until this value drops. The memory must
@@ -267,6 +314,8 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Queues a hint that managed memory should move to this device, or to the host.
+    fn prefetch(&self, managed: ManagedRange, to_host: bool) -> Result<Position, BackendError>;
     /// Queues a launch. A backend that need not keep the arguments saves copying them.
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
         self.submit(Work::Launch(launch.to_work()))

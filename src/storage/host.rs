@@ -59,7 +59,7 @@ enum Owner {
         release: unsafe fn(NonNull<u8>, usize, usize),
     },
     /// Memory that a driver allocated.
-    Driver(Box<dyn HostMemory>),
+    Driver(Arc<dyn HostMemory>),
     /// The caller, who keeps the memory for longer than this value lives.
     Caller,
 }
@@ -161,7 +161,7 @@ impl HostBuffer {
     }
 
     /// Takes over memory that a driver allocated.
-    pub(crate) fn from_driver(memory: Box<dyn HostMemory>) -> Self {
+    pub(crate) fn from_driver(memory: Arc<dyn HostMemory>) -> Self {
         let (start, len_bytes) = (memory.base(), memory.len_bytes());
         Self::new(start, Owner::Driver(memory), 0, len_bytes)
     }

@@ -232,6 +232,19 @@ impl Storage {
         state.host = Some(Arc::new(buffer));
     }
 
+    /// Makes the memory of the device's copy at `location` the host memory too. The array has no
+    /// other host memory.
+    pub(crate) fn set_mapped_host(
+        &self,
+        state: &mut ArrayState,
+        location: Location,
+        host: Arc<HostBuffer>,
+    ) {
+        self.published.set_host_base(host.base());
+        state.host = Some(host);
+        state.set_host_location(location);
+    }
+
     /// Zeroed memory on the host for a copy of the array. `None` if there is not enough memory.
     pub(crate) fn new_host_memory(&self) -> Option<HostBuffer> {
         usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host)
@@ -319,7 +332,8 @@ impl Storage {
         let validity = |location| state.validity(&self.memory_order, location);
         let devices =
             state.devices().map(|(location, device)| (Device::name(device), validity(location)));
-        std::iter::once(("host".to_owned(), validity(Location::HOST))).chain(devices).collect()
+        let host = ("host".to_owned(), validity(state.host_location()));
+        std::iter::once(host).chain(devices).collect()
     }
 
     pub(crate) fn label(&self, operation: &'static str, site: CallSite) -> Label {

@@ -267,8 +267,10 @@ impl SummarisedState {
     pub(super) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
         let mut summarised = self.0.lock();
         let Summarised { sole, state } = &mut *summarised;
+        // The host reads memory of its own, once the work has completed.
         let is_newest = sole.stream != NO_STREAM
             && sole.may_write
+            && sole.location != state.host_location()
             && sole.epoch == failure::epoch()
             && sole.written_by != Position::START;
         let stream = state.stream(sole.key).filter(|_| is_newest)?;

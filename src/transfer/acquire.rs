@@ -95,8 +95,10 @@ pub(crate) fn acquire_on<'a>(
     let mut state = request.storage.lock();
     match readiness(request, &mut state, stream, access, depends) {
         Readiness::Ready(copy) => Ok(Acquired::pin(request.storage, &mut state, copy)),
-        Readiness::Used(copy) => wait_for_uses(request, &mut state, stream, access, copy, depends),
-        Readiness::Missing => {
+        Readiness::Used(copy) if copy.0 != state.host_location() => {
+            wait_for_uses(request, &mut state, stream, access, copy, depends)
+        }
+        Readiness::Used(_) | Readiness::Missing => {
             drop(state);
             copy_to_device(request, stream, access, depends)
         }
@@ -254,17 +256,22 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
     if request.is_empty() {
         return Ok(());
     }
+    let mut waited = Marks::new();
     loop {
+        let open;
         let (queued, _inquiry) = copy_to_host(request, access, Destination::Host)?;
         let pending = {
             let mut state = request.storage.lock();
-            let marks = request.conflicts(&state, Location::HOST, access);
+            let marks = request.uses_to_end(&mut state, access, &waited);
             if marks.is_empty() && is_acquired_on_host(request, &mut state, access) {
                 return Ok(());
             }
-            ends_of(&state, &marks)
+            let pending = ends_of(&state, &marks);
+            open = marks;
+            pending
         };
         request.wait_for(pending)?;
+        waited.extend(open.into_iter().filter(|mark| mark.end == UseEnd::OPEN));
         if let Some((stream, record)) = first_own_failure(&queued) {
             request.storage.lock().reconcile(request.storage.memory_order());
             return Err(device::late_error(stream.device_ref(), &record).at(request.site));
@@ -277,7 +284,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
 fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
     state.retire_host_uses(request.storage.memory_order(), request.selection);
     request.storage.publish(state);
-    let is_valid = access == Access::Overwrite || request.is_valid(state, Location::HOST);
+    let is_valid = access == Access::Overwrite || request.is_valid(state, state.host_location());
     is_valid && !state.has_new_failures()
 }
 
@@ -328,7 +335,7 @@ enum Destination<'a> {
 
 impl Destination<'_> {
     fn location(self, request: &Request<'_>, state: &mut ArrayState) -> Result<Location> {
-        let Self::Device(stream) = self else { return Ok(Location::HOST) };
+        let Self::Device(stream) = self else { return Ok(state.host_location()) };
         let device = stream.device_ref();
         state.assign_location(device).ok_or_else(|| request.no_location(device))
     }
@@ -413,6 +420,14 @@ fn next_step(
         // A chunk failed. The caller waits for that copy and reports the failure.
         return Ok(Step::Done);
     }
+    let is_mapped = destination.is_device() && location == state.host_location();
+    if is_mapped {
+        let device = &state.device_copy(location).device;
+        let pending = users_of_other_kinds(state, device, &request.regions());
+        if !pending.is_empty() {
+            return Ok(Step::WaitFor(pending));
+        }
+    }
     let is_missing = access != Access::Overwrite && !request.is_valid(state, location);
     if !is_missing && !destination.is_device() {
         return request.allocate_host(state).map(|()| Step::Done);
@@ -441,11 +456,11 @@ fn next_step(
         // be read.
         request.allocate_host(state)?;
     }
-    let pending = request.must_complete_first(state, location, &chunk.copies);
+    let pending = request.must_complete_first(state, destination, &chunk.copies);
     if !pending.is_empty() {
         return Ok(Step::WaitFor(pending));
     }
-    Ok(through_host(&chunk.copies).map_or(Step::Copy(chunk), Step::CopyToHost))
+    Ok(through_host(&chunk.copies, is_mapped).map_or(Step::Copy(chunk), Step::CopyToHost))
 }
 
 impl Request<'_> {
@@ -453,22 +468,23 @@ impl Request<'_> {
     fn must_complete_first(
         &self,
         state: &ArrayState,
-        location: Location,
+        destination: Destination<'_>,
         copies: &RoutedPlan,
     ) -> Queued {
-        if location != Location::HOST {
+        let host = state.host_location();
+        if destination.is_device() {
             // The host reads its memory at once, to stage it. Pinned memory is treated in the same
             // way.
-            let is_from_host = |source| source == Source::Location(Location::HOST);
+            let is_from_host = |source| source == Source::Location(host);
             return match copies.iter().any(|copies| is_from_host(copies.source)) {
-                true => ends_of(state, &self.conflicts(state, Location::HOST, Access::Read)),
+                true => ends_of(state, &self.conflicts(state, host, Access::Read)),
                 false => Queued::new(),
             };
         }
         let mut pending = Queued::new();
         if copies.iter().any(|copies| matches!(copies.route, Route::Fill(_))) {
             // The host fills its memory at once.
-            let marks = self.conflicts(state, Location::HOST, Access::Overwrite);
+            let marks = self.conflicts(state, host, Access::Overwrite);
             pending.extend(ends_of(state, &marks));
         }
         for copies in copies {
@@ -478,6 +494,23 @@ impl Request<'_> {
             }
         }
         pending
+    }
+
+    /// The uses of the host memory that must end before an access of the host, without open ones
+    /// for which the host has `waited`: those of guards that are over, so that the work that other
+    /// code queued for them was queued before the wait.
+    pub(super) fn uses_to_end(
+        &self,
+        state: &mut ArrayState,
+        access: Access,
+        waited: &Marks,
+    ) -> Marks {
+        if state.is_host_mapped() {
+            state.close_dropped_reads();
+        }
+        let mut marks = self.conflicts(state, state.host_location(), access);
+        marks.retain(|mark| mark.end != UseEnd::OPEN || !waited.contains(mark));
+        marks
     }
 
     /// Queues one chunk of copies to `location`. First allocates memory for the array at the
@@ -498,12 +531,12 @@ impl Request<'_> {
                     self.fill_on_device(stream, location, value, &copies.regions)?;
                 }
                 (Source::Constant(value), _) => self.fill_on_host(value, &copies.regions),
-                (Source::Location(Location::HOST), Destination::Device(stream)) => {
-                    self.upload(stream, location, copies, pipeline)?;
-                }
-                (Source::Location(from), Destination::Device(stream)) => {
-                    self.copy_from_peer(stream, location, from, &copies.regions, pipeline)?;
-                }
+                (Source::Location(from), Destination::Device(stream)) => match copies.route {
+                    Route::Peer => {
+                        self.copy_from_peer(stream, location, from, &copies.regions, pipeline)?;
+                    }
+                    _ => self.upload(stream, location, copies, pipeline)?,
+                },
                 (Source::Location(from), Destination::Host) => {
                     self.download(from, copies, Queueing::Awaited, pipeline)?;
                 }
@@ -542,7 +575,7 @@ pub(super) fn users_of_other_kinds(
             && !state.is_retired(mark)
     };
     for region in regions {
-        let uses = state.uses(Location::HOST);
+        let uses = state.uses(state.host_location());
         uses.visit_conflicts(Some(region), Access::Overwrite, is_other, |mark| {
             if is_other(mark) {
                 add_mark(&mut marks, mark);

@@ -9,7 +9,7 @@ use super::constant::fill;
 use super::element::newest_device;
 use super::mark::{mark, mark_host_written};
 use super::report::{count, run_deferred};
-use super::request::{Regions, Request, StoredView};
+use super::request::{Request, StoredView};
 use super::route::can_access;
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
@@ -197,10 +197,11 @@ impl Assignment<'_> {
     /// The stream that runs the copy; `None` if the host copies.
     fn copying_stream(&self, pair: &CopyPair, holders: Holders) -> Option<Stream> {
         let is_device = |location: &Location| *location != Location::HOST;
-        let holder = {
+        let (holder, host) = {
             let state = self.source.storage.lock();
             let location = holders.locations().iter().find(is_device);
-            location.map(|location| state.device_copy(location).device.clone())
+            let holder = location.map(|location| state.device_copy(location).device.clone());
+            (holder, state.host_location())
         };
         match self.target {
             Target::On(stream) => Some(stream.clone()),
@@ -213,7 +214,7 @@ impl Assignment<'_> {
                 };
                 match (home, holder) {
                     (Some(home), Some(holder)) if can_access(&home, &holder) => Some(home.stream()),
-                    _ if holders.contains(Location::HOST) => None,
+                    _ if holders.contains(host) => None,
                     (_, holder) => holder.map(|holder| holder.stream()),
                 }
             }
@@ -349,6 +350,7 @@ fn peer_of(source: &Storage, holders: Holders, stream: &Stream) -> Option<Locati
     }
     let can_access = |location: &Location| {
         *location != Location::HOST
+            && *location != state.host_location()
             && can_access(stream.device_ref(), &state.device_copy(*location).device)
     };
     holders.locations().iter().find(can_access)
@@ -371,12 +373,12 @@ fn ready_peer<'a>(
     let found = state
         .devices()
         .find(|(location, device)| {
-            from.is_valid(&state, *location) && can_access(stream.device_ref(), device)
+            *location != state.host_location()
+                && from.is_valid(&state, *location)
+                && can_access(stream.device_ref(), device)
         })
         .map(|(location, _)| location);
     let Some(location) = found else { return Ok(None) };
-    let mut regions = Regions::new();
-    from.selection.for_each(memory_order, |region| regions.push(*region));
-    let depends = from.wait_for_writers(&mut state, stream, location, &regions)?;
+    let depends = from.wait_for_writers(&mut state, stream, location, &from.regions())?;
     Ok(Some((state, location, depends)))
 }

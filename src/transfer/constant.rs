@@ -130,8 +130,9 @@ impl Request<'_> {
             unsafe { host_copy::fill(self.storage.host_base(), &footprint, &pattern) };
         }
         let mut state = self.storage.lock();
+        let host = state.host_location();
         for region in regions {
-            state.coherence.apply(Location::HOST, region, Access::Read);
+            state.coherence.apply(host, region, Access::Read);
         }
     }
 }

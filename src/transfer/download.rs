@@ -63,6 +63,7 @@ impl Request<'_> {
     ) -> Result<()> {
         let mut state = self.storage.lock();
         let Some(host) = state.host.clone() else { return Ok(()) };
+        let to = state.host_location();
         let asked = match queueing {
             Queueing::Ahead(asked) => asked,
             Queueing::Awaited => None,
@@ -75,7 +76,7 @@ impl Request<'_> {
         }
         let depends = self.wait_for_writers(&mut state, &stream, from, regions)?;
         let between = self.between(&state, &stream, from, regions);
-        let marks = self.conflicts_of_write(&state, &stream, Location::HOST, regions);
+        let marks = self.conflicts_of_write(&state, &stream, to, regions);
         self.make_wait(&mut state, &stream, &marks)?;
         let address = state.device_copy(from).address.unwrap_or(Address(0));
         let mut work = || {
@@ -91,14 +92,14 @@ impl Request<'_> {
             })
         };
         let (position, own) = self.submit_download(&stream, &mut work, queueing)?;
-        let since = stale_since(&state, Location::HOST, regions);
+        let since = stale_since(&state, to, regions);
         let bytes = self.bytes_of(regions);
         pipeline.add_copy(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
         self.record_read(&mut state, &stream, from, regions, position);
         if let Some(between) = between {
             self.record_read(&mut state, &stream, from, &Regions::from_iter([between]), position);
         }
-        self.record_copy(&mut state, &stream, Location::HOST, regions, position);
+        self.record_copy(&mut state, &stream, to, regions, position);
         drop(state);
         pipeline.push(stream, position);
         if let Some(own) = own {

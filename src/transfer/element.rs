@@ -75,11 +75,11 @@ fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
 /// A device where the first part of the selection is valid that is stored but not valid on the
 /// host.
 pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
-    let mut found = None;
+    let (mut found, host) = (None, state.host_location());
     request.selection.for_each(request.storage.memory_order(), |region| {
         state.coherence.visit_contents(region, |_, content| {
             if let (None, Content::Stored(holders)) = (found, content)
-                && !holders.contains(Location::HOST)
+                && !holders.contains(host)
             {
                 found = holders.locations().iter().next();
             }
@@ -138,11 +138,12 @@ pub(crate) fn read_element(request: &Request<'_>) -> Result<Bytes> {
     }
     let mut state = storage.lock();
     state.reconcile(storage.memory_order());
-    if request.is_valid(&state, Location::HOST) {
+    let host = state.host_location();
+    if request.is_valid(&state, host) {
         drop(state);
         return read_on_host(request);
     }
-    let copies = request.plan(&state, Location::HOST)?;
+    let copies = request.plan(&state, host)?;
     match copies.first().map(|copy| (copy.source, copy.region)) {
         Some((Source::Location(location), region)) => {
             drop(state);

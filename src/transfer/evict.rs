@@ -9,6 +9,7 @@ use crate::coherence::{Content, Location};
 use crate::device::Device;
 use crate::error::Result;
 use crate::layout::Selection;
+use crate::ordering::UseEnd;
 use crate::storage::{self, ArrayState, Storage};
 
 /// Frees the array's memory on a device, after its uses. Contents that are valid only there are
@@ -22,22 +23,28 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
         let mut state = storage.lock();
         state.reconcile(storage.memory_order());
         let Some(location) = state.find_location(device) else { return Ok(()) };
+        if location == state.host_location() {
+            // The device accesses the host memory, which stays.
+            return Ok(());
+        }
         let only_there = regions_not_on_host(storage, &state, location);
         if !only_there.is_empty() {
             drop(state);
             acquire_host(&request.of(&Selection::Boxes(only_there)), Access::Read)?;
-        } else if !state.is_host_idle() {
-            // A copy of these elements to the host is pending and may still fail.
-            let whole = request.of(&Selection::Whole);
-            let marks = whole.conflicts(&state, Location::HOST, Access::Overwrite);
-            state.retire_host_uses(storage.memory_order(), &Selection::Whole);
-            let pending = ends_of(&state, &marks);
-            drop(state);
-            request.wait_for(pending)?;
-        } else {
+            continue;
+        }
+        // Copies of these elements to the host may still fail. No guard makes any.
+        let whole = request.of(&Selection::Whole);
+        let mut marks = whole.conflicts(&state, state.host_location(), Access::Overwrite);
+        marks.retain(|mark| mark.end != UseEnd::OPEN);
+        if marks.is_empty() {
             remove_copy(storage, &mut state, location, request.site);
             return Ok(());
         }
+        state.retire_host_uses(storage.memory_order(), &Selection::Whole);
+        let pending = ends_of(&state, &marks);
+        drop(state);
+        request.wait_for(pending)?;
     }
 }
 
@@ -63,7 +70,8 @@ fn evict(storage: &Storage, device: &Device, site: CallSite) -> Option<u64> {
     let mut state = storage.lock();
     state.reconcile(storage.memory_order());
     let location = state.find_location(device)?;
-    let is_needed = state.is_in_use(location)
+    let is_needed = location == state.host_location()
+        || state.is_in_use(location)
         || !state.is_host_idle()
         || !regions_not_on_host(storage, &state, location).is_empty();
     if is_needed || state.device_copy(location).address.is_none() {
@@ -75,11 +83,11 @@ fn evict(storage: &Storage, device: &Device, site: CallSite) -> Option<u64> {
 
 /// The regions that are valid at a device's location and not on the host.
 fn regions_not_on_host(storage: &Storage, state: &ArrayState, location: Location) -> Regions {
-    let mut regions = Regions::new();
+    let (mut regions, host) = (Regions::new(), state.host_location());
     state.coherence.visit_contents(&storage.memory_order().whole(), |region, content| {
         if let Content::Stored(holders) = content
             && holders.contains(location)
-            && !holders.contains(Location::HOST)
+            && !holders.contains(host)
         {
             regions.push(*region);
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use smallvec::SmallVec;
 
-use super::acquire::{Acquired, acquire_on};
+use super::acquire::{Acquired, acquire_host, acquire_on};
 use super::mark::mark;
 use super::report::{count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
@@ -15,12 +15,12 @@ use super::snapshot::{Destination, snapshot_to};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{
-    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
-    failure, host_copy, scope,
+    Address, CopyBox, CopyWork, Dependencies, DeviceKind, FailureKind, HostMemory, Memory,
+    Position, Work, failure, host_copy, scope,
 };
 use crate::call_site::CallSite;
 use crate::coherence::{Location, Region};
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::{Selection, Strided};
 use crate::ordering::UseEnd;
@@ -40,6 +40,8 @@ pub(crate) struct LentView<'a> {
 struct LentMemory {
     base: *mut u8,
     len_bytes: usize,
+    /// The kind of device for which the memory is pinned.
+    pinned_for: Option<DeviceKind>,
     /// Whether the device died during work with this memory, so that its backend keeps a handle
     /// forever.
     is_leaked: AtomicBool,
@@ -64,6 +66,10 @@ unsafe impl HostMemory for LentMemory {
     fn mark_leaked(&self) {
         self.is_leaked.store(true, Ordering::Release);
     }
+
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
+        self.pinned_for == Some(kind)
+    }
 }
 
 impl<'a> LentView<'a> {
@@ -76,10 +82,13 @@ impl<'a> LentView<'a> {
         Self { base, len_bytes, view, lent: PhantomData }
     }
 
-    fn lease(&self) -> Lease {
+    /// `device` is the one that copies.
+    fn lease(&self, device: &Device) -> Lease {
+        let is_pinned = device.backend().is_pinned(self.base, self.len_bytes);
         let memory = LentMemory {
             base: self.base,
             len_bytes: self.len_bytes,
+            pinned_for: is_pinned.then(|| device.kind()),
             is_leaked: AtomicBool::new(false),
         };
         Lease { memory: Arc::new(memory), queued: None }
@@ -90,6 +99,13 @@ impl<'a> LentView<'a> {
 struct Lease {
     memory: Arc<LentMemory>,
     queued: Option<(Stream, Position)>,
+}
+
+impl Lease {
+    /// Whether the device that copies accesses the memory itself.
+    fn is_pinned(&self) -> bool {
+        self.memory.pinned_for.is_some()
+    }
 }
 
 impl Drop for Lease {
@@ -125,13 +141,14 @@ pub(crate) fn copy_from_host(
     let views =
         split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let mut regions = Regions::new();
-    selection.for_each(memory_order, |region| regions.push(*region));
-    let chunks =
-        memory_order.split_regions(&regions, stream.device_ref().backend().chunk_bytes_max());
+    let lease = from.lease(stream.device_ref());
+    let chunk_bytes_max = match lease.is_pinned() {
+        true => u64::MAX,
+        false => stream.device_ref().backend().chunk_bytes_max(),
+    };
+    let chunks = memory_order.split_regions(&request.regions(), chunk_bytes_max);
     let (address, written) = (acquired.address, Regions::new());
-    let mut upload =
-        Upload { request: &request, stream, views, address, lease: from.lease(), written };
+    let mut upload = Upload { request: &request, stream, views, address, lease, written };
     let outcome = chunks.into_iter().try_for_each(|regions| upload.queue(regions));
     upload.close(acquired, outcome.is_ok());
     run_deferred();
@@ -154,16 +171,9 @@ struct Upload<'r> {
 impl Upload<'_> {
     /// Queues the copies of one chunk.
     fn queue(&mut self, regions: Regions) -> Result<()> {
-        self.queue_parts(self.parts_of(&regions))?;
+        self.queue_parts(parts_of(self.request, &regions, self.views))?;
         self.written.extend(regions);
         Ok(())
-    }
-
-    fn parts_of(&self, regions: &[Region]) -> SmallVec<[CopyBox; 1]> {
-        let (memory_order, (to, from)) = (self.request.storage.memory_order(), self.views);
-        let element_bytes = memory_order.element_bytes() as u64;
-        let boxes = regions.iter().flat_map(|region| to.boxes_of(memory_order, region));
-        boxes.flat_map(|part| to.copies_from(&from, &part, element_bytes)).collect()
     }
 
     fn queue_parts(&mut self, parts: SmallVec<[CopyBox; 1]>) -> Result<()> {
@@ -174,6 +184,12 @@ impl Upload<'_> {
         if let Some(copy) = queue.begin_copy(&mut direct).map_err(refused)? {
             self.lease.queued = Some((self.stream.clone(), copy.position));
             copy.run();
+            return Ok(());
+        }
+        if self.lease.is_pinned() {
+            // The call returns once the device has read the memory (`Lease`).
+            let position = queue.submit(Work::Copy(direct())).map_err(refused)?;
+            self.lease.queued = Some((self.stream.clone(), position));
             return Ok(());
         }
         let len_bytes = parts.iter().map(CopyBox::len_bytes).sum();
@@ -197,16 +213,7 @@ impl Upload<'_> {
 
     fn work(&self, source: Arc<dyn HostMemory>, parts: SmallVec<[CopyBox; 1]>) -> Box<CopyWork> {
         let before = self.lease.queued.as_ref().map(|(stream, position)| (stream.id(), *position));
-        Box::new(CopyWork {
-            may_read_between: false,
-            loss: FailureKind::Contents,
-            source: Memory::Host(source),
-            destination: Memory::Device(self.address),
-            source_device: None,
-            parts,
-            depends: before.into_iter().collect(),
-            label: self.request.storage.label("copy to", self.request.site),
-        })
+        upload_work(self.request, (source, self.address), parts, before.into_iter().collect())
     }
 
     /// Marks what the queued chunks write, and waits until the memory was read.
@@ -215,15 +222,88 @@ impl Upload<'_> {
         if let Some((_, position)) = &lease.queued {
             let part = Selection::Boxes(written);
             let request = request.of(if is_complete { request.selection } else { &part });
-            let bytes = request.selection.len_bytes(request.storage.memory_order());
             mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
-            let mut state = request.storage.lock();
-            let since = stale_since(&state, Location::HOST, &[]);
-            let moved = (Direction::ToDevice, bytes);
-            count(&request, &mut state, moved, stream.device_ref(), stream, since);
+            count_upload(&request, stream);
         }
         drop(lease);
     }
+}
+
+/// The copies of regions from the second view to the first, whose array the request is for.
+fn parts_of(
+    request: &Request<'_>,
+    regions: &[Region],
+    (to, from): (Strided<'_>, Strided<'_>),
+) -> SmallVec<[CopyBox; 1]> {
+    let memory_order = request.storage.memory_order();
+    let element_bytes = memory_order.element_bytes() as u64;
+    let boxes = regions.iter().flat_map(|region| to.boxes_of(memory_order, region));
+    boxes.flat_map(|part| to.copies_from(&from, &part, element_bytes)).collect()
+}
+
+fn upload_work(
+    request: &Request<'_>,
+    (source, address): (Arc<dyn HostMemory>, Address),
+    parts: SmallVec<[CopyBox; 1]>,
+    depends: Dependencies,
+) -> Box<CopyWork> {
+    Box::new(CopyWork {
+        may_read_between: false,
+        loss: FailureKind::Contents,
+        source: Memory::Host(source),
+        destination: Memory::Device(address),
+        source_device: None,
+        parts,
+        depends,
+        label: request.storage.label("copy to", request.site),
+    })
+}
+
+fn count_upload(request: &Request<'_>, stream: &Stream) {
+    let bytes = request.selection.len_bytes(request.storage.memory_order());
+    let mut state = request.storage.lock();
+    let since = stale_since(&state, Location::HOST, &[]);
+    let moved = (Direction::ToDevice, bytes);
+    count(request, &mut state, moved, stream.device_ref(), stream, since);
+}
+
+/// Overwrites a part on `stream`'s device with a part of a coherent array, of the same shape, whose
+/// host memory is pinned for the device. Returns at once: later writes of the host wait for the
+/// copy. Returns `false`, and copies nothing, if the memory is not pinned.
+pub(crate) fn copy_from_pinned(
+    to: StoredView<'_>,
+    from: StoredView<'_>,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<bool> {
+    let operation = "copy_from_pinned";
+    let (to_order, from_order) = (to.storage.memory_order(), from.storage.memory_order());
+    let (selection, read) = (to_order.select(&to.view), from_order.select(&from.view));
+    let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
+    let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);
+    let is_pinned = || from.storage.lock().is_host_pinned_for(stream.device_ref().kind());
+    if to_order.is_empty() || selection.is_empty() || !is_pinned() {
+        return Ok(false);
+    }
+    acquire_host(&source, Access::Read)?;
+    let split = to.view.split_with(&from.view, to_order);
+    let views =
+        split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
+    let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let mut state = from.storage.lock();
+    let Some(host) = state.host.clone() else { return Ok(false) };
+    let parts = parts_of(&request, &request.regions(), views);
+    let work = upload_work(&request, (host, acquired.address), parts, Dependencies::new());
+    let submitted = stream.queue().submit(Work::Copy(work));
+    let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
+    let host = state.host_location();
+    source.record_use(&mut state, host, Access::Read, stream, UseEnd::at(position));
+    from.storage.publish(&state);
+    drop(state);
+    mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(position));
+    count_upload(&request, stream);
+    run_deferred();
+    Ok(true)
 }
 
 /// Copies a part to `to`, which has the same shape. Copies from a device run on `stream` if it is a
@@ -241,7 +321,7 @@ pub(crate) fn copy_to_host(
         return Err(request.inside_kernel("a copy to the host"));
     }
     let _inquiry = failure::Inquiry::begin();
-    let mut lease = to.lease();
+    let mut lease = to.lease(stream.device_ref());
     let (memory, view) = (lease.memory.clone(), Some(to.view));
     let destination = Destination { memory, view, is_awaited: true };
     let mut queued = Queued::new();

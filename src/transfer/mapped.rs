@@ -1,20 +1,24 @@
-//! Mapped memory: one memory that the host and a device access. It is the device's copy of an
-//! array; the host waits for the device's uses of it, and nothing is copied.
+//! Mapped and managed memory: one memory that the host and a device access. It is the device's copy
+//! of an array, and its location is that of the host memory too. So plans never copy between the
+//! two, and the order of uses of this location is all that remains.
+
+use std::sync::Arc;
 
 use super::acquire::acquire_on;
-use super::request::{Marks, Request, ends_of};
+use super::evict::make_room;
+use super::mark::mark;
+use super::request::Request;
 use crate::access::Access;
-use crate::backend::{Dependencies, PinnedOptions};
-use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::ordering::UseEnd;
-use crate::storage::ArrayState;
+use crate::backend::{
+    Address, BackendError, BackendErrorKind, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
+    PinnedOptions,
+};
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use crate::ordering::{UseEnd, Uses};
+use crate::storage::HostBuffer;
 
-/// How often a host access tries to fill elements that have a constant value.
-const FILLS_MAX: u32 = 3;
-
-/// Allocates mapped memory, all zeros, as the copy of a new array on a device. It stays until the
-/// array drops.
+/// Allocates mapped memory, all zeros, for a new array. It stays until the array drops.
 pub(crate) fn allocate_mapped(
     request: &Request<'_>,
     device: &Device,
@@ -23,92 +27,111 @@ pub(crate) fn allocate_mapped(
     if request.is_empty() {
         return Ok(());
     }
-    let location = request.storage.lock().assign_location(device);
-    let location = location.ok_or_else(|| request.no_location(device))?;
     let len_bytes = request.len_bytes();
-    let address =
-        request.retrying(device, || device.backend().allocate_mapped(len_bytes, options))?;
+    let allocate = || device.backend().allocate_mapped(len_bytes, options);
+    let (address, memory) = request.retrying(device, allocate)?;
+    request.map_host(device, address, Arc::new(HostBuffer::from_driver(memory)))?;
     let mut state = request.storage.lock();
-    state.device_copy_mut(location).address = Some(address);
-    // This pin is never removed, because the host has pointers to the memory.
-    state.pin();
+    let host = state.host_location();
+    request.record_write(&mut state, host, Access::Overwrite);
+    Ok(())
+}
+
+/// Allocates managed memory for a new array, which has no contents yet. It stays until the array
+/// drops. If the device is full, evicts copies of other arrays.
+pub(crate) fn allocate_managed(request: &Request<'_>, device: &Device) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let len_bytes = request.len_bytes();
+    let allocate = || {
+        device.backend().allocate_managed(len_bytes).or_else(|refusal| {
+            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
+            match is_full && make_room(device, len_bytes as u64, request) {
+                true => device.backend().allocate_managed(len_bytes),
+                false => Err(refusal),
+            }
+        })
+    };
+    let (address, memory) = request.retrying(device, allocate)?;
+    request.map_host(device, address, Arc::new(HostBuffer::from_driver(memory)))
+}
+
+/// Queues a prefetch of managed memory, as a read of the array.
+pub(crate) fn prefetch_managed(
+    request: &Request<'_>,
+    stream: &Stream,
+    to_host: bool,
+) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let acquired = acquire_on(request, stream, Access::Read, &mut Dependencies::new())?;
+    let managed = ManagedRange { address: acquired.address, len_bytes: request.len_bytes() };
+    let position = stream.queue().prefetch(managed, to_host);
+    let position = position
+        .map_err(|refusal| request.refused(stream.device_ref(), "prefetching", &refusal))?;
+    mark(request, stream, acquired, Access::Read, UseEnd::at(position));
+    Ok(())
+}
+
+/// Gives advice on managed memory of `device`, or withdraws it.
+pub(crate) fn advise(
+    request: &Request<'_>,
+    device: &Device,
+    advice: MemoryAdvice,
+    is_set: bool,
+) -> Result<()> {
+    let address = {
+        let state = request.storage.lock();
+        state.find_location(device).and_then(|location| state.device_copy(location).address)
+    };
+    let Some(address) = address else { return Ok(()) };
+    let managed = ManagedRange { address, len_bytes: request.len_bytes() };
+    let advised = device.backend().advise(managed, advice, is_set);
+    advised.map_err(|refusal| request.refused(device, "advising on", &refusal))
+}
+
+/// Maps the lent memory of a new array to `device`, until the loan ends.
+pub(crate) fn map_lent(request: &Request<'_>, device: &Device) -> Result<()> {
+    let host = request.storage.lock().host.clone();
+    let Some(host) = host.filter(|_| !request.is_empty()) else { return Ok(()) };
+    let mut address = Address(0);
+    let register = || -> std::result::Result<_, BackendError> {
+        // SAFETY: the buffer has this many initialised bytes (`HostMemory`), and drops the
+        // registration before it gives the memory back, after `end_loan` has waited for all work.
+        let (mapped, registration) =
+            unsafe { device.backend().map_host_memory(host.base(), host.len_bytes()) }?;
+        address = mapped;
+        Ok(registration)
+    };
+    let mapped = host.register(device.kind(), register, || ());
+    mapped.map_err(|refusal| request.refused(device, "mapping", &refusal))?;
+    request.map_host(device, address, Arc::clone(&host))?;
+    let mut state = request.storage.lock();
+    let location = state.host_location();
     request.record_write(&mut state, location, Access::Overwrite);
     Ok(())
 }
 
-/// Waits until the host may access the elements in mapped memory of `device`, and returns its
-/// start. The caller's borrow excludes conflicting accesses afterwards.
-pub(crate) fn acquire_mapped(
-    request: &Request<'_>,
-    device: &Device,
-    access: Access,
-) -> Result<*mut u8> {
-    let (mut waited, mut fills) = (Marks::new(), 0);
-    loop {
-        let mut state = request.storage.lock();
-        state.close_dropped_reads();
-        state.reconcile(request.storage.memory_order());
-        let (marks, is_valid) = uses_to_end(request, &state, device, access, &waited);
-        if !marks.is_empty() {
-            let pending = ends_of(&state, &marks);
-            drop(state);
-            request.wait_for(pending)?;
-            waited.extend(marks.into_iter().filter(|mark| mark.end == UseEnd::OPEN));
-        } else if is_valid {
-            return start(request, &mut state, device, access);
-        } else if fills == FILLS_MAX {
-            return Err(unfilled(request, device));
-        } else {
-            drop(state);
-            fills += 1;
-            drop(acquire_on(request, &device.stream(), Access::Read, &mut Dependencies::new())?);
+impl Request<'_> {
+    /// Makes memory the host memory of a new array, and its copy on `device`.
+    fn map_host(&self, device: &Device, address: Address, host: Arc<HostBuffer>) -> Result<()> {
+        let mut state = self.storage.lock();
+        let location = state.assign_location(device).ok_or_else(|| self.no_location(device))?;
+        state.device_copy_mut(location).address = Some(address);
+        self.storage.set_mapped_host(&mut state, location, host);
+        Ok(())
+    }
+
+    /// Takes the address of lent memory from the array, once no work uses it.
+    pub(super) fn unmap_lent(&self) {
+        let mut state = self.storage.lock();
+        if state.is_host_mapped() {
+            let location = state.host_location();
+            let copy = state.device_copy_mut(location);
+            copy.address = None;
+            copy.uses = Uses::default();
         }
-    }
-}
-
-/// The uses that must end first, and whether the elements have contents. Open uses for which the
-/// host has `waited` are those of guards that are over: work that other code queued for them was
-/// queued before the wait.
-fn uses_to_end(
-    request: &Request<'_>,
-    state: &ArrayState,
-    device: &Device,
-    access: Access,
-    waited: &Marks,
-) -> (Marks, bool) {
-    let Some(location) = state.find_location(device) else { return (Marks::new(), true) };
-    let mut marks = request.conflicts(state, location, access);
-    marks.retain(|mark| mark.end != UseEnd::OPEN || !waited.contains(mark));
-    (marks, access == Access::Overwrite || request.is_valid(state, location))
-}
-
-/// The memory's start. Records a write, after which the elements are no constant any more, and have
-/// contents if they had none.
-fn start(
-    request: &Request<'_>,
-    state: &mut ArrayState,
-    device: &Device,
-    access: Access,
-) -> Result<*mut u8> {
-    let found = state.find_location(device).and_then(|location| {
-        let address = state.device_copy(location).address?;
-        Some((location, device.backend().mapped_pointer(address)?))
-    });
-    let Some((location, start)) = found else { return Err(unfilled(request, device)) };
-    if access.writes() {
-        request.record_write(state, location, access);
-    }
-    Ok(start)
-}
-
-fn unfilled(request: &Request<'_>, device: &Device) -> Error {
-    Error::Backend {
-        call: request.site.into(),
-        device: device.name(),
-        operation: format!("{} of {}", request.operation, request.storage.named()),
-        cause: String::from(
-            "the device could not fill the elements with their constant value; the call can be \
-             repeated, and `host_overwrite` needs no contents",
-        ),
     }
 }

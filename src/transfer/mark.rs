@@ -112,12 +112,13 @@ pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()>
 #[inline]
 fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
     let mut state = request.storage.lock();
+    let host = state.host_location();
     let is_ready = state.host.is_some()
         && state.is_host_idle()
         && !state.has_new_failures()
-        && (access == Access::Overwrite || request.is_valid(&state, Location::HOST));
+        && (access == Access::Overwrite || request.is_valid(&state, host));
     if is_ready {
-        request.record_write(&mut state, Location::HOST, access);
+        request.record_write(&mut state, host, access);
     }
     is_ready
 }
@@ -126,13 +127,14 @@ fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
 /// either, does nothing and returns `false`.
 pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallSite) -> bool {
     let mut state = storage.lock();
+    let host = state.host_location();
     let is_valid = || {
         access == Access::Overwrite
-            || state.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
+            || state.coherence.uniform().is_some_and(|content| content.is_valid(host))
     };
     let is_ready =
         state.host.is_some() && state.is_host_idle() && !state.has_new_failures() && is_valid();
-    if !is_ready || !state.become_only_holder(Location::HOST, site) {
+    if !is_ready || !state.become_only_holder(host, site) {
         return false;
     }
     storage.forget_readers();
@@ -143,7 +145,9 @@ pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallS
 /// Marks a write by the host.
 pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
     if !request.is_empty() {
-        request.record_write(&mut request.storage.lock(), Location::HOST, access);
+        let mut state = request.storage.lock();
+        let host = state.host_location();
+        request.record_write(&mut state, host, access);
     }
 }
 

@@ -54,10 +54,10 @@ pub(crate) use constant::{fill, fill_on};
 pub(crate) use element::{read_element, read_newest, write_element, write_element_on};
 pub(crate) use error::{host_full, host_full_for, lost_update, wrong_device};
 pub(crate) use evict::release_on;
-pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
+pub(crate) use explicit::{LentView, copy_from_host, copy_from_pinned, copy_to_host};
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use launch::LaunchedArrays;
-pub(crate) use mapped::{acquire_mapped, allocate_mapped};
+pub(crate) use mapped::{advise, allocate_managed, allocate_mapped, map_lent, prefetch_managed};
 pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
 pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
 #[cfg(feature = "cuda")]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::acquire::acquire_host;
-use super::request::{Queued, Regions, Request, ends_of};
+use super::request::{Marks, Queued, Regions, Request, ends_of};
 use crate::access::Access;
 use crate::backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location};
+use crate::coherence::Content;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::layout::Selection;
@@ -19,13 +19,16 @@ const ATTEMPTS_MAX: u32 = 3;
 
 /// Pins the host memory for devices of this device's kind, for as long as the memory belongs to the
 /// array. Allocates the memory if there is none. Does nothing if the memory is already pinned for
-/// that kind.
+/// that kind, or if a device accesses it itself.
 pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
     if request.is_empty() {
         return Ok(());
     }
     let host = {
         let mut state = request.storage.lock();
+        if state.is_host_mapped() {
+            return Ok(());
+        }
         request.allocate_host(&mut state)?;
         state.host.clone()
     };
@@ -89,8 +92,8 @@ pub(crate) fn expect_outside_kernels(operation: &str, site: CallSite) -> Result<
 }
 
 /// Ends a loan of host memory: copies the newest contents to it, waits for all work that uses it,
-/// and unpins it. The error says which contents are lost or could not be copied; the loan has ended
-/// all the same.
+/// and unpins or unmaps it. The error says which contents are lost or could not be copied; the loan
+/// has ended all the same.
 pub(crate) fn end_loan(request: &Request<'_>) -> Result<()> {
     if request.is_empty() {
         return Ok(());
@@ -104,6 +107,7 @@ pub(crate) fn end_loan(request: &Request<'_>) -> Result<()> {
     }
     let outcome = brought.and_then(|()| acquire_host(request, Access::ReadWrite));
     wait_for_host_uses(request);
+    request.unmap_lent();
     let host = request.storage.lock().host.take();
     if let Some(host) = host {
         // The drop unpins the memory.
@@ -127,10 +131,10 @@ fn bring_to_host(request: &Request<'_>) -> Result<()> {
 
 /// The regions that have contents, but not on the host.
 fn newer_than_host(storage: &Storage, state: &ArrayState) -> Regions {
-    let mut regions = Regions::new();
+    let (mut regions, host) = (Regions::new(), state.host_location());
     state.coherence.visit_contents(&storage.memory_order().whole(), |region, content| {
         let has_contents = !matches!(content, Content::Undefined(_));
-        if has_contents && !content.is_valid(Location::HOST) {
+        if has_contents && !content.is_valid(host) {
             regions.push(*region);
         }
     });
@@ -144,7 +148,7 @@ fn wait_for_host_uses(request: &Request<'_>) {
         let pending = {
             let mut state = request.storage.lock();
             state.reconcile(request.storage.memory_order());
-            let marks = request.conflicts(&state, Location::HOST, Access::Overwrite);
+            let marks = request.uses_to_end(&mut state, Access::Overwrite, &Marks::new());
             ends_of(&state, &marks)
         };
         if !is_any_left(&pending) {

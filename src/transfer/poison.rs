@@ -25,7 +25,8 @@ impl Request<'_> {
         for location in state.devices().map(|(location, _)| location) {
             let copy = state.device_copy(location);
             let is_poisoned = copy.device.poison().is_some() && copy.address.is_some();
-            if Some(location) == newest || !is_poisoned {
+            // Host memory is never poisoned.
+            if [newest, Some(state.host_location())].contains(&Some(location)) || !is_poisoned {
                 continue;
             }
             self.selection.for_each(self.storage.memory_order(), |region| {

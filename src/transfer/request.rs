@@ -156,6 +156,13 @@ impl Request<'_> {
         (marks, follows_other)
     }
 
+    /// The regions of the selection.
+    pub(super) fn regions(&self) -> Regions {
+        let mut regions = Regions::new();
+        self.selection.for_each(self.storage.memory_order(), |region| regions.push(*region));
+        regions
+    }
+
     /// The number of bytes in these regions.
     pub(super) fn bytes_of(&self, regions: &[Region]) -> u64 {
         regions.iter().map(|region| self.storage.memory_order().region_bytes(region)).sum()

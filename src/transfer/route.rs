@@ -53,10 +53,11 @@ pub(super) fn routed(state: &ArrayState, location: Location, copies: &[PlannedCo
 }
 
 fn route(state: &ArrayState, source: Source, to: Location) -> Route {
+    let host = state.host_location();
     match (source, to) {
         (Source::Constant(value), _) => Route::Fill(value),
-        (Source::Location(Location::HOST), device) | (Source::Location(device), Location::HOST) => {
-            let device = &state.device_copy(device).device;
+        (Source::Location(from), to) if from == host || to == host => {
+            let device = &state.device_copy(if from == host { to } else { from }).device;
             match state.is_host_pinned_for(device.kind()) {
                 true => Route::Pinned,
                 false => Route::Staged {
@@ -77,9 +78,14 @@ pub(super) fn can_access(device: &Device, peer: &Device) -> bool {
     device.backend().can_access_peer(&**peer.backend())
 }
 
-/// The elements that must be copied to the host first.
-pub(super) fn through_host(plan: &RoutedPlan) -> Option<Selection> {
-    let through_host = plan.iter().filter(|copies| copies.route == Route::ThroughHost);
+/// The elements that must be copied to the host first. Those are all, if the destination is a
+/// device that accesses the host memory itself (`is_mapped`).
+pub(super) fn through_host(plan: &RoutedPlan, is_mapped: bool) -> Option<Selection> {
+    let is_through_host = |copies: &&RoutedCopies| match copies.source {
+        Source::Constant(_) => false,
+        Source::Location(_) => is_mapped || copies.route == Route::ThroughHost,
+    };
+    let through_host = plan.iter().filter(is_through_host);
     let regions: Regions = through_host.flat_map(|copies| copies.regions.iter().copied()).collect();
     (!regions.is_empty()).then_some(Selection::Boxes(regions))
 }

@@ -134,23 +134,24 @@ fn add(
     }
 }
 
-/// The source of each part: the host if the part is valid there and no copy to the host is pending,
-/// else the cheapest holder.
+/// The source of each part: `Location::HOST`, which stands for a copy by the host, if the part is
+/// valid there and no use of that memory is pending; else the cheapest holder.
 fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     let memory_order = request.storage.memory_order();
     let mut state = request.storage.lock();
     state.reconcile(memory_order);
-    let is_host_idle = request.conflicts(&state, Location::HOST, Access::Read).is_empty();
+    let host = state.host_location();
+    let is_host_idle = request.conflicts(&state, host, Access::Read).is_empty();
     let mut sources = Vec::new();
     if is_host_idle {
         request.selection.for_each(memory_order, |region| {
             state.coherence.visit_contents(region, |part, content| {
-                if content.is_valid(Location::HOST) {
+                if content.is_valid(host) {
                     sources.push((Source::Location(Location::HOST), *part));
                 }
             });
         });
-        let copies = request.plan(&state, Location::HOST)?;
+        let copies = request.plan(&state, host)?;
         sources.extend(copies.into_iter().map(|copy| (copy.source, copy.region)));
         return Ok(sources);
     }
@@ -162,7 +163,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
             Content::Undefined(_) => is_defined = false,
             Content::Constant { value, .. } => sources.push((Source::Constant(value), *part)),
             Content::Stored(holders) => {
-                sources.push((Source::Location(device_first(holders)), *part));
+                sources.push((Source::Location(device_first(holders, host)), *part));
             }
         });
     });
@@ -172,9 +173,10 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     Ok(sources)
 }
 
-/// A device where the contents are valid; the host if there is none.
-fn device_first(holders: Holders) -> Location {
-    let is_device = |location: &Location| *location != Location::HOST;
+/// A device where the contents are valid, other than one that accesses the host memory: its driver
+/// copies within the host at once. The host if there is none.
+fn device_first(holders: Holders, host: Location) -> Location {
+    let is_device = |location: &Location| *location != host;
     holders.locations().iter().find(is_device).unwrap_or(Location::HOST)
 }
 
@@ -215,14 +217,18 @@ impl Copying<'_> {
         DeviceParts { location, regions, copies }: DeviceParts,
     ) -> Result<()> {
         let device = request.storage.lock().device_copy(location).device.clone();
-        let chunks = split_copies(copies, device.backend().chunk_bytes_max());
+        let is_pinned = self.memory.is_pinned_for(device.kind());
+        let chunk_bytes_max = if is_pinned { u64::MAX } else { device.backend().chunk_bytes_max() };
+        let chunks = split_copies(copies, chunk_bytes_max);
         let len_bytes = |chunk: &Copies| chunk.iter().map(CopyBox::len_bytes).sum();
-        prepare_downloads(&device, chunks.iter().map(len_bytes));
+        if !is_pinned {
+            prepare_downloads(&device, chunks.iter().map(len_bytes));
+        }
         let mut state = request.storage.lock();
         if !state.holds(location, &regions) {
             // The copy was evicted, or the work that wrote it failed. The contents are copied to
             // the host, from any other holder, and read there.
-            request.plan(&state, Location::HOST)?;
+            request.plan(&state, state.host_location())?;
             drop(state);
             let selected = Selection::Boxes(regions);
             return self.copy_from_host(&request.of(&selected), &chunks.concat());

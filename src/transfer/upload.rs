@@ -50,7 +50,8 @@ impl Request<'_> {
         let Some(host) = state.host.clone() else { return Ok(()) };
         let work = Work::Copy(self.upload_work(&state, location, host, self.same_offsets(regions)));
         let position = self.submit_write(&mut state, stream, location, regions, work)?;
-        self.record_read(&mut state, stream, Location::HOST, regions, position);
+        let from = state.host_location();
+        self.record_read(&mut state, stream, from, regions, position);
         self.record_upload(&mut state, stream, location, regions, position, pipeline);
         Ok(())
     }

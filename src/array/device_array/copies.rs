@@ -2,9 +2,11 @@
 
 use ndarray::{Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn};
 
+use super::super::as_view::AsView;
 use super::super::layout::Layout;
 use super::super::part::Part;
 use super::super::pending::Pending;
+use super::super::view::SmartView;
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 use crate::call_site::{CallSite, call_site};
 use crate::device::Stream;
@@ -142,6 +144,66 @@ macro_rules! writing_methods {
             self.write_from_host(from, stream, call_site())
         }
 
+        /// Overwrites the elements with those of a [`PinnedArray`](crate::PinnedArray), of an array
+        /// that is page-locked, or of a part of one, in the order of the device's default stream.
+        /// The device reads the pinned memory itself, later: the call returns at once, and the
+        /// array may be changed or dropped. Other arrays are copied as by
+        /// [`copy_from_host`](Self::copy_from_host), and so are those whose axes are in another
+        /// order.
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, PinnedArray, ndarray::array};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut samples = PinnedArray::from_array(array![1, 2, 3])?;
+        /// let mut there = DeviceArray::<i32, _>::zeros(3)?;
+        /// there.copy_from_pinned(&samples)?;
+        /// samples.host_overwrite()?.fill(0);                // waits until the device has read it
+        /// assert_eq!(there.copy_to_host()?, array![1, 2, 3]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_from_host`](Self::copy_from_host), and as
+        /// [`SmartArray::host`](crate::SmartArray::host) of the other array.
+        #[track_caller]
+        pub fn copy_from_pinned(&mut self, from: &impl AsView<T, D>) -> Result<()> {
+            self.write_from_pinned(&from.as_view(), &self.home().stream(), call_site())
+        }
+
+        /// As [`copy_from_pinned`](Self::copy_from_pinned), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_from_pinned`](Self::copy_from_pinned), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
+        #[track_caller]
+        pub fn copy_from_pinned_on(
+            &mut self,
+            stream: &Stream,
+            from: &impl AsView<T, D>,
+        ) -> Result<()> {
+            self.write_from_pinned(&from.as_view(), stream, call_site())
+        }
+
+        fn write_from_pinned(
+            &mut self,
+            from: &SmartView<'_, T, D>,
+            stream: &Stream,
+            site: CallSite,
+        ) -> Result<()> {
+            let (part, from) = (self.part(), from.part());
+            part.expect_shape(from.layout.shape(), "copy_from_pinned", site)?;
+            part.expect_home(self.home(), stream, "copy_from_pinned", site)?;
+            let is_direct = !from.layout.is_broadcast() && is_aligned(from.layout, part.layout);
+            let (to, view) = (part.stored_view(), from.stored_view());
+            if is_direct && transfer::copy_from_pinned(to, view, stream, site)? {
+                return Ok(());
+            }
+            self.write_from_host(&*from.host::<T>(site)?, stream, site)
+        }
+
         pub(super) fn write_from_host(
             &mut self,
             from: &ArrayRef<T, D>,
@@ -194,7 +256,8 @@ macro_rules! writing_methods {
             site: CallSite,
         ) -> Result<()> {
             let (here, there) = (self.home().backend(), from.home().backend());
-            if here.can_access_peer(&**there) {
+            let is_here = self.home() == from.home();
+            if is_here || here.can_access_peer(&**there) && !from.part().is_host_mapped() {
                 return self.part().assign(from.part(), Target::On(stream), site);
             }
             self.part().expect_shape(from.shape(), "copy_from_device", site)?;

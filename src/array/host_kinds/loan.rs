@@ -1,4 +1,4 @@
-//! Host arrays of the user that are pinned for the time of a call.
+//! Host arrays of the user that are pinned or mapped for the time of a call.
 
 use ndarray::{ArrayRef, Dimension};
 
@@ -60,6 +60,49 @@ pub fn with_pinned<T: Element, D: Dimension, R>(
     let loan = unsafe { Loan::new(array, "with_pinned", site) }?;
     let request = loan.array.request(Cause::Explicit, "with_pinned", site);
     transfer::page_lock(&request, &device)?;
+    loan.run(run)
+}
+
+/// Maps an array of the program to the current device, and lends it to `run` as an exclusive view,
+/// whose memory the host and kernels on that device both access: nothing is copied between the two.
+/// Numba's `cuda.mapped`; CUDA's `cuMemHostRegister` with `DEVICEMAP`.
+///
+/// Uses are ordered as those of any array: guards of the host wait for kernels. A GPU accesses the
+/// memory over its link at each use: this suits what is used once, or rarely. Another device gets a
+/// copy of its own. Before the call returns, the newest contents are in the array, all work that
+/// uses its memory is complete, and it is unmapped; also if `run` returns an error or panics. The
+/// array may have any axis order and direction, but no gaps.
+///
+/// ```
+/// use resident::{Device, Grid, InOut, Kernel, ndarray::Array1, with_mapped};
+///
+/// let double = Kernel::<(InOut<f32>,)>::new("double")
+///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let _here = Device::cpu().enter();
+/// let mut samples = Array1::<f32>::ones(1000);
+/// let sum = with_mapped(&mut samples, |mapped| {
+///     double.launch(Grid::cover(1000), (&mut *mapped,))?;           // copies nothing
+///     Ok(mapped.host()?.sum())                                      // waits for the kernel
+/// })?;
+/// assert_eq!((sum, samples.sum()), (2000.0, 2000.0));
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`with_pinned`]; and [`Backend`](crate::Error::Backend) if the device cannot map host memory.
+#[track_caller]
+pub fn with_mapped<T: Element, D: Dimension, R>(
+    array: &mut ArrayRef<T, D>,
+    run: impl FnOnce(&mut SmartViewMut<'_, T, D>) -> Result<R>,
+) -> Result<R> {
+    let site = call_site();
+    let device = Device::current().at(site)?;
+    // SAFETY: `array` is borrowed for longer than this call, which does not use it before it has
+    // ended the loan.
+    let loan = unsafe { Loan::new(array, "with_mapped", site) }?;
+    let request = loan.array.request(Cause::Explicit, "with_mapped", site);
+    transfer::map_lent(&request, &device)?;
     loan.run(run)
 }
 

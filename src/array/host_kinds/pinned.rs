@@ -1,9 +1,15 @@
 //! Arrays in pinned host memory.
 
-use ndarray::{Array, ArrayBase, Data, Dimension, ShapeBuilder};
+use std::fmt;
+use std::ops::Deref;
 
+use ndarray::{Array, ArrayBase, ArrayRef, Data, Dimension, ShapeBuilder};
+
+use super::super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, sealed};
 use super::super::layout::Layout;
 use super::super::smart::SmartArray;
+use super::super::view::{SmartView, SmartViewMut};
+use super::constructors::{constructors, constructors_with_options};
 use crate::access::Access;
 use crate::audit::Cause;
 use crate::backend::PinnedOptions;
@@ -11,15 +17,17 @@ use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
-use crate::transfer;
+use crate::transfer::{self, StoredView};
 
 /// A [`SmartArray`] whose host memory the driver allocated, pinned (page-locked): copies between it
 /// and devices go directly, without staging, and uploads return at once. Numba's `pinned_array`.
 ///
-/// It dereferences to a [`SmartArray`] and has all methods of one; kernels take it as they take any
-/// array. The memory is pinned for all devices of the kind that was current when the array was
-/// made, until the array drops. Pinned memory cannot be swapped out, so make few of these, for what
-/// is transferred often. [`SmartArray::page_lock`] pins an array that exists.
+/// It dereferences to a [`SmartArray`], and has the methods of one that change it too; kernels take
+/// it as they take any array. It gives away no `&mut SmartArray`, so that no array in ordinary
+/// memory can take its place: pass [`view_mut`](Self::view_mut) to functions. The memory is pinned
+/// for all devices of the kind that was current when the array was made, until the array drops.
+/// Pinned memory cannot be swapped out, so make few of these, for what is transferred often.
+/// [`SmartArray::page_lock`] pins an array that exists.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, PinnedArray};
@@ -36,54 +44,17 @@ use crate::transfer;
 /// # Ok::<(), resident::Error>(())
 /// ```
 pub struct PinnedArray<T: Element, D: Dimension> {
-    pub(super) array: SmartArray<T, D>,
+    array: SmartArray<T, D>,
 }
 
 impl<T: Element, D: Dimension> PinnedArray<T, D> {
-    /// An array of zeros in memory that is pinned for devices of the current device's kind.
-    ///
-    /// # Errors
-    ///
-    /// - [`NoDevice`](crate::Error::NoDevice) if there is no current device.
-    /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the system pins no more memory.
-    /// - [`Backend`](crate::Error::Backend) if the driver refuses;
-    ///   [`DeviceLost`](crate::Error::DeviceLost) if the device died.
-    ///
-    /// # Panics
-    ///
-    /// Like ndarray's constructors, if the shape overflows an `isize`, in elements or in bytes.
-    #[track_caller]
-    pub fn zeros(shape: impl ShapeBuilder<Dim = D>) -> Result<Self> {
-        Self::zeros_with(shape, PinnedOptions::new())
-    }
-
-    /// As [`zeros`](Self::zeros), with options of the driver's allocation.
-    ///
-    /// ```
-    /// use resident::{Device, PinnedArray, PinnedOptions};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let options = PinnedOptions::new().write_combined(true);      // the host only writes it
-    /// let mut samples = PinnedArray::<f32, _>::zeros_with(1000, options)?;
-    /// samples.host_overwrite()?.fill(0.5);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`zeros`](Self::zeros).
-    ///
-    /// # Panics
-    ///
-    /// As [`zeros`](Self::zeros).
-    #[track_caller]
-    pub fn zeros_with(shape: impl ShapeBuilder<Dim = D>, options: PinnedOptions) -> Result<Self> {
-        let site = call_site();
-        let array = Self::allocated(SmartArray::uninit_at(shape, site), options, site)?;
-        // The driver's memory is all zeros.
-        array.array.mark_host_written(site);
-        Ok(array)
-    }
+    constructors!(
+        PinnedArray, PinnedOptions, "memory pinned for devices of the current device's kind",
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the system pins no more memory.
+        /// - [`Backend`](crate::Error::Backend) if the driver refuses;
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if the device died.
+    );
+    constructors_with_options!(PinnedArray);
 
     /// An array without contents: its memory is allocated now, and its elements count as unwritten.
     /// Reading one is [`Uninitialised`](crate::Error::Uninitialised).
@@ -101,42 +72,6 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
         Self::allocated(SmartArray::uninit_at(shape, site), PinnedOptions::new(), site)
     }
 
-    /// A copy of an array or view of the host, in its axis order if it has no gaps, else row-major.
-    ///
-    /// ```
-    /// use resident::{Device, PinnedArray, ndarray::array};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let table = PinnedArray::from_array(array![[1, 2], [3, 4]])?;
-    /// assert_eq!(table.into_array()?, array![[1, 2], [3, 4]]);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`zeros`](Self::zeros).
-    #[track_caller]
-    pub fn from_array<S: Data<Elem = T>>(array: ArrayBase<S, D>) -> Result<Self> {
-        Self::from_array_with(array, PinnedOptions::new())
-    }
-
-    /// As [`from_array`](Self::from_array), with options of the driver's allocation.
-    ///
-    /// # Errors
-    ///
-    /// As [`zeros`](Self::zeros).
-    #[track_caller]
-    pub fn from_array_with<S: Data<Elem = T>>(
-        array: ArrayBase<S, D>,
-        options: PinnedOptions,
-    ) -> Result<Self> {
-        let site = call_site();
-        let layout = Layout::new(array.raw_dim(), array.strides(), 0);
-        let mut made = Self::allocated(SmartArray::uninit_in(&layout, site), options, site)?;
-        made.host_overwrite()?.assign(&array);
-        Ok(made)
-    }
-
     /// The contents as an owned ndarray array. Downloads what is stale on the host, waits for work
     /// that uses this array, and copies the elements to ordinary memory, since ndarray's arrays
     /// cannot own memory of a driver.
@@ -149,6 +84,33 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
         self.array.into_array()
     }
 
+    /// An exclusive view of the whole array: see [`SmartArray::view_mut`].
+    #[must_use]
+    pub fn view_mut(&mut self) -> SmartViewMut<'_, T, D> {
+        self.array.view_mut()
+    }
+
+    /// Names the array in errors, reports and events.
+    #[must_use]
+    pub fn named(self, name: impl AsRef<str>) -> Self {
+        Self { array: self.array.named(name) }
+    }
+
+    /// Names the array anew: see [`SmartArray::set_name`].
+    pub fn set_name(&mut self, name: impl AsRef<str>) {
+        self.array.set_name(name);
+    }
+
+    /// Frees the array's memory on a device: see [`SmartArray::release_on`].
+    ///
+    /// # Errors
+    ///
+    /// As [`SmartArray::release_on`].
+    #[track_caller]
+    pub fn release_on(&mut self, device: &Device) -> Result<()> {
+        self.array.release_on(device)
+    }
+
     #[track_caller]
     fn allocated(array: SmartArray<T, D>, options: PinnedOptions, site: CallSite) -> Result<Self> {
         let device = Device::current().at(site)?;
@@ -156,12 +118,62 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
         transfer::allocate_pinned(&request, &device, options)?;
         Ok(Self { array })
     }
+
+    fn with_zeros(array: SmartArray<T, D>, options: PinnedOptions, site: CallSite) -> Result<Self> {
+        let made = Self::allocated(array, options, site)?;
+        // The driver's memory is all zeros.
+        let request = made.array.request(Cause::Explicit, "zeros", site);
+        transfer::mark_host_written(&request, Access::Overwrite);
+        Ok(made)
+    }
 }
 
-impl<T: Element, D: Dimension> SmartArray<T, D> {
-    /// Marks the whole array as written by the host.
-    fn mark_host_written(&self, site: CallSite) {
-        let request = self.request(Cause::Explicit, "zeros", site);
-        transfer::mark_host_written(&request, Access::Overwrite);
+impl<T: Element, D: Dimension> Deref for PinnedArray<T, D> {
+    type Target = SmartArray<T, D>;
+
+    #[inline]
+    fn deref(&self) -> &SmartArray<T, D> {
+        &self.array
+    }
+}
+
+/// The same array, with the same memory.
+impl<T: Element, D: Dimension> From<PinnedArray<T, D>> for SmartArray<T, D> {
+    fn from(array: PinnedArray<T, D>) -> Self {
+        array.array
+    }
+}
+
+impl<T: Element, D: Dimension> sealed::Sealed for PinnedArray<T, D> {}
+
+impl<T: Element, D: Dimension> AsView<T, D> for PinnedArray<T, D> {
+    fn as_view(&self) -> SmartView<'_, T, D> {
+        self.array.view()
+    }
+}
+
+impl<T: Element, D: Dimension> AsViewMut<T, D> for PinnedArray<T, D> {
+    fn as_view_mut(&mut self) -> SmartViewMut<'_, T, D> {
+        self.array.view_mut()
+    }
+}
+
+impl<T: Element, D: Dimension> WithDimension<T, D> for PinnedArray<T, D> {}
+
+impl<T: Element, D: Dimension> AnyView<T> for PinnedArray<T, D> {
+    #[allow(private_interfaces)]
+    #[inline]
+    fn erased(&self) -> StoredView<'_> {
+        self.array.part().stored_view()
+    }
+}
+
+impl<T: Element, D: Dimension> AnyViewMut<T> for PinnedArray<T, D> {}
+
+/// Prints name, shape and residency; copies nothing.
+impl<T: Element, D: Dimension> fmt::Debug for PinnedArray<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shape, residency) = (self.array.shape(), self.array.residency());
+        write!(f, "PinnedArray({}, {:?}, {})", self.array.label(), shape, residency)
     }
 }

@@ -22,6 +22,7 @@ use self::shared::shared_methods;
 use super::as_view::AsView;
 use super::device_guard::{DeviceMut, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
+use super::host_kinds::PinnedArray;
 use super::iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
 use super::multi_slice::MultiSlice;
 use super::part::Part;
@@ -48,6 +49,22 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 }
 
 impl<T: Element> SmartArray<T, Ix2> {
+    row_methods!('_);
+    row_mut_methods!();
+}
+
+/// All methods of a [`SmartArray`], since it gives away no `&mut SmartArray`.
+impl<T: Element, D: Dimension> PinnedArray<T, D> {
+    shape_methods!();
+    state_methods!();
+    shared_methods!('_);
+    part_methods!('_);
+    rearranged_methods!('_);
+    exclusive_methods!();
+    part_mut_methods!();
+}
+
+impl<T: Element> PinnedArray<T, Ix2> {
     row_methods!('_);
     row_mut_methods!();
 }

@@ -11,7 +11,9 @@ use super::device::CudaDevice;
 use super::memory::allocator::free_and_total;
 #[cfg(feature = "dlpack")]
 use super::memory::external::ExternalAllocation;
-use super::memory::pinned::PinnedMemory;
+use super::memory::managed;
+use super::memory::pinned::{PinnedMemory, device_address};
+use super::memory::pinned_ranges;
 use super::memory::registered::HostRegistration;
 use super::memory::staging::StagingBlock;
 use super::stream::{self, CudaQueue, StreamCore};
@@ -19,8 +21,8 @@ use super::stream::{self, CudaQueue, StreamCore};
 use crate::backend::ForeignMemory;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    KernelCode, LoadError, MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue,
-    SourceDevice, scope,
+    KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage, PinnedOptions,
+    PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
 impl CudaDevice {
@@ -159,8 +161,12 @@ impl Backend for CudaDevice {
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
-        let registration = HostRegistration::register(context, start, len_bytes, pinned)?;
+        let registration = HostRegistration::register(context, (start, len_bytes), false, pinned)?;
         Ok(Box::new(registration))
+    }
+
+    fn is_pinned(&self, start: *const u8, len_bytes: usize) -> bool {
+        pinned_ranges::covers(start, len_bytes)
     }
 
     #[cfg(feature = "dlpack")]
@@ -180,26 +186,52 @@ impl Backend for CudaDevice {
         &self,
         len_bytes: usize,
         options: PinnedOptions,
-    ) -> Result<Box<dyn HostMemory>, BackendError> {
+    ) -> Result<Arc<dyn HostMemory>, BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
         let memory = PinnedMemory::allocate(context, len_bytes, (options, false), pinned)?;
-        Ok(Box::new(memory))
+        Ok(Arc::new(memory))
     }
 
     fn allocate_mapped(
         &self,
         len_bytes: usize,
         options: PinnedOptions,
-    ) -> Result<Address, BackendError> {
+    ) -> Result<MappedMemory, BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
         let memory = PinnedMemory::allocate(context, len_bytes, (options, true), pinned)?;
-        let address = context.record_loss(memory.device_address())?;
-        self.core().memory().insert_mapped(address, memory);
-        Ok(address)
+        let address = context.record_loss(device_address(memory.base()))?;
+        let memory: Arc<dyn HostMemory> = Arc::new(memory);
+        self.core().memory().insert_mapped(address, Arc::clone(&memory));
+        Ok((address, memory))
     }
 
-    fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
-        self.core().memory().mapped_pointer(address)
+    fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        context.record_loss(self.core().memory().allocate_managed(context, len_bytes))
+    }
+
+    unsafe fn map_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let registration = HostRegistration::register(context, (start, len_bytes), true, pinned)?;
+        context.make_current()?;
+        let address = context.record_loss(device_address(start))?;
+        Ok((address, Box::new(registration)))
+    }
+
+    fn advise(
+        &self,
+        range: ManagedRange,
+        advice: MemoryAdvice,
+        is_set: bool,
+    ) -> Result<(), BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        context.record_loss(managed::advise(range, advice, is_set))
     }
 
     fn body_kind(&self) -> BodyKind {

@@ -15,7 +15,7 @@ use super::memory::staging::StagingPool;
 use super::memory::staging_settings::StagingSettings;
 use super::stream::{EventPool, WakeStreams};
 use crate::backend::BackendError;
-use crate::backend::host_allocation::PinnedBytes;
+use crate::backend::host_allocation::ByteCount;
 
 /// One GPU. The module `backend` implements the trait `Backend` for this type.
 pub(crate) struct CudaDevice(Arc<DeviceCore>);
@@ -28,7 +28,7 @@ pub(crate) struct DeviceCore {
     wake_streams: Arc<WakeStreams>,
     staging: Arc<StagingPool>,
     staging_settings: StagingSettings,
-    pinned: PinnedBytes,
+    pinned: ByteCount,
     programs: Programs,
     pitch_bytes_max: u64,
     /// The ordinals of the devices for which peer access was tried.
@@ -49,7 +49,7 @@ impl CudaDevice {
             wake_streams: Arc::new(WakeStreams::new(Arc::clone(&context))),
             staging: Arc::new(StagingPool::new(Arc::clone(&context), staging_settings.limit_bytes)),
             staging_settings,
-            pinned: PinnedBytes::default(),
+            pinned: ByteCount::default(),
             programs: Programs::default(),
             pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
             peers: Mutex::default(),
@@ -100,7 +100,7 @@ impl DeviceCore {
     }
 
     /// The host memory that is pinned for arrays.
-    pub(super) fn pinned(&self) -> &PinnedBytes {
+    pub(super) fn pinned(&self) -> &ByteCount {
         &self.pinned
     }
 

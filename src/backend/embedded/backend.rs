@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
+use super::engine::DeviceCore;
 use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
 use super::memory::{CountedRegistration, PinnedBlock, machine_memory};
 use super::queue::EmbeddedQueue;
@@ -11,8 +12,8 @@ use super::simulation::{CallDraft, CallKind};
 use crate::backend::ForeignMemory;
 use crate::backend::{
     Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    KernelCode, LoadError, MemoryUsage, PinnedOptions, PinnedRegistration, Position, Program,
-    Queue, SourceDevice, host_code,
+    KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage, PinnedOptions,
+    PinnedRegistration, Position, Program, Queue, SourceDevice, host_code,
 };
 
 impl EmbeddedDevice {
@@ -28,6 +29,34 @@ impl EmbeddedDevice {
                 let draft = CallDraft::unlabelled(kind, None);
                 instruments.counted(draft, |_| call().map(|value| (value, Position::START)))
             }
+        }
+    }
+}
+
+impl EmbeddedDevice {
+    /// Tells the race check of memory that the host writes too.
+    fn track_mapped(&self, address: Address, len_bytes: usize) {
+        if let Some(instruments) = &self.core.instruments {
+            let (device, len_bytes) = (self.core.ordinal, len_bytes as u64);
+            instruments.tracker.add_mapped_block(device, address, len_bytes);
+        }
+    }
+}
+
+/// Host memory of the caller that has an address on the device, until this value drops.
+#[derive(Debug)]
+struct MappedRegistration {
+    device: Arc<DeviceCore>,
+    address: Address,
+}
+
+impl PinnedRegistration for MappedRegistration {}
+
+impl Drop for MappedRegistration {
+    fn drop(&mut self) {
+        self.device.memory.unmap(self.address);
+        if let Some(instruments) = &self.device.instruments {
+            instruments.tracker.forget_block(self.device.ordinal, self.address);
         }
     }
 }
@@ -144,11 +173,11 @@ impl Backend for EmbeddedDevice {
         &self,
         len_bytes: usize,
         _options: PinnedOptions,
-    ) -> Result<Box<dyn HostMemory>, BackendError> {
+    ) -> Result<Arc<dyn HostMemory>, BackendError> {
         self.counted(CallKind::AllocatePinned, || {
             let memory = PinnedBlock::zeroed(len_bytes, &self.pinned);
             let memory = memory.ok_or_else(|| out_of_host_memory(len_bytes))?;
-            Ok(Box::new(memory) as Box<dyn HostMemory>)
+            Ok(Arc::new(memory) as Arc<dyn HostMemory>)
         })
     }
 
@@ -156,20 +185,46 @@ impl Backend for EmbeddedDevice {
         &self,
         len_bytes: usize,
         _options: PinnedOptions,
-    ) -> Result<Address, BackendError> {
+    ) -> Result<MappedMemory, BackendError> {
         self.counted(CallKind::AllocatePinned, || {
             let mapped = self.core.memory.allocate_mapped(len_bytes, &self.pinned);
-            let address = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
-            if let Some(instruments) = &self.core.instruments {
-                let (device, len_bytes) = (self.core.ordinal, len_bytes as u64);
-                instruments.tracker.add_mapped_block(device, address, len_bytes);
-            }
-            Ok(address)
+            let mapped = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            self.track_mapped(mapped.0, len_bytes);
+            Ok(mapped)
         })
     }
 
-    fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
-        self.core.memory.mapped_pointer(address)
+    fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError> {
+        self.counted(CallKind::AllocateManaged, || {
+            let managed = self.core.memory.allocate_managed(len_bytes as u64)?;
+            self.track_mapped(managed.0, len_bytes);
+            Ok(managed)
+        })
+    }
+
+    unsafe fn map_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError> {
+        self.counted(CallKind::PageLock, || {
+            // SAFETY: the caller keeps the memory until the registration has dropped, which unmaps
+            // it, after all work that uses the memory.
+            let mapped = unsafe { self.core.memory.map(start, len_bytes, &self.pinned) };
+            let address = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            self.track_mapped(address, len_bytes);
+            let registration = MappedRegistration { device: Arc::clone(&self.core), address };
+            Ok((address, Box::new(registration) as Box<dyn PinnedRegistration>))
+        })
+    }
+
+    fn advise(
+        &self,
+        _managed: ManagedRange,
+        _advice: MemoryAdvice,
+        _is_set: bool,
+    ) -> Result<(), BackendError> {
+        self.counted(CallKind::Advise, || Ok(()))
     }
 
     fn body_kind(&self) -> BodyKind {

@@ -9,7 +9,7 @@ use super::memory::{AddressSpace, StagingPool};
 use super::race_check::Tracker;
 use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 use crate::backend::BodyKind;
-use crate::backend::host_allocation::PinnedBytes;
+use crate::backend::host_allocation::ByteCount;
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -26,7 +26,7 @@ pub(crate) struct EmbeddedDevice {
     pub(super) core: Arc<DeviceCore>,
     pub(super) streams: Arc<Streams>,
     pub(super) staging: Arc<StagingPool>,
-    pub(super) pinned: PinnedBytes,
+    pub(super) pinned: ByteCount,
     /// The longest copy to or from the host that is not split.
     pub(super) chunk_bytes_max: u64,
     pub(super) body_kind: BodyKind,
@@ -49,7 +49,7 @@ impl EmbeddedDevice {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(None)),
             staging: Arc::default(),
-            pinned: PinnedBytes::default(),
+            pinned: ByteCount::default(),
             chunk_bytes_max: u64::MAX,
             body_kind: body_kind(false),
         })
@@ -74,7 +74,7 @@ impl EmbeddedDevice {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(simulation)),
             staging: Arc::default(),
-            pinned: PinnedBytes::default(),
+            pinned: ByteCount::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
             body_kind: body_kind(emulation.prefers_cuda),
         })

@@ -13,8 +13,8 @@ use super::event::EmbeddedEvent;
 use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use crate::backend::{
-    Address, BackendError, CopyWork, FillWork, Label, LaunchCall, OwnCopy, Position, Queue,
-    QueueId, RawEvent, TaskWaker, Work,
+    Address, BackendError, CopyWork, FillWork, Label, LaunchCall, ManagedRange, OwnCopy, Position,
+    Queue, QueueId, RawEvent, TaskWaker, Work,
 };
 use crate::call_site::CallSite;
 
@@ -213,6 +213,11 @@ impl Queue for EmbeddedQueue {
             return self.submit(Work::Launch(launch.to_work()));
         }
         self.stream.enqueue_launch(launch)
+    }
+
+    fn prefetch(&self, _managed: ManagedRange, _to_host: bool) -> Result<Position, BackendError> {
+        // All memory is the host's, so nothing moves.
+        self.counted(CallKind::Prefetch, || Ok((self.tail(), self.tail())))
     }
 
     fn may_begin_copy(&self) -> bool {

@@ -30,7 +30,7 @@ impl ArrayState {
         location: Location,
         selection: &Selection,
     ) {
-        if location == Location::HOST || self.coherence.box_count() <= PLANNED_BOXES_MAX {
+        if self.is_of_host(location) || self.coherence.box_count() <= PLANNED_BOXES_MAX {
             return;
         }
         let mut is_many = false;
@@ -51,8 +51,8 @@ impl ArrayState {
         location: Location,
         copies: usize,
     ) -> bool {
-        if copies <= EXACT_COPIES_MAX || location == Location::HOST || !self.may_withdraw(location)
-        {
+        let is_few = copies <= EXACT_COPIES_MAX;
+        if is_few || self.is_of_host(location) || !self.may_withdraw(location) {
             return false;
         }
         let boxes_before = self.coherence.box_count();
@@ -65,11 +65,17 @@ impl ArrayState {
     pub(crate) fn coarsen_after_write(&mut self, memory_order: &MemoryOrder) {
         let boxes = self.coherence.box_count();
         if boxes >= BOXES_MAX && boxes.is_power_of_two() {
-            let devices = self.locations().filter(|location| *location != Location::HOST);
+            let devices = self.locations().filter(|location| !self.is_of_host(*location));
             let withdrawable = devices.filter(|location| self.may_withdraw(*location));
             let withdrawable = withdrawable.fold(LocationSet::empty(), LocationSet::with);
             self.coarsen(memory_order, withdrawable);
         }
+    }
+
+    /// Whether the host accesses the copy at a location. No element becomes stale there unless
+    /// someone writes it elsewhere, because the program may have guards of it.
+    fn is_of_host(&self, location: Location) -> bool {
+        location == Location::HOST || location == self.host_location
     }
 
     /// Whether elements may become stale at a device although no one writes them, so that a later

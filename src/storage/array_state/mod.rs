@@ -45,7 +45,11 @@ use crate::traffic::Traffic;
 pub(crate) struct ArrayState {
     pub(crate) coherence: Coherence,
     pub(crate) host: Option<Arc<HostBuffer>>,
-    /// The uses of the host memory; allocated when queued work first uses it.
+    /// The location of the host memory: the host's own, or that of the device that accesses this
+    /// memory too.
+    host_location: Location,
+    /// The uses of the host memory, if it is the host's own; allocated when queued work first uses
+    /// it.
     host_uses: Option<Box<Uses>>,
     host_stale: StaleRecord,
     /// The epoch of failures up to which this state is reconciled.
@@ -78,6 +82,7 @@ impl ArrayState {
         Self {
             coherence,
             host: None,
+            host_location: Location::HOST,
             host_uses: None,
             host_stale: StaleRecord::default(),
             failure_epoch: 0,
@@ -144,7 +149,25 @@ impl ArrayState {
         self.traffic = Some(Box::default());
     }
 
-    /// Whether the whole array can be read on the host without a copy or a wait.
+    /// The location of the host memory.
+    #[inline]
+    pub(crate) fn host_location(&self) -> Location {
+        self.host_location
+    }
+
+    pub(in crate::storage) fn set_host_location(&mut self, location: Location) {
+        self.host_location = location;
+    }
+
+    /// Whether a device accesses the host memory itself.
+    #[inline]
+    pub(crate) fn is_host_mapped(&self) -> bool {
+        self.host_location != Location::HOST
+    }
+
+    /// Whether the whole array can be read on the host without a copy or a wait. Never true of
+    /// memory that a device accesses too: launches that leave their marks in a summary do not
+    /// publish that they use it.
     #[inline]
     pub(crate) fn is_host_ready(&self) -> bool {
         self.host.is_some()
@@ -155,7 +178,10 @@ impl ArrayState {
     /// Whether no queued work uses the host memory.
     #[inline]
     pub(crate) fn is_host_idle(&self) -> bool {
-        self.host_uses.as_ref().is_none_or(|uses| uses.is_empty())
+        match self.host_location {
+            Location::HOST => self.host_uses.as_ref().is_none_or(|uses| uses.is_empty()),
+            device => self.device_copy(device).uses.is_empty(),
+        }
     }
 
     /// Whether the host memory is pinned for devices of this kind.

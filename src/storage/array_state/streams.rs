@@ -166,9 +166,14 @@ impl ArrayState {
 
     /// Removes completed uses of the host memory.
     pub(crate) fn retire_host_uses(&mut self, memory_order: &MemoryOrder, selection: &Selection) {
-        let Self { host_uses: Some(host_uses), streams, .. } = self else { return };
+        let Self { host_location, host_uses, device_copies, streams, .. } = self;
+        let uses = match host_location.index().checked_sub(1) {
+            None => host_uses.as_deref_mut(),
+            Some(copy) => device_copies.get_mut(copy).map(|copy| &mut copy.uses),
+        };
+        let Some(uses) = uses else { return };
         selection.each(|region| {
-            host_uses.retire(memory_order.extents(), region, |mark| is_retired(streams, mark));
+            uses.retire(memory_order.extents(), region, |mark| is_retired(streams, mark));
         });
     }
 }

@@ -127,11 +127,11 @@ impl ArrayState {
             return false;
         }
         match self.coherence.common_content(region) {
-            Some(content) if content.is_only_at(Location::HOST) => true,
-            Some(Content::Stored(holders)) if !holders.contains(Location::HOST) => false,
+            Some(content) if content.is_only_at(self.host_location) => true,
+            Some(Content::Stored(holders)) if !holders.contains(self.host_location) => false,
             Some(content) => {
-                self.record_stale_part(region, content, Location::HOST, site);
-                self.coherence.apply(Location::HOST, region, Access::Overwrite);
+                self.record_stale_part(region, content, self.host_location, site);
+                self.coherence.apply(self.host_location, region, Access::Overwrite);
                 self.coarsen_after_write(memory_order);
                 true
             }

@@ -9,7 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::side_by_side::{PAGE_BYTES, is_given_back, side_by_side};
 use resident::cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 use resident::ndarray::{Array1, Ix1};
-use resident::{Device, Error, MappedArray, PinnedArray, PinnedOptions, SmartArray, with_pinned};
+use resident::{
+    Device, DeviceArray, Error, MappedArray, PinnedArray, PinnedOptions, SmartArray, with_pinned,
+};
 use resident_stand_in::{self as driver, Settings};
 use support::own_process;
 use support::own_process::has_run;
@@ -349,6 +351,31 @@ fn options_of_pinned_arrays_reach_the_driver() {
     assert_eq!(devices[0].memory().pinned, 5000);
     drop(array);
     assert_eq!(devices[0].memory().pinned, 0);
+}
+
+/// The library knows what it pinned, also behind the borrow of a guard.
+#[test]
+fn device_arrays_and_pinned_memory_need_no_staging() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    let mut pinned = PinnedArray::<u8, _>::zeros(9 << 20).expect("memory");
+    let mut there = DeviceArray::<u8, _>::zeros(9 << 20).expect("memory");
+    pinned.host_mut().expect("valid").fill(7);
+    driver::take_calls();
+    there.copy_from_host(&pinned.host().expect("valid")).expect("an upload");
+    there.copy_to_host_into(&mut pinned.host_mut().expect("valid")).expect("a download");
+    there.copy_from_pinned(&pinned).expect("an upload");
+    pinned.host_mut().expect("valid").fill(8);
+    assert_eq!(count("cuMemHostAlloc"), 0, "no staging");
+    assert_eq!(there.get(5).expect("valid"), 7);
+    let uploads = driver::calls();
+    let mut uploads = uploads.iter().filter(|call| call.name == "cuMemcpyHtoDAsync_v2");
+    assert!(uploads.by_ref().take(2).all(|call| call.len_bytes == 9 << 20), "in one piece");
+    assert!(uploads.next().is_none());
+    let ordinary = Array1::<u8>::zeros(9 << 20);
+    there.copy_from_host(&ordinary).expect("an upload");
+    assert!(count("cuMemHostAlloc") > 0, "staged");
 }
 
 #[test]

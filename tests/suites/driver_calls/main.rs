@@ -11,6 +11,7 @@
 
 mod by_hand;
 mod device_arrays;
+mod in_place;
 mod programs;
 mod touches;
 
@@ -132,4 +133,10 @@ pairs! {
     a_chain_with_four_device_arrays,
     a_device_array_up_and_down,
     columns_between_device_arrays,
+}
+
+pairs! {
+    in_place:
+    a_managed_array_there_and_back,
+    a_mapped_array_in_turns,
 }

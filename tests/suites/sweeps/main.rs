@@ -7,6 +7,7 @@ mod driver_faults;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod driver_interleavings;
 mod faults;
+mod in_place;
 mod interleavings;
 mod model;
 mod pictures;

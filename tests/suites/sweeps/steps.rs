@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::model::{ARRAYS, Row};
 
 /// Device code of a kernel for which the stand-in driver has a host function.
-fn device_code(kernel: &str) -> CudaSource {
+pub(crate) fn device_code(kernel: &str) -> CudaSource {
     #[cfg(all(target_os = "linux", feature = "cuda"))]
     return support::driver::code(kernel);
     #[cfg(not(all(target_os = "linux", feature = "cuda")))]

@@ -1,17 +1,20 @@
 //! Device memory of one GPU: its live allocations, their limit, and freed memory still in use.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 
 use super::external::ExternalAllocation;
-use super::pinned::PinnedMemory;
+use super::managed::{ManagedMemory, expect_concurrent_access};
 use super::pool::MemoryPool;
 use crate::backend::cuda::call::{check, invalid, refusal};
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
-use crate::backend::{Address, BackendError, BackendErrorKind, HostMemory, MemoryUsage};
+use crate::backend::host_allocation::{ByteCount, CountedBytes};
+use crate::backend::{
+    Address, BackendError, BackendErrorKind, HostMemory, MappedMemory, MemoryUsage,
+};
 
 /// Allocates and frees device memory.
 #[derive(Debug)]
@@ -27,13 +30,22 @@ struct Allocations {
     live: HashMap<u64, u64>,
     /// cudarc slices that were converted to arrays, by address.
     external: HashMap<u64, ExternalAllocation>,
-    /// Host memory that the GPU accesses itself, by its address on the GPU.
-    mapped: HashMap<u64, PinnedMemory>,
+    /// Memory that both the host and the GPU access, by its address on the GPU.
+    mapped: HashMap<u64, Mapped>,
     in_use_bytes: u64,
+    /// The managed memory among the mapped, which counts as in use too.
+    managed: ByteCount,
     /// Freed memory that work in flight still uses, or that the driver refused to free, by address.
     /// Only on devices without pools.
     draining: HashMap<u64, Draining>,
     limit_bytes: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Mapped {
+    memory: Arc<dyn HostMemory>,
+    /// For managed memory.
+    _counted: Option<CountedBytes>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,15 +90,7 @@ impl DeviceMemory {
     /// Adds the bytes to those in use, unless that would exceed the limit.
     fn reserve(&self, len_bytes: u64) -> Result<(), BackendError> {
         let mut allocations = self.allocations();
-        let free = allocations.bytes_below_limit();
-        if len_bytes > free {
-            let limit_bytes = allocations.limit_bytes.unwrap_or_default();
-            return Err(BackendError {
-                kind: BackendErrorKind::OutOfMemory { requested: len_bytes, free },
-                call: "allocate",
-                detail: format!("the limit set for this library is {limit_bytes} bytes"),
-            });
-        }
+        allocations.expect_below_limit(len_bytes)?;
         allocations.in_use_bytes += len_bytes;
         Ok(())
     }
@@ -213,19 +217,52 @@ impl DeviceMemory {
         self.allocations().external.remove(&address)
     }
 
-    /// Stores mapped host memory, which an array uses from now on.
-    pub(crate) fn insert_mapped(&self, Address(address): Address, memory: PinnedMemory) {
-        self.allocations().mapped.insert(address, memory);
+    /// Stores memory that the host accesses too, and that an array uses from now on.
+    pub(crate) fn insert_mapped(&self, Address(address): Address, memory: Arc<dyn HostMemory>) {
+        self.allocations().mapped.insert(address, Mapped { memory, _counted: None });
     }
 
-    /// Removes and returns the mapped host memory at an address, if there is any.
-    pub(crate) fn take_mapped(&self, Address(address): Address) -> Option<PinnedMemory> {
-        self.allocations().mapped.remove(&address)
+    /// Removes and returns the mapped memory at an address, if there is any.
+    pub(crate) fn take_mapped(&self, Address(address): Address) -> Option<Arc<dyn HostMemory>> {
+        self.allocations().mapped.remove(&address).map(|mapped| mapped.memory)
     }
 
-    /// The host's pointer to mapped memory.
-    pub(crate) fn mapped_pointer(&self, Address(address): Address) -> Option<*mut u8> {
-        self.allocations().mapped.get(&address).map(HostMemory::base)
+    /// Whether the host accesses the memory at an address too.
+    pub(crate) fn is_mapped(&self, Address(address): Address) -> bool {
+        self.allocations().mapped.contains_key(&address)
+    }
+
+    /// Allocates managed memory; the context is current. The driver would allocate more than the
+    /// device has, and move pages to and fro, so this refuses what does not fit. Pages of managed
+    /// memory may be on the host, where the driver's free bytes do not count them, so the bytes in
+    /// use are compared with those of the device too.
+    pub(crate) fn allocate_managed(
+        &self,
+        context: &Arc<Context>,
+        len_bytes: usize,
+    ) -> Result<MappedMemory, BackendError> {
+        expect_concurrent_access(context)?;
+        self.free_all_drained();
+        let (free, total) = free_and_total()?;
+        let requested = len_bytes as u64;
+        let counted = {
+            let allocations = self.allocations();
+            let free = free.min(total.saturating_sub(allocations.all_bytes_in_use()));
+            allocations.expect_below_limit(requested)?;
+            if requested > free {
+                return Err(BackendError {
+                    kind: BackendErrorKind::OutOfMemory { requested, free },
+                    call: "cuMemAllocManaged",
+                    detail: String::from("managed memory is not asked for beyond what is free"),
+                });
+            }
+            allocations.managed.count(len_bytes)
+        };
+        let memory = ManagedMemory::allocate(context, len_bytes)?;
+        let (address, memory) = (memory.address(), Arc::new(memory) as Arc<dyn HostMemory>);
+        let mapped = Mapped { memory: Arc::clone(&memory), _counted: Some(counted) };
+        self.allocations().mapped.insert(address.0, mapped);
+        Ok((address, memory))
     }
 
     /// Returns unused memory to the driver.
@@ -237,12 +274,13 @@ impl DeviceMemory {
     pub(crate) fn usage(&self) -> MemoryUsage {
         let allocations = self.allocations();
         let own = allocations.in_use_bytes;
+        let managed = allocations.managed.get();
         let draining = allocations.draining.values().map(|draining| draining.len_bytes).sum();
         let external: u64 = allocations.external.values().map(ExternalAllocation::len_bytes).sum();
         drop(allocations);
         let pooled =
             self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
-        MemoryUsage { in_use: own + external, pooled, pinned: 0 }
+        MemoryUsage { in_use: own + external + managed, pooled, pinned: 0 }
     }
 
     pub(crate) fn limit_bytes(&self) -> Option<u64> {
@@ -271,7 +309,25 @@ impl DeviceMemory {
 
 impl Allocations {
     fn bytes_below_limit(&self) -> u64 {
-        self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.in_use_bytes))
+        self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.all_bytes_in_use()))
+    }
+
+    /// The bytes in use, those of managed memory included.
+    fn all_bytes_in_use(&self) -> u64 {
+        self.in_use_bytes + self.managed.get()
+    }
+
+    fn expect_below_limit(&self, requested: u64) -> Result<(), BackendError> {
+        let free = self.bytes_below_limit();
+        if requested <= free {
+            return Ok(());
+        }
+        let limit_bytes = self.limit_bytes.unwrap_or_default();
+        Err(BackendError {
+            kind: BackendErrorKind::OutOfMemory { requested, free },
+            call: "allocate",
+            detail: format!("the limit set for this library is {limit_bytes} bytes"),
+        })
     }
 }
 

@@ -6,17 +6,21 @@
 //! | `external` | device memory that belongs to cudarc's slices |
 //! | `staging`, `staging_settings` | pinned blocks for copies with pageable memory, and limits |
 //! | `fork_mark` | whether a process is a fork |
+//! | `managed` | managed memory, its prefetches and advice |
 //! | `numa` | the processors near a GPU |
 //! | `pageable` | the backend's own pageable blocks |
 //! | `pinned` | arrays' host memory, allocated by the driver |
+//! | `pinned_ranges` | all host memory that the library pinned |
 //! | `registered` | arrays' host memory, registered with the driver |
 
 pub(crate) mod allocator;
 pub(crate) mod external;
 mod fork_mark;
+pub(crate) mod managed;
 mod numa;
 pub(crate) mod pageable;
 pub(crate) mod pinned;
+pub(crate) mod pinned_ranges;
 #[cfg(feature = "dlpack")]
 pub(crate) mod pointer;
 mod pool;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 
+use super::pinned_ranges::PinnedRange;
 use crate::backend::cuda::call::check;
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
-use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
+use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::{
     Address, BackendError, BackendErrorKind, DeviceKind, HostMemory, PinnedOptions,
 };
@@ -21,6 +22,7 @@ pub(crate) struct PinnedMemory {
     context: Arc<Context>,
     /// A forked child does not have the memory.
     process: u32,
+    _range: PinnedRange,
     _counted: CountedBytes,
 }
 
@@ -30,7 +32,7 @@ impl PinnedMemory {
         context: &Arc<Context>,
         len_bytes: usize,
         (options, is_mapped): (PinnedOptions, bool),
-        pinned: &PinnedBytes,
+        pinned: &ByteCount,
     ) -> Result<Self, BackendError> {
         context.make_current()?;
         let mut start: *mut c_void = std::ptr::null_mut();
@@ -50,21 +52,20 @@ impl PinnedMemory {
             len_bytes,
             context: Arc::clone(context),
             process: std::process::id(),
+            _range: PinnedRange::new(start.cast(), len_bytes),
             _counted: pinned.count(len_bytes),
         })
     }
 }
 
-impl PinnedMemory {
-    /// The memory's address on the GPU of its context, which is current. It must be mapped.
-    pub(crate) fn device_address(&self) -> Result<Address, BackendError> {
-        const CALL: &str = "cuMemHostGetDevicePointer";
-        let mut address = 0;
-        // SAFETY: the driver writes one address, and does not dereference the pointer.
-        let outcome =
-            unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, self.start.cast(), 0) };
-        check(outcome, CALL).map(|()| Address(address))
-    }
+/// The address of pinned host memory on the current context's GPU. The driver refuses memory that
+/// is not mapped.
+pub(crate) fn device_address(start: *mut u8) -> Result<Address, BackendError> {
+    const CALL: &str = "cuMemHostGetDevicePointer";
+    let mut address = 0;
+    // SAFETY: the driver writes one address, and does not dereference the pointer.
+    let outcome = unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, start.cast(), 0) };
+    check(outcome, CALL).map(|()| Address(address))
 }
 
 /// The flags of `cuMemHostAlloc`.

@@ -1,4 +1,4 @@
-//! Host memory that the library registers with the driver for `page_lock`.
+//! Host memory that the library registers with the driver for `page_lock` and for loans.
 //!
 //! The driver gets exactly the bytes of the array. If it refuses because some of these bytes, or of
 //! their pages, are registered already, the array stays pageable and the error names the
@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 
+use super::pinned_ranges::PinnedRange;
 use crate::backend::cuda::call::refusal;
 use crate::backend::cuda::capture_mode::Relaxed;
 use crate::backend::cuda::context::Context;
-use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
+use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::{BackendError, PinnedRegistration};
 
 const REGISTER: &str = "cuMemHostRegister";
@@ -47,18 +48,20 @@ struct Registration {
     is_unused: bool,
     /// The dropped array's memory, kept allocated.
     memory: Option<Arc<dyn Any + Send + Sync>>,
+    _range: PinnedRange,
     _counted: CountedBytes,
 }
 
 struct Registrations(BTreeMap<usize, Registration>);
 
 impl HostRegistration {
-    /// Registers `len_bytes` bytes from `start`, at least one, for all devices.
+    /// Registers `len_bytes` bytes from `start`, at least one, for all devices. If `is_mapped`,
+    /// GPUs access them themselves.
     pub(crate) fn register(
         context: &Arc<Context>,
-        start: *mut u8,
-        len_bytes: usize,
-        pinned: &PinnedBytes,
+        (start, len_bytes): (*mut u8, usize),
+        is_mapped: bool,
+        pinned: &ByteCount,
     ) -> Result<Self, BackendError> {
         if !is_registering_process() {
             return Err(refusal(CUresult::CUDA_ERROR_NOT_INITIALIZED, REGISTER));
@@ -69,7 +72,7 @@ impl HostRegistration {
         let _removed = registrations.retry_unused();
         let outcome = context
             .make_current()
-            .and_then(|()| registrations.insert(context, start, len_bytes, pinned));
+            .and_then(|()| registrations.insert(context, (start, len_bytes), is_mapped, pinned));
         drop(registrations);
         context.record_loss(outcome).map(|start| Self { start, is_unregistered: false })
     }
@@ -116,16 +119,18 @@ impl Registrations {
     fn insert(
         &mut self,
         context: &Arc<Context>,
-        start: *mut u8,
-        len_bytes: usize,
-        pinned: &PinnedBytes,
+        (start, len_bytes): (*mut u8, usize),
+        is_mapped: bool,
+        pinned: &ByteCount,
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
+        const DEVICE_MAP: u32 = 2;
+        let flags = if is_mapped { PORTABLE | DEVICE_MAP } else { PORTABLE };
         let bytes = start.addr()..start.addr() + len_bytes;
         let _relaxed = Relaxed::enter();
         // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until
         // `unregister`; registering does not change their contents.
-        match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, PORTABLE) } {
+        match unsafe { sys::cuMemHostRegister_v2(start.cast(), len_bytes, flags) } {
             CUresult::CUDA_SUCCESS => {
                 let (context, memory) = (Arc::clone(context), None);
                 let registration = Registration {
@@ -133,6 +138,7 @@ impl Registrations {
                     context,
                     is_unused: false,
                     memory,
+                    _range: PinnedRange::new(start, len_bytes),
                     _counted: pinned.count(len_bytes),
                 };
                 self.0.insert(bytes.start, registration);

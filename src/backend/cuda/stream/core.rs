@@ -17,8 +17,7 @@ use crate::backend::cuda::context::make_current;
 use crate::backend::cuda::device::DeviceCore;
 use crate::backend::cuda::memory::external::ExternalAllocation;
 use crate::backend::{
-    Address, BackendError, Dependencies, FailureKind, FailureRecord, HostMemory, Position, QueueId,
-    failure,
+    Address, BackendError, Dependencies, FailureKind, FailureRecord, Position, QueueId, failure,
 };
 
 /// The number of recorded events that are kept for waits on the host. When an old event has been
@@ -297,7 +296,7 @@ impl StreamCore {
         }
         let mut state = self.state();
         if let Some(mapped) = memory.take_mapped(address) {
-            let memory = SmallVec::from_iter([Arc::new(mapped) as Arc<dyn HostMemory>]);
+            let memory = SmallVec::from_iter([mapped]);
             return Ok(self.enter_action(&mut state, CompletionAction::Release { memory }));
         }
         if memory.frees_in_order() {

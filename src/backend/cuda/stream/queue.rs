@@ -12,8 +12,8 @@ use super::{reclaim, submit, waker};
 use crate::backend::cuda::call::invalid;
 use crate::backend::cuda::context::make_current;
 use crate::backend::{
-    Address, BackendError, HostMemory, Label, LaunchCall, Position, Queue, QueueId, RawEvent,
-    StagedBytes, TaskWaker, Work,
+    Address, BackendError, HostMemory, Label, LaunchCall, ManagedRange, Position, Queue, QueueId,
+    RawEvent, StagedBytes, TaskWaker, Work,
 };
 
 /// A stream's handle.
@@ -93,6 +93,11 @@ impl Queue for CudaQueue {
                 self.0.record_loss(submit::queue_fill(&self.0, *work))
             }
         }
+    }
+
+    fn prefetch(&self, range: ManagedRange, to_host: bool) -> Result<Position, BackendError> {
+        self.0.prepare_to_queue()?;
+        self.0.record_loss(self.0.prefetch(range, to_host))
     }
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {

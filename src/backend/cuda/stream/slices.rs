@@ -108,8 +108,9 @@ impl CudaQueue {
         len: usize,
     ) -> Result<CudaSlice<T>, BackendError> {
         let memory = self.0.device.memory();
-        if memory.mapped_pointer(address).is_some() {
-            let advice = "cudarc's slices cannot own mapped host memory: give a `try_clone` away";
+        if memory.is_mapped(address) {
+            let advice = "cudarc's slices cannot own mapped host memory or managed memory: give a \
+                          `try_clone` away";
             return Err(invalid("give_away", String::from(advice)));
         }
         memory.check_live(address.0)?;

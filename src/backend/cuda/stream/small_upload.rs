@@ -1,13 +1,14 @@
-//! Uploads of a few bytes through staging memory, without a list of parts.
+//! Uploads of a few bytes through staging memory, without a list of parts; and prefetches.
 
 use cudarc::driver::sys;
 
 use super::core::StreamCore;
 use super::in_flight::{CompletionAction, OperationName};
 use crate::backend::cuda::call::check;
+use crate::backend::cuda::memory::managed;
 use crate::backend::cuda::memory::staging::{SMALL_BYTES_MAX, StagingBlock};
 use crate::backend::{
-    Address, BackendError, Dependencies, FailureKind, HostMemory, Label, Position,
+    Address, BackendError, Dependencies, FailureKind, HostMemory, Label, ManagedRange, Position,
 };
 
 impl StreamCore {
@@ -26,6 +27,21 @@ impl StreamCore {
             }
         }
         staging.take(len_bytes)
+    }
+
+    /// Queues a prefetch of managed memory. The context is current.
+    pub(super) fn prefetch(
+        &self,
+        range: ManagedRange,
+        to_host: bool,
+    ) -> Result<Position, BackendError> {
+        let to = (!to_host).then(|| self.device.context().ordinal());
+        let mut state = self.state();
+        // SAFETY: the context is current. The memory lives until a free that is queued after this
+        // work (contract in `backend`).
+        let outcome = unsafe { managed::prefetch(range, to, self.raw_stream()) };
+        self.record_loss_locked(outcome)?;
+        Ok(self.next_position(&mut state))
     }
 
     /// Queues the copy of a block. The context is current.

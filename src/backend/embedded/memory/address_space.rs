@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{ALIGNMENT_BYTES, Block};
 use super::machine::machine_memory;
+use super::pinned::MappedBlock;
 #[cfg(feature = "dlpack")]
 use crate::backend::ForeignMemory;
 use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
-use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
+use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::host_copy::BoundedMemory;
-use crate::backend::{Address, BackendError, BackendErrorKind, MemoryUsage};
+use crate::backend::{Address, BackendError, BackendErrorKind, MappedMemory, MemoryUsage};
 
 /// The pool keeps at most this many bytes, or as many as are in use if that is more. Other freed
 /// blocks return to the system.
@@ -48,14 +49,27 @@ struct Allocation {
     block: Arc<Block>,
     /// Whether a free is queued.
     is_draining: bool,
-    /// For memory that the host accesses too, which is no memory of the device in the count.
-    mapped: Option<CountedBytes>,
+    host_access: HostAccess,
+}
+
+/// Whether the host accesses the memory of an allocation too.
+#[derive(Debug)]
+enum HostAccess {
+    None,
+    /// The memory is the host's: it is no memory of the device in the count.
+    Mapped {
+        _counted: CountedBytes,
+    },
+    Managed,
 }
 
 impl Allocation {
     /// The bytes that count as in use or draining.
     fn counted_bytes(&self) -> u64 {
-        if self.mapped.is_some() { 0 } else { self.block.len_bytes() }
+        match self.host_access {
+            HostAccess::Mapped { .. } => 0,
+            HostAccess::None | HostAccess::Managed => self.block.len_bytes(),
+        }
     }
 }
 
@@ -147,24 +161,59 @@ impl AddressSpace {
             return Ok(address);
         }
         let block = Arc::new(self.new_block(len_bytes)?);
-        Ok(self.lock().insert(block, None))
+        Ok(self.lock().insert(block, HostAccess::None))
     }
 
     /// Allocates zeroed memory that the host accesses too. `None` if the system has none.
     pub(crate) fn allocate_mapped(
         &self,
         len_bytes: usize,
-        pinned: &PinnedBytes,
-    ) -> Option<Address> {
+        pinned: &ByteCount,
+    ) -> Option<MappedMemory> {
         let block = Arc::new(Block::zeroed(len_bytes as u64)?);
-        Some(self.lock().insert(block, Some(pinned.count(len_bytes))))
+        let mapped = HostAccess::Mapped { _counted: pinned.count(len_bytes) };
+        let address = self.lock().insert(Arc::clone(&block), mapped);
+        Some((address, Arc::new(MappedBlock(block))))
     }
 
-    /// The start of live memory of `allocate_mapped`.
-    pub(crate) fn mapped_pointer(&self, address: Address) -> Option<*mut u8> {
-        let state = self.lock();
-        let allocation = state.live.get(&address.0)?;
-        allocation.mapped.as_ref().map(|_| allocation.block.start())
+    /// Allocates memory that counts as the device's, and that the host accesses too. Does not wait.
+    pub(crate) fn allocate_managed(&self, len_bytes: u64) -> Result<MappedMemory, BackendError> {
+        let evicted = {
+            let mut state = self.lock();
+            let evicted = state.make_room(len_bytes)?;
+            state.in_use_bytes += len_bytes;
+            evicted
+        };
+        // Blocks must be deallocated with no lock held.
+        drop(evicted);
+        let block = Arc::new(self.new_block(len_bytes)?);
+        let address = self.lock().insert(Arc::clone(&block), HostAccess::Managed);
+        Ok((address, Arc::new(MappedBlock(block))))
+    }
+
+    /// Gives memory of the caller an address, until [`unmap`](Self::unmap). `None` if it has no
+    /// bytes.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised and stay allocated until `unmap`, and until work that is queued
+    /// before it is complete.
+    pub(crate) unsafe fn map(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+        pinned: &ByteCount,
+    ) -> Option<Address> {
+        // SAFETY: the caller's promise is passed on.
+        let block = unsafe { Block::lent(start, len_bytes) }?;
+        let mapped = HostAccess::Mapped { _counted: pinned.count(len_bytes) };
+        Some(self.lock().insert(Arc::new(block), mapped))
+    }
+
+    /// Removes the address of memory of the caller.
+    pub(crate) fn unmap(&self, address: Address) {
+        let allocation = self.lock().live.remove(&address.0);
+        drop(allocation);
     }
 
     /// Marks an allocation as draining (freed, but still used by queued work) and returns its
@@ -192,8 +241,10 @@ impl AddressSpace {
     pub(crate) fn release(&self, address: Address) {
         let mut state = self.lock();
         let Some(allocation) = state.live.remove(&address.0) else { return };
-        if allocation.mapped.is_some() {
-            // Host memory is not kept for reuse. It returns to the system with no lock held.
+        if !matches!(allocation.host_access, HostAccess::None) {
+            // The host's handle may live longer, so the memory is not kept for reuse. It returns to
+            // the system with no lock held.
+            state.draining_bytes -= allocation.counted_bytes();
             drop(state);
             drop(allocation);
             return;
@@ -264,7 +315,7 @@ impl AddressSpace {
         };
         let mut state = self.lock();
         state.in_use_bytes += block.len_bytes();
-        Ok(state.insert(Arc::new(block), None))
+        Ok(state.insert(Arc::new(block), HostAccess::None))
     }
 
     /// Counts the bytes as in use, and allocates a pooled block for them if there is one.
@@ -273,7 +324,7 @@ impl AddressSpace {
         let pooled = state.take_pooled(len_bytes);
         let evicted = if pooled.is_some() { Vec::new() } else { state.make_room(len_bytes)? };
         state.in_use_bytes += len_bytes;
-        let address = pooled.map(|block| state.insert(block, None));
+        let address = pooled.map(|block| state.insert(block, HostAccess::None));
         // Blocks must be deallocated with no lock held.
         drop(state);
         drop(evicted);
@@ -335,12 +386,12 @@ impl AddressSpaceState {
         has_changed.then(|| allocation.counted_bytes())
     }
 
-    fn insert(&mut self, block: Arc<Block>, mapped: Option<CountedBytes>) -> Address {
+    fn insert(&mut self, block: Arc<Block>, host_access: HostAccess) -> Address {
         let address = self.next_address;
         // A gap follows each block, so that the address one past its end lies in no other block.
         let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
         self.next_address = address.wrapping_add(stride);
-        self.live.insert(address, Allocation { block, is_draining: false, mapped });
+        self.live.insert(address, Allocation { block, is_draining: false, host_access });
         Address(address)
     }
 

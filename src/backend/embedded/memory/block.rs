@@ -34,6 +34,8 @@ enum Owner {
     /// Other code, which frees the memory when this object drops.
     #[cfg(feature = "dlpack")]
     Foreign { _owner: Box<dyn Any + Send + Sync> },
+    /// The caller, who lends the memory until the block drops.
+    Caller,
 }
 
 // SAFETY: a block owns its memory, and no part of it is bound to a thread.
@@ -80,6 +82,16 @@ impl Block {
         Some(Self { owner, start, len_bytes, is_new: AtomicBool::new(false) })
     }
 
+    /// A block of memory of the caller. `None` if it has no bytes.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised, and stay allocated until the block drops.
+    pub(super) unsafe fn lent(start: *mut u8, len_bytes: usize) -> Option<Self> {
+        let start = NonNull::new(start).filter(|_| len_bytes > 0)?;
+        Some(Self { owner: Owner::Caller, start, len_bytes, is_new: AtomicBool::new(false) })
+    }
+
     /// Whether the memory belongs to other code, so that it must not be used once it is freed.
     pub(super) fn is_foreign(&self) -> bool {
         !matches!(self.owner, Owner::Own(..))
@@ -117,6 +129,7 @@ impl Drop for Block {
             // The owner is dropped next, and frees the memory.
             #[cfg(feature = "dlpack")]
             Owner::Foreign { .. } => {}
+            Owner::Caller => {}
         }
     }
 }

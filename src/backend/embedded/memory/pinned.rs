@@ -1,7 +1,9 @@
 //! Host memory of the embedded device: ordinary memory, since the device can access all of it.
 
+use std::sync::Arc;
+
 use super::block::Block;
-use crate::backend::host_allocation::{CountedBytes, PinnedBytes};
+use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::{DeviceKind, HostMemory, PinnedRegistration};
 
 /// Memory of an array, pinned for embedded devices.
@@ -14,7 +16,7 @@ pub(crate) struct PinnedBlock {
 
 impl PinnedBlock {
     /// A block of zeros. `None` if the system has no memory.
-    pub(crate) fn zeroed(len_bytes: usize, pinned: &PinnedBytes) -> Option<Self> {
+    pub(crate) fn zeroed(len_bytes: usize, pinned: &ByteCount) -> Option<Self> {
         let block = Block::zeroed(len_bytes as u64)?;
         Some(Self { block, len_bytes, _counted: pinned.count(len_bytes) })
     }
@@ -35,6 +37,25 @@ unsafe impl HostMemory for PinnedBlock {
     }
 }
 
+/// Memory that the device accesses too, which has an address.
+#[derive(Debug)]
+pub(super) struct MappedBlock(pub(super) Arc<Block>);
+
+// SAFETY: the value keeps its block, whose bytes are initialised (`Block::zeroed`).
+unsafe impl HostMemory for MappedBlock {
+    fn base(&self) -> *mut u8 {
+        self.0.start()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.0.len_bytes() as usize
+    }
+
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
+        kind == DeviceKind::Cpu
+    }
+}
+
 /// A registration of host memory that has no effect but its count.
 #[derive(Debug)]
 pub(crate) struct CountedRegistration {
@@ -42,7 +63,7 @@ pub(crate) struct CountedRegistration {
 }
 
 impl CountedRegistration {
-    pub(crate) fn of(len_bytes: usize, pinned: &PinnedBytes) -> Self {
+    pub(crate) fn of(len_bytes: usize, pinned: &ByteCount) -> Self {
         Self { _counted: pinned.count(len_bytes) }
     }
 }

@@ -99,6 +99,11 @@ impl Tracker {
         self.lock().memory.blocks.insert((device, address.0), block);
     }
 
+    /// Forgets a block that is no memory of the device any more.
+    pub(crate) fn forget_block(&self, device: usize, address: Address) {
+        self.lock().memory.blocks.remove(&(device, address.0));
+    }
+
     /// The clock of an event that `queue` recorded at `position`.
     pub(crate) fn event_clock(&self, queue: &Arc<Progress>, position: Position) -> VectorClock {
         let mut clock = self.lock().clocks.get(&queue.id()).cloned().unwrap_or_default();

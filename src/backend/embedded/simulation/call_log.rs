@@ -244,6 +244,12 @@ pub enum CallKind {
     PageLock,
     /// Pinned host memory was allocated.
     AllocatePinned,
+    /// Managed memory was allocated.
+    AllocateManaged,
+    /// Managed memory was prefetched.
+    Prefetch,
+    /// Advice was given on managed memory, or withdrawn.
+    Advise,
 }
 
 /// The outcome of a call.
@@ -307,6 +313,9 @@ impl CallKind {
             Self::Trim => "trim",
             Self::PageLock => "page lock",
             Self::AllocatePinned => "allocate pinned memory",
+            Self::AllocateManaged => "allocate managed memory",
+            Self::Prefetch => "prefetch managed memory",
+            Self::Advise => "advise on managed memory",
         }
     }
 }

@@ -18,6 +18,7 @@ pub struct Settings {
     pub(crate) numa_node: i32,
     pub(crate) max_pitch_bytes: u64,
     pub(crate) locks_whole_pages: bool,
+    pub(crate) is_concurrent: bool,
 }
 
 impl Settings {
@@ -37,6 +38,7 @@ impl Settings {
             numa_node: 0,
             max_pitch_bytes: 0x7FFF_FFFF,
             locks_whole_pages: false,
+            is_concurrent: true,
         }
     }
 
@@ -97,6 +99,12 @@ impl Settings {
     /// registers only the requested bytes, as current drivers do.
     pub fn locks_whole_pages(self) -> Self {
         Self { locks_whole_pages: true, ..self }
+    }
+
+    /// Devices beside which the host must not access managed memory, as on Windows and Jetson
+    /// (`CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS` is 0).
+    pub fn without_concurrent_managed_access(self) -> Self {
+        Self { is_concurrent: false, ..self }
     }
 }
 

@@ -98,11 +98,46 @@ pub(crate) fn device_arrays_are_copied_to_and_from_pinned_arrays(lab: &Lab<'_>) 
     Ok(())
 }
 
+/// The device reads pinned memory later: what the host writes next comes after it.
+pub(crate) fn device_arrays_are_copied_from_pinned_arrays_at_once(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let stream = lab.new_stream()?;
+    let contents = numbered::<u32, _>((40, 50), 0);
+    let mut from = PinnedArray::from_array(contents.clone())?;
+    let mut there = DeviceArray::<u32, _>::zeros((40, 50))?;
+    let (gate, mut held) = (Gate::new(), SmartArray::from(counting(3000)));
+    gated(lab).launch_on(&stream, over(3000), (gate.number(), &mut held, 3000))?;
+    there.copy_from_pinned_on(&stream, &from)?;
+    gate.open();
+    from.host_mut()?.fill(1);
+    assert_eq!(there.copy_to_host()?, contents);
+    // Parts, contents that are newest on the device, a dropped source; then what is not direct.
+    add_sized(lab).launch_on(&stream, over_2d(40, 50), (6, &mut from))?;
+    there.slice_mut(s![..20, ..;2]).copy_from_pinned(&from.slice(s![20.., ..25]))?;
+    drop(from);
+    let mut expected = contents.clone();
+    expected.slice_mut(s![..20, ..;2]).fill(7);
+    assert_eq!(there.copy_to_host()?, expected);
+    let locked = SmartArray::from(contents.clone());
+    locked.page_lock()?;
+    there.copy_from_pinned(&locked)?;
+    assert_eq!(there.copy_to_host()?, contents);
+    let square = PinnedArray::from_array(contents.slice(s![.., ..40]))?;
+    there.slice_mut(s![.., ..40]).copy_from_pinned(&square.t())?;
+    there.slice_mut(s![.., 40..]).copy_from_pinned(&SmartArray::<u32, _>::ones((40, 10)))?;
+    let seen = there.copy_to_host()?;
+    assert_eq!(seen.slice(s![.., ..40]), contents.slice(s![.., ..40]).t());
+    assert!(seen.slice(s![.., 40..]).iter().all(|value| *value == 1));
+    let refused = there.copy_from_pinned(&PinnedArray::<u32, _>::zeros((50, 40))?);
+    assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+    DeviceArray::<u32, _>::zeros((0, 3))?.copy_from_pinned(&PinnedArray::<u32, _>::zeros((0, 3))?)
+}
+
 /// Several threads use one pinned array.
 pub(crate) fn threads_share_a_pinned_array(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
     let mut array = PinnedArray::from_array(counting(10_000))?;
-    make_newest(&mut *array, &lab.stream())?;
+    make_newest(&mut array, &lab.stream())?;
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| assert_eq!(*array.host().expect("valid"), counting(10_000)));

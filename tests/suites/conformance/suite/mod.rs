@@ -9,7 +9,8 @@
 //! - `device_arrays`: explicit device arrays
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `host_functions`: functions of the host behind a stream's work
-//! - `host_memory`: pinned arrays, and arrays that are lent
+//! - `host_memory`: pinned and mapped arrays, and arrays that are lent
+//! - `in_place`: memory that the host and a device both access
 //! - `watching`: states that come down by themselves
 //! - `devices`, `memory`: several devices, and full devices
 //! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
@@ -28,6 +29,7 @@ pub(crate) mod gates;
 pub(crate) mod guards;
 pub(crate) mod host_functions;
 pub(crate) mod host_memory;
+pub(crate) mod in_place;
 pub(crate) mod kernels;
 pub(crate) mod lab;
 pub(crate) mod launching;
@@ -130,6 +132,7 @@ macro_rules! conformance {
                 pinned_arrays_start_with_and_without_contents,
                 pinned_arrays_are_overwritten_behind_the_upload,
                 device_arrays_are_copied_to_and_from_pinned_arrays,
+                device_arrays_are_copied_from_pinned_arrays_at_once,
                 threads_share_a_pinned_array,
                 lent_arrays_are_pinned_for_the_call,
                 a_loan_ends_after_the_work_in_flight,
@@ -140,6 +143,21 @@ macro_rules! conformance {
                 mapped_arrays_belong_to_one_device,
                 mapped_arrays_are_dropped_in_flight,
                 any_uses_of_mapped_memory_are_those_of_ndarray,
+            }
+            in_place {
+                managed_arrays_are_used_in_place,
+                managed_zeros_are_zeros_on_either_side,
+                advice_on_managed_arrays_changes_no_contents,
+                managed_memory_is_not_asked_for_beyond_what_is_free,
+                prefetches_are_refused_on_other_devices,
+                managed_arrays_are_dropped_in_flight,
+                host_and_device_are_one_location,
+                what_is_in_place_is_never_evicted,
+                the_host_waits_for_all_uses_in_place,
+                lent_arrays_are_mapped_for_the_call,
+                a_mapping_ends_after_the_work_in_flight,
+                any_uses_in_place_move_nothing,
+                any_uses_on_several_devices_are_those_of_ndarray,
             }
             assigning {
                 whole_arrays_are_assigned_on_the_device,

@@ -10,6 +10,7 @@ mod captures;
 mod compiler;
 mod holes;
 mod lost;
+mod managed;
 mod memory;
 mod no_device;
 mod programs;

@@ -20,10 +20,11 @@ use super::handle::Handle;
 const GLOBAL: u32 = 0;
 const RELAXED: u32 = 2;
 
-const POTENTIALLY_UNSAFE: [&str; 32] = [
+const POTENTIALLY_UNSAFE: [&str; 33] = [
     "cuEventQuery",
     "cuMemAlloc_v2",
     "cuMemAllocHost_v2",
+    "cuMemAllocManaged",
     "cuMemAllocPitch_v2",
     "cuMemFree_v2",
     "cuMemFreeHost",

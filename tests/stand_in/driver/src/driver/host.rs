@@ -25,7 +25,23 @@ pub(super) struct Locked {
     pub(super) context: Handle,
     /// The memory, if the driver allocated it; `None` if it is registered memory of the caller.
     block: Option<Arc<Block>>,
+    /// For managed memory, which is the host's memory too here.
+    managed: Option<Managed>,
 }
+
+/// What the driver knows about managed memory. A location is the number of a device, `HOST`, or
+/// `NOWHERE`.
+#[derive(Clone, Debug)]
+pub(super) struct Managed {
+    pub(super) is_read_mostly: bool,
+    pub(super) preferred: i32,
+    pub(super) accessed_by: Vec<i32>,
+    pub(super) prefetched: i32,
+}
+
+/// `CU_DEVICE_CPU` and `CU_DEVICE_INVALID`.
+pub(super) const HOST: i32 = -1;
+pub(super) const NOWHERE: i32 = -2;
 
 static LOCKED: Mutex<BTreeMap<u64, Locked>> = Mutex::new(BTreeMap::new());
 
@@ -35,14 +51,67 @@ pub(super) fn allocate(len_bytes: usize, flags: u32, context: Handle) -> Outcome
     let start = block.start.as_ptr().addr() as u64;
     locked().insert(
         start,
-        Locked { start, len_bytes: len_bytes as u64, flags, context, block: Some(block) },
+        Locked {
+            start,
+            len_bytes: len_bytes as u64,
+            flags,
+            context,
+            block: Some(block),
+            managed: None,
+        },
     );
     Ok(start)
+}
+
+/// Allocates managed memory, with unspecified contents.
+pub(super) fn allocate_managed(len_bytes: usize, context: Handle) -> Outcome<u64> {
+    let start = allocate(len_bytes, 0, context)?;
+    if let Some(range) = locked().get_mut(&start) {
+        if let Some(block) = range.block.as_ref().filter(|_| machine::settings().poisons) {
+            // SAFETY: the block has at least this many bytes, which no one else has yet.
+            unsafe { block.start().write_bytes(0xFF, len_bytes) };
+        }
+        range.managed = Some(Managed {
+            is_read_mostly: false,
+            preferred: NOWHERE,
+            accessed_by: Vec::new(),
+            prefetched: NOWHERE,
+        });
+    }
+    Ok(start)
+}
+
+/// Frees managed memory. Returns whether any starts there.
+pub(super) fn free_managed(start: u64) -> bool {
+    let mut locked = locked();
+    let is_managed = locked.get(&start).is_some_and(|range| range.managed.is_some());
+    let freed = if is_managed { locked.remove(&start) } else { None };
+    drop(locked);
+    freed.is_some()
+}
+
+/// Uses what is known about the managed memory that contains a range. The result is
+/// CUDA_ERROR_INVALID_VALUE if the range is empty or not in one allocation of managed memory.
+pub(super) fn with_managed<R>(
+    start: u64,
+    len_bytes: u64,
+    use_managed: impl FnOnce(&mut Managed) -> Outcome<R>,
+) -> Outcome<R> {
+    let mut locked = locked();
+    let (_, range) = locked.range_mut(..=start).next_back().ok_or(Code::INVALID_VALUE)?;
+    let is_within = len_bytes > 0 && start + len_bytes <= range.start + range.len_bytes;
+    match range.managed.as_mut().filter(|_| is_within) {
+        Some(managed) => use_managed(managed),
+        None => Err(Code::INVALID_VALUE),
+    }
 }
 
 /// Frees pinned memory from `allocate`. Copies in flight keep the memory alive until they are
 /// complete.
 pub(super) fn free(start: u64) -> Outcome {
+    if around(start).is_some_and(|range| range.managed.is_some()) {
+        return Err(Code::INVALID_VALUE);
+    }
     take(start, true).map(drop).ok_or(Code::INVALID_VALUE)
 }
 
@@ -52,7 +121,7 @@ pub(super) fn register(start: u64, len_bytes: u64, flags: u32, context: Handle) 
         .checked_add(len_bytes)
         .and_then(|end| end.checked_next_multiple_of(PAGE_BYTES as u64));
     end.ok_or(Code::INVALID_VALUE)?;
-    let new = Locked { start, len_bytes, flags, context, block: None };
+    let new = Locked { start, len_bytes, flags, context, block: None, managed: None };
     let reach = new.reach();
     let mut locked = locked();
     let before = locked.range(..reach.end).next_back();
@@ -118,6 +187,11 @@ impl Locked {
         } else {
             self.start..end
         }
+    }
+
+    /// Whether this is managed memory.
+    pub(super) fn is_managed(&self) -> bool {
+        self.managed.is_some()
     }
 
     /// The allocation that keeps the memory alive while work uses it.

@@ -26,6 +26,9 @@ driver_functions! {
         }
         // CUDA waits for the device before it frees memory.
         context.wait_for_all()?;
+        if host::free_managed(address) {
+            return Ok(());
+        }
         allocate::free(&context, &context.legacy, address, |_| true)?;
         context.legacy.synchronize(&context)
     }
@@ -80,7 +83,7 @@ driver_functions! {
 
     cuMemHostGetDevicePointer_v2(address: Out<u64>, pointer: u64, flags: u32) {
         Context::current()?;
-        if flags != 0 || host::around(pointer).is_none() {
+        if flags != 0 || host::around(pointer).is_none_or(|range| range.is_managed()) {
             return Err(Code::INVALID_VALUE);
         }
         // With unified addressing both addresses are equal.
@@ -135,6 +138,7 @@ fn around(address: u64) -> Option<Allocation> {
 fn describe(value: *mut c_void, attribute: u32, address: u64) -> Outcome {
     const MEMORY_TYPE_HOST: u32 = 1;
     const MEMORY_TYPE_DEVICE: u32 = 2;
+    let is_managed = host::around(address).is_some_and(|range| range.is_managed());
     let (is_host, start, len_bytes, context, pool, number) =
         match (Place::of_device(address), around(address), host::around(address)) {
             (Place::Device(_), Some(known), _) => (
@@ -152,11 +156,12 @@ fn describe(value: *mut c_void, attribute: u32, address: u64) -> Outcome {
         };
     match attribute {
         1 => Out::<Handle>::at(value).set(context),
+        2 if is_managed => Out::<u32>::at(value).set(MEMORY_TYPE_DEVICE),
         2 => Out::<u32>::at(value).set(if is_host { MEMORY_TYPE_HOST } else { MEMORY_TYPE_DEVICE }),
         3 => Out::<u64>::at(value).set(address),
         4 if is_host => Out::<u64>::at(value).set(address),
         7 => Out::<u64>::at(value).set(number),
-        8 => Out::<u32>::at(value).set(0),
+        8 => Out::<u32>::at(value).set(u32::from(is_managed)),
         9 => Out::<i32>::at(value).set(ordinal_of(context)?),
         11 => Out::<u64>::at(value).set(start),
         12 => Out::<usize>::at(value).set(len_bytes as usize),

@@ -5,6 +5,7 @@ mod copies;
 mod devices;
 mod events;
 mod fills;
+mod managed;
 mod memory;
 mod modules;
 mod pools;

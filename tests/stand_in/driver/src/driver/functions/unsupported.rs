@@ -71,14 +71,14 @@ unsupported_functions! {
     cuLogicalEndpointDestroy cuLogicalEndpointExport cuLogicalEndpointGetLimits
     cuLogicalEndpointIdRelease cuLogicalEndpointIdReserve cuLogicalEndpointImport
     cuLogicalEndpointQuery cuLogicalEndpointUnbind cuLogsCurrent cuLogsDumpToFile cuLogsDumpToMemory
-    cuLogsRegisterCallback cuLogsUnregisterCallback cuMemAddressFree cuMemAddressReserve cuMemAdvise
-    cuMemAdvise_v2 cuMemAllocManaged cuMemAllocPitch_v2 cuMemBatchDecompressAsync cuMemCreate
+    cuLogsRegisterCallback cuLogsUnregisterCallback cuMemAddressFree cuMemAddressReserve
+    cuMemAllocPitch_v2 cuMemBatchDecompressAsync cuMemCreate
     cuMemDiscardAndPrefetchBatchAsync cuMemDiscardBatchAsync cuMemExportToShareableHandle
     cuMemGetAccess cuMemGetAllocationGranularity cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool cuMemGetHandleForAddressRange cuMemGetLocationInfo cuMemGetMemPool
     cuMemImportFromShareableHandle cuMemMap cuMemMapArrayAsync cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle cuMemPoolImportFromShareableHandle cuMemPoolImportPointer
-    cuMemPrefetchAsync cuMemPrefetchAsync_v2 cuMemPrefetchBatchAsync cuMemRangeGetAttribute
+    cuMemPrefetchBatchAsync
     cuMemRangeGetAttributes cuMemRelease cuMemRetainAllocationHandle cuMemSetAccess cuMemSetMemPool
     cuMemUnmap cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_v2 cuMemcpy3DWithAttributesAsync
     cuMemcpyAtoA_v2 cuMemcpyAtoD_v2 cuMemcpyAtoHAsync_v2 cuMemcpyAtoH_v2 cuMemcpyBatchAsync_v2

@@ -1,0 +1,328 @@
+//! Runs one program on memory that host and device both access. In each run another call fails:
+//! when it is made, or when its work runs.
+
+use resident::emulation::CallKind;
+use resident::ndarray::{Array2, Ix2, s};
+use resident::{
+    Advice, Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, ManagedArray,
+    MappedArray, MemoryLocation, PinnedArray, Result, SmartArray, SmartViewMut, with_mapped,
+};
+
+use crate::steps::device_code;
+
+type Table = SmartArray<u32, Ix2>;
+
+fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
+    let kernel = Kernel::new("add").host(|_, (k, mut x)| x += k);
+    // SAFETY: the stand-in's host function accesses only the view's elements.
+    unsafe { kernel.cuda(device_code("add")) }
+}
+
+fn start() -> Array2<u32> {
+    Array2::from_shape_fn((8, 8), |(row, column)| (row * 8 + column) as u32)
+}
+
+/// One run of the program.
+struct Run<'d> {
+    devices: &'d [Device; 2],
+    /// Whether work may fail when it runs. Then each step is settled before the next.
+    is_late: bool,
+    /// The calls that returned an error.
+    told: usize,
+}
+
+/// Repeats a call until it succeeds. With one fault, the second or third attempt succeeds.
+fn again<T>(told: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
+    for _ in 0..4 {
+        match call() {
+            Ok(value) => return value,
+            Err(
+                Error::Backend { .. }
+                | Error::OutOfMemory { .. }
+                | Error::Lost { .. }
+                | Error::Compile { .. },
+            ) => *told += 1,
+            Err(other) => panic!("an unexpected kind of error: {other:?}"),
+        }
+    }
+    panic!("a call fails for ever")
+}
+
+impl Run<'_> {
+    /// Makes a step, and checks the contents if work may have failed: they are those of the model,
+    /// or lost until they are overwritten.
+    fn step(
+        &mut self,
+        array: &mut Table,
+        model: &mut Array2<u32>,
+        mut call: impl FnMut(&mut Table) -> Result<()>,
+        effect: impl FnOnce(&mut Array2<u32>),
+    ) {
+        again(&mut self.told, || call(array));
+        effect(model);
+        if !self.is_late {
+            return;
+        }
+        for device in self.devices {
+            self.told += usize::from(device.synchronize().is_err());
+        }
+        // The next read repeats a copy that failed.
+        let seen = array.host().map(|host| host.to_owned());
+        let is_copy = matches!(seen, Err(Error::Backend { .. }));
+        match if is_copy { array.host().map(|host| host.to_owned()) } else { seen } {
+            Ok(seen) => assert_eq!(seen, *model),
+            Err(Error::Lost { .. }) => {
+                self.told += 1;
+                again(&mut self.told, || array.host_overwrite().map(|mut host| host.assign(model)));
+            }
+            Err(other) => panic!("an unexpected kind of error: {other:?}"),
+        }
+    }
+
+    fn use_everywhere(&mut self, mut array: Table) {
+        let add = add();
+        let [here, other] = self.devices.each_ref().map(Device::stream);
+        let own = again(&mut self.told, || self.devices[0].new_stream());
+        let mut model = start();
+        let (grid, rows) = (Grid::cover(1), s![2..5, ..]);
+        let all = &mut array;
+        self.step(all, &mut model, |x| add.launch_on(&here, grid, (1, x)), |x| *x += 1);
+        self.step(all, &mut model, |x| add.launch_on(&own, grid, (2, x)), |x| *x += 2);
+        let part = |x: &mut Table| add.launch_on(&other, grid, (5, &mut x.slice_mut(rows)));
+        self.step(all, &mut model, part, |x| x.slice_mut(rows).mapv_inplace(|x| x + 5));
+        self.step(all, &mut model, |x| x.prefetch_host(), |_| ());
+        self.step(all, &mut model, |x| add.launch_on(&here, grid, (3, x)), |x| *x += 3);
+        self.step(all, &mut model, |x| x.set((1, 1), 9), |x| x[[1, 1]] = 9);
+        let fill = |x: &mut Table| x.slice_mut(rows).fill_on(&own, 7);
+        self.step(all, &mut model, fill, |x| x.slice_mut(rows).fill(7));
+        self.step(
+            all,
+            &mut model,
+            |x| x.slice_mut(s![..2, ..]).fill(6),
+            |x| {
+                x.slice_mut(s![..2, ..]).fill(6);
+            },
+        );
+        self.step(all, &mut model, |x| x.prefetch(&other), |_| ());
+        self.step(all, &mut model, |x| add.launch_on(&own, grid, (1, x)), |x| *x += 1);
+        let cloned = || array.try_clone()?.host().map(|clone| clone.to_owned());
+        assert_eq!(again(&mut self.told, cloned), model);
+        assert_eq!(*again(&mut self.told, || array.host()), model);
+    }
+
+    fn go(&mut self) {
+        let _here = self.devices[0].enter();
+        let managed = again(&mut self.told, || ManagedArray::from_array(start().view()));
+        let stream = self.devices[0].stream();
+        again(&mut self.told, || managed.prefetch(&stream));
+        again(&mut self.told, || managed.prefetch_host_on(&stream));
+        again(&mut self.told, || managed.advise(&Advice::PreferredLocation(MemoryLocation::Host)));
+        self.use_everywhere(managed.into());
+        let mapped = again(&mut self.told, || MappedArray::from_array(start().view()));
+        self.use_everywhere(mapped.into());
+        let pinned = again(&mut self.told, || PinnedArray::from_array(start()));
+        let mut there = again(&mut self.told, || DeviceArray::<u32, _>::zeros((8, 8)));
+        let copied = again(&mut self.told, || {
+            there.copy_from_pinned_on(&stream, &pinned)?;
+            there.copy_to_host()
+        });
+        assert_eq!(copied, start());
+        let copied = again(&mut self.told, || {
+            there.copy_from_host(&*pinned.host()?)?;
+            there.copy_to_host()
+        });
+        assert_eq!(copied, start());
+        let mut lent = start();
+        let add = add();
+        // A repeated loan repeats all of this.
+        let mut overwrite = |mapped: &mut SmartViewMut<'_, u32, Ix2>| -> Result<()> {
+            mapped.fill_on(&stream, 3)?;
+            add.launch_on(&stream, Grid::cover(1), (4, &mut *mapped))
+        };
+        again(&mut self.told, || with_mapped(&mut lent, &mut overwrite));
+        assert!(lent.iter().all(|value| *value == 7), "{lent}");
+    }
+
+    fn finish(mut self) -> usize {
+        for device in self.devices {
+            again(&mut self.told, || device.synchronize());
+            again(&mut self.told, || device.trim());
+            let _here = device.enter();
+            for _ in 0..3 {
+                if device.memory().pinned > 0 {
+                    // If the driver refused to unregister memory, the next call that pins some
+                    // tries again.
+                    again(&mut self.told, || with_mapped(&mut start(), |_mapped| Ok(())));
+                }
+            }
+            let memory = device.memory();
+            assert_eq!((memory.in_use, memory.pinned), (0, 0), "{device} leaks");
+        }
+        self.told
+    }
+}
+
+/// Runs the program, and returns the number of calls that returned an error.
+fn run(devices: &[Device; 2], is_late: bool) -> usize {
+    let mut run = Run { devices, is_late, told: 0 };
+    run.go();
+    run.finish()
+}
+
+fn emulated(failing: Option<(usize, Fault)>) -> [Device; 2] {
+    [0, 1].map(|device| {
+        let emulation = Emulation::new().seed(3);
+        Device::emulated(match &failing {
+            Some((number, fault)) if *number == device => emulation.fail(*fault),
+            _ => emulation,
+        })
+    })
+}
+
+fn sweep_emulated(is_late: bool) {
+    use CallKind::{CopyBetween, CopyWithin, Download, Fill, Launch, Poison, Upload};
+    let devices = emulated(None);
+    assert_eq!(run(&devices, is_late), 0, "without faults, no call is refused");
+    let calls = devices.map(|device| device.emulation().expect("emulated").calls());
+    let kinds: Vec<CallKind> = calls.iter().flatten().map(|call| call.kind).collect();
+    for kind in [CallKind::AllocateManaged, CallKind::Prefetch, CallKind::Advise] {
+        assert!(kinds.contains(&kind), "{kind}");
+    }
+    let runs_late = [Upload, Download, CopyWithin, CopyBetween, Fill, Poison, Launch];
+    for (device, calls) in calls.iter().enumerate() {
+        for call in calls.iter().filter(|call| !is_late || runs_late.contains(&call.kind)) {
+            let fault = Fault::nth(call.number);
+            let fault = if is_late { fault.late() } else { fault };
+            let devices = emulated(Some((device, fault)));
+            run(&devices, is_late);
+            for device in &devices {
+                assert_eq!(device.emulation().expect("emulated").hazards(), [], "{call}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_refused_call_on_memory_in_place_can_be_repeated() {
+    sweep_emulated(false);
+}
+
+#[test]
+fn work_on_memory_in_place_that_fails_late_loses_only_what_it_was_to_write() {
+    sweep_emulated(true);
+}
+
+/// CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN.
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn each_refused_driver_call_on_memory_in_place_can_be_repeated() {
+    use resident_stand_in::{self as driver, Settings};
+
+    support::own_process!();
+    let devices: [Device; 2] =
+        support::driver::open(Settings::new().devices(2), 2).try_into().expect("two");
+    for code in [2, 999] {
+        assert_eq!(run(&devices, false), 0, "without faults, no call is refused");
+        for nth in 1.. {
+            driver::take_calls();
+            driver::fail_any(nth, code);
+            let told = run(&devices, false);
+            driver::forget_faults();
+            let mut calls = driver::take_calls();
+            // `fail_any` leaves these out.
+            calls.retain(|call| call.name != "cuThreadExchangeStreamCaptureMode");
+            let Some(failed) = calls.get(nth as usize - 1) else {
+                assert!(nth > 100, "{nth} runs");
+                break;
+            };
+            let what = format!("call {nth}, {failed}");
+            assert!(told <= 1, "{what}: one fault, {told} errors");
+            assert_eq!(driver::take_hazards(), Vec::<String>::new(), "{what}");
+            assert_eq!(driver::take_notes(), Vec::<String>::new(), "{what}");
+            for device in 0..2 {
+                assert_eq!(driver::memory_in_use(device), 0, "{what}: bytes on device {device}");
+            }
+        }
+    }
+}
+
+/// The device dies at some call or work: loans end, dropped arrays do not wait, and what is
+/// overwritten on the host is usable.
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod deaths {
+    use resident::ndarray::Array1;
+    use resident::{Device, Error, ManagedArray, MappedArray, SmartArray, with_mapped};
+    use resident_stand_in::{self as driver, Settings};
+    use support::own_process::{self, assert_success};
+    use support::test_name;
+
+    /// This variable gives a child process the number of the operation or call.
+    const NTH: &str = "RESIDENT_TEST_NTH";
+
+    /// CUDA_ERROR_ILLEGAL_ADDRESS.
+    const ILLEGAL_ADDRESS: u32 = 700;
+
+    fn expect_lost<T>(outcome: resident::Result<T>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(Error::DeviceLost { .. } | Error::Lost { .. }) => None,
+            Err(other) => panic!("an unexpected kind of error: {other:?}"),
+        }
+    }
+
+    fn program(device: &Device) {
+        let _here = device.enter();
+        let stream = device.stream();
+        let mut lent = Array1::<u32>::zeros(100);
+        expect_lost(with_mapped(&mut lent, |mapped| {
+            mapped.fill_on(&stream, 3)?;
+            mapped.host().map(drop)
+        }));
+        lent.fill(1);
+        let mapped = expect_lost(MappedArray::from_array(lent.view())).map(SmartArray::from);
+        let managed = expect_lost(ManagedArray::from_array(lent.view())).map(SmartArray::from);
+        for mut array in [mapped, managed].into_iter().flatten() {
+            expect_lost(array.fill_on(&stream, 5));
+            if expect_lost(array.host_overwrite().map(|mut host| host.fill(2))).is_some() {
+                assert!(array.host().expect("the host wrote it").iter().all(|value| *value == 2));
+                let there = Device::cpu().stream();
+                assert_eq!(array.gpu_on(&there).expect("another device").len(), 100);
+            }
+        }
+        assert!(lent.iter().all(|value| *value == 1), "the loan is over");
+    }
+
+    fn die(kill: fn(u64)) {
+        let Some(nth) = std::env::var(NTH).ok().and_then(|nth| nth.parse().ok()) else { return };
+        let devices = support::driver::open(Settings::new(), 1);
+        driver::take_calls();
+        kill(nth);
+        program(&devices[0]);
+        println!("lost: {}", matches!(devices[0].capacity(), Err(Error::DeviceLost { .. })));
+    }
+
+    #[test]
+    #[ignore = "run in processes of its own by the test below"]
+    fn dies_at_work() {
+        die(|nth| driver::fail_late(nth, ILLEGAL_ADDRESS));
+    }
+
+    #[test]
+    #[ignore = "run in processes of its own by the test below"]
+    fn dies_at_a_call() {
+        die(|nth| driver::fail_any(nth, ILLEGAL_ADDRESS));
+    }
+
+    #[test]
+    fn a_device_lost_at_any_point_gives_lent_memory_back() {
+        let died = |(test, nth): &(&str, u64)| {
+            let output = own_process::run(test, &[(NTH, &nth.to_string())]);
+            assert_success(&output, &format!("{test}, number {nth}"));
+            String::from_utf8_lossy(&output.stdout).contains("lost: true")
+        };
+        let at_work = (1..5).map(|nth| (test_name!(dies_at_work), nth));
+        assert!(at_work.filter(died).count() > 1);
+        let at_calls = (1..45).map(|nth| (test_name!(dies_at_a_call), nth));
+        assert!(at_calls.filter(died).count() > 25);
+    }
+}
