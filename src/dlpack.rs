@@ -244,7 +244,7 @@ fn name_of(dtype: DLDataType) -> String {
     format!("{kind}{}{lanes}", dtype.bits)
 }
 
-fn geometry_of<T, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Geometry<D>> {
+fn geometry_of<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Geometry<D>> {
     if D::NDIM.is_some_and(|ndim| ndim != tensor.ndim()) {
         return Err(Error::Shape {
             call: CalledAt::UNKNOWN,

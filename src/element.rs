@@ -1,5 +1,7 @@
 //! The types that can be elements of an array.
 
+use std::any::{TypeId, type_name};
+
 use bytemuck::Pod;
 
 /// A type whose values can be copied between host and devices as plain bytes: every
@@ -23,6 +25,8 @@ use bytemuck::Pod;
 /// assert_eq!(cloud.len(), 100);
 /// ```
 ///
+/// [`field!`](crate::field!) gives a view of one field of such records.
+///
 /// An alignment that is too large:
 ///
 /// ```compile_fail,E0080
@@ -43,3 +47,25 @@ pub trait Element: Pod + Send + Sync {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Pod + Send + Sync> Element for T {}
+
+/// Whether a type is a number, which has no fields. Arrays of other types track the bytes of their
+/// elements one by one, so that a field of each element can be in another place than the rest.
+pub(crate) fn is_number<T: Element>() -> bool {
+    macro_rules! is_one_of {
+        ($($number:ty),+) => {
+            $(TypeId::of::<T>() == TypeId::of::<$number>())||+
+        };
+    }
+    match size_of::<T>() {
+        len_bytes if len_bytes != align_of::<T>() => false,
+        1 => true,
+        2 => {
+            is_one_of!(u16, i16)
+                || matches!(type_name::<T>(), "half::binary16::f16" | "half::bfloat::bf16")
+        }
+        4 => is_one_of!(f32, u32, i32, usize, isize),
+        8 => is_one_of!(f64, u64, i64, usize, isize),
+        16 => is_one_of!(u128, i128),
+        _ => false,
+    }
+}

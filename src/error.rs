@@ -313,7 +313,7 @@ pub enum Error {
     #[non_exhaustive]
     #[error(
         "not contiguous: {parameter} is flat and needs contiguous memory, but {array} has \
-         {layout}; make the parameter sized (`In<T, Ix2>`), or pass a part without gaps{call}"
+         {layout}; {instead}{call}"
     )]
     NotContiguous {
         /// The array.
@@ -322,6 +322,8 @@ pub enum Error {
         parameter: String,
         /// Shape and strides in elements.
         layout: String,
+        /// What to do instead.
+        instead: String,
         /// The call that failed.
         call: CalledAt,
     },

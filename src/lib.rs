@@ -34,6 +34,7 @@
 //! - Arrays, and what each access copies: [`SmartArray`].
 //! - Parts of arrays, coherent with the whole: [`SmartArray::slice`], [`SmartView`],
 //!   [`SmartViewMut`].
+//! - One field of each record: [`field!`], [`field_mut!`].
 //! - Arrays on one device, which move only when the program copies them: [`DeviceArray`],
 //!   [`DeviceView`], [`DeviceViewMut`].
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
@@ -121,6 +122,8 @@ pub use array::{
 pub mod iter {
     pub use crate::array::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
 }
+#[doc(hidden)]
+pub use array::__field;
 pub use audit::{Flow, Residency, Traffic, Validity};
 pub use backend::embedded::{Emulation, Fault, Link};
 /// What an emulated device records: its calls, and hazards, which are unordered accesses to the
@@ -168,6 +171,6 @@ pub mod prelude {
     pub use crate::{
         Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
         Kernel, ManagedArray, MappedArray, Out, Pending, PinnedArray, Result, SmartArray,
-        SmartView, SmartViewMut, Stream, Watch, audit,
+        SmartView, SmartViewMut, Stream, Watch, audit, field, field_mut,
     };
 }

@@ -4,16 +4,20 @@ use std::mem::ManuallyDrop;
 
 use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
-use super::layout::Layout;
-use crate::element::Element;
+use super::layout::{Layout, element_bytes};
+use crate::element::{Element, is_number};
 use crate::layout::MemoryOrder;
 use crate::storage::{HostBuffer, Origin};
 
 /// The memory order of an array with these strides, and the offset of its first element; `None` if
 /// it has gaps.
-pub(super) fn memory_order<T>(shape: &[usize], strides: &[isize]) -> Option<(MemoryOrder, usize)> {
-    let element_bytes = u32::try_from(size_of::<T>()).unwrap_or(u32::MAX);
-    MemoryOrder::of(shape, strides, element_bytes)
+pub(super) fn memory_order<T: Element>(
+    shape: &[usize],
+    strides: &[isize],
+) -> Option<(MemoryOrder, usize)> {
+    let (memory_order, offset) = MemoryOrder::of(shape, strides, element_bytes::<T>())?;
+    let memory_order = if is_number::<T>() { memory_order } else { memory_order.divided() };
+    Some((memory_order, offset))
 }
 
 /// Takes over an array's memory if it has no gaps; else copies the elements into new memory without

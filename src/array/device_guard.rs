@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use ndarray::Dimension;
 
-use super::layout::Layout;
+use super::layout::{Layout, element_bytes};
 use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::storage::{OpenRead, Storage};
@@ -80,10 +80,10 @@ impl<D: Dimension> DevicePart<'_, D> {
         &self.address
     }
 
-    /// The address of the lowest element.
-    pub(crate) fn lowest_address(&self) -> u64 {
+    /// The address of the lowest element, of type `T`.
+    pub(crate) fn lowest_address<T>(&self) -> u64 {
         let above = self.layout.strided().below_first();
-        self.address - above * self.storage.memory_order().element_bytes() as u64
+        self.address - above * size_of::<T>() as u64
     }
 
     /// The array's name for messages.
@@ -201,7 +201,7 @@ impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {
     #[inline]
     fn drop(&mut self) {
         let DevicePart { storage, layout, stream_id, .. } = &self.part;
-        layout.with_selection(storage.memory_order(), |selection| {
+        layout.with_selection(storage.memory_order(), element_bytes::<T>(), |selection| {
             transfer::close_guard(storage, selection, *stream_id, self.location);
         });
     }

@@ -12,7 +12,7 @@ use ndarray::{
 };
 
 use super::adopt;
-use super::layout::Layout;
+use super::layout::{Layout, element_bytes};
 use crate::backend::HostMemory;
 use crate::element::Element;
 use crate::storage::Storage;
@@ -92,9 +92,8 @@ impl<T: Element, D: Dimension> HostRef<'_, T, D> {
 
     fn owned_form(&self) -> Option<ManuallyDrop<Array<T, D>>> {
         let whole = Layout::new(self.view.raw_dim(), self.view.strides(), 0);
-        let memory_order = self.storage.memory_order();
-        let is_whole =
-            memory_order.is_empty() || whole.strided().distinct_len() == memory_order.len();
+        let is_whole = whole.is_whole(self.storage.memory_order(), element_bytes::<T>())
+            && self.storage.has_elements::<T>();
         if whole.is_broadcast() || !is_whole {
             return None;
         }

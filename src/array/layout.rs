@@ -79,8 +79,15 @@ impl<D: Dimension> Layout<D> {
         Strided { shape: self.shape(), strides: self.strides(), offset: self.offset }
     }
 
-    pub(crate) fn selection(&self, memory_order: &MemoryOrder) -> Selection {
-        memory_order.select(&self.strided())
+    /// The elements of this view of an array, which have this size.
+    pub(crate) fn selection(&self, memory_order: &MemoryOrder, element_bytes: u32) -> Selection {
+        memory_order.select(&self.strided(), element_bytes)
+    }
+
+    /// Whether this view covers an array, given the size of the view's elements.
+    #[inline]
+    pub(crate) fn is_whole(&self, memory_order: &MemoryOrder, element_bytes: u32) -> bool {
+        self.strided().distinct_len() * u64::from(element_bytes) == memory_order.len_bytes()
     }
 
     /// Calls `serve` with a reference to the selection, which takes more than 150 bytes and so is
@@ -89,12 +96,13 @@ impl<D: Dimension> Layout<D> {
     pub(crate) fn with_selection<R>(
         &self,
         memory_order: &MemoryOrder,
+        element_bytes: u32,
         serve: impl FnOnce(&Selection) -> R,
     ) -> R {
-        if self.strided().distinct_len() == memory_order.len() {
+        if self.is_whole(memory_order, element_bytes) {
             return serve(&Selection::Whole);
         }
-        serve(&self.selection(memory_order))
+        serve(&self.selection(memory_order, element_bytes))
     }
 
     pub(crate) fn with_offset(mut self, offset: usize) -> Self {
@@ -250,6 +258,11 @@ impl<D: Dimension> Layout<D> {
             && index.iter().zip(self.shape()).all(|(index, len)| index < len);
         inside.then(|| self.strided().offset_at(index.iter().copied()))
     }
+}
+
+/// The size of an element; arrays of larger elements do not compile.
+pub(crate) const fn element_bytes<T>() -> u32 {
+    size_of::<T>() as u32
 }
 
 /// ndarray's own limit.

@@ -5,6 +5,7 @@ mod as_view;
 mod convert;
 mod device_array;
 mod device_guard;
+mod field;
 mod host_guard;
 mod host_kinds;
 mod iter;
@@ -25,6 +26,8 @@ pub use device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 #[cfg(feature = "cuda")]
 pub(crate) use device_guard::DevicePart;
 pub use device_guard::{DeviceMut, DeviceRef};
+#[doc(hidden)]
+pub use field::__field;
 pub use host_guard::{HostMut, HostRef};
 pub use host_kinds::{
     Advice, ManagedArray, MappedArray, MemoryLocation, PinnedArray, with_mapped, with_pinned,

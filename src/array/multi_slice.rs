@@ -2,7 +2,7 @@
 
 use ndarray::{Dimension, SliceArg};
 
-use super::layout::Layout;
+use super::layout::{Layout, element_bytes};
 use super::rearrange::in_range;
 use super::view::SmartViewMut;
 use crate::element::Element;
@@ -60,7 +60,8 @@ macro_rules! multi_slice {
                     layout.slice(&self.$index)
                 },)+);
                 let memory_order = storage.memory_order();
-                assert_disjoint(memory_order, &[$(layouts.$index.selection(memory_order)),+]);
+                let selection = [$(layouts.$index.selection(memory_order, element_bytes::<T>())),+];
+                assert_disjoint(memory_order, &selection);
                 ($(SmartViewMut::new(storage, layouts.$index),)+)
             }
         }

@@ -2,11 +2,11 @@
 
 use std::marker::PhantomData;
 
-use ndarray::Dimension;
+use ndarray::{Dimension, Ix0};
 
 use super::device_guard::{DeviceMut, DevicePart, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
-use super::layout::Layout;
+use super::layout::{Layout, element_bytes};
 use super::pending::Pending;
 use crate::access::Access;
 use crate::audit::{Cause, Residency};
@@ -24,22 +24,29 @@ use crate::transfer::{self, Opened, Request, StoredView, Target};
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
 /// self` methods of `SmartArray` and `SmartViewMut` may call them.
 #[derive(Debug)]
-pub(super) struct Part<'a, 'l, D> {
+pub(super) struct Part<'a, 'l, T, D> {
     /// Guards may live as long as this borrow.
     pub(super) storage: &'a Storage,
     pub(super) layout: &'l Layout<D>,
+    /// The part's elements, which may be fields of the array's elements.
+    element: PhantomData<fn() -> T>,
 }
 
 // Not derived, since a derived implementation would require `D: Copy`.
-impl<D> Copy for Part<'_, '_, D> {}
+impl<T, D> Copy for Part<'_, '_, T, D> {}
 
-impl<D> Clone for Part<'_, '_, D> {
+impl<T, D> Clone for Part<'_, '_, T, D> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
+impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
+    #[inline]
+    pub(super) fn of(storage: &'a Storage, layout: &'l Layout<D>) -> Self {
+        Self { storage, layout, element: PhantomData }
+    }
+
     #[inline]
     pub(super) fn with<R>(
         &self,
@@ -48,25 +55,30 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         site: CallSite,
         serve: impl FnOnce(&Request<'_>) -> R,
     ) -> R {
-        self.layout.with_selection(self.storage.memory_order(), |selection| {
+        let memory_order = self.storage.memory_order();
+        self.layout.with_selection(memory_order, element_bytes::<T>(), |selection| {
             serve(&Request::new(self.storage, selection, cause, operation, site))
         })
     }
 
     #[inline]
     fn is_whole(&self) -> bool {
-        self.layout.strided().distinct_len() == self.storage.memory_order().len()
+        self.layout.is_whole(self.storage.memory_order(), element_bytes::<T>())
     }
 
     pub(super) fn selection(&self) -> Selection {
-        self.layout.selection(self.storage.memory_order())
+        self.layout.selection(self.storage.memory_order(), element_bytes::<T>())
     }
 
     pub(super) fn stored_view(&self) -> StoredView<'l>
     where
         'a: 'l,
     {
-        StoredView { storage: self.storage, view: self.layout.strided() }
+        StoredView {
+            storage: self.storage,
+            view: self.layout.strided(),
+            element_bytes: element_bytes::<T>(),
+        }
     }
 
     /// Whether a device accesses the array's host memory itself.
@@ -79,7 +91,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     // its two pointers stay in registers.
 
     #[inline]
-    pub(super) fn host<'g, T: Element>(self, site: CallSite) -> Result<HostRef<'g, T, D>>
+    pub(super) fn host<'g>(self, site: CallSite) -> Result<HostRef<'g, T, D>>
     where
         'a: 'g,
     {
@@ -99,11 +111,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         self.with(Cause::Host, operation, site, |request| transfer::acquire_host(request, access))
     }
 
-    pub(super) fn host_mut<'g, T: Element>(
-        &self,
-        access: Access,
-        site: CallSite,
-    ) -> Result<HostMut<'g, T, D>>
+    pub(super) fn host_mut<'g>(&self, access: Access, site: CallSite) -> Result<HostMut<'g, T, D>>
     where
         'a: 'g,
     {
@@ -165,11 +173,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     // Methods of a device's copy.
 
     #[inline]
-    pub(super) fn gpu_on<'g, T: Element>(
-        self,
-        stream: &Stream,
-        site: CallSite,
-    ) -> Result<DeviceRef<'g, T, D>>
+    pub(super) fn gpu_on<'g>(self, stream: &Stream, site: CallSite) -> Result<DeviceRef<'g, T, D>>
     where
         'a: 'g,
     {
@@ -196,7 +200,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    pub(super) fn gpu_mut_on<'g, T: Element>(
+    pub(super) fn gpu_mut_on<'g>(
         &self,
         access: Access,
         stream: &Stream,
@@ -253,33 +257,40 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
 
     // Operations that are performed where the newest contents are.
 
-    pub(super) fn fill<T: Element>(&self, value: T, site: CallSite) {
+    pub(super) fn fill(&self, value: T, site: CallSite) {
         self.with(Cause::Explicit, "fill", site, |request| {
             transfer::fill(request, bytes_of(&value));
         });
     }
 
-    pub(super) fn fill_on<T: Element>(
-        &self,
-        stream: &Stream,
-        value: T,
-        site: CallSite,
-    ) -> Result<()> {
+    pub(super) fn fill_on(&self, stream: &Stream, value: T, site: CallSite) -> Result<()> {
         self.with(Cause::Explicit, "fill_on", site, |request| {
             transfer::fill_on(request, stream, bytes_of(&value))
         })
     }
 
-    pub(super) fn get<T: Element>(&self, index: &[usize], site: CallSite) -> Result<T> {
+    pub(super) fn get(&self, index: &[usize], site: CallSite) -> Result<T> {
         if let Some(value) = self.get_newest(index, site) {
             return Ok(value);
         }
-        let bytes = self.at(index, transfer::read_element, "get", site)?;
-        Ok(bytemuck::pod_read_unaligned(&bytes))
+        match self.at(index, transfer::read_element, "get", site)? {
+            Some(bytes) if size_of::<T>() > 0 => Ok(bytemuck::pod_read_unaligned(&bytes)),
+            Some(_) => Ok(T::zeroed()),
+            None => self.gather(index, site),
+        }
+    }
+
+    /// An element whose fields are in different places.
+    fn gather(&self, index: &[usize], site: CallSite) -> Result<T> {
+        let offset = self.layout.strided().offset_at(index.iter().copied());
+        let layout = Layout::<Ix0>::new(Ix0(), &[], offset);
+        let element = Part::<T, Ix0>::of(self.storage, &layout);
+        let copy = element.start_snapshot((None, true), "get", site)?.wait()?;
+        Ok(copy.into_scalar())
     }
 
     /// The element, if the whole array can be read on the host, or is newest on one device.
-    fn get_newest<T: Element>(&self, index: &[usize], site: CallSite) -> Option<T> {
+    fn get_newest(&self, index: &[usize], site: CallSite) -> Option<T> {
         let offset = self.layout.element(index)?;
         if size_of::<T>() == 0 {
             return None;
@@ -287,9 +298,9 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         if let Some(base) = self.storage.ready_on_host() {
             let element = base.cast::<T>().wrapping_add(offset);
             // SAFETY: the whole array is valid on the host: `ready_on_host` returned its start, and
-            // host memory is aligned for its elements. `Layout::element` checked the index. The
-            // caller's shared borrow excludes the `&mut` methods that write the element, and copies
-            // never write elements that are valid at their destination.
+            // host memory is aligned for its elements and their fields. `Layout::element` checked
+            // the index. The caller's shared borrow excludes the `&mut` methods that write the
+            // element, and copies never write elements that are valid at their destination.
             return Some(unsafe { element.read() });
         }
         let mut value = T::zeroed();
@@ -297,12 +308,12 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         transfer::read_newest(self.storage, offset, bytes, site).then_some(value)
     }
 
-    pub(super) fn set<T: Element>(&self, index: &[usize], value: T, site: CallSite) -> Result<()> {
+    pub(super) fn set(&self, index: &[usize], value: T, site: CallSite) -> Result<()> {
         self.at(index, |request| transfer::write_element(request, bytes_of(&value)), "set", site)
     }
 
     /// Writes one element on `stream`'s device.
-    pub(super) fn set_on<T: Element>(
+    pub(super) fn set_on(
         &self,
         stream: &Stream,
         index: &[usize],
@@ -350,13 +361,13 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
             });
         };
         let element = Strided { shape: &[], strides: &[], offset };
-        let selection = self.storage.memory_order().select(&element);
+        let selection = self.storage.memory_order().select(&element, element_bytes::<T>());
         serve(&Request::new(self.storage, &selection, Cause::Explicit, operation, site))
     }
 
     pub(super) fn assign<E: Dimension>(
         &self,
-        source: Part<'_, '_, E>,
+        source: Part<'_, '_, T, E>,
         target: Target<'_>,
         site: CallSite,
     ) -> Result<()> {
@@ -381,7 +392,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     /// Assigns the elements of a broadcast source to each index of a repeated axis.
     fn assign_repeated<E: Dimension>(
         &self,
-        source: Part<'_, '_, E>,
+        source: Part<'_, '_, T, E>,
         target: Target<'_>,
         site: CallSite,
     ) -> Result<()> {
@@ -389,12 +400,12 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         let once = source.layout.along(axis, 0, 1);
         (0..self.layout.shape()[axis]).try_for_each(|index| {
             let part = self.layout.along(axis, index, 1);
-            let to = Part { storage: self.storage, layout: &part };
-            to.assign(Part { storage: source.storage, layout: &once }, target, site)
+            let to = Part { layout: &part, ..*self };
+            to.assign(Part { layout: &once, ..source }, target, site)
         })
     }
 
-    pub(super) fn copy_from_slice<T: Element>(&self, elements: &[T], site: CallSite) -> Result<()> {
+    pub(super) fn copy_from_slice(&self, elements: &[T], site: CallSite) -> Result<()> {
         if elements.len() != self.layout.len() {
             return Err(Error::Shape {
                 call: site.into(),
@@ -403,7 +414,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
                 seen: format!("{}", elements.len()),
             });
         }
-        let mut host = self.host_mut::<T>(Access::Overwrite, site)?;
+        let mut host = self.host_mut(Access::Overwrite, site)?;
         match host.as_slice_mut() {
             Some(slice) => slice.copy_from_slice(elements),
             None => host.iter_mut().zip(elements).for_each(|(to, from)| *to = *from),
@@ -471,34 +482,34 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
         })
     }
 
-    pub(super) fn snapshot_on<T: Element>(
+    pub(super) fn snapshot_on(
         &self,
         stream: &Stream,
         operation: &str,
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
-        self.start_snapshot((stream, false), operation, site)
+        self.start_snapshot((Some(stream), false), operation, site)
     }
 
     /// The elements as an array of the host, for which this waits.
-    pub(super) fn copy_to_host<T: Element>(
+    pub(super) fn copy_to_host(
         &self,
         stream: &Stream,
         site: CallSite,
     ) -> Result<ndarray::Array<T, D>> {
-        self.start_snapshot((stream, true), "copy_to_host", site)?.wait()
+        self.start_snapshot((Some(stream), true), "copy_to_host", site)?.wait()
     }
 
-    fn start_snapshot<T: Element>(
+    fn start_snapshot(
         &self,
-        queueing: (&Stream, bool),
+        queueing: (Option<&Stream>, bool),
         operation: &str,
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let distinct = self.layout.distinct();
         let buffer = HostBuffer::zeroed::<T>(distinct.len())
             .ok_or_else(|| transfer::host_full(self.storage).at(site))?;
-        let view = StoredView { storage: self.storage, view: distinct.strided() };
+        let view = Part { layout: &distinct, ..*self }.stored_view();
         let snapshot = transfer::snapshot(view, queueing, buffer, operation, site)?;
         Ok(Pending::new(snapshot, self.storage.named(), &distinct, self.layout.dim()))
     }
@@ -516,7 +527,7 @@ impl<'a, 'l, D: Dimension> Part<'a, 'l, D> {
     }
 }
 
-impl<D: Dimension> Part<'_, '_, D> {
+impl<T: Element, D: Dimension> Part<'_, '_, T, D> {
     /// The stream for methods without a stream argument: the current device's default stream.
     pub(super) fn current_stream(site: CallSite) -> Result<Stream> {
         Ok(Device::current().at(site)?.stream())

@@ -135,6 +135,20 @@ impl<D: Dimension> Layout<D> {
         self.offset().wrapping_add_signed(self.strides()[axis] * index as isize)
     }
 
+    /// One field of each element, in fields: `per_element` of them would fill an element, and the
+    /// field is the one at `index`.
+    pub(super) fn field(&self, per_element: usize, index: usize) -> Self {
+        let mut new = self.clone();
+        for axis in 0..self.shape().len() {
+            let (len, stride) = (self.shape()[axis], self.strides()[axis]);
+            // The stride of a single index has no meaning, and the product may overflow.
+            let stride = if len > 1 { stride * per_element as isize } else { stride };
+            new.set_axis(axis, (len, stride));
+        }
+        let offset = self.offset() * per_element + index;
+        new.with_offset_unless_empty(offset)
+    }
+
     pub(super) fn with_any_dim(&self) -> Layout<IxDyn> {
         Layout::new(IxDyn(self.shape()), self.strides(), self.offset())
     }

@@ -270,7 +270,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     ) -> Result<Option<Address>> {
         // Nothing may be queued with this memory behind the acquisition.
         transfer::finish_watches(&self.storage);
-        drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, stream, site)?);
+        drop(self.part().gpu_mut_on(Access::ReadWrite, stream, site)?);
         Ok(transfer::take_memory(&self.storage, stream.device_ref()))
     }
 
@@ -312,7 +312,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         self.storage.named()
     }
 
-    pub(super) fn cloned(source: Part<'_, '_, D>, site: CallSite) -> Result<Self> {
+    pub(super) fn cloned(source: Part<'_, '_, T, D>, site: CallSite) -> Result<Self> {
         let clone = Self::make(Self::packed(source.layout), Origin::Uninitialised, site);
         if let Some(name) = source.storage.given_name() {
             clone.storage.set_name(&name);
@@ -522,12 +522,12 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[track_caller]
     pub fn into_array(self) -> Result<Array<T, D>> {
         let site = call_site();
-        drop(self.part().host::<T>(site)?);
+        drop(self.part().host(site)?);
         if self.is_empty() || size_of::<T>() == 0 {
             return Ok(self.without_bytes());
         }
         // Waits for work that reads the host's copy, since the library gives up its memory.
-        drop(self.part().host_mut::<T>(Access::ReadWrite, site)?);
+        drop(self.part().host_mut(Access::ReadWrite, site)?);
         let host = self.storage.lock().host.take();
         let copied = host.as_ref().and_then(|buffer| buffer.copy_if_leaked::<T>());
         match copied.unwrap_or_else(|| host.and_then(|host| sole_owner(host).unregistered::<T>())) {
@@ -581,8 +581,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     #[inline]
-    pub(super) fn part(&self) -> Part<'_, '_, D> {
-        Part { storage: &self.storage, layout: &self.layout }
+    pub(super) fn part(&self) -> Part<'_, '_, T, D> {
+        Part::of(&self.storage, &self.layout)
     }
 }
 

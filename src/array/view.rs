@@ -81,8 +81,8 @@ impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     }
 
     #[inline]
-    pub(super) fn part(&self) -> Part<'a, '_, D> {
-        Part { storage: self.storage, layout: &self.layout }
+    pub(super) fn part(&self) -> Part<'a, '_, T, D> {
+        Part::of(self.storage, &self.layout)
     }
 
     /// The same view.
@@ -148,14 +148,19 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     }
 
     #[inline]
-    pub(super) fn part(&self) -> Part<'_, '_, D> {
-        Part { storage: self.storage, layout: &self.layout }
+    pub(super) fn part(&self) -> Part<'_, '_, T, D> {
+        Part::of(self.storage, &self.layout)
     }
 
     /// The part, with the lifetime of the view's borrow of the array, for methods that consume the
     /// view.
-    fn long_part(&self) -> Part<'a, '_, D> {
-        Part { storage: self.storage, layout: &self.layout }
+    fn long_part(&self) -> Part<'a, '_, T, D> {
+        Part::of(self.storage, &self.layout)
+    }
+
+    /// The array, and the elements of which this view has an exclusive borrow.
+    pub(super) fn into_parts(self) -> (&'a Storage, Layout<D>) {
+        (self.storage, self.layout)
     }
 
     /// A shared view of the same part, while this view is borrowed.

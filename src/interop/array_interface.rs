@@ -280,7 +280,9 @@ fn check<T: DlpackElement>(interface: &CudaArrayInterface) -> Result<()> {
 }
 
 /// The shape, the strides in elements, and the offset of the first element from the lowest one.
-fn geometry_of<T, D: Dimension>(interface: &CudaArrayInterface) -> Result<(D, Vec<isize>, usize)> {
+fn geometry_of<T: Element, D: Dimension>(
+    interface: &CudaArrayInterface,
+) -> Result<(D, Vec<isize>, usize)> {
     let CudaArrayInterface { shape, strides, .. } = interface;
     if D::NDIM.is_some_and(|ndim| ndim != shape.len()) {
         return Err(Error::Shape {

@@ -49,6 +49,7 @@ impl<D: Dimension> DevicePart<'_, D> {
                 self.layout().shape(),
                 self.layout().strides()
             ),
+            instead: String::from("pass a part without gaps, or a copy: `try_clone`"),
         })
     }
 
@@ -61,20 +62,20 @@ impl<D: Dimension> DevicePart<'_, D> {
 
     /// The pointer for a use on `stream`, and the synchronisation to run once the use is queued.
     /// Makes `stream` wait for the work that wrote the bytes.
-    fn pointer<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
+    fn pointer<'a, T>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         let Some(own) = self.stream_ref().cuda_queue().filter(|_| self.is_slice()) else {
             return refused(stream, CUresult::CUDA_ERROR_INVALID_VALUE);
         };
         if own.is(stream) {
             // The guard is still alive, so later uses of the bytes are ordered after all work
             // queued here until the guard drops.
-            return (self.lowest_address(), SyncOnDrop::Sync(None));
+            return (self.lowest_address::<T>(), SyncOnDrop::Sync(None));
         }
         let device = self.stream_ref().device_ref();
         let number = self.stream_ref().number();
         audit::report_foreign_use(&self.array_name(), &device.name_shared(), number);
         match own.make_wait(stream).or_else(|_| own.wait_before(stream)) {
-            Ok(()) => (self.lowest_address(), SyncOnDrop::sync_stream(stream)),
+            Ok(()) => (self.lowest_address::<T>(), SyncOnDrop::sync_stream(stream)),
             Err(_) => refused(stream, CUresult::CUDA_ERROR_NOT_PERMITTED),
         }
     }
@@ -127,7 +128,7 @@ macro_rules! slice_of_cudarc {
         /// for that stream before you use the array again.
         impl<T, D: Dimension> DevicePtr<T> for $guard<'_, T, D> {
             fn device_ptr<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
-                self.part.pointer(stream)
+                self.part.pointer::<T>(stream)
             }
         }
     };
@@ -139,7 +140,7 @@ slice_of_cudarc!(DeviceMut, "as_cuda_slice_mut");
 /// See the impl for [`DeviceRef`].
 impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
     fn device_ptr_mut<'a>(&'a mut self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
-        self.part.pointer(stream)
+        self.part.pointer::<T>(stream)
     }
 }
 

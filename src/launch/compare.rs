@@ -139,7 +139,11 @@ impl ArrayCopy {
         let copy = Self(array.storage.new_like(site));
         copy.0.set_name(&format!("{} (copy {purpose})", array.storage.name()));
         if array.access != Access::Overwrite {
-            let source = StoredView { storage: array.storage, view: array.view };
+            let source = StoredView {
+                storage: array.storage,
+                view: array.view,
+                element_bytes: array.element_bytes,
+            };
             transfer::clone_into(StoredView { storage: &copy.0, ..source }, source, site)?;
         }
         Ok(copy)
@@ -206,7 +210,7 @@ struct Differing {
 impl Pair<'_> {
     fn compare(&self) -> Option<Differing> {
         let view = self.array.view;
-        let len_bytes = self.array.storage.memory_order().element_bytes();
+        let len_bytes = self.array.element_bytes as usize;
         if len_bytes == 0 {
             return None;
         }

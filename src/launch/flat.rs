@@ -5,8 +5,11 @@
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
+use crate::access::Access;
+use crate::backend::ParameterLayout;
 use crate::error::{CalledAt, Error, Result};
 use crate::layout::Strided;
+use crate::storage::short_type;
 
 /// The axes longer than 1, slowest in memory first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;
@@ -16,17 +19,26 @@ type Numbered<'a> = (usize, &'a BoundArray<'a>);
 
 /// Checks all flat arguments of a launch.
 #[inline]
-pub(super) fn check(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
+pub(super) fn check(
+    kernel: &str,
+    bound: &[BoundArgument<'_>],
+    layouts: fn() -> Box<[ParameterLayout]>,
+) -> Result<()> {
     match bound.iter().all(BoundArgument::is_row_major) {
         true => Ok(()),
-        false => check_axes(kernel, bound),
+        false => check_axes(kernel, bound, layouts),
     }
 }
 
-fn check_axes(kernel: &str, bound: &[BoundArgument<'_>]) -> Result<()> {
+fn check_axes(
+    kernel: &str,
+    bound: &[BoundArgument<'_>],
+    layouts: fn() -> Box<[ParameterLayout]>,
+) -> Result<()> {
     for (number, array) in flat_arguments(bound) {
         if !array.view.is_contiguous() {
-            return Err(not_contiguous(kernel, number, array));
+            let element = layouts()[number].element().rust_name;
+            return Err(not_contiguous(kernel, (number, array), element));
         }
         let mut earlier = flat_arguments(&bound[..number]);
         if let Some(other) = earlier.find(|(_, other)| !correspond(&other.view, &array.view)) {
@@ -86,13 +98,29 @@ fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
         || (column_major(&one) && column_major(&other))
 }
 
-fn not_contiguous(kernel: &str, number: usize, array: &BoundArray<'_>) -> Error {
+fn not_contiguous(kernel: &str, (number, array): Numbered<'_>, element: &str) -> Error {
     Error::NotContiguous {
         call: CalledAt::UNKNOWN,
         array: array.storage.named(),
         parameter: format!("parameter {number} of kernel \"{kernel}\""),
         layout: describe_layout(array),
+        instead: what_to_pass(array, element),
     }
+}
+
+fn what_to_pass(array: &BoundArray<'_>, element: &str) -> String {
+    let (intent, other) = match array.access {
+        Access::Read if array.home.is_some() => ("In", "a copy without gaps: `to_contiguous`"),
+        Access::Read => ("In", "a copy without gaps: `try_clone`"),
+        Access::ReadWrite => ("InOut", "a part without gaps"),
+        Access::Overwrite => ("Out", "a part without gaps"),
+    };
+    let dimension = match array.view.shape.len() {
+        axes @ 0..=6 => format!("Ix{axes}"),
+        _ => String::from("IxDyn"),
+    };
+    let element = short_type(element);
+    format!("make the parameter sized (`{intent}<{element}, {dimension}>`), or pass {other}")
 }
 
 fn mismatch(kernel: &str, first: Numbered<'_>, second: Numbered<'_>) -> Error {

@@ -582,7 +582,7 @@ impl<S: Signature> Kernel<S> {
                 return Err(self.not_met(&requirement.text, bound));
             }
         }
-        super::flat::check(&self.inner.name, bound)
+        super::flat::check(&self.inner.name, bound, S::layouts)
     }
 
     #[cold]

@@ -244,7 +244,7 @@ fn argument(array: &BoundArray<'_>, address: Address, at_word: usize) -> ArrayAr
     ArrayArgument {
         address,
         origin_bytes: array.origin_bytes(),
-        element_bytes: array.storage.memory_order().element_bytes() as u32,
+        element_bytes: array.element_bytes,
         at_word: at_word as u32,
         is_flat: array.is_flat,
         access: array.access,

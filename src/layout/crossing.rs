@@ -45,13 +45,16 @@ impl Strided<'_> {
     pub(crate) fn split_with(
         &self,
         other: &Strided<'_>,
+        element_bytes: u32,
         memory_order: &MemoryOrder,
     ) -> Option<(OwnView, OwnView)> {
         let (mut own, mut other) = (self.to_own(), other.to_own());
-        let lowest = self.lowest();
+        let units = element_bytes / memory_order.unit_bytes().max(1);
+        let lowest = self.lowest() * u64::from(units);
         let mut axis = 0;
         while axis < own.shape.len() {
-            match memory_order.run_of(lowest, own.shape[axis], own.strides[axis].unsigned_abs()) {
+            let stride = own.strides[axis].unsigned_abs() * units as usize;
+            match memory_order.run_of(lowest, own.shape[axis], stride) {
                 Run::Within => axis += 1,
                 // The rows come before their elements, and may again run along several axes.
                 Run::Rows(inner) => {
@@ -205,7 +208,7 @@ mod tests {
             strides[axis - 1] = strides[axis] * extents[axis] as isize;
         }
         let (memory_order, _) = MemoryOrder::of(extents, &strides, 4).expect("contiguous");
-        let Selection::Boxes(boxes) = memory_order.select(view) else { return 1 };
+        let Selection::Boxes(boxes) = memory_order.select(view, 4) else { return 1 };
         let len: u64 = boxes.iter().map(|region| region.len()).sum();
         let expected = offsets(view);
         assert_eq!(len, expected.len() as u64, "{view:?} in {extents:?}: {boxes:?}");

@@ -74,9 +74,8 @@ impl Footprint {
 impl MemoryOrder {
     /// The bytes of a region, in runs as long as memory allows.
     pub(crate) fn footprint(&self, region: &Region) -> Footprint {
-        let element_bytes = self.element_bytes() as u64;
-        let mut footprint = Footprint::run(0, element_bytes);
-        let mut stride = element_bytes;
+        let mut stride = u64::from(self.unit_bytes());
+        let mut footprint = Footprint::run(0, stride);
         for (axis, extent) in self.extents().iter().enumerate().rev() {
             let span = region.span(axis);
             footprint.offset_bytes += span.start() * stride;

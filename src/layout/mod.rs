@@ -5,6 +5,7 @@
 //! - [`Strided`]: a view by shape, strides and offset in elements, as in ndarray.
 //! - [`MemoryOrder`]: the axes in the order in which they lie in memory. Every copy of an array, on
 //!   the host and on each device, has this order, so a region means the same bytes in every copy.
+//!   Arrays of records have an axis of bytes, so that a region can be a field of each record.
 //! - `crossing`: views of which an axis runs along several axes of the memory order.
 //! - `reshape`: the strides of a view in another shape, or repeated.
 //! - [`Selection`]: the elements of a view as boxes in memory order.
@@ -33,5 +34,5 @@ pub(crate) use memory_order::MemoryOrder;
 pub(crate) use runs::for_each_start;
 pub(crate) use selection::Selection;
 pub(crate) use split::split_copies;
-pub(crate) use strided::{Strided, is_repeated};
+pub(crate) use strided::{OwnView, Strided, is_repeated};
 pub(crate) use view_box::ViewBox;

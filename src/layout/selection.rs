@@ -71,15 +71,36 @@ impl Selection {
 }
 
 impl MemoryOrder {
-    /// The elements of a view.
-    pub(crate) fn select(&self, view: &Strided<'_>) -> Selection {
+    /// The elements of a view, which have this size.
+    pub(crate) fn select(&self, view: &Strided<'_>, element_bytes: u32) -> Selection {
         let len = view.distinct_len();
-        if len == self.len() {
+        if len * u64::from(element_bytes) == self.len_bytes() {
             return Selection::Whole;
         }
         if len == 0 {
             return Selection::Boxes(SmallVec::new());
         }
+        if element_bytes != self.unit_bytes() {
+            return self.boxes(&view.in_bytes(element_bytes).strided());
+        }
+        self.boxes(view)
+    }
+
+    /// The bytes of an element of which a view has `value`, and zeros around it.
+    pub(crate) fn widened(&self, selection: &Selection, value: &[u8]) -> SmallVec<[u8; 16]> {
+        let mut element = SmallVec::from_elem(0, self.byte_axis().len() as usize);
+        let start = match selection {
+            Selection::Boxes(boxes) => {
+                boxes.first().map_or(0, |region| self.element_range(region).start)
+            }
+            Selection::Whole => 0,
+        };
+        element[start..start + value.len()].copy_from_slice(value);
+        element
+    }
+
+    /// The boxes of a view in units.
+    pub(super) fn boxes(&self, view: &Strided<'_>) -> Selection {
         if let Some(region) = self.one_box(view, view.lowest()) {
             return Selection::Boxes(SmallVec::from_buf([region]));
         }
@@ -218,7 +239,7 @@ mod tests {
         let (memory_order, _) = MemoryOrder::of(&shape, &strides, 1).expect("contiguous");
         assert_eq!(memory_order.extents(), [6, 2, 2, 2, 2, 2]);
         let part = Strided { shape: &[2; 7], strides: &strides, offset: 0 };
-        let boxes = boxes(memory_order.select(&part));
+        let boxes = boxes(memory_order.select(&part, 1));
         assert_eq!(boxes.iter().map(|region| region.len()).sum::<u64>(), 128);
         assert_eq!(boxes.len(), 2, "rows 0, 1 and 3, 4 of the flattened axis");
     }
@@ -227,7 +248,7 @@ mod tests {
     fn a_strided_part_is_one_box() {
         let (memory_order, _) = MemoryOrder::of(&[10, 12], &[12, 1], 4).expect("contiguous");
         let part = Strided { shape: &[3, 4], strides: &[24, -3], offset: 12 + 11 };
-        let boxes = boxes(memory_order.select(&part));
+        let boxes = boxes(memory_order.select(&part, 4));
         assert_eq!(boxes.len(), 1);
         let (rows, columns) = (boxes[0].span(0), boxes[0].span(1));
         assert_eq!((rows.start(), rows.step(), rows.len()), (1, 2, 3));
@@ -238,22 +259,58 @@ mod tests {
     fn repeated_axes_select_their_elements_once() {
         let (memory_order, _) = MemoryOrder::of(&[4, 5], &[5, 1], 4).expect("contiguous");
         let column = Strided { shape: &[4, 9], strides: &[5, 0], offset: 2 };
-        let boxes = boxes(memory_order.select(&column));
+        let boxes = boxes(memory_order.select(&column, 4));
         assert_eq!((boxes.len(), boxes[0].len()), (1, 4));
         // As many elements as the array has, but not the array.
         let one = Strided { shape: &[20], strides: &[0], offset: 2 };
         assert!(
-            matches!(memory_order.select(&one), Selection::Boxes(boxes) if boxes[0].len() == 1)
+            matches!(memory_order.select(&one, 4), Selection::Boxes(boxes) if boxes[0].len() == 1)
         );
         let all = Strided { shape: &[2, 4, 5], strides: &[0, 5, 1], offset: 0 };
-        assert!(matches!(memory_order.select(&all), Selection::Whole));
+        assert!(matches!(memory_order.select(&all, 4), Selection::Whole));
     }
 
     #[test]
     fn a_part_that_leaves_out_an_axis_is_one_box() {
         let (memory_order, _) = MemoryOrder::of(&[4, 5, 6], &[30, 6, 1], 8).expect("contiguous");
         let column = Strided { shape: &[4, 5], strides: &[30, 6], offset: 3 };
-        let boxes = boxes(memory_order.select(&column));
+        let boxes = boxes(memory_order.select(&column, 8));
         assert_eq!((boxes.len(), boxes[0].span(2).start(), boxes[0].len()), (1, 3, 20));
+    }
+
+    /// Fields of 1, 2, 3 and 6 bytes of records of 6 bytes, in every part of an array.
+    #[test]
+    fn every_part_of_every_field_is_selected_exactly() {
+        let (memory_order, _) = MemoryOrder::of(&[2, 4], &[4, 1], 6).expect("contiguous");
+        let memory_order = memory_order.divided();
+        for (field_bytes, field) in
+            [1, 2, 3, 6].into_iter().flat_map(|bytes| (0..6 / bytes).map(move |at| (bytes, at)))
+        {
+            let slots = 6 / field_bytes;
+            for (start, len, step) in (0..8).flat_map(|start| {
+                (1..=8).flat_map(move |len| (1..=4).map(move |step| (start, len, step)))
+            }) {
+                if start + (len - 1) * step >= 8 {
+                    continue;
+                }
+                let view = Strided {
+                    shape: &[len],
+                    strides: &[(step * slots) as isize],
+                    offset: start * slots + field,
+                };
+                let mut found: Vec<u64> = Vec::new();
+                memory_order.select(&view, field_bytes as u32).for_each(&memory_order, |region| {
+                    let copy = memory_order.footprint(region).copy_to_same_offsets();
+                    copy.for_each_run(&mut |from, _, bytes| found.extend(from..from + bytes));
+                });
+                found.sort_unstable();
+                let bytes_of = |index| {
+                    let first = 6 * (start + index * step) + field * field_bytes;
+                    first as u64..(first + field_bytes) as u64
+                };
+                let expected: Vec<u64> = (0..len).flat_map(bytes_of).collect();
+                assert_eq!(found, expected, "{field_bytes} bytes, {view:?}");
+            }
+        }
     }
 }

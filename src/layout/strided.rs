@@ -57,6 +57,16 @@ impl Strided<'_> {
         below_first(self.axes().map(|(len, stride)| (len as u64, stride as i64)))
     }
 
+    /// The same memory as a view of bytes, whose last axis is the bytes of an element.
+    pub(crate) fn in_bytes(&self, element_bytes: u32) -> OwnView {
+        let len_bytes = element_bytes as usize;
+        let shape = self.shape.iter().copied().chain([len_bytes]).collect();
+        // The stride of a single index has no meaning, and the product may overflow.
+        let axes = self.axes().map(|(len, stride)| if len > 1 { stride } else { 0 });
+        let strides = axes.map(|stride| stride * len_bytes as isize).chain([1]).collect();
+        OwnView { shape, strides, offset: self.offset * len_bytes }
+    }
+
     /// Whether the indices of an axis descend in memory. False in an empty view.
     #[inline]
     pub(crate) fn is_reversed(&self, axis: usize) -> bool {

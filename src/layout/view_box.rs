@@ -35,6 +35,12 @@ impl Range {
 }
 
 impl ViewBox {
+    /// The box in elements, given the box of the same view in bytes.
+    fn without_bytes(mut self) -> Self {
+        self.0.pop();
+        self
+    }
+
     /// A part of this box, whose indices count from the start of the box.
     fn section(&self, inner: &Self) -> Self {
         Self(self.0.iter().zip(&inner.0).map(|(outer, inner)| outer.section(*inner)).collect())
@@ -72,11 +78,23 @@ impl Strided<'_> {
     /// The boxes of this view that contain exactly the elements of `region`, which lies within the
     /// view. There is more than one box only where axes were combined in the memory order, or an
     /// axis of the view runs along several (see [`split_with`](Self::split_with)).
+    ///
+    /// If the memory order is divided and the view is not in bytes, the region has whole elements.
     pub(crate) fn boxes_of(
         &self,
+        element_bytes: u32,
         memory_order: &MemoryOrder,
         region: &Region,
     ) -> SmallVec<[ViewBox; 1]> {
+        if element_bytes != memory_order.unit_bytes() {
+            let boxes = self.in_bytes(element_bytes).strided().unit_boxes(memory_order, region);
+            return boxes.into_iter().map(ViewBox::without_bytes).collect();
+        }
+        self.unit_boxes(memory_order, region)
+    }
+
+    /// As [`boxes_of`](Self::boxes_of), for a view in units.
+    fn unit_boxes(&self, memory_order: &MemoryOrder, region: &Region) -> SmallVec<[ViewBox; 1]> {
         self.one_box_of(memory_order, region).map_or_else(
             || self.several_boxes_of(memory_order, region),
             |one| SmallVec::from_iter([one]),
@@ -143,7 +161,7 @@ impl Strided<'_> {
         let first = self.offset as u64;
         let end = first + 1 + self.shape.iter().zip(self.strides).map(last).sum::<usize>() as u64;
         let bytes = memory_order.footprint(region);
-        let offset_of = |bytes: u64| bytes / memory_order.element_bytes() as u64;
+        let offset_of = |bytes: u64| bytes / u64::from(memory_order.unit_bytes());
         let within =
             offset_of(bytes.offset_bytes)..offset_of(bytes.end_bytes().unwrap_or(u64::MAX));
         if end <= within.start || within.end <= first {
@@ -160,7 +178,7 @@ impl Strided<'_> {
         }
         // Finding all boxes takes time, so the ends are compared first.
         let may_lie_within = within.start <= first && end <= within.end;
-        match may_lie_within && memory_order.select(self).lies_in(region) {
+        match may_lie_within && memory_order.boxes(self).lies_in(region) {
             true => Share::All,
             false => Share::Several,
         }
@@ -205,7 +223,7 @@ mod tests {
     /// index of some axes. Returns the largest number of boxes.
     fn assert_exact(memory_order: &MemoryOrder, view: &Strided<'_>) -> usize {
         let mut most = 0;
-        memory_order.select(view).for_each(memory_order, |selected| {
+        memory_order.select(view, memory_order.unit_bytes()).for_each(memory_order, |selected| {
             for axes in 0..1_u32 << selected.axes() {
                 let mut region = *selected;
                 for axis in (0..selected.axes()).filter(|axis| axes >> axis & 1 == 1) {
@@ -222,7 +240,7 @@ mod tests {
     }
 
     fn assert_is_region(memory_order: &MemoryOrder, view: &Strided<'_>, region: &Region) -> usize {
-        let boxes = view.boxes_of(memory_order, region);
+        let boxes = view.boxes_of(memory_order.unit_bytes(), memory_order, region);
         let mut found: Vec<u64> =
             boxes.iter().flat_map(|part| offsets(&view.part(part).strided())).collect();
         found.sort_unstable();
@@ -240,7 +258,7 @@ mod tests {
         let memory_order = row_major(&[6, 8]);
         let view = Strided { shape: &[3, 4], strides: &[16, -2], offset: 8 + 7 };
         let region = Region::new(&[Span::new(3, 4, 1), Span::new(3, 6, 2)]);
-        let part = view.part(&view.boxes_of(&memory_order, &region)[0]);
+        let part = view.part(&view.boxes_of(4, &memory_order, &region)[0]);
         assert_eq!(
             (part.shape.as_slice(), part.strides.as_slice(), part.offset),
             (&[1, 2][..], &[16, 2][..], 3 * 8 + 3)
@@ -292,9 +310,12 @@ mod tests {
         let memory_order = row_major(&[1_000, 1_000]);
         let boxes_of = |view: &Strided<'_>| {
             let mut count = 0;
-            memory_order.select(view).for_each(&memory_order, |region| {
-                count += view.boxes_of(&memory_order, region).len();
-            });
+            memory_order.select(view, memory_order.unit_bytes()).for_each(
+                &memory_order,
+                |region| {
+                    count += view.boxes_of(4, &memory_order, region).len();
+                },
+            );
             count
         };
         let rest = Strided { shape: &[999_999], strides: &[1], offset: 1 };

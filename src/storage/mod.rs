@@ -12,7 +12,7 @@ mod residency;
 mod sole_use;
 mod watchers;
 
-use std::any::type_name;
+use std::any::{TypeId, type_name};
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(crate) struct Storage {
     published: Published,
     state: SummarisedState,
     memory_order: MemoryOrder,
-    /// The number of elements along each axis; `None` if these are the extents of `space`.
+    /// The number of elements along each axis; `None` if the memory order tells it.
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
     made_at: CallSite,
@@ -69,13 +69,14 @@ pub(crate) struct Storage {
 /// The properties of an element type: one static table for each type.
 struct ElementType {
     name: fn() -> &'static str,
+    id: fn() -> TypeId,
     /// Allocates memory for this number of elements.
     make_host: fn(usize) -> Option<HostBuffer>,
 }
 
 impl ElementType {
     const fn of<T: Element>() -> &'static Self {
-        &Self { name: type_name::<T>, make_host: HostBuffer::zeroed::<T> }
+        &Self { name: type_name::<T>, id: TypeId::of::<T>, make_host: HostBuffer::zeroed::<T> }
     }
 }
 
@@ -247,7 +248,7 @@ impl Storage {
 
     /// Zeroed memory on the host for a copy of the array. `None` if there is not enough memory.
     pub(crate) fn new_host_memory(&self) -> Option<HostBuffer> {
-        usize::try_from(self.memory_order.len()).ok().and_then(self.element.make_host)
+        usize::try_from(self.memory_order.elements()).ok().and_then(self.element.make_host)
     }
 
     /// Publishes to the fast paths whether the whole array can be read on the host. Called with the
@@ -304,6 +305,11 @@ impl Storage {
         Arc::clone(self.array_name().text())
     }
 
+    /// Whether the array's elements have this type: views may show a field of each element.
+    pub(crate) fn has_elements<T: Element>(&self) -> bool {
+        (self.element.id)() == TypeId::of::<T>()
+    }
+
     /// The type of the array's elements, without its path.
     pub(crate) fn element_name(&self) -> String {
         short_type((self.element.name)())
@@ -313,7 +319,10 @@ impl Storage {
     pub(crate) fn shape(&self) -> SmallVec<[usize; 6]> {
         match &self.shape {
             Some(shape) => SmallVec::from_slice(shape),
-            None => self.memory_order.extents().iter().map(|extent| *extent as usize).collect(),
+            None => {
+                let extents = self.memory_order.element_extents().iter();
+                extents.map(|extent| *extent as usize).collect()
+            }
         }
     }
 
@@ -346,8 +355,9 @@ impl Storage {
 /// column-major, or has more than six axes.
 #[inline]
 fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<[usize]>> {
-    let is_told = shape.len() == memory_order.extents().len()
-        && shape.iter().zip(memory_order.extents()).all(|(len, extent)| *len as u64 == *extent);
+    let extents = memory_order.element_extents();
+    let is_told = shape.len() == extents.len()
+        && shape.iter().zip(extents).all(|(len, extent)| *len as u64 == *extent);
     (!is_told).then(|| shape.into())
 }
 

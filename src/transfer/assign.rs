@@ -14,7 +14,7 @@ use super::route::can_access;
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{
-    Address, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
+    Address, Bytes, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
 };
 use crate::call_site::CallSite;
 use crate::coherence::{ConstantId, Content, Holders, Location, Region, Undefined};
@@ -86,13 +86,24 @@ pub(crate) fn clone_into(
 impl Assignment<'_> {
     fn run(&self, needs_all: bool) -> Result<()> {
         let (source, destination) = (self.source, self.destination);
-        let memory_order = source.storage.memory_order();
-        if memory_order.is_empty() {
+        if source.storage.memory_order().is_empty() {
             return Ok(());
         }
-        let Some((from, to)) = source.view.split_with(&destination.view, memory_order) else {
-            return self.copy(needs_all);
-        };
+        if !source.is_divided() || !destination.is_divided() {
+            return self.split(needs_all);
+        }
+        let from = source.view.in_bytes(source.element_bytes);
+        let to = destination.view.in_bytes(destination.element_bytes);
+        let (source, destination) = (source.bytes(&from), destination.bytes(&to));
+        Assignment { source, destination, ..*self }.split(needs_all)
+    }
+
+    /// Splits axes of the views where the source's memory order needs it.
+    fn split(&self, needs_all: bool) -> Result<()> {
+        let (source, destination) = (self.source, self.destination);
+        let memory_order = source.storage.memory_order();
+        let split = source.view.split_with(&destination.view, source.element_bytes, memory_order);
+        let Some((from, to)) = split else { return self.copy(needs_all) };
         let source = StoredView { view: from.strided(), ..source };
         let destination = StoredView { view: to.strided(), ..destination };
         Assignment { source, destination, ..*self }.copy(needs_all)
@@ -115,7 +126,7 @@ impl Assignment<'_> {
         let outcome = batches.iter().try_for_each(|batch| self.copy_on_device(batch));
         if outcome.is_ok() {
             batches.iter().for_each(|batch| self.copy_on_host(batch));
-            constants.iter().for_each(|(pair, value)| self.assign_constant(pair, *value));
+            constants.iter().for_each(|(pair, value)| self.assign_constant(pair, value));
         }
         drop(acquired);
         // Last: a subscriber that panics must not leave the assignment half done.
@@ -138,14 +149,20 @@ impl Assignment<'_> {
     /// The contents of the source, part by part. Returns an error if contents were lost, or if some
     /// were never written although the call needs all.
     fn contents(&self, needs_all: bool) -> Result<Vec<(Region, Content)>> {
-        let StoredView { storage, view } = self.source;
+        let storage = self.source.storage;
         let memory_order = storage.memory_order();
-        let selection = memory_order.select(&view);
+        let selection = self.source.selection();
         let mut state = storage.lock();
         state.reconcile(memory_order);
         let mut contents = Vec::new();
         selection.for_each(memory_order, |region| {
-            state.coherence.visit_contents(region, |part, content| contents.push((*part, content)));
+            state.coherence.visit_contents(region, |part, content| match content {
+                Content::Constant { .. } => {
+                    let parts = memory_order.unbroken(part).into_iter();
+                    contents.extend(parts.map(|part| (part, content)));
+                }
+                _ => contents.push((*part, content)),
+            });
         });
         let is_refused = |content: &Content| match content {
             Content::Undefined(Undefined::Never) => needs_all,
@@ -162,16 +179,18 @@ impl Assignment<'_> {
     fn batches(
         &self,
         contents: &[(Region, Content)],
-    ) -> (SmallVec<[Batch; 1]>, Vec<(CopyPair, ConstantId)>) {
+    ) -> (SmallVec<[Batch; 1]>, Vec<(CopyPair, Bytes)>) {
         let mut batches: SmallVec<[Batch; 1]> = SmallVec::new();
         let mut constants = Vec::new();
-        let StoredView { storage, view } = self.source;
+        let StoredView { storage, view, element_bytes } = self.source;
         for (region, content) in contents {
-            for part in view.boxes_of(storage.memory_order(), region) {
+            for part in view.boxes_of(element_bytes, storage.memory_order(), region) {
                 let pair = self.pair(&part);
                 match content {
                     Content::Undefined(_) => {}
-                    Content::Constant { value, .. } => constants.push((pair, *value)),
+                    Content::Constant { value, .. } => {
+                        constants.push((pair, self.constant(*value, region)));
+                    }
                     Content::Stored(holders) => {
                         let stream = self.copying_stream(&pair, *holders);
                         let peer = stream.as_ref().and_then(|s| peer_of(storage, *holders, s));
@@ -185,13 +204,19 @@ impl Assignment<'_> {
 
     fn pair(&self, part: &ViewBox) -> CopyPair {
         let (source, destination) = (&self.source, &self.destination);
-        let element_bytes = source.storage.memory_order().element_bytes() as u64;
+        let element_bytes = u64::from(source.element_bytes);
         let (from, to, parts) = source.view.copies_to(&destination.view, part, element_bytes);
         CopyPair {
-            source: source.storage.memory_order().select(&from.strided()),
-            destination: destination.storage.memory_order().select(&to.strided()),
+            source: StoredView { view: from.strided(), ..*source }.selection(),
+            destination: StoredView { view: to.strided(), ..*destination }.selection(),
             parts,
         }
+    }
+
+    /// The bytes of a constant in a region of the source.
+    fn constant(&self, value: ConstantId, region: &Region) -> Bytes {
+        let source = self.source.storage;
+        source.lock().constant_value(value, source.memory_order(), region)
     }
 
     /// The stream that runs the copy; `None` if the host copies.
@@ -310,10 +335,9 @@ impl Assignment<'_> {
     /// Makes the destination the constant. If the call names a stream, its device already has
     /// memory for the destination, which is filled immediately. If the backend refuses, the next
     /// use fills it.
-    fn assign_constant(&self, pair: &CopyPair, value: ConstantId) {
-        let (to, source) = (self.to(pair), self.source.storage);
-        let bytes = source.lock().constant_value(value, source.memory_order().element_bytes());
-        fill(&to, bytes);
+    fn assign_constant(&self, pair: &CopyPair, value: &Bytes) {
+        let to = self.to(pair);
+        fill(&to, value.clone());
         if let Target::On(stream) = self.target {
             let _ = acquire_on(&to, stream, Access::Read, &mut Dependencies::new());
         }

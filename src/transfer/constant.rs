@@ -12,6 +12,7 @@ use crate::backend::{
 use crate::coherence::{ConstantId, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
+use crate::layout::MemoryOrder;
 use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, notify_watchers};
 
@@ -61,7 +62,7 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
     request.storage.forget_readers();
     state.record_stale(memory_order, request.selection, None, request.site);
     state.drop_unused_constants();
-    let id = state.constant_id(value);
+    let id = state.constant_id(memory_order.widened(request.selection, &value));
     request.selection.for_each(memory_order, |region| state.coherence.write_constant(region, id));
     state.note_use(true);
 }
@@ -104,30 +105,33 @@ impl Request<'_> {
     ) -> Result<()> {
         let memory_order = self.storage.memory_order();
         let mut state = self.storage.lock();
-        let work = Work::Fill(Box::new(FillWork {
-            loss: FailureKind::Constant,
-            address: state.device_copy(location).address.unwrap_or(Address(0)),
-            parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
-            pattern: state.constant_value(value, memory_order.element_bytes()),
-            depends: Dependencies::new(),
-            label: self.storage.label(device::FILL, self.site),
-        }));
-        let position = self.submit_write(&mut state, stream, location, regions, work)?;
-        self.record_copy(&mut state, stream, location, regions, position);
+        for (regions, pattern) in by_pattern(&state, memory_order, value, regions) {
+            let work = Work::Fill(Box::new(FillWork {
+                loss: FailureKind::Constant,
+                address: state.device_copy(location).address.unwrap_or(Address(0)),
+                parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
+                pattern,
+                depends: Dependencies::new(),
+                label: self.storage.label(device::FILL, self.site),
+            }));
+            let position = self.submit_write(&mut state, stream, location, &regions, work)?;
+            self.record_copy(&mut state, stream, location, &regions, position);
+        }
         Ok(())
     }
 
     /// Fills regions of the host memory with their constant, before it returns.
     pub(super) fn fill_on_host(&self, value: ConstantId, regions: &Regions) {
         let memory_order = self.storage.memory_order();
-        let pattern = self.storage.lock().constant_value(value, memory_order.element_bytes());
-        for region in regions {
-            let footprint = memory_order.footprint(region);
-            // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
-            // the footprint lies within these bytes. The elements are not valid on the host, so no
-            // view of them exists. `copy_missing` has waited for queued work that uses them, and
-            // holds the claim on them.
-            unsafe { host_copy::fill(self.storage.host_base(), &footprint, &pattern) };
+        let fills = by_pattern(&self.storage.lock(), memory_order, value, regions);
+        for (regions, pattern) in fills {
+            for footprint in regions.iter().map(|region| memory_order.footprint(region)) {
+                // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes,
+                // and the footprint lies within these bytes. The elements are not valid on the
+                // host, so no view of them exists. `copy_missing` has waited for queued work that
+                // uses them, and holds the claim on them.
+                unsafe { host_copy::fill(self.storage.host_base(), &footprint, &pattern) };
+            }
         }
         let mut state = self.storage.lock();
         let host = state.host_location();
@@ -135,4 +139,29 @@ impl Request<'_> {
             state.coherence.apply(host, region, Access::Read);
         }
     }
+}
+
+/// Regions of a constant, and the constant's bytes in them: regions with different fields of
+/// records have different bytes.
+fn by_pattern(
+    state: &ArrayState,
+    memory_order: &MemoryOrder,
+    value: ConstantId,
+    regions: &Regions,
+) -> SmallVec<[(Regions, Bytes); 1]> {
+    let mut lists: SmallVec<[(Regions, Bytes); 1]> = SmallVec::new();
+    for region in regions.iter().flat_map(|region| memory_order.unbroken(region)) {
+        let range = memory_order.element_range(&region);
+        let is_same = |(known, _): &&mut (Regions, Bytes)| {
+            known.first().is_some_and(|first| memory_order.element_range(first) == range)
+        };
+        match lists.iter_mut().find(is_same) {
+            Some((known, _)) => known.push(region),
+            None => {
+                let pattern = state.constant_value(value, memory_order, &region);
+                lists.push((Regions::from_iter([region]), pattern));
+            }
+        }
+    }
+    lists
 }

@@ -17,7 +17,7 @@ use crate::backend::{
     failure, host_copy,
 };
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location, Region, Source};
+use crate::coherence::{Content, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::layout::Selection;
@@ -129,35 +129,40 @@ pub(crate) fn read_newest(
     is_read
 }
 
-/// Reads the single element of the request where it is newest. No copy of the array changes.
-pub(crate) fn read_element(request: &Request<'_>) -> Result<Bytes> {
+/// Reads the single element of the request where it is newest. No copy of the array changes. `None`
+/// if its fields are in different places.
+pub(crate) fn read_element(request: &Request<'_>) -> Result<Option<Bytes>> {
     let storage = request.storage;
-    let element_bytes = storage.memory_order().element_bytes();
+    let memory_order = storage.memory_order();
     if request.is_empty() {
-        return Ok(Bytes::from_elem(0, element_bytes));
+        return Ok(Some(Bytes::new()));
     }
     let mut state = storage.lock();
-    state.reconcile(storage.memory_order());
+    state.reconcile(memory_order);
     let host = state.host_location();
     if request.is_valid(&state, host) {
         drop(state);
-        return read_on_host(request);
+        return read_on_host(request).map(Some);
     }
     let copies = request.plan(&state, host)?;
-    match copies.first().map(|copy| (copy.source, copy.region)) {
-        Some((Source::Location(location), region)) => {
+    let [PlannedCopy { source, region, .. }] = copies.as_slice() else { return Ok(None) };
+    if request.selection.len_bytes(memory_order) != memory_order.region_bytes(region) {
+        return Ok(None);
+    }
+    match source {
+        Source::Location(location) => {
             drop(state);
-            read_on_device(request, location, &region)
+            read_on_device(request, *location, region)
         }
-        Some((Source::Constant(value), _)) => Ok(state.constant_value(value, element_bytes)),
-        None => Ok(Bytes::from_elem(0, element_bytes)),
+        Source::Constant(value) => Ok(Some(state.constant_value(*value, memory_order, region))),
     }
 }
 
 fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
     acquire_host(request, Access::Read)?;
     let memory_order = request.storage.memory_order();
-    let mut value = Bytes::from_elem(0, memory_order.element_bytes());
+    let len_bytes = request.selection.len_bytes(memory_order) as usize;
+    let mut value = Bytes::from_elem(0, len_bytes);
     request.selection.for_each(memory_order, |region| {
         let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
         // SAFETY: the element lies within the host memory and is valid there. `acquire_host` has
@@ -168,11 +173,15 @@ fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
     Ok(value)
 }
 
-fn read_on_device(request: &Request<'_>, location: Location, region: &Region) -> Result<Bytes> {
+fn read_on_device(
+    request: &Request<'_>,
+    location: Location,
+    region: &Region,
+) -> Result<Option<Bytes>> {
     let storage = request.storage;
-    let element_bytes = storage.memory_order().element_bytes();
-    let room = HostBuffer::zeroed::<u8>(element_bytes)
-        .ok_or_else(|| host_full(storage).at(request.site))?;
+    let len_bytes = storage.memory_order().region_bytes(region) as usize;
+    let room =
+        HostBuffer::zeroed::<u8>(len_bytes).ok_or_else(|| host_full(storage).at(request.site))?;
     let room = Arc::new(room);
     let _inquiry = failure::Inquiry::begin();
     let Some((stream, position)) = queue_read(request, location, region, Arc::clone(&room))? else {
@@ -183,11 +192,11 @@ fn read_on_device(request: &Request<'_>, location: Location, region: &Region) ->
     if !request.has_arrived(&stream, position)? {
         return read_element(request);
     }
-    let mut value = Bytes::from_elem(0, element_bytes);
-    // SAFETY: `room` has `element_bytes` initialised bytes. The only copy that writes them has
+    let mut value = Bytes::from_elem(0, len_bytes);
+    // SAFETY: `room` has `len_bytes` initialised bytes. The only copy that writes them has
     // completed.
-    unsafe { std::ptr::copy_nonoverlapping(room.base(), value.as_mut_ptr(), element_bytes) };
-    Ok(value)
+    unsafe { std::ptr::copy_nonoverlapping(room.base(), value.as_mut_ptr(), len_bytes) };
+    Ok(Some(value))
 }
 
 /// Queues a copy of the element to `room`. `None` if the element is no longer valid at the

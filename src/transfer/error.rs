@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
-use crate::coherence::{Region, Undefined, UndefinedRead};
+use crate::coherence::{Region, Span, Undefined, UndefinedRead};
 use crate::device::{self, Device};
 use crate::error::{CalledAt, Error, Shortage};
 use crate::layout::Selection;
@@ -54,15 +54,22 @@ fn part(request: &Request<'_>, region: &Region) -> String {
     {
         return "all".to_owned();
     }
-    let spans: Vec<String> = region
-        .spans()
-        .iter()
-        .map(|span| match span.step() {
-            1 => format!("{}..{}", span.start(), span.end()),
-            step => format!("{}..{};{step}", span.start(), span.end()),
-        })
-        .collect();
-    format!("[{}]", spans.join(", "))
+    let memory_order = request.storage.memory_order();
+    let axes = memory_order.element_extents().len();
+    let spans: Vec<String> = region.spans()[..axes].iter().map(indices).collect();
+    let elements = format!("[{}]", spans.join(", "));
+    let is_field = region.spans().get(axes).filter(|bytes| **bytes != memory_order.byte_axis());
+    match is_field {
+        Some(bytes) => format!("bytes {} of the elements {elements}", indices(bytes)),
+        None => elements,
+    }
+}
+
+fn indices(span: &Span) -> String {
+    match span.step() {
+        1 => format!("{}..{}", span.start(), span.end()),
+        step => format!("{}..{};{step}", span.start(), span.end()),
+    }
 }
 
 impl Request<'_> {

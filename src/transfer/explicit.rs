@@ -131,13 +131,22 @@ pub(crate) fn copy_from_host(
     stream: &Stream,
     site: CallSite,
 ) -> Result<()> {
+    if !to.is_divided() {
+        return upload(to, from, stream, site);
+    }
+    let (view, lent) = (to.view.in_bytes(to.element_bytes), from.view.in_bytes(to.element_bytes));
+    upload(to.bytes(&view), &LentView { view: lent.strided(), ..*from }, stream, site)
+}
+
+/// As [`copy_from_host`], for views in units of the memory order.
+fn upload(to: StoredView<'_>, from: &LentView<'_>, stream: &Stream, site: CallSite) -> Result<()> {
     let memory_order = to.storage.memory_order();
-    let selection = memory_order.select(&to.view);
+    let selection = to.selection();
     let request = Request::new(to.storage, &selection, Cause::Explicit, "copy_from_host", site);
     if memory_order.is_empty() || selection.is_empty() {
         return Ok(());
     }
-    let split = to.view.split_with(&from.view, memory_order);
+    let split = to.view.split_with(&from.view, to.element_bytes, memory_order);
     let views =
         split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
@@ -236,9 +245,9 @@ fn parts_of(
     (to, from): (Strided<'_>, Strided<'_>),
 ) -> SmallVec<[CopyBox; 1]> {
     let memory_order = request.storage.memory_order();
-    let element_bytes = memory_order.element_bytes() as u64;
-    let boxes = regions.iter().flat_map(|region| to.boxes_of(memory_order, region));
-    boxes.flat_map(|part| to.copies_from(&from, &part, element_bytes)).collect()
+    let unit_bytes = memory_order.unit_bytes();
+    let boxes = regions.iter().flat_map(|region| to.boxes_of(unit_bytes, memory_order, region));
+    boxes.flat_map(|part| to.copies_from(&from, &part, u64::from(unit_bytes))).collect()
 }
 
 fn upload_work(
@@ -277,8 +286,7 @@ pub(crate) fn copy_from_pinned(
     site: CallSite,
 ) -> Result<bool> {
     let operation = "copy_from_pinned";
-    let (to_order, from_order) = (to.storage.memory_order(), from.storage.memory_order());
-    let (selection, read) = (to_order.select(&to.view), from_order.select(&from.view));
+    let (to_order, selection, read) = (to.storage.memory_order(), to.selection(), from.selection());
     let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
     let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);
     let is_pinned = || from.storage.lock().is_host_pinned_for(stream.device_ref().kind());
@@ -286,9 +294,14 @@ pub(crate) fn copy_from_pinned(
         return Ok(false);
     }
     acquire_host(&source, Access::Read)?;
-    let split = to.view.split_with(&from.view, to_order);
+    // In units of the memory order.
+    let in_bytes = to
+        .is_divided()
+        .then(|| (to.view.in_bytes(to.element_bytes), from.view.in_bytes(to.element_bytes)));
     let views =
-        split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
+        in_bytes.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
+    let split = views.0.split_with(&views.1, to_order.unit_bytes(), to_order);
+    let views = split.as_ref().map_or(views, |(to, from)| (to.strided(), from.strided()));
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
     let mut state = from.storage.lock();
     let Some(host) = state.host.clone() else { return Ok(false) };
@@ -315,7 +328,7 @@ pub(crate) fn copy_to_host(
     site: CallSite,
 ) -> Result<()> {
     let operation = "copy_to_host_into";
-    let selection = from.storage.memory_order().select(&from.view);
+    let selection = from.selection();
     let request = Request::new(from.storage, &selection, Cause::Explicit, operation, site);
     if scope::is_in_body() {
         return Err(request.inside_kernel("a copy to the host"));

@@ -8,7 +8,7 @@ use crate::backend::{Dependencies, Position};
 use crate::call_site::CallSite;
 use crate::coherence::{Location, Region};
 use crate::device::Stream;
-use crate::layout::{Selection, Strided};
+use crate::layout::{OwnView, Selection, Strided};
 use crate::ordering::Mark;
 use crate::storage::{ArrayState, Storage};
 
@@ -33,6 +33,27 @@ pub(crate) struct Request<'a> {
 pub(crate) struct StoredView<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) view: Strided<'a>,
+    /// The size of the view's elements, which may be fields of the array's elements.
+    pub(crate) element_bytes: u32,
+}
+
+impl<'a> StoredView<'a> {
+    pub(super) fn selection(&self) -> Selection {
+        self.storage.memory_order().select(&self.view, self.element_bytes)
+    }
+
+    /// Whether parts of an element may be in different places.
+    pub(super) fn is_divided(&self) -> bool {
+        self.storage.memory_order().is_divided()
+    }
+
+    /// The same view in bytes, given its [`Strided::in_bytes`].
+    pub(super) fn bytes<'b>(&self, view: &'b OwnView) -> StoredView<'b>
+    where
+        'a: 'b,
+    {
+        StoredView { storage: self.storage, view: view.strided(), element_bytes: 1 }
+    }
 }
 
 /// Uses for which an access waits; usually there are few.

@@ -53,7 +53,7 @@ pub(super) struct Destination<'v> {
 /// if it is a stream of that device. `is_awaited` says that the caller waits at once.
 pub(crate) fn snapshot(
     part: StoredView<'_>,
-    (stream, is_awaited): (&Stream, bool),
+    (stream, is_awaited): (Option<&Stream>, bool),
     buffer: HostBuffer,
     operation: &str,
     site: CallSite,
@@ -61,7 +61,7 @@ pub(crate) fn snapshot(
     let (buffer, inquiry) = (Arc::new(buffer), Inquiry::begin());
     let mut queued = Queued::new();
     let destination = Destination { memory: buffer.clone(), view: None, is_awaited };
-    snapshot_to(part, Some(stream), &destination, &mut queued, operation, site)?;
+    snapshot_to(part, stream, &destination, &mut queued, operation, site)?;
     Ok(Snapshot { buffer, queued, inquiry })
 }
 
@@ -74,31 +74,49 @@ pub(super) fn snapshot_to(
     operation: &str,
     site: CallSite,
 ) -> Result<()> {
-    let StoredView { storage, view } = part;
-    let memory_order = storage.memory_order();
-    if memory_order.is_empty() {
+    if part.storage.memory_order().is_empty() {
         return Ok(());
     }
-    let to = destination.view.unwrap_or(view);
-    let split = view.split_with(&to, memory_order);
+    let to = destination.view.unwrap_or(part.view);
+    if !part.is_divided() {
+        return snapshot_units(part, to, stream, destination, queued, operation, site);
+    }
+    let (view, to) = (part.view.in_bytes(part.element_bytes), to.in_bytes(part.element_bytes));
+    let part = part.bytes(&view);
+    snapshot_units(part, to.strided(), stream, destination, queued, operation, site)
+}
+
+/// As [`snapshot_to`], for a view in units of the memory order.
+fn snapshot_units(
+    part: StoredView<'_>,
+    to: Strided<'_>,
+    stream: Option<&Stream>,
+    destination: &Destination<'_>,
+    queued: &mut Queued,
+    operation: &str,
+    site: CallSite,
+) -> Result<()> {
+    let StoredView { storage, view, element_bytes } = part;
+    let memory_order = storage.memory_order();
+    let split = view.split_with(&to, element_bytes, memory_order);
     let (view, to) = split.as_ref().map_or((view, to), |(view, to)| (view.strided(), to.strided()));
-    let selection = memory_order.select(&view);
+    let selection = StoredView { view, ..part }.selection();
     let request =
         Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();
     let is_awaited = destination.is_awaited;
     let mut copying = Copying { memory: &destination.memory, is_awaited, queued };
-    let element_bytes = memory_order.element_bytes() as u64;
+    let unit_bytes = u64::from(element_bytes);
     // All parts from one device are one copy.
     let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
-    for (source, region) in sources(&request)? {
-        for part in view.boxes_of(memory_order, &region) {
+    for (source, region) in unbroken_sources(&request)? {
+        for part in view.boxes_of(element_bytes, memory_order, &region) {
             let copies = match destination.view {
-                Some(_) => view.copies_to(&to, &part, element_bytes).2,
-                None => view.copies_to_packed(&part, element_bytes),
+                Some(_) => view.copies_to(&to, &part, unit_bytes).2,
+                None => view.copies_to_packed(&part, unit_bytes),
             };
             let selected = Selection::Boxes(SmallVec::from_iter([region]));
             match source {
-                Source::Constant(value) => copying.fill(&request, value, &copies),
+                Source::Constant(value) => copying.fill(&request, value, &region, &copies),
                 Source::Location(Location::HOST) => {
                     copying.copy_from_host(&request.of(&selected), &copies)?;
                 }
@@ -132,6 +150,22 @@ fn add(
             device_parts.push(DeviceParts { location, regions, copies });
         }
     }
+}
+
+/// The source of each part. Parts of constants are [unbroken](MemoryOrder::unbroken).
+fn unbroken_sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
+    let memory_order = request.storage.memory_order();
+    let mut unbroken = Vec::new();
+    for (source, region) in sources(request)? {
+        match source {
+            Source::Location(_) => unbroken.push((source, region)),
+            Source::Constant(_) => {
+                let parts = memory_order.unbroken(&region).into_iter();
+                unbroken.extend(parts.map(|part| (source, part)));
+            }
+        }
+    }
+    Ok(unbroken)
 }
 
 /// The source of each part: `Location::HOST`, which stands for a copy by the host, if the part is
@@ -188,10 +222,9 @@ struct Copying<'c> {
 }
 
 impl Copying<'_> {
-    fn fill(&self, request: &Request<'_>, value: ConstantId, copies: &[CopyBox]) {
+    fn fill(&self, request: &Request<'_>, value: ConstantId, region: &Region, copies: &[CopyBox]) {
         let storage = request.storage;
-        let element_bytes = storage.memory_order().element_bytes();
-        let pattern = storage.lock().constant_value(value, element_bytes);
+        let pattern = storage.lock().constant_value(value, storage.memory_order(), region);
         for copy in copies {
             // SAFETY: the copies of `Strided` stay within the memory, and nothing else writes these
             // bytes of it, because the parts of a snapshot are disjoint.

@@ -554,7 +554,9 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Source>>
     state.coherence.visit_contents(&memory_order.whole(), |region, content| match content {
         Content::Undefined(Undefined::Never) => is_whole = false,
         Content::Undefined(Undefined::Lost(_)) => is_lost = true,
-        Content::Constant { value, .. } => constants.push((*region, value)),
+        Content::Constant { value, .. } => {
+            constants.extend(memory_order.unbroken(region).into_iter().map(|part| (part, value)));
+        }
         Content::Stored(holders) => {
             let is_device = |location: &Location| *location != Location::HOST;
             let location = match found {
@@ -573,8 +575,7 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Source>>
     if !is_whole {
         return Ok(None);
     }
-    let element_bytes = memory_order.element_bytes();
-    let bytes = |(region, value)| (region, state.constant_value(value, element_bytes));
+    let bytes = |(region, value)| (region, state.constant_value(value, memory_order, &region));
     let constants = constants.into_iter().map(bytes).collect();
     let device = |location| state.device_copy(location).device.clone();
     let stored = found.map(|location| (location, device(location), regions));

@@ -11,7 +11,10 @@ const AXES_MAX: usize = 5;
 pub(crate) type Step = (u8, [u8; 8]);
 
 /// A slice of this shape: ranges, steps in both directions, empty ranges.
-fn slice_of(shape: &[usize], numbers: [u8; 8]) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
+pub(crate) fn slice_of(
+    shape: &[usize],
+    numbers: [u8; 8],
+) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
     let axis = |(axis, len): (usize, &usize)| {
         let (number, len) = (usize::from(numbers[axis]), *len);
         let (start, keep) = (number % (len + 1), number / 16 % 4);

@@ -201,7 +201,7 @@ macro_rules! writing_methods {
             if is_direct && transfer::copy_from_pinned(to, view, stream, site)? {
                 return Ok(());
             }
-            self.write_from_host(&*from.host::<T>(site)?, stream, site)
+            self.write_from_host(&*from.host(site)?, stream, site)
         }
 
         pub(super) fn write_from_host(
@@ -369,7 +369,7 @@ fn aligned_copy<T: Element, D: Dimension>(from: &ArrayRef<T, D>, layout: &Layout
 
 fn upload<T: Element, D: Dimension, E: Dimension>(
     from: &ArrayRef<T, E>,
-    part: &Part<'_, '_, D>,
+    part: &Part<'_, '_, T, D>,
     stream: &Stream,
     site: CallSite,
 ) -> Result<()> {
@@ -396,7 +396,7 @@ unsafe fn lent<'a, T: Element, D: Dimension>(layout: &'a Layout<D>, first: *mut 
     unsafe { LentView::new(base.cast(), len * size_of::<T>(), layout.strided()) }
 }
 
-impl<D: Dimension> Part<'_, '_, D> {
+impl<T: Element, D: Dimension> Part<'_, '_, T, D> {
     fn expect_shape(&self, seen: &[usize], operation: &str, site: CallSite) -> Result<()> {
         if seen == self.layout.shape() {
             return Ok(());

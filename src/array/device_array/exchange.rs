@@ -20,7 +20,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     pub(crate) fn hand_out(&self, stream: &Stream, site: CallSite) -> Result<(Address, u64)> {
         let part = self.part();
         part.expect_home(&self.device, stream, "into_dlpack", site)?;
-        let guard = part.gpu_mut_on::<T>(Access::ReadWrite, stream, site)?;
+        let guard = part.gpu_mut_on(Access::ReadWrite, stream, site)?;
         let offset_bytes = (part.layout.offset() * size_of::<T>()) as u64;
         Ok((Address(guard.address() - offset_bytes), offset_bytes))
     }
@@ -47,6 +47,6 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
 
 /// The offset of the element with index 0, 0, ... from the lowest one, in elements. `None` if the
 /// layout has gaps.
-pub(crate) fn offset_without_gaps<T>(shape: &[usize], strides: &[isize]) -> Option<usize> {
+pub(crate) fn offset_without_gaps<T: Element>(shape: &[usize], strides: &[isize]) -> Option<usize> {
     adopt::memory_order::<T>(shape, strides).map(|(_, offset)| offset)
 }

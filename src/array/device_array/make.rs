@@ -252,7 +252,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub fn into_device(self, device: &Device) -> Result<DeviceArray<T, D>> {
         let (site, stream) = (call_site(), device.stream());
         self.bring_all_to(&stream, site)?;
-        drop(self.part().gpu_mut_on::<T>(Access::ReadWrite, &stream, site)?);
+        drop(self.part().gpu_mut_on(Access::ReadWrite, &stream, site)?);
         self.release_other_copies(device, site)?;
         Ok(DeviceArray::over(self, &stream))
     }
@@ -265,7 +265,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         const ATTEMPTS: usize = 3;
         for _ in 0..ATTEMPTS {
             let before = self.traffic();
-            drop(self.part().gpu_on::<T>(stream, site)?);
+            drop(self.part().gpu_on(stream, site)?);
             if self.traffic() == before {
                 return Ok(());
             }

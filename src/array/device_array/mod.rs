@@ -72,7 +72,7 @@ impl<T: Element, D: Dimension + Copy> Copy for DeviceView<'_, T, D> {}
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     #[inline]
-    pub(in crate::array) fn part(&self) -> Part<'_, '_, D> {
+    pub(in crate::array) fn part(&self) -> Part<'_, '_, T, D> {
         self.array.part()
     }
 
@@ -84,7 +84,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
 
 impl<'a, T: Element, D: Dimension> DeviceView<'a, T, D> {
     #[inline]
-    fn part(&self) -> Part<'a, '_, D> {
+    fn part(&self) -> Part<'a, '_, T, D> {
         self.view.part()
     }
 
@@ -95,8 +95,12 @@ impl<'a, T: Element, D: Dimension> DeviceView<'a, T, D> {
 }
 
 impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
+    pub(in crate::array) fn over(view: SmartViewMut<'a, T, D>, device: &'a Device) -> Self {
+        Self { view, device }
+    }
+
     #[inline]
-    fn part(&self) -> Part<'_, '_, D> {
+    fn part(&self) -> Part<'_, '_, T, D> {
         self.view.part()
     }
 

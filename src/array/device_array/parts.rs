@@ -22,6 +22,12 @@ macro_rules! view_methods {
             seen(self.view().view.slice(info), self.home())
         }
 
+        /// See [`field!`](crate::field!).
+        #[doc(hidden)]
+        pub fn __field<F: Element>(&self, field: Field<T, F>) -> DeviceView<$life, F, D> {
+            seen(self.view().view.__field(field), self.home())
+        }
+
         /// With the axes in reverse order: see [`SmartArray::t`](crate::SmartArray::t).
         #[must_use]
         pub fn t(&self) -> DeviceView<$life, T, D> {

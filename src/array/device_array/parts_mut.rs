@@ -21,6 +21,25 @@ macro_rules! view_mut_methods {
             DeviceViewMut { view: view.slice_move(info), device }
         }
 
+        /// See [`field_mut!`](crate::field_mut!).
+        #[doc(hidden)]
+        pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> DeviceViewMut<'_, F, D> {
+            let (view, device) = self.parts_mut();
+            let (storage, records) = view.into_parts();
+            DeviceViewMut { view: SmartViewMut::new(storage, field.of(&records)), device }
+        }
+
+        /// See [`field_mut!`](crate::field_mut!).
+        #[doc(hidden)]
+        pub fn __fields_mut<'m, F: FieldTuple<'m, T, D>>(
+            &'m mut self,
+            fields: F,
+            _disjoint: Disjoint,
+        ) -> F::DeviceOutput {
+            let (view, device) = self.parts_mut();
+            fields.device_views(view, device)
+        }
+
         /// The mutable parts before `index` and from `index` along an axis: see
         /// [`SmartArray::split_at_mut`](crate::SmartArray::split_at_mut).
         ///
@@ -85,7 +104,7 @@ macro_rules! view_mut_methods {
         where
             D: RemoveAxis,
         {
-            let (Part { storage, layout }, device) = (self.part(), self.home());
+            let (Part { storage, layout, .. }, device) = (self.part(), self.home());
             let axis = in_range(storage, layout.checked_axis(axis));
             let parts = AxisIterMut::new(storage, layout.clone(), axis, 1);
             parts.map(move |view| DeviceViewMut { view, device })
@@ -105,7 +124,7 @@ macro_rules! view_mut_methods {
         ) -> impl ExactSizeIterator<Item = DeviceViewMut<'_, T, D>>
         + DoubleEndedIterator
         + use<'_, T, D> {
-            let (Part { storage, layout }, device) = (self.part(), self.home());
+            let (Part { storage, layout, .. }, device) = (self.part(), self.home());
             let axis = in_range(storage, layout.checked_axis(axis));
             let size = chunk_size(storage, size);
             let parts = AxisChunksIterMut::new(storage, layout.clone(), axis, size);

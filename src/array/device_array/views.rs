@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ndarray::{Axis, Dimension, IntoDimension, Ix1, Ix2, IxDyn, Order, RemoveAxis, SliceArg};
 
+use super::super::field::{Disjoint, Field, FieldTuple};
 use super::super::iter::{AxisChunksIterMut, AxisIterMut};
 use super::super::methods::query::shape_methods;
 use super::super::part::Part;

@@ -176,5 +176,6 @@ fn has_gaps<T, D: Dimension>(array: &ArrayRef<T, D>, operation: &str, site: Call
         array: String::from("the array"),
         parameter: format!("the argument of `{operation}`"),
         layout: format!("shape {:?} and strides {:?}", array.shape(), array.strides()),
+        instead: String::from("pass a copy without gaps: `as_standard_layout`"),
     }
 }

@@ -67,7 +67,7 @@ macro_rules! exclusive_methods {
         pub fn gpu_mut(&mut self) -> Result<DeviceMut<'_, T, D>> {
             self.part().gpu_mut_on(
                 Access::ReadWrite,
-                &Part::<D>::current_stream(call_site())?,
+                &Part::<T, D>::current_stream(call_site())?,
                 call_site(),
             )
         }
@@ -116,7 +116,7 @@ macro_rules! exclusive_methods {
         pub fn gpu_overwrite(&mut self) -> Result<DeviceMut<'_, T, D>> {
             self.part().gpu_mut_on(
                 Access::Overwrite,
-                &Part::<D>::current_stream(call_site())?,
+                &Part::<T, D>::current_stream(call_site())?,
                 call_site(),
             )
         }
@@ -196,7 +196,7 @@ macro_rules! exclusive_methods {
         /// there is no current device.
         #[track_caller]
         pub fn gpu_changed(&mut self) -> Result<()> {
-            self.part().gpu_changed_on(&Part::<D>::current_stream(call_site())?, call_site())
+            self.part().gpu_changed_on(&Part::<T, D>::current_stream(call_site())?, call_site())
         }
 
         /// Declares that external work, already queued on `stream`, changes the copy of the

@@ -21,6 +21,7 @@ use self::query::{shape_methods, state_methods};
 use self::shared::shared_methods;
 use super::as_view::AsView;
 use super::device_guard::{DeviceMut, DeviceRef};
+use super::field::{Disjoint, Field, FieldTuple};
 use super::host_guard::{HostMut, HostRef};
 use super::host_kinds::PinnedArray;
 use super::iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};

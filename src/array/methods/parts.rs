@@ -25,9 +25,16 @@ macro_rules! part_methods {
         /// As ndarray's `slice`, if an index is out of bounds.
         #[track_caller]
         pub fn slice<I: SliceArg<D>>(&self, info: I) -> SmartView<$life, T, I::OutDim> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             in_range(storage, layout.check_slice(info.as_ref()));
             SmartView::new(storage, layout.slice(&info))
+        }
+
+        /// See [`field!`](crate::field!).
+        #[doc(hidden)]
+        pub fn __field<F: Element>(&self, field: Field<T, F>) -> SmartView<$life, F, D> {
+            let Part { storage, layout, .. } = self.part();
+            SmartView::new(storage, field.of(layout))
         }
 
         /// With the axes in reverse order, as ndarray's `t`: rows become columns. Moves and copies
@@ -47,7 +54,7 @@ macro_rules! part_methods {
         /// ```
         #[must_use]
         pub fn t(&self) -> SmartView<$life, T, D> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             SmartView::new(storage, layout.transposed())
         }
 
@@ -69,7 +76,7 @@ macro_rules! part_methods {
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             SmartView::new(storage, in_range(storage, layout.index_axis(axis, index)))
         }
 
@@ -95,7 +102,7 @@ macro_rules! part_methods {
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             let axis = in_range(storage, layout.checked_axis(axis));
             AxisIter::new(storage, layout.clone(), axis, 1)
         }
@@ -116,7 +123,7 @@ macro_rules! part_methods {
         /// As ndarray's `axis_chunks_iter`, if there is no such axis or `size` is 0.
         #[track_caller]
         pub fn axis_chunks_iter(&self, axis: Axis, size: usize) -> AxisChunksIter<$life, T, D> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             let axis = in_range(storage, layout.checked_axis(axis));
             AxisChunksIter::new(storage, layout.clone(), axis, chunk_size(storage, size))
         }
@@ -144,7 +151,7 @@ macro_rules! part_methods {
         /// [`Shape`](crate::Error::Shape) if an axis has another length, which is not 1.
         #[track_caller]
         pub fn broadcast<S: IntoDimension>(&self, shape: S) -> Result<SmartView<$life, T, S::Dim>> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             let shape = shape.into_dimension();
             let repeated = layout.broadcast(&shape);
             let repeated = repeated.ok_or_else(|| self.part().no_broadcast(shape.slice()));
@@ -173,7 +180,7 @@ macro_rules! rearranged_methods {
         /// As ndarray's `permuted_axes`, if an axis is missing or occurs twice.
         #[track_caller]
         pub fn permuted_axes(&self, axes: impl IntoDimension<Dim = D>) -> SmartView<$life, T, D> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             SmartView::new(storage, in_range(storage, layout.permuted(&axes.into_dimension())))
         }
 
@@ -192,7 +199,7 @@ macro_rules! rearranged_methods {
         /// As ndarray's `insert_axis`, if the axis is greater than the number of axes.
         #[track_caller]
         pub fn insert_axis(&self, axis: Axis) -> SmartView<$life, T, D::Larger> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             SmartView::new(storage, in_range(storage, layout.with_axis(axis)))
         }
 
@@ -238,7 +245,7 @@ macro_rules! rearranged_methods {
         /// [`try_clone`](Self::try_clone) makes one.
         #[track_caller]
         pub fn reshape<S: ShapeArg>(&self, shape: S) -> Result<SmartView<$life, T, S::Dim>> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             let (shape, order) = shape.into_shape_and_order();
             let order = order.unwrap_or(Order::RowMajor);
             let reshaped = layout.reshaped(&shape, order);

@@ -23,9 +23,26 @@ macro_rules! part_mut_methods {
         /// As ndarray's `slice_mut`, if an index is out of bounds.
         #[track_caller]
         pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> SmartViewMut<'_, T, I::OutDim> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             in_range(storage, layout.check_slice(info.as_ref()));
             SmartViewMut::new(storage, layout.slice(&info))
+        }
+
+        /// See [`field_mut!`](crate::field_mut!).
+        #[doc(hidden)]
+        pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> SmartViewMut<'_, F, D> {
+            let Part { storage, layout, .. } = self.part();
+            SmartViewMut::new(storage, field.of(layout))
+        }
+
+        /// See [`field_mut!`](crate::field_mut!).
+        #[doc(hidden)]
+        pub fn __fields_mut<'m, F: FieldTuple<'m, T, D>>(
+            &'m mut self,
+            fields: F,
+            _disjoint: Disjoint,
+        ) -> F::Output {
+            fields.views(self.view_mut())
         }
 
         /// Up to six disjoint parts at once, selected by a tuple of ndarray's `s![..]`, as
@@ -78,7 +95,7 @@ macro_rules! part_mut_methods {
             axis: Axis,
             index: usize,
         ) -> (SmartViewMut<'_, T, D>, SmartViewMut<'_, T, D>) {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             let (first, second) = in_range(storage, layout.split_at(axis, index));
             (SmartViewMut::new(storage, first), SmartViewMut::new(storage, second))
         }
@@ -107,7 +124,7 @@ macro_rules! part_mut_methods {
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             SmartViewMut::new(storage, in_range(storage, layout.index_axis(axis, index)))
         }
 
@@ -137,7 +154,7 @@ macro_rules! part_mut_methods {
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             let axis = in_range(storage, layout.checked_axis(axis));
             AxisIterMut::new(storage, layout.clone(), axis, 1)
         }
@@ -165,7 +182,7 @@ macro_rules! part_mut_methods {
             axis: Axis,
             size: usize,
         ) -> AxisChunksIterMut<'_, T, D> {
-            let Part { storage, layout } = self.part();
+            let Part { storage, layout, .. } = self.part();
             let axis = in_range(storage, layout.checked_axis(axis));
             AxisChunksIterMut::new(storage, layout.clone(), axis, chunk_size(storage, size))
         }

@@ -62,7 +62,7 @@ macro_rules! shared_methods {
         #[inline]
         #[track_caller]
         pub fn gpu(&self) -> Result<DeviceRef<$life, T, D>> {
-            self.part().gpu_on(&Part::<D>::current_stream(call_site())?, call_site())
+            self.part().gpu_on(&Part::<T, D>::current_stream(call_site())?, call_site())
         }
 
         /// Requests the copy of `stream`'s device, so that external work on that stream (launches
@@ -306,7 +306,7 @@ macro_rules! shared_methods {
         /// As [`host`](Self::host).
         #[track_caller]
         pub fn to_vec(&self) -> Result<Vec<T>> {
-            let host = self.part().host::<T>(call_site())?;
+            let host = self.part().host(call_site())?;
             Ok(host.as_slice().map_or_else(|| host.iter().copied().collect(), <[T]>::to_vec))
         }
     };

@@ -29,6 +29,8 @@ pub(crate) enum BoundArgument<'a> {
 pub(crate) struct BoundArray<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) view: Strided<'a>,
+    /// The size of the view's elements.
+    pub(crate) element_bytes: u32,
     /// The device that alone has the elements, for a device array.
     pub(crate) home: Option<&'a Device>,
     /// The number of elements of the view.
@@ -44,17 +46,19 @@ pub(crate) struct BoundArray<'a> {
 impl<'a> BoundArgument<'a> {
     #[inline(always)]
     pub(super) fn array(
-        StoredView { storage, view }: StoredView<'a>,
+        StoredView { storage, view, element_bytes }: StoredView<'a>,
         home: Option<&'a Device>,
         access: Access,
         is_flat: bool,
     ) -> Self {
         let len = view.len();
-        let is_whole = view.distinct_len() == storage.memory_order().len();
+        let distinct_bytes = view.distinct_len() * u64::from(element_bytes);
+        let is_whole = distinct_bytes == storage.memory_order().len_bytes();
         let is_c_contiguous = is_flat && view.is_c_contiguous();
         Self::Array(BoundArray {
             storage,
             view,
+            element_bytes,
             home,
             len,
             is_whole,
@@ -107,7 +111,7 @@ impl BoundArray<'_> {
         if self.is_whole {
             return Selection::Whole;
         }
-        self.storage.memory_order().select(&self.view)
+        self.storage.memory_order().select(&self.view, self.element_bytes)
     }
 
     /// The offset in bytes, from the start of the array's memory, of the element to which the
@@ -117,7 +121,7 @@ impl BoundArray<'_> {
     pub(in crate::launch) fn origin_bytes(&self) -> u64 {
         let is_first = !self.is_flat || self.is_c_contiguous;
         let origin = if is_first { self.view.offset as u64 } else { self.view.lowest() };
-        self.storage.memory_order().element_bytes() as u64 * origin
+        u64::from(self.element_bytes) * origin
     }
 }
 

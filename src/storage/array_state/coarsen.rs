@@ -90,13 +90,13 @@ impl ArrayState {
     }
 
     fn coarsen(&mut self, memory_order: &MemoryOrder, withdrawable: LocationSet) {
-        let element_bytes = memory_order.element_bytes() as u64;
-        let is_cheaper = |parts: usize, elements: u64| {
-            (parts as u64).saturating_mul(BYTES_PER_PART) > elements.saturating_mul(element_bytes)
+        let unit_bytes = u64::from(memory_order.unit_bytes());
+        let is_cheaper = |parts: usize, units: u64| {
+            (parts as u64).saturating_mul(BYTES_PER_PART) > units.saturating_mul(unit_bytes)
         };
         let withdrawn = self.coherence.coarsen(CELLS_MAX, withdrawable, is_cheaper);
         if withdrawn > 0 {
-            self.cold().padding_bytes += withdrawn.saturating_mul(element_bytes);
+            self.cold().padding_bytes += withdrawn.saturating_mul(unit_bytes);
         }
     }
 

@@ -2,10 +2,11 @@
 
 use super::ArrayState;
 use crate::backend::Bytes;
-use crate::coherence::{ConstantId, Content};
+use crate::coherence::{ConstantId, Content, Region};
+use crate::layout::MemoryOrder;
 
 impl ArrayState {
-    /// The number of a constant.
+    /// The number of a constant: the bytes of one element.
     pub(crate) fn constant_id(&mut self, value: Bytes) -> ConstantId {
         if value.iter().all(|byte| *byte == 0) {
             return ConstantId(0);
@@ -13,10 +14,19 @@ impl ArrayState {
         ConstantId(self.cold().constants.number(value))
     }
 
-    /// The bytes of a constant, for elements of `element_bytes`.
-    pub(crate) fn constant_value(&self, id: ConstantId, element_bytes: usize) -> Bytes {
+    /// The bytes of a constant in a region that is [unbroken](MemoryOrder::unbroken).
+    pub(crate) fn constant_value(
+        &self,
+        id: ConstantId,
+        memory_order: &MemoryOrder,
+        region: &Region,
+    ) -> Bytes {
+        let range = memory_order.element_range(region);
         let value = self.cold.as_ref().and_then(|cold| cold.constants.value(id.0));
-        value.cloned().unwrap_or_else(|| Bytes::from_elem(0, element_bytes))
+        match value {
+            Some(element) => Bytes::from_slice(&element[range]),
+            None => Bytes::from_elem(0, range.len()),
+        }
     }
 
     /// Drops values that no element has, each time the number of values has doubled.

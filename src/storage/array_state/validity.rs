@@ -58,7 +58,7 @@ impl ArrayState {
             _ if !memory_order.is_empty() && !self.has_memory(location) => Validity::Absent,
             _ if valid == len => Validity::Valid,
             0 => Validity::Stale,
-            _ => Validity::Partial { valid_bytes: valid * memory_order.element_bytes() as u64 },
+            _ => Validity::Partial { valid_bytes: valid * u64::from(memory_order.unit_bytes()) },
         }
     }
 

@@ -154,7 +154,18 @@ fn a_strided_part_for_a_flat_parameter() {
         .launch_on(&device.stream(), Grid::cover(8), (1.0, &mut array.slice_mut(s![.., 2..4])))
         .expect_err("there are gaps");
     assert!(matches!(refused, Error::NotContiguous { .. }));
-    says(&refused, &["\"grid\"", "\"add\"", "[4, 2]", "[6, 1]", "flat", "sized", "without gaps"]);
+    says(
+        &refused,
+        &[
+            "\"grid\"",
+            "\"add\"",
+            "[4, 2]",
+            "[6, 1]",
+            "flat",
+            "sized (`InOut<f32, Ix2>`)",
+            "a part without gaps",
+        ],
+    );
     is_usable(&mut array, 24.0);
 }
 

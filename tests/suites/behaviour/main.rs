@@ -7,6 +7,7 @@ mod device_arrays;
 mod dlpack;
 mod elements;
 mod eviction;
+mod fields;
 mod forget;
 mod fuzz_regressions;
 mod host_memory;

@@ -8,12 +8,24 @@
 mod twins {
     #[path = "a_body_that_borrows_from_its_surroundings.rs"]
     pub(super) mod a_body_that_borrows_from_its_surroundings;
+    #[path = "a_field_of_a_packed_record.rs"]
+    pub(super) mod a_field_of_a_packed_record;
+    #[path = "a_field_of_another_record.rs"]
+    pub(super) mod a_field_of_another_record;
+    #[path = "a_field_of_another_type.rs"]
+    pub(super) mod a_field_of_another_type;
+    #[path = "a_field_that_is_not_there.rs"]
+    pub(super) mod a_field_that_is_not_there;
+    #[path = "a_field_whose_size_does_not_divide_the_record.rs"]
+    pub(super) mod a_field_whose_size_does_not_divide_the_record;
     #[path = "a_signature_without_its_comma.rs"]
     pub(super) mod a_signature_without_its_comma;
     #[path = "an_argument_too_few.rs"]
     pub(super) mod an_argument_too_few;
     #[path = "an_entered_device_sent_to_another_thread.rs"]
     pub(super) mod an_entered_device_sent_to_another_thread;
+    #[path = "an_item_beyond_a_field.rs"]
+    pub(super) mod an_item_beyond_a_field;
     #[path = "an_ndarray_array_in_our_place.rs"]
     pub(super) mod an_ndarray_array_in_our_place;
     #[path = "bool_as_an_element.rs"]
@@ -34,6 +46,8 @@ mod twins {
     pub(super) mod record_with_padding;
     #[path = "two_exclusive_slices_at_once.rs"]
     pub(super) mod two_exclusive_slices_at_once;
+    #[path = "two_fields_that_overlap.rs"]
+    pub(super) mod two_fields_that_overlap;
     #[path = "wrong_dimension.rs"]
     pub(super) mod wrong_dimension;
     #[path = "wrong_element.rs"]
@@ -42,15 +56,25 @@ mod twins {
 
 #[test]
 fn invalid_programs_do_not_compile() {
-    trybuild::TestCases::new().compile_fail("fail/*.rs");
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("fail/*.rs");
+    // With a program that compiles, the others are built, not only checked. The assertions of
+    // `field!` are evaluated only in a build.
+    cases.pass("pass/wrong_element.rs");
 }
 
 #[test]
 fn the_valid_versions_compile_and_run() -> resident::Result<()> {
     twins::a_body_that_borrows_from_its_surroundings::main();
+    twins::a_field_of_a_packed_record::main()?;
+    twins::a_field_of_another_record::main()?;
+    twins::a_field_of_another_type::main()?;
+    twins::a_field_that_is_not_there::main()?;
+    twins::a_field_whose_size_does_not_divide_the_record::main()?;
     twins::a_signature_without_its_comma::main()?;
     twins::an_argument_too_few::main()?;
     twins::an_entered_device_sent_to_another_thread::main();
+    twins::an_item_beyond_a_field::main()?;
     twins::an_ndarray_array_in_our_place::main()?;
     twins::bool_as_an_element::main()?;
     twins::device_view_outliving_its_array::main()?;
@@ -61,6 +85,7 @@ fn the_valid_versions_compile_and_run() -> resident::Result<()> {
     twins::read_guard_over_a_launch_that_writes::main()?;
     twins::record_with_padding::main()?;
     twins::two_exclusive_slices_at_once::main()?;
+    twins::two_fields_that_overlap::main()?;
     twins::wrong_dimension::main()?;
     twins::wrong_element::main()?;
     Ok(())

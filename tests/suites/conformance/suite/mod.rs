@@ -6,6 +6,7 @@
 //! - `accesses`, `parts`, `fills`, `copies`, `assigning`: arrays of all shapes, layouts and sizes
 //!   are uploaded and downloaded, whole and in part
 //! - `views`: rearranged, repeated and divided views, against ndarray's
+//! - `fields`: views of fields of records
 //! - `device_arrays`: explicit device arrays
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `host_functions`: functions of the host behind a stream's work
@@ -24,6 +25,7 @@ pub(crate) mod cuda;
 pub(crate) mod device_arrays;
 pub(crate) mod devices;
 pub(crate) mod early;
+pub(crate) mod fields;
 pub(crate) mod fills;
 pub(crate) mod gates;
 pub(crate) mod guards;
@@ -89,6 +91,14 @@ macro_rules! conformance {
                 chains_of_rearrangements_have_the_elements_of_ndarrays,
                 chains_on_device_arrays_have_the_elements_of_ndarrays,
                 chains_on_exclusive_views_write_the_elements_of_ndarrays,
+            }
+            fields {
+                fields_and_elements_move_exactly_their_stale_bytes,
+                kernels_take_fields_and_only_these_move,
+                one_launch_takes_several_fields,
+                constants_of_records_are_filled_field_by_field,
+                a_field_is_written_before_the_others,
+                device_records_have_fields,
             }
             device_arrays {
                 strided_copies_in_every_direction_are_exact,

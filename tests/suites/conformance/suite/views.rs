@@ -8,6 +8,7 @@ use resident::Result;
 
 use self::programs::Chain;
 use self::programs::chain::Step;
+pub(super) use self::programs::chain::slice_of;
 use super::lab::Lab;
 
 #[path = "../../../../fuzz/operations/views/mod.rs"]
@@ -25,14 +26,17 @@ fn cases() -> impl Strategy<Value = Chain> {
     )
 }
 
-fn run_all(run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
-    let mut runner = TestRunner::new(Config {
-        cases: 96,
+pub(super) fn runner(cases: u32) -> TestRunner {
+    TestRunner::new(Config {
+        cases,
         rng_seed: RngSeed::Fixed(10),
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
         ..Config::default()
-    });
-    let outcome = runner.run(&cases(), |chain| {
+    })
+}
+
+fn run_all(run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
+    let outcome = runner(96).run(&cases(), |chain| {
         run(&chain).unwrap_or_else(|error| panic!("{error}"));
         Ok(())
     });

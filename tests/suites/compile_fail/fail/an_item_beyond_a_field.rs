@@ -1,0 +1,16 @@
+//! The fourth of three items.
+use resident::bytemuck::{Pod, Zeroable};
+use resident::{SmartArray, field};
+
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Particle {
+    position: [f32; 3],
+    mass: f32,
+}
+
+fn main() -> resident::Result<()> {
+    let cloud = SmartArray::<Particle, _>::zeros(4);
+    assert_eq!(field!(cloud, Particle, position[3]).host()?.len(), 4);
+    Ok(())
+}
