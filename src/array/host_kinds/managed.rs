@@ -23,8 +23,8 @@ use crate::transfer;
 /// [`prefetch`](Self::prefetch) or [`prefetch_host_on`](Self::prefetch_host_on) moves them ahead of
 /// the use; no report counts them. A [`SmartArray`] copies large blocks instead.
 ///
-/// It is made on devices only that the host may access managed memory beside, which excludes
-/// Windows, WSL and Jetson, and never larger than what the device has free. It counts as
+/// Where the host must not access managed memory while any kernel runs (Windows, WSL, Jetson), the
+/// library refuses to make one. It is never larger than what the device has free, and counts as
 /// [`in_use`](crate::Memory::in_use) there. On the embedded device it is ordinary memory.
 ///
 /// ```

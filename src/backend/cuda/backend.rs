@@ -231,7 +231,7 @@ impl Backend for CudaDevice {
     ) -> Result<(), BackendError> {
         let context = self.core().context();
         context.make_current()?;
-        context.record_loss(managed::advise(range, advice, is_set))
+        context.record_loss(managed::advise(context, range, advice, is_set))
     }
 
     fn body_kind(&self) -> BodyKind {

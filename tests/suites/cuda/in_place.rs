@@ -49,7 +49,19 @@ fn known(array: &ManagedArray<u32, Ix1>, attribute: u32) -> i32 {
 #[test]
 fn prefetches_and_advice_reach_the_driver() {
     own_process!();
-    let devices = devices(Settings::new());
+    prefetch_and_advise(Settings::new(), ["cuMemPrefetchAsync_v2", "cuMemAdvise_v2"]);
+}
+
+/// Before CUDA 12.2 the host is a device with a number of its own.
+#[test]
+fn prefetches_and_advice_reach_older_drivers() {
+    own_process!();
+    let settings = Settings::new().driver_version(12_010);
+    prefetch_and_advise(settings, ["cuMemPrefetchAsync", "cuMemAdvise"]);
+}
+
+fn prefetch_and_advise(settings: Settings, [prefetch, advise]: [&str; 2]) {
+    let devices = devices(settings);
     let _here = devices[0].enter();
     let array = ManagedArray::<u32, _>::zeros(5000).expect("memory");
     assert_eq!(known(&array, 4), NOWHERE);
@@ -75,6 +87,7 @@ fn prefetches_and_advice_reach_the_driver() {
     drop(array);
     devices[0].synchronize().expect("alive");
     assert_eq!((count("cuMemAllocManaged"), count("cuMemFree_v2")), (1, 1));
+    assert_eq!((count(prefetch), count(advise)), (2, 10));
     assert_eq!(driver::take_notes(), Vec::<String>::new());
 }
 

@@ -148,9 +148,11 @@ struct Functions {
     advise_v1: Option<AdviseV1>,
 }
 
-fn functions() -> Functions {
+/// The functions that a driver of this version has.
+fn functions(context: &Context) -> Functions {
+    const LOCATIONS_SINCE: i32 = 12_020;
     static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
-    *FUNCTIONS.get_or_init(|| Functions {
+    let functions = *FUNCTIONS.get_or_init(|| Functions {
         // SAFETY: `Prefetch` is the type of this driver function.
         prefetch: unsafe { DRIVER.function("cuMemPrefetchAsync_v2") },
         // SAFETY: `PrefetchV1` is the type of this driver function.
@@ -159,7 +161,11 @@ fn functions() -> Functions {
         advise: unsafe { DRIVER.function("cuMemAdvise_v2") },
         // SAFETY: `AdviseV1` is the type of this driver function.
         advise_v1: unsafe { DRIVER.function("cuMemAdvise") },
-    })
+    });
+    match context.driver_version() >= LOCATIONS_SINCE {
+        true => functions,
+        false => Functions { prefetch: None, advise: None, ..functions },
+    }
 }
 
 fn device_number(device: Option<usize>) -> c_int {
@@ -170,15 +176,16 @@ fn device_number(device: Option<usize>) -> c_int {
 ///
 /// # Safety
 ///
-/// The stream's context is current, and the range is live managed memory until the stream has
+/// `context` is the stream's and is current. The range is live managed memory until the stream has
 /// passed the prefetch.
 pub(crate) unsafe fn prefetch(
+    context: &Context,
     ManagedRange { address: Address(address), len_bytes }: ManagedRange,
     to: Option<usize>,
     stream: sys::CUstream,
 ) -> Result<(), BackendError> {
     const CALL: &str = "cuMemPrefetchAsync";
-    let outcome = match functions() {
+    let outcome = match functions(context) {
         Functions { prefetch: Some(prefetch), .. } => {
             // SAFETY: the caller's promise is passed on.
             unsafe { prefetch(address, len_bytes, MemLocation::of(to), 0, stream) }
@@ -192,8 +199,9 @@ pub(crate) unsafe fn prefetch(
     check(outcome, CALL)
 }
 
-/// Gives advice on managed memory, or withdraws it; a context is current.
+/// Gives advice on managed memory, or withdraws it; the context is current.
 pub(crate) fn advise(
+    context: &Context,
     ManagedRange { address: Address(address), len_bytes }: ManagedRange,
     advice: MemoryAdvice,
     is_set: bool,
@@ -201,7 +209,7 @@ pub(crate) fn advise(
     const CALL: &str = "cuMemAdvise";
     let (code, place) = code_of(advice, is_set);
     let _relaxed = Relaxed::enter();
-    let outcome = match functions() {
+    let outcome = match functions(context) {
         Functions { advise: Some(advise), .. } => {
             // SAFETY: the driver checks the range, and accesses none of its bytes.
             unsafe { advise(address, len_bytes, code, MemLocation::of(place)) }

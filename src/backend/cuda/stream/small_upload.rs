@@ -35,11 +35,12 @@ impl StreamCore {
         range: ManagedRange,
         to_host: bool,
     ) -> Result<Position, BackendError> {
-        let to = (!to_host).then(|| self.device.context().ordinal());
+        let context = self.device.context();
+        let to = (!to_host).then(|| context.ordinal());
         let mut state = self.state();
         // SAFETY: the context is current. The memory lives until a free that is queued after this
         // work (contract in `backend`).
-        let outcome = unsafe { managed::prefetch(range, to, self.raw_stream()) };
+        let outcome = unsafe { managed::prefetch(context, range, to, self.raw_stream()) };
         self.record_loss_locked(outcome)?;
         Ok(self.next_position(&mut state))
     }

@@ -8,7 +8,11 @@ use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::handle::Handle;
 use crate::driver::host::{self, HOST};
+use crate::driver::kernel::driver_has;
 use crate::driver::machine::{self, settings};
+
+/// The version of CUDA that has functions with locations.
+const LOCATIONS_SINCE: i32 = 12_020;
 
 /// `CUmemLocation`.
 #[repr(C)]
@@ -54,6 +58,7 @@ driver_functions! {
         flags: u32,
         stream: Handle,
     ) {
+        driver_has(LOCATIONS_SINCE)?;
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -65,6 +70,7 @@ driver_functions! {
     }
 
     cuMemAdvise_v2(address: u64, len_bytes: usize, advice: u32, location: MemLocation) {
+        driver_has(LOCATIONS_SINCE)?;
         // CUDA ignores the location of advice that needs none.
         let place = if advice <= 2 { HOST } else { location.number()? };
         advise(address, len_bytes, advice, place)
