@@ -547,16 +547,12 @@ impl<S: Signature> Kernel<S> {
 
     #[inline]
     fn loaded_on(&self, device: &Device) -> Result<&KernelCode> {
-        let (host, cuda) = (self.inner.host.as_ref(), self.inner.cuda.as_ref());
-        let body = match device.backend().body_kind() {
-            BodyKind::Host => host.map(Ok).or_else(|| Some(Err(cuda?))),
-            BodyKind::HostFromCuda => cuda.map(Err).or_else(|| Some(Ok(host?))),
-            BodyKind::Cuda => cuda.map(Err),
-        };
-        match body {
-            Some(Ok(host)) => Ok(host),
-            Some(Err(cuda)) => cuda.on(device).map_err(|fault| self.not_loaded(device, fault)),
-            None => Err(self.no_body(device)),
+        let kind = device.backend().body_kind();
+        match (&self.inner.host, &self.inner.cuda) {
+            (Some(host), _) if kind == BodyKind::Host => Ok(host),
+            (_, Some(cuda)) => cuda.on(device).map_err(|fault| self.not_loaded(device, fault)),
+            (Some(host), None) if kind == BodyKind::HostFromCuda => Ok(host),
+            _ => Err(self.no_body(device)),
         }
     }
 
