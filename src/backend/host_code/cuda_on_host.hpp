@@ -505,8 +505,13 @@ inline double max(double a, double b) { return fmax(a, b); }
 inline double max(float a, double b) { return fmax(a, b); }
 inline double max(double a, float b) { return fmax(a, b); }
 
+// As in C++, functions of integers are those of `double`.
 #define RESIDENT_OVERLOAD(name)                                                                   \
-    inline float name(float x) { return name##f(x); }
+    inline float name(float x) { return name##f(x); }                                             \
+    template <typename T>                                                                         \
+    inline std::enable_if_t<std::is_integral<T>::value, double> name(T x) {                       \
+        return ::name(static_cast<double>(x));                                                    \
+    }
 RESIDENT_OVERLOAD(acos) RESIDENT_OVERLOAD(acosh) RESIDENT_OVERLOAD(asin) RESIDENT_OVERLOAD(asinh)
 RESIDENT_OVERLOAD(atan) RESIDENT_OVERLOAD(atanh) RESIDENT_OVERLOAD(cbrt) RESIDENT_OVERLOAD(ceil)
 RESIDENT_OVERLOAD(cos) RESIDENT_OVERLOAD(cosh) RESIDENT_OVERLOAD(erf) RESIDENT_OVERLOAD(erfc)
@@ -518,6 +523,11 @@ RESIDENT_OVERLOAD(sin) RESIDENT_OVERLOAD(sinh) RESIDENT_OVERLOAD(sqrt) RESIDENT_
 RESIDENT_OVERLOAD(tanh) RESIDENT_OVERLOAD(tgamma) RESIDENT_OVERLOAD(trunc)
 #undef RESIDENT_OVERLOAD
 inline float pow(float x, float y) { return powf(x, y); }
+template <typename X, typename Y>
+inline std::enable_if_t<std::is_integral<X>::value && std::is_integral<Y>::value, double>
+pow(X x, Y y) {
+    return ::pow(static_cast<double>(x), static_cast<double>(y));
+}
 inline float fmod(float x, float y) { return fmodf(x, y); }
 inline float atan2(float y, float x) { return atan2f(y, x); }
 inline float hypot(float x, float y) { return hypotf(x, y); }

@@ -100,14 +100,15 @@ fn products_and_sums_are_rounded_apart() -> Result<()> {
             y[2] = __fmaf_rn(a, b, -1.0f);
             y[3] = rsqrtf(4.0f) + sqrt(9.0f) + fabs(-1.0f) + pow(2.0f, 3.0f);
             y[4] = exp2f(3) + __expf(0) + log2(8.0f) + hypotf(3, 4) + fminf(1, 2) + floor(2.7f);
+            y[5] = sqrt(16) + pow(2, 3) + pow(2.0, 3) + pow(2.0f, 3) + fabs(-2) + ceil(7 / 2.0);
         }
     "#;
     let Some(twice) = kernel::<(f32, f32, InOut<f32>)>("twice", source) else { return Ok(()) };
     let (a, b) = (1.0 + f32::EPSILON, 1.0 - f32::EPSILON);
-    let mut y = SmartArray::<f32, _>::zeros(5);
+    let mut y = SmartArray::<f32, _>::zeros(6);
     twice.launch_on(&device().stream(), Grid::new(1, 1), (a, b, &mut y))?;
     let fused = a.mul_add(b, -1.0);
-    assert_eq!(y.to_vec()?, [a * b - 1.0, fused, fused, 12.5, 20.0]);
+    assert_eq!(y.to_vec()?, [a * b - 1.0, fused, fused, 12.5, 20.0, 34.0]);
     assert_ne!(a * b - 1.0, fused);
     Ok(())
 }
