@@ -2,28 +2,9 @@
 //! stack. Once one of them waits for others, its stack is kept, the next thread gets another one,
 //! and from then on each thread of the block has a stack of its own.
 
-use std::cell::RefCell;
-
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult};
-
+use super::fiber::Fiber;
 use super::runtime::{LANES, LaunchParameters, Progress, RUNTIME, RunBlocks};
-use super::waiting::{Answer, SWITCH, Switch, Wait, prepare_dynamic_shared};
-
-/// The size of the stack of one thread of a block. Pages are backed at first use.
-const STACK_BYTES: usize = 256 << 10;
-
-/// A stack on which threads of a block run.
-struct Fiber {
-    coroutine: Coroutine<Answer, Wait, (), DefaultStack>,
-    /// The way from this stack back to the scheduler, once the fiber has waited.
-    switch: *const Switch,
-}
-
-thread_local! {
-    /// Stacks that no thread uses.
-    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
-}
+use super::waiting::{Answer, Wait, prepare_dynamic_shared};
 
 /// A block's code and how far it has come.
 pub(super) struct BlockRunner<'a> {
@@ -31,20 +12,8 @@ pub(super) struct BlockRunner<'a> {
     launch: &'a LaunchParameters,
     progress: Box<Progress>,
     end: u64,
-}
-
-/// A thread of a block that has a stack of its own.
-struct WaitingThread {
-    thread: u32,
-    fiber: Fiber,
-    wait: Wait,
-    values: Box<[u64; LANES]>,
-}
-
-/// The outcome of running a fiber for a while.
-enum Ran {
-    Ended,
-    Waits(Fiber, Wait),
+    /// The threads of the block that have a stack of their own, in order.
+    threads: Vec<Fiber>,
 }
 
 impl<'a> BlockRunner<'a> {
@@ -53,7 +22,7 @@ impl<'a> BlockRunner<'a> {
     /// `run` is the entry of a kernel whose parameters those of `launch` are, and the kernel
     /// accesses only memory that its caller allows.
     pub(super) unsafe fn new(run: RunBlocks, launch: &'a LaunchParameters) -> Self {
-        Self { run, launch, progress: Box::default(), end: 0 }
+        Self { run, launch, progress: Box::default(), end: 0, threads: Vec::new() }
     }
 
     /// Runs these blocks. The error says why the launch failed.
@@ -62,188 +31,143 @@ impl<'a> BlockRunner<'a> {
         self.progress.block.set(blocks.start);
         while self.progress.block.get() < blocks.end {
             self.end = blocks.end;
-            if let Ran::Waits(fiber, wait) = resume(self.start(0)?, Answer::Start) {
+            if self.run_from(0)? {
                 let block = self.progress.block.get();
-                self.run_waiting_block(fiber, wait)?;
+                let outcome = self.start_others().and_then(|()| schedule(&mut self.threads, block));
+                self.threads.drain(..).for_each(Fiber::end);
+                outcome?;
                 self.progress.block.set(block + 1);
             }
         }
         Ok(())
     }
 
-    /// Runs a block one of whose threads waits.
-    fn run_waiting_block(&mut self, fiber: Fiber, wait: Wait) -> Result<(), String> {
-        let mut waiting = vec![self.waiting(fiber, wait)];
-        let block = self.progress.block.get();
-        let outcome = self.start_others(&mut waiting).and_then(|()| schedule(&mut waiting, block));
-        waiting.into_iter().for_each(|thread| reclaim(thread.fiber));
-        outcome
+    /// Runs threads from `first` on. Returns whether one of them waits.
+    fn run_from(&mut self, first: u32) -> Result<bool, String> {
+        let mut fiber = self.fiber(first)?;
+        fiber.resume(Answer::Start);
+        if fiber.wait.is_none() {
+            fiber.end();
+            return Ok(false);
+        }
+        fiber.thread = self.progress.next.get() - 1;
+        self.threads.push(fiber);
+        Ok(true)
     }
 
     /// Runs the threads that have no stack yet until they wait or end.
-    fn start_others(&mut self, waiting: &mut Vec<WaitingThread>) -> Result<(), String> {
+    fn start_others(&mut self) -> Result<(), String> {
         let block = self.progress.block.get();
         self.end = block + 1;
-        while failure(waiting).is_none() && self.progress.next.get() < self.launch.threads() {
+        // Only the last thread can have failed.
+        while failure(self.threads.last()).is_none()
+            && self.progress.next.get() < self.launch.threads()
+        {
             self.progress.block.set(block);
-            let fiber = self.start(self.progress.next.get())?;
-            if let Ran::Waits(fiber, wait) = resume(fiber, Answer::Start) {
-                waiting.push(self.waiting(fiber, wait));
-            }
+            self.run_from(self.progress.next.get())?;
         }
         // No stack goes on with another thread.
         self.progress.next.set(u32::MAX);
         Ok(())
     }
 
-    /// The thread that has just begun to wait for the first time.
-    fn waiting(&self, fiber: Fiber, wait: Wait) -> WaitingThread {
-        let values = Box::new([0; LANES]);
-        WaitingThread { thread: self.progress.next.get() - 1, fiber, wait, values }
-    }
-
     /// A stack that runs threads from `first` on.
-    fn start(&mut self, first: u32) -> Result<Fiber, String> {
+    fn fiber(&self, first: u32) -> Result<Fiber, String> {
         let (run, launch, end) = (self.run, std::ptr::from_ref(self.launch), self.end);
         let progress = std::ptr::from_ref(&*self.progress);
-        let coroutine = Coroutine::with_stack(stack()?, move |switch: &Switch, _start| {
-            SWITCH.set(switch);
+        Fiber::new(move || {
             // SAFETY: `new`'s caller promises that the entry fits the launch. The launch and the
             // progress outlive the fiber, which `run` ends before it returns.
             unsafe { run(launch, &raw const RUNTIME, progress, end, first) };
-        });
-        Ok(Fiber { coroutine, switch: std::ptr::null() })
+        })
     }
 }
 
-/// Runs the waiting threads of a block until all have ended.
-fn schedule(waiting: &mut Vec<WaitingThread>, block: u64) -> Result<(), String> {
-    while !waiting.is_empty() {
-        if let Some(text) = failure(waiting) {
+/// Runs the threads of a block until all have ended.
+fn schedule(threads: &mut [Fiber], block: u64) -> Result<(), String> {
+    loop {
+        if let Some(text) = failure(&*threads) {
             return Err(text);
         }
-        let answers = match block_answers(waiting) {
-            Some(answers) => answers,
-            None => lane_answers(waiting),
-        };
-        if answers.iter().all(Option::is_none) {
-            return Err(stuck(waiting, block));
-        }
-        let threads = std::mem::take(waiting);
-        for (mut thread, answer) in threads.into_iter().zip(answers) {
-            let Some(answer) = answer else {
-                waiting.push(thread);
-                continue;
-            };
-            match resume(thread.fiber, answer) {
-                Ran::Ended => {}
-                Ran::Waits(fiber, wait) => {
-                    (thread.fiber, thread.wait) = (fiber, wait);
-                    waiting.push(thread);
+        match (threads.iter().all(|thread| thread.wait.is_none()), votes(threads)) {
+            (true, _) => return Ok(()),
+            (false, Some(count)) => {
+                let waiting = threads.iter_mut().filter(|thread| thread.wait.is_some());
+                waiting.for_each(|thread| thread.resume(Answer::Count(count)));
+            }
+            (false, None) => {
+                let warp = |thread: &Fiber| thread.thread / LANES as u32;
+                let warps = threads.chunk_by_mut(|one, next| warp(one) == warp(next));
+                if warps.filter_map(|lanes| release(lanes).then_some(())).count() == 0 {
+                    return Err(stuck(threads, block));
                 }
             }
         }
     }
-    Ok(())
 }
 
-fn failure(waiting: &[WaitingThread]) -> Option<String> {
-    waiting.iter().find_map(|thread| match &thread.wait {
-        Wait::Failed(text) => Some(text.clone()),
+/// Why a thread has failed.
+fn failure<'f>(threads: impl IntoIterator<Item = &'f Fiber>) -> Option<String> {
+    threads.into_iter().find_map(|thread| match &thread.wait {
+        Some(Wait::Failed(text)) => Some(String::clone(text)),
         _ => None,
     })
 }
 
-/// The answers if all threads wait for the block. Threads that have ended do not count, as on a
-/// GPU.
-fn block_answers(waiting: &[WaitingThread]) -> Option<Vec<Option<Answer>>> {
+/// For how many threads the predicate holds, if all threads wait for the block. Threads that have
+/// ended do not count, as on a GPU.
+fn votes(threads: &[Fiber]) -> Option<u32> {
     let mut count = 0;
-    for thread in waiting {
-        match thread.wait {
-            Wait::Block { predicate } => count += u32::from(predicate),
-            _ => return None,
-        }
+    for wait in threads.iter().filter_map(|thread| thread.wait.as_ref()) {
+        let Wait::Block { predicate } = wait else { return None };
+        count += u32::from(*predicate);
     }
-    Some(waiting.iter().map(|_| Some(Answer::Count(count))).collect())
+    Some(count)
 }
 
-/// The answers for threads whose lanes have all come. The threads are in order.
-fn lane_answers(waiting: &mut [WaitingThread]) -> Vec<Option<Answer>> {
-    let warp = |thread: &WaitingThread| thread.thread / LANES as u32;
-    let mut answers = Vec::with_capacity(waiting.len());
-    for lanes in waiting.chunk_by_mut(|one, next| warp(one) == warp(next)) {
-        let values: Vec<_> = lanes.iter().map(|lane| exchanged(lanes, lane)).collect();
-        for (lane, values) in lanes.iter_mut().zip(values) {
-            answers.push(values.map(|values| {
-                *lane.values = values;
-                Answer::Lanes(lane.values.as_ptr())
-            }));
+/// Runs the lanes of a warp whose partners have all come. Returns whether there are any.
+fn release(lanes: &mut [Fiber]) -> bool {
+    let mut released = 0_u64;
+    for index in 0..lanes.len() {
+        let Some(Wait::Lanes { mask, .. }) = lanes[index].wait else { continue };
+        if let Some(values) = exchanged(lanes, mask) {
+            lanes[index].keep_values(&values);
+            released |= 1 << index;
         }
     }
-    answers
+    for (index, lane) in lanes.iter_mut().enumerate() {
+        if released >> index & 1 == 1 {
+            lane.resume_with_values();
+        }
+    }
+    released != 0
 }
 
-/// What the lanes passed for which one of them waits; `None` if some have not come. Lanes that have
-/// ended do not count.
-fn exchanged(lanes: &[WaitingThread], of: &WaitingThread) -> Option<[u64; LANES]> {
-    let Wait::Lanes { mask, .. } = of.wait else { return None };
+/// What the lanes in `mask` passed; `None` if some have not come. Lanes that have ended do not
+/// count.
+fn exchanged(lanes: &[Fiber], mask: u32) -> Option<[u64; LANES]> {
     let mut values = [0; LANES];
     for lane in lanes {
         let number = lane.thread as usize % LANES;
         match lane.wait {
             _ if mask >> number & 1 == 0 => {}
-            Wait::Lanes { mask: same, value } if same == mask => values[number] = value,
-            _ => return None,
+            None => {}
+            Some(Wait::Lanes { mask: same, value }) if same == mask => values[number] = value,
+            Some(_) => return None,
         }
     }
     Some(values)
 }
 
 #[cold]
-fn stuck(waiting: &[WaitingThread], block: u64) -> String {
+fn stuck(threads: &[Fiber], block: u64) -> String {
+    let waiting = threads.iter().filter(|thread| thread.wait.is_some()).count();
     let at_barrier =
-        waiting.iter().filter(|thread| matches!(thread.wait, Wait::Block { .. })).count();
+        threads.iter().filter(|thread| matches!(thread.wait, Some(Wait::Block { .. }))).count();
     format!(
         "the threads of block {block} wait for each other for ever: {at_barrier} at \
          `__syncthreads` and {} at operations of a warp whose mask names lanes that do not come; \
          let all threads of the block, and all lanes of the mask, reach the same one",
-        waiting.len() - at_barrier
+        waiting - at_barrier
     )
-}
-
-/// Runs a fiber until it ends or waits.
-fn resume(mut fiber: Fiber, answer: Answer) -> Ran {
-    SWITCH.set(fiber.switch);
-    match fiber.coroutine.resume(answer) {
-        CoroutineResult::Yield(wait) => {
-            fiber.switch = SWITCH.get();
-            Ran::Waits(fiber, wait)
-        }
-        CoroutineResult::Return(()) => {
-            keep(fiber.coroutine.into_stack());
-            Ran::Ended
-        }
-    }
-}
-
-fn stack() -> Result<DefaultStack, String> {
-    let kept = STACKS.with_borrow_mut(Vec::pop);
-    kept.map_or_else(|| DefaultStack::new(STACK_BYTES), Ok).map_err(|fault| {
-        format!(
-            "the system has no memory for a stack of {STACK_BYTES} bytes: {fault}; use smaller \
-             blocks, or raise the number of mappings (vm.max_map_count)"
-        )
-    })
-}
-
-fn keep(stack: DefaultStack) {
-    STACKS.with_borrow_mut(|stacks| stacks.push(stack));
-}
-
-/// Ends a fiber without running the rest of its code.
-fn reclaim(mut fiber: Fiber) {
-    // SAFETY: nothing on the stack must be dropped: the closure of `start` owns plain data, and
-    // CUDA C has no destructors that matter once a launch has failed.
-    unsafe { fiber.coroutine.force_reset() };
-    keep(fiber.coroutine.into_stack());
 }

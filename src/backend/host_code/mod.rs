@@ -8,12 +8,13 @@
 //! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; what is called |
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
-//! | `block` | runs blocks: threads one after the other, with stacks once they wait |
+//! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
 //! | `body` | a kernel's body: packs the parameters, runs blocks on all cores |
 
 mod block;
 mod body;
 mod compiler;
+mod fiber;
 mod library;
 mod runtime;
 mod translation;

@@ -12,7 +12,7 @@ pub(super) enum Wait {
     /// The lanes in `mask` of the warp, which exchange values.
     Lanes { mask: u32, value: u64 },
     /// Nothing: the launch has failed.
-    Failed(String),
+    Failed(Box<String>),
 }
 
 /// What a thread gets when it continues.
@@ -57,7 +57,7 @@ pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
 
 /// Ends the running thread, and the launch with this text.
 pub(super) fn fail(text: String) {
-    wait(Wait::Failed(text));
+    wait(Wait::Failed(Box::new(text)));
 }
 
 /// The start of the block's dynamic shared memory.

@@ -1,0 +1,85 @@
+//! A stack on which threads of a block run.
+
+use std::cell::RefCell;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+
+use super::runtime::LANES;
+use super::waiting::{Answer, SWITCH, Switch, Wait};
+
+/// The size of a stack. Pages are backed at first use.
+const STACK_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// Stacks that no fiber uses.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A stack on which threads of a block run one after the other; from its first wait on it belongs
+/// to the thread that waits.
+pub(super) struct Fiber {
+    coroutine: Coroutine<Answer, Wait, (), DefaultStack>,
+    /// The way from this stack back to the scheduler, once the fiber has waited.
+    switch: *const Switch,
+    /// The number of the thread that waits.
+    pub(super) thread: u32,
+    /// What the thread waits for; `None` if it does not wait, or has ended.
+    pub(super) wait: Option<Wait>,
+    /// What the lanes of its warp have passed, if the thread has exchanged values.
+    values: Option<Box<[u64; LANES]>>,
+}
+
+impl Fiber {
+    /// A fiber that runs `code` once it is resumed.
+    pub(super) fn new(code: impl FnOnce() + 'static) -> Result<Self, String> {
+        let coroutine = Coroutine::with_stack(stack()?, move |switch: &Switch, _start| {
+            SWITCH.set(switch);
+            code();
+        });
+        Ok(Self { coroutine, switch: std::ptr::null(), thread: 0, wait: None, values: None })
+    }
+
+    /// Runs until the code waits or ends.
+    pub(super) fn resume(&mut self, answer: Answer) {
+        SWITCH.set(self.switch);
+        self.wait = match self.coroutine.resume(answer) {
+            CoroutineResult::Yield(wait) => {
+                self.switch = SWITCH.get();
+                Some(wait)
+            }
+            CoroutineResult::Return(()) => None,
+        };
+    }
+
+    /// Keeps what the lanes of the thread's warp have passed.
+    pub(super) fn keep_values(&mut self, values: &[u64; LANES]) {
+        **self.values.get_or_insert_default() = *values;
+    }
+
+    /// Goes on with the values that were kept.
+    pub(super) fn resume_with_values(&mut self) {
+        let values = self.values.as_ref().map_or(std::ptr::null(), |values| values.as_ptr());
+        self.resume(Answer::Lanes(values));
+    }
+
+    /// Ends the fiber. If its code has not ended, the rest of it does not run.
+    pub(super) fn end(mut self) {
+        if !self.coroutine.done() {
+            // SAFETY: nothing on the stack must be dropped: the code owns plain data, and CUDA C
+            // has no destructors that matter once a launch has failed.
+            unsafe { self.coroutine.force_reset() };
+        }
+        STACKS.with_borrow_mut(|stacks| stacks.push(self.coroutine.into_stack()));
+    }
+}
+
+fn stack() -> Result<DefaultStack, String> {
+    let kept = STACKS.with_borrow_mut(Vec::pop);
+    kept.map_or_else(|| DefaultStack::new(STACK_BYTES), Ok).map_err(|fault| {
+        format!(
+            "the system has no memory for a stack of {STACK_BYTES} bytes: {fault}; use smaller \
+             blocks, or raise the number of mappings (vm.max_map_count)"
+        )
+    })
+}
