@@ -8,7 +8,7 @@ use super::device_array::DeviceViewMut;
 use super::layout::Layout;
 use super::view::SmartViewMut;
 use crate::device::Device;
-use crate::element::Element;
+use crate::element::{Element, is_number};
 
 /// A view of one field of an array of records: `field!(array, Record, field)`. Reading it moves
 /// only the bytes of that field, as reading a column moves only that column.
@@ -205,6 +205,8 @@ impl<R: Element, F: Element> Field<R, F> {
     }
 
     pub(super) fn of<D: Dimension>(self, records: &Layout<D>) -> Layout<D> {
+        // The macros cannot name a part of a number, whose bytes no array tracks apart.
+        assert!(Self::PER_RECORD == 1 || !is_number::<R>(), "field!: a number has no fields");
         records.field(Self::PER_RECORD, self.index)
     }
 }

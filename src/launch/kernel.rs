@@ -200,14 +200,15 @@ impl<S: Signature> Kernel<S> {
     /// # On the embedded device
     ///
     /// A C++17 compiler compiles CUDA C for the host when the program runs: the one that
-    /// `RESIDENT_CXX` names, else `c++`, `clang++` or `g++`. Blocks run on all cores; the threads
-    /// of a block run on one core, one after the other between barriers. There are shared memory,
-    /// `__syncthreads` and its kin, warps of 32 lanes with shuffles and votes, atomics, vector
-    /// types, intrinsics of integers and bits, `printf` to standard output, and `assert`, which
-    /// fails the launch. The order of blocks varies, on seeded devices too. There are no `half`
-    /// types, inline PTX, cooperative groups, textures, dynamic parallelism or headers of the CUDA
-    /// toolkit. Products and sums are rounded apart unless `--fmad=true` is an option, and
-    /// mathematical functions are the C library's.
+    /// `RESIDENT_CXX` names, else `c++`, `clang++` or `g++`. Blocks run on up to 24 cores; the
+    /// threads of a block run on one core, one after the other between barriers. There are shared
+    /// memory, `__syncthreads` and its kin, warps of 32 lanes with shuffles and votes, atomics,
+    /// vector types, most intrinsics of integers and bits, `printf` to standard output, and
+    /// `assert`, which fails the launch. The order of blocks varies, on seeded devices too. There
+    /// are no `half` types, inline PTX, cooperative groups, textures, dynamic parallelism or
+    /// headers of the CUDA toolkit. Local arrays of a thread may take about 1 MiB; more ends the
+    /// process, at a guard page. Products and sums are rounded apart unless `--fmad=true` is an
+    /// option, and mathematical functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body.

@@ -232,6 +232,6 @@ impl Backend for EmbeddedDevice {
     }
 
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
-        host_code::load(program).map(KernelCode::Host)
+        host_code::load(program, &self.libraries).map(KernelCode::Host)
     }
 }

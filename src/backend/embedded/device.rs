@@ -10,6 +10,7 @@ use super::race_check::Tracker;
 use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 use crate::backend::BodyKind;
 use crate::backend::host_allocation::ByteCount;
+use crate::backend::host_code::Libraries;
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -30,6 +31,7 @@ pub(crate) struct EmbeddedDevice {
     /// The longest copy to or from the host that is not split.
     pub(super) chunk_bytes_max: u64,
     pub(super) body_kind: BodyKind,
+    pub(super) libraries: Libraries,
 }
 
 impl EmbeddedDevice {
@@ -52,6 +54,7 @@ impl EmbeddedDevice {
             pinned: ByteCount::default(),
             chunk_bytes_max: u64::MAX,
             body_kind: body_kind(false),
+            libraries: Libraries::default(),
         })
     }
 
@@ -77,6 +80,7 @@ impl EmbeddedDevice {
             pinned: ByteCount::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
             body_kind: body_kind(emulation.prefers_cuda),
+            libraries: Libraries::default(),
         })
     }
 

@@ -3,8 +3,8 @@
 //! and from then on each thread of the block has a stack of its own.
 
 use super::fiber::Fiber;
-use super::runtime::{LANES, LaunchParameters, Progress, RUNTIME, RunBlocks};
-use super::waiting::{Answer, Wait, prepare_dynamic_shared};
+use super::runtime::{Exchanged, LANES, LaunchParameters, Progress, RUNTIME, RunBlocks};
+use super::waiting::{Answer, Wait};
 
 /// A block's code and how far it has come.
 pub(super) struct BlockRunner<'a> {
@@ -27,7 +27,6 @@ impl<'a> BlockRunner<'a> {
 
     /// Runs these blocks. The error says why the launch failed.
     pub(super) fn run(&mut self, blocks: std::ops::Range<u64>) -> Result<(), String> {
-        prepare_dynamic_shared(self.launch.shared_bytes as usize);
         self.progress.block.set(blocks.start);
         while self.progress.block.get() < blocks.end {
             self.end = blocks.end;
@@ -109,7 +108,7 @@ fn schedule(threads: &mut [Fiber], block: u64) -> Result<(), String> {
 /// Why a thread has failed.
 fn failure<'f>(threads: impl IntoIterator<Item = &'f Fiber>) -> Option<String> {
     threads.into_iter().find_map(|thread| match &thread.wait {
-        Some(Wait::Failed(text)) => Some(String::clone(text)),
+        Some(Wait::Failed(text)) => Some(text.clone()),
         _ => None,
     })
 }
@@ -125,8 +124,24 @@ fn votes(threads: &[Fiber]) -> Option<u32> {
     Some(count)
 }
 
-/// Runs the lanes of a warp whose partners have all come. Returns whether there are any.
+/// Runs the lanes of a warp whose partners have all come; if there are none, the lanes that want to
+/// know each other. Returns whether there are any.
 fn release(lanes: &mut [Fiber]) -> bool {
+    release_exchanges(lanes) || release_active(lanes)
+}
+
+fn release_active(lanes: &mut [Fiber]) -> bool {
+    let bit = |lane: &Fiber| match lane.wait {
+        Some(Wait::Active) => 1 << (lane.thread % LANES as u32),
+        _ => 0,
+    };
+    let mask = lanes.iter().map(bit).fold(0, |all: u32, bit| all | bit);
+    let active = lanes.iter_mut().filter(|lane| matches!(lane.wait, Some(Wait::Active)));
+    active.for_each(|lane| lane.resume(Answer::Count(mask)));
+    mask != 0
+}
+
+fn release_exchanges(lanes: &mut [Fiber]) -> bool {
     let mut released = 0_u64;
     for index in 0..lanes.len() {
         let Some(Wait::Lanes { mask, .. }) = lanes[index].wait else { continue };
@@ -145,14 +160,17 @@ fn release(lanes: &mut [Fiber]) -> bool {
 
 /// What the lanes in `mask` passed; `None` if some have not come. Lanes that have ended do not
 /// count.
-fn exchanged(lanes: &[Fiber], mask: u32) -> Option<[u64; LANES]> {
-    let mut values = [0; LANES];
+fn exchanged(lanes: &[Fiber], mask: u32) -> Option<Exchanged> {
+    let mut values = [0; LANES + 1];
     for lane in lanes {
         let number = lane.thread as usize % LANES;
         match lane.wait {
             _ if mask >> number & 1 == 0 => {}
             None => {}
-            Some(Wait::Lanes { mask: same, value }) if same == mask => values[number] = value,
+            Some(Wait::Lanes { mask: same, value }) if same == mask => {
+                values[number] = value;
+                values[LANES] |= 1 << number;
+            }
             Some(_) => return None,
         }
     }

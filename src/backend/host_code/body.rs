@@ -3,20 +3,25 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use smallvec::SmallVec;
 
 use super::block::BlockRunner;
 use super::library::Library;
 use super::runtime::{LaunchParameters, RunBlocks};
+use super::waiting::SHARED_BYTES_MAX;
 use crate::backend::{KernelBody, ParameterLayout};
 use crate::grid::Grid;
 
 /// Launches of fewer threads run on the calling thread: waking another takes longer.
 const PARALLEL_THREADS_MIN: u64 = 8 << 10;
+
+/// The most threads that run kernels. Each may need 1,024 stacks of two mappings each, and Linux
+/// allows a process 65,530 mappings by default.
+const THREADS_MAX: usize = 24;
 
 /// How many parts of a launch there are for each thread of the machine, so that all end together.
 const PARTS_PER_THREAD: u64 = 8;
@@ -28,11 +33,16 @@ pub(super) struct CompiledBody {
     parameters: Box<[ParameterLayout]>,
 }
 
-/// The words of a launch, in which addresses replace what they replace in device code; and where
-/// each parameter starts.
+/// Two words of a parameter. Parameters start at multiples of 16 bytes, the largest alignment of
+/// vector types.
+#[derive(Clone, Copy, Default)]
+#[repr(align(16))]
+struct Pair([u64; 2]);
+
+/// The parameters as the kernel gets them, and where each starts.
 #[derive(Default)]
 struct Packed {
-    words: SmallVec<[u64; 32]>,
+    pairs: SmallVec<[Pair; 24]>,
     starts: SmallVec<[usize; 16]>,
 }
 
@@ -61,11 +71,12 @@ impl CompiledBody {
             }
             let (own, behind) = rest.split_at(parameter.words(first).min(rest.len()));
             rest = behind;
-            let start = packed.words.len();
+            let start = packed.pairs.len();
             packed.starts.push(start);
-            packed.words.extend_from_slice(own);
+            let pairs = own.chunks(2).map(|two| Pair([two[0], two.get(1).copied().unwrap_or(0)]));
+            packed.pairs.extend(pairs);
             if !matches!(parameter, ParameterLayout::Scalar(_)) {
-                packed.words[start] =
+                packed.pairs[start].0[0] =
                     pointers.next().map_or(0, |pointer| pointer.expose_provenance() as u64);
             }
         }
@@ -73,8 +84,15 @@ impl CompiledBody {
     }
 
     fn launch(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) -> Result<(), String> {
+        if grid.dynamic_shared_bytes() as usize > SHARED_BYTES_MAX {
+            return Err(format!(
+                "{} bytes of shared memory were asked for a block, which has at most \
+                 {SHARED_BYTES_MAX}; use smaller blocks or tiles",
+                grid.dynamic_shared_bytes()
+            ));
+        }
         let mut packed = self.pack(words, pointers)?;
-        let first = packed.words.as_mut_ptr();
+        let first = packed.pairs.as_mut_ptr();
         let parameters: SmallVec<[*mut c_void; 16]> =
             packed.starts.iter().map(|start| first.wrapping_add(*start).cast()).collect();
         let (blocks, threads) = (grid.blocks(), grid.threads());
@@ -110,22 +128,35 @@ impl fmt::Debug for CompiledBody {
     }
 }
 
-/// Runs all blocks of a launch, on all cores if there are many.
+/// Runs all blocks of a launch, on several cores if there are many.
 fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(), String> {
     let blocks = launch.blocks();
     let is_small = blocks.saturating_mul(u64::from(launch.threads())) < PARALLEL_THREADS_MIN;
-    match pool() {
-        Some(pool) if blocks > 1 && !is_small => {
-            let parts = (pool.current_num_threads() as u64 * PARTS_PER_THREAD).min(blocks);
-            let part = |number: u64| blocks * number / parts..blocks * (number + 1) / parts;
-            pool.install(|| {
-                (0..parts)
-                    .into_par_iter()
-                    .try_for_each(|number| run_part(entry, launch, part(number)))
-            })
+    let Some(pool) = pool().filter(|_| blocks > 1 && !is_small) else {
+        return run_part(entry, launch, 0..blocks);
+    };
+    let threads = pool.current_num_threads();
+    let parts = (threads as u64 * PARTS_PER_THREAD).min(blocks);
+    let (next, failed) = (AtomicU64::new(0), OnceLock::new());
+    let take_parts = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= parts || failed.get().is_some() {
+                break;
+            }
+            let part = blocks * number / parts..blocks * (number + 1) / parts;
+            if let Err(text) = run_part(entry, launch, part) {
+                let _is_first = failed.set(text);
+            }
         }
-        _ => run_part(entry, launch, 0..blocks),
-    }
+    };
+    // The calling thread may belong to another pool of rayon's. It takes parts and then waits: with
+    // `install` it would run jobs of its pool meanwhile, which may need what the caller holds.
+    pool.in_place_scope(|scope| {
+        (1..threads).for_each(|_| scope.spawn(|_| take_parts()));
+        take_parts();
+    });
+    failed.into_inner().map_or(Ok(()), Err)
 }
 
 fn run_part(entry: RunBlocks, launch: &LaunchParameters, part: Range<u64>) -> Result<(), String> {
@@ -133,9 +164,11 @@ fn run_part(entry: RunBlocks, launch: &LaunchParameters, part: Range<u64>) -> Re
     unsafe { BlockRunner::new(entry, launch) }.run(part)
 }
 
-/// The threads that run kernels; `None` if the system refuses them.
+/// The threads that run kernels, with the one that launches; `None` if the system refuses them.
 fn pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let name = |number| format!("resident kernel {number}");
-    POOL.get_or_init(|| ThreadPoolBuilder::new().thread_name(name).build().ok()).as_ref()
+    let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let builder = || ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX));
+    POOL.get_or_init(|| builder().thread_name(name).build().ok()).as_ref()
 }

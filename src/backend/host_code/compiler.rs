@@ -15,7 +15,7 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "-std=c++17",
     "-O3",
     "-g",
@@ -23,6 +23,8 @@ const OPTIONS: [&str; 9] = [
     "-shared",
     "-fvisibility=hidden",
     "-fno-exceptions",
+    // A local array that is larger than the stack ends at the guard page, not behind it.
+    "-fstack-clash-protection",
     "-fno-math-errno",
     "-fno-trapping-math",
 ];

@@ -8,14 +8,19 @@
 #ifndef RESIDENT_CUDA_ON_HOST_HPP
 #define RESIDENT_CUDA_ON_HOST_HPP
 
-#include <cfloat>
-#include <climits>
+#include <assert.h>
+#include <float.h>
+#include <limits.h>
+// C++ standard libraries give functions such as `sqrt` here their overloads, for integers too.
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -93,8 +98,11 @@ struct resident_progress {
 struct resident_runtime {
     /// Waits for all threads of the block; returns for how many `predicate` held.
     unsigned int (*barrier)(unsigned int predicate);
-    /// Waits for the lanes in `mask` of the warp; returns what the 32 lanes passed.
+    /// Waits for the lanes in `mask` of the warp that have not ended; returns what the 32 lanes
+    /// passed, and behind that the mask of those that came.
     const unsigned long long *(*exchange)(unsigned int mask, unsigned long long value);
+    /// The lanes of the warp that have come here too, when no other lane can go on.
+    unsigned int (*active)();
     /// Memory of the launch's `shared_bytes`, the block's.
     void *(*dynamic_shared)();
     /// Ends the thread, and the launch with an error.
@@ -133,20 +141,20 @@ inline unsigned int lane() {
 template <typename T> inline const unsigned long long *exchange(unsigned int mask, T value) {
     static_assert(sizeof(T) <= 8, "lanes exchange at most 8 bytes");
     unsigned long long word = 0;
-    std::memcpy(&word, &value, sizeof value);
+    memcpy(&word, &value, sizeof value);
     return waiting([=] { return resident_library->exchange(mask, word); });
 }
 
 template <typename T> inline T of_lane(const unsigned long long *words, unsigned int lane) {
     T value;
-    std::memcpy(&value, &words[lane & 31], sizeof value);
+    memcpy(&value, &words[lane & 31], sizeof value);
     return value;
 }
 
 template <typename To, typename From> inline To bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "of one size");
     To to;
-    std::memcpy(&to, &from, sizeof to);
+    memcpy(&to, &from, sizeof to);
     return to;
 }
 
@@ -157,7 +165,7 @@ template <typename T> inline T *dynamic_shared() {
 /// `assert` on a GPU stops the kernel.
 inline void assertion(const char *text, const char *file, int line) {
     char message[512];
-    std::snprintf(message, sizeof message, "%s:%d: assertion `%s` failed in block (%u, %u, %u), "
+    snprintf(message, sizeof message, "%s:%d: assertion `%s` failed in block (%u, %u, %u), "
                   "thread (%u, %u, %u)", file, line, text, blockIdx.x, blockIdx.y, blockIdx.z,
                   threadIdx.x, threadIdx.y, threadIdx.z);
     resident_library->fail(message);
@@ -165,14 +173,28 @@ inline void assertion(const char *text, const char *file, int line) {
 
 template <typename... Values> inline int print(const char *format, Values... values) {
     char message[1024];
-    int length = std::snprintf(message, sizeof message, format, values...);
-    resident_library->print(message);
-    return length < 0 ? -1 : static_cast<int>(sizeof...(values));
+    int length = snprintf(message, sizeof message, format, values...);
+    if (length < 0) return -1;
+    if (static_cast<size_t>(length) < sizeof message) {
+        resident_library->print(message);
+    } else if (char *longer = static_cast<char *>(malloc(length + 1))) {
+        snprintf(longer, length + 1, format, values...);
+        resident_library->print(longer);
+        free(longer);
+    }
+    return static_cast<int>(sizeof...(values));
 }
 
 } // namespace host
 } // namespace resident
 
+#ifdef __GLIBC__
+// For sources that include <assert.h> behind this.
+extern "C" __attribute__((visibility("hidden"))) void
+__assert_fail(const char *text, const char *file, unsigned int line, const char *) noexcept {
+    for (;;) resident::host::assertion(text, file, static_cast<int>(line));
+}
+#endif
 #undef assert
 #ifdef NDEBUG
 #define assert(condition) ((void)0)
@@ -192,7 +214,12 @@ inline long long clock64() {
     return 0;
 #endif
 }
-inline int clock() { return static_cast<int>(clock64()); }
+namespace resident {
+namespace host {
+inline int cycles() { return static_cast<int>(clock64()); }
+} // namespace host
+} // namespace resident
+#define clock() resident::host::cycles()
 
 // Barriers and fences.
 
@@ -210,16 +237,13 @@ inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 inline void __syncwarp(unsigned int mask = 0xffffffffu) { resident::host::exchange(mask, 0); }
 inline unsigned int __activemask() {
-    unsigned int threads = blockDim.x * blockDim.y * blockDim.z;
-    unsigned int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    unsigned int left = threads - thread / 32 * 32;
-    return left >= 32 ? 0xffffffffu : (1u << left) - 1;
+    return resident::host::waiting([] { return resident_library->active(); });
 }
 inline unsigned int __ballot_sync(unsigned int mask, int predicate) {
     const unsigned long long *votes = resident::host::exchange(mask, predicate != 0 ? 1 : 0);
     unsigned int result = 0;
     for (unsigned int lane = 0; lane < 32; ++lane)
-        if ((mask >> lane & 1) && votes[lane]) result |= 1u << lane;
+        if ((mask & votes[32]) >> lane & 1 && votes[lane]) result |= 1u << lane;
     return result;
 }
 inline int __any_sync(unsigned int mask, int predicate) {
@@ -254,18 +278,24 @@ inline T __shfl_xor_sync(unsigned int mask, T value, int by, int width = 32) {
     // A lane beyond the end of the own group is not read.
     return other / width > lane / width ? value : resident::host::of_lane<T>(lanes, other);
 }
+/// The lanes whose values have the same bits.
 template <typename T> inline unsigned int __match_any_sync(unsigned int mask, T value) {
     const unsigned long long *lanes = resident::host::exchange(mask, value);
+    unsigned long long own = lanes[resident::host::lane()];
     unsigned int result = 0;
     for (unsigned int lane = 0; lane < 32; ++lane)
-        if ((mask >> lane & 1) && resident::host::of_lane<T>(lanes, lane) == value)
-            result |= 1u << lane;
+        if ((mask & lanes[32]) >> lane & 1 && lanes[lane] == own) result |= 1u << lane;
     return result;
 }
 template <typename T>
 inline unsigned int __match_all_sync(unsigned int mask, T value, int *predicate) {
-    *predicate = __match_any_sync(mask, value) == mask;
-    return *predicate ? mask : 0;
+    const unsigned long long *lanes = resident::host::exchange(mask, value);
+    unsigned int came = mask & static_cast<unsigned int>(lanes[32]);
+    unsigned long long own = lanes[resident::host::lane()];
+    *predicate = 1;
+    for (unsigned int lane = 0; lane < 32; ++lane)
+        if (came >> lane & 1 && lanes[lane] != own) *predicate = 0;
+    return *predicate ? came : 0;
 }
 #define RESIDENT_REDUCE(name, type, expression)                                                   \
     inline type name(unsigned int mask, type value) {                                             \
@@ -273,7 +303,7 @@ inline unsigned int __match_all_sync(unsigned int mask, T value, int *predicate)
         bool is_first = true;                                                                     \
         type a = value;                                                                           \
         for (unsigned int lane = 0; lane < 32; ++lane) {                                          \
-            if (!(mask >> lane & 1)) continue;                                                    \
+            if (!((mask & lanes[32]) >> lane & 1)) continue;                                      \
             type b = resident::host::of_lane<type>(lanes, lane);                                  \
             a = is_first ? b : static_cast<type>(expression);                                     \
             is_first = false;                                                                     \
@@ -378,7 +408,6 @@ inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int sel
     for (int at = 0; at < 4; ++at) {
         unsigned int nibble = selector >> 4 * at & 0xf;
         unsigned int byte = static_cast<unsigned int>(both >> 8 * (nibble & 7)) & 0xff;
-        if (nibble & 8) byte = byte & 0x80 ? 0xff : 0;
         result |= byte << 8 * at;
     }
     return result;
@@ -419,7 +448,7 @@ inline int __rhadd(int x, int y) {
     return static_cast<int>((static_cast<long long>(x) + y + 1) >> 1);
 }
 
-// Conversions. A value that does not fit becomes the nearest one, and not-a-number 0.
+// Conversions. A value that does not fit becomes the nearest one, and not-a-number 0, which CUDA leaves open.
 
 namespace resident {
 namespace host {
@@ -472,13 +501,7 @@ inline double __hiloint2double(int high, int low) {
                                 static_cast<unsigned int>(low));
 }
 
-// Mathematics. What <cmath> has is used as it is; `std::` overloads for `float` are CUDA's too.
-
-using std::abs;
-using std::isfinite;
-using std::isinf;
-using std::isnan;
-using std::signbit;
+// Mathematics. Most functions are those of <math.h>.
 
 inline int min(int a, int b) { return a < b ? a : b; }
 inline unsigned int min(unsigned int a, unsigned int b) { return a < b ? a : b; }
@@ -488,6 +511,14 @@ inline long min(long a, long b) { return a < b ? a : b; }
 inline unsigned long min(unsigned long a, unsigned long b) { return a < b ? a : b; }
 inline long long min(long long a, long long b) { return a < b ? a : b; }
 inline unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
+inline unsigned long min(long a, unsigned long b) { return min((unsigned long)a, b); }
+inline unsigned long min(unsigned long a, long b) { return min(a, (unsigned long)b); }
+inline unsigned long long min(long long a, unsigned long long b) {
+    return min((unsigned long long)a, b);
+}
+inline unsigned long long min(unsigned long long a, long long b) {
+    return min(a, (unsigned long long)b);
+}
 inline float min(float a, float b) { return fminf(a, b); }
 inline double min(double a, double b) { return fmin(a, b); }
 inline double min(float a, double b) { return fmin(a, b); }
@@ -500,39 +531,18 @@ inline long max(long a, long b) { return a > b ? a : b; }
 inline unsigned long max(unsigned long a, unsigned long b) { return a > b ? a : b; }
 inline long long max(long long a, long long b) { return a > b ? a : b; }
 inline unsigned long long max(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
+inline unsigned long max(long a, unsigned long b) { return max((unsigned long)a, b); }
+inline unsigned long max(unsigned long a, long b) { return max(a, (unsigned long)b); }
+inline unsigned long long max(long long a, unsigned long long b) {
+    return max((unsigned long long)a, b);
+}
+inline unsigned long long max(unsigned long long a, long long b) {
+    return max(a, (unsigned long long)b);
+}
 inline float max(float a, float b) { return fmaxf(a, b); }
 inline double max(double a, double b) { return fmax(a, b); }
 inline double max(float a, double b) { return fmax(a, b); }
 inline double max(double a, float b) { return fmax(a, b); }
-
-// As in C++, functions of integers are those of `double`.
-#define RESIDENT_OVERLOAD(name)                                                                   \
-    inline float name(float x) { return name##f(x); }                                             \
-    template <typename T>                                                                         \
-    inline std::enable_if_t<std::is_integral<T>::value, double> name(T x) {                       \
-        return ::name(static_cast<double>(x));                                                    \
-    }
-RESIDENT_OVERLOAD(acos) RESIDENT_OVERLOAD(acosh) RESIDENT_OVERLOAD(asin) RESIDENT_OVERLOAD(asinh)
-RESIDENT_OVERLOAD(atan) RESIDENT_OVERLOAD(atanh) RESIDENT_OVERLOAD(cbrt) RESIDENT_OVERLOAD(ceil)
-RESIDENT_OVERLOAD(cos) RESIDENT_OVERLOAD(cosh) RESIDENT_OVERLOAD(erf) RESIDENT_OVERLOAD(erfc)
-RESIDENT_OVERLOAD(exp) RESIDENT_OVERLOAD(exp2) RESIDENT_OVERLOAD(expm1) RESIDENT_OVERLOAD(fabs)
-RESIDENT_OVERLOAD(floor) RESIDENT_OVERLOAD(lgamma) RESIDENT_OVERLOAD(log)
-RESIDENT_OVERLOAD(log10) RESIDENT_OVERLOAD(log1p) RESIDENT_OVERLOAD(log2)
-RESIDENT_OVERLOAD(nearbyint) RESIDENT_OVERLOAD(rint) RESIDENT_OVERLOAD(round)
-RESIDENT_OVERLOAD(sin) RESIDENT_OVERLOAD(sinh) RESIDENT_OVERLOAD(sqrt) RESIDENT_OVERLOAD(tan)
-RESIDENT_OVERLOAD(tanh) RESIDENT_OVERLOAD(tgamma) RESIDENT_OVERLOAD(trunc)
-#undef RESIDENT_OVERLOAD
-inline float pow(float x, float y) { return powf(x, y); }
-template <typename X, typename Y>
-inline std::enable_if_t<std::is_integral<X>::value && std::is_integral<Y>::value, double>
-pow(X x, Y y) {
-    return ::pow(static_cast<double>(x), static_cast<double>(y));
-}
-inline float fmod(float x, float y) { return fmodf(x, y); }
-inline float atan2(float y, float x) { return atan2f(y, x); }
-inline float hypot(float x, float y) { return hypotf(x, y); }
-inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
-inline float copysign(float x, float y) { return copysignf(x, y); }
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
@@ -543,10 +553,20 @@ inline double rcbrt(double x) { return 1.0 / cbrt(x); }
 inline float exp10f(float x) { return static_cast<float>(pow(10.0, static_cast<double>(x))); }
 inline double exp10(double x) { return pow(10.0, x); }
 #endif
-inline float sinpif(float x) { return static_cast<float>(::sin(M_PI * x)); }
-inline double sinpi(double x) { return ::sin(M_PI * x); }
-inline float cospif(float x) { return static_cast<float>(::cos(M_PI * x)); }
-inline double cospi(double x) { return ::cos(M_PI * x); }
+/// Exact at multiples of one half, however large.
+inline double cospi(double x) {
+    double rest = fabs(fmod(x, 2.0));
+    if (rest == 0.5 || rest == 1.5) return 0;
+    return rest == 0 ? 1 : rest == 1 ? -1 : ::cos(M_PI * rest);
+}
+inline double sinpi(double x) {
+    double rest = fmod(x, 2.0);
+    if (rest == 0 || rest == 1 || rest == -1) return copysign(0.0, x);
+    if (rest == 0.5 || rest == -1.5) return 1;
+    return rest == -0.5 || rest == 1.5 ? -1 : ::sin(M_PI * rest);
+}
+inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
+inline float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
 inline void sincospif(float x, float *s, float *c) { *s = sinpif(x); *c = cospif(x); }
 inline void sincospi(double x, double *s, double *c) { *s = sinpi(x); *c = cospi(x); }
 inline float normf3(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }

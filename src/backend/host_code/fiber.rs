@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 
-use super::runtime::LANES;
+use super::runtime::Exchanged;
 use super::waiting::{Answer, SWITCH, Switch, Wait};
 
-/// The size of a stack. Pages are backed at first use.
-const STACK_BYTES: usize = 256 << 10;
+/// The size of a stack, which local arrays may take. Pages are backed at first use.
+const STACK_BYTES: usize = 1 << 20;
 
 thread_local! {
     /// Stacks that no fiber uses.
@@ -27,7 +27,7 @@ pub(super) struct Fiber {
     /// What the thread waits for; `None` if it does not wait, or has ended.
     pub(super) wait: Option<Wait>,
     /// What the lanes of its warp have passed, if the thread has exchanged values.
-    values: Option<Box<[u64; LANES]>>,
+    values: Option<Box<Exchanged>>,
 }
 
 impl Fiber {
@@ -53,8 +53,8 @@ impl Fiber {
     }
 
     /// Keeps what the lanes of the thread's warp have passed.
-    pub(super) fn keep_values(&mut self, values: &[u64; LANES]) {
-        **self.values.get_or_insert_default() = *values;
+    pub(super) fn keep_values(&mut self, values: &Exchanged) {
+        **self.values.get_or_insert_with(|| Box::new(*values)) = *values;
     }
 
     /// Goes on with the values that were kept.

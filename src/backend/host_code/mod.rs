@@ -32,14 +32,27 @@ use super::code::once::OncePerKey;
 use super::code::signature;
 use super::{CudaCode, KernelBody, LoadError, Program};
 
-/// The libraries of this process. They stay loaded, since launches may be running their code.
-static LIBRARIES: LazyLock<OncePerKey<Vec<u8>, Library>> = LazyLock::new(OncePerKey::new);
+/// The libraries of one device, whose kernels have `__device__` variables of their own.
+#[derive(Debug)]
+pub(crate) struct Libraries(OncePerKey<Vec<u8>, Library>);
+
+impl Default for Libraries {
+    fn default() -> Self {
+        Self(OncePerKey::new())
+    }
+}
+
+/// The code that this process has compiled or read from disk.
+static IMAGES: LazyLock<OncePerKey<Vec<u8>, Vec<u8>>> = LazyLock::new(OncePerKey::new);
 
 static DISK: LazyLock<DiskCache> = LazyLock::new(DiskCache::from_environment);
 
 /// Compiles a program for the host if necessary, loads it, and compares the parameters with the
 /// signature.
-pub(crate) fn load(program: &Program) -> Result<Arc<dyn KernelBody>, LoadError> {
+pub(crate) fn load(
+    program: &Program,
+    libraries: &Libraries,
+) -> Result<Arc<dyn KernelBody>, LoadError> {
     let (text, path) = match &program.source.code {
         CudaCode::C(text) => (text.to_string(), None),
         CudaCode::File(path) => (read(path)?, Some(&**path)),
@@ -48,27 +61,35 @@ pub(crate) fn load(program: &Program) -> Result<Arc<dyn KernelBody>, LoadError> 
     let compiler = Compiler::find()?;
     let translation = Translation::new(program, &text, path)?;
     let key = [compiler.key(), translation.key()].concat();
-    let library = LIBRARIES.get_or_make(key.clone(), || make(compiler, &translation, &key))?;
+    let library = libraries.0.get_or_make(key.clone(), || {
+        let stored = image(compiler, &translation, &key)?;
+        // Code from the disk cache may be that of a machine with other libraries.
+        Library::load(&stored).or_else(|_| Library::load(&compiler.compile(&translation)?))
+    })?;
     let compiled_bytes = library.parameter_bytes();
     let parameters =
         signature::check(translation.entry(), &program.parameters, Some(&compiled_bytes))?;
     Ok(Arc::new(CompiledBody::new(&program.kernel, library, parameters)))
 }
 
-/// The library, from the disk cache or compiled now. If a stored library cannot be loaded, it is
-/// compiled again.
-fn make(compiler: &Compiler, translation: &Translation, key: &[u8]) -> Result<Library, LoadError> {
-    let stored = if translation.is_self_contained { DISK.get(key) } else { None };
-    if let Some([image]) = stored
-        && let Ok(library) = Library::load(&image)
-    {
-        return Ok(library);
+/// The code of a translation, from memory or from disk, or compiled now. What depends on other
+/// files is compiled for each device.
+fn image(
+    compiler: &Compiler,
+    translation: &Translation,
+    key: &[u8],
+) -> Result<Arc<Vec<u8>>, String> {
+    if !translation.is_self_contained {
+        return compiler.compile(translation).map(Arc::new);
     }
-    let image = compiler.compile(translation)?;
-    if translation.is_self_contained {
-        DISK.put(key, &[&image]);
-    }
-    Ok(Library::load(&image)?)
+    IMAGES.get_or_make(key.to_vec(), || match DISK.get(key) {
+        Some([image]) => Ok(image),
+        None => {
+            let image = compiler.compile(translation)?;
+            DISK.put(key, &[&image]);
+            Ok(image)
+        }
+    })
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -10,6 +10,9 @@ use super::waiting;
 /// The number of threads of a warp.
 pub(super) const LANES: usize = 32;
 
+/// What the lanes of a warp passed, and behind that the mask of the lanes that came.
+pub(super) type Exchanged = [u64; LANES + 1];
+
 /// What one launch runs: `resident_launch`.
 #[repr(C)]
 pub(super) struct LaunchParameters {
@@ -48,12 +51,14 @@ pub(super) struct Progress {
 pub(super) struct Runtime {
     barrier: unsafe extern "C" fn(c_uint) -> c_uint,
     exchange: unsafe extern "C" fn(c_uint, c_ulonglong) -> *const c_ulonglong,
+    active: unsafe extern "C" fn() -> c_uint,
     dynamic_shared: unsafe extern "C" fn() -> *mut c_void,
     fail: unsafe extern "C" fn(*const c_char),
     print: unsafe extern "C" fn(*const c_char),
 }
 
-pub(super) static RUNTIME: Runtime = Runtime { barrier, exchange, dynamic_shared, fail, print };
+pub(super) static RUNTIME: Runtime =
+    Runtime { barrier, exchange, active, dynamic_shared, fail, print };
 
 /// `resident_host_run`.
 pub(super) type RunBlocks = unsafe extern "C" fn(
@@ -70,6 +75,10 @@ unsafe extern "C" fn barrier(predicate: c_uint) -> c_uint {
 
 unsafe extern "C" fn exchange(mask: c_uint, value: c_ulonglong) -> *const c_ulonglong {
     waiting::wait_for_lanes(mask, value)
+}
+
+unsafe extern "C" fn active() -> c_uint {
+    waiting::wait_for_active()
 }
 
 unsafe extern "C" fn dynamic_shared() -> *mut c_void {

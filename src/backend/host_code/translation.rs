@@ -36,9 +36,16 @@ impl Translation {
         let folder = path.and_then(Path::parent);
         let folders = source.includes.iter().map(|folder| &**folder).chain(folder);
         options.extend(folders.map(|folder| format!("-I{}", folder.display())));
-        let source_text = prelude::prepend_to(&with_dynamic_shared(text), &file);
+        let source_text = prelude::prepend_to(&with_shared_memory(text), &file);
+        let renamed = match NAMES_OF_C.contains(&entry) {
+            true => format!("#define {entry} resident_entry_{entry}\n"),
+            false => String::new(),
+        };
         Ok(Self {
-            text: format!("{CUDA_ON_HOST}\n{source_text}\n#line 1 \"entry.hpp\"\n{ENTRY}"),
+            text: format!(
+                "#line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n{renamed}{source_text}\n\
+                 #line 1 \"entry.hpp\"\n{ENTRY}"
+            ),
             options,
             entry: entry.to_owned(),
             is_self_contained: source.includes.is_empty()
@@ -96,63 +103,88 @@ fn translated(options: &[std::sync::Arc<str>]) -> Vec<String> {
     translated
 }
 
-/// Replaces each `extern __shared__ T name[];` by a reference to the memory of the launch, on the
-/// same line.
-fn with_dynamic_shared(text: &str) -> String {
+/// Replaces each `extern __shared__ T name[];` by pointers to the memory of the launch, and `static
+/// __shared__` by `__shared__`, on the same lines.
+fn with_shared_memory(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = find_in_code(rest, "extern") {
+    while let Some((at, word)) = find_in_code(rest, &["extern", "static"]) {
         let (before, behind) = rest.split_at(at);
         result.push_str(before);
-        match declaration(behind) {
-            Some((replaced, len)) => {
-                result.push_str(&replaced);
-                rest = &behind[len..];
-            }
-            None => {
-                result.push_str("extern");
-                rest = &behind["extern".len()..];
-            }
-        }
+        let replaced = match word {
+            "extern" => dynamic_declaration(behind),
+            _ => static_declaration(behind),
+        };
+        let (replacement, len) = replaced.unwrap_or_else(|| (word.to_owned(), word.len()));
+        result.push_str(&replacement);
+        rest = &behind[len..];
     }
     result + rest
 }
 
-/// The replacement of a declaration at the start of a text, and the declaration's length.
-fn declaration(text: &str) -> Option<(String, usize)> {
+/// The replacement of `static` before `__shared__`, and its length.
+fn static_declaration(text: &str) -> Option<(String, usize)> {
+    let behind = &text["static".len()..];
+    behind.trim_start().starts_with("__shared__").then(|| (String::new(), "static".len()))
+}
+
+/// The replacement of a declaration of dynamic shared memory at the start of a text, and the
+/// declaration's length.
+fn dynamic_declaration(text: &str) -> Option<(String, usize)> {
     let end = text.find(';')?;
-    let words = text[.."extern".len()].len();
-    let inner = text[words..end].trim();
-    let inner = inner.strip_prefix("__shared__").or_else(|| {
-        let (alignment, rest) = inner.split_once("__shared__")?;
-        alignment.trim().starts_with("__align__").then_some(rest)
-    })?;
-    let name_and_type = inner.trim().strip_suffix(']')?.trim_end().strip_suffix('[')?.trim_end();
-    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let start = name_and_type.rfind(|letter| !is_word(letter))? + 1;
-    let (kind, name) = name_and_type.split_at(start);
-    let kind = without_alignment(kind);
-    let lines = text[..end].matches('\n').count();
-    let replaced = format!(
-        "{kind} *const {name} = resident::host::dynamic_shared<{kind}>();{}",
-        "\n".repeat(lines)
-    );
-    Some((replaced, end + 1))
-}
-
-/// A type without `__align__(..)`.
-fn without_alignment(kind: &str) -> String {
-    match kind.split_once("__align__") {
-        Some((before, behind)) => {
-            let rest = behind.split_once(')').map_or("", |(_, rest)| rest);
-            format!("{} {}", before.trim(), rest.trim()).trim().to_owned()
-        }
-        None => kind.trim().to_owned(),
+    let inner = &text["extern".len()..end];
+    if !inner.contains("__shared__") || inner.contains(['{', '"']) {
+        return None;
     }
+    let plain = without_specifiers(&inner.replacen("__shared__", " ", 1));
+    let mut declarators = plain.split(',').map(|one| {
+        let name = one.trim().strip_suffix(']')?.trim_end().strip_suffix('[')?.trim_end();
+        Some(name.to_owned())
+    });
+    let first = declarators.next()??;
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let start = first.rfind(|letter| !is_word(letter))? + 1;
+    let (kind, name) = (first[..start].trim(), &first[start..]);
+    let mut replacement = pointer(kind, name);
+    for other in declarators {
+        replacement.push_str(&pointer(kind, other?.trim()));
+    }
+    replacement.push_str(&"\n".repeat(text[..end].matches('\n').count()));
+    Some((replacement, end + 1))
 }
 
-/// Where a word stands in code: not in a comment, in a string, or in another word.
-fn find_in_code(text: &str, word: &str) -> Option<usize> {
+/// A pointer that each thread of the machine initialises at its first use.
+fn pointer(kind: &str, name: &str) -> String {
+    format!("static thread_local {kind} *const {name} = resident::host::dynamic_shared<{kind}>();")
+}
+
+/// A declaration without what concerns alignment.
+fn without_specifiers(declaration: &str) -> String {
+    let mut plain = declaration.to_owned();
+    for specifier in ["__align__", "__builtin_align__", "__attribute__", "alignas"] {
+        while let Some(at) = plain.find(specifier) {
+            let mut depth = 0;
+            let len = plain[at..].find(|letter| {
+                depth += i32::from(letter == '(') - i32::from(letter == ')');
+                letter == ')' && depth == 0
+            });
+            let end = len.map_or(plain.len(), |len| at + len + 1);
+            plain.replace_range(at..end, " ");
+        }
+    }
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Names of C libraries that kernels may have. Such a kernel gets another name here.
+const NAMES_OF_C: [&str; 40] = [
+    "abort", "access", "bind", "clock", "close", "connect", "div", "exit", "gamma", "index", "j0",
+    "j1", "jn", "kill", "link", "log", "memcpy", "memmove", "memset", "open", "pause", "pipe",
+    "qsort", "rand", "random", "read", "remove", "rename", "rindex", "select", "send", "signal",
+    "sleep", "srandom", "sync", "system", "time", "write", "y0", "y1",
+];
+
+/// Where one of the words stands first in code: not in a comment, in a string, or in another word.
+fn find_in_code<'w>(text: &str, words: &[&'w str]) -> Option<(usize, &'w str)> {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -164,9 +196,9 @@ fn find_in_code(text: &str, word: &str) -> Option<usize> {
         } else if bytes[at] == b'"' || bytes[at] == b'\'' {
             at += literal_len(&bytes[at..]);
         } else if is_word_byte(bytes[at]) {
-            let len = bytes[at..].iter().take_while(|byte| is_word_byte(**byte)).count();
-            if &bytes[at..at + len] == word.as_bytes() {
-                return Some(at);
+            let len = word_len(&bytes[at..]);
+            if let Some(word) = words.iter().find(|word| word.as_bytes() == &bytes[at..at + len]) {
+                return Some((at, word));
             }
             at += len;
         } else {
@@ -176,14 +208,20 @@ fn find_in_code(text: &str, word: &str) -> Option<usize> {
     None
 }
 
+/// The length of a word; in numbers, `'` separates digits.
+fn word_len(bytes: &[u8]) -> usize {
+    let is_number = bytes[0].is_ascii_digit();
+    bytes.iter().take_while(|byte| is_word_byte(**byte) || is_number && **byte == b'\'').count()
+}
+
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// The length of a string or a character in quotes.
+/// The length of a string or a character in quotes, which end with the line at the latest.
 fn literal_len(bytes: &[u8]) -> usize {
     let mut at = 1;
-    while at < bytes.len() && bytes[at] != bytes[0] {
+    while at < bytes.len() && bytes[at] != bytes[0] && bytes[at] != b'\n' {
         at += if bytes[at] == b'\\' { 2 } else { 1 };
     }
     (at + 1).min(bytes.len())
@@ -191,36 +229,50 @@ fn literal_len(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{translated, with_dynamic_shared};
+    use super::{translated, with_shared_memory};
 
     #[test]
-    fn dynamic_shared_memory_becomes_a_pointer_on_the_same_line() {
+    fn shared_memory_becomes_memory_of_the_thread_on_the_same_line() {
+        let pointer = |kind: &str, name: &str| {
+            format!(
+                "static thread_local {kind} *const {name} = \
+                 resident::host::dynamic_shared<{kind}>();"
+            )
+        };
         for (text, expected) in [
             (
                 "f() { extern __shared__ float tile[]; }",
-                "f() { float *const tile = resident::host::dynamic_shared<float>(); }",
+                format!("f() {{ {} }}", pointer("float", "tile")),
             ),
             (
                 "extern __shared__ __align__(16) unsigned char bytes [ ] ;",
-                "unsigned char *const bytes = \
-                 resident::host::dynamic_shared<unsigned char>();",
+                pointer("unsigned char", "bytes"),
             ),
             (
                 "extern\n__shared__ double2 x[];\nint y;",
-                "double2 *const x = resident::host::dynamic_shared<double2>();\n\nint y;",
+                format!("{}\n\nint y;", pointer("double2", "x")),
             ),
+            (
+                "i = 1'0; extern volatile __shared__ __attribute__((aligned(16))) float a[], b[];",
+                format!(
+                    "i = 1'0; {}{}",
+                    pointer("volatile float", "a"),
+                    pointer("volatile float", "b")
+                ),
+            ),
+            ("static __shared__ int x[3];", String::from(" __shared__ int x[3];")),
         ] {
-            assert_eq!(with_dynamic_shared(text), expected);
+            assert_eq!(with_shared_memory(text), expected);
         }
         for unchanged in [
-            "extern \"C\" __global__ void f(float *x) { }",
+            "extern \"C\" __global__ void f(float *x) { __shared__ int y; }",
             "// extern __shared__ float x[];\n",
             "/* extern __shared__ float x[]; */",
             "const char *t = \"extern __shared__ float x[];\";",
-            "extern int x; __shared__ float y[3];",
+            "extern int x; __shared__ float y[3]; static int z;",
             "myextern __shared__ float x[4];",
         ] {
-            assert_eq!(with_dynamic_shared(unchanged), unchanged);
+            assert_eq!(with_shared_memory(unchanged), unchanged);
         }
     }
 

@@ -9,16 +9,18 @@ use corosensei::Yielder;
 pub(super) enum Wait {
     /// All threads of the block.
     Block { predicate: bool },
+    /// That no other lane of the warp can go on.
+    Active,
     /// The lanes in `mask` of the warp, which exchange values.
     Lanes { mask: u32, value: u64 },
     /// Nothing: the launch has failed.
-    Failed(Box<String>),
+    Failed(String),
 }
 
 /// What a thread gets when it continues.
 pub(super) enum Answer {
     Start,
-    /// For how many threads of the block the predicate held.
+    /// For how many threads of the block the predicate held; or which lanes are active.
     Count(u32),
     /// The values of the lanes, valid until the thread waits again.
     Lanes(*const u64),
@@ -30,9 +32,13 @@ pub(super) type Switch = Yielder<Answer, Wait>;
 thread_local! {
     /// The way from the running stack back to the scheduler.
     pub(super) static SWITCH: Cell<*const Switch> = const { Cell::new(std::ptr::null()) };
-    /// The dynamic shared memory of the block that this thread runs, in units of its alignment.
+    /// The dynamic shared memory of the block that this thread runs. It never moves, since compiled
+    /// code keeps its address.
     static SHARED: RefCell<Vec<SharedUnit>> = const { RefCell::new(Vec::new()) };
 }
+
+/// The most dynamic shared memory of a block, as on GPUs of compute capability 9.0 and 10.0.
+pub(super) const SHARED_BYTES_MAX: usize = 227 << 10;
 
 /// Dynamic shared memory is aligned as on a GPU.
 #[derive(Clone, Copy)]
@@ -47,6 +53,14 @@ pub(super) fn wait_for_block(predicate: bool) -> u32 {
     }
 }
 
+/// The mask of the lanes of the warp that have come here, when no other lane can go on.
+pub(super) fn wait_for_active() -> u32 {
+    match wait(Wait::Active) {
+        Answer::Count(mask) => mask,
+        _ => 0,
+    }
+}
+
 /// What the lanes of the warp passed, once those in `mask` have called.
 pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
     match wait(Wait::Lanes { mask, value }) {
@@ -57,12 +71,15 @@ pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
 
 /// Ends the running thread, and the launch with this text.
 pub(super) fn fail(text: String) {
-    wait(Wait::Failed(Box::new(text)));
+    wait(Wait::Failed(text));
 }
 
-/// The start of the block's dynamic shared memory.
+/// The start of this thread's dynamic shared memory.
 pub(super) fn dynamic_shared() -> *mut u8 {
-    SHARED.with_borrow_mut(|units| units.as_mut_ptr().cast())
+    SHARED.with_borrow_mut(|units| {
+        units.resize(SHARED_BYTES_MAX.div_ceil(size_of::<SharedUnit>()), SharedUnit([0; 128]));
+        units.as_mut_ptr().cast()
+    })
 }
 
 fn wait(request: Wait) -> Answer {
@@ -71,10 +88,4 @@ fn wait(request: Wait) -> Answer {
     // SAFETY: compiled code runs on a fiber's stack only. The fiber's start and `resume` set the
     // pointer to that fiber's own, which lives on the stack that is running.
     unsafe { &*switch }.suspend(request)
-}
-
-/// Makes the block's dynamic shared memory at least this long.
-pub(super) fn prepare_dynamic_shared(len_bytes: usize) {
-    let units = len_bytes.div_ceil(size_of::<SharedUnit>());
-    SHARED.with_borrow_mut(|shared| shared.resize(units.max(1), SharedUnit([0; 128])));
 }

@@ -69,6 +69,15 @@ fn a_failed_assertion_fails_the_launch_and_names_the_thread() -> Result<()> {
 }
 
 #[test]
+fn an_assertion_of_the_c_library_fails_the_launch() -> Result<()> {
+    lost(
+        "#include <assert.h>
+        extern \"C\" __global__ void failing(int *x) { assert(threadIdx.x < 40); }",
+        "failing.cu:2: assertion `threadIdx.x < 40` failed in block (0, 0, 0), thread (40, 0, 0)",
+    )
+}
+
+#[test]
 fn a_trap_behind_a_barrier_fails_the_launch() -> Result<()> {
     lost(
         "extern \"C\" __global__ void failing(int *x) {
@@ -89,6 +98,17 @@ fn threads_that_wait_for_ever_fail_the_launch() -> Result<()> {
         }",
         "wait for each other for ever: 33 at `__syncthreads` and 31 at operations of a warp",
     )
+}
+
+#[test]
+fn more_shared_memory_than_a_block_has_fails_the_launch() -> Result<()> {
+    let source = "extern \"C\" __global__ void much(int *x) { *x = 1; }";
+    let Some(much) = kernel::<(InOut<i32>,)>("much", source) else { return Ok(()) };
+    let mut x = SmartArray::<i32, _>::zeros(1);
+    much.launch_on(&device().stream(), Grid::new(1, 1).shared_bytes(300 << 10), (&mut x,))?;
+    let Err(Error::Lost { cause, .. }) = x.host().map(drop) else { panic!("it is lost") };
+    assert!(cause.contains("307200 bytes of shared memory") && cause.contains("232448"), "{cause}");
+    Ok(())
 }
 
 /// A view whose number of axes is known only at the launch is compared there.

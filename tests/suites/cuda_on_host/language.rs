@@ -175,3 +175,64 @@ fn views_of_every_layout_are_read_and_written_in_place() -> Result<()> {
     assert_eq!(*b.host()?, expected);
     Ok(())
 }
+
+/// Scalars of the alignment of vector types, behind others.
+#[test]
+fn parameters_are_aligned_as_their_types_are() -> Result<()> {
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(C, align(16))]
+    struct Four([f32; 4]);
+
+    let source = r#"
+        extern "C" __global__ void add(float a, float4 p, char b, float4 q, float4 *o) {
+            *o = make_float4(a + p.x + q.x, p.y + q.y, p.z + q.z, p.w + q.w + b);
+        }
+    "#;
+    type Add = (f32, Four, i8, Four, Out<[f32; 4]>);
+    let Some(add) = kernel::<Add>("add", source) else { return Ok(()) };
+    let mut o = SmartArray::<[f32; 4], _>::uninit(1);
+    let (p, q) = (Four([1.0, 2.0, 3.0, 4.0]), Four([10.0, 20.0, 30.0, 40.0]));
+    add.launch_on(&device().stream(), Grid::new(1, 1), (0.5, p, 2, q, &mut o))?;
+    assert_eq!(o.get(0)?, [11.5, 22.0, 33.0, 46.0]);
+    Ok(())
+}
+
+#[test]
+fn each_device_has_globals_of_its_own() -> Result<()> {
+    let source = r#"
+        __device__ unsigned launches;
+        extern "C" __global__ void index(unsigned *x) { *x = ++launches; }
+    "#;
+    // `index` is a function of C libraries too.
+    let Some(index) = kernel::<(InOut<u32>,)>("index", source) else { return Ok(()) };
+    let (one, other) = (device(), device());
+    let mut x = SmartArray::<u32, _>::zeros(1);
+    for (device, expected) in [(&one, 1), (&one, 2), (&other, 1), (&one, 3)] {
+        index.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
+        assert_eq!(x.get(0)?, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn mathematics_is_exact_where_cudas_is() -> Result<()> {
+    let source = r#"
+        #include <math.h>
+        #include <assert.h>
+        #include <time.h>
+        extern "C" __global__ void maths(double *y) {
+            assert(blockDim.x == 1);
+            y[0] = sinpi(1.0) + cospi(0.5) + sinpi(1e15) + sinpif(-2.0f) + cospi(1.5);
+            y[1] = sinpi(2.5) + cospi(1e6 + 1) + sinpi(-0.5);
+            y[2] = min(3ll, 5ull) + max(2l, 9ul) + (clock() == clock64() ? 0 : 0);
+            float whole;
+            y[3] = modff(2.5f, &whole) + whole;
+            y[4] = __byte_perm(0x80, 0, 0x8888) == 0x80808080;
+        }
+    "#;
+    let Some(maths) = kernel::<(Out<f64>,)>("maths", source) else { return Ok(()) };
+    let mut y = SmartArray::<f64, _>::uninit(5);
+    maths.launch_on(&device().stream(), Grid::new(1, 1), (&mut y,))?;
+    assert_eq!(y.to_vec()?, [0.0, -1.0, 12.0, 2.5, 1.0]);
+    Ok(())
+}

@@ -215,3 +215,69 @@ fn threads_and_blocks_have_three_axes() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn shared_memory_is_declared_in_every_form() -> Result<()> {
+    let source = r#"
+        extern __shared__ float all[];
+        namespace of { extern __shared__ __align__(16) char bytes[]; }
+        __device__ void store(float x) { all[threadIdx.x] = x; }
+        extern "C" __global__ void forms(resident::View1<const float> x, float *y) {
+            static __shared__ int count;
+            extern volatile __shared__ float same[];
+            float4 *vectors = reinterpret_cast<float4 *>(of::bytes);
+            if (threadIdx.x == 0) count = 0;
+            store(x(resident::thread()));
+            __syncthreads();
+            atomicAdd(&count, 1);
+            __syncthreads();
+            if (threadIdx.x == 0) y[blockIdx.x] = same[1] + vectors->z + count;
+        }
+    "#;
+    type Forms = (In<f32, Ix1>, InOut<f32>);
+    let Some(forms) = kernel::<Forms>("forms", source) else { return Ok(()) };
+    let x = SmartArray::from(Vec::from_iter((0..400).map(|i| i as f32)));
+    let mut y = SmartArray::<f32, _>::zeros(100);
+    let grid = Grid::new(100, 4).shared_bytes(16);
+    forms.launch_on(&device().stream(), grid, (&x, &mut y))?;
+    let expected = |block: usize| (8 * block + 1 + 2 + 4) as f32;
+    assert_eq!(y.to_vec()?, Vec::from_iter((0..100).map(expected)));
+    Ok(())
+}
+
+/// Warps of which some lanes have ended, or are elsewhere.
+#[test]
+fn lanes_that_do_not_come_do_not_count() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void some(resident::View1<const int> x, int *smallest, unsigned *n,
+                                        int *positive) {
+            if (threadIdx.x >= x.size()) return;
+            int own = x(threadIdx.x);
+            if (own > 0) {
+                unsigned active = __activemask(), lane = threadIdx.x % 32;
+                int leader = __ffs(active) - 1, at = 0;
+                if (lane == leader) at = atomicAdd(n, __popc(active));
+                at = __shfl_sync(active, at, leader);
+                positive[at + __popc(active & ((1u << lane) - 1))] = own;
+            }
+            __syncthreads();
+            int least = __reduce_min_sync(0xffffffff, own);
+            unsigned same = __match_any_sync(0xffffffff, 0);
+            if (threadIdx.x % 32 == 0) smallest[threadIdx.x / 32] = least + 1000 * __popc(same);
+        }
+    "#;
+    type Lanes = (In<i32, Ix1>, InOut<i32>, InOut<u32>, InOut<i32>);
+    let Some(some) = kernel::<Lanes>("some", source) else { return Ok(()) };
+    let numbers = Vec::from_iter((0..45).map(|i| 5 + i - if i % 3 == 0 { 100 } else { 0 }));
+    let x = SmartArray::from(numbers.clone());
+    let (mut smallest, mut n) = (SmartArray::<i32, _>::zeros(2), SmartArray::<u32, _>::zeros(1));
+    let mut positive = SmartArray::<i32, _>::zeros(30);
+    let arguments = (&x, &mut smallest, &mut n, &mut positive);
+    some.launch_on(&device().stream(), Grid::new(1, 64), arguments)?;
+    assert_eq!(smallest.to_vec()?, [32_000 - 95, 13_000 - 62]);
+    assert_eq!(n.get(0)?, 30);
+    let mut seen = positive.to_vec()?;
+    seen.sort_unstable();
+    assert_eq!(seen, Vec::from_iter(numbers.into_iter().filter(|x| *x > 0)));
+    Ok(())
+}
