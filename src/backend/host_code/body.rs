@@ -2,29 +2,16 @@
 
 use std::ffi::c_void;
 use std::fmt;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use smallvec::SmallVec;
 
-use super::block::BlockRunner;
 use super::library::Library;
-use super::runtime::{LaunchParameters, RunBlocks};
+use super::parallel::run_all;
+use super::runtime::LaunchParameters;
 use super::waiting::SHARED_BYTES_MAX;
 use crate::backend::{KernelBody, ParameterLayout};
 use crate::grid::Grid;
-
-/// Launches of fewer threads run on the calling thread: waking another takes longer.
-const PARALLEL_THREADS_MIN: u64 = 8 << 10;
-
-/// The most threads that run kernels. Each may need 1,024 stacks of two mappings each, and Linux
-/// allows a process 65,530 mappings by default.
-const THREADS_MAX: usize = 24;
-
-/// How many parts of a launch there are for each thread of the machine, so that all end together.
-const PARTS_PER_THREAD: u64 = 8;
 
 /// A compiled kernel whose parameters fit a signature.
 pub(super) struct CompiledBody {
@@ -102,7 +89,9 @@ impl CompiledBody {
             block: [threads.x, threads.y, threads.z],
             shared_bytes: grid.dynamic_shared_bytes(),
         };
-        run_all(self.library.entry(), &launch)
+        // SAFETY: the entry is that of a library whose parameters `pack` has packed; the caller of
+        // `Kernel::cuda` vouches for what the code accesses.
+        unsafe { run_all(self.library.entry(), &launch) }
     }
 }
 
@@ -126,49 +115,4 @@ impl fmt::Debug for CompiledBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CompiledBody({})", self.name)
     }
-}
-
-/// Runs all blocks of a launch, on several cores if there are many.
-fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(), String> {
-    let blocks = launch.blocks();
-    let is_small = blocks.saturating_mul(u64::from(launch.threads())) < PARALLEL_THREADS_MIN;
-    let Some(pool) = pool().filter(|_| blocks > 1 && !is_small) else {
-        return run_part(entry, launch, 0..blocks);
-    };
-    let threads = pool.current_num_threads();
-    let parts = (threads as u64 * PARTS_PER_THREAD).min(blocks);
-    let (next, failed) = (AtomicU64::new(0), OnceLock::new());
-    let take_parts = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= parts || failed.get().is_some() {
-                break;
-            }
-            let part = blocks * number / parts..blocks * (number + 1) / parts;
-            if let Err(text) = run_part(entry, launch, part) {
-                let _is_first = failed.set(text);
-            }
-        }
-    };
-    // The calling thread may belong to another pool of rayon's. It takes parts and then waits: with
-    // `install` it would run jobs of its pool meanwhile, which may need what the caller holds.
-    pool.in_place_scope(|scope| {
-        (1..threads).for_each(|_| scope.spawn(|_| take_parts()));
-        take_parts();
-    });
-    failed.into_inner().map_or(Ok(()), Err)
-}
-
-fn run_part(entry: RunBlocks, launch: &LaunchParameters, part: Range<u64>) -> Result<(), String> {
-    // SAFETY: the entry is that of a library whose parameters `CompiledBody::pack` has packed.
-    unsafe { BlockRunner::new(entry, launch) }.run(part)
-}
-
-/// The threads that run kernels, with the one that launches; `None` if the system refuses them.
-fn pool() -> Option<&'static ThreadPool> {
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    let name = |number| format!("resident kernel {number}");
-    let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let builder = || ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX));
-    POOL.get_or_init(|| builder().thread_name(name).build().ok()).as_ref()
 }

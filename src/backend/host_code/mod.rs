@@ -9,13 +9,14 @@
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
-//! | `body` | a kernel's body: packs the parameters, runs blocks on all cores |
+//! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
 
 mod block;
 mod body;
 mod compiler;
 mod fiber;
 mod library;
+mod parallel;
 mod runtime;
 mod translation;
 mod waiting;

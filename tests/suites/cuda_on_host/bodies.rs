@@ -59,3 +59,29 @@ fn seeded_devices_run_cuda_c() -> Result<()> {
     }
     Ok(())
 }
+
+/// A thread of rayon that waits for a launch runs no other job of rayon's meanwhile: such a job
+/// would run inside this one, and could not take the lock that it holds.
+#[test]
+fn threads_of_rayon_launch_and_run_nothing_else_meanwhile() {
+    use rayon::prelude::{IntoParallelIterator, ParallelIterator};
+    let source = r#"
+        extern "C" __global__ void spin(int *x) {
+            for (int i = 0; i < 200; ++i) atomicAdd(x + blockIdx.x % 8, 1);
+        }
+    "#;
+    let Some(spin) = kernel::<(InOut<i32>,)>("spin", source) else { return };
+    let inside = std::sync::atomic::AtomicUsize::new(0);
+    thread_local! {
+        static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+    (0..64).into_par_iter().for_each(|_| {
+        DEPTH.set(DEPTH.get() + 1);
+        inside.fetch_max(DEPTH.get(), std::sync::atomic::Ordering::Relaxed);
+        let mut x = SmartArray::<i32, _>::zeros(8);
+        spin.call(Grid::new(64, 256), (&mut x,)).expect("it runs");
+        assert_eq!(x.to_vec().expect("on the host"), [64 / 8 * 256 * 200; 8]);
+        DEPTH.set(DEPTH.get() - 1);
+    });
+    assert_eq!(inside.into_inner(), 1);
+}
