@@ -140,3 +140,96 @@ fn work_behind_the_failure_does_not_run_whatever_stream_it_is_in() {
     assert_eq!(code(other.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_eq!(counter.value(), 1);
 }
+
+static IS_OVER: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C" fn note_end(
+    _stream: sys::CUstream,
+    _status: CUresult,
+    _data: *mut std::ffi::c_void,
+) {
+    IS_OVER.store(1, Ordering::SeqCst);
+}
+
+#[test]
+fn no_copy_to_the_host_lands_once_the_loss_is_reported() {
+    on_either_driver!(Gpu);
+    let context = context(5);
+    let astray = function(&context, "astray");
+    let host = Counter::new(&context);
+    let [stream, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
+    let memory = other.clone_htod(&[7_u32]).expect("a copy");
+    let gate = Gate::in_front_of(&other);
+    let address = { memory.device_ptr(&other).0 };
+    // SAFETY: live memory of four bytes each. The callback takes no data.
+    unsafe {
+        sys::cuMemcpyDtoHAsync_v2(host.0.cast(), address, 4, other.cu_stream())
+            .result()
+            .expect("a copy");
+        sys::cuStreamAddCallback(other.cu_stream(), Some(note_end), std::ptr::null_mut(), 0)
+            .result()
+            .expect("a callback");
+    }
+    go_astray(&stream, &astray);
+    assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+    // SAFETY: the context is lost, so that nothing else uses the memory.
+    unsafe { host.0.write(5) };
+    gate.open();
+    let start = Instant::now();
+    while IS_OVER.load(Ordering::SeqCst) == 0 && start.elapsed() < HANG_LIMIT {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((IS_OVER.load(Ordering::SeqCst), host.value()), (1, 5));
+    std::mem::forget(memory);
+}
+
+#[test]
+fn a_copy_to_the_host_that_runs_ends_before_the_loss_is_reported() {
+    on_either_driver!(Gpu);
+    // Short rows, so that the copy takes long.
+    const ROWS: usize = 4 << 20;
+    let context = context(15);
+    let astray = function(&context, "astray");
+    let [stream, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
+    let memory = other.clone_htod(&vec![7_u32; 2 * ROWS]).expect("a copy");
+    // SAFETY: the driver returns memory of this size.
+    let host = unsafe { result::malloc_host(4 * ROWS, 0) }.expect("memory").cast::<u32>();
+    // SAFETY: as above, and nothing else uses it.
+    unsafe { host.write_bytes(0, ROWS) };
+    let element = |index| {
+        // SAFETY: an element of the memory, which the copy may be writing.
+        unsafe { host.add(index).read_volatile() }
+    };
+    let rows = sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcHost: std::ptr::null(),
+        srcDevice: { memory.device_ptr(&other).0 },
+        srcArray: std::ptr::null_mut(),
+        srcPitch: 8,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+        dstHost: host.cast(),
+        dstDevice: 0,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: 4,
+        WidthInBytes: 4,
+        Height: ROWS,
+    };
+    other.synchronize().expect("the memory is ready");
+    // SAFETY: both boxes lie in live memory.
+    unsafe { sys::cuMemcpy2DAsync_v2(&raw const rows, other.cu_stream()) }
+        .result()
+        .expect("a copy");
+    while element(0) == 0 {
+        std::hint::spin_loop();
+    }
+    go_astray(&stream, &astray);
+    assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+    let at_report = element(ROWS - 1);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(element(ROWS - 1), at_report, "the copy still writes");
+    std::mem::forget(memory);
+}

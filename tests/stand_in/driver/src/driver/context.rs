@@ -11,7 +11,7 @@ use super::handle::{self, Handle};
 use super::machine::{self, Device};
 use super::stream::Stream;
 use super::work;
-use crate::backend::{Position, QueueId, failure};
+use crate::backend::{FailureRecord, Position, QueueId, failure};
 
 /// A context. The primary context of a device exists as long as it is retained.
 #[derive(Debug)]
@@ -24,6 +24,10 @@ pub(super) struct Context {
     lost: AtomicU32,
     /// The process-wide number of failures at the last check.
     seen_epoch: AtomicU64,
+    /// All work depends on position 1 of this queue, which fails when the context is lost.
+    life: QueueId,
+    /// Held while a loss is looked for, so that no thread reports a loss before copies have ended.
+    looking: Mutex<()>,
     lists: Mutex<Lists>,
 }
 
@@ -47,10 +51,19 @@ impl Context {
     /// Creates a context.
     pub(super) fn new(device: Arc<Device>) -> Outcome<Arc<Self>> {
         let handle = handle::next();
-        let legacy = Stream::legacy(handle, &device)?;
+        let life = QueueId::next();
+        let legacy = Stream::legacy(handle, life, &device)?;
         let lists = Lists { queues: vec![legacy.queue.id()], ..Lists::default() };
-        let (lost, seen_epoch) = (AtomicU32::new(0), AtomicU64::new(failure::epoch()));
-        Ok(Arc::new(Self { handle, device, legacy, lost, seen_epoch, lists: Mutex::new(lists) }))
+        Ok(Arc::new(Self {
+            handle,
+            device,
+            legacy,
+            lost: AtomicU32::new(0),
+            seen_epoch: AtomicU64::new(failure::epoch()),
+            life,
+            looking: Mutex::new(()),
+            lists: Mutex::new(lists),
+        }))
     }
 
     /// The current context of this thread, if it can be used.
@@ -72,10 +85,14 @@ impl Context {
 
     /// Returns an error if the context is lost because queued work failed.
     pub(super) fn check(&self) -> Outcome {
-        let epoch = failure::epoch();
-        if self.seen_epoch.load(Ordering::Acquire) != epoch {
-            self.look_for_failures();
-            self.seen_epoch.store(epoch, Ordering::Release);
+        let is_seen = |epoch| self.seen_epoch.load(Ordering::Acquire) == epoch;
+        if !is_seen(failure::epoch()) {
+            let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+            let epoch = failure::epoch();
+            if !is_seen(epoch) {
+                self.look_for_loss();
+                self.seen_epoch.store(epoch, Ordering::Release);
+            }
         }
         match self.lost.load(Ordering::Acquire) {
             0 => Ok(()),
@@ -83,15 +100,27 @@ impl Context {
         }
     }
 
-    fn look_for_failures(&self) {
+    /// The outcome of the work so far, for a callback. Unlike `check`, this waits for nothing.
+    pub(super) fn status(&self) -> Outcome {
+        self.first_failure().map_or(Ok(()), |record| Err(work::code_of_failure(&record)))
+    }
+
+    fn first_failure(&self) -> Option<Arc<FailureRecord>> {
         let queues = self.lists().queues.clone();
         let all =
             |queue: QueueId| failure::first_between(queue, Position::START, Position(u64::MAX));
-        if let Some((_, record)) = queues.into_iter().find_map(all) {
-            let code = work::code_of_failure(&record);
-            let _known_already =
-                self.lost.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
-        }
+        queues.into_iter().find_map(all).map(|(_, record)| record)
+    }
+
+    /// Marks the context as lost if work failed. Before any call reports that, work that has not
+    /// begun is cancelled, and copies to the host have ended: the host may use their memory again.
+    fn look_for_loss(&self) {
+        let is_known = self.lost.load(Ordering::Acquire) != 0;
+        let Some(record) = self.first_failure().filter(|_| !is_known) else { return };
+        let code = work::code_of_failure(&record);
+        failure::record(self.life, Position(1), record);
+        self.streams().iter().for_each(|stream| stream.end_copy_to_host());
+        self.lost.store(code.0, Ordering::Release);
     }
 
     /// The stream with this handle: 0 and 1 are the NULL stream, 2 is the per-thread default
@@ -118,6 +147,11 @@ impl Context {
         let stream = Stream::new(self, 0, 0)?;
         self.lists().per_thread.insert(thread, Arc::clone(&stream));
         Ok(stream)
+    }
+
+    /// The queue on which all work of the context depends.
+    pub(super) fn life(&self) -> QueueId {
+        self.life
     }
 
     /// Adds a stream.

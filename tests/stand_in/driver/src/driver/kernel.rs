@@ -397,7 +397,7 @@ unsafe impl KernelBody for HostBody {
             // its data, on any thread.
             HostFunction::Plain { function, data } => unsafe { function(data) },
             HostFunction::Callback { function, stream, data } => {
-                let status = handle::context(self.context).and_then(|context| context.check());
+                let status = handle::context(self.context).and_then(|context| context.status());
                 // SAFETY: as above.
                 unsafe { function(stream, status.err().unwrap_or(Code::SUCCESS).0, data) }
             }

@@ -28,7 +28,9 @@
 //!   registrations, or is only partly registered, is rejected (INVALID_VALUE).
 //! * An invalid address, or one with too little memory, makes the work fail with ILLEGAL_ADDRESS
 //!   when it runs. The context is then lost, and all its calls return that code. Later work of the
-//!   same stream, and of streams that waited for it, does not run.
+//!   same stream, and of streams that waited for it, does not run. From the first call that returns
+//!   the code, no work of the context begins and no copy to the host is running; a kernel that had
+//!   begun runs to its end.
 //! * A kernel cannot access memory of another device, even with peer access enabled. Copies can,
 //!   with or without peer access, as in CUDA.
 //! * A pool keeps freed bytes until it is trimmed, or until the host waits while the pool is above

@@ -11,7 +11,7 @@ use super::handle::{self, Handle, Object};
 use super::machine::Device;
 use super::work;
 use crate::backend::{
-    Backend, BackendError, Dependencies, Position, Queue, QueueId, RawEvent, Work,
+    Backend, BackendError, Dependencies, Memory, Position, Queue, QueueId, RawEvent, Work,
 };
 
 /// One stream.
@@ -25,6 +25,8 @@ pub(super) struct Stream {
     pub(super) flags: u32,
     pub(super) priority: i32,
     is_legacy: bool,
+    /// See [`Context`].
+    life: QueueId,
     is_destroyed: AtomicBool,
     state: Mutex<State>,
 }
@@ -37,29 +39,23 @@ struct State {
     waited: HashMap<QueueId, Position>,
     /// For each other stream, the last work that this stream waits for because of the NULL stream.
     joined: HashMap<QueueId, Position>,
-}
-
-impl State {
-    fn depends(&self, queue: QueueId) -> Dependencies {
-        let mut depends: Dependencies =
-            self.waited.iter().map(|(queue, position)| (*queue, *position)).collect();
-        depends.push((queue, self.last));
-        depends
-    }
+    /// The copies to the host that were not complete when the last one was queued.
+    copies_to_host: Vec<Position>,
 }
 
 impl Stream {
     /// Creates the NULL stream of a context.
-    pub(super) fn legacy(context: Handle, device: &Device) -> Outcome<Arc<Self>> {
+    pub(super) fn legacy(context: Handle, life: QueueId, device: &Device) -> Outcome<Arc<Self>> {
         let queue = device.engine.default_queue().map_err(|error| work::code_of_error(&error))?;
-        Ok(Arc::new(Self::over(queue, 0, context, 0, 0)))
+        Ok(Arc::new(Self::over(queue, 0, (context, life), 0, 0)))
     }
 
     /// Creates a stream of a context.
     pub(super) fn new(context: &Context, flags: u32, priority: i32) -> Outcome<Arc<Self>> {
         let queue =
             context.device.engine.new_queue().map_err(|error| work::code_of_error(&error))?;
-        let stream = Arc::new(Self::over(queue, handle::next(), context.handle, flags, priority));
+        let of_context = (context.handle, context.life());
+        let stream = Arc::new(Self::over(queue, handle::next(), of_context, flags, priority));
         handle::insert(stream.handle, Object::Stream(Arc::clone(&stream)));
         context.add_stream(Arc::clone(&stream));
         Ok(stream)
@@ -68,7 +64,7 @@ impl Stream {
     fn over(
         queue: Arc<dyn Queue>,
         handle: Handle,
-        context: Handle,
+        (context, life): (Handle, QueueId),
         flags: u32,
         priority: i32,
     ) -> Self {
@@ -82,6 +78,7 @@ impl Stream {
             flags,
             priority,
             is_legacy,
+            life,
             is_destroyed,
             state,
         }
@@ -105,17 +102,40 @@ impl Stream {
     ) -> Outcome<Position> {
         self.join(context)?;
         let mut state = self.state();
-        let depends = state.depends(self.queue.id());
-        let position =
-            self.queue.submit(make(depends)).map_err(|error| work::code_of_error(&error))?;
+        let work = make(self.depends_in(&state));
+        let is_to_host =
+            matches!(&work, Work::Copy(copy) if matches!(copy.destination, Memory::Host(_)));
+        let position = self.queue.submit(work).map_err(|error| work::code_of_error(&error))?;
         state.last = position;
+        if is_to_host {
+            let completed = self.queue.completed();
+            state.copies_to_host.retain(|copy| *copy > completed);
+            state.copies_to_host.push(position);
+        }
         Ok(position)
     }
 
-    /// The dependencies of work that is queued now: earlier work of this stream, and work that the
-    /// stream waits for.
+    /// The dependencies of work that is queued now: earlier work of this stream, work that the
+    /// stream waits for, and the life of the context.
     pub(super) fn depends(&self) -> Dependencies {
-        self.state().depends(self.queue.id())
+        self.depends_in(&self.state())
+    }
+
+    fn depends_in(&self, state: &State) -> Dependencies {
+        let waited = state.waited.iter().map(|(queue, position)| (*queue, *position));
+        let own = [(self.queue.id(), state.last), (self.life, Position(1))];
+        waited.chain(own).collect()
+    }
+
+    /// If the stream is running a copy to the host, waits for its end. The context is lost, so that
+    /// no other copy begins. Other work is not waited for: it may wait for the caller.
+    pub(super) fn end_copy_to_host(&self) {
+        let next = Position(self.queue.completed().0 + 1);
+        let is_copy = self.state().copies_to_host.contains(&next);
+        if is_copy {
+            // A failure has the same effect as success: the copy has ended.
+            let _outcome = self.wait_until(next);
+        }
     }
 
     /// Queues another ordered operation: a free or an event record.
