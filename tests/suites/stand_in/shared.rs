@@ -1,4 +1,4 @@
-//! The stand-in with sixteen devices; a gate for streams; the codes of refused calls.
+//! The stand-in with seventeen devices; a gate for streams; the codes of refused calls.
 
 use std::ffi::c_void;
 use std::sync::{Arc, mpsc};
@@ -7,9 +7,9 @@ use resident::cudarc::driver::sys::CUresult;
 use resident::cudarc::driver::{CudaContext, CudaStream, DriverError};
 use resident_stand_in::Settings;
 
-/// Loads the stand-in with sixteen devices; tests that lose a device use their own.
+/// Loads the stand-in with seventeen devices; tests that lose a device use their own.
 pub(crate) fn load() {
-    resident_stand_in::load(Settings::new().devices(16)).expect("the stand-in loads");
+    resident_stand_in::load(Settings::new().devices(17)).expect("the stand-in loads");
 }
 
 pub(crate) fn context(ordinal: usize) -> Arc<CudaContext> {

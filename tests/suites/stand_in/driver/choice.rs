@@ -1,4 +1,4 @@
-//! Chooses the driver: the stand-in with sixteen devices, or this machine's own.
+//! Chooses the driver: the stand-in with seventeen devices, or this machine's own.
 
 use std::ffi::OsString;
 use std::sync::{Arc, PoisonError, RwLock};

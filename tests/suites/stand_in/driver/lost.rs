@@ -154,7 +154,7 @@ unsafe extern "C" fn note_end(
 #[test]
 fn no_copy_to_the_host_lands_once_the_loss_is_reported() {
     on_either_driver!(Gpu);
-    let context = context(5);
+    let context = context(16);
     let astray = function(&context, "astray");
     let host = Counter::new(&context);
     let [stream, other] = [(); 2].map(|()| context.new_stream().expect("a stream"));
