@@ -58,7 +58,7 @@ pub(crate) struct Storage {
     published: Published,
     state: SummarisedState,
     memory_order: MemoryOrder,
-    /// The number of elements along each axis; `None` if the memory order tells it.
+    /// The number of elements along each axis; `None` if the memory order says it.
     shape: Option<Box<[usize]>>,
     element: &'static ElementType,
     made_at: CallSite,

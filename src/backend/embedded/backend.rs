@@ -34,7 +34,7 @@ impl EmbeddedDevice {
 }
 
 impl EmbeddedDevice {
-    /// Tells the race check of memory that the host writes too.
+    /// Informs the race check of memory that the host writes too.
     fn track_mapped(&self, address: Address, len_bytes: usize) {
         if let Some(instruments) = &self.core.instruments {
             let (device, len_bytes) = (self.core.ordinal, len_bytes as u64);

@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <utility>
 
-// __CUDA_ARCH__ stays undefined: this is no GPU. __RESIDENT_HOST__ tells sources where they are.
+// __CUDA_ARCH__ stays undefined: this is no GPU. Sources may test for __RESIDENT_HOST__.
 #define __RESIDENT_HOST__ 1
 #define __CUDACC_VER_MAJOR__ 0
 
@@ -448,7 +448,8 @@ inline int __rhadd(int x, int y) {
     return static_cast<int>((static_cast<long long>(x) + y + 1) >> 1);
 }
 
-// Conversions. A value that does not fit becomes the nearest one, and not-a-number 0, which CUDA leaves open.
+// Conversions. A value that does not fit becomes the nearest one, and not-a-number 0, which CUDA
+// leaves open.
 
 namespace resident {
 namespace host {
@@ -503,46 +504,28 @@ inline double __hiloint2double(int high, int low) {
 
 // Mathematics. Most functions are those of <math.h>.
 
-inline int min(int a, int b) { return a < b ? a : b; }
-inline unsigned int min(unsigned int a, unsigned int b) { return a < b ? a : b; }
-inline unsigned int min(int a, unsigned int b) { return min(static_cast<unsigned int>(a), b); }
-inline unsigned int min(unsigned int a, int b) { return min(a, static_cast<unsigned int>(b)); }
-inline long min(long a, long b) { return a < b ? a : b; }
-inline unsigned long min(unsigned long a, unsigned long b) { return a < b ? a : b; }
-inline long long min(long long a, long long b) { return a < b ? a : b; }
-inline unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
-inline unsigned long min(long a, unsigned long b) { return min((unsigned long)a, b); }
-inline unsigned long min(unsigned long a, long b) { return min(a, (unsigned long)b); }
-inline unsigned long long min(long long a, unsigned long long b) {
-    return min((unsigned long long)a, b);
-}
-inline unsigned long long min(unsigned long long a, long long b) {
-    return min(a, (unsigned long long)b);
-}
-inline float min(float a, float b) { return fminf(a, b); }
-inline double min(double a, double b) { return fmin(a, b); }
-inline double min(float a, double b) { return fmin(a, b); }
-inline double min(double a, float b) { return fmin(a, b); }
-inline int max(int a, int b) { return a > b ? a : b; }
-inline unsigned int max(unsigned int a, unsigned int b) { return a > b ? a : b; }
-inline unsigned int max(int a, unsigned int b) { return max(static_cast<unsigned int>(a), b); }
-inline unsigned int max(unsigned int a, int b) { return max(a, static_cast<unsigned int>(b)); }
-inline long max(long a, long b) { return a > b ? a : b; }
-inline unsigned long max(unsigned long a, unsigned long b) { return a > b ? a : b; }
-inline long long max(long long a, long long b) { return a > b ? a : b; }
-inline unsigned long long max(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
-inline unsigned long max(long a, unsigned long b) { return max((unsigned long)a, b); }
-inline unsigned long max(unsigned long a, long b) { return max(a, (unsigned long)b); }
-inline unsigned long long max(long long a, unsigned long long b) {
-    return max((unsigned long long)a, b);
-}
-inline unsigned long long max(unsigned long long a, long long b) {
-    return max(a, (unsigned long long)b);
-}
-inline float max(float a, float b) { return fmaxf(a, b); }
-inline double max(double a, double b) { return fmax(a, b); }
-inline double max(float a, double b) { return fmax(a, b); }
-inline double max(double a, float b) { return fmax(a, b); }
+// Of two types of integers, the result has the unsigned one, as in CUDA.
+#define RESIDENT_INTEGERS(name, order, signed_type, unsigned_type)                                \
+    inline signed_type name(signed_type a, signed_type b) { return a order b ? a : b; }           \
+    inline unsigned_type name(unsigned_type a, unsigned_type b) { return a order b ? a : b; }     \
+    inline unsigned_type name(signed_type a, unsigned_type b) {                                   \
+        return name(static_cast<unsigned_type>(a), b);                                            \
+    }                                                                                             \
+    inline unsigned_type name(unsigned_type a, signed_type b) {                                   \
+        return name(a, static_cast<unsigned_type>(b));                                            \
+    }
+#define RESIDENT_EXTREME(name, order)                                                             \
+    RESIDENT_INTEGERS(name, order, int, unsigned int)                                             \
+    RESIDENT_INTEGERS(name, order, long, unsigned long)                                           \
+    RESIDENT_INTEGERS(name, order, long long, unsigned long long)                                 \
+    inline float name(float a, float b) { return f##name##f(a, b); }                              \
+    inline double name(double a, double b) { return f##name(a, b); }                              \
+    inline double name(float a, double b) { return f##name(static_cast<double>(a), b); }          \
+    inline double name(double a, float b) { return f##name(a, static_cast<double>(b)); }
+RESIDENT_EXTREME(min, <)
+RESIDENT_EXTREME(max, >)
+#undef RESIDENT_EXTREME
+#undef RESIDENT_INTEGERS
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }

@@ -36,7 +36,7 @@ struct Shared {
     caller: Thread,
 }
 
-// SAFETY: `launch` is dereferenced only by a thread that has taken a part and not told that it is
+// SAFETY: `launch` is dereferenced only by a thread that has taken a part and not counted it as
 // over, and `run_all`, whose caller lends it, returns only when all parts are over. All threads
 // only read it.
 unsafe impl Send for Shared {}

@@ -22,10 +22,6 @@ pub(super) struct LaunchParameters {
     pub(super) shared_bytes: c_uint,
 }
 
-// SAFETY: the threads that run a launch's blocks only read it, and the parameters that it points
-// to, which outlive the launch.
-unsafe impl Sync for LaunchParameters {}
-
 impl LaunchParameters {
     /// The number of blocks of the grid.
     pub(super) fn blocks(&self) -> u64 {
