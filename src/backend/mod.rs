@@ -32,12 +32,10 @@
 //!    a [`Program`] an enum, and add to `launch/kernel.rs` the method that takes the source;
 //! 5. run the conformance suite on it (`tests/suites/conformance`).
 
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 pub(crate) mod c_declaration;
 pub(crate) mod code;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
 mod cuda_source;
 pub(crate) mod embedded;
 pub(crate) mod failure;
@@ -47,7 +45,10 @@ pub(crate) mod host_copy;
 pub(crate) mod huge_pages;
 mod identifiers;
 pub(crate) mod panic_message;
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "only the CUDA backend uses some of it")
+)]
 pub(crate) mod program;
 pub(crate) mod scope;
 mod task_waker;
