@@ -132,6 +132,7 @@ pub mod emulation {
     pub use crate::backend::embedded::{
         Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch,
     };
+    pub use crate::backend::host_code::{Finding, FindingKind, OtherThread, SourceLine};
 }
 pub use backend::{
     Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,

@@ -1,6 +1,7 @@
 //! The C declaration of a kernel with a signature, for `Kernel::prototype` and error messages.
 
 use super::{ElementLayout, ParameterLayout};
+use crate::access::Access;
 
 /// The size in bytes of a pointer, a length, or a stride.
 pub(crate) const WORD_BYTES: usize = 8;
@@ -14,13 +15,13 @@ pub(crate) fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String
             scalars += 1;
             format!("{} {}", c_type(element), char::from(b'a' + (scalars - 1) % 26))
         }
-        ParameterLayout::Flat { element, is_read_only } => {
+        ParameterLayout::Flat { element, access } => {
             arrays += 1;
-            format!("{}{} *{}", constness(*is_read_only), c_type(element), array_name(arrays - 1))
+            format!("{}{} *{}", constness(*access), c_type(element), array_name(arrays - 1))
         }
-        ParameterLayout::Sized { element, ndim, is_read_only } => {
+        ParameterLayout::Sized { element, ndim, access } => {
             arrays += 1;
-            let element = format!("{}{}", constness(*is_read_only), c_type(element));
+            let element = format!("{}{}", constness(*access), c_type(element));
             format!("{} {}", view(&element, *ndim), array_name(arrays - 1))
         }
     };
@@ -50,8 +51,8 @@ fn view(element: &str, ndim: Option<usize>) -> String {
     }
 }
 
-fn constness(is_read_only: bool) -> &'static str {
-    if is_read_only { "const " } else { "" }
+fn constness(access: Access) -> &'static str {
+    if access.writes() { "" } else { "const " }
 }
 
 fn array_name(index: usize) -> String {
@@ -110,6 +111,7 @@ pub(crate) fn identifier(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{declaration, identifier, is_identifier, parameter_bytes};
+    use crate::access::Access;
     use crate::backend::{ElementLayout, ParameterLayout};
 
     fn element(rust_name: &'static str, len_bytes: usize) -> ElementLayout {
@@ -121,8 +123,8 @@ mod tests {
         let float = element("f32", 4);
         let parameters = [
             ParameterLayout::Scalar(float),
-            ParameterLayout::Flat { element: float, is_read_only: true },
-            ParameterLayout::Sized { element: float, ndim: Some(2), is_read_only: false },
+            ParameterLayout::Flat { element: float, access: Access::Read },
+            ParameterLayout::Sized { element: float, ndim: Some(2), access: Access::ReadWrite },
         ];
         let expected =
             "extern \"C\" __global__ void axpy(float a, const float *x, resident::View2<float> y)";
@@ -138,22 +140,22 @@ mod tests {
         let parameters = [
             ParameterLayout::Flat {
                 element: element("my_crate::cloud::Particle", 16),
-                is_read_only: true,
+                access: Access::Read,
             },
             ParameterLayout::Scalar(element("[f32; 3]", 12)),
             ParameterLayout::Flat {
                 element: element("num_complex::Complex<f64>", 16),
-                is_read_only: false,
+                access: Access::ReadWrite,
             },
             ParameterLayout::Flat {
                 element: element("half::binary16::f16", 2),
-                is_read_only: false,
+                access: Access::ReadWrite,
             },
             ParameterLayout::Flat {
                 element: element("half::bfloat::bf16", 2),
-                is_read_only: false,
+                access: Access::ReadWrite,
             },
-            ParameterLayout::Sized { element: element("u64", 8), ndim: None, is_read_only: true },
+            ParameterLayout::Sized { element: element("u64", 8), ndim: None, access: Access::Read },
         ];
         let expected = "extern \"C\" __global__ void two_words(\
             const Particle /* my_crate::cloud::Particle, 16 bytes */ *x, \

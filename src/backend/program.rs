@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::{BackendError, CudaSource};
+use crate::access::Access;
 use crate::grid::Grid;
 
 /// The bodies of kernels that a device runs.
@@ -35,11 +36,11 @@ pub(crate) enum ParameterLayout {
     Scalar(ElementLayout),
     /// A flat array (a slice in host bodies), passed as a bare pointer. Words: the length in
     /// elements; a launch replaces it by the address.
-    Flat { element: ElementLayout, is_read_only: bool },
+    Flat { element: ElementLayout, access: Access },
     /// A sized array (an ndarray view in host bodies), passed by value: pointer, shape, strides.
     /// Words: the number of dimensions, which a launch replaces by the address; the shape; the
     /// strides in elements. `ndim` is `None` for `IxDyn`.
-    Sized { element: ElementLayout, ndim: Option<usize>, is_read_only: bool },
+    Sized { element: ElementLayout, ndim: Option<usize>, access: Access },
 }
 
 impl ParameterLayout {
@@ -49,6 +50,14 @@ impl ParameterLayout {
             Self::Scalar(element) | Self::Flat { element, .. } | Self::Sized { element, .. } => {
                 element
             }
+        }
+    }
+
+    /// How the kernel accesses the array, if the parameter is one.
+    pub(crate) fn access(&self) -> Option<Access> {
+        match *self {
+            Self::Scalar(_) => None,
+            Self::Flat { access, .. } | Self::Sized { access, .. } => Some(access),
         }
     }
 

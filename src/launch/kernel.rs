@@ -211,7 +211,8 @@ impl<S: Signature> Kernel<S> {
     /// option, and mathematical functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
-    /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body.
+    /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With
+    /// [`Emulation::sanitize`](crate::Emulation::sanitize) each of its accesses is checked.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};

@@ -243,10 +243,7 @@ macro_rules! array_parameter {
             }
 
             fn layout() -> ParameterLayout {
-                ParameterLayout::Flat {
-                    element: ElementLayout::of::<T>(),
-                    is_read_only: Self::ACCESS == Access::Read,
-                }
+                ParameterLayout::Flat { element: ElementLayout::of::<T>(), access: Self::ACCESS }
             }
 
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $flat {
@@ -265,9 +262,8 @@ macro_rules! array_parameter {
             }
 
             fn layout() -> ParameterLayout {
-                let (element, is_read_only) =
-                    (ElementLayout::of::<T>(), Self::ACCESS == Access::Read);
-                ParameterLayout::Sized { element, ndim: D::NDIM, is_read_only }
+                let (element, access) = (ElementLayout::of::<T>(), Self::ACCESS);
+                ParameterLayout::Sized { element, ndim: D::NDIM, access }
             }
 
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> $sized<'a, T, D> {

@@ -25,6 +25,10 @@ struct View {
     template <typename... Index>
     __host__ __device__ __forceinline__ T &operator()(Index... index) const {
         static_assert(sizeof...(Index) == N, "as many indices as the view has dimensions");
+#ifdef RESIDENT_SANITIZE
+        const long long at[] = {static_cast<long long>(index)...};
+        if (!contains(index...)) host::outside(data, at, N, sizeof(T));
+#endif
         return data[offset(0, static_cast<long long>(index)...)];
     }
 
@@ -44,6 +48,9 @@ struct View {
 
     /// The n-th element in row-major order.
     __host__ __device__ __forceinline__ T &at(long long n) const {
+#ifdef RESIDENT_SANITIZE
+        if (n < 0 || n >= size()) host::outside(data, &n, 1, sizeof(T));
+#endif
         long long offset = 0;
         for (int axis = N - 1; axis > 0; --axis) {
             offset += n % shape[axis] * strides[axis];

@@ -30,10 +30,10 @@ pub(crate) fn check(
 /// The parameter with the number of dimensions for which it takes this many bytes, if there is one.
 fn resolve(parameter: &ParameterLayout, len_bytes: usize) -> Option<ParameterLayout> {
     let resolved = match *parameter {
-        ParameterLayout::Sized { element, ndim: None, is_read_only } => {
+        ParameterLayout::Sized { element, ndim: None, access } => {
             let axes_bytes = len_bytes.checked_sub(view_bytes(0))?;
             let ndim = Some(axes_bytes / (view_bytes(1) - view_bytes(0)));
-            ParameterLayout::Sized { element, ndim, is_read_only }
+            ParameterLayout::Sized { element, ndim, access }
         }
         known => known,
     };
@@ -62,6 +62,7 @@ fn mismatch(entry: &str, expected: &[ParameterLayout], compiled_bytes: &[usize])
 #[cfg(test)]
 mod tests {
     use super::check;
+    use crate::access::Access;
     use crate::backend::{ElementLayout, ParameterLayout};
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
@@ -69,8 +70,8 @@ mod tests {
     fn axpy() -> [ParameterLayout; 3] {
         [
             ParameterLayout::Scalar(FLOAT),
-            ParameterLayout::Flat { element: FLOAT, is_read_only: true },
-            ParameterLayout::Sized { element: FLOAT, ndim: Some(2), is_read_only: false },
+            ParameterLayout::Flat { element: FLOAT, access: Access::Read },
+            ParameterLayout::Sized { element: FLOAT, ndim: Some(2), access: Access::ReadWrite },
         ]
     }
 
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn an_open_number_of_dimensions_becomes_the_compiled_one() {
-        let open = |ndim| [ParameterLayout::Sized { element: FLOAT, ndim, is_read_only: true }];
+        let open = |ndim| [ParameterLayout::Sized { element: FLOAT, ndim, access: Access::Read }];
         for ndim in 0..=6 {
             assert_eq!(
                 *check("f", &open(None), Some(&[8 + 16 * ndim])).expect("a view"),

@@ -126,13 +126,13 @@ mod tests {
     fn known_starts_are_those_that_are_found() {
         let layouts = [
             ParameterLayout::Scalar(FLOAT),
-            ParameterLayout::Flat { element: FLOAT, is_read_only: true },
+            ParameterLayout::Flat { element: FLOAT, access: Access::Read },
             ParameterLayout::Scalar(ElementLayout {
                 len_bytes: 12,
                 align_bytes: 4,
                 rust_name: "[f32; 3]",
             }),
-            ParameterLayout::Flat { element: FLOAT, is_read_only: false },
+            ParameterLayout::Flat { element: FLOAT, access: Access::ReadWrite },
         ];
         let known = ParameterStarts::of(&layouts).expect("no sized array");
         let mut words = [7, 30, 8, 9, 100];
@@ -143,7 +143,7 @@ mod tests {
         let written = parameters[..4].iter().map(|at| (*at as usize - start) / 8);
         assert_eq!(written.collect::<Vec<_>>(), starts(&layouts, &mut words).expect("it fits"));
         assert!(parameters[4..].iter().all(|at| at.is_null()));
-        let sized = ParameterLayout::Sized { element: FLOAT, ndim: Some(1), is_read_only: true };
+        let sized = ParameterLayout::Sized { element: FLOAT, ndim: Some(1), access: Access::Read };
         assert!(ParameterStarts::of(&[sized]).is_none());
     }
 
@@ -151,13 +151,13 @@ mod tests {
     fn words_become_parameters_in_place() {
         let layouts = [
             ParameterLayout::Scalar(FLOAT),
-            ParameterLayout::Sized { element: FLOAT, ndim: Some(2), is_read_only: true },
+            ParameterLayout::Sized { element: FLOAT, ndim: Some(2), access: Access::Read },
             ParameterLayout::Scalar(ElementLayout {
                 len_bytes: 12,
                 align_bytes: 4,
                 rust_name: "[f32; 3]",
             }),
-            ParameterLayout::Flat { element: FLOAT, is_read_only: false },
+            ParameterLayout::Flat { element: FLOAT, access: Access::ReadWrite },
         ];
         let mut words = [7, 2, 30, 40, 40, 1, 8, 9, 100];
         let arrays = [array(0x1000, 16, 1, false), array(0x2000, 0, 8, true)];

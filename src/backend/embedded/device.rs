@@ -22,6 +22,9 @@ const DEVICE_SHIFT: u32 = 44;
 /// The environment variable that makes embedded devices run CUDA C bodies, if it is `cuda`.
 const KERNELS_VARIABLE: &str = "RESIDENT_CPU_KERNELS";
 
+/// The environment variable that makes embedded devices check CUDA C bodies, if it is `1`.
+const SANITIZE_VARIABLE: &str = "RESIDENT_SANITIZE";
+
 /// One embedded device.
 pub(crate) struct EmbeddedDevice {
     pub(super) core: Arc<DeviceCore>,
@@ -53,8 +56,8 @@ impl EmbeddedDevice {
             staging: Arc::default(),
             pinned: ByteCount::default(),
             chunk_bytes_max: u64::MAX,
-            body_kind: body_kind(false),
-            libraries: Libraries::default(),
+            body_kind: body_kind(sanitizes(false)),
+            libraries: Libraries::new(sanitizes(false).then(Arc::default)),
         })
     }
 
@@ -66,12 +69,15 @@ impl EmbeddedDevice {
         let tracker = simulation
             .as_ref()
             .map_or_else(Tracker::of_process, |simulation| Arc::clone(simulation.tracker()));
+        let instruments = Instruments::new(emulation.faults, tracker);
+        let findings =
+            sanitizes(emulation.sanitizes).then(|| Arc::clone(&instruments.log.findings));
         let poison = emulation.is_poisoning.then_some(POISON);
         let core = DeviceCore {
             ordinal,
             memory: AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison),
             link: emulation.link,
-            instruments: Some(Instruments::new(emulation.faults, tracker)),
+            instruments: Some(instruments),
         };
         Arc::new(Self {
             core: Arc::new(core),
@@ -79,8 +85,8 @@ impl EmbeddedDevice {
             staging: Arc::default(),
             pinned: ByteCount::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
-            body_kind: body_kind(emulation.prefers_cuda),
-            libraries: Libraries::default(),
+            body_kind: body_kind(emulation.prefers_cuda || findings.is_some()),
+            libraries: Libraries::new(findings),
         })
     }
 
@@ -95,6 +101,11 @@ impl fmt::Debug for EmbeddedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EmbeddedDevice(cpu:{})", self.core.ordinal)
     }
+}
+
+/// Whether a device checks CUDA C bodies: by `Emulation::sanitize`, or by the environment.
+fn sanitizes(is_asked: bool) -> bool {
+    is_asked || std::env::var_os(SANITIZE_VARIABLE).is_some_and(|value| value == "1")
 }
 
 /// Which of a kernel's bodies a device runs: by `Emulation::prefer_cuda`, or by the environment.

@@ -6,6 +6,17 @@ use super::fiber::Fiber;
 use super::runtime::{Exchanged, LANES, LaunchParameters, Progress, RUNTIME, RunBlocks};
 use super::waiting::{Answer, Wait};
 
+/// What watches the threads of blocks.
+pub(super) trait Observer {
+    /// Threads wait at a barrier, in order, each at a place in the library. Says why that fails the
+    /// launch, if it does: some of the block's threads may have ended.
+    fn judge_barrier(&self, block: u64, waiting: &[(u32, usize)], threads: u32) -> Option<String>;
+    /// All threads of the block have come to a barrier.
+    fn pass_barrier(&self, block: u64);
+    /// These lanes of a warp have come to `__syncwarp`.
+    fn pass_warp_barrier(&self, block: u64, warp: u32, mask: u32);
+}
+
 /// A block's code and how far it has come.
 pub(super) struct BlockRunner<'a> {
     run: RunBlocks,
@@ -14,6 +25,7 @@ pub(super) struct BlockRunner<'a> {
     end: u64,
     /// The threads of the block that have a stack of their own, in order.
     threads: Vec<Fiber>,
+    observer: Option<&'a dyn Observer>,
 }
 
 impl<'a> BlockRunner<'a> {
@@ -22,7 +34,18 @@ impl<'a> BlockRunner<'a> {
     /// `run` is the entry of a kernel whose parameters those of `launch` are, and the kernel
     /// accesses only memory that its caller allows.
     pub(super) unsafe fn new(run: RunBlocks, launch: &'a LaunchParameters) -> Self {
-        Self { run, launch, progress: Box::default(), end: 0, threads: Vec::new() }
+        Self { run, launch, progress: Box::default(), end: 0, threads: Vec::new(), observer: None }
+    }
+
+    /// The same, watched by an observer.
+    pub(super) fn observed_by(&mut self, observer: &'a dyn Observer) -> &mut Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// How far the blocks have come, as long as this value lives.
+    pub(super) fn progress(&self) -> *const Progress {
+        std::ptr::from_ref(&*self.progress)
     }
 
     /// Runs these blocks. The error says why the launch failed.
@@ -32,7 +55,7 @@ impl<'a> BlockRunner<'a> {
             self.end = blocks.end;
             if self.run_from(0)? {
                 let block = self.progress.block.get();
-                let outcome = self.start_others().and_then(|()| schedule(&mut self.threads, block));
+                let outcome = self.start_others().and_then(|()| self.schedule(block));
                 self.threads.drain(..).for_each(Fiber::end);
                 outcome?;
                 self.progress.block.set(block + 1);
@@ -65,9 +88,41 @@ impl<'a> BlockRunner<'a> {
             self.progress.block.set(block);
             self.run_from(self.progress.next.get())?;
         }
-        // No stack goes on with another thread.
+        // No stack goes on with another thread, or has gone on to the next block.
         self.progress.next.set(u32::MAX);
+        self.progress.block.set(block);
         Ok(())
+    }
+
+    /// Runs the threads of a block until all have ended.
+    fn schedule(&mut self, block: u64) -> Result<(), String> {
+        let (threads, observer) = (&mut *self.threads, self.observer);
+        loop {
+            if let Some(text) = failure(&*threads) {
+                return Err(text);
+            }
+            match (threads.iter().all(|thread| thread.wait.is_none()), votes(threads)) {
+                (true, _) => return Ok(()),
+                (false, Some(count)) => {
+                    if let Some(observer) = observer {
+                        observe_barrier(observer, threads, block, self.launch.threads())?;
+                    }
+                    let waiting = threads.iter_mut().filter(|thread| thread.wait.is_some());
+                    resume_until_failure(waiting, |thread| thread.resume(Answer::Count(count)));
+                }
+                (false, None) => {
+                    let warp = |thread: &Fiber| thread.thread / LANES as u32;
+                    let warps = threads.chunk_by_mut(|one, next| warp(one) == warp(next));
+                    let on_barrier = |warp, mask| {
+                        observer.inspect(|observer| observer.pass_warp_barrier(block, warp, mask));
+                    };
+                    let runs = |lanes: &mut [Fiber]| release(lanes, &on_barrier).then_some(());
+                    if warps.filter_map(runs).count() == 0 {
+                        return Err(stuck(threads, block));
+                    }
+                }
+            }
+        }
     }
 
     /// A stack that runs threads from `first` on.
@@ -82,25 +137,23 @@ impl<'a> BlockRunner<'a> {
     }
 }
 
-/// Runs the threads of a block until all have ended.
-fn schedule(threads: &mut [Fiber], block: u64) -> Result<(), String> {
-    loop {
-        if let Some(text) = failure(&*threads) {
-            return Err(text);
-        }
-        match (threads.iter().all(|thread| thread.wait.is_none()), votes(threads)) {
-            (true, _) => return Ok(()),
-            (false, Some(count)) => {
-                let waiting = threads.iter_mut().filter(|thread| thread.wait.is_some());
-                waiting.for_each(|thread| thread.resume(Answer::Count(count)));
-            }
-            (false, None) => {
-                let warp = |thread: &Fiber| thread.thread / LANES as u32;
-                let warps = threads.chunk_by_mut(|one, next| warp(one) == warp(next));
-                if warps.filter_map(|lanes| release(lanes).then_some(())).count() == 0 {
-                    return Err(stuck(threads, block));
-                }
-            }
+/// The barrier at which threads wait, as an observer sees it.
+fn observe_barrier(
+    observer: &dyn Observer,
+    threads: &[Fiber],
+    block: u64,
+    threads_of_block: u32,
+) -> Result<(), String> {
+    let at_barrier = |thread: &Fiber| match thread.wait {
+        Some(Wait::Block { code, .. }) => Some((thread.thread, code)),
+        _ => None,
+    };
+    let waiting: Vec<_> = threads.iter().filter_map(at_barrier).collect();
+    match observer.judge_barrier(block, &waiting, threads_of_block) {
+        Some(text) => Err(text),
+        None => {
+            observer.pass_barrier(block);
+            Ok(())
         }
     }
 }
@@ -118,16 +171,28 @@ fn failure<'f>(threads: impl IntoIterator<Item = &'f Fiber>) -> Option<String> {
 fn votes(threads: &[Fiber]) -> Option<u32> {
     let mut count = 0;
     for wait in threads.iter().filter_map(|thread| thread.wait.as_ref()) {
-        let Wait::Block { predicate } = wait else { return None };
+        let Wait::Block { predicate, .. } = wait else { return None };
         count += u32::from(*predicate);
     }
     Some(count)
 }
 
 /// Runs the lanes of a warp whose partners have all come; if there are none, the lanes that want to
-/// know each other. Returns whether there are any.
-fn release(lanes: &mut [Fiber]) -> bool {
-    release_exchanges(lanes) || release_active(lanes)
+/// know each other. Returns whether there are any. Calls `on_barrier` with the number of the warp
+/// and the mask of lanes that have come to `__syncwarp`.
+fn release(lanes: &mut [Fiber], on_barrier: &impl Fn(u32, u32)) -> bool {
+    release_exchanges(lanes, on_barrier) || release_active(lanes)
+}
+
+/// Resumes threads. After a failure the others do not run.
+fn resume_until_failure<'f>(
+    mut threads: impl Iterator<Item = &'f mut Fiber>,
+    resume: impl Fn(&mut Fiber),
+) {
+    let _failed = threads.find_map(|thread| {
+        resume(thread);
+        matches!(thread.wait, Some(Wait::Failed(_))).then_some(())
+    });
 }
 
 fn release_active(lanes: &mut [Fiber]) -> bool {
@@ -137,24 +202,25 @@ fn release_active(lanes: &mut [Fiber]) -> bool {
     };
     let mask = lanes.iter().map(bit).fold(0, |all: u32, bit| all | bit);
     let active = lanes.iter_mut().filter(|lane| matches!(lane.wait, Some(Wait::Active)));
-    active.for_each(|lane| lane.resume(Answer::Count(mask)));
+    resume_until_failure(active, |lane| lane.resume(Answer::Count(mask)));
     mask != 0
 }
 
-fn release_exchanges(lanes: &mut [Fiber]) -> bool {
+fn release_exchanges(lanes: &mut [Fiber], on_barrier: &impl Fn(u32, u32)) -> bool {
     let mut released = 0_u64;
     for index in 0..lanes.len() {
-        let Some(Wait::Lanes { mask, .. }) = lanes[index].wait else { continue };
+        let Some(Wait::Lanes { mask, is_barrier, .. }) = lanes[index].wait else { continue };
         if let Some(values) = exchanged(lanes, mask) {
+            let (thread, came) = (lanes[index].thread, values[LANES] as u32);
+            if is_barrier && thread % LANES as u32 == came.trailing_zeros() {
+                on_barrier(thread / LANES as u32, came);
+            }
             lanes[index].keep_values(&values);
             released |= 1 << index;
         }
     }
-    for (index, lane) in lanes.iter_mut().enumerate() {
-        if released >> index & 1 == 1 {
-            lane.resume_with_values();
-        }
-    }
+    let partners = lanes.iter_mut().enumerate().filter(|(index, _)| released >> index & 1 == 1);
+    resume_until_failure(partners.map(|(_, lane)| lane), Fiber::resume_with_values);
     released != 0
 }
 
@@ -167,7 +233,7 @@ fn exchanged(lanes: &[Fiber], mask: u32) -> Option<Exchanged> {
         match lane.wait {
             _ if mask >> number & 1 == 0 => {}
             None => {}
-            Some(Wait::Lanes { mask: same, value }) if same == mask => {
+            Some(Wait::Lanes { mask: same, value, .. }) if same == mask => {
                 values[number] = value;
                 values[LANES] |= 1 << number;
             }

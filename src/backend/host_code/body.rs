@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::library::Library;
 use super::parallel::run_all;
 use super::runtime::LaunchParameters;
+use super::sanitizer::{CheckedLaunch, Findings};
 use super::waiting::SHARED_BYTES_MAX;
 use crate::backend::{KernelBody, ParameterLayout};
 use crate::grid::Grid;
@@ -18,6 +19,8 @@ pub(super) struct CompiledBody {
     name: Arc<str>,
     library: Arc<Library>,
     parameters: Box<[ParameterLayout]>,
+    /// Where to put what a check finds, if the launches are checked.
+    findings: Option<Arc<Findings>>,
 }
 
 /// Two words of a parameter. Parameters start at multiples of 16 bytes, the largest alignment of
@@ -38,8 +41,9 @@ impl CompiledBody {
         name: &Arc<str>,
         library: Arc<Library>,
         parameters: Box<[ParameterLayout]>,
+        findings: Option<Arc<Findings>>,
     ) -> Self {
-        Self { name: Arc::clone(name), library, parameters }
+        Self { name: Arc::clone(name), library, parameters, findings }
     }
 
     /// The parameters as the kernel gets them.
@@ -89,9 +93,17 @@ impl CompiledBody {
             block: [threads.x, threads.y, threads.z],
             shared_bytes: grid.dynamic_shared_bytes(),
         };
+        let entry = self.library.entry();
+        if let (Some(findings), Some(library)) = (&self.findings, self.library.checked()) {
+            let (kernel, parameters, launch) = (&self.name, &*self.parameters, &launch);
+            let checked =
+                CheckedLaunch { kernel, library, entry, launch, parameters, words, pointers };
+            // SAFETY: as below.
+            return unsafe { checked.run(findings) };
+        }
         // SAFETY: the entry is that of a library whose parameters `pack` has packed; the caller of
         // `Kernel::cuda` vouches for what the code accesses.
-        unsafe { run_all(self.library.entry(), &launch) }
+        unsafe { run_all(entry, &launch) }
     }
 }
 

@@ -29,6 +29,32 @@ const OPTIONS: [&str; 10] = [
     "-fno-trapping-math",
 ];
 
+/// Options for code that is checked while it runs: each access of the source is announced, as it
+/// stands there.
+const CHECKED_OPTIONS: [&str; 7] = [
+    "-c",
+    "-O2",
+    "-fno-optimize-sibling-calls",
+    "-fno-delete-null-pointer-checks",
+    "-fno-tree-vectorize",
+    "-fno-tree-slp-vectorize",
+    "-fsanitize=thread",
+];
+
+/// More of them, in the spelling of GCC and of Clang.
+const CHECKED_OPTIONS_GCC: [&str; 6] = [
+    "-fno-store-merging",
+    // Two calls of one function stay two, with a line each.
+    "-fno-crossjumping",
+    "-fno-tree-tail-merge",
+    // A loop that goes beyond an array's end must do so.
+    "-fno-aggressive-loop-optimizations",
+    "--param=tsan-instrument-func-entry-exit=0",
+    "--param=tsan-distinguish-volatile=1",
+];
+const CHECKED_OPTIONS_CLANG: [&str; 4] =
+    ["-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"];
+
 /// A compiler that runs on this machine.
 #[derive(Debug)]
 pub(super) struct Compiler {
@@ -80,7 +106,7 @@ impl Compiler {
 
     /// What of the compiler decides over the code.
     pub(super) fn key(&self) -> Vec<u8> {
-        let options = OPTIONS.join(" ");
+        let options = [&OPTIONS[..], &CHECKED_OPTIONS, self.checked_options()].concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
             .concat()
     }
@@ -92,16 +118,41 @@ impl Compiler {
         let source = TemporaryFile::new("cpp").map_err(not_written)?;
         let output = TemporaryFile::new("so").map_err(not_written)?;
         source.fill(translation.text().as_bytes()).map_err(not_written)?;
-        let mut command = Command::new(&self.program);
-        command.args(OPTIONS).args(translation.options());
-        command.arg("-o").arg(&output.path).arg(&source.path).arg("-lm");
-        let ran = command.output();
-        let ran = ran.map_err(|fault| format!("{} cannot be run: {fault}", self.version))?;
-        if !ran.status.success() {
-            let log = String::from_utf8_lossy(&ran.stderr);
-            return Err(format!("{} refuses the source, correct it:\n{log}", self.version));
+        if translation.is_checked() {
+            // Linked in a second step, so that the compiler does not add its own sanitizer.
+            let object = TemporaryFile::new("o").map_err(not_written)?;
+            let options = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
+            self.run(&source, &object, translation, &options)?;
+            self.run(&object, &output, translation, &[])?;
+        } else {
+            self.run(&source, &output, translation, &[])?;
         }
         std::fs::read(&output.path).map_err(not_written)
+    }
+
+    /// The options for checked code that this compiler has.
+    fn checked_options(&self) -> &'static [&'static str] {
+        let is_clang = self.version.contains("clang");
+        if is_clang { &CHECKED_OPTIONS_CLANG } else { &CHECKED_OPTIONS_GCC }
+    }
+
+    fn run(
+        &self,
+        from: &TemporaryFile,
+        to: &TemporaryFile,
+        translation: &Translation,
+        options: &[&str],
+    ) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.args(OPTIONS).args(translation.options()).args(options);
+        command.arg("-o").arg(&to.path).arg(&from.path).arg("-lm");
+        let ran = command.output();
+        let ran = ran.map_err(|fault| format!("{} cannot be run: {fault}", self.version))?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        let log = String::from_utf8_lossy(&ran.stderr);
+        Err(format!("{} refuses the source, correct it:\n{log}", self.version))
     }
 }
 

@@ -29,6 +29,14 @@
 #define __RESIDENT_HOST__ 1
 #define __CUDACC_VER_MAJOR__ 0
 
+#ifdef RESIDENT_SANITIZE
+// So that calls are at a line of the kernel.
+#define RESIDENT_INLINE inline __attribute__((always_inline))
+#else
+#define RESIDENT_INLINE inline
+#define RESIDENT_UNCHECKED
+#endif
+
 #define __host__
 #define __device__
 #define __global__
@@ -98,6 +106,8 @@ struct resident_progress {
 struct resident_runtime {
     /// Waits for all threads of the block; returns for how many `predicate` held.
     unsigned int (*barrier)(unsigned int predicate);
+    /// Waits for the lanes in `mask` of the warp that have not ended.
+    void (*warp_barrier)(unsigned int mask);
     /// Waits for the lanes in `mask` of the warp that have not ended; returns what the 32 lanes
     /// passed, and behind that the mask of those that came.
     const unsigned long long *(*exchange)(unsigned int mask, unsigned long long value);
@@ -110,18 +120,43 @@ struct resident_runtime {
     void (*print)(const char *text);
 };
 
-static thread_local const resident_runtime *resident_library;
-
 // Not in a namespace, since sources use the names so.
+#ifndef RESIDENT_SANITIZE
+static thread_local const resident_runtime *resident_library;
 static thread_local uint3 threadIdx, blockIdx;
 static thread_local dim3 blockDim, gridDim;
+#else
+/// What the kernel may read, between bytes that it may not.
+static thread_local struct {
+    char before[512];
+    uint3 thread, block;
+    dim3 block_shape, grid_shape;
+    const resident_runtime *library;
+    /// The library's functions, and what the lanes of a warp passed.
+    resident_runtime functions;
+    unsigned long long values[33];
+    char behind[512];
+} resident_of_thread;
+#define resident_library resident_of_thread.library
+#define threadIdx resident_of_thread.thread
+#define blockIdx resident_of_thread.block
+#define blockDim resident_of_thread.block_shape
+#define gridDim resident_of_thread.grid_shape
+#endif
 static const int warpSize = 32;
 
 namespace resident {
 namespace host {
 
+#ifdef RESIDENT_SANITIZE
+// Not inlined, so that the place from which each is called is one of the kernel's.
+#define RESIDENT_WAIT RESIDENT_UNCHECKED __attribute__((noinline)) inline
+#else
+#define RESIDENT_WAIT inline
+#endif
+
 /// Calls the library, during which other threads of the block run.
-template <typename Call> inline auto waiting(Call call) {
+template <typename Call> RESIDENT_UNCHECKED inline auto waiting(Call call) {
     uint3 thread = threadIdx, block = blockIdx;
     auto result = call();
     threadIdx = thread;
@@ -129,9 +164,47 @@ template <typename Call> inline auto waiting(Call call) {
     return result;
 }
 
-inline unsigned int barrier(bool predicate) {
+RESIDENT_WAIT unsigned int barrier(bool predicate) {
+#ifdef RESIDENT_SANITIZE
+    resident_sanitizer_calls->waits(RESIDENT_CODE);
+#endif
     return waiting([=] { return resident_library->barrier(predicate); });
 }
+
+RESIDENT_WAIT void warp_barrier(unsigned int mask) {
+    waiting([=] { return resident_library->warp_barrier(mask), 0; });
+}
+
+RESIDENT_WAIT const unsigned long long *exchange_word(unsigned int mask, unsigned long long word) {
+    const unsigned long long *values =
+        waiting([=] { return resident_library->exchange(mask, word); });
+#ifdef RESIDENT_SANITIZE
+    __builtin_memcpy(resident_of_thread.values, values, sizeof resident_of_thread.values);
+    values = resident_of_thread.values;
+#endif
+    return values;
+}
+
+RESIDENT_WAIT void fence() {
+#ifdef RESIDENT_SANITIZE
+    resident_sanitizer_calls->fence();
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+#ifdef RESIDENT_SANITIZE
+/// Tells the library of a range of bytes that a function of C accesses.
+RESIDENT_WAIT void touch_range(const void *first, size_t bytes, resident_touch how) {
+    if (bytes > 0) resident_sanitizer_calls->access(first, bytes, how, RESIDENT_CODE);
+}
+
+/// Tells the library of an index of a view that is out of its bounds.
+RESIDENT_WAIT void outside(const void *first, const long long *index, unsigned int axes,
+                           unsigned int element_bytes) {
+    resident_sanitizer_calls->outside(first, index, axes, element_bytes, RESIDENT_CODE);
+}
+#endif
 
 inline unsigned int lane() {
     return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
@@ -142,7 +215,7 @@ template <typename T> inline const unsigned long long *exchange(unsigned int mas
     static_assert(sizeof(T) <= 8, "lanes exchange at most 8 bytes");
     unsigned long long word = 0;
     memcpy(&word, &value, sizeof value);
-    return waiting([=] { return resident_library->exchange(mask, word); });
+    return exchange_word(mask, word);
 }
 
 template <typename T> inline T of_lane(const unsigned long long *words, unsigned int lane) {
@@ -223,19 +296,19 @@ inline int cycles() { return static_cast<int>(clock64()); }
 
 // Barriers and fences.
 
-inline void __syncthreads() { resident::host::barrier(true); }
-inline int __syncthreads_count(int predicate) {
+RESIDENT_INLINE void __syncthreads() { resident::host::barrier(true); }
+RESIDENT_INLINE int __syncthreads_count(int predicate) {
     return static_cast<int>(resident::host::barrier(predicate != 0));
 }
-inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) > 0; }
-inline int __syncthreads_and(int predicate) { return __syncthreads_count(!predicate) == 0; }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+RESIDENT_INLINE int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) > 0; }
+RESIDENT_INLINE int __syncthreads_and(int predicate) { return __syncthreads_count(!predicate) == 0; }
+RESIDENT_INLINE void __threadfence() { resident::host::fence(); }
+RESIDENT_INLINE void __threadfence_block() { resident::host::fence(); }
+RESIDENT_INLINE void __threadfence_system() { resident::host::fence(); }
 
 // Warps.
 
-inline void __syncwarp(unsigned int mask = 0xffffffffu) { resident::host::exchange(mask, 0); }
+RESIDENT_INLINE void __syncwarp(unsigned int mask = 0xffffffffu) { resident::host::warp_barrier(mask); }
 inline unsigned int __activemask() {
     return resident::host::waiting([] { return resident_library->active(); });
 }
@@ -326,7 +399,7 @@ RESIDENT_REDUCE(__reduce_xor_sync, unsigned int, a ^ b)
 namespace resident {
 namespace host {
 
-template <typename Word, typename T, typename Change> inline T change(T *at, Change new_of) {
+template <typename Word, typename T, typename Change> RESIDENT_INLINE T change(T *at, Change new_of) {
     Word *word = reinterpret_cast<Word *>(at);
     Word old = __atomic_load_n(word, __ATOMIC_RELAXED);
     for (;;) {
@@ -344,11 +417,16 @@ template <> struct word_of<4> { using type = unsigned int; };
 template <> struct word_of<8> { using type = unsigned long long; };
 template <typename T> using word = typename word_of<sizeof(T)>::type;
 
+template <typename T> RESIDENT_INLINE T exchange_at(T *at, T value) {
+    return bits<T>(__atomic_exchange_n(reinterpret_cast<word<T> *>(at), bits<word<T>>(value),
+                                       __ATOMIC_RELAXED));
+}
+
 } // namespace host
 } // namespace resident
 
 #define RESIDENT_ATOMIC(name, parameters, expression)                                             \
-    template <typename T> inline T name parameters {                                              \
+    template <typename T> RESIDENT_INLINE T name parameters {                                     \
         return resident::host::change<resident::host::word<T>>(                                   \
             at, [=](T old) { return static_cast<T>(expression); });                               \
     }
@@ -364,11 +442,18 @@ RESIDENT_ATOMICS(atomicMax, RESIDENT_VALUE, value > old ? value : old)
 RESIDENT_ATOMICS(atomicAnd, RESIDENT_VALUE, old & value)
 RESIDENT_ATOMICS(atomicOr, RESIDENT_VALUE, old | value)
 RESIDENT_ATOMICS(atomicXor, RESIDENT_VALUE, old ^ value)
-RESIDENT_ATOMICS(atomicExch, RESIDENT_VALUE, value)
 RESIDENT_ATOMICS(atomicInc, RESIDENT_VALUE, old >= value ? 0 : old + 1)
 RESIDENT_ATOMICS(atomicDec, RESIDENT_VALUE, old == 0 || old > value ? value : old - 1)
 RESIDENT_ATOMICS(atomicCAS, (T *at, std::common_type_t<T> compare, std::common_type_t<T> value),
                  old == compare ? value : old)
+#define RESIDENT_EXCHANGE(name)                                                                   \
+    template <typename T> RESIDENT_INLINE T name RESIDENT_VALUE {                                 \
+        return resident::host::exchange_at(at, static_cast<T>(value));                            \
+    }
+RESIDENT_EXCHANGE(atomicExch)
+RESIDENT_EXCHANGE(atomicExch_block)
+RESIDENT_EXCHANGE(atomicExch_system)
+#undef RESIDENT_EXCHANGE
 #undef RESIDENT_VALUE
 #undef RESIDENT_ATOMICS
 #undef RESIDENT_ATOMIC
@@ -586,5 +671,29 @@ inline double __dsub_rn(double x, double y) { return x - y; }
 inline double __dmul_rn(double x, double y) { return x * y; }
 inline double __ddiv_rn(double x, double y) { return x / y; }
 inline double __fma_rn(double x, double y, double z) { return ::fma(x, y, z); }
+
+#ifdef RESIDENT_SANITIZE
+// Functions of C are not compiled to be checked.
+namespace resident {
+namespace host {
+
+RESIDENT_INLINE void *copy_bytes(void *to, const void *from, size_t bytes) {
+    touch_range(from, bytes, resident_reads);
+    touch_range(to, bytes, resident_writes);
+    return __builtin_memmove(to, from, bytes);
+}
+
+RESIDENT_INLINE void *set_bytes(void *to, int value, size_t bytes) {
+    touch_range(to, bytes, resident_writes);
+    return __builtin_memset(to, value, bytes);
+}
+
+} // namespace host
+} // namespace resident
+
+#define memcpy(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
+#define memmove(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
+#define memset(to, value, bytes) resident::host::set_bytes(to, value, bytes)
+#endif
 
 #endif // RESIDENT_CUDA_ON_HOST_HPP

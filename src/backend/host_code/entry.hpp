@@ -13,7 +13,7 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
 
     /// Runs the threads of a block from `first` on, until another stack has taken the next one.
     template <void (*kernel)(Parameters...), std::size_t... Index>
-    static bool block(const resident_launch &launch, resident_progress &progress,
+    RESIDENT_UNCHECKED static bool block(const resident_launch &launch, resident_progress &progress,
                       unsigned int first, std::index_sequence<Index...>) {
         const unsigned int width = launch.block[0], height = launch.block[1];
         const unsigned int threads = width * height * launch.block[2];
@@ -33,9 +33,14 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
     }
 
     template <void (*kernel)(Parameters...)>
-    static void run(const resident_launch &launch, const resident_runtime &library,
+    RESIDENT_UNCHECKED static void run(const resident_launch &launch, const resident_runtime &library,
                     resident_progress &progress, unsigned long long end, unsigned int first) {
+#ifdef RESIDENT_SANITIZE
+        resident_of_thread.functions = library;
+        resident_library = &resident_of_thread.functions;
+#else
         resident_library = &library;
+#endif
         gridDim = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
         blockDim = dim3(launch.block[0], launch.block[1], launch.block[2]);
         const unsigned long long start = progress.block, width = launch.grid[0];
@@ -58,7 +63,7 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
 // Here, so that the name is looked up where the source's is.
 using resident_kernel = resident::host::entry<decltype(&RESIDENT_ENTRY)>;
 
-extern "C" __attribute__((visibility("default"))) void resident_host_run(
+extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_run(
     const resident_launch *launch, const resident_runtime *library, resident_progress *progress,
     unsigned long long end, unsigned int first) {
     resident_kernel::run<&RESIDENT_ENTRY>(*launch, *library, *progress, end, first);

@@ -2,11 +2,11 @@
 
 use std::cell::RefCell;
 
-use corosensei::stack::DefaultStack;
+use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 
 use super::runtime::Exchanged;
-use super::waiting::{Answer, SWITCH, Switch, Wait};
+use super::waiting::{self, Answer, SWITCH, Switch, Wait};
 
 /// The size of a stack, which local arrays may take. Pages are backed at first use.
 const STACK_BYTES: usize = 1 << 20;
@@ -22,6 +22,8 @@ pub(super) struct Fiber {
     coroutine: Coroutine<Answer, Wait, (), DefaultStack>,
     /// The way from this stack back to the scheduler, once the fiber has waited.
     switch: *const Switch,
+    /// The addresses of the stack.
+    stack: (usize, usize),
     /// The number of the thread that waits.
     pub(super) thread: u32,
     /// What the thread waits for; `None` if it does not wait, or has ended.
@@ -33,16 +35,20 @@ pub(super) struct Fiber {
 impl Fiber {
     /// A fiber that runs `code` once it is resumed.
     pub(super) fn new(code: impl FnOnce() + 'static) -> Result<Self, String> {
-        let coroutine = Coroutine::with_stack(stack()?, move |switch: &Switch, _start| {
+        let memory = stack()?;
+        let stack = (memory.limit().get(), memory.base().get());
+        let coroutine = Coroutine::with_stack(memory, move |switch: &Switch, _start| {
             SWITCH.set(switch);
             code();
         });
-        Ok(Self { coroutine, switch: std::ptr::null(), thread: 0, wait: None, values: None })
+        Ok(Self { coroutine, switch: std::ptr::null(), stack, thread: 0, wait: None, values: None })
     }
 
     /// Runs until the code waits or ends.
     pub(super) fn resume(&mut self, answer: Answer) {
         SWITCH.set(self.switch);
+        let has_waited = !matches!(answer, Answer::Start);
+        waiting::set_running(self.stack, has_waited.then_some(self.thread));
         self.wait = match self.coroutine.resume(answer) {
             CoroutineResult::Yield(wait) => {
                 self.switch = SWITCH.get();

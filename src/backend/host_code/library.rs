@@ -6,18 +6,21 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::runtime::RunBlocks;
+use super::sanitizer::{CheckedLibrary, TakeCalls};
+use super::translation::Translation;
 
 /// A loaded library. It is never unloaded while a body refers to it.
 #[derive(Debug)]
 pub(super) struct Library {
     run: RunBlocks,
     parameter_bytes: Vec<usize>,
+    checked: Option<CheckedLibrary>,
     _library: libloading::Library,
 }
 
 impl Library {
-    /// Loads an image that a compiler wrote.
-    pub(super) fn load(image: &[u8]) -> Result<Self, String> {
+    /// Loads an image that a compiler wrote of a translation.
+    pub(super) fn load(image: &[u8], translation: &Translation) -> Result<Self, String> {
         let file = TemporaryFile::new("so")
             .and_then(|file| file.fill(image).map(|()| file))
             .map_err(|fault| format!("the compiled code cannot be written to a file: {fault}"))?;
@@ -35,11 +38,26 @@ impl Library {
         // SAFETY: the function has returned a static array of so many numbers.
         let sizes = unsafe { std::slice::from_raw_parts(sizes, count as usize) };
         let parameter_bytes = sizes.iter().map(|bytes| *bytes as usize).collect();
-        Ok(Self { run, parameter_bytes, _library: library })
+        let checked = match translation.is_checked() {
+            false => None,
+            // SAFETY: `hooks.hpp` defines the function with this type.
+            true => Some(unsafe { function::<TakeCalls>(&library, "resident_host_sanitize") }?),
+        };
+        let checked = checked
+            .map(|calls| {
+                CheckedLibrary::new(calls, image, translation.file(), translation.dynamic_arrays())
+            })
+            .transpose()?;
+        Ok(Self { run, parameter_bytes, checked, _library: library })
     }
 
     pub(super) fn entry(&self) -> RunBlocks {
         self.run
+    }
+
+    /// What the checker needs, if the code is to be checked.
+    pub(super) fn checked(&self) -> Option<&CheckedLibrary> {
+        self.checked.as_ref()
     }
 
     /// The size of each parameter of the kernel.

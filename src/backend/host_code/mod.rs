@@ -9,6 +9,7 @@
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
+//! | `sanitizer` | checks each access of a launch |
 //! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
 
 mod block;
@@ -18,6 +19,7 @@ mod fiber;
 mod library;
 mod parallel;
 mod runtime;
+mod sanitizer;
 mod translation;
 mod waiting;
 
@@ -33,13 +35,21 @@ use super::code::once::OncePerKey;
 use super::code::signature;
 use super::{CudaCode, KernelBody, LoadError, Program};
 
+pub(crate) use self::sanitizer::Findings;
+pub use self::sanitizer::{Finding, FindingKind, OtherThread, SourceLine};
+
 /// The libraries of one device, whose kernels have `__device__` variables of their own.
 #[derive(Debug)]
-pub(crate) struct Libraries(OncePerKey<Vec<u8>, Library>);
+pub(crate) struct Libraries {
+    loaded: OncePerKey<Vec<u8>, Library>,
+    /// If the device checks kernels, its findings.
+    findings: Option<Arc<Findings>>,
+}
 
-impl Default for Libraries {
-    fn default() -> Self {
-        Self(OncePerKey::new())
+impl Libraries {
+    /// The libraries of a device that checks its kernels if it has somewhere to put the findings.
+    pub(crate) fn new(findings: Option<Arc<Findings>>) -> Self {
+        Self { loaded: OncePerKey::new(), findings }
     }
 }
 
@@ -60,17 +70,19 @@ pub(crate) fn load(
         CudaCode::Ptx(_) | CudaCode::Cubin(_) => return Err(no_text().into()),
     };
     let compiler = Compiler::find()?;
-    let translation = Translation::new(program, &text, path)?;
+    let translation = Translation::new(program, &text, path, libraries.findings.is_some())?;
     let key = [compiler.key(), translation.key()].concat();
-    let library = libraries.0.get_or_make(key.clone(), || {
+    let library = libraries.loaded.get_or_make(key.clone(), || {
         let stored = image(compiler, &translation, &key)?;
         // Code from the disk cache may be that of a machine with other libraries.
-        Library::load(&stored).or_else(|_| Library::load(&compiler.compile(&translation)?))
+        Library::load(&stored, &translation)
+            .or_else(|_| Library::load(&compiler.compile(&translation)?, &translation))
     })?;
     let compiled_bytes = library.parameter_bytes();
     let parameters =
         signature::check(translation.entry(), &program.parameters, Some(&compiled_bytes))?;
-    Ok(Arc::new(CompiledBody::new(&program.kernel, library, parameters)))
+    let findings = libraries.findings.clone();
+    Ok(Arc::new(CompiledBody::new(&program.kernel, library, parameters, findings)))
 }
 
 /// The code of a translation, from memory or from disk, or compiled now. What depends on other

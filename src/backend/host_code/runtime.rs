@@ -46,6 +46,7 @@ pub(super) struct Progress {
 #[repr(C)]
 pub(super) struct Runtime {
     barrier: unsafe extern "C" fn(c_uint) -> c_uint,
+    warp_barrier: unsafe extern "C" fn(c_uint),
     exchange: unsafe extern "C" fn(c_uint, c_ulonglong) -> *const c_ulonglong,
     active: unsafe extern "C" fn() -> c_uint,
     dynamic_shared: unsafe extern "C" fn() -> *mut c_void,
@@ -54,7 +55,7 @@ pub(super) struct Runtime {
 }
 
 pub(super) static RUNTIME: Runtime =
-    Runtime { barrier, exchange, active, dynamic_shared, fail, print };
+    Runtime { barrier, warp_barrier, exchange, active, dynamic_shared, fail, print };
 
 /// `resident_host_run`.
 pub(super) type RunBlocks = unsafe extern "C" fn(
@@ -69,8 +70,12 @@ unsafe extern "C" fn barrier(predicate: c_uint) -> c_uint {
     waiting::wait_for_block(predicate != 0)
 }
 
+unsafe extern "C" fn warp_barrier(mask: c_uint) {
+    waiting::wait_for_lanes(mask, 0, true);
+}
+
 unsafe extern "C" fn exchange(mask: c_uint, value: c_ulonglong) -> *const c_ulonglong {
-    waiting::wait_for_lanes(mask, value)
+    waiting::wait_for_lanes(mask, value, false)
 }
 
 unsafe extern "C" fn active() -> c_uint {

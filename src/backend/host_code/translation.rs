@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::sanitizer;
 use crate::backend::Program;
 use crate::backend::c_declaration::identifier;
 use crate::backend::code::{includes, prelude};
@@ -18,12 +19,21 @@ pub(super) struct Translation {
     text: String,
     options: Vec<String>,
     entry: String,
+    file: String,
+    is_checked: bool,
+    dynamic_arrays: Vec<String>,
     /// Whether the code depends on no other file. Only such code is stored on disk.
     pub(super) is_self_contained: bool,
 }
 
 impl Translation {
-    pub(super) fn new(program: &Program, text: &str, path: Option<&Path>) -> Result<Self, String> {
+    /// The translation of a source, to be checked while it runs if `is_checked`.
+    pub(super) fn new(
+        program: &Program,
+        text: &str,
+        path: Option<&Path>,
+        is_checked: bool,
+    ) -> Result<Self, String> {
         let source = &program.source;
         let entry = source.entry.as_deref().unwrap_or(&program.kernel);
         let file = path.map_or_else(
@@ -36,18 +46,30 @@ impl Translation {
         let folder = path.and_then(Path::parent);
         let folders = source.includes.iter().map(|folder| &**folder).chain(folder);
         options.extend(folders.map(|folder| format!("-I{}", folder.display())));
-        let source_text = prelude::prepend_to(&with_shared_memory(text), &file);
+        let mut dynamic_arrays = Vec::new();
+        let replaced = with_shared_memory(text, &mut dynamic_arrays);
+        let source_text = prelude::prepend_to(&replaced, &file);
+        let (calls, hooks) = match is_checked {
+            true => (sanitizer::CALLS_HEADER, sanitizer::HOOKS_HEADER),
+            false => ("", ""),
+        };
+        if is_checked {
+            options.push(String::from("-DRESIDENT_SANITIZE"));
+        }
         let renamed = match NAMES_OF_C.contains(&entry) {
             true => format!("#define {entry} resident_entry_{entry}\n"),
             false => String::new(),
         };
         Ok(Self {
             text: format!(
-                "#line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n{renamed}{source_text}\n\
-                 #line 1 \"entry.hpp\"\n{ENTRY}"
+                "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n{renamed}{source_text}\n\
+                 #line 1 \"entry.hpp\"\n{ENTRY}\n{hooks}"
             ),
             options,
             entry: entry.to_owned(),
+            file,
+            is_checked,
+            dynamic_arrays,
             is_self_contained: source.includes.is_empty()
                 && !includes(text)
                 && !source.options.iter().any(|option| option.contains("include")),
@@ -64,6 +86,20 @@ impl Translation {
 
     pub(super) fn entry(&self) -> &str {
         &self.entry
+    }
+
+    /// The name of the source in messages.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
+    pub(super) fn is_checked(&self) -> bool {
+        self.is_checked
+    }
+
+    /// The names of the source's arrays of dynamic shared memory.
+    pub(super) fn dynamic_arrays(&self) -> &[String] {
+        &self.dynamic_arrays
     }
 
     /// What of the source decides over the code.
@@ -104,15 +140,15 @@ fn translated(options: &[std::sync::Arc<str>]) -> Vec<String> {
 }
 
 /// Replaces each `extern __shared__ T name[];` by pointers to the memory of the launch, and `static
-/// __shared__` by `__shared__`, on the same lines.
-fn with_shared_memory(text: &str) -> String {
+/// __shared__` by `__shared__`, on the same lines. Adds the names of the pointers to `pointers`.
+fn with_shared_memory(text: &str, pointers: &mut Vec<String>) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((at, word)) = find_in_code(rest, &["extern", "static"]) {
         let (before, behind) = rest.split_at(at);
         result.push_str(before);
         let replaced = match word {
-            "extern" => dynamic_declaration(behind),
+            "extern" => dynamic_declaration(behind, pointers),
             _ => static_declaration(behind),
         };
         let (replacement, len) = replaced.unwrap_or_else(|| (word.to_owned(), word.len()));
@@ -130,7 +166,7 @@ fn static_declaration(text: &str) -> Option<(String, usize)> {
 
 /// The replacement of a declaration of dynamic shared memory at the start of a text, and the
 /// declaration's length.
-fn dynamic_declaration(text: &str) -> Option<(String, usize)> {
+fn dynamic_declaration(text: &str, pointers: &mut Vec<String>) -> Option<(String, usize)> {
     let end = text.find(';')?;
     let inner = &text["extern".len()..end];
     if !inner.contains("__shared__") || inner.contains(['{', '"']) {
@@ -146,8 +182,11 @@ fn dynamic_declaration(text: &str) -> Option<(String, usize)> {
     let start = first.rfind(|letter| !is_word(letter))? + 1;
     let (kind, name) = (first[..start].trim(), &first[start..]);
     let mut replacement = pointer(kind, name);
+    pointers.push(name.to_owned());
     for other in declarators {
-        replacement.push_str(&pointer(kind, other?.trim()));
+        let other = other?;
+        replacement.push_str(&pointer(kind, other.trim()));
+        pointers.push(other.trim().to_owned());
     }
     replacement.push_str(&"\n".repeat(text[..end].matches('\n').count()));
     Some((replacement, end + 1))
@@ -262,7 +301,7 @@ mod tests {
             ),
             ("static __shared__ int x[3];", String::from(" __shared__ int x[3];")),
         ] {
-            assert_eq!(with_shared_memory(text), expected);
+            assert_eq!(with_shared_memory(text, &mut Vec::new()), expected);
         }
         for unchanged in [
             "extern \"C\" __global__ void f(float *x) { __shared__ int y; }",
@@ -272,7 +311,7 @@ mod tests {
             "extern int x; __shared__ float y[3]; static int z;",
             "myextern __shared__ float x[4];",
         ] {
-            assert_eq!(with_shared_memory(unchanged), unchanged);
+            assert_eq!(with_shared_memory(unchanged, &mut Vec::new()), unchanged);
         }
     }
 

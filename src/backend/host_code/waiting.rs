@@ -7,12 +7,12 @@ use corosensei::Yielder;
 
 /// What a thread waits for.
 pub(super) enum Wait {
-    /// All threads of the block.
-    Block { predicate: bool },
+    /// All threads of the block. `code` is the place in the library, if the code is checked.
+    Block { predicate: bool, code: usize },
     /// That no other lane of the warp can go on.
     Active,
     /// The lanes in `mask` of the warp, which exchange values.
-    Lanes { mask: u32, value: u64 },
+    Lanes { mask: u32, value: u64, is_barrier: bool },
     /// Nothing: the launch has failed.
     Failed(String),
 }
@@ -32,6 +32,11 @@ pub(super) type Switch = Yielder<Answer, Wait>;
 thread_local! {
     /// The way from the running stack back to the scheduler.
     pub(super) static SWITCH: Cell<*const Switch> = const { Cell::new(std::ptr::null()) };
+    /// The addresses of the running stack, and the thread of the block that runs on it, unless that
+    /// is the last one that was started.
+    static RUNNING: Cell<((usize, usize), Option<u32>)> = const { Cell::new(((0, 0), None)) };
+    /// The place in the library from which the running thread is about to wait.
+    static CODE: Cell<usize> = const { Cell::new(0) };
     /// The dynamic shared memory of the block that this thread runs. It never moves, since compiled
     /// code keeps its address.
     static SHARED: RefCell<Vec<SharedUnit>> = const { RefCell::new(Vec::new()) };
@@ -47,7 +52,7 @@ struct SharedUnit(#[allow(dead_code, reason = "accessed by pointer only")] [u8; 
 
 /// The number of threads for which `predicate` held, once all threads of the block have called.
 pub(super) fn wait_for_block(predicate: bool) -> u32 {
-    match wait(Wait::Block { predicate }) {
+    match wait(Wait::Block { predicate, code: CODE.replace(0) }) {
         Answer::Count(count) => count,
         _ => 0,
     }
@@ -62,11 +67,29 @@ pub(super) fn wait_for_active() -> u32 {
 }
 
 /// What the lanes of the warp passed, once those in `mask` have called.
-pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
-    match wait(Wait::Lanes { mask, value }) {
+pub(super) fn wait_for_lanes(mask: u32, value: u64, is_barrier: bool) -> *const u64 {
+    match wait(Wait::Lanes { mask, value, is_barrier }) {
         Answer::Lanes(values) => values,
         _ => std::ptr::null(),
     }
+}
+
+/// Sets what runs from now on: see [`running`].
+#[inline]
+pub(super) fn set_running(stack: (usize, usize), thread: Option<u32>) {
+    RUNNING.set((stack, thread));
+}
+
+/// The addresses of the running stack, and the thread of the block that runs on it, unless that is
+/// the last one that was started.
+#[inline]
+pub(super) fn running() -> ((usize, usize), Option<u32>) {
+    RUNNING.get()
+}
+
+/// Sets the place in the library from which the running thread is about to wait.
+pub(super) fn set_code(code: usize) {
+    CODE.set(code);
 }
 
 /// Ends the running thread, and the launch with this text.

@@ -4,6 +4,7 @@
 use super::compile::{Compiled, Compiler, Target};
 use super::image;
 use super::source::Source;
+use crate::access::Access;
 use crate::backend::{CudaSource, ElementLayout, ParameterLayout, Program};
 
 const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
@@ -48,9 +49,12 @@ extern "C" __global__ void views(
 "#;
 
 fn views() -> Vec<ParameterLayout> {
-    let view =
-        |ndim| ParameterLayout::Sized { element: FLOAT, ndim: Some(ndim), is_read_only: ndim == 1 };
-    let flat = ParameterLayout::Flat { element: FLOAT, is_read_only: true };
+    let view = |ndim| ParameterLayout::Sized {
+        element: FLOAT,
+        ndim: Some(ndim),
+        access: if ndim == 1 { Access::Read } else { Access::ReadWrite },
+    };
+    let flat = ParameterLayout::Flat { element: FLOAT, access: Access::Read };
     [ParameterLayout::Scalar(FLOAT), ParameterLayout::Scalar(BYTE), flat]
         .into_iter()
         .chain((1..=6).map(view))

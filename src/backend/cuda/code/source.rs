@@ -110,6 +110,7 @@ mod tests {
     use std::path::Path;
 
     use super::{Source, needs_prelude};
+    use crate::access::Access;
     use crate::backend::code::includes;
     use crate::backend::{CudaSource, ElementLayout, ParameterLayout, Program};
 
@@ -118,7 +119,7 @@ mod tests {
         Program {
             kernel: kernel.into(),
             source,
-            parameters: [ParameterLayout::Flat { element, is_read_only: false }].into(),
+            parameters: [ParameterLayout::Flat { element, access: Access::ReadWrite }].into(),
         }
     }
 
@@ -222,8 +223,8 @@ mod tests {
     #[test]
     fn sized_parameters_and_sources_that_name_resident_get_the_prelude() {
         let element = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
-        let flat = ParameterLayout::Flat { element, is_read_only: true };
-        let sized = ParameterLayout::Sized { element, ndim: Some(2), is_read_only: true };
+        let flat = ParameterLayout::Flat { element, access: Access::Read };
+        let sized = ParameterLayout::Sized { element, ndim: Some(2), access: Access::Read };
         assert!(!needs_prelude("__global__ void f(float *x)", &[flat]));
         assert!(needs_prelude("__global__ void f(float *x)", &[flat, sized]));
         assert!(needs_prelude(

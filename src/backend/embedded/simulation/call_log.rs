@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::backend::embedded::race_check::Hazard;
+use crate::backend::host_code::{Finding, Findings};
 use crate::backend::{FailureKind, Footprint, Memory, Position, Work};
 
 /// The number of calls that the log keeps. Beyond that it forgets the oldest.
@@ -45,11 +46,22 @@ impl EmulationLog {
     pub fn hazards(&self) -> Vec<Hazard> {
         self.0.lock().hazards.clone()
     }
+
+    /// What the device found in CUDA C bodies, if it checks them: see
+    /// [`Emulation::sanitize`](crate::Emulation::sanitize). The first 1,024 are kept. They are
+    /// complete once the device has been synchronised.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        self.0.findings.all()
+    }
 }
 
 /// The log, shared by a device and its handles.
 #[derive(Debug, Default)]
-pub(crate) struct CallLog(Mutex<CallLogState>);
+pub(crate) struct CallLog {
+    state: Mutex<CallLogState>,
+    pub(crate) findings: Arc<Findings>,
+}
 
 #[derive(Debug, Default)]
 struct CallLogState {
@@ -114,7 +126,7 @@ impl CallLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, CallLogState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -31,6 +31,7 @@ pub struct Emulation {
     pub(crate) chunk_bytes_max: u64,
     pub(crate) faults: Vec<Fault>,
     pub(crate) prefers_cuda: bool,
+    pub(crate) sanitizes: bool,
 }
 
 impl Emulation {
@@ -45,6 +46,7 @@ impl Emulation {
             chunk_bytes_max: u64::MAX,
             faults: Vec::new(),
             prefers_cuda: false,
+            sanitizes: false,
         }
     }
 
@@ -106,6 +108,43 @@ impl Emulation {
     /// `RESIDENT_CPU_KERNELS=cuda` does this for all embedded devices.
     pub fn prefer_cuda(self, prefer: bool) -> Self {
         Self { prefers_cuda: prefer, ..self }
+    }
+
+    /// Checks the CUDA C bodies of kernels while they run: for accesses out of bounds, reads of
+    /// what nothing has written, writes to an `In`, races, and barriers that some threads miss.
+    /// Kernels run their CUDA C body, also where they have one in Rust. A launch with such an error
+    /// fails like one whose body panics, before the access happens, and
+    /// [`EmulationLog::findings`](crate::emulation::EmulationLog::findings) describes it. The
+    /// environment variable `RESIDENT_SANITIZE=1` does this for all embedded devices.
+    ///
+    /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
+    /// is not checked: variables of a thread's own, and accesses that the C++ compiler removes
+    /// because nothing uses them. This is what compute-sanitizer does on NVIDIA's GPUs; it needs
+    /// Linux and a C++ compiler, but no GPU.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};
+    ///
+    /// let source = r#"
+    ///     extern "C" __global__ void double_all(float *x) {
+    ///         x[blockIdx.x * blockDim.x + threadIdx.x] *= 2;     // no test of the length
+    ///     }
+    /// "#;
+    /// // SAFETY: none; it writes behind the end. The checker stops it before.
+    /// let kernel = unsafe { Kernel::<(InOut<f32>,)>::new("double_all").cuda(source) };
+    /// let device = Device::emulated(Emulation::new().sanitize(true));
+    /// # if kernel.prepare(&device).is_err() { return Ok(()) }
+    /// let mut x = SmartArray::from(vec![1.0; 1000]);
+    /// kernel.launch_on(&device.stream(), Grid::cover(1000), (&mut x,))?;
+    /// assert!(device.synchronize().is_err());
+    /// let findings = device.emulation().expect("it is emulated").findings();
+    /// assert_eq!(findings[0].kind, FindingKind::OutOfBounds);
+    /// assert_eq!(findings[0].argument, Some(0));
+    /// assert_eq!(findings[0].element, Some(vec![1000]));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn sanitize(self, sanitize: bool) -> Self {
+        Self { sanitizes: sanitize, ..self }
     }
 
     /// Adds a fault, which makes one call fail.

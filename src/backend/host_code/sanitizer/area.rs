@@ -1,0 +1,254 @@
+//! One area of memory that a launch may access, and what is known of its units. Pure.
+
+use std::sync::Arc;
+
+use super::order::{Order, Stamp};
+use super::shadow::{self, Cell, Touch, UNTOUCHED};
+
+/// What lies in an area.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Contents {
+    /// Arguments, by index. There are several if the ranges of parts of one array overlap.
+    Arguments(Vec<usize>),
+    /// A `__shared__` variable.
+    Shared(Arc<str>),
+    /// The memory that the launch asks for: `extern __shared__`.
+    DynamicShared,
+    /// A `__device__` or `__constant__` variable.
+    Global(Arc<str>),
+}
+
+impl Contents {
+    /// Whether each block has such memory of its own, which nothing has written when it starts.
+    fn is_of_block(&self) -> bool {
+        matches!(self, Self::Shared(_) | Self::DynamicShared)
+    }
+}
+
+/// What the elements of an argument allow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rights {
+    pub(super) may_write: bool,
+    /// Whether the elements have contents when the launch starts.
+    pub(super) is_written: bool,
+}
+
+/// What is wrong with an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// The bytes belong to no element.
+    Gap,
+    /// The argument is an `In`.
+    ReadOnly,
+    /// Nothing has written the bytes.
+    Unwritten,
+    /// Another thread's access conflicts.
+    Race(Stamp),
+    /// Another thread has written the bytes. That is no fault if this thread writes the same value.
+    RacingWrite(Stamp),
+}
+
+/// A range of addresses with a cell for each of its units, which have `1 << shift` bytes.
+#[derive(Debug)]
+pub(super) struct Area {
+    pub(super) start: usize,
+    pub(super) len_bytes: usize,
+    pub(super) contents: Contents,
+    shift: u32,
+    cells: Vec<Cell>,
+    /// For each unit, which argument it belongs to: 0 if none. Empty if there are no gaps, and only
+    /// one argument.
+    owners: Vec<u8>,
+}
+
+impl Area {
+    /// An area with units of at most `unit_bytes`, a power of two.
+    pub(super) fn new(
+        range: std::ops::Range<usize>,
+        unit_bytes: usize,
+        contents: Contents,
+    ) -> Self {
+        let shift = unit_bytes.trailing_zeros().min(range.start.trailing_zeros()).min(3);
+        let len_bytes = range.len();
+        let cells = vec![UNTOUCHED; len_bytes.div_ceil(1 << shift)];
+        Self { start: range.start, len_bytes, contents, shift, cells, owners: Vec::new() }
+    }
+
+    /// Gives bytes to one of the arguments. All others become gaps.
+    pub(super) fn give(&mut self, start: usize, len_bytes: usize, argument: usize) {
+        if self.owners.is_empty() {
+            self.owners = vec![0; self.cells.len()];
+        }
+        let owner = argument as u8 + 1;
+        let units = self.units(start, len_bytes);
+        self.owners[units].fill(owner);
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.start) < self.len_bytes
+    }
+
+    /// The argument that an address of this area belongs to.
+    pub(super) fn argument_at(&self, address: usize) -> Option<usize> {
+        let Contents::Arguments(arguments) = &self.contents else { return None };
+        match self.owners.get((address - self.start) >> self.shift) {
+            None => arguments.first().copied(),
+            Some(owner) => usize::from(*owner).checked_sub(1),
+        }
+    }
+
+    /// Checks an access to bytes of this area, and records it. The address of a fault is returned
+    /// with it.
+    #[inline]
+    pub(super) fn access(
+        &mut self,
+        range: std::ops::Range<usize>,
+        touch: Touch,
+        me: Stamp,
+        order: &Order,
+        rights: impl Fn(usize) -> Rights,
+    ) -> Result<(), (usize, Fault)> {
+        let unit_bytes = 1 << self.shift;
+        if (range.start | range.len()) & (unit_bytes - 1) != 0 {
+            self.divide(range.start | range.len());
+        }
+        let mut racing = Ok(());
+        for unit in self.units(range.start, range.len()) {
+            match self.access_unit(unit, touch, me, order, &rights) {
+                Ok(()) => {}
+                Err(fault @ Fault::RacingWrite(_)) => racing = Err((self.address(unit), fault)),
+                Err(fault) => return Err((self.address(unit), fault)),
+            }
+        }
+        racing
+    }
+
+    #[inline]
+    fn access_unit(
+        &mut self,
+        unit: usize,
+        touch: Touch,
+        me: Stamp,
+        order: &Order,
+        rights: &impl Fn(usize) -> Rights,
+    ) -> Result<(), Fault> {
+        let rights = match &self.contents {
+            Contents::Arguments(arguments) => match self.owners.get(unit) {
+                None => rights(arguments[0]),
+                Some(0) => return Err(Fault::Gap),
+                Some(owner) => rights(usize::from(*owner) - 1),
+            },
+            Contents::Global(_) => Rights { may_write: true, is_written: true },
+            Contents::Shared(_) | Contents::DynamicShared => {
+                Rights { may_write: true, is_written: false }
+            }
+        };
+        let is_of_block = self.contents.is_of_block();
+        let cell = &mut self.cells[unit];
+        if is_of_block && is_of_other_block(cell, me) {
+            *cell = UNTOUCHED;
+        }
+        if touch.writes() && !rights.may_write {
+            return Err(Fault::ReadOnly);
+        }
+        if touch.reads() && !rights.is_written && cell[0] == 0 {
+            return Err(Fault::Unwritten);
+        }
+        let earlier = shadow::conflict(cell, touch, me, order);
+        // Two plain writes may write the same value.
+        let is_of_writes = touch == Touch::Write
+            && earlier.is_some_and(|earlier| earlier.0 == cell[0] && !earlier.is_atomic());
+        shadow::record(cell, touch, me, order);
+        match earlier {
+            None => Ok(()),
+            Some(earlier) if is_of_writes => Err(Fault::RacingWrite(earlier)),
+            Some(earlier) => Err(Fault::Race(earlier)),
+        }
+    }
+
+    /// The lowest address of an element's byte of this argument that no thread has written, and
+    /// their number.
+    pub(super) fn unwritten(&self, argument: usize) -> Option<(usize, usize)> {
+        let is_owned = |unit: usize| match self.owners.get(unit) {
+            None => true,
+            Some(owner) => usize::from(*owner) == argument + 1,
+        };
+        let mut units =
+            (0..self.cells.len()).filter(|unit| self.cells[*unit][0] == 0 && is_owned(*unit));
+        let first = units.next()?;
+        Some((self.address(first), (1 + units.count()) << self.shift))
+    }
+
+    fn address(&self, unit: usize) -> usize {
+        self.start + (unit << self.shift)
+    }
+
+    /// The units that hold some bytes.
+    #[inline]
+    fn units(&self, start: usize, len_bytes: usize) -> std::ops::Range<usize> {
+        let offset = start - self.start;
+        offset >> self.shift..(offset + len_bytes).div_ceil(1 << self.shift)
+    }
+
+    /// Divides the units, so that those of another size or alignment consist of whole ones.
+    #[cold]
+    fn divide(&mut self, sizes: usize) {
+        let by = self.shift - sizes.trailing_zeros().min(self.shift);
+        self.shift -= by;
+        self.cells = divided(&self.cells, 1 << by);
+        self.owners = divided(&self.owners, 1 << by);
+        let units = self.len_bytes.div_ceil(1 << self.shift);
+        self.cells.truncate(units);
+        self.owners.truncate(units);
+    }
+}
+
+fn divided<T: Copy>(units: &[T], by: usize) -> Vec<T> {
+    units.iter().flat_map(|unit| std::iter::repeat_n(*unit, by)).collect()
+}
+
+/// Whether the last accesses are those of an earlier block.
+fn is_of_other_block(cell: &Cell, me: Stamp) -> bool {
+    cell.iter().any(|word| *word != 0 && Stamp(*word).block() != me.block())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Area, Contents, Fault, Order, Rights, Touch};
+
+    const OUT: Rights = Rights { may_write: true, is_written: false };
+
+    fn access(area: &mut Area, at: usize, len: usize, touch: Touch, thread: u32) -> Option<Fault> {
+        let mut order = Order::default();
+        order.start_block(0);
+        let me = order.stamp(thread);
+        let outcome = area.access(at..at + len, touch, me, &order, |_| OUT);
+        outcome.err().map(|(_, fault)| fault)
+    }
+
+    #[test]
+    fn units_are_divided_at_the_first_access_to_less_than_one() {
+        let mut area = Area::new(0x1000..0x1010, 4, Contents::Arguments(vec![0]));
+        assert_eq!(access(&mut area, 0x1000, 4, Touch::Write, 1), None);
+        assert_eq!(access(&mut area, 0x1004, 1, Touch::Write, 1), None);
+        assert_eq!(access(&mut area, 0x1005, 1, Touch::Write, 2), None, "another byte");
+        assert_eq!(access(&mut area, 0x1003, 1, Touch::Read, 1), None, "of the first write");
+        assert_eq!(access(&mut area, 0x1006, 1, Touch::Read, 1), Some(Fault::Unwritten));
+        assert_eq!(area.unwritten(0), Some((0x1006, 10)));
+    }
+
+    #[test]
+    fn bytes_between_elements_belong_to_no_argument() {
+        let mut area = Area::new(0x1000..0x1014, 4, Contents::Arguments(vec![0, 3]));
+        area.give(0x1000, 4, 0);
+        area.give(0x1008, 4, 3);
+        area.give(0x1010, 4, 0);
+        assert_eq!(access(&mut area, 0x1004, 4, Touch::Write, 0), Some(Fault::Gap));
+        assert_eq!(access(&mut area, 0x1008, 4, Touch::Write, 0), None);
+        assert_eq!(area.argument_at(0x1008), Some(3));
+        assert_eq!(area.argument_at(0x100c), None);
+        assert_eq!(area.unwritten(0), Some((0x1000, 8)));
+        assert_eq!(area.unwritten(3), None);
+    }
+}

@@ -1,0 +1,33 @@
+// Before `cuda_on_host.hpp`, where a kernel is compiled to be checked.
+
+#define RESIDENT_UNCHECKED __attribute__((no_sanitize_thread))
+
+/// How a thread accesses memory.
+enum resident_touch : unsigned int {
+    resident_reads,
+    resident_writes,
+    resident_reads_atomically,
+    resident_writes_atomically,
+    resident_updates
+};
+
+/// The functions of the library. Changes here are changes in `calls.rs`.
+struct resident_sanitizer {
+    /// A thread is about to access memory. `touch` is one of `resident_touch`.
+    void (*access)(const volatile void *address, unsigned long long bytes, unsigned int touch,
+                   const void *code);
+    /// An index of a view is out of its bounds.
+    void (*outside)(const volatile void *first, const long long *index, unsigned int axes,
+                    unsigned int element_bytes, const void *code);
+    void (*fence)();
+    /// The next wait is that of this code.
+    void (*waits)(const void *code);
+};
+
+static const resident_sanitizer *resident_sanitizer_calls;
+extern "C" const char __ehdr_start __attribute__((visibility("hidden")));
+
+/// The place in the image from which the function was called.
+#define RESIDENT_CODE                                                                             \
+    reinterpret_cast<const void *>(static_cast<const char *>(__builtin_return_address(0)) -       \
+                                   &__ehdr_start)

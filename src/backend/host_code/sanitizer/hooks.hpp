@@ -1,0 +1,91 @@
+// Behind `entry.hpp`, where a kernel is compiled to be checked: the functions that the compiler
+// calls before each access, which are those of a thread sanitizer.
+
+#define RESIDENT_HOOK                                                                             \
+    extern "C" __attribute__((no_sanitize_thread, noinline, used, visibility("hidden")))
+RESIDENT_UNCHECKED __attribute__((always_inline)) static inline void resident_touched(
+    const volatile void *address, unsigned long long bytes, resident_touch how, const void *code) {
+    // The initialisers of globals run before the library is ready.
+    if (resident_sanitizer_calls) resident_sanitizer_calls->access(address, bytes, how, code);
+}
+
+#define RESIDENT_TOUCH(name, address, bytes, how)                                                 \
+    RESIDENT_HOOK void name { resident_touched(address, bytes, resident_##how, RESIDENT_CODE); }
+
+#define RESIDENT_ACCESSES(bytes)                                                                  \
+    RESIDENT_TOUCH(__tsan_read##bytes(void *at), at, bytes, reads)                                \
+    RESIDENT_TOUCH(__tsan_write##bytes(void *at), at, bytes, writes)                              \
+    RESIDENT_TOUCH(__tsan_unaligned_read##bytes(void *at), at, bytes, reads)                      \
+    RESIDENT_TOUCH(__tsan_unaligned_write##bytes(void *at), at, bytes, writes)                    \
+    RESIDENT_TOUCH(__tsan_volatile_read##bytes(void *at), at, bytes, reads_atomically)            \
+    RESIDENT_TOUCH(__tsan_volatile_write##bytes(void *at), at, bytes, writes_atomically)
+RESIDENT_ACCESSES(1)
+RESIDENT_ACCESSES(2)
+RESIDENT_ACCESSES(4)
+RESIDENT_ACCESSES(8)
+RESIDENT_ACCESSES(16)
+RESIDENT_TOUCH(__tsan_read_range(void *at, unsigned long bytes), at, bytes, reads)
+RESIDENT_TOUCH(__tsan_write_range(void *at, unsigned long bytes), at, bytes, writes)
+
+#define RESIDENT_UPDATE(bits, T, name)                                                            \
+    RESIDENT_HOOK T __tsan_atomic##bits##_fetch_##name(volatile T *at, T value, int) {            \
+        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        return __atomic_fetch_##name(at, value, __ATOMIC_SEQ_CST);                                \
+    }
+#define RESIDENT_ATOMICS(bits, T)                                                                 \
+    RESIDENT_HOOK T __tsan_atomic##bits##_load(const volatile T *at, int) {                       \
+        resident_touched(at, sizeof(T), resident_reads_atomically, RESIDENT_CODE);                \
+        return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                             \
+    }                                                                                             \
+    RESIDENT_HOOK void __tsan_atomic##bits##_store(volatile T *at, T value, int) {                \
+        resident_touched(at, sizeof(T), resident_writes_atomically, RESIDENT_CODE);               \
+        __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                            \
+    }                                                                                             \
+    RESIDENT_HOOK T __tsan_atomic##bits##_exchange(volatile T *at, T value, int) {                \
+        resident_touched(at, sizeof(T), resident_writes_atomically, RESIDENT_CODE);               \
+        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                  \
+    }                                                                                             \
+    RESIDENT_HOOK int __tsan_atomic##bits##_compare_exchange_strong(volatile T *at, T *old,       \
+                                                                    T value, int, int) {          \
+        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        return __atomic_compare_exchange_n(at, old, value, false, __ATOMIC_SEQ_CST,               \
+                                           __ATOMIC_SEQ_CST);                                     \
+    }                                                                                             \
+    RESIDENT_HOOK int __tsan_atomic##bits##_compare_exchange_weak(volatile T *at, T *old,         \
+                                                                  T value, int, int) {            \
+        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        return __atomic_compare_exchange_n(at, old, value, true, __ATOMIC_SEQ_CST,                \
+                                           __ATOMIC_SEQ_CST);                                     \
+    }                                                                                             \
+    RESIDENT_HOOK T __tsan_atomic##bits##_compare_exchange_val(volatile T *at, T old, T value,    \
+                                                               int, int) {                        \
+        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        __atomic_compare_exchange_n(at, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);  \
+        return old;                                                                               \
+    }                                                                                             \
+    RESIDENT_UPDATE(bits, T, add)                                                                 \
+    RESIDENT_UPDATE(bits, T, sub)                                                                 \
+    RESIDENT_UPDATE(bits, T, and)                                                                 \
+    RESIDENT_UPDATE(bits, T, or)                                                                  \
+    RESIDENT_UPDATE(bits, T, xor)
+RESIDENT_ATOMICS(8, char)
+RESIDENT_ATOMICS(16, short)
+RESIDENT_ATOMICS(32, int)
+RESIDENT_ATOMICS(64, long)
+
+RESIDENT_HOOK void __tsan_init() {}
+RESIDENT_HOOK void __tsan_func_entry(void *) {}
+RESIDENT_HOOK void __tsan_func_exit() {}
+RESIDENT_HOOK void __tsan_vptr_read(void **) {}
+RESIDENT_HOOK void __tsan_vptr_update(void **, void *) {}
+RESIDENT_HOOK void __tsan_atomic_thread_fence(int) {}
+RESIDENT_HOOK void __tsan_atomic_signal_fence(int) {}
+
+/// Takes the functions of the library, and tells where the image and the variables of this thread of
+/// the machine are.
+extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_sanitize(
+    const resident_sanitizer *calls, const void **image, const void **anchor) {
+    resident_sanitizer_calls = calls;
+    *image = &__ehdr_start;
+    *anchor = &resident_of_thread;
+}

@@ -1,0 +1,175 @@
+//! What a compiled library says about itself: its variables, and the lines of its code.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use addr2line::gimli;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+
+use super::finding::SourceLine;
+
+/// The header's variable of each thread of the machine, whose address the library tells.
+const ANCHOR: &str = "resident_of_thread";
+
+/// The bytes of that variable at its start and at its end that kernels do not read.
+const MARGIN_BYTES: usize = 512;
+
+/// The files whose lines are of no interest: the headers around the source.
+const OWN_FILES: [&str; 4] = ["cuda_on_host.hpp", "entry.hpp", "calls.hpp", "hooks.hpp"];
+
+/// A variable, by its place in the library's image or in the memory of a thread of the machine.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) name: Arc<str>,
+    pub(super) range: Range<usize>,
+}
+
+/// The places of variables, from the library's symbols. All are relative to the image's start, or
+/// to the start of the memory of a thread of the machine.
+#[derive(Debug, Default)]
+pub(super) struct Image {
+    /// The length of the image in memory.
+    pub(super) len_bytes: usize,
+    /// Where `resident_of_thread` lies there.
+    pub(super) anchor: usize,
+    /// `__shared__` variables with a size of their own.
+    pub(super) shared: Vec<Variable>,
+    /// The other variables of a thread of the machine: the header's.
+    pub(super) of_header: Vec<Range<usize>>,
+    /// Parts of the image that may be written.
+    pub(super) writable: Vec<Range<usize>>,
+    /// `__device__` and `__constant__` variables, which may be written.
+    pub(super) globals: Vec<Variable>,
+}
+
+impl Image {
+    /// Reads an ELF image. `pointers` are the names of arrays of dynamic shared memory, which are
+    /// pointers in the compiled code.
+    pub(super) fn read(bytes: &[u8], pointers: &[String]) -> Result<Self, object::Error> {
+        let file = object::File::parse(bytes)?;
+        let segments = file.segments();
+        let ends = segments.map(|segment| (segment.address() + segment.size()) as usize);
+        let mut image = Self { len_bytes: ends.max().unwrap_or_default(), ..Self::default() };
+        for section in file.sections() {
+            let start = section.address() as usize;
+            if matches!(section.name()?, ".data" | ".bss") {
+                image.writable.push(start..start + section.size() as usize);
+            }
+        }
+        image.add_variables(&file, pointers)?;
+        Ok(image)
+    }
+
+    fn add_variables(
+        &mut self,
+        file: &object::File<'_>,
+        pointers: &[String],
+    ) -> Result<(), object::Error> {
+        let guarded_by = |symbol: object::Symbol<'_, '_>| symbol.name().ok().map(str::to_owned);
+        let guards: Vec<String> = file.symbols().filter_map(guarded_by).collect();
+        let guarded: Vec<&str> =
+            guards.iter().filter_map(|name| name.strip_prefix("_ZGVZ")).collect();
+        for symbol in file.symbols().filter(|symbol| symbol.size() > 0) {
+            let (mangled, start) = (symbol.name()?, symbol.address() as usize);
+            let range = start..start + symbol.size() as usize;
+            let variable = Variable { name: plain_name(mangled).into(), range };
+            match symbol.kind() {
+                SymbolKind::Tls if variable.name.as_ref() == ANCHOR => {
+                    self.anchor = start;
+                    let end = variable.range.end - MARGIN_BYTES;
+                    self.of_header.push(start + MARGIN_BYTES..end);
+                }
+                SymbolKind::Tls if is_shared(mangled, &variable.name, pointers, &guarded) => {
+                    self.shared.push(variable);
+                }
+                SymbolKind::Tls => self.of_header.push(variable.range),
+                SymbolKind::Data if self.is_writable(start) => self.globals.push(variable),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an offset of the image is that of data that may be written.
+    pub(super) fn is_writable(&self, offset: usize) -> bool {
+        self.writable.iter().any(|range| range.contains(&offset))
+    }
+}
+
+/// Whether a variable of a thread of the machine is a `__shared__` variable of the source. The
+/// others are the header's, pointers to dynamic shared memory, and what guards these.
+fn is_shared(mangled: &str, name: &str, pointers: &[String], guarded: &[&str]) -> bool {
+    let local = mangled.strip_prefix("_ZZ");
+    let is_pointer = match local {
+        Some(local) => guarded.contains(&local),
+        None => pointers.iter().any(|pointer| pointer == name),
+    };
+    mangled.starts_with("_Z") && !mangled.starts_with("_ZG") && !is_pointer
+}
+
+/// The last name of a mangled one: `tile` of `_ZZ4blurPfE4tile`. A name follows its length, and
+/// only a number or the end of a nested name follows the last one.
+fn plain_name(mangled: &str) -> &str {
+    let is_digit = |at: usize| mangled.as_bytes()[at].is_ascii_digit();
+    let starts = (1..mangled.len()).filter(|at| is_digit(*at - 1) && !is_digit(*at));
+    let mut names = starts.filter_map(|at| {
+        let digits = (0..at).rev().take_while(|before| is_digit(*before)).count();
+        let len: usize = mangled[at - digits..at].parse().ok()?;
+        let behind = mangled.get(at + len..)?;
+        let is_last = behind.is_empty() || behind == "E" || behind.starts_with('_');
+        (is_last && len > 0).then(|| &mangled[at..at + len])
+    });
+    names.next().unwrap_or(mangled)
+}
+
+/// The line of the source, which is called `name`, whose code is at an offset of the image. Of
+/// functions that are inlined into each other, it is the innermost line that is not the headers'.
+pub(super) fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
+    let file = object::File::parse(bytes).ok()?;
+    let endian = gimli::RunTimeEndian::Little;
+    let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
+        let section = file.section_by_name(id.name());
+        let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
+        Ok(gimli::EndianSlice::new(data, endian))
+    };
+    let dwarf = gimli::Dwarf::load(section).ok()?;
+    let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+    // The address is that behind the call.
+    let mut frames = context.find_frames(offset as u64 - 1).skip_all_loads().ok()?;
+    while let Some(frame) = frames.next().ok()? {
+        let Some(location) = frame.location else { continue };
+        if let (Some(file), Some(number)) = (location.file, location.line)
+            && !is_own_file(file)
+        {
+            // The compiler puts a folder before the name of a source that is no file.
+            let file = if file.ends_with(name) { name } else { file };
+            return Some(SourceLine { file: file.into(), number });
+        }
+    }
+    None
+}
+
+fn is_own_file(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    OWN_FILES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_name;
+
+    #[test]
+    fn the_last_name_is_the_variables() {
+        for (mangled, name) in [
+            ("_ZZ4blurPfE4tile", "tile"),
+            ("_ZL7counter", "counter"),
+            ("_ZZ1kIfEvPKT_PS0_iE4tile", "tile"),
+            ("_ZZ1kvE3x10", "x10"),
+            ("_ZZ1kvE3x10_0", "x10"),
+            ("_ZN2ns5tableE", "table"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(plain_name(mangled), name);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Which accesses of a launch come before others, in whatever order a GPU runs its threads. Pure.
+//!
+//! Threads of a block are ordered by barriers, lanes of a warp also by `__syncwarp`. All others are
+//! ordered only by a fence before an atomic write, and an atomic read of the same address.
+
+use std::collections::{HashMap, HashSet};
+
+/// The number of threads of a warp.
+const LANES: u32 = 32;
+
+/// Who accessed some bytes, and when: block, time, thread, and two flags. Zero is nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Stamp(pub(super) u64);
+
+const TIME_SHIFT: u32 = 12;
+const BLOCK_SHIFT: u32 = 36;
+const THREAD_MASK: u64 = 0x3ff << 2;
+const READ: u64 = 1;
+const ATOMIC: u64 = 2;
+
+/// The last time that a stamp can hold. From then on the order is not checked.
+const TIME_MAX: u32 = (1 << (BLOCK_SHIFT - TIME_SHIFT)) - 1;
+
+/// The number of blocks that a stamp can tell apart.
+pub(super) const BLOCKS_MAX: u64 = (1 << (64 - BLOCK_SHIFT)) - 1;
+
+/// The number of threads of a block that a stamp can tell apart.
+pub(super) const THREADS_MAX: u32 = 1024;
+
+impl Stamp {
+    pub(super) const NOBODY: Self = Self(0);
+
+    fn new(block: u64, time: u32, thread: u32) -> Self {
+        Self((block + 1) << BLOCK_SHIFT | u64::from(time) << TIME_SHIFT | u64::from(thread) << 2)
+    }
+
+    pub(super) fn block(self) -> u64 {
+        (self.0 >> BLOCK_SHIFT) - 1
+    }
+
+    pub(super) fn thread(self) -> u32 {
+        ((self.0 & THREAD_MASK) >> 2) as u32
+    }
+
+    fn time(self) -> u32 {
+        (self.0 >> TIME_SHIFT) as u32 & TIME_MAX
+    }
+
+    pub(super) fn is_of_thread(self, other: Self) -> bool {
+        (self.0 ^ other.0) & (THREAD_MASK | !0 << BLOCK_SHIFT) == 0
+    }
+
+    pub(super) fn is_at_time_of(self, other: Self) -> bool {
+        self.time() == other.time()
+    }
+
+    pub(super) fn has_flags_of(self, other: Self) -> bool {
+        (self.0 ^ other.0) & (READ | ATOMIC) == 0
+    }
+
+    pub(super) fn has_flags(self) -> bool {
+        self.0 & (READ | ATOMIC) != 0
+    }
+
+    /// The same with the flags of the other too.
+    pub(super) fn with_flags_of(self, other: Self) -> Self {
+        Self(self.0 | other.0 & (READ | ATOMIC))
+    }
+
+    pub(super) fn reading(self) -> Self {
+        Self(self.0 | READ)
+    }
+
+    pub(super) fn atomic(self) -> Self {
+        Self(self.0 | ATOMIC)
+    }
+
+    pub(super) fn is_reading(self) -> bool {
+        self.0 & READ != 0
+    }
+
+    pub(super) fn is_atomic(self) -> bool {
+        self.0 & ATOMIC != 0
+    }
+
+    /// How far two threads are apart: 0 in one warp, 1 in one block, 2 in different blocks.
+    pub(super) fn distance(self, other: Self) -> u32 {
+        if self.0 >> BLOCK_SHIFT != other.0 >> BLOCK_SHIFT {
+            2
+        } else {
+            u32::from(self.thread() / LANES != other.thread() / LANES)
+        }
+    }
+}
+
+/// A thread read an address atomically, behind so many releases of it.
+#[derive(Clone, Copy, Debug)]
+struct Acquired {
+    thread: u32,
+    time: u32,
+    address: usize,
+    releases: usize,
+}
+
+/// A thread wrote an address atomically, behind a fence. What it did before the fence, and its
+/// block before the barrier, comes before those that read that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Release {
+    block: u64,
+    thread: u32,
+    fence: u32,
+    barrier: u32,
+}
+
+impl Release {
+    fn covers(&self, earlier: Stamp) -> bool {
+        self.block == earlier.block()
+            && (earlier.time() < self.barrier
+                || earlier.thread() == self.thread && earlier.time() < self.fence)
+    }
+}
+
+/// The order of the accesses of one launch, whose blocks run one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    block: u64,
+    /// Rises with each barrier and fence of the block.
+    now: u32,
+    /// All threads of the block know what the block did before this time.
+    barrier: u32,
+    /// For lanes that came to `__syncwarp` since the barrier: what they know of each lane of their
+    /// warp, up to a time.
+    lanes: HashMap<u32, [u32; LANES as usize]>,
+    /// The last fence of each thread of the block.
+    fences: HashMap<u32, u32>,
+    acquired: HashMap<u64, Vec<Acquired>>,
+    released: HashMap<usize, Vec<Release>>,
+}
+
+impl Order {
+    pub(super) fn start_block(&mut self, block: u64) {
+        (self.block, self.now, self.barrier) = (block, 1, 1);
+        self.lanes.clear();
+        self.fences.clear();
+    }
+
+    /// The stamp of an access now.
+    #[inline]
+    pub(super) fn stamp(&self, thread: u32) -> Stamp {
+        Stamp::new(self.block, self.now, thread)
+    }
+
+    /// All threads of the block have come to a barrier.
+    pub(super) fn pass_barrier(&mut self) {
+        self.advance();
+        self.barrier = self.now;
+        self.lanes.clear();
+    }
+
+    /// The lanes in `mask` of a warp have come to `__syncwarp`.
+    pub(super) fn pass_warp_barrier(&mut self, warp: u32, mask: u32) {
+        self.advance();
+        let members = || (0..LANES).filter(|lane| mask >> lane & 1 == 1);
+        let mut known = [0; LANES as usize];
+        for lane in members() {
+            if let Some(of_lane) = self.lanes.get(&(warp * LANES + lane)) {
+                known.iter_mut().zip(of_lane).for_each(|(all, one)| *all = (*all).max(*one));
+            }
+        }
+        members().for_each(|lane| known[lane as usize] = self.now);
+        self.lanes.extend(members().map(|lane| (warp * LANES + lane, known)));
+    }
+
+    /// The thread has come to a fence.
+    pub(super) fn pass_fence(&mut self, thread: u32) {
+        self.advance();
+        self.fences.insert(thread, self.now);
+    }
+
+    /// The thread accesses an address atomically.
+    pub(super) fn pass_atomic(&mut self, thread: u32, address: usize, reads: bool, writes: bool) {
+        let releases = self.released.get(&address).map_or(0, Vec::len);
+        if reads && releases > 0 {
+            let acquired = self.acquired.entry(self.block).or_default();
+            let is_known = acquired.last().is_some_and(|last| {
+                (last.thread, last.address, last.releases) == (thread, address, releases)
+            });
+            if !is_known {
+                acquired.push(Acquired { thread, time: self.now, address, releases });
+            }
+        }
+        if writes && let Some(&fence) = self.fences.get(&thread) {
+            let release = Release { block: self.block, thread, fence, barrier: self.barrier };
+            let releases = self.released.entry(address).or_default();
+            if releases.last() != Some(&release) {
+                releases.push(release);
+            }
+        }
+    }
+
+    /// Whether an earlier access comes before what this thread of the running block does now.
+    #[inline]
+    pub(super) fn is_before(&self, earlier: Stamp, thread: u32) -> bool {
+        if self.now >= TIME_MAX {
+            return true;
+        }
+        let is_own = earlier.block() == self.block;
+        if is_own && (earlier.thread() == thread || earlier.time() < self.barrier) {
+            return true;
+        }
+        is_own && self.is_before_in_warp(earlier, thread) || self.is_released(earlier, thread)
+    }
+
+    /// Whether an earlier access comes before what any thread of the running block does now.
+    pub(super) fn is_before_all(&self, earlier: Stamp) -> bool {
+        earlier.block() == self.block && earlier.time() < self.barrier || self.now >= TIME_MAX
+    }
+
+    fn is_before_in_warp(&self, earlier: Stamp, thread: u32) -> bool {
+        earlier.thread() / LANES == thread / LANES
+            && self
+                .lanes
+                .get(&thread)
+                .is_some_and(|known| earlier.time() < known[(earlier.thread() % LANES) as usize])
+    }
+
+    /// Whether fences and atomics lead from an access to this thread of the running block.
+    fn is_released(&self, earlier: Stamp, thread: u32) -> bool {
+        if self.released.is_empty() {
+            return false;
+        }
+        let now = Release { block: self.block, thread, fence: u32::MAX, barrier: self.barrier };
+        let (mut open, mut seen) = (vec![now], HashSet::new());
+        while let Some(point) = open.pop() {
+            let acquired = self.acquired.get(&point.block).map_or(&[][..], Vec::as_slice);
+            for one in acquired.iter().filter(|one| {
+                one.time < point.barrier || one.thread == point.thread && one.time < point.fence
+            }) {
+                let releases = &self.released[&one.address][..one.releases];
+                if releases.iter().any(|release| release.covers(earlier)) {
+                    return true;
+                }
+                let numbered = releases.iter().enumerate();
+                let new = numbered.filter(|(number, _)| seen.insert((one.address, *number)));
+                open.extend(new.map(|(_, release)| *release));
+            }
+        }
+        false
+    }
+
+    fn advance(&mut self) {
+        self.now = (self.now + 1).min(TIME_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Order;
+
+    fn started() -> Order {
+        let mut order = Order::default();
+        order.start_block(0);
+        order
+    }
+
+    #[test]
+    fn a_barrier_orders_the_threads_of_a_block_and_no_others() {
+        let mut order = started();
+        let earlier = order.stamp(3);
+        assert!(order.is_before(earlier, 3) && !order.is_before(earlier, 4));
+        order.pass_barrier();
+        assert!(order.is_before(earlier, 4));
+        assert!(!order.is_before(order.stamp(3), 4), "what it does after the barrier");
+        order.start_block(1);
+        order.pass_barrier();
+        assert!(!order.is_before(earlier, 3), "the same thread of another block");
+    }
+
+    #[test]
+    fn a_warp_barrier_orders_its_lanes_and_what_they_knew() {
+        let mut order = started();
+        let (first, other_warp) = (order.stamp(32), order.stamp(3));
+        order.pass_warp_barrier(1, 0b0011);
+        assert!(order.is_before(first, 33) && !order.is_before(first, 34));
+        assert!(!order.is_before(other_warp, 33));
+        let second = order.stamp(33);
+        order.pass_warp_barrier(1, 0b0110);
+        assert!(order.is_before(first, 34), "lane 1 knew it");
+        assert!(order.is_before(second, 34) && !order.is_before(second, 32));
+    }
+
+    #[test]
+    fn a_fence_and_atomics_order_blocks_along_chains() {
+        let mut order = started();
+        let earlier = order.stamp(7);
+        order.pass_barrier();
+        let unfenced = order.stamp(5);
+        order.pass_atomic(0, 0x100, true, true);
+        order.pass_fence(0);
+        let behind = order.stamp(0);
+        order.pass_atomic(0, 0x100, true, true);
+        order.start_block(1);
+        assert!(!order.is_before(earlier, 0), "nothing has been read yet");
+        order.pass_atomic(2, 0x100, true, false);
+        assert!(order.is_before(earlier, 2) && !order.is_before(earlier, 3));
+        assert!(!order.is_before(unfenced, 2), "behind the barrier of another thread");
+        assert!(!order.is_before(behind, 2), "behind the fence");
+        order.pass_barrier();
+        assert!(order.is_before(earlier, 3), "by way of thread 2");
+        order.pass_fence(3);
+        order.pass_atomic(3, 0x200, false, true);
+        order.start_block(2);
+        order.pass_atomic(0, 0x200, true, false);
+        assert!(order.is_before(earlier, 0), "by way of two addresses");
+    }
+
+    #[test]
+    fn an_atomic_write_without_a_fence_orders_nothing() {
+        let mut order = started();
+        let earlier = order.stamp(0);
+        order.pass_atomic(0, 0x100, true, true);
+        order.start_block(1);
+        order.pass_atomic(0, 0x100, true, true);
+        assert!(!order.is_before(earlier, 0));
+    }
+}

@@ -1,0 +1,261 @@
+//! Correct kernels that do what a simple check would take for an error.
+
+use resident::ndarray::{Array2, Ix2};
+use resident::{CudaSource, Grid, In, InOut, Out, Result, SmartArray};
+
+use crate::{Case, check};
+
+/// Nothing is found in the kernel, notes aside.
+fn is_correct(body: &'static str, before: &'static str, grid: Grid) {
+    Case::new(body).after(before).grid(grid).is_correct_if_not_bad();
+}
+
+#[test]
+fn the_last_block_adds_what_all_have_written() {
+    let body = r#"
+        __shared__ float part[64];
+        __shared__ bool is_last;
+        part[threadIdx.x] = in[i];
+        __syncthreads();
+        for (int half = 32; half > 0; half /= 2) {
+            if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) {
+            out[blockIdx.x] = part[0];
+            __threadfence();
+            is_last = atomicInc(&blocks, gridDim.x - 1) == gridDim.x - 1;
+        }
+        __syncthreads();
+        if (is_last) {
+            float sum = threadIdx.x < gridDim.x ? out[threadIdx.x] : 0;
+            atomicAdd(&io[0], sum);
+        }
+    "#;
+    is_correct(body, "__device__ unsigned int blocks;", Grid::new(4, 64));
+}
+
+#[test]
+fn all_blocks_fence_what_all_their_threads_write() {
+    let body = r#"
+        __shared__ bool is_last;
+        io[i] = in[i];
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) is_last = atomicAdd(&blocks, 1u) % gridDim.x == gridDim.x - 1;
+        __syncthreads();
+        if (is_last) out[i] = io[(i + 65) % 256];
+    "#;
+    is_correct(body, "__device__ unsigned int blocks;", Grid::new(4, 64));
+}
+
+#[test]
+fn warps_reduce_by_shuffles() {
+    let body = r#"
+        __shared__ float parts[2];
+        float sum = in[i];
+        for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffffu, sum, by);
+        if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) out[blockIdx.x] = parts[0] + parts[1];
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn lanes_reduce_in_shared_memory_with_warp_barriers() {
+    let body = r#"
+        __shared__ float part[64];
+        part[threadIdx.x] = in[i];
+        __syncwarp();
+        for (int half = 16; half > 0; half /= 2) {
+            float sum = part[threadIdx.x] + part[threadIdx.x ^ half];
+            __syncwarp();
+            part[threadIdx.x] = sum;
+            __syncwarp();
+        }
+        out[i] = part[threadIdx.x];
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn some_lanes_meet_at_a_warp_barrier() {
+    let body = r#"
+        __shared__ float part[64];
+        part[threadIdx.x] = in[i];
+        if (threadIdx.x % 32 < 8) {
+            __syncwarp(0xff);
+            out[i] = part[threadIdx.x ^ 7];
+        }
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn histograms_in_shared_and_global_memory() {
+    let body = r#"
+        __shared__ unsigned int bins[16];
+        if (threadIdx.x < 16) bins[threadIdx.x] = 0;
+        __syncthreads();
+        atomicAdd(&bins[static_cast<int>(in[i]) % 16], 1u);
+        __syncthreads();
+        if (threadIdx.x < 16) atomicAdd(&io[threadIdx.x], static_cast<float>(bins[threadIdx.x]));
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn a_scan_with_two_buffers() {
+    let body = r#"
+        __shared__ float buffers[2][64];
+        int from = 0;
+        buffers[0][threadIdx.x] = in[i];
+        __syncthreads();
+        for (int by = 1; by < 64; by *= 2) {
+            float left = threadIdx.x >= by ? buffers[from][threadIdx.x - by] : 0;
+            buffers[1 - from][threadIdx.x] = buffers[from][threadIdx.x] + left;
+            from = 1 - from;
+            __syncthreads();
+        }
+        out[i] = buffers[from][threadIdx.x];
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn threads_write_one_value_to_one_place() {
+    let body = r#"
+        __shared__ bool is_found;
+        __shared__ double value[2];
+        is_found = false;
+        __syncthreads();
+        if (in[i] >= 0) is_found = true;
+        value[threadIdx.x % 2] = 7;
+        __syncthreads();
+        out[i] = is_found ? value[0] : 0;
+        io[0] = 5;
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn a_thread_waits_for_a_flag_of_an_earlier_one() {
+    // Thread 0 of each block runs first here, so that the loop ends.
+    let body = r#"
+        __shared__ volatile int is_ready;
+        __shared__ float value;
+        if (threadIdx.x == 0) is_ready = 0;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            value = in[i];
+            __threadfence_block();
+            is_ready = 1;
+        } else if (threadIdx.x == 1) {
+            while (!is_ready) {}
+            out[blockIdx.x] = value;
+        }
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn threads_write_neighbouring_bytes_and_read_wider_ones() {
+    let body = r#"
+        unsigned char *bytes = reinterpret_cast<unsigned char *>(io);
+        for (int k = 0; k < 4; ++k) bytes[256 * k + i] = i;
+        __syncthreads();
+        const unsigned short *pairs = reinterpret_cast<const unsigned short *>(bytes);
+        if (threadIdx.x < 32) out[i] = pairs[32 * blockIdx.x + threadIdx.x];
+        float4 *vectors = reinterpret_cast<float4 *>(out + 64 * blockIdx.x);
+        __syncthreads();
+        if (threadIdx.x < 16) vectors[threadIdx.x] = make_float4(1, 2, 3, 4);
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}
+
+#[test]
+fn variables_of_a_thread_are_its_own() {
+    let body = r#"
+        float own[32];
+        for (int k = 0; k < 32; ++k) own[k] = in[(i + k) % 256];
+        __syncthreads();
+        float *pointer = own;
+        float sum = 0;
+        for (int k = 0; k < 32; ++k) sum += pointer[(k * 7 + i) % 32];
+        memcpy(own, pointer + 1, 31 * sizeof(float));
+        out[i] = sum + own[i % 31] + table[i % 4];
+        printf("%s", i == 300 ? "never" : "");
+        assert(sum >= 0);
+    "#;
+    is_correct(body, "__constant__ float table[4] = {1, 2, 3, 4};", Grid::new(4, 64));
+}
+
+#[test]
+fn dynamic_shared_memory_is_divided_by_the_kernel() {
+    let body = r#"
+        extern __shared__ __align__(16) unsigned char bytes[];
+        float *values = reinterpret_cast<float *>(bytes);
+        int *keys = reinterpret_cast<int *>(values + blockDim.x);
+        values[threadIdx.x] = in[i];
+        keys[threadIdx.x] = 63 - threadIdx.x;
+        __syncthreads();
+        out[i] = values[keys[threadIdx.x]];
+    "#;
+    is_correct(body, "", Grid::new(4, 64).shared_bytes(512));
+}
+
+#[test]
+fn a_template_with_tiles_multiplies_matrices() -> Result<()> {
+    let source = r#"
+        template <typename T, int TILE>
+        __global__ void product(resident::View2<const T> a, resident::View2<const T> b,
+                                resident::View2<T> c) {
+            __shared__ T left[TILE][TILE], right[TILE][TILE + 1];
+            long long row = blockIdx.y * TILE + threadIdx.y;
+            long long column = blockIdx.x * TILE + threadIdx.x;
+            T sum = 0;
+            for (long long k = 0; k < a.shape[1]; k += TILE) {
+                bool has_left = a.contains(row, k + threadIdx.x);
+                bool has_right = b.contains(k + threadIdx.y, column);
+                left[threadIdx.y][threadIdx.x] = has_left ? a(row, k + threadIdx.x) : 0;
+                right[threadIdx.y][threadIdx.x] = has_right ? b(k + threadIdx.y, column) : 0;
+                __syncthreads();
+                for (int i = 0; i < TILE; ++i) sum += left[threadIdx.y][i] * right[i][threadIdx.x];
+                __syncthreads();
+            }
+            if (c.contains(row, column)) c(row, column) = sum;
+        }
+    "#;
+    type Product = (In<f64, Ix2>, In<f64, Ix2>, Out<f64, Ix2>);
+    let source = CudaSource::c(source).entry("product<double, 8>");
+    let a = SmartArray::from(Array2::from_shape_fn((13, 21), |(i, j)| (i * j) as f64));
+    let mut c = SmartArray::uninit((13, 13));
+    let grid = Grid::cover_2d((13, 13), (8, 8));
+    let findings = check::<Product>(source, grid, (&a, &a.t(), &mut c));
+    assert_eq!(findings.unwrap_or_default(), []);
+    Ok(())
+}
+
+#[test]
+fn one_array_is_passed_twice_and_interleaved_parts_beside_each_other() -> Result<()> {
+    use resident::ndarray::{Ix1, s};
+
+    let source = r#"
+        using resident::View1;
+        extern "C" __global__ void kernel(View1<const int> a, View1<const int> b, View1<int> even,
+                                          View1<int> odd) {
+            long long i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (even.contains(i)) even(i) = a(i) + b(i);
+            if (odd.contains(i)) odd(i) -= a(i);
+        }
+    "#;
+    type Parameters = (In<i32, Ix1>, In<i32, Ix1>, Out<i32, Ix1>, InOut<i32, Ix1>);
+    let a = SmartArray::from((0..50).collect::<Vec<i32>>());
+    let mut both = SmartArray::<i32, _>::zeros(100);
+    let (mut even, mut odd) = both.multi_slice_mut((s![..;2], s![1..;-2]));
+    let arguments = (&a, &a, &mut even, &mut odd);
+    let findings = check::<Parameters>(source, Grid::cover(50), arguments);
+    assert_eq!(findings.unwrap_or_default(), []);
+    Ok(())
+}

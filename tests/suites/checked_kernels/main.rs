@@ -1,0 +1,122 @@
+//! Kernels with one known defect each, and correct twins, on a device that checks them: every
+//! defect is found at its line, and nothing else is. Without a C++ compiler these tests say so and
+//! do nothing.
+
+mod barriers;
+mod bounds;
+mod contents;
+mod correct;
+mod races;
+mod reports;
+mod views;
+
+use resident::emulation::{Finding, FindingKind};
+use resident::{
+    Arguments, CudaSource, Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Signature,
+    SmartArray,
+};
+
+/// The length of the arrays of a [`Case`].
+const LEN: usize = 256;
+
+/// A kernel whose defect an argument turns on.
+struct Case {
+    /// The body. Parameters are `const float *in, float *io, float *out, int bad`, of 256 elements
+    /// each; `i` is the number of the thread in the grid. The defect is on the line that ends in
+    /// `// here`.
+    body: &'static str,
+    /// What stands before the kernel.
+    before: &'static str,
+    grid: Grid,
+}
+
+impl Case {
+    /// A kernel that is launched in four blocks of 64 threads.
+    fn new(body: &'static str) -> Self {
+        Self { body, before: "", grid: Grid::new(4, 64) }
+    }
+
+    fn after(self, before: &'static str) -> Self {
+        Self { before, ..self }
+    }
+
+    fn grid(self, grid: Grid) -> Self {
+        Self { grid, ..self }
+    }
+
+    fn source(&self) -> String {
+        let Self { body, before, .. } = self;
+        format!(
+            "{before}\n\
+             extern \"C\" __global__ void \
+             kernel(const float *in, float *io, float *out, int bad) {{\n\
+             int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+             (void)i;\n{body}\n}}\n"
+        )
+    }
+
+    /// What is found. Elements are 0, 1, 2, ...
+    fn run(&self, is_bad: bool) -> Option<Vec<Finding>> {
+        let numbers = || SmartArray::from((0..LEN).map(|i| i as f32).collect::<Vec<_>>());
+        let (input, mut both, mut output) = (numbers(), numbers(), SmartArray::uninit(LEN));
+        type Parameters = (In<f32>, InOut<f32>, Out<f32>, i32);
+        let arguments = (&input, &mut both, &mut output, i32::from(is_bad));
+        check::<Parameters>(self.source(), self.grid, arguments)
+    }
+
+    /// The defect is found, and is the only one; without it nothing is found but notes.
+    fn finds(self, kind: FindingKind) -> Option<Finding> {
+        let findings = self.run(true)?;
+        let errors: Vec<&Finding> = findings.iter().filter(|one| one.kind.is_error()).collect();
+        let [error] = *errors else { panic!("{} errors: {errors:#?}", errors.len()) };
+        assert_eq!(error.kind, kind, "{error}");
+        let source = self.source();
+        let line = source.lines().position(|line| line.ends_with("// here")).expect("a marker");
+        let found = error.line.as_ref().map(|line| line.number as usize);
+        assert_eq!(found, Some(line + 1), "{error}");
+        self.is_correct_if_not_bad();
+        Some(error.clone())
+    }
+
+    fn is_correct_if_not_bad(&self) {
+        let findings = self.run(false).unwrap_or_default();
+        let error = findings.iter().find(|one| one.kind.is_error());
+        assert!(error.is_none(), "{}", error.expect("it is there"));
+    }
+}
+
+/// A device that checks kernels.
+fn device() -> Device {
+    Device::emulated(Emulation::new().sanitize(true))
+}
+
+/// Launches a kernel with a body in CUDA C, checked. Returns what was found, notes included;
+/// `None`, with a message, if there is no C++ compiler.
+fn check<S: Signature>(
+    source: impl Into<CudaSource>,
+    grid: Grid,
+    arguments: impl Arguments<S>,
+) -> Option<Vec<Finding>> {
+    let device = device();
+    // SAFETY: the device ends threads before they access what they must not.
+    let kernel = unsafe { Kernel::<S>::new("kernel").cuda(source) };
+    match kernel.prepare(&device) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
+            eprintln!("skipped: {log}");
+            return None;
+        }
+        outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
+    }
+    kernel.launch_on(&device.stream(), grid, arguments).expect("it is queued");
+    let outcome = device.synchronize();
+    let findings = device.emulation().expect("it is emulated").findings();
+    let error = findings.iter().find(|finding| finding.kind.is_error());
+    match (error, outcome) {
+        (None, outcome) => outcome.unwrap_or_else(|error| panic!("{error}")),
+        (Some(finding), outcome) => {
+            let text = outcome.expect_err("the launch fails").to_string();
+            assert!(text.contains(&finding.to_string()), "{text}");
+        }
+    }
+    Some(findings)
+}

@@ -1,0 +1,328 @@
+//! Accesses that nothing orders.
+
+use resident::emulation::FindingKind;
+
+use crate::Case;
+
+#[test]
+fn a_reversal_without_a_barrier() {
+    let body = r#"
+        __shared__ float tile[64];
+        tile[threadIdx.x] = in[i]; // here
+        if (bad) tile[63 - threadIdx.x] = 0;
+        __syncthreads();
+        out[i] = tile[63 - threadIdx.x];
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_read_without_a_barrier() {
+    let body = r#"
+        __shared__ float tile[64];
+        if (threadIdx.x < 32) tile[threadIdx.x] = in[i];
+        if (!bad) __syncthreads();
+        if (threadIdx.x >= 32) out[i] = tile[63 - threadIdx.x]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_tile_that_is_written_again_too_early() {
+    let body = r#"
+        __shared__ float tile[64];
+        float sum = 0;
+        for (int step = 0; step < 3; ++step) {
+            tile[threadIdx.x] = in[i] + step;
+            __syncthreads();
+            sum += tile[63 - threadIdx.x]; // here
+            if (!bad) __syncthreads();
+        }
+        out[i] = sum;
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_reduction_without_barriers() {
+    let body = r#"
+        __shared__ float part[64];
+        part[threadIdx.x] = in[i];
+        __syncthreads();
+        for (int half = 32; half > 0; half /= 2) {
+            if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half]; // here
+            if (!bad) __syncthreads();
+        }
+        if (threadIdx.x == 0) out[blockIdx.x] = part[0];
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_scan_in_place() {
+    let body = r#"
+        __shared__ float part[64];
+        part[threadIdx.x] = in[i];
+        __syncthreads();
+        float left = threadIdx.x > 0 ? part[threadIdx.x - 1] : 0; // here
+        if (!bad) __syncthreads();
+        part[threadIdx.x] += left;
+        __syncthreads();
+        out[i] = part[threadIdx.x];
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_shared_variable_that_all_threads_write() {
+    let body = r#"
+        __shared__ int last;
+        last = bad ? threadIdx.x : 7; // here
+        __syncthreads();
+        out[i] = last;
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_shared_counter_without_atomics() {
+    let body = r#"
+        __shared__ int counter;
+        if (threadIdx.x == 0) counter = 0;
+        __syncthreads();
+        if (!bad) atomicAdd(&counter, 1);
+        else counter = counter + 1; // here
+        __syncthreads();
+        out[i] = counter;
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn lanes_without_a_warp_barrier() {
+    let body = r#"
+        __shared__ float tile[64];
+        tile[threadIdx.x] = 0;
+        __syncthreads();
+        tile[threadIdx.x] = in[i]; // here
+        if (!bad) __syncwarp();
+        out[i] = tile[threadIdx.x ^ 1];
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_warp_barrier_for_half_of_the_lanes() {
+    let body = r#"
+        __shared__ float tile[64];
+        unsigned int half = threadIdx.x % 32 < 16 ? 0x0000ffffu : 0xffff0000u;
+        tile[threadIdx.x] = in[i];
+        __syncwarp(bad ? half : 0xffffffffu);
+        out[i] = tile[threadIdx.x ^ 16]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_warp_barrier_between_two_warps() {
+    let body = r#"
+        __shared__ float tile[64];
+        tile[threadIdx.x] = in[i];
+        if (bad) __syncwarp();
+        else __syncthreads();
+        out[i] = tile[threadIdx.x ^ 32]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_shuffle_is_no_barrier() {
+    let body = r#"
+        __shared__ float tile[64];
+        tile[threadIdx.x] = in[i];
+        float other = __shfl_xor_sync(0xffffffffu, in[i], 1);
+        if (!bad) __syncwarp();
+        out[i] = other + tile[threadIdx.x ^ 1]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn neighbours_in_place() {
+    let body = r#"
+        float right = in[i] + (bad ? io[i ^ 1] : 0); // here
+        io[i] = right;
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn neighbours_in_place_between_blocks() {
+    let body = r#"
+        float right = in[i] + (bad ? io[(i + 64) % 256] : 0);
+        io[i] = right; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_sum_without_atomics() {
+    let body = r#"
+        if (!bad) atomicAdd(&io[0], in[i]);
+        else io[0] = io[0] + in[i]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_histogram_without_atomics() {
+    let body = r#"
+        int bin = i % 16;
+        if (!bad) atomicAdd(&io[bin], 1.0f);
+        else io[bin] = io[bin] + 1; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_plain_read_of_an_atomic_sum() {
+    let body = r#"
+        float sum = atomicAdd(&io[0], 1.0f); // here
+        if (bad) sum = io[0];
+        out[i] = sum;
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_plain_write_of_an_atomic_sum() {
+    let body = r#"
+        atomicAdd(&io[0], 1.0f);
+        if (bad && i == 200) io[0] = 5; // here
+        else atomicExch(&io[1], 5.0f);
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn the_last_block_without_a_fence() {
+    let body = r#"
+        __shared__ bool is_last;
+        if (threadIdx.x == 0) {
+            io[blockIdx.x] = in[i];
+            if (!bad) __threadfence();
+            is_last = atomicAdd(&done, 1u) % gridDim.x == gridDim.x - 1;
+        }
+        __syncthreads();
+        if (is_last && threadIdx.x == 0) {
+            float sum = 0;
+            for (int block = 0; block < gridDim.x; ++block)
+                sum += io[block]; // here
+            out[0] = sum;
+        }
+    "#;
+    let before = r#"
+        __device__ unsigned int done;
+    "#;
+    Case::new(body).after(before).finds(FindingKind::Race);
+}
+
+#[test]
+fn the_last_block_without_a_barrier() {
+    let body = r#"
+        __shared__ bool is_last;
+        io[i] = in[i];
+        __threadfence();
+        if (!bad) __syncthreads();
+        if (threadIdx.x == 0) is_last = atomicAdd(&done, 1u) % gridDim.x == gridDim.x - 1;
+        __syncthreads();
+        if (is_last)
+            out[i] = io[(i + 65) % 256]; // here
+    "#;
+    let before = r#"
+        __device__ unsigned int done;
+    "#;
+    Case::new(body).after(before).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_producer_in_another_block() {
+    let body = r#"
+        if (blockIdx.x == 0) io[threadIdx.x] = 1;
+        if (bad && blockIdx.x == 1) out[i] = io[threadIdx.x]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn two_threads_for_one_element() {
+    let body = r#"
+        out[bad ? i / 2 : i] = i; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn two_blocks_for_one_element() {
+    let body = r#"
+        out[bad ? i % 192 : i] = i; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn bytes_of_two_threads_that_overlap() {
+    let body = r#"
+        char *bytes = reinterpret_cast<char *>(io);
+        if (!bad) bytes[i] = i;
+        else *reinterpret_cast<short *>(bytes + i / 2 * 2) = i; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_transposition_in_place() {
+    let body = r#"
+        int row = i / 16, column = i % 16;
+        float other = bad ? io[column * 16 + row] : in[column * 16 + row]; // here
+        io[i] = other;
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn shared_memory_for_two_purposes() {
+    let body = r#"
+        __shared__ float tile[64];
+        tile[threadIdx.x] = in[i];
+        __syncthreads();
+        float value = tile[63 - threadIdx.x]; // here
+        if (!bad) __syncthreads();
+        int *integers = reinterpret_cast<int *>(tile);
+        integers[threadIdx.x] = i;
+        __syncthreads();
+        out[i] = value + integers[63 - threadIdx.x];
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_global_variable_of_all_blocks() {
+    let body = r#"
+        if (!bad) atomicAdd(&total, 1.0f);
+        else total += 1; // here
+    "#;
+    let before = r#"
+        __device__ float total;
+    "#;
+    Case::new(body).after(before).finds(FindingKind::Race);
+}
+
+#[test]
+fn a_copy_into_what_others_read() {
+    let body = r#"
+        if (threadIdx.x == 63 && bad) memcpy(io + 64 * blockIdx.x, in, 8); // here
+        else out[i] = io[i];
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}

@@ -1,0 +1,115 @@
+//! What findings say, and what they do to a launch.
+
+use resident::emulation::{FindingKind, OtherThread};
+use resident::{Device, Error, Grid, In, InOut, Kernel, Result, SmartArray};
+
+use crate::{check, device};
+
+const RACE: &str = r#"
+    extern "C" __global__ void kernel(int *x) {
+        unsigned block = blockIdx.x + gridDim.x * blockIdx.y;
+        x[block % 5] = block;
+    }
+"#;
+
+#[test]
+fn a_race_names_both_threads_the_element_and_the_line() {
+    let mut x = SmartArray::<i32, _>::zeros(5);
+    let grid = Grid::new((2, 3), (1, 1));
+    let Some(found) = check::<(InOut<i32>,)>(RACE, grid, (&mut x,)) else { return };
+    let [race] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((race.kind, race.argument, race.len_bytes), (FindingKind::Race, Some(0), 4));
+    assert_eq!(race.element, Some(vec![0]));
+    assert_eq!((race.block, race.thread, race.is_write), ([1, 2, 0], [0, 0, 0], true));
+    let other = race.other.map(|OtherThread { block, thread, .. }| (block, thread));
+    assert_eq!(other, Some(([0, 0, 0], [0, 0, 0])));
+    assert_eq!(
+        race.to_string(),
+        "kernel \"kernel\" writes element [0] of argument 0, and nothing orders that and an access \
+         by block (0, 0, 0), thread (0, 0, 0) (4 bytes, block (1, 2, 0), thread (0, 0, 0), \
+         kernel.cu:4)"
+    );
+}
+
+/// Nothing but the array that the kernel was to write is lost, and the device goes on.
+#[test]
+fn a_launch_with_a_finding_fails_like_a_body_that_panics() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void kernel(const int *from, int *to) {
+            to[threadIdx.x] = from[threadIdx.x];
+        }
+    "#;
+    // SAFETY: the device ends threads before they access what they must not.
+    let kernel = unsafe { Kernel::<(In<i32>, InOut<i32>)>::new("kernel").cuda(source) };
+    let device = device();
+    if let Err(Error::Compile { .. }) = kernel.prepare(&device) {
+        return Ok(());
+    }
+    let stream = device.stream();
+    let from = SmartArray::from(vec![1, 2, 3, 4]);
+    let (mut short, mut long) = (SmartArray::<i32, _>::zeros(3), SmartArray::<i32, _>::zeros(4));
+    kernel.launch_on(&stream, Grid::new(1, 4), (&from, &mut short))?;
+    kernel.launch_on(&stream, Grid::new(1, 4), (&from, &mut long))?;
+    assert!(matches!(short.host(), Err(Error::Lost { .. })));
+    assert_eq!(long.to_vec()?, [1, 2, 3, 4]);
+    assert_eq!(from.to_vec()?, [1, 2, 3, 4]);
+    let findings = device.emulation().expect("it is emulated").findings();
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].element, Some(vec![3]));
+    Ok(())
+}
+
+#[test]
+fn devices_find_their_own_and_keep_a_thousand() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void kernel(int *x) { x[1] = 1; }
+    "#;
+    // SAFETY: as above.
+    let kernel = unsafe { Kernel::<(InOut<i32>,)>::new("kernel").cuda(source) };
+    let (one, other) = (device(), device());
+    if let Err(Error::Compile { .. }) = kernel.prepare(&one) {
+        return Ok(());
+    }
+    for _ in 0..1100 {
+        let mut x = SmartArray::<i32, _>::zeros(1);
+        kernel.launch_on(&one.stream(), Grid::new(1, 1), (&mut x,))?;
+        let _lost = one.synchronize();
+    }
+    let count = |device: &Device| device.emulation().expect("it is emulated").findings().len();
+    assert_eq!((count(&one), count(&other)), (1024, 0));
+    Ok(())
+}
+
+#[test]
+fn streams_check_their_launches_at_the_same_time() -> Result<()> {
+    let source = r#"
+        __device__ int calls;
+        extern "C" __global__ void kernel(int *x, int n) {
+            __shared__ int tile[32];
+            extern __shared__ int part[];
+            tile[threadIdx.x] = x[threadIdx.x];
+            part[threadIdx.x] = n;
+            __syncthreads();
+            x[threadIdx.x] = tile[31 - threadIdx.x] + part[31 - threadIdx.x];
+            atomicAdd(&calls, 1);
+        }
+    "#;
+    // SAFETY: the kernel keeps to its signature.
+    let kernel = unsafe { Kernel::<(InOut<i32>, i32)>::new("kernel").cuda(source) };
+    let device = device();
+    if let Err(Error::Compile { .. }) = kernel.prepare(&device) {
+        return Ok(());
+    }
+    let mut arrays: Vec<_> = (0..8).map(|_| SmartArray::<i32, _>::zeros(32)).collect();
+    let streams: Vec<_> = (0..8).map(|_| device.new_stream()).collect::<Result<_>>()?;
+    for _ in 0..50 {
+        for (array, stream) in arrays.iter_mut().zip(&streams) {
+            kernel.launch_on(stream, Grid::new(1, 32).shared_bytes(128), (array, 2))?;
+        }
+    }
+    for array in &arrays {
+        assert_eq!(array.to_vec()?, [100; 32]);
+    }
+    assert_eq!(device.emulation().expect("it is emulated").findings(), []);
+    Ok(())
+}

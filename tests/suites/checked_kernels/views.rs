@@ -1,0 +1,163 @@
+//! Kernels with views, parts and records.
+
+use resident::bytemuck::{Pod, Zeroable};
+use resident::emulation::{Finding, FindingKind};
+use resident::ndarray::{Array2, Ix1, Ix2, s};
+use resident::{Grid, In, InOut, Out, Result, SmartArray};
+
+use crate::check;
+
+/// The only finding that is an error, if there is a C++ compiler.
+fn error(findings: Option<Vec<Finding>>) -> Option<Finding> {
+    let findings = findings?;
+    let mut errors = findings.into_iter().filter(|finding| finding.kind.is_error());
+    let error = errors.next().expect("a defect is found");
+    assert!(errors.next().is_none());
+    Some(error)
+}
+
+#[test]
+fn a_column_beyond_the_last_is_out_of_bounds_although_it_is_memory_of_the_array() {
+    let source = r#"
+        using namespace resident;
+        extern "C" __global__ void kernel(View2<const float> a, View2<float> b) {
+            long long row = threadIdx.x;
+            for (long long column = 0; column < b.shape[1]; ++column)
+                b(row, column) = a(row, column + 1);
+        }
+    "#;
+    let a = SmartArray::from(Array2::<f32>::ones((5, 7)));
+    let mut b = SmartArray::uninit((5, 7));
+    type Parameters = (In<f32, Ix2>, Out<f32, Ix2>);
+    let found = check::<Parameters>(source, Grid::new(1, 5), (&a, &mut b));
+    let Some(error) = error(found) else { return };
+    assert_eq!(error.kind, FindingKind::OutOfBounds);
+    assert_eq!((error.argument, error.element), (Some(0), Some(vec![0, 7])));
+    assert_eq!(error.line.map(|line| line.number), Some(6));
+}
+
+#[test]
+fn memory_between_the_elements_of_a_part_is_out_of_bounds() {
+    let source = r#"
+        extern "C" __global__ void kernel(resident::View1<int> x, int step) {
+            x.data[threadIdx.x * step] += 1;
+        }
+    "#;
+    type Parameters = (InOut<i32, Ix1>, i32);
+    for (step, expected) in [(2, None), (1, Some(FindingKind::OutOfBounds))] {
+        let mut x = SmartArray::<i32, _>::zeros(20);
+        let mut part = x.slice_mut(s![..;2]);
+        let found = check::<Parameters>(source, Grid::new(1, 10), (&mut part, step));
+        let Some(found) = found else { return };
+        assert_eq!(found.first().map(|finding| finding.kind), expected);
+        if let Some(finding) = found.first() {
+            assert_eq!((finding.argument, finding.element.clone()), (Some(0), None));
+        }
+    }
+}
+
+#[test]
+fn an_element_has_its_index_in_the_part_that_was_passed() {
+    let source = r#"
+        extern "C" __global__ void kernel(resident::View2<const double> a, double *sum) {
+            double *data = const_cast<double *>(&a(1, 2));
+            if (threadIdx.x == 0) *data = 3;
+            *sum = 1;
+        }
+    "#;
+    let a = SmartArray::from(Array2::<f64>::ones((8, 9)));
+    let mut sum = SmartArray::uninit(1);
+    let part = a.slice(s![..7;-2, 1..8;2]);
+    type Parameters = (In<f64, Ix2>, Out<f64>);
+    let found = check::<Parameters>(source, Grid::new(1, 2), (&part.t(), &mut sum));
+    let Some(error) = error(found) else { return };
+    assert_eq!(error.kind, FindingKind::WriteToInput);
+    assert_eq!((error.argument, error.element), (Some(0), Some(vec![1, 2])));
+    assert_eq!(error.len_bytes, 8);
+}
+
+#[test]
+fn a_row_that_no_thread_writes_is_noted_and_fails_nothing() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void kernel(float a, resident::View2<float> b) {
+            long long row = threadIdx.x;
+            for (long long column = 0; column < b.shape[1]; ++column) b(row, column) = a;
+        }
+    "#;
+    let mut b = SmartArray::<f32, _>::uninit((5, 7));
+    let found = check::<(f32, Out<f32, Ix2>)>(source, Grid::new(1, 4), (2.0, &mut b));
+    let Some(found) = found else { return Ok(()) };
+    let [note] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(note.kind, FindingKind::Unwritten);
+    assert_eq!((note.argument, note.element.clone()), (Some(1), Some(vec![4, 0])));
+    assert_eq!(note.len_bytes, 28);
+    assert_eq!(b.slice(s![..4, ..]).host()?.sum(), 56.0);
+    Ok(())
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Particle {
+    position: [f32; 3],
+    mass: f32,
+    kind: u32,
+}
+
+#[test]
+fn records_are_copied_whole_and_by_field() {
+    let source = r#"
+        struct Particle { float position[3]; float mass; unsigned int kind; };
+        extern "C" __global__ void kernel(const Particle *from, Particle *to, int bad) {
+            int i = threadIdx.x;
+            Particle particle = from[i];
+            particle.position[1] += 1;
+            to[i] = particle;
+            if (bad) to[i + 1].mass = from[i].mass + 1;
+        }
+    "#;
+    let particle = Particle { position: [1.0; 3], mass: 2.0, kind: 3 };
+    let from = SmartArray::from(vec![particle; 10]);
+    let mut to = SmartArray::<Particle, _>::uninit(10);
+    type Parameters = (In<Particle>, Out<Particle>, i32);
+    let found = check::<Parameters>(source, Grid::new(1, 10), (&from, &mut to, 0));
+    assert_eq!(found.unwrap_or_default(), []);
+    let found = check::<Parameters>(source, Grid::new(1, 10), (&from, &mut to, 1));
+    let Some(error) = error(found) else { return };
+    assert_eq!((error.kind, error.element), (FindingKind::Race, Some(vec![1])));
+}
+
+#[test]
+fn views_without_elements_and_with_one_axis_repeated_are_correct() {
+    let source = r#"
+        using namespace resident;
+        extern "C" __global__ void kernel(View2<const int> a, View1<const int> b, int *sum) {
+            int all = 0;
+            for (long long row = 0; row < a.shape[0]; ++row) all += a(row, threadIdx.x);
+            for (long long i = 0; i < b.size(); ++i) all += b.at(i);
+            sum[threadIdx.x] = all;
+        }
+    "#;
+    let row = SmartArray::from(vec![1, 2, 3]);
+    let repeated = row.broadcast((4, 3)).expect("it fits");
+    let (empty, mut sum) = (SmartArray::<i32, _>::zeros(0), SmartArray::uninit(3));
+    type Parameters = (In<i32, Ix2>, In<i32, Ix1>, Out<i32>);
+    let found = check::<Parameters>(source, Grid::new(1, 3), (&repeated, &empty, &mut sum));
+    assert_eq!(found.unwrap_or_default(), []);
+}
+
+#[test]
+fn the_nth_element_beyond_the_last_is_out_of_bounds() {
+    let source = r#"
+        extern "C" __global__ void kernel(resident::View2<unsigned char> x) {
+            x.at(threadIdx.x) = threadIdx.x;
+        }
+    "#;
+    let mut x = SmartArray::<u8, _>::uninit((3, 4));
+    let found = check::<(Out<u8, Ix2>,)>(
+        source,
+        Grid::new(1, 13),
+        (&mut x.view_mut().permuted_axes([1, 0]),),
+    );
+    let Some(error) = error(found) else { return };
+    assert_eq!((error.kind, error.thread), (FindingKind::OutOfBounds, [12, 0, 0]));
+}
