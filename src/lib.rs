@@ -147,7 +147,7 @@ pub use device::{
 pub use dlpark;
 pub use element::Element;
 pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
-pub use grid::{Extent3, Grid};
+pub use grid::{Extent3, Grid, GridLimits};
 #[cfg(all(feature = "cuda", feature = "dlpack"))]
 pub use interop::CudaArrayInterface;
 pub use launch::{

@@ -59,6 +59,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::grid::GridLimits;
+
 pub(crate) use cuda_source::CudaCode;
 pub use cuda_source::CudaSource;
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
@@ -233,6 +235,10 @@ pub(crate) trait Backend: SourceDevice {
     ) -> Result<(), BackendError>;
     /// The bodies of kernels that this device runs.
     fn body_kind(&self) -> BodyKind;
+    /// The largest grids of launches of host bodies. Loaded kernels have limits of their own.
+    fn grid_limits(&self) -> GridLimits {
+        GridLimits::default()
+    }
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError>;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{BackendError, CudaSource};
 use crate::access::Access;
-use crate::grid::Grid;
+use crate::grid::{Grid, GridLimits};
 
 /// The bodies of kernels that a device runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,8 +153,7 @@ impl dyn LoadedKernel {
     }
 }
 
-/// The resources that a loaded kernel needs. For a host body all fields are zero, and its blocks
-/// are not limited.
+/// The resources that a loaded kernel needs. For a host body all fields but the last are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct KernelAttributes {
@@ -164,7 +163,8 @@ pub struct KernelAttributes {
     pub shared_bytes: u32,
     /// Local memory of one thread (spilled registers), in bytes.
     pub local_bytes: u32,
-    /// The maximum number of threads in a block.
+    /// The maximum number of threads in a block. For a host body it is that of the device:
+    /// [`GridLimits`](crate::GridLimits).
     pub block_threads_max: u32,
 }
 
@@ -184,31 +184,37 @@ impl KernelCode {
         }
     }
 
-    /// As [`LoadedKernel::accepts_grid`]. A host body accepts any grid.
+    /// As [`LoadedKernel::accepts_grid`]. A host body accepts what `limits` allow, those of the
+    /// device that runs it.
     #[inline]
-    pub(crate) fn accepts_grid(&self, grid: &Grid) -> bool {
+    pub(crate) fn accepts_grid(&self, grid: &Grid, limits: &GridLimits) -> bool {
         match self {
-            Self::Host(_) => true,
+            Self::Host(_) => limits.allows(grid),
             Self::Loaded(loaded) => loaded.accepts_grid(grid),
         }
     }
 
-    /// As [`LoadedKernel::resolve_grid`]. A host body accepts any grid.
+    /// As [`LoadedKernel::resolve_grid`], with limits as for `accepts_grid`.
     #[inline]
-    pub(crate) fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String> {
+    pub(crate) fn resolve_grid(
+        &self,
+        grid: &Grid,
+        limits: &GridLimits,
+    ) -> Result<Option<Grid>, String> {
         match self {
-            Self::Host(_) => Ok(None),
+            Self::Host(_) if limits.allows(grid) => Ok(None),
+            Self::Host(_) => limits.fit(grid).map(Some),
             Self::Loaded(loaded) => loaded.resolve_grid(grid),
         }
     }
 
-    pub(crate) fn attributes(&self) -> KernelAttributes {
+    pub(crate) fn attributes(&self, limits: &GridLimits) -> KernelAttributes {
         match self {
             Self::Host(_) => KernelAttributes {
                 registers: 0,
                 shared_bytes: 0,
                 local_bytes: 0,
-                block_threads_max: u32::MAX,
+                block_threads_max: limits.block_threads_max,
             },
             Self::Loaded(loaded) => loaded.attributes(),
         }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::stream_core::StreamCore;
 use crate::backend::{Address, Backend, FailureRecord, Position};
+use crate::grid::GridLimits;
 use crate::ordering::UseEnd;
 use crate::sync::{DeviceLevel, Mutex};
 use crate::traffic::TrafficCounter;
@@ -49,6 +50,8 @@ pub(crate) struct DeviceShared {
     pub(super) traffic: TrafficCounter,
     /// The poison byte, with which stale copies are overwritten, if the device uses one.
     pub(super) poison_byte: Option<u8>,
+    /// The largest grids of host bodies.
+    pub(super) grid_limits: GridLimits,
 }
 
 /// A stream of a device: a queue whose work runs in the order in which it was queued. Cheap to

@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
 use crate::backend::{Backend, DeviceKind};
+use crate::grid::GridLimits;
 use crate::traffic::{Flow, Traffic};
 
 pub use current::Entered;
@@ -152,6 +153,12 @@ impl Device {
     #[inline]
     pub(crate) fn poison(&self) -> Option<u8> {
         self.0.poison_byte
+    }
+
+    /// The largest grids of launches of host bodies.
+    #[inline]
+    pub(crate) fn grid_limits(&self) -> &GridLimits {
+        &self.0.grid_limits
     }
 }
 

@@ -79,6 +79,7 @@ impl Device {
             default_stream: Arc::new(StreamCore::new(queue, 0)),
             name: backend.name().into(),
             poison_byte: backend.poison_byte(),
+            grid_limits: backend.grid_limits(),
             backend,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             streams: Mutex::new(StreamList::default()),

@@ -17,7 +17,7 @@ use crate::backend::{
 use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
-use crate::grid::Grid;
+use crate::grid::{Grid, GridLimits};
 
 /// A function over arrays that runs on a device. Its type declares which arguments it reads and
 /// which it writes, so a launch uploads only bytes that are stale on the device and that the kernel
@@ -370,15 +370,16 @@ impl<S: Signature> Kernel<S> {
         let launched = arguments.with_bound(|bound| {
             self.check(&grid, bound)?;
             let code = self.loaded_on(stream.device_ref())?;
+            let limits = stream.device_ref().grid_limits();
             let launch = |grid: &Grid| {
                 submit::launch(
                     &Launch { code, title: &self.inner.title, grid, bound, site },
                     stream,
                 )
             };
-            match code.accepts_grid(&grid) {
+            match code.accepts_grid(&grid, limits) {
                 true => launch(&grid),
-                false => launch(&self.fitted(code, grid, bound)?),
+                false => launch(&self.fitted(code, grid, limits, bound)?),
             }
         });
         match launched {
@@ -390,7 +391,8 @@ impl<S: Signature> Kernel<S> {
     /// Runs the host body on the host's copies and on the calling thread, for tests and for
     /// machines without a device. Downloads the bytes of `In` and `InOut` arrays that are stale on
     /// the host, as [`SmartArray::host`](crate::SmartArray::host) does. The host has the newest
-    /// contents of everything that the body writes.
+    /// contents of everything that the body writes. The grid may be any that
+    /// [`Device::cpu`](crate::Device::cpu) launches.
     ///
     /// ```
     /// use resident::{Grid, In, Kernel, Out, SmartArray};
@@ -420,6 +422,7 @@ impl<S: Signature> Kernel<S> {
             .with_bound(|bound| {
                 self.check(&grid, bound)?;
                 let (code, body) = self.host_body()?;
+                let grid = self.fitted(code, grid, &GridLimits::default(), bound)?;
                 let title = &self.inner.title;
                 submit::call(&Launch { code, title, grid: &grid, bound, site }, body)
             })
@@ -452,15 +455,16 @@ impl<S: Signature> Kernel<S> {
 
     /// The kernel's resources on a device: registers per thread, bytes of shared memory, the
     /// largest block (`cuFuncGetAttribute`). Loads the kernel there if necessary. A host body uses
-    /// no such resources, and its blocks are not limited. The example of [`prepare`](Self::prepare)
-    /// shows its use.
+    /// no such resources; its largest block is the device's ([`GridLimits`]). The example of
+    /// [`prepare`](Self::prepare) shows its use.
     ///
     /// # Errors
     ///
     /// As [`prepare`](Self::prepare).
     #[track_caller]
     pub fn attributes(&self, device: &Device) -> Result<KernelAttributes> {
-        self.loaded_on(device).map(KernelCode::attributes).at(call_site())
+        let code = self.loaded_on(device).at(call_site())?;
+        Ok(code.attributes(device.grid_limits()))
     }
 
     /// The declaration of a CUDA C function with this signature, to paste into a source. The
@@ -524,7 +528,7 @@ impl<S: Signature> Kernel<S> {
                 let (code, body) = self.host_body()?;
                 let (title, name) = (&*self.inner.title, &*self.inner.name);
                 let loaded = self.loaded_on(device)?;
-                let fitted = self.fitted(loaded, grid, bound)?;
+                let fitted = self.fitted(loaded, grid, device.grid_limits(), bound)?;
                 let bodies = Bodies {
                     title,
                     name,
@@ -539,8 +543,14 @@ impl<S: Signature> Kernel<S> {
 
     /// The grid that the device will run. If it differs from the given grid, checks the
     /// requirements again.
-    fn fitted(&self, code: &KernelCode, grid: Grid, bound: &[BoundArgument<'_>]) -> Result<Grid> {
-        match code.resolve_grid(&grid) {
+    fn fitted(
+        &self,
+        code: &KernelCode,
+        grid: Grid,
+        limits: &GridLimits,
+        bound: &[BoundArgument<'_>],
+    ) -> Result<Grid> {
+        match code.resolve_grid(&grid, limits) {
             Ok(None) => Ok(grid),
             Ok(Some(chosen)) => self.check(&chosen, bound).map(|()| chosen),
             Err(fault) => Err(self.bad_grid(grid, &fault)),

@@ -15,6 +15,7 @@ use crate::backend::{
     KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage, PinnedOptions,
     PinnedRegistration, Position, Program, Queue, SourceDevice, host_code,
 };
+use crate::grid::GridLimits;
 
 impl EmbeddedDevice {
     /// A call to the device rather than to a stream: emulated devices log it and may refuse it.
@@ -229,6 +230,10 @@ impl Backend for EmbeddedDevice {
 
     fn body_kind(&self) -> BodyKind {
         self.body_kind
+    }
+
+    fn grid_limits(&self) -> GridLimits {
+        self.grid_limits
     }
 
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {

@@ -11,6 +11,7 @@ use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 use crate::backend::BodyKind;
 use crate::backend::host_allocation::ByteCount;
 use crate::backend::host_code::Libraries;
+use crate::grid::GridLimits;
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -34,6 +35,7 @@ pub(crate) struct EmbeddedDevice {
     /// The longest copy to or from the host that is not split.
     pub(super) chunk_bytes_max: u64,
     pub(super) body_kind: BodyKind,
+    pub(super) grid_limits: GridLimits,
     pub(super) libraries: Libraries,
 }
 
@@ -58,6 +60,7 @@ impl EmbeddedDevice {
             chunk_bytes_max: u64::MAX,
             body_kind: body_kind(sanitizes(false)),
             libraries: Libraries::new(sanitizes(false).then(Arc::default)),
+            grid_limits: GridLimits::default(),
         })
     }
 
@@ -87,6 +90,7 @@ impl EmbeddedDevice {
             chunk_bytes_max: emulation.chunk_bytes_max,
             body_kind: body_kind(emulation.prefers_cuda || findings.is_some()),
             libraries: Libraries::new(findings),
+            grid_limits: emulation.grid_limits,
         })
     }
 

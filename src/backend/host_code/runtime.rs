@@ -23,12 +23,12 @@ pub(super) struct LaunchParameters {
 }
 
 impl LaunchParameters {
-    /// The number of blocks of the grid.
+    /// The number of blocks of the grid; `u64::MAX`, which no launch ends, if it is larger.
     pub(super) fn blocks(&self) -> u64 {
-        self.grid.iter().map(|extent| u64::from(*extent)).product()
+        self.grid.iter().fold(1, |count: u64, extent| count.saturating_mul(u64::from(*extent)))
     }
 
-    /// The number of threads of a block.
+    /// The number of threads of a block, which `GridLimits` bounds.
     pub(super) fn threads(&self) -> u32 {
         self.block.iter().product()
     }

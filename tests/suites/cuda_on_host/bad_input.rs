@@ -1,7 +1,10 @@
 //! What is refused, and how a launch fails.
 
 use resident::ndarray::{Ix2, IxDyn};
-use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Result, Signature, SmartArray};
+use resident::{
+    CudaSource, Device, Emulation, Error, Grid, GridLimits, In, InOut, Kernel, Result, Signature,
+    SmartArray,
+};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
@@ -101,11 +104,29 @@ fn threads_that_wait_for_ever_fail_the_launch() -> Result<()> {
 }
 
 #[test]
-fn more_shared_memory_than_a_block_has_fails_the_launch() -> Result<()> {
+fn grids_that_no_gpu_launches_are_refused_before_anything_moves() -> Result<()> {
+    let source = "extern \"C\" __global__ void much(int *x) { *x = 1; }";
+    let Some(much) = kernel::<(InOut<i32>,)>("much", source) else { return Ok(()) };
+    assert_eq!(much.attributes(&Device::cpu())?.block_threads_max, 1024);
+    let mut x = SmartArray::<i32, _>::zeros(1);
+    for grid in [Grid::new(1, (32, 33)), Grid::new(1, 1).shared_bytes(300 << 10)] {
+        let refused = much.launch_on(&device().stream(), grid, (&mut x,));
+        assert!(matches!(refused, Err(Error::Grid { .. })), "{refused:?}");
+        assert!(matches!(much.call(grid, (&mut x,)), Err(Error::Grid { .. })));
+    }
+    assert_eq!(x.traffic().to_device.count, 0);
+    Ok(())
+}
+
+/// Whatever the device's limits.
+#[test]
+fn more_shared_memory_than_compiled_code_has_fails_the_launch() -> Result<()> {
     let source = "extern \"C\" __global__ void much(int *x) { *x = 1; }";
     let Some(much) = kernel::<(InOut<i32>,)>("much", source) else { return Ok(()) };
     let mut x = SmartArray::<i32, _>::zeros(1);
-    much.launch_on(&device().stream(), Grid::new(1, 1).shared_bytes(300 << 10), (&mut x,))?;
+    let limits = GridLimits { shared_bytes_max: 1 << 20, ..GridLimits::default() };
+    let device = Device::emulated(Emulation::new().limits(limits));
+    much.launch_on(&device.stream(), Grid::new(1, 1).shared_bytes(300 << 10), (&mut x,))?;
     let Err(Error::Lost { cause, .. }) = x.host().map(drop) else { panic!("it is lost") };
     assert!(cause.contains("307200 bytes of shared memory") && cause.contains("232448"), "{cause}");
     Ok(())

@@ -17,7 +17,7 @@ const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("backend", &["grid", "layout", "sync"]),
     ("live_arrays", &[]),
     ("traffic", &["sync"]),
-    ("device", &["backend", "error", "ordering", "sync", "traffic"]),
+    ("device", &["backend", "error", "grid", "ordering", "sync", "traffic"]),
     (
         "storage",
         &[

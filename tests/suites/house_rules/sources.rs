@@ -48,7 +48,7 @@ pub(crate) fn sources(paths_from_root: &[&str]) -> Vec<Source> {
 }
 
 impl Source {
-    /// The part of the crate: `launch` for `src/launch/flat.rs`, `grid` for `src/grid.rs`.
+    /// The part of the crate: `launch` for `src/launch/flat.rs`, `error` for `src/error.rs`.
     pub(crate) fn layer(&self) -> &str {
         let inner = self.path.strip_prefix("src/").unwrap_or(&self.path);
         inner.split('/').next().unwrap_or(inner).trim_end_matches(".rs")

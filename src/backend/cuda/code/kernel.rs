@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute};
 
 use super::function::Function;
-use super::limits::Limits;
 use super::module::Module;
 use super::parameter_starts::ParameterStarts;
 use crate::backend::cuda::call::check;
 use crate::backend::{BackendError, KernelAttributes, LoadedKernel, ParameterLayout};
-use crate::grid::Grid;
+use crate::grid::{Grid, GridLimits};
 
 /// A loaded kernel.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ pub(in crate::backend::cuda) struct CudaKernel {
     parameters: Box<[ParameterLayout]>,
     starts: Option<ParameterStarts>,
     attributes: KernelAttributes,
-    limits: Limits,
+    limits: GridLimits,
     /// The last automatic block size: the dynamic shared bytes in the upper 32 bits, the threads in
     /// the lower ones. 0 threads mean that no block size is known yet.
     auto_block: AtomicU64,
@@ -36,7 +35,7 @@ impl CudaKernel {
         function: Arc<Function>,
         module: Arc<Module>,
         parameters: Box<[ParameterLayout]>,
-        limits: Limits,
+        limits: GridLimits,
     ) -> Result<Self, BackendError> {
         use CUfunction_attribute as Attribute;
         let ask = |attribute| function.attribute(attribute);
@@ -53,7 +52,7 @@ impl CudaKernel {
             starts: ParameterStarts::of(&parameters),
             parameters,
             attributes,
-            limits,
+            limits: GridLimits { block_threads_max: attributes.block_threads_max, ..limits },
             auto_block: AtomicU64::new(0),
         })
     }
@@ -80,12 +79,12 @@ impl CudaKernel {
     /// Allows this much dynamic shared memory, if the device has it.
     #[cold]
     fn allow_shared(&self, len_bytes: u32) -> Result<(), String> {
-        let most = self.limits.shared_bytes_opt_in.saturating_sub(self.attributes.shared_bytes);
+        let most = self.limits.shared_bytes_max.saturating_sub(self.attributes.shared_bytes);
         if len_bytes > most {
             return Err(format!(
                 "asks for {len_bytes} bytes of dynamic shared memory, where {most} is the most for \
                  this kernel there ({} of {} are its own); ask for less",
-                self.attributes.shared_bytes, self.limits.shared_bytes_opt_in
+                self.attributes.shared_bytes, self.limits.shared_bytes_max
             ));
         }
         let context = self.module.context();
@@ -138,7 +137,7 @@ impl CudaKernel {
                  `.auto()`"
             )
         })?;
-        let grid = grid.in_blocks_of(threads, self.limits.block);
+        let grid = grid.in_blocks_of(threads, self.limits.threads_max);
         grid.fault().map_or(Ok(grid), |fault| Err(fault.to_owned()))
     }
 }
@@ -156,7 +155,7 @@ impl LoadedKernel for CudaKernel {
     fn accepts_grid(&self, grid: &Grid) -> bool {
         !grid.is_auto()
             && grid.dynamic_shared_bytes() <= self.function.shared_bytes_allowed()
-            && self.limits.allows(grid, self.attributes.block_threads_max)
+            && self.limits.allows_extents(grid)
     }
 
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String> {
@@ -166,9 +165,9 @@ impl LoadedKernel for CudaKernel {
         }
         let auto = if grid.is_auto() { Some(self.with_auto_blocks(*grid)?) } else { None };
         let grid = auto.as_ref().unwrap_or(grid);
-        if self.limits.allows(grid, self.attributes.block_threads_max) {
+        if self.limits.allows_extents(grid) {
             return Ok(auto);
         }
-        Err(self.limits.violation(grid, self.attributes.block_threads_max))
+        Err(self.limits.violation(grid))
     }
 }

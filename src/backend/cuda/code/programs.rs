@@ -8,7 +8,7 @@ use super::compile::{Compiled, Compiler};
 use super::function::Function;
 use super::image;
 use super::kernel::CudaKernel;
-use super::limits::Limits;
+use super::limits::grid_limits;
 use super::module::Module;
 use super::signature::parameter_bytes_of;
 use super::source::Source;
@@ -18,13 +18,14 @@ use crate::backend::code::once::OncePerKey;
 use crate::backend::code::signature;
 use crate::backend::cuda::context::Context;
 use crate::backend::{BackendError, CudaCode, CudaSource, LoadError, LoadedKernel, Program};
+use crate::grid::GridLimits;
 
 /// The modules of one device: one per source, and one more per name expression. They stay loaded as
 /// long as the device lives.
 #[derive(Debug)]
 pub(in crate::backend::cuda) struct Programs {
     modules: OncePerKey<Vec<u8>, Module>,
-    limits: OnceLock<Limits>,
+    limits: OnceLock<GridLimits>,
     disk: DiskCache,
 }
 
@@ -56,10 +57,10 @@ impl Default for Programs {
 }
 
 impl Programs {
-    fn limits(&self, context: &Context) -> Result<Limits, BackendError> {
+    fn limits(&self, context: &Context) -> Result<GridLimits, BackendError> {
         match self.limits.get() {
             Some(limits) => Ok(*limits),
-            None => Limits::of(context).map(|limits| *self.limits.get_or_init(|| limits)),
+            None => grid_limits(context).map(|limits| *self.limits.get_or_init(|| limits)),
         }
     }
 

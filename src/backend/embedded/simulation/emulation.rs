@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::faults::Fault;
+use crate::grid::GridLimits;
 
 /// The settings of a new emulated device, for tests and for what-if experiments. Like the [embedded
 /// device](crate::Device::cpu), an emulated device is made of this process's memory and threads.
@@ -32,6 +33,7 @@ pub struct Emulation {
     pub(crate) faults: Vec<Fault>,
     pub(crate) prefers_cuda: bool,
     pub(crate) sanitizes: bool,
+    pub(crate) grid_limits: GridLimits,
 }
 
 impl Emulation {
@@ -47,6 +49,7 @@ impl Emulation {
             faults: Vec::new(),
             prefers_cuda: false,
             sanitizes: false,
+            grid_limits: GridLimits::default(),
         }
     }
 
@@ -145,6 +148,13 @@ impl Emulation {
     /// ```
     pub fn sanitize(self, sanitize: bool) -> Self {
         Self { sanitizes: sanitize, ..self }
+    }
+
+    /// Sets the largest grids that the device launches, as those of the GPU that a program is for.
+    /// The default is [`GridLimits::default`], those of current GPUs. CUDA C bodies have at most
+    /// 227 KiB of dynamic shared memory, whatever the limit.
+    pub fn limits(self, limits: GridLimits) -> Self {
+        Self { grid_limits: limits, ..self }
     }
 
     /// Adds a fault, which makes one call fail.

@@ -48,7 +48,7 @@ mod call_site;
 mod coherence;
 #[cfg(target_os = "linux")]
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
-#[path = "../../../../src/grid.rs"]
+#[path = "../../../../src/grid/mod.rs"]
 mod grid;
 #[cfg(target_os = "linux")]
 #[allow(dead_code, unused_imports, reason = "the library uses more of it")]

@@ -1,6 +1,8 @@
 //! Grids.
 
-use resident::{Error, Extent3, Grid, InOut, Kernel, Out, Result, SmartArray};
+use resident::{
+    Device, Emulation, Error, Extent3, Grid, GridLimits, InOut, Kernel, Out, Result, SmartArray,
+};
 
 use support::lab::lab;
 
@@ -63,6 +65,57 @@ fn a_zero_in_a_grid_is_an_error() {
         let refused = add.launch_on(&lab().stream(), grid, (&mut array,)).expect_err("a zero");
         assert!(matches!(refused, Error::Grid { .. }), "{refused:?}");
     }
+}
+
+#[test]
+fn the_embedded_device_refuses_grids_that_no_gpu_launches() {
+    let note = Kernel::<(InOut<f32>,)>::new("note").host(|_grid, (_,)| {});
+    let mut array = SmartArray::<f32, _>::zeros(10);
+    let cases = [
+        (Grid::new(1, 1025), "1025 threads in a block, where 1024 is the most"),
+        (Grid::new(1, (64, 32)), "2048 threads in a block"),
+        (Grid::new(1, (1, 1, 65)), "65 threads in a block along z, where 64"),
+        (Grid::new(1 << 31, 32), "2147483648 blocks along x"),
+        (Grid::new((1, 65_536), 32), "65536 blocks along y"),
+        (Grid::new((1, 1, 65_536), 32), "65536 blocks along z"),
+        (Grid::new(1, 32).shared_bytes(232_449), "232449 bytes of dynamic shared memory"),
+        (Grid::cover_2d((10, 10), (64, 64)), "4096 threads"),
+    ];
+    for (grid, words) in cases {
+        for device in [lab(), Device::cpu()] {
+            let refused = note.launch_on(&device.stream(), grid, (&mut array,));
+            let refused = refused.expect_err("too large");
+            assert!(matches!(refused, Error::Grid { .. }), "{refused:?}");
+            assert!(refused.to_string().contains(words), "{refused}");
+        }
+        assert!(matches!(note.call(grid, (&mut array,)), Err(Error::Grid { .. })));
+        let compared = note.compare(&lab(), grid, (&mut array,), 0.0);
+        assert!(matches!(compared, Err(Error::Grid { .. })));
+    }
+    assert_eq!(array.traffic().to_device.count, 0);
+    let most = Grid::new((i32::MAX as u32, 65_535, 65_535), (16, 1, 64)).shared_bytes(232_448);
+    note.launch_on(&Device::cpu().stream(), most, (&mut array,)).expect("at the limits");
+}
+
+#[test]
+fn an_emulated_device_has_the_limits_that_it_is_given() -> Result<()> {
+    let seen = Kernel::<(Out<u32>,)>::new("seen").host(|grid, (out,)| {
+        out.copy_from_slice(&[grid.threads().x, grid.threads().y, grid.blocks().y]);
+    });
+    let threads_max = Extent3 { x: 2048, y: 8, z: 1 };
+    let limits = GridLimits { block_threads_max: 2048, threads_max, ..GridLimits::default() };
+    let device = Device::emulated(Emulation::new().limits(limits));
+    let mut array = SmartArray::<u32, _>::uninit(3);
+    seen.launch_on(&device.stream(), Grid::new(1, 2048), (&mut array,))?;
+    assert_eq!(array.to_vec()?, [2048, 1, 1]);
+    assert_eq!(seen.attributes(&device)?.block_threads_max, 2048);
+    let high = Grid::cover_2d((32, 100), (16, 100));
+    let refused = seen.launch_on(&device.stream(), high, (&mut array,)).expect_err("too high");
+    assert!(refused.to_string().contains("16 threads in a block along y, where 8"), "{refused}");
+    // Automatic blocks become as small as the device needs them.
+    seen.launch_on(&device.stream(), high.auto(), (&mut array,))?;
+    assert_eq!(array.to_vec()?, [100, 8, 4]);
+    Ok(())
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! The grid of a launch: the number of blocks and the number of threads per block, as in CUDA.
 
+mod limits;
+
+pub use self::limits::GridLimits;
+
 /// Threads per block of [`Grid::cover`], the usual choice for memory-bound kernels.
 const COVER_THREADS: u32 = 256;
 
@@ -148,8 +152,8 @@ impl Grid {
     }
 
     /// Requests dynamic shared memory for each block, in bytes: `extern __shared__` in CUDA C. The
-    /// library opts in to more than 48 KiB if the GPU supports it. If it is more than the GPU has,
-    /// the launch returns [`Error::Grid`](crate::Error::Grid). Host bodies do not use it.
+    /// library opts in to more than 48 KiB if the GPU supports it. If it is more than the device
+    /// has, the launch returns [`Error::Grid`](crate::Error::Grid). Host bodies do not use it.
     ///
     /// ```
     /// let grid = resident::Grid::cover(10_000).shared_bytes(256 * 4);
@@ -163,8 +167,8 @@ impl Grid {
     /// Lets a GPU choose the block size of a covering grid by its occupancy calculator
     /// (`cuOccupancyMaxPotentialBlockSize`). The new grid covers the same elements, and the launch
     /// checks the requirements again for it. The embedded device
-    /// ([`Device::cpu`](crate::Device::cpu)) keeps the given block size. A grid made by
-    /// [`new`](Self::new) is never changed.
+    /// ([`Device::cpu`](crate::Device::cpu)) keeps the given block size unless it is beyond its
+    /// [limits](GridLimits). A grid made by [`new`](Self::new) is never changed.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -205,7 +209,6 @@ impl Grid {
     }
 
     /// Whether the device chooses the block size.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as for `in_blocks_of`"))]
     #[inline]
     pub(crate) fn is_auto(&self) -> bool {
         matches!(self.shape, GridShape::Cover { is_auto: true, .. })
@@ -215,10 +218,6 @@ impl Grid {
     /// most `block_max` along each axis. A one-dimensional grid gets longer blocks. Another grid
     /// keeps the width of its blocks, which become as high or deep as possible. A grid that does
     /// not cover elements is returned unchanged.
-    #[cfg_attr(
-        not(feature = "cuda"),
-        allow(dead_code, reason = "the embedded device keeps the given blocks")
-    )]
     pub(crate) fn in_blocks_of(self, threads_max: u32, block_max: Extent3) -> Self {
         const WARP: u64 = 32;
         let GridShape::Cover { surplus, .. } = self.shape else { return self };
