@@ -60,8 +60,9 @@ pub struct InOut<T, D = Flat>(PhantomData<fn() -> (T, D)>);
 
 /// An array that the kernel overwrites without reading it, passed as `&mut array`. The array may be
 /// uninitialised. The launch uploads nothing; the device then has the newest contents. The body
-/// must write every element: those that it does not write have unspecified values. Sized or flat,
-/// as for [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
+/// must write every element: those that it does not write have unspecified values; in debug builds
+/// they hold poison on every embedded device (see [`Emulation::poison`](crate::Emulation::poison)).
+/// Sized or flat, as for [`In`]: the host body gets an `ArrayViewMut` or `&mut [T]`.
 ///
 /// ```
 /// use resident::{Device, Grid, Kernel, Out, SmartArray};

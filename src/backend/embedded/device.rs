@@ -51,7 +51,13 @@ impl EmbeddedDevice {
     /// such as loom that do not support statics.
     pub(crate) fn plain() -> Arc<Self> {
         let memory = AddressSpace::new(first_address(0), None, None);
-        let core = DeviceCore { ordinal: 0, memory, link: None, instruments: None };
+        let core = DeviceCore {
+            ordinal: 0,
+            memory,
+            link: None,
+            output_poison: cfg!(debug_assertions).then_some(POISON),
+            instruments: None,
+        };
         Arc::new(Self {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(None)),
@@ -81,6 +87,7 @@ impl EmbeddedDevice {
             memory: AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison),
             link: emulation.link,
             instruments: Some(instruments),
+            output_poison: poison,
         };
         Arc::new(Self {
             core: Arc::new(core),

@@ -10,6 +10,8 @@ pub(crate) struct DeviceCore {
     pub(crate) ordinal: usize,
     pub(crate) memory: AddressSpace,
     pub(crate) link: Option<Link>,
+    /// The byte that fills the elements of an `Out` argument before the body runs, if any.
+    pub(crate) output_poison: Option<u8>,
     /// `Some` only for emulated devices.
     pub(crate) instruments: Option<Instruments>,
 }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use smallvec::SmallVec;
 
 use super::device_core::DeviceCore;
+use crate::access::Access;
 use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
 use crate::backend::host_copy::{self, BoundedMemory, CopyFunction};
 use crate::backend::panic_message::panic_message;
@@ -81,6 +82,9 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
         return Err("device code does not run on the embedded device".to_owned());
     };
     let (blocks, pointers) = locate_arguments(device, &work.arguments)?;
+    if let Some(poison) = device.output_poison {
+        poison_outputs(poison, &work.arguments, &blocks);
+    }
     sync::assert_none_held();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: each pointer leads to element 0, 0, ... in a block that `blocks` keeps alive, and
@@ -91,6 +95,19 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
     }));
     drop(blocks);
     outcome.map_err(panic_message)
+}
+
+/// Fills the elements that a body is to overwrite, so that tests detect those that it leaves out.
+fn poison_outputs(poison: u8, arguments: &Arguments, blocks: &[Option<LocatedMemory>]) {
+    for (array, block) in arguments.arrays.iter().zip(blocks) {
+        if let (Access::Overwrite, Some(block)) = (array.access, block) {
+            let footprint = arguments.footprint(array);
+            // SAFETY: as for the body's own writes, in `launch`. The footprint consists of the
+            // elements of the argument, and lies in the block (`locate_array`).
+            let _is_within =
+                unsafe { host_copy::fill_within(block.bounded(), &footprint, &[poison]) };
+        }
+    }
 }
 
 /// The memory at one end of a copy, and its block, if that is device memory.

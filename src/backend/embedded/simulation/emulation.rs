@@ -99,9 +99,10 @@ impl Emulation {
         Self { link: Some(link), ..self }
     }
 
-    /// Whether fresh, freed and stale memory is filled with poison bytes, so that tests detect
-    /// reads of it. All bits of such a byte are set, which reads as NaN, or as -1. The default is
-    /// `cfg!(debug_assertions)`.
+    /// Whether fresh, freed and stale memory is filled with poison bytes, and so are the elements
+    /// of each [`Out`](crate::Out) argument before the body runs. Tests then detect reads of such
+    /// memory, and elements that a body leaves out. All bits of a poison byte are set, which reads
+    /// as NaN, or as -1. The default is `cfg!(debug_assertions)`.
     pub fn poison(self, poison: bool) -> Self {
         Self { is_poisoning: poison, ..self }
     }

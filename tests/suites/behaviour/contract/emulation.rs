@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use resident::emulation::{CallKind, Outcome};
+use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 
 #[test]
@@ -117,6 +118,29 @@ fn poison_shows_where_a_promise_was_not_kept() -> Result<()> {
         let mut array = SmartArray::<u32, _>::uninit(4);
         idle.launch_on(&device.stream(), Grid::cover(4), (&mut array,))?;
         assert_eq!(array.host()?.to_vec(), [expected; 4], "poison: {poison}");
+    }
+    Ok(())
+}
+
+/// Whatever they held before, and nothing beside them. Release builds leave old contents.
+#[test]
+fn elements_that_a_body_leaves_out_hold_poison_on_every_embedded_device() -> Result<()> {
+    let first =
+        Kernel::<(Out<u16, Ix2>,)>::new("first").host(|_grid, (mut out,)| out.row_mut(0).fill(7));
+    let left = if cfg!(debug_assertions) { u16::MAX } else { 1 };
+    for device in [Device::cpu(), Device::emulated(Emulation::new())] {
+        let mut array = SmartArray::<u16, _>::ones((6, 5)).named("table");
+        drop(array.gpu_mut_on(&device.stream())?);
+        let mut part = array.slice_mut(s![1..;2, ..;-2]);
+        first.launch_on(&device.stream(), Grid::cover(9), (&mut part,))?;
+        let mut expected = Array2::from_elem((6, 5), 1_u16);
+        expected.slice_mut(s![1..;2, ..;2]).fill(left);
+        expected.slice_mut(s![1, ..;2]).fill(7);
+        assert_eq!(*array.host()?, expected, "{device}");
+        // Contents of other holders are as they were.
+        array.fill(2)?;
+        first.call(Grid::cover(9), (&mut array.slice_mut(s![..1, ..]),))?;
+        assert_eq!((array.get((0, 4))?, array.get((1, 4))?), (7, 2));
     }
     Ok(())
 }
