@@ -204,11 +204,11 @@ impl<S: Signature> Kernel<S> {
     /// threads of a block run on one core, one after the other between barriers. There are shared
     /// memory, `__syncthreads` and its kin, warps of 32 lanes with shuffles and votes, atomics,
     /// vector types, most intrinsics of integers and bits, `printf` to standard output, and
-    /// `assert`, which fails the launch. The order of blocks varies, on seeded devices too. There
-    /// are no `half` types, inline PTX, cooperative groups, textures, dynamic parallelism or
-    /// headers of the CUDA toolkit. Local arrays of a thread may take about 1 MiB; more ends the
-    /// process, at a guard page. Products and sums are rounded apart unless `--fmad=true` is an
-    /// option, and mathematical functions are the C library's.
+    /// `assert`, which fails the launch. The order of blocks varies, on seeded devices too. Of the
+    /// CUDA toolkit's headers there are `cuda_fp16.h` and `cuda_bf16.h`. There are no inline PTX,
+    /// cooperative groups, textures or dynamic parallelism. Local arrays of a thread may take about
+    /// 1 MiB; more ends the process, at a guard page. Products and sums are rounded apart unless
+    /// `--fmad=true` is an option, and mathematical functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With

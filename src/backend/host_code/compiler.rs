@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use super::headers::Headers;
 use super::library::TemporaryFile;
 use super::translation::Translation;
 
@@ -118,14 +119,19 @@ impl Compiler {
         let source = TemporaryFile::new("cpp").map_err(not_written)?;
         let output = TemporaryFile::new("so").map_err(not_written)?;
         source.fill(translation.text().as_bytes()).map_err(not_written)?;
+        let headers = translation.has_headers.then(Headers::write).transpose();
+        let headers = headers.map_err(not_written)?;
+        // Before the folders of a CUDA toolkit.
+        let folders = headers.iter().map(|headers| format!("-I{}", headers.folder.display()));
+        let options: Vec<String> = folders.chain(translation.options().iter().cloned()).collect();
         if translation.is_checked() {
             // Linked in a second step, so that the compiler does not add its own sanitizer.
             let object = TemporaryFile::new("o").map_err(not_written)?;
-            let options = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
-            self.run(&source, &object, translation, &options)?;
-            self.run(&object, &output, translation, &[])?;
+            let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
+            self.run(&source, &object, &options, &checked)?;
+            self.run(&object, &output, &[], &[])?;
         } else {
-            self.run(&source, &output, translation, &[])?;
+            self.run(&source, &output, &options, &[])?;
         }
         std::fs::read(&output.path).map_err(not_written)
     }
@@ -140,11 +146,11 @@ impl Compiler {
         &self,
         from: &TemporaryFile,
         to: &TemporaryFile,
-        translation: &Translation,
-        options: &[&str],
+        options: &[String],
+        more_options: &[&str],
     ) -> Result<(), String> {
         let mut command = Command::new(&self.program);
-        command.args(OPTIONS).args(translation.options()).args(options);
+        command.args(OPTIONS).args(options).args(more_options);
         command.arg("-o").arg(&to.path).arg(&from.path).arg("-lm");
         let ran = command.output();
         let ran = ran.map_err(|fault| format!("{} cannot be run: {fault}", self.version))?;

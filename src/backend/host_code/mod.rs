@@ -6,6 +6,7 @@
 //! | `compiler` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; what is called |
+//! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
@@ -16,6 +17,7 @@ mod block;
 mod body;
 mod compiler;
 mod fiber;
+mod headers;
 mod library;
 mod parallel;
 mod runtime;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::sanitizer;
+use super::{headers, sanitizer};
 use crate::backend::Program;
 use crate::backend::c_declaration::identifier;
 use crate::backend::code::{includes, prelude};
@@ -22,6 +22,8 @@ pub(super) struct Translation {
     file: String,
     is_checked: bool,
     dynamic_arrays: Vec<String>,
+    /// Whether the source may include the headers that there are for the host.
+    pub(super) has_headers: bool,
     /// Whether the code depends on no other file. Only such code is stored on disk.
     pub(super) is_self_contained: bool,
 }
@@ -56,6 +58,7 @@ impl Translation {
         if is_checked {
             options.push(String::from("-DRESIDENT_SANITIZE"));
         }
+        let has_include_option = source.options.iter().any(|option| option.contains("include"));
         let renamed = match NAMES_OF_C.contains(&entry) {
             true => format!("#define {entry} resident_entry_{entry}\n"),
             false => String::new(),
@@ -70,9 +73,10 @@ impl Translation {
             file,
             is_checked,
             dynamic_arrays,
+            has_headers: includes(text) || has_include_option,
             is_self_contained: source.includes.is_empty()
-                && !includes(text)
-                && !source.options.iter().any(|option| option.contains("include")),
+                && !headers::includes_others(text)
+                && !has_include_option,
         })
     }
 
@@ -104,7 +108,8 @@ impl Translation {
 
     /// What of the source decides over the code.
     pub(super) fn key(&self) -> Vec<u8> {
-        [&self.options.join("\0"), "\0\0", &self.text].concat().into_bytes()
+        let headers = if self.has_headers { headers::key() } else { String::new() };
+        [&self.options.join("\0"), "\0\0", &self.text, &headers].concat().into_bytes()
     }
 }
 

@@ -15,7 +15,15 @@ const ANCHOR: &str = "resident_of_thread";
 const MARGIN_BYTES: usize = 512;
 
 /// The files whose lines are of no interest: the headers around the source.
-const OWN_FILES: [&str; 4] = ["cuda_on_host.hpp", "entry.hpp", "calls.hpp", "hooks.hpp"];
+const OWN_FILES: [&str; 7] = [
+    "cuda_on_host.hpp",
+    "entry.hpp",
+    "calls.hpp",
+    "hooks.hpp",
+    "half_on_host.hpp",
+    "cuda_fp16.h",
+    "cuda_bf16.h",
+];
 
 /// A variable, by its place in the library's image or in the memory of a thread of the machine.
 #[derive(Debug)]
