@@ -38,6 +38,16 @@ pub(super) fn emit_copy(record: &CopyRecord) {
     );
 }
 
+/// Emits the event of what a kernel printed, if a subscriber wants it. Returns whether one does.
+pub(super) fn emit_printed(kernel: &str, text: &str) -> bool {
+    let is_enabled = event_enabled!(target: "resident::printf", Level::INFO);
+    if is_enabled {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        event!(target: "resident::printf", Level::INFO, kernel, "{text}");
+    }
+    is_enabled
+}
+
 /// Emits the event of one use of an array through its guard on a stream other than the guard's own.
 #[cfg(feature = "cuda")]
 pub(super) fn emit_foreign_use(array: &str, device: &str, stream: u32) {

@@ -18,6 +18,10 @@
 //! device or to the host are reported under the source's name, and the copy itself, if it goes from
 //! one device to another, under the destination's name. A copy within one device is not reported.
 //!
+//! What a kernel in CUDA C prints on the embedded device is an event of level `INFO`, target
+//! `resident::printf`: the text is the message, without the end of its line, and the field `kernel`
+//! is the name of the function. Without a subscriber that wants it, it goes to standard output.
+//!
 //! ```
 //! use resident::{Device, SmartArray, audit};
 //!
@@ -98,6 +102,11 @@ pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
         capture::add_foreign_use(array);
     }
     events::emit_foreign_use(array, device, stream);
+}
+
+/// Reports what a kernel printed to a subscriber; `false` if none wants it. Callers hold no lock.
+pub(crate) fn report_printed(kernel: &str, text: &str) -> bool {
+    events::emit_printed(kernel, text)
 }
 
 /// Reports to captures the copies that a launch did not have to make.

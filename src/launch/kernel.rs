@@ -10,9 +10,10 @@ use super::device_code::DeviceCode;
 use super::host_body::HostBody;
 use super::signature::Signature;
 use super::submit::{self, Launch};
+use crate::audit;
 use crate::backend::{
     BodyKind, CudaSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
-    c_declaration,
+    c_declaration, host_code,
 };
 use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
@@ -203,12 +204,13 @@ impl<S: Signature> Kernel<S> {
     /// `RESIDENT_CXX` names, else `c++`, `clang++` or `g++`. Blocks run on up to 24 cores; the
     /// threads of a block run on one core, one after the other between barriers. There are shared
     /// memory, `__syncthreads` and its kin, warps of 32 lanes with shuffles and votes, atomics,
-    /// vector types, most intrinsics of integers and bits, `printf` to standard output, and
-    /// `assert`, which fails the launch. The order of blocks varies, on seeded devices too. Of the
-    /// CUDA toolkit's headers there are `cuda_fp16.h` and `cuda_bf16.h`. There are no inline PTX,
-    /// cooperative groups, textures or dynamic parallelism. Local arrays of a thread may take about
-    /// 1 MiB; more ends the process, at a guard page. Products and sums are rounded apart unless
-    /// `--fmad=true` is an option, and mathematical functions are the C library's.
+    /// vector types, most intrinsics of integers and bits, `printf` (to `tracing`, see
+    /// [`audit`](crate::audit), else to standard output), and `assert`, which fails the launch. The
+    /// order of blocks varies, on seeded devices too. Of the CUDA toolkit's headers there are
+    /// `cuda_fp16.h` and `cuda_bf16.h`. There are no inline PTX, cooperative groups, textures or
+    /// dynamic parallelism. Local arrays of a thread may take about 1 MiB; more ends the process,
+    /// at a guard page. Products and sums are rounded apart unless `--fmad=true` is an option, and
+    /// mathematical functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With
@@ -257,6 +259,7 @@ impl<S: Signature> Kernel<S> {
     /// past the end of the launch: the memory may then be freed or reused.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<CudaSource>) -> Self {
+        host_code::print_by(audit::report_printed);
         let program = Program {
             kernel: Arc::clone(&self.inner.name),
             source: source.into(),

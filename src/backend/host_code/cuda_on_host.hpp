@@ -117,7 +117,7 @@ struct resident_runtime {
     void *(*dynamic_shared)();
     /// Ends the thread, and the launch with an error.
     void (*fail)(const char *text);
-    void (*print)(const char *text);
+    void (*print)(const char *kernel, const char *text);
 };
 
 // Not in a namespace, since sources use the names so.
@@ -244,15 +244,20 @@ inline void assertion(const char *text, const char *file, int line) {
     resident_library->fail(message);
 }
 
+// The name of the kernel, which is an option of the compiler.
+#define RESIDENT_QUOTED(...) #__VA_ARGS__
+#define RESIDENT_QUOTED_VALUE(...) RESIDENT_QUOTED(__VA_ARGS__)
+
 template <typename... Values> inline int print(const char *format, Values... values) {
+    const char *kernel = RESIDENT_QUOTED_VALUE(RESIDENT_ENTRY);
     char message[1024];
     int length = snprintf(message, sizeof message, format, values...);
     if (length < 0) return -1;
     if (static_cast<size_t>(length) < sizeof message) {
-        resident_library->print(message);
+        resident_library->print(kernel, message);
     } else if (char *longer = static_cast<char *>(malloc(length + 1))) {
         snprintf(longer, length + 1, format, values...);
-        resident_library->print(longer);
+        resident_library->print(kernel, longer);
         free(longer);
     }
     return static_cast<int>(sizeof...(values));

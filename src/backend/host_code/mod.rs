@@ -9,6 +9,7 @@
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
+//! | `printing` | where the text of `printf` goes |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
 //! | `sanitizer` | checks each access of a launch |
 //! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
@@ -20,6 +21,7 @@ mod fiber;
 mod headers;
 mod library;
 mod parallel;
+mod printing;
 mod runtime;
 mod sanitizer;
 mod translation;
@@ -31,6 +33,7 @@ use std::sync::{Arc, LazyLock};
 use self::body::CompiledBody;
 use self::compiler::Compiler;
 use self::library::Library;
+pub(crate) use self::printing::print_by;
 use self::translation::Translation;
 use super::code::cache::DiskCache;
 use super::code::once::OncePerKey;

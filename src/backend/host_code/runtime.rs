@@ -3,9 +3,8 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
-use std::io::Write;
 
-use super::waiting;
+use super::{printing, waiting};
 
 /// The number of threads of a warp.
 pub(super) const LANES: usize = 32;
@@ -51,7 +50,7 @@ pub(super) struct Runtime {
     active: unsafe extern "C" fn() -> c_uint,
     dynamic_shared: unsafe extern "C" fn() -> *mut c_void,
     fail: unsafe extern "C" fn(*const c_char),
-    print: unsafe extern "C" fn(*const c_char),
+    print: unsafe extern "C" fn(*const c_char, *const c_char),
 }
 
 pub(super) static RUNTIME: Runtime =
@@ -92,10 +91,10 @@ unsafe extern "C" fn fail(text: *const c_char) {
     waiting::fail(text.to_string_lossy().into_owned());
 }
 
-/// As `printf` of a kernel on a GPU: to standard output.
-unsafe extern "C" fn print(text: *const c_char) {
+unsafe extern "C" fn print(kernel: *const c_char, text: *const c_char) {
     // SAFETY: the header passes a C string.
+    let kernel = unsafe { CStr::from_ptr(kernel) };
+    // SAFETY: as above.
     let text = unsafe { CStr::from_ptr(text) };
-    // If standard output is closed, the text is lost, as for a program in C.
-    let _unwritten = std::io::stdout().write_all(text.to_bytes());
+    printing::print(&kernel.to_string_lossy(), text.to_bytes());
 }

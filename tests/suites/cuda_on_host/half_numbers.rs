@@ -145,7 +145,7 @@ fn numbers_are_rounded_once() -> Result<()> {
 }
 
 /// Pairs of values: those at the ends of the ranges with each other, and others at random.
-fn pairs<T: Small>() -> Vec<(T, T)> {
+fn pairs<T: Small>() -> Pairs<T> {
     let special = [0, 1, 2, 0x3ff, 0x400, 0x3c00, 0x3c01, 0x3f80, 0x7bff, 0x7c00, 0x7f7f, 0x7f80];
     let special: Vec<u16> = special.iter().flat_map(|x| [*x, x | 0x8000]).chain([0x7fff]).collect();
     let ends = special.iter().flat_map(|x| special.iter().map(|y| (*x, *y)));
@@ -159,10 +159,11 @@ fn pairs<T: Small>() -> Vec<(T, T)> {
     ends.chain(random).map(|(x, y)| (T::of_bits(x), T::of_bits(y))).collect()
 }
 
+type Pairs<T> = Vec<(T, T)>;
 type OfPairs<T> = Kernel<(In<T>, In<T>, Out<T, Ix2>)>;
 
 /// Runs a kernel with a thread for each pair, and `results` results for each.
-fn of_pairs<T: Small>(kernel: &OfPairs<T>, results: usize) -> Result<(Vec<(T, T)>, Array2<T>)> {
+fn of_pairs<T: Small>(kernel: &OfPairs<T>, results: usize) -> Result<(Pairs<T>, Array2<T>)> {
     let pairs = pairs::<T>();
     let (x, y): (Vec<T>, Vec<T>) = pairs.iter().copied().unzip();
     let mut out = SmartArray::<T, _>::uninit((pairs.len(), results));

@@ -5,6 +5,7 @@ mod bad_input;
 mod bodies;
 mod half_numbers;
 mod language;
+mod printing;
 mod threads;
 
 use resident::{CudaSource, Device, Emulation, Error, Kernel, Signature};
