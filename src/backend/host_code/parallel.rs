@@ -112,8 +112,11 @@ impl Shared {
 /// The threads that run kernels, with the one that launches; `None` if the system refuses them.
 fn pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-    let name = |number| format!("resident kernel {number}");
-    let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let builder = || ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX));
-    POOL.get_or_init(|| builder().thread_name(name).build().ok()).as_ref()
+    let make = || {
+        // This reads files of the system.
+        let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let builder = ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX));
+        builder.thread_name(|number| format!("resident kernel {number}")).build().ok()
+    };
+    POOL.get_or_init(make).as_ref()
 }

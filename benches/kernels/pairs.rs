@@ -1,0 +1,145 @@
+//! The kernels, and the loops with which they are compared.
+
+use std::rc::Rc;
+
+use resident::ndarray::Ix1;
+use resident::{Device, Grid, In, InOut, Kernel, Signature, SmartArray, Stream};
+
+use crate::loops::Loops;
+
+pub(crate) const SOURCE: &str = include_str!("kernels.cu");
+
+/// The elements of arrays that fit the caches, and of those that do not.
+const FEW: usize = 1 << 17;
+const MANY: usize = 1 << 24;
+
+/// The rows of a picture and of matrices, and the threads of a tile along each axis.
+const ROWS: usize = 2048;
+const PRODUCT_ROWS: usize = 512;
+const TILE: usize = 16;
+
+type Array = SmartArray<f32, Ix1>;
+
+/// A kernel and a loop that do the same to arrays of their own.
+pub(crate) struct Pair {
+    pub(crate) name: &'static str,
+    /// The largest ratio of their times that is wanted.
+    pub(crate) target: f64,
+    run_kernel: Box<dyn FnMut(&Stream, &mut Array)>,
+    run_loop: Box<dyn FnMut(&mut [f32])>,
+    by_kernel: Array,
+    by_loop: Vec<f32>,
+}
+
+impl Pair {
+    fn new(
+        (name, target): (&'static str, f64),
+        len: usize,
+        run_kernel: impl FnMut(&Stream, &mut Array) + 'static,
+        run_loop: impl FnMut(&mut [f32]) + 'static,
+    ) -> Self {
+        Self {
+            name,
+            target,
+            run_kernel: Box::new(run_kernel),
+            run_loop: Box::new(run_loop),
+            by_kernel: Array::zeros(len),
+            by_loop: vec![0.0; len],
+        }
+    }
+
+    /// Runs the kernel, and waits for it.
+    pub(crate) fn run_kernel(&mut self) {
+        let stream = Device::cpu().stream();
+        (self.run_kernel)(&stream, &mut self.by_kernel);
+        stream.synchronize().expect("nothing failed");
+    }
+
+    pub(crate) fn run_loop(&mut self) {
+        (self.run_loop)(&mut self.by_loop);
+    }
+
+    /// Panics unless both have the same results, after as many runs of the one as of the other.
+    pub(crate) fn assert_same(&self) {
+        let by_kernel = self.by_kernel.to_vec().expect("valid");
+        assert!(by_kernel == self.by_loop, "{}: the results differ", self.name);
+    }
+}
+
+pub(crate) fn pairs(loops: &Rc<Loops>) -> Vec<Pair> {
+    vec![
+        axpy("axpy, 2^17 elements, 20 times", FEW, 20, Rc::clone(loops)),
+        axpy("axpy, 2^24 elements", MANY, 1, Rc::clone(loops)),
+        stencil("five points, 2048 by 2048", ROWS, 1, Rc::clone(loops)),
+        stencil("five points, 256 by 256, 20 times", 256, 20, Rc::clone(loops)),
+        block_sum(Rc::clone(loops)),
+        matmul(Rc::clone(loops)),
+    ]
+}
+
+fn kernel<S: Signature>(name: &str) -> Kernel<S> {
+    // SAFETY: the callers below pass the sizes of their arrays.
+    unsafe { Kernel::<S>::new(name).cuda(SOURCE) }
+}
+
+fn numbers(len: usize) -> Vec<f32> {
+    (0..len).map(|i| (i * 7919 % 1024) as f32 / 1024.0).collect()
+}
+
+fn axpy(name: &'static str, len: usize, turns: usize, loops: Rc<Loops>) -> Pair {
+    let kernel = kernel::<(u64, f32, In<f32>, InOut<f32>)>("axpy");
+    let (x, of_loop) = (Array::from(numbers(len)), numbers(len));
+    let run_kernel = move |stream: &Stream, y: &mut Array| {
+        for _ in 0..turns {
+            let arguments = (len as u64, 3.0, &x, &mut *y);
+            kernel.launch_on(stream, Grid::cover(len), arguments).expect("launched");
+        }
+    };
+    let run_loop = move |z: &mut [f32]| {
+        (0..turns).for_each(|_| loops.run("axpy", len, len, [&of_loop, &of_loop], z));
+    };
+    Pair::new((name, 1.1), len, run_kernel, run_loop)
+}
+
+fn stencil(name: &'static str, rows: usize, turns: usize, loops: Rc<Loops>) -> Pair {
+    let kernel = kernel::<(i64, i64, In<f32>, InOut<f32>)>("stencil");
+    let len = rows * rows;
+    let (x, of_loop) = (Array::from(numbers(len)), numbers(len));
+    let grid = Grid::cover_2d((rows, rows), (8, 32));
+    let run_kernel = move |stream: &Stream, y: &mut Array| {
+        for _ in 0..turns {
+            let arguments = (rows as i64, rows as i64, &x, &mut *y);
+            kernel.launch_on(stream, grid, arguments).expect("launched");
+        }
+    };
+    let run_loop = move |z: &mut [f32]| {
+        (0..turns).for_each(|_| loops.run("stencil", rows, rows, [&of_loop, &of_loop], z));
+    };
+    Pair::new((name, 1.1), len, run_kernel, run_loop)
+}
+
+fn block_sum(loops: Rc<Loops>) -> Pair {
+    let kernel = kernel::<(In<f32>, InOut<f32>)>("block_sum");
+    let (len, blocks) = (1 << 20, 1 << 12);
+    let (x, of_loop) = (Array::from(numbers(len)), numbers(len));
+    let run_kernel = move |stream: &Stream, sums: &mut Array| {
+        let grid = Grid::new(blocks, 256);
+        kernel.launch_on(stream, grid, (&x, sums)).expect("launched");
+    };
+    let blocks = blocks as usize;
+    let run_loop = move |z: &mut [f32]| loops.run("block_sum", blocks, len, [&of_loop; 2], z);
+    Pair::new(("sums of blocks of 256, 2^20 elements", 12.0), blocks, run_kernel, run_loop)
+}
+
+fn matmul(loops: Rc<Loops>) -> Pair {
+    let kernel = kernel::<(i64, In<f32>, In<f32>, InOut<f32>)>("matmul");
+    let (rows, tiles) = (PRODUCT_ROWS, PRODUCT_ROWS / TILE);
+    let (a, b) = (numbers(rows * rows), numbers(rows * rows + 1)[1..].to_vec());
+    let (x, y) = (Array::from(a.clone()), Array::from(b.clone()));
+    let grid = Grid::cover_2d((rows, rows), (TILE as u32, TILE as u32));
+    let run_kernel = move |stream: &Stream, c: &mut Array| {
+        kernel.launch_on(stream, grid, (rows as i64, &x, &y, c)).expect("launched");
+    };
+    let run_loop = move |z: &mut [f32]| loops.run("matmul", tiles, rows, [&a, &b], z);
+    Pair::new(("product of 512 by 512, tiles of 16", 12.0), rows * rows, run_kernel, run_loop)
+}
