@@ -138,12 +138,36 @@ static thread_local struct {
     char behind[512];
 } resident_of_thread;
 #define resident_library resident_of_thread.library
-#define threadIdx resident_of_thread.thread
-#define blockIdx resident_of_thread.block
-#define blockDim resident_of_thread.block_shape
-#define gridDim resident_of_thread.grid_shape
+// Calls of functions that are not checked cost less than checked reads.
+#define RESIDENT_INDEX(name, T, field)                                                            \
+    RESIDENT_UNCHECKED __attribute__((noinline, const)) static T name() {                         \
+        return resident_of_thread.field;                                                          \
+    }
+RESIDENT_INDEX(resident_thread_index, uint3, thread)
+RESIDENT_INDEX(resident_block_index, uint3, block)
+RESIDENT_INDEX(resident_block_shape, dim3, block_shape)
+RESIDENT_INDEX(resident_grid_shape, dim3, grid_shape)
+#undef RESIDENT_INDEX
+#define threadIdx resident_thread_index()
+#define blockIdx resident_block_index()
+#define blockDim resident_block_shape()
+#define gridDim resident_grid_shape()
 #endif
 static const int warpSize = 32;
+
+/// Where these are, to set them.
+struct resident_indices {
+    uint3 &thread, &block;
+    dim3 &block_shape, &grid_shape;
+};
+RESIDENT_UNCHECKED static inline resident_indices resident_set() {
+#ifdef RESIDENT_SANITIZE
+    return {resident_of_thread.thread, resident_of_thread.block, resident_of_thread.block_shape,
+            resident_of_thread.grid_shape};
+#else
+    return {threadIdx, blockIdx, blockDim, gridDim};
+#endif
+}
 
 namespace resident {
 namespace host {
@@ -159,8 +183,8 @@ namespace host {
 template <typename Call> RESIDENT_UNCHECKED inline auto waiting(Call call) {
     uint3 thread = threadIdx, block = blockIdx;
     auto result = call();
-    threadIdx = thread;
-    blockIdx = block;
+    resident_set().thread = thread;
+    resident_set().block = block;
     return result;
 }
 

@@ -19,7 +19,7 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         const unsigned int threads = width * height * launch.block[2];
         uint3 thread{first % width, first / width % height, first / width / height};
         for (unsigned int number = first; number < threads; ++number) {
-            threadIdx = thread;
+            resident_set().thread = thread;
             progress.next = number + 1;
             kernel(*static_cast<std::remove_reference_t<Parameters> *>(
                 launch.parameters[Index])...);
@@ -41,12 +41,12 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
 #else
         resident_library = &library;
 #endif
-        gridDim = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
-        blockDim = dim3(launch.block[0], launch.block[1], launch.block[2]);
+        resident_set().grid_shape = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
+        resident_set().block_shape = dim3(launch.block[0], launch.block[1], launch.block[2]);
         const unsigned long long start = progress.block, width = launch.grid[0];
         for (unsigned long long number = start; number < end; ++number, first = 0) {
             const unsigned long long row = number / width;
-            blockIdx = {static_cast<unsigned int>(number % width),
+            resident_set().block = {static_cast<unsigned int>(number % width),
                         static_cast<unsigned int>(row % launch.grid[1]),
                         static_cast<unsigned int>(row / launch.grid[1])};
             progress.block = number;

@@ -32,9 +32,10 @@ pub(super) type Switch = Yielder<Answer, Wait>;
 thread_local! {
     /// The way from the running stack back to the scheduler.
     pub(super) static SWITCH: Cell<*const Switch> = const { Cell::new(std::ptr::null()) };
-    /// The addresses of the running stack, and the thread of the block that runs on it, unless that
-    /// is the last one that was started.
-    static RUNNING: Cell<((usize, usize), Option<u32>)> = const { Cell::new(((0, 0), None)) };
+    /// The addresses of the running stack.
+    static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    /// The thread of the block that runs, unless that is the last one that was started.
+    static THREAD: Cell<Option<u32>> = const { Cell::new(None) };
     /// The place in the library from which the running thread is about to wait.
     static CODE: Cell<usize> = const { Cell::new(0) };
     /// The dynamic shared memory of the block that this thread runs. It never moves, since compiled
@@ -74,17 +75,23 @@ pub(super) fn wait_for_lanes(mask: u32, value: u64, is_barrier: bool) -> *const 
     }
 }
 
-/// Sets what runs from now on: see [`running`].
+/// Sets the addresses of the stack that runs from now on, and the thread of the block that runs on
+/// it, unless that is the last one that was started.
 #[inline]
 pub(super) fn set_running(stack: (usize, usize), thread: Option<u32>) {
-    RUNNING.set((stack, thread));
+    STACK.set(stack);
+    THREAD.set(thread);
 }
 
-/// The addresses of the running stack, and the thread of the block that runs on it, unless that is
-/// the last one that was started.
+/// The addresses of the running stack.
+pub(super) fn running_stack() -> (usize, usize) {
+    STACK.get()
+}
+
+/// The thread of the block that runs, unless that is the last one that was started.
 #[inline]
-pub(super) fn running() -> ((usize, usize), Option<u32>) {
-    RUNNING.get()
+pub(super) fn running_thread() -> Option<u32> {
+    THREAD.get()
 }
 
 /// Sets the place in the library from which the running thread is about to wait.

@@ -33,6 +33,11 @@ pub(super) struct Rights {
     pub(super) is_written: bool,
 }
 
+impl Rights {
+    /// Of an `In`.
+    pub(super) const INPUT: Self = Self { may_write: false, is_written: true };
+}
+
 /// What is wrong with an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
@@ -54,7 +59,10 @@ pub(super) struct Area {
     pub(super) start: usize,
     pub(super) len_bytes: usize,
     pub(super) contents: Contents,
+    /// What all its bytes allow. `None` if it is that of the argument which they belong to.
+    rights: Option<Rights>,
     shift: u32,
+    /// Empty if all bytes may be read only, and have contents.
     cells: Vec<Cell>,
     /// For each unit, which argument it belongs to: 0 if none. Empty if there are no gaps, and only
     /// one argument.
@@ -67,11 +75,13 @@ impl Area {
         range: std::ops::Range<usize>,
         unit_bytes: usize,
         contents: Contents,
+        rights: Option<Rights>,
     ) -> Self {
         let shift = unit_bytes.trailing_zeros().min(range.start.trailing_zeros()).min(3);
         let len_bytes = range.len();
-        let cells = vec![UNTOUCHED; len_bytes.div_ceil(1 << shift)];
-        Self { start: range.start, len_bytes, contents, shift, cells, owners: Vec::new() }
+        let units = if rights == Some(Rights::INPUT) { 0 } else { len_bytes.div_ceil(1 << shift) };
+        let (start, cells) = (range.start, vec![UNTOUCHED; units]);
+        Self { start, len_bytes, contents, rights, shift, cells, owners: Vec::new() }
     }
 
     /// Gives bytes to one of the arguments. All others become gaps.
@@ -98,6 +108,33 @@ impl Area {
         }
     }
 
+    /// Checks and records an access, if that is done quickly and there is no fault. Returns whether
+    /// it is done.
+    #[inline(always)]
+    pub(super) fn access_quickly(
+        &mut self,
+        address: usize,
+        len_bytes: usize,
+        touch: Touch,
+        me: Stamp,
+        order: &Order,
+    ) -> bool {
+        let Some(rights) = self.rights else { return false };
+        let offset = address - self.start;
+        if len_bytes != 1 << self.shift || offset & (len_bytes - 1) != 0 {
+            return false;
+        }
+        if touch == Touch::Read && rights == Rights::INPUT {
+            return true;
+        }
+        let Some(cell) = self.cells.get_mut(offset >> self.shift) else { return false };
+        match touch {
+            Touch::Read => shadow::read_quickly(cell, rights.is_written, me, order),
+            Touch::Write => rights.may_write && shadow::write_quickly(cell, me, order),
+            _ => false,
+        }
+    }
+
     /// Checks an access to bytes of this area, and records it. The address of a fault is returned
     /// with it.
     #[inline]
@@ -109,6 +146,9 @@ impl Area {
         order: &Order,
         rights: impl Fn(usize) -> Rights,
     ) -> Result<(), (usize, Fault)> {
+        if self.rights == Some(Rights::INPUT) {
+            return if touch.writes() { Err((range.start, Fault::ReadOnly)) } else { Ok(()) };
+        }
         let unit_bytes = 1 << self.shift;
         if (range.start | range.len()) & (unit_bytes - 1) != 0 {
             self.divide(range.start | range.len());
@@ -133,16 +173,10 @@ impl Area {
         order: &Order,
         rights: &impl Fn(usize) -> Rights,
     ) -> Result<(), Fault> {
-        let rights = match &self.contents {
-            Contents::Arguments(arguments) => match self.owners.get(unit) {
-                None => rights(arguments[0]),
-                Some(0) => return Err(Fault::Gap),
-                Some(owner) => rights(usize::from(*owner) - 1),
-            },
-            Contents::Global(_) => Rights { may_write: true, is_written: true },
-            Contents::Shared(_) | Contents::DynamicShared => {
-                Rights { may_write: true, is_written: false }
-            }
+        let rights = match (self.rights, self.owners.get(unit)) {
+            (Some(rights), _) => rights,
+            (None, None | Some(0)) => return Err(Fault::Gap),
+            (None, Some(owner)) => rights(usize::from(*owner) - 1),
         };
         let is_of_block = self.contents.is_of_block();
         let cell = &mut self.cells[unit];
@@ -229,7 +263,7 @@ mod tests {
 
     #[test]
     fn units_are_divided_at_the_first_access_to_less_than_one() {
-        let mut area = Area::new(0x1000..0x1010, 4, Contents::Arguments(vec![0]));
+        let mut area = Area::new(0x1000..0x1010, 4, Contents::Arguments(vec![0]), Some(OUT));
         assert_eq!(access(&mut area, 0x1000, 4, Touch::Write, 1), None);
         assert_eq!(access(&mut area, 0x1004, 1, Touch::Write, 1), None);
         assert_eq!(access(&mut area, 0x1005, 1, Touch::Write, 2), None, "another byte");
@@ -240,7 +274,7 @@ mod tests {
 
     #[test]
     fn bytes_between_elements_belong_to_no_argument() {
-        let mut area = Area::new(0x1000..0x1014, 4, Contents::Arguments(vec![0, 3]));
+        let mut area = Area::new(0x1000..0x1014, 4, Contents::Arguments(vec![0, 3]), None);
         area.give(0x1000, 4, 0);
         area.give(0x1008, 4, 3);
         area.give(0x1010, 4, 0);

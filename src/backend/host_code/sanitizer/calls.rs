@@ -62,16 +62,20 @@ fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Box<Finding>
     let current = unsafe { &*current };
     // SAFETY: the same holds for the progress.
     let progress = unsafe { &*current.progress };
-    let (stack, own) = waiting::running();
-    // A thread that has not waited yet is the last that was started.
-    let thread = own.unwrap_or_else(|| progress.next.get().wrapping_sub(1));
-    let me = Running { block: progress.block.get(), thread, stack };
+    let thread = running_thread(progress);
+    let me = Running { block: progress.block.get(), thread, stack: waiting::running_stack() };
     let finding = with(&mut current.check.borrow_mut(), me);
     if let Some(finding) = finding {
         let text = finding.to_string();
         current.finding.set(Some(finding));
         waiting::fail(text);
     }
+}
+
+/// The number of the thread that runs. One that has not waited yet is the last that was started.
+#[inline(always)]
+fn running_thread(progress: &Progress) -> u32 {
+    waiting::running_thread().unwrap_or_else(|| progress.next.get().wrapping_sub(1))
 }
 
 unsafe extern "C" fn access(
@@ -88,7 +92,17 @@ unsafe extern "C" fn access(
         touch: TOUCHES[touch as usize % TOUCHES.len()],
         code: code.addr(),
     };
-    check(|launch, me| launch.access(me, access));
+    let current = CURRENT.get();
+    if !current.is_null() {
+        // SAFETY: `Entered` has set the pointer to a value that lives until it clears the pointer.
+        let current = unsafe { &*current };
+        // SAFETY: the same holds for the progress.
+        let progress = unsafe { &*current.progress };
+        let (block, thread) = (progress.block.get(), running_thread(progress));
+        if !current.check.borrow_mut().access_quickly(block, thread, access) {
+            check(|launch, me| launch.access(me, access));
+        }
+    }
 }
 
 unsafe extern "C" fn outside(

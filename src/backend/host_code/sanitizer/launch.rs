@@ -15,6 +15,9 @@ use crate::backend::host_code::runtime::LaunchParameters;
 /// The bytes of a unit of memory that has no elements of its own.
 const UNIT_BYTES: usize = 4;
 
+/// Memory of each block, which nothing has written when the block starts.
+const OF_BLOCK: Rights = Rights { may_write: true, is_written: false };
+
 /// The longest value whose write by two threads is compared.
 const COMPARED_BYTES_MAX: usize = 16;
 
@@ -68,8 +71,8 @@ pub(super) struct LaunchCheck<'a> {
     rights: Vec<Rights>,
     /// In the order of their addresses.
     areas: Vec<Area>,
-    /// The area of the last access.
-    last: usize,
+    /// The start and the length of each.
+    bounds: Vec<(usize, usize)>,
     order: Order,
     /// The block whose threads run, if one has accessed anything.
     block: Option<u64>,
@@ -91,9 +94,10 @@ impl<'a> LaunchCheck<'a> {
         let shared_bytes = launch.shared_bytes as usize;
         if shared_bytes > 0 {
             let range = places.dynamic_shared..places.dynamic_shared + shared_bytes;
-            areas.push(Area::new(range, UNIT_BYTES, Contents::DynamicShared));
+            areas.push(Area::new(range, UNIT_BYTES, Contents::DynamicShared, Some(OF_BLOCK)));
         }
         areas.sort_by_key(|area| area.start);
+        let bounds = areas.iter().map(|area| (area.start, area.len_bytes)).collect();
         Self {
             kernel,
             launch,
@@ -104,15 +108,28 @@ impl<'a> LaunchCheck<'a> {
             arrays,
             rights,
             areas,
-            last: 0,
+            bounds,
             order: Order::default(),
             block: None,
             racing_write: None,
         }
     }
 
+    /// Checks an access of a thread before it happens, if that is done quickly and there is no
+    /// fault. Returns whether it is done.
+    #[inline(always)]
+    pub(super) fn access_quickly(&mut self, block: u64, thread: u32, access: MemoryAccess) -> bool {
+        if self.block != Some(block) || self.racing_write.is_some() {
+            return false;
+        }
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
+        let Some(index) = self.area_of(address) else { return false };
+        let stamp = self.order.stamp(thread);
+        self.areas[index].access_quickly(address, len_bytes, touch, stamp, &self.order)
+    }
+
     /// Checks an access before it happens.
-    #[inline]
+    #[inline(never)]
     pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
         let MemoryAccess { address, len_bytes, touch, .. } = access;
         if self.racing_write.is_some()
@@ -285,14 +302,9 @@ impl<'a> LaunchCheck<'a> {
         }
     }
 
-    #[inline]
-    fn area_of(&mut self, address: usize) -> Option<usize> {
-        if self.areas.get(self.last).is_some_and(|area| area.contains(address)) {
-            return Some(self.last);
-        }
-        let index = self.areas.iter().position(|area| area.contains(address))?;
-        self.last = index;
-        Some(index)
+    #[inline(always)]
+    fn area_of(&self, address: usize) -> Option<usize> {
+        self.bounds.iter().position(|(start, len)| address.wrapping_sub(*start) < *len)
     }
 
     #[cold]
@@ -397,7 +409,8 @@ fn argument_area(arrays: &[ArrayOfLaunch], range: Range<usize>, members: Vec<usi
     let element = |index: &usize| 1_usize << arrays[*index].element_bytes.trailing_zeros().min(3);
     let unit_bytes = members.iter().map(element).min().unwrap_or(1);
     let has_no_gap = members.len() == 1 && arrays[members[0]].has_no_gap();
-    let mut area = Area::new(range, unit_bytes, Contents::Arguments(members.clone()));
+    let rights = has_no_gap.then(|| rights_of(&arrays[members[0]]));
+    let mut area = Area::new(range, unit_bytes, Contents::Arguments(members.clone()), rights);
     if !has_no_gap {
         for index in members {
             arrays[index].for_each_run(&mut |start, len_bytes| area.give(start, len_bytes, index));
@@ -411,11 +424,12 @@ fn variable_areas(image: &Image, places: &Places) -> Vec<Area> {
     let shifted = |range: &Range<usize>, by: usize| range.start + by..range.end + by;
     let shared = image.shared.iter().map(|variable| {
         let range = shifted(&variable.range, places.of_thread);
-        Area::new(range, UNIT_BYTES, Contents::Shared(Arc::clone(&variable.name)))
+        Area::new(range, UNIT_BYTES, Contents::Shared(Arc::clone(&variable.name)), Some(OF_BLOCK))
     });
     let globals = image.globals.iter().map(|variable| {
         let range = shifted(&variable.range, places.image);
-        Area::new(range, UNIT_BYTES, Contents::Global(Arc::clone(&variable.name)))
+        let rights = Rights { may_write: true, is_written: true };
+        Area::new(range, UNIT_BYTES, Contents::Global(Arc::clone(&variable.name)), Some(rights))
     });
     shared.chain(globals).collect()
 }
