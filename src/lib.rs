@@ -38,6 +38,7 @@
 //! - Arrays on one device, which move only when the program copies them: [`DeviceArray`],
 //!   [`DeviceView`], [`DeviceViewMut`].
 //! - Kernels and launches: [`Kernel`], [`In`], [`InOut`], [`Out`], [`Grid`].
+//! - Sums, products, copies of any layout and their kin, without kernels of your own: [`ops`].
 //! - Devices, streams and events: [`Device`], [`Stream`], [`Event`].
 //! - Device memory: [`Device::set_memory_limit`], [`SmartArray::release_on`].
 //! - Kinds of host memory: [`PinnedArray`], [`MappedArray`], [`ManagedArray`], [`with_pinned`],
@@ -106,6 +107,7 @@ mod interop;
 mod launch;
 mod layout;
 mod live_arrays;
+pub mod ops;
 mod ordering;
 mod storage;
 mod sync;

@@ -12,6 +12,7 @@ mod iter;
 mod layout;
 mod methods;
 mod multi_slice;
+mod operand;
 mod part;
 mod pending;
 mod rearrange;
@@ -35,6 +36,7 @@ pub use host_kinds::{
 pub use iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
 pub(crate) use layout::Layout;
 pub use multi_slice::MultiSlice;
+pub(crate) use operand::{Axes, Operand, OperandMut};
 pub use pending::Pending;
 pub use smart::SmartArray;
 pub use view::{SmartView, SmartViewMut};

@@ -197,8 +197,19 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     /// An array without contents or memory: see [`uninit`](Self::uninit).
     #[track_caller]
-    pub(super) fn uninit_at(shape: impl ShapeBuilder<Dim = D>, site: CallSite) -> Self {
+    pub(crate) fn uninit_at(shape: impl ShapeBuilder<Dim = D>, site: CallSite) -> Self {
         Self::make(Layout::of_shape::<T>(shape), Origin::Uninitialised, site)
+    }
+
+    /// One element, for a call of the program at `site`.
+    pub(crate) fn get_at(&self, index: usize, site: CallSite) -> Result<T> {
+        self.part().get(&[index], site).at(site)
+    }
+
+    /// A constant: see [`full`](Self::full).
+    #[track_caller]
+    pub(crate) fn full_at(shape: impl ShapeBuilder<Dim = D>, value: T, site: CallSite) -> Self {
+        Self::constant(shape, value, site)
     }
 
     /// An array without contents or memory, in the shape of `layout`, and in its axis order if it

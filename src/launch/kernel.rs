@@ -363,7 +363,8 @@ impl<S: Signature> Kernel<S> {
         self.launch_from(stream, grid, &arguments, call_site())
     }
 
-    fn launch_from<A: Arguments<S>>(
+    /// As [`launch_on`](Self::launch_on), for a call of the program at `site`.
+    pub(crate) fn launch_from<A: Arguments<S>>(
         &self,
         stream: &Stream,
         grid: Grid,

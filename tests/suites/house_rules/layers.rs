@@ -6,7 +6,7 @@ use crate::sources::{Source, lines_where, none, sources};
 const VOCABULARY: [&str; 2] = ["access", "call_site"];
 
 /// The other parts of the crate that each part may import.
-const MAY_IMPORT: [(&str, &[&str]); 19] = [
+const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("error", &["sync"]),
     ("element", &[]),
     ("grid", &[]),
@@ -85,6 +85,7 @@ const MAY_IMPORT: [(&str, &[&str]); 19] = [
             "transfer",
         ],
     ),
+    ("ops", &["array", "backend", "device", "element", "error", "grid", "launch"]),
     (
         "lib",
         &[

@@ -1,0 +1,73 @@
+//! The elements in CUDA C.
+
+/// How CUDA C names an element, and computes with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CType {
+    /// The type in memory and in computations.
+    pub(super) name: &'static str,
+    /// The type whose sums and products wrap around: unsigned, for integers.
+    pub(super) word: &'static str,
+    kind: Kind,
+    len_bytes: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Float,
+    Signed,
+    Unsigned,
+}
+
+impl CType {
+    pub(super) const F32: Self = Self::new("float", "float", Kind::Float, 4);
+    pub(super) const F64: Self = Self::new("double", "double", Kind::Float, 8);
+    pub(super) const I32: Self = Self::new("int", "unsigned int", Kind::Signed, 4);
+    pub(super) const I64: Self = Self::new("long long", "unsigned long long", Kind::Signed, 8);
+    pub(super) const U32: Self = Self::new("unsigned int", "unsigned int", Kind::Unsigned, 4);
+    pub(super) const U64: Self =
+        Self::new("unsigned long long", "unsigned long long", Kind::Unsigned, 8);
+    pub(super) const U8: Self = Self::new("unsigned char", "unsigned int", Kind::Unsigned, 1);
+
+    const fn new(name: &'static str, word: &'static str, kind: Kind, len_bytes: u32) -> Self {
+        Self { name, word, kind, len_bytes }
+    }
+
+    pub(super) fn is_float(&self) -> bool {
+        self.kind == Kind::Float
+    }
+
+    /// The quotient of `x` and `y`, which is defined for all values.
+    pub(super) fn quotient(&self) -> &'static str {
+        match self.kind {
+            Kind::Float => "x / y",
+            Kind::Signed => "y == 0 ? T(0) : y == T(-1) ? T(W(0) - W(x)) : T(x / y)",
+            Kind::Unsigned => "y == 0 ? T(0) : T(x / y)",
+        }
+    }
+
+    /// Rust's `x as ..` to this type, where `x` is a `from`. C++ leaves the value open if a float
+    /// is outside the integers of the type.
+    pub(super) fn cast_of_x(&self, from: Self) -> String {
+        let name = self.name;
+        if self.is_float() || !from.is_float() {
+            return format!("({name})x");
+        }
+        let (min, max, below, above) = match (self.kind, self.len_bytes) {
+            (Kind::Signed, 4) => ("-2147483647 - 1", "2147483647", "-2147483648.0", "2147483648.0"),
+            (Kind::Signed, _) => (
+                "-9223372036854775807ll - 1",
+                "9223372036854775807ll",
+                "-9223372036854775808.0",
+                "9223372036854775808.0",
+            ),
+            (_, 1) => ("0", "255", "0.0", "256.0"),
+            (_, 4) => ("0", "4294967295u", "0.0", "4294967296.0"),
+            _ => ("0", "18446744073709551615ull", "0.0", "18446744073709551616.0"),
+        };
+        let float = from.name;
+        format!(
+            "x != x ? ({name})0 : x <= ({float}){below} ? ({name})({min}) \
+             : x >= ({float}){above} ? ({name}){max} : ({name})x"
+        )
+    }
+}

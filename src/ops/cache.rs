@@ -1,0 +1,33 @@
+//! The kernels of the operations, each made at its first use and kept.
+
+use std::any::{Any, TypeId};
+use std::sync::LazyLock;
+
+use dashmap::DashMap;
+
+use crate::launch::{Kernel, Signature};
+
+/// The name of the operation, the number of axes, and the types.
+type Key = (&'static str, usize, TypeId);
+
+/// A kernel of any signature.
+type AnyKernel = &'static (dyn Any + Send + Sync);
+
+static KERNELS: LazyLock<DashMap<Key, AnyKernel>> = LazyLock::new(DashMap::new);
+
+/// The kernel of an operation for operands with this many axes. A repeated call allocates nothing.
+pub(super) fn kernel<S: Signature>(
+    name: &'static str,
+    rank: usize,
+    make: impl FnOnce() -> Kernel<S>,
+) -> &'static Kernel<S> {
+    let key = (name, rank, TypeId::of::<S>());
+    let found = KERNELS.get(&key).map(|entry| *entry.value());
+    let kernel = found.unwrap_or_else(|| *KERNELS.entry(key).or_insert_with(|| leaked(make())));
+    kernel.downcast_ref().unwrap_or_else(|| unreachable!("the key contains the type"))
+}
+
+/// Loaded kernels stay loaded anyway.
+fn leaked<S: Signature>(kernel: Kernel<S>) -> AnyKernel {
+    Box::leak(Box::new(kernel))
+}

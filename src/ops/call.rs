@@ -1,0 +1,72 @@
+//! One call of an operation: where it runs, and how it launches and refuses.
+
+use crate::array::{Axes, Operand};
+use crate::call_site::CallSite;
+use crate::device::Stream;
+use crate::element::Element;
+use crate::error::{CalledAt, Error, Result};
+use crate::grid::Grid;
+use crate::launch::{Arguments, Kernel, Signature};
+
+/// The stream and the line of the program for which an operation runs.
+pub(super) struct Call<'a> {
+    pub(super) name: &'static str,
+    pub(super) stream: &'a Stream,
+    pub(super) site: CallSite,
+}
+
+impl Call<'_> {
+    pub(super) fn launch<S: Signature>(
+        &self,
+        kernel: &Kernel<S>,
+        grid: Grid,
+        arguments: impl Arguments<S>,
+    ) -> Result<()> {
+        kernel.launch_from(self.stream, grid, &arguments, self.site)
+    }
+
+    /// Repeats an operand along the axes of the result, or says that it does not fit.
+    pub(super) fn fit<T: Element>(&self, operand: &mut Operand<'_, T>, to: &Axes) -> Result<()> {
+        self.fit_shape(operand, to.shape())
+    }
+
+    /// As [`fit`](Self::fit), for a shape.
+    pub(super) fn fit_shape<T: Element>(
+        &self,
+        operand: &mut Operand<'_, T>,
+        shape: &[usize],
+    ) -> Result<()> {
+        match operand.broadcast(shape) {
+            true => Ok(()),
+            false => Err(self.no_fit(shape, operand)),
+        }
+    }
+
+    /// Refuses a result whose shape is not the expected one.
+    pub(super) fn expect_shape(
+        &self,
+        expected: &[usize],
+        seen: &[usize],
+        operand: impl std::fmt::Display,
+    ) -> Result<()> {
+        match expected == seen {
+            true => Ok(()),
+            false => Err(self.shape(format!("shape {expected:?}"), operand.to_string())),
+        }
+    }
+
+    #[cold]
+    fn no_fit(&self, shape: &[usize], operand: impl std::fmt::Display) -> Error {
+        let expected = format!("an operand that broadcasts to the result's shape {shape:?}");
+        self.shape(expected, operand.to_string())
+    }
+
+    #[cold]
+    pub(super) fn shape(&self, expected: String, seen: String) -> Error {
+        Error::Shape { operation: format!("ops::{}", self.name), expected, seen, call: self.at() }
+    }
+
+    pub(super) fn at(&self) -> CalledAt {
+        self.site.into()
+    }
+}

@@ -1,0 +1,114 @@
+//! Running sums.
+
+use ndarray::{Axis, IxDyn};
+
+use super::align;
+use super::cache;
+use super::call::Call;
+use super::elements::Number;
+use super::elementwise;
+use super::host::running;
+use super::reduce::{expect_axis, grid_of_blocks, scratch, shape_of_chunks, sums_of_chunks};
+use super::source;
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
+use crate::error::Result;
+use crate::launch::{In, Kernel, Out};
+
+type RunningKernel<T> = Kernel<(i64, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
+
+/// The elements of a chunk that a block sums: `THREADS * PER_THREAD` in the kernel.
+const CHUNK: usize = 2048;
+
+/// The running sums of all elements in row-major order.
+pub(super) fn whole<T: Number>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (a, mut out) = (Operand::of(a), OperandMut::of(out));
+    let len = a.axes().len();
+    if *out.axes().shape() != [len] {
+        call.expect_shape(a.axes().shape(), out.axes().shape(), &out)?;
+    }
+    if len == 0 {
+        return Ok(());
+    }
+    let mut packed;
+    let mut a = a;
+    align::in_row_order([a.axes_mut()]);
+    if a.axes().shape().len() > 1 {
+        packed = scratch::<T>(call, a.axes().shape());
+        elementwise::copy(call, &a, &mut packed)?;
+        a = Operand::of(&packed);
+        align::in_row_order([a.axes_mut()]);
+    }
+    align::in_row_order([out.axes_mut()]);
+    if out.axes().shape().len() == 1 {
+        return of_rows(call, a, &mut out);
+    }
+    let mut sums = scratch::<T>(call, out.axes().shape());
+    let mut line = OperandMut::of(&mut sums);
+    align::in_row_order([line.axes_mut()]);
+    of_rows(call, a, &mut line)?;
+    elementwise::copy(call, &sums, &mut out)
+}
+
+/// The running sums along an axis.
+pub(super) fn along<T: Number>(
+    call: &Call<'_>,
+    (a, axis): (&impl AnyView<T>, Axis),
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    expect_axis(call, &a, axis)?;
+    call.expect_shape(a.axes().shape(), out.axes().shape(), &out)?;
+    if a.axes().len() == 0 {
+        return Ok(());
+    }
+    a.axes_mut().move_to_end(axis.0);
+    out.axes_mut().move_to_end(axis.0);
+    of_rows(call, a, &mut out)
+}
+
+/// The running sums of each row: those of the sums of its chunks first, from which each chunk goes
+/// on.
+fn of_rows<T: Number>(
+    call: &Call<'_>,
+    mut a: Operand<'_, T>,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    align::rows([a.axes_mut(), out.axes_mut()]);
+    let shape = shape_of_chunks(a.axes(), CHUNK);
+    if shape.last() == Some(&1) {
+        let zero = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
+        let mut before = Operand::of(&zero);
+        call.fit_shape(&mut before, &shape)?;
+        return launch(call, (&a, &before), out);
+    }
+    let (mut sums, mut before) = (scratch::<T>(call, &shape), scratch::<T>(call, &shape));
+    sums_of_chunks(call, CHUNK, &a, &mut OperandMut::of(&mut sums))?;
+    of_rows(call, Operand::of(&sums), &mut OperandMut::of(&mut before))?;
+    launch(call, (&a, &Operand::of(&before)), out)
+}
+
+fn launch<T: Number>(
+    call: &Call<'_>,
+    (a, before): (&Operand<'_, T>, &Operand<'_, T>),
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    let rank = a.axes().shape().len();
+    let kernel = cache::kernel("ops::cumulative_sum", rank, || {
+        let kernel =
+            RunningKernel::<T>::new("ops::cumulative_sum").host(|_, (chunk, a, before, out)| {
+                running::running_sums(chunk as usize, a, before, out);
+            });
+        let declarations = source::declarations(rank, T::C, T::C)
+            + &source::function("T term(A x)", "x")
+            + &source::function("T join(T x, T y)", "T(W(x) + W(y))")
+            + &source::function("bool better(T x, T y)", "x < y");
+        // SAFETY: `out` has the shape of `a`, and `before` an element for each chunk. One block
+        // reads and writes each chunk.
+        unsafe { kernel.cuda(source::rows("running_sums", &declarations)) }
+    });
+    call.launch(kernel, grid_of_blocks(before.axes().len()), (CHUNK as i64, a, before, out))
+}

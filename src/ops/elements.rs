@@ -1,0 +1,276 @@
+//! The types of elements that the operations accept, and their arithmetic on the host.
+
+#![allow(private_interfaces, reason = "hidden items of sealed traits name private types")]
+
+use super::c_type::CType;
+use super::unary::Unary;
+use crate::element::Element;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Elements that [`add`](super::add), [`cast`](super::cast), [`copy`](super::copy) and their kin
+/// accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`. Sealed.
+///
+/// Sums, differences and products of integers wrap around, as in NumPy and in release builds of
+/// Rust. Quotients of integers are truncated, as in Rust; a quotient by 0 is 0, as NumPy's
+/// `floor_divide` gives it, and the smallest integer divided by -1 wraps around to itself.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element that `resident::ops` computes with",
+    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`"
+)]
+pub trait Arithmetic: Element + PartialEq + sealed::Sealed {
+    /// An unsigned integer of the same size, for operations that only move elements.
+    #[doc(hidden)]
+    type Word: Arithmetic;
+    #[doc(hidden)]
+    const C: CType;
+
+    #[doc(hidden)]
+    fn plus(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn minus(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn times(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn over(self, other: Self) -> Self;
+
+    #[doc(hidden)]
+    fn from_f32(value: f32) -> Self;
+    #[doc(hidden)]
+    fn from_f64(value: f64) -> Self;
+    #[doc(hidden)]
+    fn from_i32(value: i32) -> Self;
+    #[doc(hidden)]
+    fn from_i64(value: i64) -> Self;
+    #[doc(hidden)]
+    fn from_u32(value: u32) -> Self;
+    #[doc(hidden)]
+    fn from_u64(value: u64) -> Self;
+    #[doc(hidden)]
+    fn from_u8(value: u8) -> Self;
+    /// Rust's `self as U`.
+    #[doc(hidden)]
+    fn to<U: Arithmetic>(self) -> U;
+}
+
+/// Elements that all operations accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number that `resident::ops` computes with",
+    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`"
+)]
+pub trait Number: Arithmetic + PartialOrd {
+    /// The type of means and norms: the type itself for `f32` and `f64`, and `f64` for integers, as
+    /// in NumPy.
+    type Real: Number;
+
+    #[doc(hidden)]
+    const ZERO: Self;
+    #[doc(hidden)]
+    const IS_FLOAT: bool;
+    #[doc(hidden)]
+    fn is_nan(self) -> bool;
+    /// The square root, of a float.
+    #[doc(hidden)]
+    fn root(self) -> Self;
+    /// Applies a function to each element.
+    #[doc(hidden)]
+    fn map(function: Unary, from: &[Self], to: &mut [Self]);
+    /// `c = a b`. `false`, and nothing is done, if elements are integers.
+    #[doc(hidden)]
+    fn multiply(
+        a: &ndarray::ArrayView2<'_, Self>,
+        b: &ndarray::ArrayView2<'_, Self>,
+        c: &mut ndarray::ArrayViewMut2<'_, Self>,
+    ) -> bool;
+}
+
+macro_rules! casts {
+    ($number:ident) => {
+        fn from_f32(value: f32) -> Self {
+            value as $number
+        }
+        fn from_f64(value: f64) -> Self {
+            value as $number
+        }
+        fn from_i32(value: i32) -> Self {
+            value as $number
+        }
+        fn from_i64(value: i64) -> Self {
+            value as $number
+        }
+        fn from_u32(value: u32) -> Self {
+            value as $number
+        }
+        fn from_u64(value: u64) -> Self {
+            value as $number
+        }
+        fn from_u8(value: u8) -> Self {
+            value as $number
+        }
+    };
+}
+
+/// Applies a closure to each element, in a loop of its own for each function, which the compiler
+/// vectorises.
+macro_rules! each {
+    ($from:ident, $to:ident, |$x:ident| $value:expr) => {
+        $to.iter_mut().zip($from).for_each(|(to, $x)| *to = $value)
+    };
+}
+
+macro_rules! float {
+    ($number:ident, $word:ident, $c:expr, $from:ident) => {
+        impl sealed::Sealed for $number {}
+
+        impl Arithmetic for $number {
+            type Word = $word;
+            const C: CType = $c;
+
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline]
+            fn minus(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline]
+            fn over(self, other: Self) -> Self {
+                self / other
+            }
+            casts!($number);
+            #[inline]
+            fn to<U: Arithmetic>(self) -> U {
+                U::$from(self)
+            }
+        }
+
+        impl Number for $number {
+            type Real = Self;
+            const ZERO: Self = 0.0;
+            const IS_FLOAT: bool = true;
+
+            #[inline]
+            fn is_nan(self) -> bool {
+                self != self
+            }
+            fn root(self) -> Self {
+                self.sqrt()
+            }
+            fn map(function: Unary, from: &[Self], to: &mut [Self]) {
+                match function {
+                    Unary::Neg => each!(from, to, |x| -x),
+                    Unary::Abs => each!(from, to, |x| x.abs()),
+                    Unary::Sign => each!(from, to, |x| match *x == 0.0 {
+                        true => *x,
+                        false => x.signum(),
+                    }),
+                    Unary::Square => each!(from, to, |x| x * x),
+                    Unary::Reciprocal => each!(from, to, |x| 1.0 / x),
+                    Unary::Sqrt => each!(from, to, |x| x.sqrt()),
+                    Unary::Exp => each!(from, to, |x| x.exp()),
+                    Unary::Exp2 => each!(from, to, |x| x.exp2()),
+                    Unary::Log => each!(from, to, |x| x.ln()),
+                    Unary::Log2 => each!(from, to, |x| x.log2()),
+                    Unary::Log10 => each!(from, to, |x| x.log10()),
+                    Unary::Sin => each!(from, to, |x| x.sin()),
+                    Unary::Cos => each!(from, to, |x| x.cos()),
+                    Unary::Tan => each!(from, to, |x| x.tan()),
+                    Unary::Tanh => each!(from, to, |x| x.tanh()),
+                    Unary::Floor => each!(from, to, |x| x.floor()),
+                    Unary::Ceil => each!(from, to, |x| x.ceil()),
+                    Unary::Round => each!(from, to, |x| x.round()),
+                    Unary::Trunc => each!(from, to, |x| x.trunc()),
+                }
+            }
+            fn multiply(
+                a: &ndarray::ArrayView2<'_, Self>,
+                b: &ndarray::ArrayView2<'_, Self>,
+                c: &mut ndarray::ArrayViewMut2<'_, Self>,
+            ) -> bool {
+                ndarray::linalg::general_mat_mul(1.0, a, b, 0.0, c);
+                true
+            }
+        }
+    };
+}
+
+float!(f32, u32, CType::F32, from_f32);
+float!(f64, u64, CType::F64, from_f64);
+
+macro_rules! integer {
+    ($number:ident, $word:ident, $c:expr, $from:ident, |$x:ident| $abs:expr, $sign:expr) => {
+        impl sealed::Sealed for $number {}
+
+        impl Arithmetic for $number {
+            type Word = $word;
+            const C: CType = $c;
+
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline]
+            fn over(self, other: Self) -> Self {
+                if other == 0 { 0 } else { self.wrapping_div(other) }
+            }
+            casts!($number);
+            #[inline]
+            fn to<U: Arithmetic>(self) -> U {
+                U::$from(self)
+            }
+        }
+
+        impl Number for $number {
+            type Real = f64;
+            const ZERO: Self = 0;
+            const IS_FLOAT: bool = false;
+
+            #[inline]
+            fn is_nan(self) -> bool {
+                false
+            }
+            fn root(self) -> Self {
+                self.isqrt()
+            }
+            fn map(function: Unary, from: &[Self], to: &mut [Self]) {
+                match function {
+                    Unary::Neg => each!(from, to, |x| x.wrapping_neg()),
+                    Unary::Abs => each!(from, to, |$x| $abs),
+                    Unary::Sign => each!(from, to, |$x| $sign),
+                    Unary::Square => each!(from, to, |x| x.wrapping_mul(*x)),
+                    // `map` refuses the functions that integers do not have, and these are integers
+                    // already.
+                    _ => to.copy_from_slice(from),
+                }
+            }
+            fn multiply(
+                _a: &ndarray::ArrayView2<'_, Self>,
+                _b: &ndarray::ArrayView2<'_, Self>,
+                _c: &mut ndarray::ArrayViewMut2<'_, Self>,
+            ) -> bool {
+                false
+            }
+        }
+    };
+}
+
+integer!(i32, u32, CType::I32, from_i32, |x| x.wrapping_abs(), x.signum());
+integer!(i64, u64, CType::I64, from_i64, |x| x.wrapping_abs(), x.signum());
+integer!(u32, u32, CType::U32, from_u32, |x| *x, (*x).min(1));
+integer!(u64, u64, CType::U64, from_u64, |x| *x, (*x).min(1));
+integer!(u8, u8, CType::U8, from_u8, |x| *x, (*x).min(1));

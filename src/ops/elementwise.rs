@@ -1,0 +1,285 @@
+//! Operations on corresponding elements.
+
+use ndarray::IxDyn;
+
+use super::align;
+use super::c_type::CType;
+use super::cache;
+use super::call::Call;
+use super::elements::{Arithmetic, Number};
+use super::host::zip;
+use super::source::{self, Parameter};
+use super::unary::Unary;
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::grid::Grid;
+use crate::launch::{In, InOut, Kernel, Out};
+
+type OneKernel<A, U> = Kernel<(In<A, IxDyn>, Out<U, IxDyn>)>;
+type TwoKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
+type ThreeKernel<T> = Kernel<(In<u8, IxDyn>, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
+type ScaledKernel<T> = Kernel<(T, In<T, IxDyn>, InOut<T, IxDyn>)>;
+type ClampKernel<T> = Kernel<(T, T, In<T, IxDyn>, Out<T, IxDyn>)>;
+
+/// An operation on two numbers.
+#[derive(Clone, Copy)]
+pub(super) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+}
+
+impl Binary {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Add => "ops::add",
+            Self::Sub => "ops::sub",
+            Self::Mul => "ops::mul",
+            Self::Div => "ops::div",
+        }
+    }
+
+    /// The value in CUDA C. Words wrap around, and so do the results of signed integers.
+    fn of(self, c: CType) -> &'static str {
+        match self {
+            Self::Add => "W(x) + W(y)",
+            Self::Sub => "W(x) - W(y)",
+            Self::Mul => "W(x) * W(y)",
+            Self::Div => c.quotient(),
+        }
+    }
+}
+
+/// `out = a op b`.
+pub(super) fn binary<T: Arithmetic>(
+    call: &Call<'_>,
+    op: Binary,
+    a: &impl AnyView<T>,
+    b: &impl AnyView<T>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
+    call.fit(&mut a, out.axes())?;
+    call.fit(&mut b, out.axes())?;
+    align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
+    let kernel = binary_kernel::<T>(op, out.axes().shape().len());
+    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &b, &mut out))
+}
+
+fn binary_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static TwoKernel<T> {
+    cache::kernel(op.title(), rank, || {
+        let kernel = TwoKernel::<T>::new(op.title());
+        let kernel = match op {
+            Binary::Add => kernel.host(|_, (a, b, out)| {
+                zip::each_of_two(a, b, out, |a, b, out| *out = a.plus(b));
+            }),
+            Binary::Sub => kernel.host(|_, (a, b, out)| {
+                zip::each_of_two(a, b, out, |a, b, out| *out = a.minus(b));
+            }),
+            Binary::Mul => kernel.host(|_, (a, b, out)| {
+                zip::each_of_two(a, b, out, |a, b, out| *out = a.times(b));
+            }),
+            Binary::Div => kernel.host(|_, (a, b, out)| {
+                zip::each_of_two(a, b, out, |a, b, out| *out = a.over(b));
+            }),
+        };
+        let parameters = [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(T::C)];
+        // SAFETY: each thread reads and writes one element of each view, and `binary` passes views
+        // of one shape and of this rank.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, op.of(T::C))) }
+    })
+}
+
+/// `y += alpha * x`.
+pub(super) fn scaled_add<T: Arithmetic>(
+    call: &Call<'_>,
+    alpha: T,
+    x: &impl AnyView<T>,
+    y: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut x, mut y) = (Operand::of(x), OperandMut::of(y));
+    call.fit(&mut x, y.axes())?;
+    align::in_any_order([y.axes_mut(), x.axes_mut()]);
+    let kernel = scaled_kernel::<T>(y.axes().shape().len());
+    call.launch(kernel, Grid::cover(y.axes().len()), (alpha, &x, &mut y))
+}
+
+fn scaled_kernel<T: Arithmetic>(rank: usize) -> &'static ScaledKernel<T> {
+    cache::kernel("ops::scaled_add", rank, || {
+        let kernel = ScaledKernel::<T>::new("ops::scaled_add").host(|_, (alpha, x, y)| {
+            zip::each_of_one(x, y, move |x, y| *y = y.plus(alpha.times(x)));
+        });
+        let parameters =
+            [Parameter::Scalar("alpha", T::C), Parameter::In("x", T::C), Parameter::InOut(T::C)];
+        // SAFETY: as in `binary_kernel`; `scaled_add` passes the views.
+        unsafe {
+            kernel.cuda(source::elementwise(rank, T::C, &parameters, "W(y) + W(alpha) * W(x)"))
+        }
+    })
+}
+
+/// `out = function(a)`.
+pub(super) fn map<T: Number>(
+    call: &Call<'_>,
+    function: Unary,
+    a: &impl AnyView<T>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    if !T::IS_FLOAT && !function.is_for_integers() {
+        return Err(no_integers(call, function, &a));
+    }
+    call.fit(&mut a, out.axes())?;
+    align::in_any_order([out.axes_mut(), a.axes_mut()]);
+    let kernel = map_kernel::<T>(function, out.axes().shape().len());
+    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &mut out))
+}
+
+fn map_kernel<T: Number>(function: Unary, rank: usize) -> &'static OneKernel<T, T> {
+    cache::kernel(function.title(), rank, || {
+        let kernel = OneKernel::<T, T>::new(function.title()).host(move |_, (a, out)| {
+            zip::pieces_of_one(a, out, &|a, mut out| match (a.as_slice(), out.as_slice_mut()) {
+                (Some(a), Some(out)) => T::map(function, a, out),
+                _ => ndarray::Zip::from(&mut out).and(&a).for_each(|out, a| {
+                    T::map(function, std::slice::from_ref(a), std::slice::from_mut(out));
+                }),
+            });
+        });
+        let value = if T::IS_FLOAT { function.of_floats() } else { function.of_integers() };
+        let parameters = [Parameter::In("x", T::C), Parameter::Out(T::C)];
+        // SAFETY: as in `binary_kernel`; `map` passes the views.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
+    })
+}
+
+#[cold]
+fn no_integers<T: Element>(call: &Call<'_>, function: Unary, a: &Operand<'_, T>) -> Error {
+    Error::Requirement {
+        call: call.at(),
+        kernel: format!("\"{}\"", function.title()),
+        requirement: String::from("elements are `f32` or `f64`"),
+        arguments: format!("{} of {a}", std::any::type_name::<T>()),
+    }
+}
+
+/// `out = max(low, min(a, high))`, in which NaN stays.
+pub(super) fn clamp<T: Number>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    (low, high): (T, T),
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    call.fit(&mut a, out.axes())?;
+    align::in_any_order([out.axes_mut(), a.axes_mut()]);
+    let kernel = clamp_kernel::<T>(out.axes().shape().len());
+    call.launch(kernel, Grid::cover(out.axes().len()), (low, high, &a, &mut out))
+}
+
+fn clamp_kernel<T: Number>(rank: usize) -> &'static ClampKernel<T> {
+    cache::kernel("ops::clamp", rank, || {
+        let kernel = ClampKernel::<T>::new("ops::clamp").host(|_, (low, high, a, out)| {
+            zip::each_of_one(a, out, move |a, out| {
+                let raised = if a < low { low } else { a };
+                *out = if raised > high { high } else { raised };
+            });
+        });
+        let parameters = [
+            Parameter::Scalar("low", T::C),
+            Parameter::Scalar("high", T::C),
+            Parameter::In("x", T::C),
+            Parameter::Out(T::C),
+        ];
+        let value = "(x < low ? low : x) > high ? high : x < low ? low : x";
+        // SAFETY: as in `binary_kernel`; `clamp` passes the views.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
+    })
+}
+
+/// `out = mask != 0 ? a : b`.
+pub(super) fn select<T: Arithmetic>(
+    call: &Call<'_>,
+    mask: &impl AnyView<u8>,
+    a: &impl AnyView<T>,
+    b: &impl AnyView<T>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
+    let mut mask = Operand::of(mask);
+    call.fit(&mut mask, out.axes())?;
+    call.fit(&mut a, out.axes())?;
+    call.fit(&mut b, out.axes())?;
+    align::in_any_order([out.axes_mut(), mask.axes_mut(), a.axes_mut(), b.axes_mut()]);
+    let kernel = select_kernel::<T>(out.axes().shape().len());
+    call.launch(kernel, Grid::cover(out.axes().len()), (&mask, &a, &b, &mut out))
+}
+
+fn select_kernel<T: Arithmetic>(rank: usize) -> &'static ThreeKernel<T> {
+    cache::kernel("ops::select", rank, || {
+        let kernel = ThreeKernel::<T>::new("ops::select").host(|_, (mask, a, b, out)| {
+            zip::each_of_three(mask, a, b, out, |mask, a, b, out| {
+                *out = if mask != 0 { a } else { b };
+            });
+        });
+        let parameters = [
+            Parameter::In("mask", CType::U8),
+            Parameter::In("x", T::C),
+            Parameter::In("y", T::C),
+            Parameter::Out(T::C),
+        ];
+        // SAFETY: as in `binary_kernel`; `select` passes the views.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, "mask != 0 ? x : y")) }
+    })
+}
+
+/// `out = a as U`.
+pub(super) fn cast<T: Arithmetic, U: Arithmetic>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    out: &mut impl AnyViewMut<U>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    call.fit(&mut a, out.axes())?;
+    align::in_any_order([out.axes_mut(), a.axes_mut()]);
+    let kernel = cast_kernel::<T, U>(out.axes().shape().len());
+    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &mut out))
+}
+
+fn cast_kernel<T: Arithmetic, U: Arithmetic>(rank: usize) -> &'static OneKernel<T, U> {
+    cache::kernel("ops::cast", rank, || {
+        let kernel = OneKernel::<T, U>::new("ops::cast").host(|_, (a, out)| {
+            zip::each_of_one(a, out, |a, out| *out = a.to::<U>());
+        });
+        let parameters = [Parameter::In("x", T::C), Parameter::Out(U::C)];
+        // SAFETY: as in `binary_kernel`; `cast` passes the views.
+        unsafe { kernel.cuda(source::elementwise(rank, U::C, &parameters, &U::C.cast_of_x(T::C))) }
+    })
+}
+
+/// `out = a`.
+pub(super) fn copy<T: Arithmetic>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, out) = (Operand::of(a), OperandMut::of(out));
+    call.fit(&mut a, out.axes())?;
+    let (mut a, mut out) = (a.reinterpreted::<T::Word>(), out.reinterpreted::<T::Word>());
+    align::in_any_order([out.axes_mut(), a.axes_mut()]);
+    let kernel = copy_kernel::<T::Word>(out.axes().shape().len());
+    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &mut out))
+}
+
+/// Copies elements of one size, whatever they are.
+fn copy_kernel<W: Arithmetic>(rank: usize) -> &'static OneKernel<W, W> {
+    cache::kernel("ops::copy", rank, || {
+        let kernel = OneKernel::<W, W>::new("ops::copy").host(|_, (a, out)| {
+            zip::each_of_one(a, out, |a, out| *out = a);
+        });
+        let parameters = [Parameter::In("x", W::C), Parameter::Out(W::C)];
+        // SAFETY: as in `binary_kernel`; `copy` passes the views.
+        unsafe { kernel.cuda(source::elementwise(rank, W::C, &parameters, "x")) }
+    })
+}

@@ -1,0 +1,35 @@
+//! Declares each operation twice: on the current device's default stream, and on a given stream.
+
+/// `name, name_on |call| <T: Bound>(a: Type) { body }` declares both functions.
+macro_rules! operation {
+    (
+        $(#[$doc:meta])*
+        $name:ident, $name_on:ident |$call:ident|
+        <$($generic:ident: $bound:ident),+>($($argument:ident: $type:ty),+ $(,)?) $body:block
+    ) => {
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<$($generic: $bound),+>($($argument: $type),+) -> Result<()> {
+            let site = call_site();
+            let stream = Device::current().at(site)?.stream();
+            let $call = &Call { name: stringify!($name), stream: &stream, site };
+            $body
+        }
+
+        #[doc = concat!("[`", stringify!($name), "`], on a stream.")]
+        ///
+        /// # Errors
+        ///
+        #[doc = concat!("As [`", stringify!($name), "`].")]
+        #[track_caller]
+        pub fn $name_on<$($generic: $bound),+>(
+            stream: &Stream,
+            $($argument: $type),+
+        ) -> Result<()> {
+            let $call = &Call { name: stringify!($name), stream, site: call_site() };
+            $body
+        }
+    };
+}
+
+pub(super) use operation;

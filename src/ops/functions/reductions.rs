@@ -1,0 +1,354 @@
+//! Reductions of all elements, and along an axis.
+
+use ndarray::Axis;
+
+use super::operation::operation;
+use crate::array::{AnyView, AnyViewMut};
+use crate::call_site::call_site;
+use crate::device::{Device, Stream};
+use crate::error::{AtCall, Result};
+use crate::ops::best::{self, Best};
+use crate::ops::call::Call;
+use crate::ops::cumulative;
+use crate::ops::elements::Number;
+use crate::ops::reduce::{self, Reduction};
+
+operation! {
+    /// The sum of all elements, into the one element of `out`. The sum of nothing is 0.
+    ///
+    /// Integers wrap around. Floats are added in pairs, pairs of pairs and so on, from groups on
+    /// that one of several accumulators adds up: see [the error bound](crate::ops#sums).
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let a = SmartArray::<f32, _>::ones((1000, 1000));
+    /// let mut total = SmartArray::<f32, _>::uninit(1);
+    /// ops::sum(&a, &mut total)?;                        // stays on the device
+    /// assert_eq!(total.get(0)?, 1e6);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `out` has not one element, and what launches return: see
+    /// [the module](crate::ops#errors).
+    sum, sum_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>) {
+        reduce::whole::<T, T>(call, Reduction::Sum, a, out)
+    }
+}
+
+operation! {
+    /// The sums along an axis, as ndarray's `sum_axis`: `out` has the shape of `a` without it.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::{Axis, arr2}, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let a = SmartArray::from(arr2(&[[1, 2, 3], [4, 5, 6]]));
+    /// let mut sums = SmartArray::<i32, _>::uninit(3);
+    /// ops::sum_axis(&a, Axis(0), &mut sums)?;
+    /// assert_eq!(sums.to_vec()?, [5, 7, 9]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`
+    /// without it, and what launches return: see [the module](crate::ops#errors).
+    sum_axis, sum_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        reduce::along::<T, T>(call, Reduction::Sum, (a, axis), out)
+    }
+}
+
+operation! {
+    /// The smallest element, into the one element of `out`. If there is a NaN, the result is NaN,
+    /// as NumPy's `min`.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut least = SmartArray::<i32, _>::uninit(1);
+    /// ops::min(&SmartArray::from([3, -4, 5]), &mut least)?;
+    /// assert_eq!(least.get(0)?, -4);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`], and [`Shape`](crate::Error::Shape) if there are no elements.
+    min, min_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>) {
+        reduce::whole::<T, T>(call, Reduction::Min, a, out)
+    }
+}
+
+operation! {
+    /// The smallest elements along an axis: see [`min`] and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_axis`], and [`Shape`](crate::Error::Shape) if the axis has no elements.
+    min_axis, min_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        reduce::along::<T, T>(call, Reduction::Min, (a, axis), out)
+    }
+}
+
+operation! {
+    /// The largest element, into the one element of `out`. If there is a NaN, the result is NaN, as
+    /// NumPy's `max`.
+    ///
+    /// # Errors
+    ///
+    /// As [`min`].
+    max, max_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>) {
+        reduce::whole::<T, T>(call, Reduction::Max, a, out)
+    }
+}
+
+operation! {
+    /// The largest elements along an axis: see [`max`] and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`min_axis`].
+    max_axis, max_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        reduce::along::<T, T>(call, Reduction::Max, (a, axis), out)
+    }
+}
+
+operation! {
+    /// The mean of all elements, into the one element of `out`. As in NumPy, the mean of integers
+    /// is an `f64`: [`Number::Real`].
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut mean = SmartArray::<f64, _>::uninit(1);
+    /// ops::mean(&SmartArray::from([1_u8, 2]), &mut mean)?;
+    /// assert_eq!(mean.get(0)?, 1.5);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`min`].
+    mean, mean_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<T::Real>) {
+        reduce::mean(call, a, out)
+    }
+}
+
+operation! {
+    /// The means along an axis: see [`mean`] and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`min_axis`].
+    mean_axis, mean_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T::Real>,
+    ) {
+        reduce::mean_along(call, (a, axis), out)
+    }
+}
+
+operation! {
+    /// The sum of the products of corresponding elements, into the one element of `out`, for
+    /// operands of one shape: NumPy's `vdot` of real numbers.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let (a, b) = (SmartArray::from([1.0, 2.0]), SmartArray::from([3.0, 4.0]));
+    /// let mut product = SmartArray::<f64, _>::uninit(1);
+    /// ops::dot(&a, &b, &mut product)?;
+    /// assert_eq!(product.get(0)?, 11.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`], and [`Shape`](crate::Error::Shape) if `a` and `b` have different shapes.
+    dot, dot_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        b: &impl AnyView<T>,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        reduce::dot(call, a, b, out)
+    }
+}
+
+operation! {
+    /// The Euclidean norm of all elements, into the one element of `out`: the square root of the
+    /// sum of the squares, in [`Number::Real`]. As NumPy's `linalg.norm`, it overflows if the sum
+    /// of the squares does. The norm of nothing is 0.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut norm = SmartArray::<f32, _>::uninit(1);
+    /// ops::norm_l2(&SmartArray::from([3.0_f32, 4.0]), &mut norm)?;
+    /// assert_eq!(norm.get(0)?, 5.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`].
+    norm_l2, norm_l2_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        out: &mut impl AnyViewMut<T::Real>,
+    ) {
+        reduce::norm(call, a, out)
+    }
+}
+
+operation! {
+    /// The Euclidean norms along an axis: see [`norm_l2`] and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_axis`].
+    norm_l2_axis, norm_l2_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T::Real>,
+    ) {
+        reduce::norm_along(call, (a, axis), out)
+    }
+}
+
+operation! {
+    /// The place of the smallest element, counted in row-major order, into the one element of
+    /// `out`. Of several, the first; of floats with a NaN, that of the first NaN: as NumPy's
+    /// `argmin`.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::arr2, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut place = SmartArray::<u64, _>::uninit(1);
+    /// ops::argmin(&SmartArray::from(arr2(&[[3, 1], [1, 2]])), &mut place)?;
+    /// assert_eq!(place.get(0)?, 1);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`min`].
+    argmin, argmin_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>) {
+        best::whole(call, Best::Min, a, out)
+    }
+}
+
+operation! {
+    /// The places of the smallest elements along an axis, as indices of the axis: see [`argmin`]
+    /// and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`min_axis`].
+    argmin_axis, argmin_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<u64>,
+    ) {
+        best::along(call, Best::Min, (a, axis), out)
+    }
+}
+
+operation! {
+    /// The place of the largest element: see [`argmin`].
+    ///
+    /// # Errors
+    ///
+    /// As [`min`].
+    argmax, argmax_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>) {
+        best::whole(call, Best::Max, a, out)
+    }
+}
+
+operation! {
+    /// The places of the largest elements along an axis: see [`argmin_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`min_axis`].
+    argmax_axis, argmax_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<u64>,
+    ) {
+        best::along(call, Best::Max, (a, axis), out)
+    }
+}
+
+operation! {
+    /// The running sums of all elements in row-major order: NumPy's `cumsum`. `out` has the shape
+    /// of `a`, or one axis of as many elements.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut sums = SmartArray::<i32, _>::uninit(4);
+    /// ops::cumulative_sum(&SmartArray::from([1, 2, 3, 4]), &mut sums)?;
+    /// assert_eq!(sums.to_vec()?, [1, 3, 6, 10]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `out` has another shape, and what launches return: see
+    /// [the module](crate::ops#errors).
+    cumulative_sum, cumulative_sum_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        cumulative::whole(call, a, out)
+    }
+}
+
+operation! {
+    /// The running sums along an axis. `out` has the shape of `a`.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::{Axis, arr2}, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let a = SmartArray::from(arr2(&[[1, 2], [3, 4]]));
+    /// let mut sums = SmartArray::<i32, _>::uninit((2, 2));
+    /// ops::cumulative_sum_axis(&a, Axis(0), &mut sums)?;
+    /// assert_eq!(sums.to_vec()?, [1, 2, 4, 6]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`, and
+    /// what launches return: see [the module](crate::ops#errors).
+    cumulative_sum_axis, cumulative_sum_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        cumulative::along(call, (a, axis), out)
+    }
+}

@@ -1,0 +1,84 @@
+//! The body in Rust of running sums.
+
+use ndarray::{ArrayView1, ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Zip};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use crate::ops::elements::Number;
+use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
+
+/// The running sums of the chunks of each row. `before` has, for each chunk, the sum of its row up
+/// to the end of the chunk.
+pub(in crate::ops) fn running_sums<T: Number>(
+    chunk: usize,
+    a: ArrayViewD<'_, T>,
+    before: ArrayViewD<'_, T>,
+    out: ArrayViewMutD<'_, T>,
+) {
+    match a.len() < PARALLEL_LEN_MIN {
+        true => each_row(a, before, out, |a, before, out| {
+            chunks(chunk, a, before, out).for_each(run_from);
+        }),
+        false => with_threads(|| split(chunk, a, before, out)),
+    }
+}
+
+/// Halves the rows; where only few are left, all their chunks are tasks.
+fn split<T: Number>(
+    chunk: usize,
+    a: ArrayViewD<'_, T>,
+    before: ArrayViewD<'_, T>,
+    out: ArrayViewMutD<'_, T>,
+) {
+    let longest = (0..a.ndim() - 1).max_by_key(|axis| a.shape()[*axis]);
+    let axis = longest.filter(|axis| a.shape()[*axis] > 1 && a.len() > TASK_LEN);
+    let Some(axis) = axis else {
+        return each_row(a, before, out, |a, before, out| {
+            let chunks: Vec<_> = chunks(chunk, a, before, out).collect();
+            chunks.into_par_iter().for_each(run_from);
+        });
+    };
+    let middle = a.shape()[axis] / 2;
+    let (a, before) = (a.split_at(Axis(axis), middle), before.split_at(Axis(axis), middle));
+    let (first, second) = out.split_at(Axis(axis), middle);
+    rayon::join(|| split(chunk, a.0, before.0, first), || split(chunk, a.1, before.1, second));
+}
+
+fn each_row<T: Number>(
+    a: ArrayViewD<'_, T>,
+    before: ArrayViewD<'_, T>,
+    mut out: ArrayViewMutD<'_, T>,
+    run: impl Fn(ArrayView1<'_, T>, ArrayView1<'_, T>, ArrayViewMut1<'_, T>),
+) {
+    Zip::from(out.rows_mut()).and(a.rows()).and(before.rows()).for_each(|out, a, before| {
+        run(a, before, out);
+    });
+}
+
+/// One chunk: the sum of its row up to it, its elements, and their running sums.
+type Chunk<'a, 'o, T> = (T, ArrayView1<'a, T>, ArrayViewMut1<'o, T>);
+
+fn chunks<'a, 'o, T: Number>(
+    chunk: usize,
+    a: ArrayView1<'a, T>,
+    before: ArrayView1<'a, T>,
+    out: ArrayViewMut1<'o, T>,
+) -> impl Iterator<Item = Chunk<'a, 'o, T>> {
+    let mut rest = Some((a, out));
+    let mut number = 0;
+    std::iter::from_fn(move || {
+        let (a, out) = rest.take()?;
+        let start = if number == 0 { T::ZERO } else { before[number - 1] };
+        number += 1;
+        let len = chunk.min(a.len());
+        let ((a, a_rest), (out, out_rest)) = (a.split_at(Axis(0), len), out.split_at(Axis(0), len));
+        rest = (!a_rest.is_empty()).then_some((a_rest, out_rest));
+        Some((start, a, out))
+    })
+}
+
+fn run_from<T: Number>((mut sum, a, mut out): Chunk<'_, '_, T>) {
+    Zip::from(&mut out).and(&a).for_each(|out, element| {
+        sum = sum.plus(*element);
+        *out = sum;
+    });
+}

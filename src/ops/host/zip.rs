@@ -1,0 +1,105 @@
+//! Bodies in Rust of elementwise operations: operands are walked in pieces, by all cores if they
+//! are large.
+
+use ndarray::{ArrayViewD, ArrayViewMutD, Axis, Zip};
+
+use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
+
+/// Where operands lie in different orders, pieces of this many elements are walked at a time, so
+/// that both are in the cache.
+const TILE_LEN: usize = 1 << 12;
+
+macro_rules! zip {
+    ($pieces:ident, $each:ident, $($array:ident: $element:ident),+) => {
+        /// Calls `run` with pieces that cover all elements.
+        pub(in crate::ops) fn $pieces<$($element: Sync,)+ U: Send>(
+            $($array: ArrayViewD<'_, $element>,)+
+            out: ArrayViewMutD<'_, U>,
+            run: &(impl Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>) + Sync),
+        ) {
+            fn split<$($element: Sync,)+ U: Send>(
+                $($array: ArrayViewD<'_, $element>,)+
+                out: ArrayViewMutD<'_, U>,
+                (task_len, tile_len): (usize, usize),
+                run: &(impl Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>) + Sync),
+            ) {
+                if out.len() <= tile_len {
+                    return run($($array,)+ out);
+                }
+                let is_task = out.len() > task_len;
+                let axis = longest_axis(out.shape());
+                let middle = out.len_of(axis) / 2;
+                $(let $array = $array.split_at(axis, middle);)+
+                let (first, second) = out.split_at(axis, middle);
+                let lens = (task_len, tile_len);
+                let one = || split($($array.0,)+ first, lens, run);
+                let other = || split($($array.1,)+ second, lens, run);
+                if is_task {
+                    rayon::join(one, other);
+                } else {
+                    one();
+                    other();
+                }
+            }
+            let is_flat = true $(&& $array.as_slice().is_some())+ && out.ndim() == 1;
+            let is_ordered = true $(&& is_row_by_row($array.strides()))+;
+            let is_large = out.len() >= PARALLEL_LEN_MIN;
+            match (is_large, is_flat || is_ordered) {
+                (false, true) => run($($array,)+ out),
+                (false, false) => split($($array,)+ out, (usize::MAX, TILE_LEN), run),
+                (true, true) => {
+                    with_threads(|| split($($array,)+ out, (TASK_LEN, TASK_LEN), run));
+                }
+                (true, false) => {
+                    with_threads(|| split($($array,)+ out, (TASK_LEN, TILE_LEN), run));
+                }
+            }
+        }
+
+        /// Calls `each` with the corresponding elements.
+        pub(in crate::ops) fn $each<$($element: Sync + Copy,)+ U: Send>(
+            $($array: ArrayViewD<'_, $element>,)+
+            out: ArrayViewMutD<'_, U>,
+            each: impl Fn($($element,)+ &mut U) + Sync,
+        ) {
+            $pieces($($array,)+ out, &|$($array: ArrayViewD<'_, $element>,)+ mut out| {
+                if let ($(Some($array),)+ Some(out)) =
+                    ($($array.as_slice(),)+ out.as_slice_mut())
+                {
+                    let len = out.len();
+                    $(let $array = &$array[..len];)+
+                    for index in 0..len {
+                        each($($array[index],)+ &mut out[index]);
+                    }
+                } else {
+                    Zip::from(&mut out)$(.and(&$array))+.for_each(|out, $($array),+| {
+                        each($(*$array,)+ out);
+                    });
+                }
+            });
+        }
+    };
+}
+
+zip!(pieces_of_one, each_of_one, a: A);
+zip!(pieces_of_two, each_of_two, a: A, b: B);
+zip!(pieces_of_three, each_of_three, a: A, b: B, c: C);
+
+/// Calls `each` with every element.
+pub(in crate::ops) fn each_alone<U: Send>(
+    mut out: ArrayViewMutD<'_, U>,
+    each: impl Fn(&mut U) + Sync,
+) {
+    out.iter_mut().for_each(each);
+}
+
+fn longest_axis(shape: &[usize]) -> Axis {
+    let longest = shape.iter().enumerate().max_by_key(|(_, len)| **len);
+    Axis(longest.map_or(0, |(axis, _)| axis))
+}
+
+/// Whether the last axis is the fastest in memory, as it is in the result.
+fn is_row_by_row(strides: &[isize]) -> bool {
+    let last = strides.last().map_or(0, |last| last.unsigned_abs());
+    strides.iter().all(|stride| stride.unsigned_abs() >= last || *stride == 0)
+}

@@ -1,0 +1,161 @@
+//! Reads and writes of elements whose places are given.
+
+use ndarray::IxDyn;
+
+use super::align;
+use super::c_type::CType;
+use super::cache;
+use super::call::Call;
+use super::elements::Arithmetic;
+use super::host::indexed as host;
+use super::source;
+use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
+use crate::error::Result;
+use crate::grid::Grid;
+use crate::launch::{In, InOut, Kernel, Out};
+
+type CheckKernel = Kernel<(u64, In<u64, IxDyn>, InOut<u64, IxDyn>)>;
+type GatherKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, Out<W, IxDyn>)>;
+type LastKernel = Kernel<(In<u64, IxDyn>, InOut<u64, IxDyn>)>;
+type ScatterKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, In<u64, IxDyn>, InOut<W, IxDyn>)>;
+
+const INDEXED: &str = include_str!("cuda/indexed.cu");
+
+/// `out[i] = a[index[i]]`.
+pub(super) fn gather<T: Arithmetic>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    index: &impl AnyView<u64>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut out) =
+        (Operand::of(a).reinterpreted::<T::Word>(), OperandMut::of(out).reinterpreted::<T::Word>());
+    let mut index = Operand::of(index);
+    call.expect_shape(index.axes().shape(), out.axes().shape(), &out)?;
+    if out.axes().len() == 0 {
+        return Ok(());
+    }
+    expect_within(call, &index, (a.axes().len(), &a))?;
+    align::in_row_order([a.axes_mut()]);
+    align::in_any_order([out.axes_mut(), index.axes_mut()]);
+    read(call, a, &index, &mut out)
+}
+
+/// As [`gather`], of checked indices and with aligned axes.
+fn read<W: Arithmetic>(
+    call: &Call<'_>,
+    a: Operand<'_, W>,
+    index: &Operand<'_, u64>,
+    out: &mut OperandMut<'_, W>,
+) -> Result<()> {
+    let kernel = gather_kernel::<W>(ranks(a.axes(), index.axes()));
+    call.launch(kernel, Grid::cover(out.axes().len()), (&a, index, out))
+}
+
+/// `out[index[i]] = a[i]`, where the last of several wins.
+pub(super) fn scatter<T: Arithmetic>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    index: &impl AnyView<u64>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut out) =
+        (Operand::of(a).reinterpreted::<T::Word>(), OperandMut::of(out).reinterpreted::<T::Word>());
+    let mut index = Operand::of(index);
+    call.fit(&mut a, index.axes())?;
+    if index.axes().len() == 0 {
+        return Ok(());
+    }
+    let len = out.axes().len();
+    expect_within(call, &index, (len, &out))?;
+    align::in_row_order([out.axes_mut()]);
+    align::in_row_order([a.axes_mut(), index.axes_mut()]);
+    let mut last = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[len]), 0, call.site);
+    let (ranks, grid) = (ranks(out.axes(), index.axes()), Grid::cover(index.axes().len()));
+    call.launch(last_kernel(ranks.1), grid, (&index, &mut OperandMut::of(&mut last)))?;
+    let kernel = scatter_kernel::<T::Word>(ranks);
+    call.launch(kernel, grid, (&a, &index, &Operand::of(&last), &mut out))
+}
+
+/// The numbers of axes of an operand and of the indices into it.
+fn ranks(operand: &Axes, index: &Axes) -> (usize, usize) {
+    (operand.shape().len(), index.shape().len())
+}
+
+/// Finds the first index that is not below `len` on the device, and waits for it.
+fn expect_within(
+    call: &Call<'_>,
+    index: &Operand<'_, u64>,
+    (len, array): (usize, impl std::fmt::Display),
+) -> Result<()> {
+    let mut line = index.clone();
+    align::in_row_order([line.axes_mut()]);
+    let mut first_bad = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), u64::MAX, call.site);
+    let kernel = check_kernel(line.axes().shape().len());
+    let grid = Grid::cover(line.axes().len());
+    call.launch(kernel, grid, (len as u64, &line, &mut OperandMut::of(&mut first_bad)))?;
+    match first_bad.get_at(0, call.site)? {
+        u64::MAX => Ok(()),
+        number => {
+            let mut bad = SmartArray::<u64, IxDyn>::uninit_at(IxDyn(&[1]), call.site);
+            let at = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), number, call.site);
+            read(call, line, &Operand::of(&at), &mut OperandMut::of(&mut bad))?;
+            let (bad, expected) = (bad.get_at(0, call.site)?, format!("indices below {len}"));
+            Err(call
+                .shape(expected, format!("{bad}, the index at {number} of {index}, in {array}")))
+        }
+    }
+}
+
+fn declarations(element: CType, (rank, rank_of_index): (usize, usize)) -> String {
+    source::declarations(rank, element, element)
+        + &format!("enum {{ RANK_OF_INDEX = {rank_of_index} }};\n")
+}
+
+fn check_kernel(rank: usize) -> &'static CheckKernel {
+    cache::kernel("ops::gather check", rank, || {
+        let kernel = CheckKernel::new("ops::gather").host(|_, (len, index, mut first)| {
+            if let Some(number) = host::first_beyond(len, index) {
+                first.iter_mut().for_each(|first| *first = number.min(*first));
+            }
+        });
+        let declarations = declarations(CType::U64, (1, rank));
+        // SAFETY: threads write only the one element of `first_bad`, by an atomic operation.
+        unsafe { kernel.cuda(source::of_file(INDEXED, "check", &declarations)) }
+    })
+}
+
+fn gather_kernel<W: Arithmetic>(ranks: (usize, usize)) -> &'static GatherKernel<W> {
+    cache::kernel("ops::gather", key(ranks), || {
+        let kernel = GatherKernel::<W>::new("ops::gather")
+            .host(|_, (a, index, out)| host::gather(a, index, out));
+        // SAFETY: `expect_within` has checked the indices, which the borrow keeps as they are.
+        unsafe { kernel.cuda(source::of_file(INDEXED, "gather", &declarations(W::C, ranks))) }
+    })
+}
+
+fn last_kernel(rank: usize) -> &'static LastKernel {
+    cache::kernel("ops::scatter last", rank, || {
+        let kernel = LastKernel::new("ops::scatter")
+            .host(|_, (index, last)| host::last_writers(index, last));
+        // SAFETY: as in `gather_kernel`; threads write by atomic operations.
+        unsafe {
+            let declarations = declarations(CType::U64, (1, rank));
+            kernel.cuda(source::of_file(INDEXED, "last_writers", &declarations))
+        }
+    })
+}
+
+fn scatter_kernel<W: Arithmetic>(ranks: (usize, usize)) -> &'static ScatterKernel<W> {
+    cache::kernel("ops::scatter", key(ranks), || {
+        let kernel = ScatterKernel::<W>::new("ops::scatter")
+            .host(|_, (a, index, last, out)| host::scatter(a, index, last, out));
+        // SAFETY: as in `gather_kernel`; of the threads that lead to one element, one writes it.
+        unsafe { kernel.cuda(source::of_file(INDEXED, "scatter", &declarations(W::C, ranks))) }
+    })
+}
+
+/// Both numbers of axes as one.
+fn key((rank, rank_of_index): (usize, usize)) -> usize {
+    rank << 16 | rank_of_index
+}

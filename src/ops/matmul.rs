@@ -1,0 +1,92 @@
+//! Matrix products.
+
+use ndarray::{Ix2, IxDyn};
+use smallvec::SmallVec;
+
+use super::cache;
+use super::call::Call;
+use super::elements::Number;
+use super::elementwise;
+use super::host::matmul as host;
+use super::source;
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
+use crate::error::Result;
+use crate::grid::Grid;
+use crate::launch::{In, Kernel, Out};
+
+type MatmulKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
+
+const MATMUL: &str = include_str!("cuda/matmul.cu");
+
+/// The rows and columns of a block's tile, and the rows of its threads: those in the kernel.
+const TILE: usize = 32;
+const BLOCK: (u32, u32) = (32, 8);
+
+/// `out = a b`.
+pub(super) fn matmul<T: Number>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    b: &impl AnyView<T>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
+    as_tables(call, &mut a, &mut b, &mut out)?;
+    let shape = out.axes().shape();
+    if shape.contains(&0) {
+        return Ok(());
+    }
+    if a.axes().len() == 0 {
+        let zero = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
+        return elementwise::copy(call, &zero, &mut out);
+    }
+    let tiles = shape[0].div_ceil(TILE) * shape[1].div_ceil(TILE);
+    let Ok(blocks) = u32::try_from(tiles) else {
+        return Err(call.shape(String::from("a result of fewer tiles"), out.to_string()));
+    };
+    call.launch(kernel::<T>(), Grid::new(blocks, BLOCK), (&a, &b, &mut out))
+}
+
+/// Checks the shapes. A line on the left is a row, and one on the right a column.
+fn as_tables<T: Number>(
+    call: &Call<'_>,
+    a: &mut Operand<'_, T>,
+    b: &mut Operand<'_, T>,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    let expected: SmallVec<[usize; 2]> = match (a.axes().shape(), b.axes().shape()) {
+        (&[rows, left], &[right, columns]) if left == right => [rows, columns].into(),
+        (&[rows, left], &[right]) if left == right => SmallVec::from_slice(&[rows]),
+        (&[left], &[right, columns]) if left == right => SmallVec::from_slice(&[columns]),
+        _ => {
+            let expected = "tables of n x k and k x m elements, or a table and a line";
+            return Err(call.shape(expected.to_owned(), format!("{a} and {b}")));
+        }
+    };
+    call.expect_shape(&expected, out.axes().shape(), &*out)?;
+    if a.axes().shape().len() == 1 {
+        a.axes_mut().insert(0);
+        out.axes_mut().insert(0);
+    }
+    if b.axes().shape().len() == 1 {
+        b.axes_mut().insert(1);
+        out.axes_mut().insert(1);
+    }
+    Ok(())
+}
+
+fn kernel<T: Number>() -> &'static MatmulKernel<T> {
+    cache::kernel("ops::matmul", 2, || {
+        let kernel = MatmulKernel::<T>::new("ops::matmul").host(|_, (a, b, c)| {
+            let tables = (
+                a.into_dimensionality::<Ix2>(),
+                b.into_dimensionality::<Ix2>(),
+                c.into_dimensionality::<Ix2>(),
+            );
+            let (Ok(a), Ok(b), Ok(c)) = tables else { unreachable!("two axes") };
+            host::product(a, b, c);
+        });
+        let declarations = source::declarations(2, T::C, T::C);
+        // SAFETY: `as_tables` checked the shapes; each thread writes elements of its own.
+        unsafe { kernel.cuda(source::of_file(MATMUL, "matmul", &declarations)) }
+    })
+}

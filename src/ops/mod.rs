@@ -1,0 +1,102 @@
+//! Operations on arrays that nobody should have to write as kernels.
+//!
+//! ```
+//! use resident::ndarray::{Array2, Axis};
+//! use resident::{Device, Result, SmartArray, ops};
+//!
+//! # fn main() -> Result<()> {
+//! let _here = Device::cpu().enter();
+//! let table = SmartArray::from(Array2::<f32>::ones((300, 200)));
+//! let mut sums = SmartArray::<f32, _>::uninit(200);
+//! ops::sum_axis(&table, Axis(0), &mut sums)?;       // uploads the table; the sums stay there
+//! let mut halves = SmartArray::<f32, _>::uninit(200);
+//! ops::div(&sums, &SmartArray::full(1, 2.0), &mut halves)?;
+//! assert_eq!(halves.max()?, 150.0);                 // brings one number to the host
+//! # Ok(()) }
+//! ```
+//!
+//! | operations | on |
+//! |---|---|
+//! | [`add`], [`sub`], [`mul`], [`div`], [`scaled_add`] | corresponding elements |
+//! | [`map`], [`clamp`], [`select`], [`cast`], [`copy`] | corresponding elements |
+//! | [`sum`], [`min`], [`max`], [`mean`], [`norm_l2`], [`argmin`], [`argmax`] | all elements |
+//! | the same with `_axis`, such as [`sum_axis`] | the elements along an axis |
+//! | [`dot`], [`matmul`] | two lines or tables |
+//! | [`cumulative_sum`], [`cumulative_sum_axis`] | all elements, or those along an axis |
+//! | [`gather`], [`scatter`] | elements whose places are given, as `u64` in row-major order |
+//!
+//! Arguments are arrays and views of this library: coherent arrays, device arrays and parts of
+//! either, of any strides. Operands broadcast to the shape of the result, as in NumPy. Results go
+//! into an array that exists; a number goes into an array of one element. The methods of arrays,
+//! such as [`SmartArray::sum`](crate::SmartArray::sum), bring it to the host.
+//!
+//! An operation runs on the current device's default stream, and with `_on` on the given stream, as
+//! launches of a [`Kernel`](crate::Kernel) do: it copies what is out of date there, it is ordered
+//! after other uses of the same bytes, and it returns when it is queued. Its result is newest on
+//! that device. Only [`gather`] and [`scatter`] wait, for the check of their indices.
+//!
+//! Elements are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`: see [`Arithmetic`] for what
+//! integers do at their ends. On an NVIDIA GPU, operations are CUDA C, which is compiled at first
+//! use for each type and number of axes. On the embedded device they are Rust, on all cores from
+//! 1,048,576 elements on.
+//!
+//! # Sums
+//!
+//! Sums of floats are made of short groups, which are added in pairs, pairs of pairs and so on. The
+//! sum of `n` elements `x` differs from the exact sum by at most `(20 + 2 log2 n) EPSILON sum |x|`,
+//! if nothing overflows; in the place of the parenthesis, ndarray's `sum` allows `n / 16`. The
+//! groups depend on shape and strides alone, so that a sum is the same in each run on one device.
+//! Results of different kinds of devices may differ in their last bits.
+//!
+//! [`cumulative_sum`] adds up to 2,048 elements one after the other, to a sum as above.
+//!
+//! # Memory
+//!
+//! Reductions of more than some thousand elements use memory of the device for intermediate
+//! results, at most an eighth of the operand's bytes, or as much as the operand for rows of few
+//! elements. [`argmin`], [`argmax`] and [`cumulative_sum`] of a part with gaps first copy it on the
+//! device.
+//!
+//! # Errors
+//!
+//! Besides [`Shape`](crate::Error::Shape), operations return what
+//! [`Kernel::launch_on`](crate::Kernel::launch_on) returns: for example,
+//! [`Uninitialised`](crate::Error::Uninitialised) if an operand was never written,
+//! [`WrongDevice`](crate::Error::WrongDevice) for a device array of another device, and
+//! [`OutOfMemory`](crate::Error::OutOfMemory). On an error nothing has been written to the result,
+//! unless a launch after the first is refused.
+
+mod align;
+mod best;
+mod c_type;
+mod cache;
+mod call;
+mod cumulative;
+mod elements;
+mod elementwise;
+mod functions;
+mod host;
+mod indexed;
+mod matmul;
+mod methods;
+
+mod parallel;
+mod reduce;
+mod source;
+mod unary;
+
+pub use elements::{Arithmetic, Number};
+pub use functions::elementwise::{
+    add, add_on, cast, cast_on, clamp, clamp_on, copy, copy_on, div, div_on, map, map_on, mul,
+    mul_on, scaled_add, scaled_add_on, select, select_on, sub, sub_on,
+};
+pub use functions::indexed::{gather, gather_on, scatter, scatter_on};
+pub use functions::linear::{matmul, matmul_on};
+pub use functions::reductions::{
+    argmax, argmax_axis, argmax_axis_on, argmax_on, argmin, argmin_axis, argmin_axis_on, argmin_on,
+    cumulative_sum, cumulative_sum_axis, cumulative_sum_axis_on, cumulative_sum_on, dot, dot_on,
+    max, max_axis, max_axis_on, max_on, mean, mean_axis, mean_axis_on, mean_on, min, min_axis,
+    min_axis_on, min_on, norm_l2, norm_l2_axis, norm_l2_axis_on, norm_l2_on, sum, sum_axis,
+    sum_axis_on, sum_on,
+};
+pub use unary::Unary;

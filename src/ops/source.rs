@@ -1,0 +1,80 @@
+//! The CUDA C of the operations.
+
+use std::fmt::Write as _;
+
+use super::c_type::CType;
+use crate::backend::CudaSource;
+
+/// One parameter of an elementwise kernel. In the expression it is the value of its element.
+pub(super) enum Parameter {
+    Scalar(&'static str, CType),
+    In(&'static str, CType),
+    Out(CType),
+    InOut(CType),
+}
+
+/// A kernel with one thread per element: `out = value`, where `T` is the type of the computation
+/// and `W` the one that wraps around.
+pub(super) fn elementwise(
+    rank: usize,
+    compute: CType,
+    parameters: &[Parameter],
+    value: &str,
+) -> CudaSource {
+    let (mut declared, mut loaded, mut out) = (Vec::new(), String::new(), compute);
+    for parameter in parameters {
+        match parameter {
+            Parameter::Scalar(name, c) => declared.push(format!("{} {name}", c.name)),
+            Parameter::In(name, c) => {
+                declared.push(format!("resident::View<const {}, {rank}> {name}s", c.name));
+                let _ = writeln!(loaded, "    {} {name} = {name}s.at(i);", c.name);
+            }
+            Parameter::Out(c) | Parameter::InOut(c) => {
+                declared.push(format!("resident::View<{}, {rank}> out", c.name));
+                out = *c;
+            }
+        }
+        if let Parameter::InOut(c) = parameter {
+            let _ = writeln!(loaded, "    {} y = out.at(i);", c.name);
+        }
+    }
+    let text = format!(
+        "typedef {} T;\ntypedef {} W;\n\n\
+         extern \"C\" __global__ void apply({}) {{\n    \
+             long long i = resident::thread();\n    \
+             if (i >= out.size()) return;\n\
+             {loaded}    out.at(i) = ({})({value});\n\
+         }}\n",
+        compute.name,
+        compute.word,
+        declared.join(", "),
+        out.name,
+    );
+    CudaSource::c(text).entry("apply")
+}
+
+/// A kernel of a file in `cuda/`, whose defaults these declarations replace.
+pub(super) fn of_file(text: &str, entry: &'static str, declarations: &str) -> CudaSource {
+    CudaSource::c(format!("#define RESIDENT_OPS\n{declarations}{text}")).entry(entry)
+}
+
+/// The types and the rank.
+pub(super) fn declarations(rank: usize, from: CType, element: CType) -> String {
+    format!(
+        "typedef {} A;\ntypedef {} T;\ntypedef {} W;\nenum {{ RANK = {rank} }};\n",
+        from.name, element.name, element.word,
+    )
+}
+
+/// A function: its result, its name and its parameters, and its value.
+pub(super) fn function(signature: &str, value: &str) -> String {
+    format!("static __device__ __forceinline__ {signature} {{ return {value}; }}\n")
+}
+
+/// The kernels of rows.
+const ROWS: &str = include_str!("cuda/rows.cu");
+
+/// A kernel of `cuda/rows.cu`.
+pub(super) fn rows(entry: &'static str, declarations: &str) -> CudaSource {
+    of_file(ROWS, entry, declarations)
+}

@@ -1,0 +1,37 @@
+//! `resident::ops` beside ndarray: random shapes, strides and parts, every type of element, arrays
+//! of both kinds, by bodies in Rust and by CUDA C compiled for the host. The stand-in driver runs
+//! no CUDA C, so the CUDA backend is left out here.
+
+mod bad_input;
+mod elementwise;
+mod indexed;
+mod linear;
+mod numbers;
+mod part;
+mod reductions;
+mod residency;
+
+use resident::{Device, Emulation, Error, Kernel, Out};
+
+/// A device that runs bodies in Rust.
+fn rust() -> Device {
+    Device::emulated(Emulation::new())
+}
+
+/// A device that runs CUDA C. `None`, with a message, if there is no C++ compiler.
+fn cuda() -> Option<Device> {
+    let device = Device::emulated(Emulation::new().prefer_cuda(true));
+    let source = "extern \"C\" __global__ void probe(int *x) { *x = 1; }";
+    // SAFETY: the kernel is never launched.
+    let probe = unsafe { Kernel::<(Out<i32>,)>::new("probe").cuda(source) };
+    match probe.prepare(&device) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
+            eprintln!("skipped: {log}");
+            None
+        }
+        outcome => {
+            outcome.unwrap_or_else(|error| panic!("{error}"));
+            Some(device)
+        }
+    }
+}
