@@ -274,6 +274,12 @@ impl<S: Signature> Kernel<S> {
         Self { inner: Arc::new(inner) }
     }
 
+    /// The device code, if there is any.
+    #[cfg(test)]
+    pub(crate) fn program(&self) -> Option<&Program> {
+        self.inner.cuda.as_ref().map(|code| code.program())
+    }
+
     /// The kernel's name.
     #[must_use]
     pub fn name(&self) -> &str {

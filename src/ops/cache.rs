@@ -11,7 +11,25 @@ use crate::launch::{Kernel, Signature};
 type Key = (&'static str, usize, TypeId);
 
 /// A kernel of any signature.
-type AnyKernel = &'static (dyn Any + Send + Sync);
+type AnyKernel = &'static dyn Cached;
+
+trait Cached: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+
+    #[cfg(test)]
+    fn program(&self) -> Option<&crate::backend::Program>;
+}
+
+impl<S: Signature> Cached for Kernel<S> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    #[cfg(test)]
+    fn program(&self) -> Option<&crate::backend::Program> {
+        Kernel::program(self)
+    }
+}
 
 static KERNELS: LazyLock<DashMap<Key, AnyKernel>> = LazyLock::new(DashMap::new);
 
@@ -24,10 +42,20 @@ pub(super) fn kernel<S: Signature>(
     let key = (name, rank, TypeId::of::<S>());
     let found = KERNELS.get(&key).map(|entry| *entry.value());
     let kernel = found.unwrap_or_else(|| *KERNELS.entry(key).or_insert_with(|| leaked(make())));
-    kernel.downcast_ref().unwrap_or_else(|| unreachable!("the key contains the type"))
+    kernel.as_any().downcast_ref().unwrap_or_else(|| unreachable!("the key contains the type"))
 }
 
 /// Loaded kernels stay loaded anyway.
 fn leaked<S: Signature>(kernel: Kernel<S>) -> AnyKernel {
     Box::leak(Box::new(kernel))
+}
+
+/// The device code of all kernels made so far.
+#[cfg(test)]
+pub(super) fn programs() -> Vec<&'static crate::backend::Program> {
+    let programs = KERNELS.iter().map(|entry| {
+        let kernel: AnyKernel = *entry.value();
+        kernel.program()
+    });
+    programs.flatten().collect()
 }

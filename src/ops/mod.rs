@@ -83,6 +83,8 @@ mod methods;
 mod parallel;
 mod reduce;
 mod source;
+#[cfg(test)]
+pub(crate) mod tests;
 mod unary;
 
 pub use elements::{Arithmetic, Number};

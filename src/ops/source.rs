@@ -55,7 +55,8 @@ pub(super) fn elementwise(
 
 /// A kernel of a file in `cuda/`, whose defaults these declarations replace.
 pub(super) fn of_file(text: &str, entry: &'static str, declarations: &str) -> CudaSource {
-    CudaSource::c(format!("#define RESIDENT_OPS\n{declarations}{text}")).entry(entry)
+    let defines = format!("#define RESIDENT_OPS\n#define KERNEL_{entry}\n");
+    CudaSource::c(defines + declarations + text).entry(entry)
 }
 
 /// The types and the rank.

@@ -1,5 +1,6 @@
 // Reductions and running sums of rows: the last axis of an operand runs along its rows, and in the
-// result along the chunks of each row. `row` finds a row; the kernels follow.
+// result along the chunks of each row. `row` finds a row; the kernels
+// follow, of which the library compiles one.
 
 #ifndef RESIDENT_OPS
 typedef float A;
@@ -33,6 +34,7 @@ static __device__ __forceinline__ long long length(long long row, long long chun
     return row - first < chunk ? row - first : chunk;
 }
 
+#if !defined RESIDENT_OPS || defined KERNEL_by_block
 /// Reduces each chunk: one block for each, whose threads read neighbouring elements. For rows whose
 /// elements lie side by side in memory.
 extern "C" __global__ void by_block(long long chunk, resident::View<const A, RANK> a,
@@ -62,7 +64,9 @@ extern "C" __global__ void by_block(long long chunk, resident::View<const A, RAN
         __syncthreads();
     }
 }
+#endif
 
+#if !defined RESIDENT_OPS || defined KERNEL_by_thread
 /// Reduces each chunk: one thread for each. For rows that lie side by side in memory, so that
 /// neighbouring threads read neighbouring elements. Leaves of 32 elements are joined in pairs,
 /// pairs of pairs and so on.
@@ -93,7 +97,9 @@ extern "C" __global__ void by_thread(long long chunk, resident::View<const A, RA
     }
     row(out, n)[number * out.strides[RANK - 1]] = total;
 }
+#endif
 
+#if !defined RESIDENT_OPS || defined KERNEL_dot
 /// The sum of products of each chunk of two operands: one block for each.
 extern "C" __global__ void dot(long long chunk, resident::View<const T, RANK> a,
                                resident::View<const T, RANK> b, resident::View<T, RANK> out) {
@@ -118,7 +124,9 @@ extern "C" __global__ void dot(long long chunk, resident::View<const T, RANK> a,
         __syncthreads();
     }
 }
+#endif
 
+#if !defined RESIDENT_OPS || defined KERNEL_best
 /// Where the first of the best elements of each chunk is, counted from the start of its row; NaN is
 /// the best. One thread for each chunk.
 extern "C" __global__ void best(long long chunk, resident::View<const T, RANK> a,
@@ -133,7 +141,9 @@ extern "C" __global__ void best(long long chunk, resident::View<const T, RANK> a
         if (better(from[i * stride], from[at * stride])) at = i;
     row(out, n)[number * out.strides[RANK - 1]] = first + at;
 }
+#endif
 
+#if !defined RESIDENT_OPS || defined KERNEL_best_among
 /// As `best`, among the elements of each row whose places are given.
 extern "C" __global__ void best_among(long long chunk, resident::View<const T, RANK> a,
                                       resident::View<const unsigned long long, RANK> places,
@@ -150,7 +160,9 @@ extern "C" __global__ void best_among(long long chunk, resident::View<const T, R
         if (better(from[place[i * step] * stride], from[at * stride])) at = place[i * step];
     row(out, n)[number * out.strides[RANK - 1]] = at;
 }
+#endif
 
+#if !defined RESIDENT_OPS || defined KERNEL_running_sums
 /// The running sums of each row. `before` has, for each chunk, the sum of its row up to the end of
 /// the chunk. One block for each chunk, which has at most `THREADS * PER_THREAD` elements.
 extern "C" __global__ void running_sums(long long chunk, resident::View<const T, RANK> a,
@@ -186,3 +198,4 @@ extern "C" __global__ void running_sums(long long chunk, resident::View<const T,
         __syncthreads();
     }
 }
+#endif

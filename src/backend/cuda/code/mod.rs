@@ -27,6 +27,8 @@ mod ptx;
 mod real_nvrtc;
 mod signature;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub(super) use kernel::CudaKernel;
 pub(super) use parameter_starts::PARAMETERS_MAX;

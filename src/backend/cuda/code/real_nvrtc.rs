@@ -11,7 +11,7 @@ const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_
 const BYTE: ElementLayout = ElementLayout { len_bytes: 1, align_bytes: 1, rust_name: "u8" };
 
 /// The compiler that `RESIDENT_NVRTC` names, if it is set.
-fn compiler() -> Option<Compiler> {
+pub(super) fn compiler() -> Option<Compiler> {
     if std::env::var_os("RESIDENT_NVRTC").is_none() {
         eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
         return None;

@@ -1,0 +1,99 @@
+//! Makes the kernels of all operations and types, for the test that compiles them.
+
+use ndarray::{Axis, s};
+
+use super::elements::{Arithmetic, Number};
+use super::unary::Unary;
+use crate::array::SmartArray;
+use crate::backend::Program;
+use crate::device::Device;
+use crate::error::Result;
+
+/// Every operation on elements of every type, on one axis and on two.
+pub(crate) fn every_program() -> Vec<&'static Program> {
+    let _here = Device::cpu().enter();
+    let mut outcome = Ok(());
+    macro_rules! each {
+        ($($type:ty),+) => {
+            $(outcome = outcome.and_then(|()| numbers::<$type>());)+
+        };
+    }
+    each!(f32, f64, i32, i64, u32, u64, u8);
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    super::cache::programs()
+}
+
+fn numbers<T: Number>() -> Result<()> {
+    let table = SmartArray::<T, _>::zeros((40, 40));
+    arithmetic::<T>()?;
+    let mut out = SmartArray::<T, _>::zeros((40, 40));
+    for function in [Unary::Neg, Unary::Abs, Unary::Sign, Unary::Square, Unary::Round] {
+        super::map(function, &table, &mut out)?;
+    }
+    if T::IS_FLOAT {
+        for function in [Unary::Reciprocal, Unary::Sqrt, Unary::Exp, Unary::Exp2, Unary::Log] {
+            super::map(function, &table, &mut out)?;
+        }
+        for function in [Unary::Sin, Unary::Cos, Unary::Tan, Unary::Tanh, Unary::Trunc] {
+            super::map(function, &table, &mut out)?;
+        }
+    }
+    super::clamp(&table, T::ZERO, T::ZERO, &mut out)?;
+    super::matmul(&table, &table, &mut out)?;
+    super::cumulative_sum(&table, &mut out)?;
+    super::cumulative_sum_axis(&table, Axis(0), &mut out)?;
+    reductions(&table)
+}
+
+fn reductions<T: Number>(table: &SmartArray<T, ndarray::Ix2>) -> Result<()> {
+    let part = table.slice(s![..;2, ..;2]);
+    part.sum()?;
+    table.sum()?;
+    table.min()?;
+    table.max()?;
+    table.mean()?;
+    table.norm_l2()?;
+    table.dot(table)?;
+    part.dot(&part)?;
+    table.argmin()?;
+    table.argmax()?;
+    let mut line = SmartArray::<T, _>::zeros(40);
+    let mut reals = SmartArray::<T::Real, _>::zeros(40);
+    let mut places = SmartArray::<u64, _>::zeros(40);
+    for axis in [Axis(0), Axis(1)] {
+        super::sum_axis(table, axis, &mut line)?;
+        super::min_axis(table, axis, &mut line)?;
+        super::max_axis(table, axis, &mut line)?;
+        super::mean_axis(table, axis, &mut reals)?;
+        super::norm_l2_axis(table, axis, &mut reals)?;
+        super::argmin_axis(table, axis, &mut places)?;
+    }
+    Ok(())
+}
+
+fn arithmetic<T: Arithmetic>() -> Result<()> {
+    let table = SmartArray::<T, _>::zeros((6, 6));
+    let (part, mask) = (table.slice(s![..;2, ..;2]), SmartArray::<u8, _>::zeros(1));
+    let (mut out, mut small) =
+        (SmartArray::<T, _>::zeros((6, 6)), SmartArray::<T, _>::zeros((3, 3)));
+    super::add(&table, &table, &mut out)?;
+    super::add(&part, &part, &mut small)?;
+    super::sub(&table, &table, &mut out)?;
+    super::mul(&table, &table, &mut out)?;
+    super::div(&table, &table, &mut out)?;
+    super::scaled_add(T::zeroed(), &table, &mut out)?;
+    super::copy(&table, &mut out)?;
+    super::copy(&part, &mut small)?;
+    super::select(&mask, &table, &table, &mut out)?;
+    let index = SmartArray::<u64, _>::zeros(9);
+    let mut line = SmartArray::<T, _>::zeros(9);
+    super::gather(&part, &index, &mut line)?;
+    super::scatter(&line, &index, &mut out)?;
+    macro_rules! cast {
+        ($($type:ty),+) => {
+            $(super::cast(&table, &mut SmartArray::<$type, _>::zeros((6, 6)))?;)+
+        };
+    }
+    cast!(f32, f64, i32, i64, u32, u64, u8);
+    Ok(())
+}
