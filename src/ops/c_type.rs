@@ -1,12 +1,20 @@
 //! The elements in CUDA C.
 
+/// Conversions between `float` and the types of two bytes, by their bits.
+const HALF: &str = include_str!("cuda/half.cu");
+
 /// How CUDA C names an element, and computes with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CType {
-    /// The type in memory and in computations.
+    /// The type in memory.
+    pub(super) memory: &'static str,
+    /// The type in computations.
     pub(super) name: &'static str,
     /// The type whose sums and products wrap around: unsigned, for integers.
     pub(super) word: &'static str,
+    /// The function from memory to computations, and back, if these types differ.
+    pub(super) load: &'static str,
+    pub(super) store: &'static str,
     kind: Kind,
     len_bytes: u32,
 }
@@ -26,10 +34,23 @@ impl CType {
     pub(super) const U32: Self = Self::new("unsigned int", "unsigned int", Kind::Unsigned, 4);
     pub(super) const U64: Self =
         Self::new("unsigned long long", "unsigned long long", Kind::Unsigned, 8);
+    pub(super) const U16: Self = Self::new("unsigned short", "unsigned int", Kind::Unsigned, 2);
+    pub(super) const F16: Self = Self::half("from_f16", "to_f16");
+    pub(super) const BF16: Self = Self::half("from_bf16", "to_bf16");
     pub(super) const U8: Self = Self::new("unsigned char", "unsigned int", Kind::Unsigned, 1);
 
     const fn new(name: &'static str, word: &'static str, kind: Kind, len_bytes: u32) -> Self {
-        Self { name, word, kind, len_bytes }
+        Self { memory: name, name, load: "", store: "", word, kind, len_bytes }
+    }
+
+    /// A type of two bytes in memory, which CUDA C computes with as `float`.
+    const fn half(load: &'static str, store: &'static str) -> Self {
+        Self { memory: "unsigned short", load, store, ..Self::F32 }
+    }
+
+    /// The functions that the type needs.
+    pub(super) fn functions(&self) -> &'static str {
+        if self.load.is_empty() { "" } else { HALF }
     }
 
     pub(super) fn is_float(&self) -> bool {

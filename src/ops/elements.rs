@@ -10,20 +10,40 @@ mod sealed {
     pub trait Sealed {}
 }
 
+/// An unsigned integer, as which elements are moved.
+pub trait Word: Element {
+    #[doc(hidden)]
+    const C: CType;
+}
+
+macro_rules! words {
+    ($($word:ty: $c:expr),+) => {
+        $(impl Word for $word {
+            const C: CType = $c;
+        })+
+    };
+}
+
+words!(u8: CType::U8, u16: CType::U16, u32: CType::U32, u64: CType::U64);
+
 /// Elements that [`add`](super::add), [`cast`](super::cast), [`copy`](super::copy) and their kin
-/// accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`. Sealed.
+/// accept: `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and `f16` and `bf16` of the crate
+/// `half`. Sealed.
+///
+/// The two types of `half` are computed with as `f32`, and each result is rounded once, to the
+/// nearest. Casts to them round to `f32` first.
 ///
 /// Sums, differences and products of integers wrap around, as in NumPy and in release builds of
 /// Rust. Quotients of integers are truncated, as in Rust; a quotient by 0 is 0, as NumPy's
 /// `floor_divide` gives it, and the smallest integer divided by -1 wraps around to itself.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element that `resident::ops` computes with",
-    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`"
+    note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, and `half`'s `f16` and `bf16`"
 )]
 pub trait Arithmetic: Element + PartialEq + sealed::Sealed {
     /// An unsigned integer of the same size, for operations that only move elements.
     #[doc(hidden)]
-    type Word: Arithmetic;
+    type Word: Word;
     #[doc(hidden)]
     const C: CType;
 
@@ -35,6 +55,12 @@ pub trait Arithmetic: Element + PartialEq + sealed::Sealed {
     fn times(self, other: Self) -> Self;
     #[doc(hidden)]
     fn over(self, other: Self) -> Self;
+    /// `self + factor * other`.
+    #[doc(hidden)]
+    #[inline]
+    fn plus_scaled(self, factor: Self, other: Self) -> Self {
+        self.plus(factor.times(other))
+    }
 
     #[doc(hidden)]
     fn from_f32(value: f32) -> Self;
@@ -274,3 +300,58 @@ integer!(i64, u64, CType::I64, from_i64, |x| x.wrapping_abs(), x.signum());
 integer!(u32, u32, CType::U32, from_u32, |x| *x, (*x).min(1));
 integer!(u64, u64, CType::U64, from_u64, |x| *x, (*x).min(1));
 integer!(u8, u8, CType::U8, from_u8, |x| *x, (*x).min(1));
+
+/// A type of the crate `half`.
+macro_rules! half_float {
+    ($number:ty, $c:expr) => {
+        impl sealed::Sealed for $number {}
+
+        impl Arithmetic for $number {
+            type Word = u16;
+            const C: CType = $c;
+
+            fn plus(self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() + other.to_f32())
+            }
+            fn minus(self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() - other.to_f32())
+            }
+            fn times(self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() * other.to_f32())
+            }
+            fn over(self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() / other.to_f32())
+            }
+            fn plus_scaled(self, factor: Self, other: Self) -> Self {
+                Self::from_f32(self.to_f32() + factor.to_f32() * other.to_f32())
+            }
+            fn from_f32(value: f32) -> Self {
+                Self::from_f32(value)
+            }
+            fn from_f64(value: f64) -> Self {
+                Self::from_f32(value as f32)
+            }
+            fn from_i32(value: i32) -> Self {
+                Self::from_f32(value as f32)
+            }
+            fn from_i64(value: i64) -> Self {
+                Self::from_f32(value as f32)
+            }
+            fn from_u32(value: u32) -> Self {
+                Self::from_f32(value as f32)
+            }
+            fn from_u64(value: u64) -> Self {
+                Self::from_f32(value as f32)
+            }
+            fn from_u8(value: u8) -> Self {
+                Self::from_f32(f32::from(value))
+            }
+            fn to<U: Arithmetic>(self) -> U {
+                U::from_f32(self.to_f32())
+            }
+        }
+    };
+}
+
+half_float!(half::f16, CType::F16);
+half_float!(half::bf16, CType::BF16);

@@ -6,7 +6,7 @@ use super::align;
 use super::c_type::CType;
 use super::cache;
 use super::call::Call;
-use super::elements::{Arithmetic, Number};
+use super::elements::{Arithmetic, Number, Word};
 use super::host::zip;
 use super::source::{self, Parameter};
 use super::unary::Unary;
@@ -109,7 +109,7 @@ pub(super) fn scaled_add<T: Arithmetic>(
 fn scaled_kernel<T: Arithmetic>(rank: usize) -> &'static ScaledKernel<T> {
     cache::kernel("ops::scaled_add", rank, || {
         let kernel = ScaledKernel::<T>::new("ops::scaled_add").host(|_, (alpha, x, y)| {
-            zip::each_of_one(x, y, move |x, y| *y = y.plus(alpha.times(x)));
+            zip::each_of_one(x, y, move |x, y| *y = y.plus_scaled(alpha, x));
         });
         let parameters =
             [Parameter::Scalar("alpha", T::C), Parameter::In("x", T::C), Parameter::InOut(T::C)];
@@ -206,17 +206,19 @@ pub(super) fn select<T: Arithmetic>(
     b: &impl AnyView<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
-    let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
     let mut mask = Operand::of(mask);
+    let (a, b, out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
+    let (mut a, mut b) = (a.reinterpreted::<T::Word>(), b.reinterpreted::<T::Word>());
+    let mut out = out.reinterpreted::<T::Word>();
     call.fit(&mut mask, out.axes())?;
     call.fit(&mut a, out.axes())?;
     call.fit(&mut b, out.axes())?;
     align::in_any_order([out.axes_mut(), mask.axes_mut(), a.axes_mut(), b.axes_mut()]);
-    let kernel = select_kernel::<T>(out.axes().shape().len());
+    let kernel = select_kernel::<T::Word>(out.axes().shape().len());
     call.launch(kernel, Grid::cover(out.axes().len()), (&mask, &a, &b, &mut out))
 }
 
-fn select_kernel<T: Arithmetic>(rank: usize) -> &'static ThreeKernel<T> {
+fn select_kernel<T: Word>(rank: usize) -> &'static ThreeKernel<T> {
     cache::kernel("ops::select", rank, || {
         let kernel = ThreeKernel::<T>::new("ops::select").host(|_, (mask, a, b, out)| {
             zip::each_of_three(mask, a, b, out, |mask, a, b, out| {
@@ -273,7 +275,7 @@ pub(super) fn copy<T: Arithmetic>(
 }
 
 /// Copies elements of one size, whatever they are.
-fn copy_kernel<W: Arithmetic>(rank: usize) -> &'static OneKernel<W, W> {
+fn copy_kernel<W: Word>(rank: usize) -> &'static OneKernel<W, W> {
     cache::kernel("ops::copy", rank, || {
         let kernel = OneKernel::<W, W>::new("ops::copy").host(|_, (a, out)| {
             zip::each_of_one(a, out, |a, out| *out = a);

@@ -6,7 +6,7 @@ use super::align;
 use super::c_type::CType;
 use super::cache;
 use super::call::Call;
-use super::elements::Arithmetic;
+use super::elements::{Arithmetic, Word};
 use super::host::indexed as host;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
@@ -42,7 +42,7 @@ pub(super) fn gather<T: Arithmetic>(
 }
 
 /// As [`gather`], of checked indices and with aligned axes.
-fn read<W: Arithmetic>(
+fn read<W: Word>(
     call: &Call<'_>,
     a: Operand<'_, W>,
     index: &Operand<'_, u64>,
@@ -125,7 +125,7 @@ fn check_kernel(rank: usize) -> &'static CheckKernel {
     })
 }
 
-fn gather_kernel<W: Arithmetic>(ranks: (usize, usize)) -> &'static GatherKernel<W> {
+fn gather_kernel<W: Word>(ranks: (usize, usize)) -> &'static GatherKernel<W> {
     cache::kernel("ops::gather", key(ranks), || {
         let kernel = GatherKernel::<W>::new("ops::gather")
             .host(|_, (a, index, out)| host::gather(a, index, out));
@@ -146,7 +146,7 @@ fn last_kernel(rank: usize) -> &'static LastKernel {
     })
 }
 
-fn scatter_kernel<W: Arithmetic>(ranks: (usize, usize)) -> &'static ScatterKernel<W> {
+fn scatter_kernel<W: Word>(ranks: (usize, usize)) -> &'static ScatterKernel<W> {
     cache::kernel("ops::scatter", key(ranks), || {
         let kernel = ScatterKernel::<W>::new("ops::scatter")
             .host(|_, (a, index, last, out)| host::scatter(a, index, last, out));

@@ -34,7 +34,7 @@ const BLOCKS_MAX: usize = 1 << 20;
 const BLOCK_CHUNK: usize = 8192;
 
 /// The elements of a chunk that a thread reduces, where there are too few rows for a thread each.
-const THREAD_CHUNK: usize = 1024;
+const THREAD_CHUNK: usize = 256;
 
 /// From this many rows on, each has one thread.
 const ROWS_MAX: usize = 1 << 14;

@@ -22,32 +22,42 @@ pub(super) fn elementwise(
     value: &str,
 ) -> CudaSource {
     let (mut declared, mut loaded, mut out) = (Vec::new(), String::new(), compute);
+    let mut functions = "";
     for parameter in parameters {
         match parameter {
-            Parameter::Scalar(name, c) => declared.push(format!("{} {name}", c.name)),
+            Parameter::Scalar(name, c) => {
+                declared.push(format!("{} {name}_", c.memory));
+                let _ = writeln!(loaded, "    {} {name} = {}({name}_);", c.name, c.load);
+            }
             Parameter::In(name, c) => {
-                declared.push(format!("resident::View<const {}, {rank}> {name}s", c.name));
-                let _ = writeln!(loaded, "    {} {name} = {name}s.at(i);", c.name);
+                declared.push(format!("resident::View<const {}, {rank}> {name}s", c.memory));
+                let _ = writeln!(loaded, "    {} {name} = {}({name}s.at(i));", c.name, c.load);
             }
             Parameter::Out(c) | Parameter::InOut(c) => {
-                declared.push(format!("resident::View<{}, {rank}> out", c.name));
+                declared.push(format!("resident::View<{}, {rank}> out", c.memory));
                 out = *c;
             }
         }
         if let Parameter::InOut(c) = parameter {
-            let _ = writeln!(loaded, "    {} y = out.at(i);", c.name);
+            let _ = writeln!(loaded, "    {} y = {}(out.at(i));", c.name, c.load);
+        }
+        if let Parameter::Scalar(_, c) | Parameter::In(_, c) | Parameter::Out(c) = parameter
+            && functions.is_empty()
+        {
+            functions = c.functions();
         }
     }
     let text = format!(
-        "typedef {} T;\ntypedef {} W;\n\n\
+        "{functions}typedef {} T;\ntypedef {} W;\n\n\
          extern \"C\" __global__ void apply({}) {{\n    \
              long long i = resident::thread();\n    \
              if (i >= out.size()) return;\n\
-             {loaded}    out.at(i) = ({})({value});\n\
+             {loaded}    out.at(i) = {}(({})({value}));\n\
          }}\n",
         compute.name,
         compute.word,
         declared.join(", "),
+        out.store,
         out.name,
     );
     CudaSource::c(text).entry("apply")

@@ -19,6 +19,8 @@ pub(crate) fn every_program() -> Vec<&'static Program> {
         };
     }
     each!(f32, f64, i32, i64, u32, u64, u8);
+    outcome = outcome.and_then(|()| arithmetic::<half::f16>());
+    outcome = outcome.and_then(|()| arithmetic::<half::bf16>());
     outcome.unwrap_or_else(|error| panic!("{error}"));
     super::cache::programs()
 }
@@ -94,6 +96,6 @@ fn arithmetic<T: Arithmetic>() -> Result<()> {
             $(super::cast(&table, &mut SmartArray::<$type, _>::zeros((6, 6)))?;)+
         };
     }
-    cast!(f32, f64, i32, i64, u32, u64, u8);
+    cast!(f32, f64, i32, i64, u32, u64, u8, half::f16, half::bf16);
     Ok(())
 }

@@ -85,16 +85,31 @@ fn split<A: Sync, U: Send>(
     out: ArrayViewMutD<'_, U>,
     run: &(impl Fn(ArrayViewD<'_, A>, ArrayViewMutD<'_, U>) + Sync),
 ) {
-    let last = a.ndim() - 1;
-    let axis = (0..last).max_by_key(|axis| a.shape()[*axis]).unwrap_or(last);
-    let axis = if out.shape()[axis] > 1 { axis } else { last };
-    if a.len() <= TASK_LEN || out.shape()[axis] < 2 {
-        return run(a, out);
-    }
+    let Some(axis) = axis_to_split(&a, out.shape()) else { return run(a, out) };
+    let is_last = axis + 1 == a.ndim();
     let middle = out.shape()[axis] / 2;
     let (first, second) = out.split_at(Axis(axis), middle);
-    let (one, other) = a.split_at(Axis(axis), if axis == last { middle * chunk } else { middle });
+    let (one, other) = a.split_at(Axis(axis), if is_last { middle * chunk } else { middle });
     rayon::join(|| split(chunk, one, first, run), || split(chunk, other, second, run));
+}
+
+/// The axis along which a task is halved; none if it is small. Rows that lie side by side are cut
+/// into chunks first, so that many of them stay together.
+fn axis_to_split<A>(a: &ArrayViewD<'_, A>, shape_of_chunks: &[usize]) -> Option<usize> {
+    let last = a.ndim() - 1;
+    let can_cut = shape_of_chunks[last] > 1;
+    if a.len() <= TASK_LEN {
+        return None;
+    }
+    if are_side_by_side(a) {
+        let is_wide = |axis: &usize| match *axis + 1 == last {
+            true => a.shape()[*axis] >= 2 * SIDE_BY_SIDE,
+            false => a.shape()[*axis] > 1,
+        };
+        return if can_cut { Some(last) } else { (0..last).find(is_wide) };
+    }
+    let longest = (0..last).max_by_key(|axis| a.shape()[*axis]);
+    longest.filter(|axis| a.shape()[*axis] > 1).or(can_cut.then_some(last))
 }
 
 /// Reduces the terms of the elements of each chunk of each row.

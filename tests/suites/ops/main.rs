@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod elementwise;
+mod half_floats;
 mod indexed;
 mod linear;
 mod numbers;

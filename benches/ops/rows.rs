@@ -1,0 +1,139 @@
+//! The operations, each by ndarray and by this library.
+
+use std::hint::black_box;
+
+use resident::ndarray::{Array1, Array2, Axis, Zip, linalg::general_mat_mul};
+use resident::{Device, DeviceArray, Stream, ops};
+
+type Run = Box<dyn FnMut()>;
+
+/// One operation.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) plain: Run,
+    pub(crate) ours: Run,
+}
+
+/// Tables and lines of both kinds, of `side` rows and columns.
+struct Operands {
+    table: Array2<f32>,
+    ours: DeviceArray<f32, resident::ndarray::Ix2>,
+    stream: Stream,
+}
+
+impl Operands {
+    fn new(side: usize) -> Self {
+        let table = Array2::from_shape_fn((side, side), |(i, j)| ((i * 7 + j) % 13) as f32);
+        let stream = Device::cpu().stream();
+        let ours = DeviceArray::from_host_on(&stream, &table).expect("there is room");
+        Self { table, ours, stream }
+    }
+
+    fn row(self, name: &'static str, of: impl FnOnce(Self) -> (Run, Run)) -> Row {
+        let (plain, ours) = of(self);
+        Row { name, plain, ours }
+    }
+
+    fn zeros(&self, side: usize) -> DeviceArray<f32, resident::ndarray::Ix2> {
+        DeviceArray::zeros_on(&self.stream, (side, side)).expect("there is room")
+    }
+}
+
+fn wait(stream: &Stream, outcome: resident::Result<()>) {
+    outcome.and_then(|()| stream.synchronize()).expect("nothing fails");
+}
+
+pub(crate) fn rows(side: usize) -> Vec<Row> {
+    let new = || Operands::new(side);
+    let mut rows = vec![
+        new().row("sum", sum),
+        new().row("sum along axis 0", |operands| sum_axis(operands, 0)),
+        new().row("sum along axis 1", |operands| sum_axis(operands, 1)),
+        new().row("scaled_add", scaled_add),
+        new().row("add", add),
+        new().row("cast to f64", cast),
+        new().row("copy of a transpose", transpose),
+    ];
+    // Larger tables take seconds.
+    if side <= 1024 {
+        rows.push(new().row("matmul", matmul));
+    }
+    rows
+}
+
+fn sum(operands: Operands) -> (Run, Run) {
+    let Operands { table, ours, stream } = operands;
+    let mut out = DeviceArray::<f32, _>::zeros_on(&stream, 1).expect("there is room");
+    (
+        Box::new(move || {
+            black_box(table.sum());
+        }),
+        Box::new(move || wait(&stream, ops::sum_on(&stream, &ours, &mut out))),
+    )
+}
+
+fn sum_axis(operands: Operands, axis: usize) -> (Run, Run) {
+    let Operands { table, ours, stream } = operands;
+    let mut out = DeviceArray::<f32, _>::zeros_on(&stream, table.nrows()).expect("there is room");
+    (
+        Box::new(move || {
+            black_box::<Array1<f32>>(table.sum_axis(Axis(axis)));
+        }),
+        Box::new(move || wait(&stream, ops::sum_axis_on(&stream, &ours, Axis(axis), &mut out))),
+    )
+}
+
+fn scaled_add(operands: Operands) -> (Run, Run) {
+    let mut out = operands.zeros(operands.table.nrows());
+    let Operands { table, ours, stream } = operands;
+    let mut sums = Array2::zeros(table.raw_dim());
+    (
+        Box::new(move || black_box(&mut sums).scaled_add(0.5, &table)),
+        Box::new(move || wait(&stream, ops::scaled_add_on(&stream, 0.5, &ours, &mut out))),
+    )
+}
+
+fn add(operands: Operands) -> (Run, Run) {
+    let mut out = operands.zeros(operands.table.nrows());
+    let Operands { table, ours, stream } = operands;
+    let mut sums = Array2::<f32>::zeros(table.raw_dim());
+    (
+        Box::new(move || {
+            let all = Zip::from(black_box(&mut sums)).and(&table).and(&table);
+            all.for_each(|sum, a, b| *sum = a + b);
+        }),
+        Box::new(move || wait(&stream, ops::add_on(&stream, &ours, &ours, &mut out))),
+    )
+}
+
+fn cast(operands: Operands) -> (Run, Run) {
+    let Operands { table, ours, stream } = operands;
+    let mut out = DeviceArray::<f64, _>::zeros_on(&stream, table.dim()).expect("there is room");
+    let mut wide = Array2::<f64>::zeros(table.raw_dim());
+    (
+        Box::new(move || {
+            Zip::from(black_box(&mut wide)).and(&table).for_each(|to, x| *to = f64::from(*x));
+        }),
+        Box::new(move || wait(&stream, ops::cast_on(&stream, &ours, &mut out))),
+    )
+}
+
+fn transpose(operands: Operands) -> (Run, Run) {
+    let mut out = operands.zeros(operands.table.nrows());
+    let Operands { table, ours, stream } = operands;
+    let mut turned = Array2::zeros(table.raw_dim());
+    (
+        Box::new(move || black_box(&mut turned).assign(&table.t())),
+        Box::new(move || wait(&stream, ops::copy_on(&stream, &ours.t(), &mut out))),
+    )
+}
+
+fn matmul(operands: Operands) -> (Run, Run) {
+    let mut out = operands.zeros(operands.table.nrows());
+    let Operands { table, ours, stream } = operands;
+    let mut product = Array2::zeros(table.raw_dim());
+    (
+        Box::new(move || general_mat_mul(1.0, &table, &table, 0.0, black_box(&mut product))),
+        Box::new(move || wait(&stream, ops::matmul_on(&stream, &ours, &ours, &mut out))),
+    )
+}
