@@ -1,6 +1,6 @@
 //! CUDA C on the embedded device beside the same loops in C++, in the same rounds: `cargo bench
 //! --bench kernels`. Both are compiled by one compiler with the same options, and run on as many
-//! threads. `-- --quick` runs one short round of each, `-- --only=axpy` those whose names contain a word.
+//! threads. `-- --quick` runs one round of each, `-- --only=axpy` those whose names contain a word.
 
 mod launches;
 mod loops;

@@ -136,7 +136,7 @@ static thread_local struct {
     resident_runtime functions;
     unsigned long long values[33];
     char behind[512];
-} resident_of_thread;
+} resident_of_thread = {};
 #define resident_library resident_of_thread.library
 // Calls of functions that are not checked cost less than checked reads.
 #define RESIDENT_INDEX(name, T, field)                                                            \
@@ -155,19 +155,12 @@ RESIDENT_INDEX(resident_grid_shape, dim3, grid_shape)
 #endif
 static const int warpSize = 32;
 
-/// Where these are, to set them.
-struct resident_indices {
-    uint3 &thread, &block;
-    dim3 &block_shape, &grid_shape;
-};
-RESIDENT_UNCHECKED static inline resident_indices resident_set() {
+// Where an index is, to set it.
 #ifdef RESIDENT_SANITIZE
-    return {resident_of_thread.thread, resident_of_thread.block, resident_of_thread.block_shape,
-            resident_of_thread.grid_shape};
+#define RESIDENT_PLACE(field, variable) resident_of_thread.field
 #else
-    return {threadIdx, blockIdx, blockDim, gridDim};
+#define RESIDENT_PLACE(field, variable) variable
 #endif
-}
 
 namespace resident {
 namespace host {
@@ -183,8 +176,8 @@ namespace host {
 template <typename Call> RESIDENT_UNCHECKED inline auto waiting(Call call) {
     uint3 thread = threadIdx, block = blockIdx;
     auto result = call();
-    resident_set().thread = thread;
-    resident_set().block = block;
+    RESIDENT_PLACE(thread, threadIdx) = thread;
+    RESIDENT_PLACE(block, blockIdx) = block;
     return result;
 }
 
@@ -330,14 +323,18 @@ RESIDENT_INLINE int __syncthreads_count(int predicate) {
     return static_cast<int>(resident::host::barrier(predicate != 0));
 }
 RESIDENT_INLINE int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) > 0; }
-RESIDENT_INLINE int __syncthreads_and(int predicate) { return __syncthreads_count(!predicate) == 0; }
+RESIDENT_INLINE int __syncthreads_and(int predicate) {
+    return __syncthreads_count(!predicate) == 0;
+}
 RESIDENT_INLINE void __threadfence() { resident::host::fence(); }
 RESIDENT_INLINE void __threadfence_block() { resident::host::fence(); }
 RESIDENT_INLINE void __threadfence_system() { resident::host::fence(); }
 
 // Warps.
 
-RESIDENT_INLINE void __syncwarp(unsigned int mask = 0xffffffffu) { resident::host::warp_barrier(mask); }
+RESIDENT_INLINE void __syncwarp(unsigned int mask = 0xffffffffu) {
+    resident::host::warp_barrier(mask);
+}
 inline unsigned int __activemask() {
     return resident::host::waiting([] { return resident_library->active(); });
 }
@@ -428,7 +425,8 @@ RESIDENT_REDUCE(__reduce_xor_sync, unsigned int, a ^ b)
 namespace resident {
 namespace host {
 
-template <typename Word, typename T, typename Change> RESIDENT_INLINE T change(T *at, Change new_of) {
+template <typename Word, typename T, typename Change>
+RESIDENT_INLINE T change(T *at, Change new_of) {
     Word *word = reinterpret_cast<Word *>(at);
     Word old = __atomic_load_n(word, __ATOMIC_RELAXED);
     for (;;) {

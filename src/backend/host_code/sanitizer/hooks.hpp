@@ -81,8 +81,8 @@ RESIDENT_HOOK void __tsan_vptr_update(void **, void *) {}
 RESIDENT_HOOK void __tsan_atomic_thread_fence(int) {}
 RESIDENT_HOOK void __tsan_atomic_signal_fence(int) {}
 
-/// Takes the functions of the library, and tells where the image and the variables of this thread of
-/// the machine are.
+/// Takes the functions of the library, and tells where the image and the variables of this thread
+/// of the machine are.
 extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_sanitize(
     const resident_sanitizer *calls, const void **image, const void **anchor) {
     resident_sanitizer_calls = calls;
