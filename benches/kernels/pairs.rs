@@ -20,13 +20,16 @@ const TILE: usize = 16;
 
 type Array = SmartArray<f32, Ix1>;
 
+type RunKernel = dyn FnMut(&Stream, &mut Array);
+type RunLoop = dyn FnMut(&mut [f32]);
+
 /// A kernel and a loop that do the same to arrays of their own.
 pub(crate) struct Pair {
     pub(crate) name: &'static str,
     /// The largest ratio of their times that is wanted.
     pub(crate) target: f64,
-    run_kernel: Box<dyn FnMut(&Stream, &mut Array)>,
-    run_loop: Box<dyn FnMut(&mut [f32])>,
+    run_kernel: Box<RunKernel>,
+    run_loop: Box<RunLoop>,
     by_kernel: Array,
     by_loop: Vec<f32>,
 }
