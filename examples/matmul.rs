@@ -3,10 +3,12 @@
 //!
 //! Usage: `matmul [SIZE]`, the number of rows and columns, 512 by default.
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use resident::ndarray::{Array2, Ix2};
-use resident::{CudaSource, Device, Error, Grid, In, Kernel, Out, Result, SmartArray};
+use resident::{CudaSource, Device, Grid, In, Kernel, Out, Result, SmartArray};
+use resident_examples::{is_ready, number_argument};
 
 /// The rows and columns of a tile: `TILE` of the source.
 const TILE: u32 = 16;
@@ -38,21 +40,14 @@ fn gflops(size: usize, time: Duration) -> f64 {
     2.0 * (size as f64).powi(3) / time.as_secs_f64() / 1e9
 }
 
-fn main() -> Result<()> {
-    let Ok(size) = std::env::args().nth(1).map_or(Ok(512), |size| size.parse::<usize>()) else {
-        eprintln!("matmul: the size is a number of rows, such as 512");
-        std::process::exit(2);
-    };
+fn main() -> Result<ExitCode> {
+    let Some(size) = number_argument("matmul", 512) else { return Ok(ExitCode::from(2)) };
     let (left, right) = (matrix(size, 1), matrix(size, 5));
     let (a, b) = (SmartArray::from(left.clone()), SmartArray::from(right.clone()));
     let mut c = SmartArray::<f32, _>::uninit((size, size));
     let (device, matmul) = (Device::current()?, matmul());
-    match matmul.prepare(&device) {
-        Err(error @ Error::Compile { .. }) => {
-            eprintln!("matmul: {error}");
-            std::process::exit(1);
-        }
-        prepared => prepared?,
+    if !is_ready("matmul", matmul.prepare(&device))? {
+        return Ok(ExitCode::FAILURE);
     }
     let grid = Grid::cover_2d((size, size), (TILE, TILE));
     matmul.launch(grid, (&a, &b, &mut c))?; // uploads `a` and `b`
@@ -68,5 +63,5 @@ fn main() -> Result<()> {
     println!("ndarray's dot on one core: {:.1} GFLOP/s", gflops(size, ndarrays));
     assert_eq!(*c.host()?, expected, "both are exact");
     println!("both results are equal");
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -167,6 +167,12 @@ pub use ndarray;
 #[doc = include_str!("from_numba_cupy_and_cudarc/cudarc.md")]
 pub mod from_numba_cupy_and_cudarc {}
 
+#[doc = include_str!("from_a_loop_to_a_gpu.md")]
+pub mod from_a_loop_to_a_gpu {
+    #[allow(unused_imports, reason = "for links")]
+    use crate::{CudaSource, Emulation, Kernel};
+}
+
 /// The names that most programs use: `use resident::prelude::*;`.
 pub mod prelude {
     pub use ndarray::s;
