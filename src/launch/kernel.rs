@@ -214,7 +214,10 @@ impl<S: Signature> Kernel<S> {
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With
-    /// [`Emulation::sanitize`](crate::Emulation::sanitize) each of its accesses is checked.
+    /// [`Emulation::sanitize`](crate::Emulation::sanitize) each of its accesses is checked. With the
+    /// environment variable `RESIDENT_LAUNCH_TIMEOUT`, in seconds, launches of CUDA C on the
+    /// embedded device fail when they take longer: a kernel that never ends would otherwise never be
+    /// left. Code compiled for this is slower.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};

@@ -3,6 +3,7 @@
 //! and from then on each thread of the block has a stack of its own.
 
 use super::fiber::Fiber;
+use super::launch_timeout;
 use super::runtime::{Exchanged, LANES, LaunchParameters, Progress, RUNTIME, RunBlocks};
 use super::waiting::{Answer, Wait};
 
@@ -50,6 +51,7 @@ impl<'a> BlockRunner<'a> {
 
     /// Runs these blocks. The error says why the launch failed.
     pub(super) fn run(&mut self, blocks: std::ops::Range<u64>) -> Result<(), String> {
+        launch_timeout::start();
         self.progress.block.set(blocks.start);
         while self.progress.block.get() < blocks.end {
             self.end = blocks.end;

@@ -115,6 +115,8 @@ struct resident_runtime {
     unsigned int (*active)();
     /// Memory of the launch's `shared_bytes`, the block's.
     void *(*dynamic_shared)();
+    /// Ends the launch with an error if its time is over.
+    void (*poll)();
     /// Ends the thread, and the launch with an error.
     void (*fail)(const char *text);
     void (*print)(const char *kernel, const char *text);

@@ -11,6 +11,7 @@
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `printing` | where the text of `printf` goes |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
+//! | `launch_timeout` | ends launches that take too long, for tests |
 //! | `sanitizer` | checks each access of a launch |
 //! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
 
@@ -19,6 +20,7 @@ mod body;
 mod compiler;
 mod fiber;
 mod headers;
+mod launch_timeout;
 mod library;
 mod parallel;
 mod printing;

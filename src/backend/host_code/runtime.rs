@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
 
-use super::{printing, waiting};
+use super::{launch_timeout, printing, waiting};
 
 /// The number of threads of a warp.
 pub(super) const LANES: usize = 32;
@@ -49,12 +49,13 @@ pub(super) struct Runtime {
     exchange: unsafe extern "C" fn(c_uint, c_ulonglong) -> *const c_ulonglong,
     active: unsafe extern "C" fn() -> c_uint,
     dynamic_shared: unsafe extern "C" fn() -> *mut c_void,
+    poll: unsafe extern "C" fn(),
     fail: unsafe extern "C" fn(*const c_char),
     print: unsafe extern "C" fn(*const c_char, *const c_char),
 }
 
 pub(super) static RUNTIME: Runtime =
-    Runtime { barrier, warp_barrier, exchange, active, dynamic_shared, fail, print };
+    Runtime { barrier, warp_barrier, exchange, active, dynamic_shared, poll, fail, print };
 
 /// `resident_host_run`.
 pub(super) type RunBlocks = unsafe extern "C" fn(
@@ -83,6 +84,12 @@ unsafe extern "C" fn active() -> c_uint {
 
 unsafe extern "C" fn dynamic_shared() -> *mut c_void {
     waiting::dynamic_shared().cast()
+}
+
+unsafe extern "C" fn poll() {
+    if let Some(text) = launch_timeout::overrun() {
+        waiting::fail(text);
+    }
 }
 
 unsafe extern "C" fn fail(text: *const c_char) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{headers, sanitizer};
+use super::{headers, launch_timeout, sanitizer};
 use crate::backend::Program;
 use crate::backend::c_declaration::identifier;
 use crate::backend::code::{includes, prelude};
@@ -55,6 +55,13 @@ impl Translation {
             true => (sanitizer::CALLS_HEADER, sanitizer::HOOKS_HEADER),
             false => ("", ""),
         };
+        let poll = match launch_timeout::limit()? {
+            Some(_) => launch_timeout::HEADER,
+            None => "",
+        };
+        if !poll.is_empty() {
+            options.push(String::from(launch_timeout::OPTION));
+        }
         if is_checked {
             options.push(String::from("-DRESIDENT_SANITIZE"));
         }
@@ -66,7 +73,7 @@ impl Translation {
         Ok(Self {
             text: format!(
                 "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n{renamed}{source_text}\n\
-                 #line 1 \"entry.hpp\"\n{ENTRY}\n{hooks}"
+                 #line 1 \"entry.hpp\"\n{ENTRY}\n{hooks}{poll}"
             ),
             options,
             entry: entry.to_owned(),

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bodies;
+mod endless;
 mod half_numbers;
 mod language;
 mod printing;

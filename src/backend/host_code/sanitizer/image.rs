@@ -1,7 +1,8 @@
 //! What a compiled library says about itself: its variables, and the lines of its code.
 
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use addr2line::gimli;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
@@ -130,9 +131,32 @@ fn plain_name(mangled: &str) -> &str {
     names.next().unwrap_or(mangled)
 }
 
+/// The lines of a compiled library.
+#[derive(Debug)]
+pub(super) struct Lines {
+    image: Vec<u8>,
+    /// The name of the source.
+    file: String,
+    /// Those that were asked for before, by the offset of their code.
+    known: Mutex<HashMap<usize, Option<SourceLine>>>,
+}
+
+impl Lines {
+    pub(super) fn new(image: &[u8], file: &str) -> Self {
+        Self { image: image.to_vec(), file: file.to_owned(), known: Mutex::default() }
+    }
+
+    /// The line whose code is at an offset of the image.
+    pub(super) fn at(&self, offset: usize) -> Option<SourceLine> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = known.entry(offset).or_insert_with(|| line_at(&self.image, &self.file, offset));
+        line.clone()
+    }
+}
+
 /// The line of the source, which is called `name`, whose code is at an offset of the image. Of
 /// functions that are inlined into each other, it is the innermost line that is not the headers'.
-pub(super) fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
+fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
     let file = object::File::parse(bytes).ok()?;
     let endian = gimli::RunTimeEndian::Little;
     let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
@@ -143,7 +167,7 @@ pub(super) fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceL
     let dwarf = gimli::Dwarf::load(section).ok()?;
     let context = addr2line::Context::from_dwarf(dwarf).ok()?;
     // The address is that behind the call.
-    let mut frames = context.find_frames(offset as u64 - 1).skip_all_loads().ok()?;
+    let mut frames = context.find_frames((offset as u64).checked_sub(1)?).skip_all_loads().ok()?;
     while let Some(frame) = frames.next().ok()? {
         let Some(location) = frame.location else { continue };
         if let (Some(file), Some(number)) = (location.file, location.line)

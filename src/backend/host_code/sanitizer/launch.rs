@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::area::{Area, Contents, Fault, Rights};
 use super::argument::ArrayOfLaunch;
-use super::finding::{Finding, FindingKind, OtherThread, SourceLine};
-use super::image::{self, Image};
+use super::finding::{Finding, FindingKind, OtherThread};
+use super::image::{Image, Lines};
 use super::order::{Order, Stamp};
 use super::shadow::Touch;
 use crate::access::Access;
@@ -43,10 +43,12 @@ pub(super) struct MemoryAccess {
 /// A write of what another thread has written, whose value is compared after it.
 #[derive(Debug)]
 struct RacingWrite {
+    by: Running,
+    access: MemoryAccess,
+    /// The place of the first byte that the other thread has written.
     address: usize,
+    other: Stamp,
     before: [u8; COMPARED_BYTES_MAX],
-    len_bytes: usize,
-    finding: Box<Finding>,
 }
 
 /// Where a library and its variables are.
@@ -62,9 +64,7 @@ pub(super) struct Places {
 pub(super) struct LaunchCheck<'a> {
     kernel: &'a Arc<str>,
     launch: &'a LaunchParameters,
-    /// The compiled library, for lines, and the name of its source.
-    code: &'a [u8],
-    file: &'a str,
+    lines: &'a Lines,
     image: &'a Image,
     places: Places,
     arrays: Vec<ArrayOfLaunch>,
@@ -83,7 +83,7 @@ impl<'a> LaunchCheck<'a> {
     pub(super) fn new(
         kernel: &'a Arc<str>,
         launch: &'a LaunchParameters,
-        (code, file): (&'a [u8], &'a str),
+        lines: &'a Lines,
         image: &'a Image,
         places: Places,
         arrays: Vec<ArrayOfLaunch>,
@@ -101,8 +101,7 @@ impl<'a> LaunchCheck<'a> {
         Self {
             kernel,
             launch,
-            code,
-            file,
+            lines,
             image,
             places,
             arrays,
@@ -180,21 +179,25 @@ impl<'a> LaunchCheck<'a> {
             Fault::Unwritten => (FindingKind::Uninitialised, None),
             Fault::Race(other) | Fault::RacingWrite(other) => (FindingKind::Race, Some(other)),
         };
-        let finding = self.finding(kind, me, at, other);
-        if !matches!(fault, Fault::RacingWrite(_)) || access.len_bytes > COMPARED_BYTES_MAX {
-            return Some(finding);
+        match fault {
+            Fault::RacingWrite(other) if access.len_bytes <= COMPARED_BYTES_MAX => {
+                let before = bytes_at(access.address, access.len_bytes);
+                self.racing_write = Some(RacingWrite { by: me, access, address, other, before });
+                None
+            }
+            _ => Some(self.finding(kind, me, at, other)),
         }
-        let before = bytes_at(access.address, access.len_bytes);
-        let (address, len_bytes) = (access.address, access.len_bytes);
-        self.racing_write = Some(RacingWrite { address, before, len_bytes, finding });
-        None
     }
 
     /// The finding for the last write of what another thread had written, unless it wrote the same.
     #[cold]
     pub(super) fn compare_racing_write(&mut self) -> Option<Box<Finding>> {
-        let write = self.racing_write.take()?;
-        (bytes_at(write.address, write.len_bytes) != write.before).then_some(write.finding)
+        let RacingWrite { by, access, address, other, before } = self.racing_write.take()?;
+        if bytes_at(access.address, access.len_bytes) == before {
+            return None;
+        }
+        let at = MemoryAccess { address, ..access };
+        Some(self.finding(FindingKind::Race, by, at, Some(other)))
     }
 
     /// An access to none of the areas: to a variable of the library, or out of bounds.
@@ -259,11 +262,7 @@ impl<'a> LaunchCheck<'a> {
 
     /// Whether two places of the code are on one line.
     pub(super) fn is_one_line(&self, first: usize, second: usize) -> bool {
-        first == second || self.line_at(first) == self.line_at(second)
-    }
-
-    fn line_at(&self, code: usize) -> Option<SourceLine> {
-        image::line_at(self.code, self.file, code)
+        first == second || self.lines.at(first) == self.lines.at(second)
     }
 
     /// The notes at the end of the launch: elements of an `Out` that no thread wrote.
@@ -332,7 +331,7 @@ impl<'a> LaunchCheck<'a> {
             block,
             thread,
             other,
-            line: self.line_at(access.code),
+            line: self.lines.at(access.code),
         })
     }
 

@@ -26,7 +26,7 @@ pub use self::finding::{Finding, FindingKind, OtherThread, SourceLine};
 
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
-use self::image::Image;
+use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, Places, Running};
 use super::block::{BlockRunner, Observer};
 use super::runtime::{LaunchParameters, RunBlocks};
@@ -66,9 +66,7 @@ pub(super) type TakeCalls =
 #[derive(Debug)]
 pub(super) struct CheckedLibrary {
     take_calls: TakeCalls,
-    code: Vec<u8>,
-    /// The name of the source.
-    file: String,
+    lines: Lines,
     image: Image,
 }
 
@@ -84,7 +82,7 @@ impl CheckedLibrary {
         let image = Image::read(code, pointers).map_err(|fault| {
             format!("the compiled code cannot be read, as the checker must on Linux: {fault}")
         })?;
-        Ok(Self { take_calls, code: code.to_vec(), file: file.to_owned(), image })
+        Ok(Self { take_calls, lines: Lines::new(code, file), image })
     }
 
     /// Where the image is, and the variables of this thread of the machine.
@@ -130,9 +128,9 @@ impl CheckedLaunch<'_> {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
-        let CheckedLibrary { code, file, image, .. } = self.library;
+        let CheckedLibrary { lines, image, .. } = self.library;
         let places = self.library.places();
-        let check = LaunchCheck::new(self.kernel, self.launch, (code, file), image, places, arrays);
+        let check = LaunchCheck::new(self.kernel, self.launch, lines, image, places, arrays);
         let current = Current {
             check: RefCell::new(check),
             progress: runner.progress(),

@@ -1,0 +1,67 @@
+//! The time limit of launches, for tests of kernels that might not end.
+
+use std::cell::Cell;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// The environment variable for the limit, in seconds.
+const VARIABLE: &str = "RESIDENT_LAUNCH_TIMEOUT";
+
+/// The compiler's option for code that calls `poll` now and then.
+pub(super) const OPTION: &str = "-fsanitize-coverage=trace-pc";
+
+/// What such code needs behind it.
+pub(super) const HEADER: &str = include_str!("launch_timeout.hpp");
+
+thread_local! {
+    /// When the blocks that this thread of the machine runs must have ended.
+    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// The limit, if there is one. The error says what the variable is, and what it may be.
+pub(super) fn limit() -> Result<Option<Duration>, String> {
+    static LIMIT: LazyLock<Result<Option<Duration>, String>> =
+        LazyLock::new(|| std::env::var(VARIABLE).ok().map(|text| parsed(&text)).transpose());
+    LIMIT.clone()
+}
+
+fn parsed(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        format!("{VARIABLE} is \"{text}\", expected a number of seconds, such as 10")
+    })
+}
+
+/// Starts the time of the blocks that this thread runs next.
+pub(super) fn start() {
+    let limit = limit().ok().flatten();
+    DEADLINE.set(limit.and_then(|limit| Instant::now().checked_add(limit)));
+}
+
+/// What to say if the time is over.
+pub(super) fn overrun() -> Option<String> {
+    let deadline = DEADLINE.get()?;
+    let limit = limit().ok().flatten()?;
+    (Instant::now() > deadline).then(|| {
+        format!(
+            "it ran longer than {limit:?}, the limit in {VARIABLE}; correct the loop that does not \
+             end, or raise the limit"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::parsed;
+
+    #[test]
+    fn a_limit_is_a_positive_number_of_seconds() {
+        assert_eq!(parsed("1.5"), Ok(Duration::from_millis(1500)));
+        for text in ["", "soon", "0", "-1", "NaN", "1e300"] {
+            let fault = parsed(text).expect_err("no limit");
+            assert!(fault.contains("expected a number of seconds"), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Kernels that do not end, with a time limit. The tests run in processes of their own, since the
+//! limit is a variable of the process.
+
+use resident::{Emulation, Error, Grid, InOut, Result, SmartArray};
+use support::own_process::{self, assert_success};
+use support::test_name;
+
+use crate::kernel;
+
+/// Launches a kernel that never ends if `is_endless`, on a device that checks kernels and on one
+/// that does not.
+fn launch(is_endless: bool) -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void count(int *x, int is_endless) {
+            __syncthreads();
+            volatile int steps = 0;
+            while (is_endless || steps < 1000) ++steps;
+            x[threadIdx.x] = steps;
+        }
+    "#;
+    let Some(count) = kernel::<(InOut<i32>, i32)>("count", source) else { return Ok(()) };
+    for is_checked in [false, true] {
+        let device = resident::Device::emulated(Emulation::new().sanitize(is_checked));
+        let mut x = SmartArray::<i32, _>::zeros(4);
+        count.launch_on(&device.stream(), Grid::new(1, 4), (&mut x, i32::from(is_endless)))?;
+        device.synchronize()?;
+        assert_eq!(x.to_vec()?, [1000; 4]);
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a time limit: run in processes of its own by the test below"]
+fn with_a_limit() {
+    launch(false).expect("it ends");
+    match launch(true) {
+        Ok(()) => println!("skipped"),
+        Err(error) => assert!(
+            error.to_string().contains("kernel \"count\"")
+                && error.to_string().contains("it ran longer than 200ms"),
+            "{error}"
+        ),
+    }
+}
+
+#[test]
+#[ignore = "needs a wrong limit: run in processes of its own by the test below"]
+fn with_a_wrong_limit() {
+    // SAFETY: the kernel does nothing.
+    let nothing = unsafe {
+        resident::Kernel::<(InOut<i32>,)>::new("nothing")
+            .cuda("extern \"C\" __global__ void nothing(int *x) {}")
+    };
+    let error = nothing.prepare(&resident::Device::cpu()).expect_err("the limit is no number");
+    let Error::Compile { log, .. } = error else { panic!("{error}") };
+    assert!(
+        log.contains("RESIDENT_LAUNCH_TIMEOUT is \"soon\"") || log.contains("no C++ compiler"),
+        "{log}"
+    );
+}
+
+#[test]
+fn launches_end_at_the_limit_and_name_the_kernel() {
+    let limit = |text| [("RESIDENT_LAUNCH_TIMEOUT", text)];
+    assert_success(&own_process::run(test_name!(with_a_limit), &limit("0.2")), "it ends");
+    assert_success(
+        &own_process::run(test_name!(with_a_wrong_limit), &limit("soon")),
+        "it is refused",
+    );
+}
