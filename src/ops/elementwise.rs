@@ -278,7 +278,7 @@ pub(super) fn copy<T: Arithmetic>(
 fn copy_kernel<W: Word>(rank: usize) -> &'static OneKernel<W, W> {
     cache::kernel("ops::copy", rank, || {
         let kernel = OneKernel::<W, W>::new("ops::copy").host(|_, (a, out)| {
-            zip::each_of_one(a, out, |a, out| *out = a);
+            zip::pieces_of_one(a, out, &|a, out| zip::assign(a, out));
         });
         let parameters = [Parameter::In("x", W::C), Parameter::Out(W::C)];
         // SAFETY: as in `binary_kernel`; `copy` passes the views.

@@ -250,9 +250,24 @@ fn reduce_rows<A: Number, T: Number>(
     if shape.last() == Some(&1) {
         return launch(call, (reduction, cut), &a, out);
     }
+    // Rows that lie side by side get results that do.
+    let mut shape = shape;
+    if cut.is_by_thread {
+        shape.rotate_right(1);
+    }
     let mut partial = scratch::<T>(call, &shape);
-    launch(call, (reduction, cut), &a, &mut OperandMut::of(&mut partial))?;
-    reduce_rows(call, reduction.next(), Operand::of(&partial), out)
+    let mut results = OperandMut::of(&mut partial);
+    put_chunks_last(results.axes_mut(), cut);
+    launch(call, (reduction, cut), &a, &mut results)?;
+    let mut results = Operand::of(&partial);
+    put_chunks_last(results.axes_mut(), cut);
+    reduce_rows(call, reduction.next(), results, out)
+}
+
+fn put_chunks_last(axes: &mut Axes, cut: Cut) {
+    if cut.is_by_thread {
+        axes.move_to_end(0);
+    }
 }
 
 /// Stores the sums of the chunks of each row.

@@ -16,7 +16,7 @@ const LANES: usize = 16;
 const LEAF_LEN: usize = 512;
 
 /// The most rows that are reduced side by side.
-const SIDE_BY_SIDE: usize = 512;
+const SIDE_BY_SIDE: usize = 2048;
 
 /// The most elements of each of the rows that are reduced side by side one after the other.
 const COLUMN_LEAF_LEN: usize = 32;
@@ -169,6 +169,10 @@ fn middle(len: usize) -> usize {
 }
 
 fn leaf<A: Number, T: Number, F: Fold<T>>(line: &[A], term: &impl Fn(A) -> T) -> T {
+    if line.len() < LANES {
+        let start = F::start(term(line[0]));
+        return line.iter().fold(start, |all, element| F::join(all, term(*element)));
+    }
     let mut lanes = [F::start(term(line[0])); LANES];
     let (blocks, rest) = line.as_chunks::<LANES>();
     for block in blocks {
@@ -253,11 +257,24 @@ fn of_columns<A: Number, T: Number, F: Fold<T>>(
         return sums.iter_mut().zip(others).for_each(|(sum, other)| *sum = F::join(*sum, *other));
     }
     sums.iter_mut().zip(a.column(0)).for_each(|(sum, first)| *sum = F::start(term(*first)));
-    let join = |sum: &mut T, element: &A| *sum = F::join(*sum, term(*element));
-    for column in a.columns() {
-        match column.as_slice() {
-            Some(column) => sums.iter_mut().zip(column).for_each(|(sum, x)| join(sum, x)),
-            None => sums.iter_mut().zip(column).for_each(|(sum, x)| join(sum, x)),
+    for columns in a.axis_chunks_iter(Axis(1), 4) {
+        let column = |index: usize| columns.index_axis_move(Axis(1), index);
+        if columns.ncols() == 4
+            && let (Some(a), Some(b)) = (column(0).to_slice(), column(1).to_slice())
+            && let (Some(c), Some(d)) = (column(2).to_slice(), column(3).to_slice())
+        {
+            let len = sums.len();
+            let (a, b, c, d) = (&a[..len], &b[..len], &c[..len], &d[..len]);
+            for (index, sum) in sums.iter_mut().enumerate() {
+                let first = F::join(term(a[index]), term(b[index]));
+                let second = F::join(term(c[index]), term(d[index]));
+                *sum = F::join(*sum, F::join(first, second));
+            }
+        } else {
+            for column in columns.columns() {
+                let pairs = sums.iter_mut().zip(column);
+                pairs.for_each(|(sum, element)| *sum = F::join(*sum, term(*element)));
+            }
         }
     }
 }

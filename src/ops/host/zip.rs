@@ -1,7 +1,7 @@
 //! Bodies in Rust of elementwise operations: operands are walked in pieces, by all cores if they
 //! are large.
 
-use ndarray::{ArrayViewD, ArrayViewMutD, Axis, Zip};
+use ndarray::{ArrayViewD, ArrayViewMutD, Axis, Ix2, Zip};
 
 use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
 
@@ -84,6 +84,18 @@ macro_rules! zip {
 zip!(pieces_of_one, each_of_one, a: A);
 zip!(pieces_of_two, each_of_two, a: A, b: B);
 zip!(pieces_of_three, each_of_three, a: A, b: B, c: C);
+
+/// Copies the elements of a piece. Most have two axes, of which ndarray's loops know more than of
+/// a number of axes that is open.
+pub(in crate::ops) fn assign<W: Copy>(a: ArrayViewD<'_, W>, mut out: ArrayViewMutD<'_, W>) {
+    if a.ndim() == 2
+        && let (Ok(a), Ok(mut out)) =
+            (a.view().into_dimensionality::<Ix2>(), out.view_mut().into_dimensionality::<Ix2>())
+    {
+        return out.assign(&a);
+    }
+    out.assign(&a);
+}
 
 /// Calls `each` with every element.
 pub(in crate::ops) fn each_alone<U: Send>(
