@@ -35,11 +35,11 @@
 //! after other uses of the same bytes, and it returns when it is queued. Its result is newest on
 //! that device. Only [`gather`] and [`scatter`] wait, for the check of their indices.
 //!
-//! Elements are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and for arithmetic, casts, copies,
-//! selections, gathers and scatters also `f16` and `bf16` of the crate `half`: see [`Arithmetic`],
-//! also for what integers do at their ends. On an NVIDIA GPU, operations are CUDA C, which is compiled at first
-//! use for each type and number of axes. On the embedded device they are Rust, on all cores from
-//! 1,048,576 elements on.
+//! Elements are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and for arithmetic, casts,
+//! copies, selections, gathers and scatters also `f16` and `bf16` of the crate `half`: see
+//! [`Arithmetic`], also for what integers do at their ends. On an NVIDIA GPU, operations are CUDA
+//! C, which is compiled at first use for each type and number of axes. On the embedded device they
+//! are Rust, on all cores from 1,048,576 elements on.
 //!
 //! # Sums
 //!
