@@ -27,7 +27,7 @@ impl<S: Signature> Cached for Kernel<S> {
 
     #[cfg(test)]
     fn program(&self) -> Option<&crate::backend::Program> {
-        Kernel::program(self)
+        Self::program(self)
     }
 }
 
