@@ -43,7 +43,10 @@ const CHECKED_OPTIONS: [&str; 7] = [
 ];
 
 /// More of them, in the spelling of GCC and of Clang.
-const CHECKED_OPTIONS_GCC: [&str; 6] = [
+const CHECKED_OPTIONS_GCC: [&str; 8] = [
+    // Accesses and functions stay where the source has them.
+    "-fno-ipa-sra",
+    "-fno-ipa-icf",
     "-fno-store-merging",
     // Two calls of one function stay two, with a line each.
     "-fno-crossjumping",

@@ -215,7 +215,9 @@ RESIDENT_WAIT void fence() {
 #ifdef RESIDENT_SANITIZE
 /// Tells the library of a range of bytes that a function of C accesses.
 RESIDENT_WAIT void touch_range(const void *first, size_t bytes, resident_touch how) {
-    if (bytes > 0) resident_sanitizer_calls->access(first, bytes, how, RESIDENT_CODE);
+    if (bytes > 0) {
+        resident_sanitizer_calls->access(first, bytes, resident_bytes | how, RESIDENT_CODE);
+    }
 }
 
 /// Tells the library of an index of a view that is out of its bounds.
@@ -720,6 +722,38 @@ RESIDENT_INLINE void *set_bytes(void *to, int value, size_t bytes) {
 } // namespace host
 } // namespace resident
 
+namespace resident {
+namespace host {
+
+// Functions of the C library write through pointers.
+RESIDENT_INLINE void store_sincos(float x, float *s, float *c) {
+    *s = ::sinf(x);
+    *c = ::cosf(x);
+}
+RESIDENT_INLINE void store_sincos(double x, double *s, double *c) {
+    *s = ::sin(x);
+    *c = ::cos(x);
+}
+RESIDENT_INLINE float store_frexp(float x, int *exponent) {
+    int of_x;
+    float part = ::frexpf(x, &of_x);
+    *exponent = of_x;
+    return part;
+}
+RESIDENT_INLINE float store_modf(float x, float *whole) {
+    float of_x;
+    float part = ::modff(x, &of_x);
+    *whole = of_x;
+    return part;
+}
+
+} // namespace host
+} // namespace resident
+
+#define sincosf(x, s, c) resident::host::store_sincos(x, s, c)
+#define sincos(x, s, c) resident::host::store_sincos(x, s, c)
+#define frexpf(x, exponent) resident::host::store_frexp(x, exponent)
+#define modff(x, whole) resident::host::store_modf(x, whole)
 #define memcpy(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
 #define memmove(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
 #define memset(to, value, bytes) resident::host::set_bytes(to, value, bytes)

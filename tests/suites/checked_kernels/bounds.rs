@@ -242,3 +242,55 @@ fn a_double_at_half_its_length() {
     "#;
     Case::new(body).finds(FindingKind::Misaligned);
 }
+
+#[test]
+fn an_address_before_the_first() {
+    let body = r#"
+        float *pointer = bad ? nullptr : io + 1;
+        pointer[i - 1] = 1; // here
+    "#;
+    Case::new(body).finds(FindingKind::OutOfBounds);
+}
+
+#[test]
+fn a_fill_of_a_negative_number_of_bytes() {
+    let body = r#"
+        long long bytes = bad ? -8 : 8;
+        if (i == 0) memset(io, 0, static_cast<size_t>(bytes)); // here
+    "#;
+    Case::new(body).finds(FindingKind::OutOfBounds);
+}
+
+#[test]
+fn a_copy_of_a_negative_number_of_bytes() {
+    let body = r#"
+        long long bytes = bad ? -8 : 8;
+        if (i == 0) memcpy(out, in, static_cast<size_t>(bytes)); // here
+    "#;
+    Case::new(body).finds(FindingKind::OutOfBounds);
+}
+
+#[test]
+fn shared_memory_in_a_block_of_declarations() {
+    let body = r#"
+        if (i < 64) tile[threadIdx.x + bad] = in[i]; // here
+        __syncthreads();
+        if (i < 64) out[i] = tile[63 - threadIdx.x];
+    "#;
+    let before = r#"
+        extern "C" {
+        __shared__ float tile[64];
+        }
+    "#;
+    Case::new(body).after(before).finds(FindingKind::OutOfBounds);
+}
+
+#[test]
+fn a_function_of_c_that_writes() {
+    let body = r#"
+        float cosine;
+        sincosf(in[i], &io[i + bad], &cosine); // here
+        out[i] = cosine;
+    "#;
+    Case::new(body).finds(FindingKind::OutOfBounds);
+}

@@ -259,3 +259,70 @@ fn one_array_is_passed_twice_and_interleaved_parts_beside_each_other() -> Result
     assert_eq!(findings.unwrap_or_default(), []);
     Ok(())
 }
+
+#[test]
+fn one_lane_fences_and_counts_for_its_warp() {
+    let body = r#"
+        __shared__ float values[64];
+        io[i] = in[i];
+        __syncwarp();
+        unsigned int before = 0;
+        if (threadIdx.x % 32 == 0) {
+            __threadfence();
+            before = atomicAdd(&warps, 1u) % (2 * gridDim.x);
+        }
+        before = __shfl_sync(0xffffffffu, before, 0);
+        __syncwarp();
+        values[threadIdx.x] = before == 2 * gridDim.x - 1 ? io[(i + 32) % 256] : 0;
+        out[i] = values[threadIdx.x];
+    "#;
+    is_correct(body, "__device__ unsigned int warps;", Grid::new(4, 64));
+}
+
+#[test]
+fn thousands_of_blocks_count_themselves() {
+    let body = r#"
+        if (threadIdx.x == 0) {
+            io[blockIdx.x % 256] = 1;
+            __threadfence();
+            if (atomicAdd(&blocks, 1u) % gridDim.x == gridDim.x - 1) out[0] = 1;
+        }
+    "#;
+    is_correct(body, "__device__ unsigned int blocks;", Grid::new(4096, 32));
+}
+
+#[test]
+fn bytes_are_copied_to_any_address_and_padding_with_records() {
+    let before = "struct Mixed { char a; int b; short c; double d; };\n\
+                  struct __attribute__((packed)) Packed { unsigned char a; float b; };";
+    let body = r#"
+        __shared__ Mixed records[64];
+        __shared__ Packed packed[64];
+        unsigned char *bytes = reinterpret_cast<unsigned char *>(io);
+        float value = in[i];
+        if (i < 128) memcpy(bytes + 5 * i + 1, &value, 4);
+        records[threadIdx.x].a = 1;
+        records[threadIdx.x].b = 2;
+        records[threadIdx.x].c = 3;
+        records[threadIdx.x].d = 4;
+        packed[threadIdx.x].a = 1;
+        packed[threadIdx.x].b = value;
+        __syncthreads();
+        Mixed other = records[threadIdx.x ^ 1];
+        out[i] = other.b + static_cast<float>(other.d) + packed[threadIdx.x ^ 1].b;
+    "#;
+    is_correct(body, before, Grid::new(4, 64));
+}
+
+#[test]
+fn all_threads_fill_a_tile_with_the_same() {
+    let body = r#"
+        __shared__ int tile[64];
+        __shared__ float sine[64], cosine[64];
+        memset(tile, 0, sizeof tile);
+        sincosf(in[i], &sine[threadIdx.x], &cosine[threadIdx.x]);
+        __syncthreads();
+        out[i] = tile[63 - threadIdx.x] + sine[63 - threadIdx.x] + cosine[63 - threadIdx.x];
+    "#;
+    is_correct(body, "", Grid::new(4, 64));
+}

@@ -326,3 +326,24 @@ fn a_copy_into_what_others_read() {
     "#;
     Case::new(body).finds(FindingKind::Race);
 }
+
+#[test]
+fn a_fence_before_the_barrier_by_one_thread() {
+    let body = r#"
+        __shared__ bool is_last;
+        io[i] = in[i];
+        if (bad && threadIdx.x == 0) __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            if (!bad) __threadfence();
+            is_last = atomicAdd(&done, 1u) % gridDim.x == gridDim.x - 1;
+        }
+        __syncthreads();
+        if (is_last)
+            out[i] = io[(i + 65) % 256]; // here
+    "#;
+    let before = r#"
+        __device__ unsigned int done;
+    "#;
+    Case::new(body).after(before).finds(FindingKind::Race);
+}

@@ -122,9 +122,12 @@ impl Emulation {
     /// environment variable `RESIDENT_SANITIZE=1` does this for all embedded devices.
     ///
     /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
-    /// is not checked: variables of a thread's own, and accesses that the C++ compiler removes
-    /// because nothing uses them. This is what compute-sanitizer does on NVIDIA's GPUs; it needs
-    /// Linux and a C++ compiler, but no GPU.
+    /// is not found: an index of one bare pointer that reaches another array of the launch;
+    /// accesses that the C++ compiler removes because nothing uses them, and those it does not
+    /// announce, to tables of constants and to records that are passed by value to functions that
+    /// are not inlined; vectors of 8 and 16 bytes at half their length; variables of a thread's
+    /// own. Memory that a kernel allocates is out of bounds. This is what compute-sanitizer does on
+    /// NVIDIA's GPUs; it needs Linux and a C++ compiler, but no GPU.
     ///
     /// ```
     /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};

@@ -121,7 +121,8 @@ impl Area {
     ) -> bool {
         let Some(rights) = self.rights else { return false };
         let offset = address - self.start;
-        if len_bytes != 1 << self.shift || offset & (len_bytes - 1) != 0 {
+        let is_unit = len_bytes == 1 << self.shift && offset & (len_bytes - 1) == 0;
+        if !is_unit || len_bytes > self.len_bytes - offset {
             return false;
         }
         if touch == Touch::Read && rights == Rights::INPUT {
@@ -142,6 +143,7 @@ impl Area {
         &mut self,
         range: std::ops::Range<usize>,
         touch: Touch,
+        is_record: bool,
         me: Stamp,
         order: &Order,
         rights: impl Fn(usize) -> Rights,
@@ -153,15 +155,19 @@ impl Area {
         if (range.start | range.len()) & (unit_bytes - 1) != 0 {
             self.divide(range.start | range.len());
         }
-        let mut racing = Ok(());
+        let (mut racing, mut unwritten, mut written) = (Ok(()), Ok(()), 0);
         for unit in self.units(range.start, range.len()) {
             match self.access_unit(unit, touch, me, order, &rights) {
-                Ok(()) => {}
+                Ok(()) => written += 1,
                 Err(fault @ Fault::RacingWrite(_)) => racing = Err((self.address(unit), fault)),
+                // It may be padding.
+                Err(fault @ Fault::Unwritten) if is_record => {
+                    unwritten = unwritten.and(Err((self.address(unit), fault)));
+                }
                 Err(fault) => return Err((self.address(unit), fault)),
             }
         }
-        racing
+        if written == 0 { racing.and(unwritten) } else { racing }
     }
 
     #[inline]
@@ -257,7 +263,7 @@ mod tests {
         let mut order = Order::default();
         order.start_block(0);
         let me = order.stamp(thread);
-        let outcome = area.access(at..at + len, touch, me, &order, |_| OUT);
+        let outcome = area.access(at..at + len, touch, false, me, &order, |_| OUT);
         outcome.err().map(|(_, fault)| fault)
     }
 

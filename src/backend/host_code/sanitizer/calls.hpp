@@ -8,7 +8,11 @@ enum resident_touch : unsigned int {
     resident_writes,
     resident_reads_atomically,
     resident_writes_atomically,
-    resident_updates
+    resident_updates,
+    /// Added to the others: the bytes need no alignment.
+    resident_bytes = 8,
+    /// Or they are a record, of which some bytes may be padding.
+    resident_record = 16
 };
 
 /// The functions of the library. Changes here are changes in `calls.rs`.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_longlong, c_uint, c_ulonglong, c_void};
 
 use super::finding::Finding;
-use super::launch::{LaunchCheck, MemoryAccess, Running};
+use super::launch::{Extent, LaunchCheck, MemoryAccess, Running};
 use super::shadow::Touch;
 use crate::backend::host_code::runtime::Progress;
 use crate::backend::host_code::waiting;
@@ -89,7 +89,12 @@ unsafe extern "C" fn access(
     let access = MemoryAccess {
         address: address.addr(),
         len_bytes: len_bytes as usize,
-        touch: TOUCHES[touch as usize % TOUCHES.len()],
+        touch: TOUCHES[(touch & 7) as usize % TOUCHES.len()],
+        extent: match touch >> 3 {
+            0 => Extent::Value,
+            1 => Extent::Bytes,
+            _ => Extent::Record,
+        },
         code: code.addr(),
     };
     let current = CURRENT.get();
@@ -119,6 +124,7 @@ unsafe extern "C" fn outside(
         address: first,
         len_bytes: element_bytes as usize,
         touch: Touch::Read,
+        extent: Extent::Bytes,
         code,
     };
     check(|launch, me| Some(launch.outside(me, first, index, access)));

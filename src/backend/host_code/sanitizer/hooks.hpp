@@ -4,28 +4,32 @@
 #define RESIDENT_HOOK                                                                             \
     extern "C" __attribute__((no_sanitize_thread, noinline, used, visibility("hidden")))
 RESIDENT_UNCHECKED __attribute__((always_inline)) static inline void resident_touched(
-    const volatile void *address, unsigned long long bytes, resident_touch how, const void *code) {
+    const volatile void *address, unsigned long long bytes, unsigned int how, const void *code) {
     // The initialisers of globals run before the library is ready.
     if (resident_sanitizer_calls) resident_sanitizer_calls->access(address, bytes, how, code);
 }
 
 #define RESIDENT_TOUCH(name, address, bytes, how)                                                 \
-    RESIDENT_HOOK void name { resident_touched(address, bytes, resident_##how, RESIDENT_CODE); }
+    RESIDENT_HOOK void name { resident_touched(address, bytes, how, RESIDENT_CODE); }
 
 #define RESIDENT_ACCESSES(bytes)                                                                  \
-    RESIDENT_TOUCH(__tsan_read##bytes(void *at), at, bytes, reads)                                \
-    RESIDENT_TOUCH(__tsan_write##bytes(void *at), at, bytes, writes)                              \
-    RESIDENT_TOUCH(__tsan_unaligned_read##bytes(void *at), at, bytes, reads)                      \
-    RESIDENT_TOUCH(__tsan_unaligned_write##bytes(void *at), at, bytes, writes)                    \
-    RESIDENT_TOUCH(__tsan_volatile_read##bytes(void *at), at, bytes, reads_atomically)            \
-    RESIDENT_TOUCH(__tsan_volatile_write##bytes(void *at), at, bytes, writes_atomically)
+    RESIDENT_TOUCH(__tsan_read##bytes(void *at), at, bytes, resident_reads)                       \
+    RESIDENT_TOUCH(__tsan_write##bytes(void *at), at, bytes, resident_writes)                     \
+    RESIDENT_TOUCH(__tsan_unaligned_read##bytes(void *at),                                        \
+                   at, bytes, resident_bytes | resident_reads)                                    \
+    RESIDENT_TOUCH(__tsan_unaligned_write##bytes(void *at),                                       \
+                   at, bytes, resident_bytes | resident_writes)                                   \
+    RESIDENT_TOUCH(__tsan_volatile_read##bytes(void *at), at, bytes, resident_reads_atomically)   \
+    RESIDENT_TOUCH(__tsan_volatile_write##bytes(void *at), at, bytes, resident_writes_atomically)
 RESIDENT_ACCESSES(1)
 RESIDENT_ACCESSES(2)
 RESIDENT_ACCESSES(4)
 RESIDENT_ACCESSES(8)
 RESIDENT_ACCESSES(16)
-RESIDENT_TOUCH(__tsan_read_range(void *at, unsigned long bytes), at, bytes, reads)
-RESIDENT_TOUCH(__tsan_write_range(void *at, unsigned long bytes), at, bytes, writes)
+RESIDENT_TOUCH(__tsan_read_range(void *at, unsigned long bytes),
+               at, bytes, resident_record | resident_reads)
+RESIDENT_TOUCH(__tsan_write_range(void *at, unsigned long bytes),
+               at, bytes, resident_record | resident_writes)
 
 #define RESIDENT_UPDATE(bits, T, name)                                                            \
     RESIDENT_HOOK T __tsan_atomic##bits##_fetch_##name(volatile T *at, T value, int) {            \
@@ -72,6 +76,21 @@ RESIDENT_ATOMICS(8, char)
 RESIDENT_ATOMICS(16, short)
 RESIDENT_ATOMICS(32, int)
 RESIDENT_ATOMICS(64, long)
+
+// Clang calls these for copies and fills.
+#define RESIDENT_COPY(name)                                                                       \
+    RESIDENT_HOOK void *name(void *to, const void *from, unsigned long bytes) {                   \
+        if (bytes == 0) return to;                                                                \
+        resident_touched(from, bytes, resident_record | resident_reads, RESIDENT_CODE);           \
+        resident_touched(to, bytes, resident_record | resident_writes, RESIDENT_CODE);            \
+        return __builtin_memmove(to, from, bytes);                                                \
+    }
+RESIDENT_COPY(__tsan_memcpy)
+RESIDENT_COPY(__tsan_memmove)
+RESIDENT_HOOK void *__tsan_memset(void *to, int value, unsigned long bytes) {
+    if (bytes > 0) resident_touched(to, bytes, resident_record | resident_writes, RESIDENT_CODE);
+    return __builtin_memset(to, value, bytes);
+}
 
 RESIDENT_HOOK void __tsan_init() {}
 RESIDENT_HOOK void __tsan_func_entry(void *) {}

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use addr2line::gimli;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::finding::SourceLine;
 
@@ -37,16 +37,17 @@ pub(super) struct Variable {
 /// to the start of the memory of a thread of the machine.
 #[derive(Debug, Default)]
 pub(super) struct Image {
-    /// The length of the image in memory.
-    pub(super) len_bytes: usize,
     /// Where `resident_of_thread` lies there.
     pub(super) anchor: usize,
     /// `__shared__` variables with a size of their own.
     pub(super) shared: Vec<Variable>,
-    /// The other variables of a thread of the machine: the header's.
-    pub(super) of_header: Vec<Range<usize>>,
-    /// Parts of the image that may be written.
-    pub(super) writable: Vec<Range<usize>>,
+    /// What the kernel may read of the header's variable of a thread of the machine.
+    pub(super) of_header: Range<usize>,
+    /// The other variables of a thread of the machine: pointers to dynamic shared memory, and what
+    /// guards their initialisation.
+    pub(super) pointers: Vec<Range<usize>>,
+    /// Parts of the image that contain constants, such as strings.
+    pub(super) constants: Vec<Range<usize>>,
     /// `__device__` and `__constant__` variables, which may be written.
     pub(super) globals: Vec<Variable>,
 }
@@ -56,16 +57,17 @@ impl Image {
     /// pointers in the compiled code.
     pub(super) fn read(bytes: &[u8], pointers: &[String]) -> Result<Self, object::Error> {
         let file = object::File::parse(bytes)?;
-        let segments = file.segments();
-        let ends = segments.map(|segment| (segment.address() + segment.size()) as usize);
-        let mut image = Self { len_bytes: ends.max().unwrap_or_default(), ..Self::default() };
+        let mut image = Self::default();
+        let mut writable = Vec::new();
         for section in file.sections() {
-            let start = section.address() as usize;
-            if matches!(section.name()?, ".data" | ".bss") {
-                image.writable.push(start..start + section.size() as usize);
+            let range = section.address() as usize..(section.address() + section.size()) as usize;
+            match section.name()? {
+                ".data" | ".bss" => writable.push(range),
+                ".rodata" | ".data.rel.ro" => image.constants.push(range),
+                _ => {}
             }
         }
-        image.add_variables(&file, pointers)?;
+        image.add_variables(&file, pointers, &writable)?;
         Ok(image)
     }
 
@@ -73,7 +75,9 @@ impl Image {
         &mut self,
         file: &object::File<'_>,
         pointers: &[String],
+        writable: &[Range<usize>],
     ) -> Result<(), object::Error> {
+        let is_writable = |at: usize| writable.iter().any(|range| range.contains(&at));
         let guarded_by = |symbol: object::Symbol<'_, '_>| symbol.name().ok().map(str::to_owned);
         let guards: Vec<String> = file.symbols().filter_map(guarded_by).collect();
         let guarded: Vec<&str> =
@@ -86,22 +90,21 @@ impl Image {
                 SymbolKind::Tls if variable.name.as_ref() == ANCHOR => {
                     self.anchor = start;
                     let end = variable.range.end - MARGIN_BYTES;
-                    self.of_header.push(start + MARGIN_BYTES..end);
+                    self.of_header = start + MARGIN_BYTES..end;
                 }
                 SymbolKind::Tls if is_shared(mangled, &variable.name, pointers, &guarded) => {
                     self.shared.push(variable);
                 }
-                SymbolKind::Tls => self.of_header.push(variable.range),
-                SymbolKind::Data if self.is_writable(start) => self.globals.push(variable),
+                SymbolKind::Tls => self.pointers.push(variable.range),
+                SymbolKind::Data
+                    if is_writable(start) && !variable.name.starts_with("resident_") =>
+                {
+                    self.globals.push(variable);
+                }
                 _ => {}
             }
         }
         Ok(())
-    }
-
-    /// Whether an offset of the image is that of data that may be written.
-    pub(super) fn is_writable(&self, offset: usize) -> bool {
-        self.writable.iter().any(|range| range.contains(&offset))
     }
 }
 
@@ -113,7 +116,7 @@ fn is_shared(mangled: &str, name: &str, pointers: &[String], guarded: &[&str]) -
         Some(local) => guarded.contains(&local),
         None => pointers.iter().any(|pointer| pointer == name),
     };
-    mangled.starts_with("_Z") && !mangled.starts_with("_ZG") && !is_pointer
+    mangled != "__tls_guard" && !mangled.starts_with("_ZG") && !is_pointer
 }
 
 /// The last name of a mangled one: `tile` of `_ZZ4blurPfE4tile`. A name follows its length, and

@@ -19,7 +19,7 @@ const UNIT_BYTES: usize = 4;
 const OF_BLOCK: Rights = Rights { may_write: true, is_written: false };
 
 /// The longest value whose write by two threads is compared.
-const COMPARED_BYTES_MAX: usize = 16;
+const COMPARED_BYTES_MAX: usize = 64 << 10;
 
 /// A thread of a launch: its block's number, and its own in the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,8 +36,32 @@ pub(super) struct MemoryAccess {
     pub(super) address: usize,
     pub(super) len_bytes: usize,
     pub(super) touch: Touch,
+    pub(super) extent: Extent,
     /// The place in the library's image behind the access.
     pub(super) code: usize,
+}
+
+/// What kind of value an access concerns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extent {
+    /// A number or a vector, which GPUs access only where it is aligned.
+    Value,
+    /// A number somewhere, or bytes that a function copies or fills.
+    Bytes,
+    /// A record, part of which may be padding.
+    Record,
+}
+
+impl MemoryAccess {
+    /// Whether the value is a number, which GPUs access only where it is aligned. A value of 16
+    /// bytes may be two numbers.
+    fn is_number(&self) -> bool {
+        self.extent == Extent::Value && matches!(self.len_bytes, 2 | 4 | 8)
+    }
+
+    fn is_record(&self) -> bool {
+        self.extent == Extent::Record
+    }
 }
 
 /// A write of what another thread has written, whose value is compared after it.
@@ -48,7 +72,7 @@ struct RacingWrite {
     /// The place of the first byte that the other thread has written.
     address: usize,
     other: Stamp,
-    before: [u8; COMPARED_BYTES_MAX],
+    before: Vec<u8>,
 }
 
 /// Where a library and its variables are.
@@ -144,13 +168,10 @@ impl<'a> LaunchCheck<'a> {
         };
         self.enter(me.block);
         let area = &mut self.areas[index];
-        if address + len_bytes > area.start + area.len_bytes {
+        if len_bytes > area.len_bytes - (address - area.start) {
             return Some(self.finding(FindingKind::OutOfBounds, me, access, None));
         }
-        if len_bytes <= 8
-            && address & (len_bytes.next_power_of_two() - 1) != 0
-            && is_number(len_bytes)
-        {
+        if access.is_number() && address & (len_bytes - 1) != 0 {
             return Some(self.finding(FindingKind::Misaligned, me, access, None));
         }
         if touch.is_atomic() {
@@ -158,7 +179,8 @@ impl<'a> LaunchCheck<'a> {
         }
         let (stamp, rights) = (self.order.stamp(me.thread), &self.rights);
         let range = address..address + len_bytes;
-        match area.access(range, touch, stamp, &self.order, |argument| rights[argument]) {
+        let rights = |argument: usize| rights[argument];
+        match area.access(range, touch, access.is_record(), stamp, &self.order, rights) {
             Ok(()) => None,
             Err((address, fault)) => self.fault(fault, me, access, address),
         }
@@ -202,14 +224,16 @@ impl<'a> LaunchCheck<'a> {
 
     /// An access to none of the areas: to a variable of the library, or out of bounds.
     fn outside_of_areas(&self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
-        let is_within = |start: usize, len_bytes: usize| {
-            access.address >= start && access.address + access.len_bytes <= start + len_bytes
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
+        let holds = |range: &Range<usize>, offset: usize| {
+            range.contains(&offset) && len_bytes <= range.end - offset
         };
-        let of_thread = access.address.wrapping_sub(self.places.of_thread);
-        let offset = access.address.wrapping_sub(self.places.image);
-        let is_variable = self.image.of_header.iter().any(|range| range.contains(&of_thread));
-        let is_constant =
-            is_within(self.places.image, self.image.len_bytes) && !self.image.is_writable(offset);
+        let of_thread = address.wrapping_sub(self.places.of_thread);
+        let offset = address.wrapping_sub(self.places.image);
+        let is_variable = self.image.pointers.iter().any(|range| holds(range, of_thread));
+        let is_constant = holds(&self.image.of_header, of_thread)
+            || self.image.constants.iter().any(|range| holds(range, offset));
+        let is_constant = is_constant && !touch.writes();
         if is_variable || is_constant {
             None
         } else {
@@ -252,7 +276,8 @@ impl<'a> LaunchCheck<'a> {
 
     /// Some threads wait at a barrier that others do not reach.
     pub(super) fn missed_barrier(&self, waiting: Running, code: usize, other: u32) -> Box<Finding> {
-        let access = MemoryAccess { address: 0, len_bytes: 0, touch: Touch::Read, code };
+        let (touch, extent) = (Touch::Read, Extent::Bytes);
+        let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, code };
         let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
         (finding.argument, finding.element) = (None, None);
         let (block, thread) = self.indices(waiting.block, other);
@@ -376,11 +401,6 @@ impl<'a> LaunchCheck<'a> {
     }
 }
 
-/// Whether a value of this length is a number, which GPUs access only where it is aligned.
-fn is_number(len_bytes: usize) -> bool {
-    matches!(len_bytes, 2 | 4 | 8)
-}
-
 fn rights_of(array: &ArrayOfLaunch) -> Rights {
     Rights { may_write: array.access.writes(), is_written: array.access != Access::Overwrite }
 }
@@ -434,8 +454,8 @@ fn variable_areas(image: &Image, places: &Places) -> Vec<Area> {
 }
 
 /// The bytes at an address of one of the launch's areas.
-fn bytes_at(address: usize, len_bytes: usize) -> [u8; COMPARED_BYTES_MAX] {
-    let mut bytes = [0; COMPARED_BYTES_MAX];
+fn bytes_at(address: usize, len_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len_bytes];
     let from: *const u8 = std::ptr::with_exposed_provenance(address);
     // SAFETY: the range lies in an area of the launch, whose memory is initialised and alive until
     // the launch has run (`KernelBody::run`), and a checked launch runs on one thread. The pointers

@@ -4,6 +4,7 @@
 //! ordered only by a fence before an atomic write, and an atomic read of the same address.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 /// The number of threads of a warp.
 const LANES: u32 = 32;
@@ -104,21 +105,51 @@ struct Acquired {
 
 /// A thread wrote an address atomically, behind a fence. What it did before the fence, and its
 /// block before the barrier, comes before those that read that.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 struct Release {
     block: u64,
     thread: u32,
-    fence: u32,
-    barrier: u32,
+    fence: Fence,
+    /// The fences that the threads of the block came to before the last barrier.
+    of_block: Rc<HashMap<u32, u32>>,
 }
 
 impl Release {
-    fn covers(&self, earlier: Stamp) -> bool {
-        self.block == earlier.block()
-            && (earlier.time() < self.barrier
-                || earlier.thread() == self.thread && earlier.time() < self.fence)
+    /// Whether it comes after what a thread of its block did at a time.
+    fn knows(&self, thread: u32, time: u32) -> bool {
+        self.fence.knows(self.thread, thread, time)
+            || self.of_block.get(&thread).is_some_and(|fence| time < *fence)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (self.block, self.thread, self.fence.time) == (other.block, other.thread, other.fence.time)
+            && Rc::ptr_eq(&self.of_block, &other.of_block)
     }
 }
+
+/// What a thread knows when it comes to a fence.
+#[derive(Clone, Debug, Default)]
+struct Fence {
+    /// What the thread itself did before this time.
+    time: u32,
+    /// What its block did before this time.
+    barrier: u32,
+    /// What the lanes of its warp did before these times, if it came to `__syncwarp`.
+    lanes: Option<Rc<Lanes>>,
+}
+
+impl Fence {
+    /// Whether it knows what a thread of its block did at a time. `own` is the fence's thread.
+    fn knows(&self, own: u32, thread: u32, time: u32) -> bool {
+        time < self.barrier
+            || thread == own && time < self.time
+            || thread / LANES == own / LANES
+                && self.lanes.as_ref().is_some_and(|known| time < known[(thread % LANES) as usize])
+    }
+}
+
+/// For each lane of a warp, a time.
+type Lanes = [u32; LANES as usize];
 
 /// The order of the accesses of one launch, whose blocks run one after the other.
 #[derive(Debug, Default)]
@@ -130,9 +161,11 @@ pub(super) struct Order {
     barrier: u32,
     /// For lanes that came to `__syncwarp` since the barrier: what they know of each lane of their
     /// warp, up to a time.
-    lanes: HashMap<u32, [u32; LANES as usize]>,
+    lanes: HashMap<u32, Rc<Lanes>>,
     /// The last fence of each thread of the block.
-    fences: HashMap<u32, u32>,
+    fences: HashMap<u32, Fence>,
+    /// The times of those before the barrier.
+    fences_before_barrier: Rc<HashMap<u32, u32>>,
     acquired: HashMap<u64, Vec<Acquired>>,
     released: HashMap<usize, Vec<Release>>,
 }
@@ -142,6 +175,7 @@ impl Order {
         (self.block, self.now, self.barrier) = (block, 1, 1);
         self.lanes.clear();
         self.fences.clear();
+        self.fences_before_barrier = Rc::default();
     }
 
     /// The stamp of an access now.
@@ -155,6 +189,10 @@ impl Order {
         self.advance();
         self.barrier = self.now;
         self.lanes.clear();
+        if !self.fences.is_empty() {
+            let times = self.fences.iter().map(|(thread, fence)| (*thread, fence.time));
+            self.fences_before_barrier = Rc::new(times.collect());
+        }
     }
 
     /// The lanes in `mask` of a warp have come to `__syncwarp`.
@@ -164,17 +202,23 @@ impl Order {
         let mut known = [0; LANES as usize];
         for lane in members() {
             if let Some(of_lane) = self.lanes.get(&(warp * LANES + lane)) {
-                known.iter_mut().zip(of_lane).for_each(|(all, one)| *all = (*all).max(*one));
+                known.iter_mut().zip(of_lane.iter()).for_each(|(all, one)| *all = (*all).max(*one));
             }
         }
         members().for_each(|lane| known[lane as usize] = self.now);
-        self.lanes.extend(members().map(|lane| (warp * LANES + lane, known)));
+        let known = Rc::new(known);
+        self.lanes.extend(members().map(|lane| (warp * LANES + lane, Rc::clone(&known))));
     }
 
     /// The thread has come to a fence.
     pub(super) fn pass_fence(&mut self, thread: u32) {
         self.advance();
-        self.fences.insert(thread, self.now);
+        self.fences.insert(thread, self.knowledge(thread, self.now));
+    }
+
+    /// What a thread knows, with what it does itself before a time.
+    fn knowledge(&self, thread: u32, time: u32) -> Fence {
+        Fence { time, barrier: self.barrier, lanes: self.lanes.get(&thread).cloned() }
     }
 
     /// The thread accesses an address atomically.
@@ -189,10 +233,12 @@ impl Order {
                 acquired.push(Acquired { thread, time: self.now, address, releases });
             }
         }
-        if writes && let Some(&fence) = self.fences.get(&thread) {
-            let release = Release { block: self.block, thread, fence, barrier: self.barrier };
+        if writes && !(self.fences.is_empty() && self.fences_before_barrier.is_empty()) {
+            let fence = self.fences.get(&thread).cloned().unwrap_or_default();
+            let of_block = Rc::clone(&self.fences_before_barrier);
+            let release = Release { block: self.block, thread, fence, of_block };
             let releases = self.released.entry(address).or_default();
-            if releases.last() != Some(&release) {
+            if !releases.last().is_some_and(|last| last.is_same(&release)) {
                 releases.push(release);
             }
         }
@@ -204,11 +250,16 @@ impl Order {
         if self.now >= TIME_MAX {
             return true;
         }
-        let is_own = earlier.block() == self.block;
-        if is_own && (earlier.thread() == thread || earlier.time() < self.barrier) {
-            return true;
-        }
-        is_own && self.is_before_in_warp(earlier, thread) || self.is_released(earlier, thread)
+        self.is_before_in_block(earlier, thread) || self.is_released(earlier, thread)
+    }
+
+    /// As [`is_before`](Self::is_before), without fences.
+    #[inline]
+    pub(super) fn is_before_in_block(&self, earlier: Stamp, thread: u32) -> bool {
+        earlier.block() == self.block
+            && (earlier.thread() == thread
+                || earlier.time() < self.barrier
+                || self.is_before_in_warp(earlier, thread))
     }
 
     /// Whether an earlier access comes before what any thread of the running block does now.
@@ -229,20 +280,22 @@ impl Order {
         if self.released.is_empty() {
             return false;
         }
-        let now = Release { block: self.block, thread, fence: u32::MAX, barrier: self.barrier };
+        let (fence, of_block) = (self.knowledge(thread, u32::MAX), Rc::default());
+        let now = Release { block: self.block, thread, fence, of_block };
         let (mut open, mut seen) = (vec![now], HashSet::new());
         while let Some(point) = open.pop() {
             let acquired = self.acquired.get(&point.block).map_or(&[][..], Vec::as_slice);
-            for one in acquired.iter().filter(|one| {
-                one.time < point.barrier || one.thread == point.thread && one.time < point.fence
-            }) {
+            for one in acquired.iter().filter(|one| point.knows(one.thread, one.time)) {
                 let releases = &self.released[&one.address][..one.releases];
-                if releases.iter().any(|release| release.covers(earlier)) {
+                let (block, thread, time) = (earlier.block(), earlier.thread(), earlier.time());
+                let covers =
+                    |release: &Release| release.block == block && release.knows(thread, time);
+                if releases.iter().any(covers) {
                     return true;
                 }
                 let numbered = releases.iter().enumerate();
                 let new = numbered.filter(|(number, _)| seen.insert((one.address, *number)));
-                open.extend(new.map(|(_, release)| *release));
+                open.extend(new.map(|(_, release)| release.clone()));
             }
         }
         false

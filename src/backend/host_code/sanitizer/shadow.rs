@@ -147,7 +147,7 @@ fn merged(earlier: Stamp, me: Stamp, order: &Order) -> Option<Stamp> {
         // Another thread may come after the earlier one only, so the two kinds stay apart.
         (earlier.is_at_time_of(me) || earlier.has_flags_of(me)).then(|| me.with_flags_of(earlier))
     } else {
-        order.is_before(earlier, me.thread()).then_some(me)
+        order.is_before_in_block(earlier, me.thread()).then_some(me)
     }
 }
 
