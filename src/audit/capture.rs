@@ -1,21 +1,41 @@
-//! Captures: reports of what the calls of one thread copied.
+//! Captures: reports of what the calls of one thread, of several, or of all copied.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::copy_record::CopyRecord;
 use super::report::Report;
+use crate::sync::Mutex;
 use crate::traffic::Flow;
 
+/// The number of running captures. While it is 0, a copy and a launch pay one load for captures.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// The running captures of all threads, and how many they are.
+static OF_ALL_THREADS: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
+static OF_ALL_THREADS_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// What all threads copied while a capture was running.
+static COPIES: AtomicU64 = AtomicU64::new(0);
+static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
-    /// The number of nested captures on this thread.
+    /// The length of `CAPTURES`, which can be read while `CAPTURES` is being destroyed.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The report of each of these captures, the outermost first.
-    static REPORTS: RefCell<Vec<Report>> = const { RefCell::new(Vec::new()) };
+    /// The captures to which this thread's calls count, the outermost first.
+    static CAPTURES: RefCell<Vec<Arc<Capture>>> = const { RefCell::new(Vec::new()) };
 }
+
+/// The report of a capture so far. It is shared with the threads that count to the capture.
+#[derive(Debug, Default)]
+struct Capture(Mutex<Report>);
 
 /// Runs `work`, and reports what the calls of this thread copied meanwhile, and why. Captures may
 /// be nested: an outer capture includes the copies of the inner ones. A copy counts when it is
-/// queued. Copies by other threads are not included.
+/// queued. Copies by other threads are not included, unless they run in a [`scope`] of this capture;
+/// [`capture_all`] includes them all. A report that has no copies, although other threads copied
+/// something meanwhile, says so when it is printed.
 ///
 /// ```
 /// use resident::{Device, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};
@@ -38,40 +58,191 @@ thread_local! {
 ///
 /// If `work` panics; the panic is passed on.
 pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
-    let scope = Scope::enter();
+    let capture = Arc::<Capture>::default();
+    let running = Running::start();
+    let counting = Counting::start(std::slice::from_ref(&capture));
     let value = work();
-    let report = scope.leave();
+    drop(counting);
+    let mut report = capture.take();
+    report.set_elsewhere(running.copied() - report.traffic().moved());
     (value, report)
 }
 
-/// One capture. The capture ends when this value drops, also during a panic.
-struct Scope {
-    depth: usize,
+/// Runs `work`, and reports what the calls of all threads copied meanwhile, also of threads that
+/// have nothing to do with `work`. To count only the threads that work for this one, use
+/// [`capture`] and [`scope`].
+///
+/// ```
+/// use resident::{Device, SmartArray, audit};
+///
+/// let parts = [SmartArray::from(vec![1_u8; 100]), SmartArray::from(vec![2_u8; 200])];
+/// let ((), report) = audit::capture_all(|| {
+///     std::thread::scope(|threads| {
+///         for part in &parts {
+///             threads.spawn(|| part.prefetch(&Device::cpu().stream()).expect("enough memory"));
+///         }
+///     });
+/// });
+/// assert!(report.traffic().to_device.bytes >= 300);     // other threads may copy meanwhile
+/// ```
+///
+/// # Panics
+///
+/// If `work` panics; the panic is passed on.
+pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
+    let capture = Arc::<Capture>::default();
+    let running = Running::start();
+    let counting = CountingAll::start(&capture);
+    let value = work();
+    drop((counting, running));
+    (value, capture.take())
+}
+
+/// A handle by which calls on another thread count to the captures in which this thread is now:
+/// for thread pools and spawned threads. Outside captures it does nothing.
+///
+/// ```
+/// use resident::{Device, SmartArray, audit};
+///
+/// let array = SmartArray::from(vec![1.0_f32; 1000]);
+/// let ((), report) = audit::capture(|| {
+///     let scope = audit::scope();
+///     std::thread::scope(|threads| {
+///         threads.spawn(|| scope.run(|| array.prefetch(&Device::cpu().stream())));
+///     });
+/// });
+/// assert_eq!(report.traffic().to_device.bytes, 4000);
+/// ```
+#[must_use]
+pub fn scope() -> Scope {
+    Scope { captures: CAPTURES.with_borrow(Clone::clone) }
+}
+
+/// The captures of a thread, for other threads; made by [`scope`]. Copies that are made after a
+/// capture has ended do not count to it.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    captures: Vec<Arc<Capture>>,
 }
 
 impl Scope {
-    fn enter() -> Self {
-        REPORTS.with_borrow_mut(|reports| reports.push(Report::default()));
-        DEPTH.set(DEPTH.get() + 1);
-        Self { depth: DEPTH.get() }
-    }
-
-    fn leave(self) -> Report {
-        REPORTS.with_borrow_mut(|reports| std::mem::take(&mut reports[self.depth - 1]))
+    /// Runs `work`. What this thread copies meanwhile counts to the captures of the thread that
+    /// called [`scope`], as well as to this thread's own; once to each.
+    ///
+    /// # Panics
+    ///
+    /// If `work` panics; the panic is passed on.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _counting = Counting::start(&self.captures);
+        work()
     }
 }
 
-impl Drop for Scope {
-    fn drop(&mut self) {
-        DEPTH.set(self.depth - 1);
-        REPORTS.with_borrow_mut(|reports| reports.truncate(self.depth - 1));
+impl Capture {
+    fn take(&self) -> Report {
+        std::mem::take(&mut *self.0.lock())
     }
+}
+
+/// A running capture. It ends when this value drops, also during a panic.
+struct Running {
+    /// What all threads had copied when it started.
+    before: Flow,
+}
+
+impl Running {
+    fn start() -> Self {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        Self { before: copied_by_all() }
+    }
+
+    /// What all threads have copied since.
+    fn copied(&self) -> Flow {
+        copied_by_all() - self.before
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn copied_by_all() -> Flow {
+    Flow { count: COPIES.load(Ordering::Relaxed), bytes: COPIED_BYTES.load(Ordering::Relaxed) }
+}
+
+/// While this lives, calls of this thread count to more captures.
+struct Counting {
+    /// The number of captures before.
+    depth: usize,
+}
+
+impl Counting {
+    fn start(captures: &[Arc<Capture>]) -> Self {
+        CAPTURES.with_borrow_mut(|mine| {
+            let depth = mine.len();
+            for capture in captures {
+                if !mine.iter().any(|known| Arc::ptr_eq(known, capture)) {
+                    mine.push(Arc::clone(capture));
+                }
+            }
+            DEPTH.set(mine.len());
+            Self { depth }
+        })
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        DEPTH.set(self.depth);
+        CAPTURES.with_borrow_mut(|captures| captures.truncate(self.depth));
+    }
+}
+
+/// While this lives, calls of all threads count to one more capture.
+struct CountingAll<'a>(&'a Arc<Capture>);
+
+impl<'a> CountingAll<'a> {
+    fn start(capture: &'a Arc<Capture>) -> Self {
+        OF_ALL_THREADS.lock().push(Arc::clone(capture));
+        OF_ALL_THREADS_COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(capture)
+    }
+}
+
+impl Drop for CountingAll<'_> {
+    fn drop(&mut self) {
+        OF_ALL_THREADS_COUNT.fetch_sub(1, Ordering::Relaxed);
+        OF_ALL_THREADS.lock().retain(|capture| !Arc::ptr_eq(capture, self.0));
+    }
+}
+
+/// Whether calls of this thread count to a capture.
+#[inline]
+pub(super) fn is_active() -> bool {
+    is_any_running() && is_active_here()
 }
 
 #[inline]
-pub(super) fn is_active() -> bool {
-    // Nothing is captured while the thread's thread-locals are being destroyed.
-    DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+fn is_any_running() -> bool {
+    RUNNING.load(Ordering::Relaxed) > 0
+}
+
+#[cold]
+fn is_active_here() -> bool {
+    // The captures of one thread end before its thread-locals are destroyed.
+    OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0
+        || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+}
+
+/// Counts a copy for the captures of other threads, which say that they did not see it.
+#[inline]
+pub(super) fn note_copy(bytes: u64) {
+    if is_any_running() {
+        COPIES.fetch_add(1, Ordering::Relaxed);
+        COPIED_BYTES.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 pub(super) fn add_copy(record: &CopyRecord) {
@@ -87,6 +258,14 @@ pub(super) fn add_foreign_use(array: &str) {
     for_each_report(|report| report.add_foreign_use(array));
 }
 
-fn for_each_report(change: impl FnMut(&mut Report)) {
-    REPORTS.with_borrow_mut(|reports| reports.iter_mut().for_each(change));
+/// The thread may be so near its end that only the captures of all threads are left.
+fn for_each_report(mut change: impl FnMut(&mut Report)) {
+    let mut change_all = |captures: &[Arc<Capture>]| {
+        captures.iter().for_each(|capture| change(&mut capture.0.lock()));
+    };
+    let _ = CAPTURES.try_with(|captures| change_all(&captures.borrow()));
+    if OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0 {
+        let of_all = OF_ALL_THREADS.lock().clone();
+        change_all(&of_all);
+    }
 }

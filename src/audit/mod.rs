@@ -2,8 +2,9 @@
 //!
 //! Totals are counted at all times ([`SmartArray::traffic`](crate::SmartArray::traffic),
 //! [`Device::traffic`](crate::Device::traffic)). [`capture`] collects what the calls of one thread
-//! copied, with call sites, in a [`Report`]. [`inventory`] lists the live arrays. Nothing here
-//! copies data.
+//! copied, with call sites, in a [`Report`]; by a [`scope`] other threads count to it, and
+//! [`capture_all`] collects what all threads copied. [`inventory`] lists the live arrays. Nothing
+//! here copies data.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
@@ -52,7 +53,7 @@ use crate::sync;
 
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};
-pub use capture::capture;
+pub use capture::{Scope, capture, capture_all, scope};
 pub use cause::Cause;
 pub(crate) use copy_record::{CopyRecord, Staleness};
 pub use inventory::{Entry, inventory};
@@ -69,10 +70,11 @@ pub(crate) fn has_listeners() -> bool {
     capture::is_active() || events::may_be_enabled()
 }
 
-/// Keeps the record of a copy for [`report_copies`], if a capture or a subscriber may want it. May
-/// be called with locks held.
+/// Keeps the record of a copy of this many bytes for [`report_copies`], if a capture or a subscriber
+/// may want it. May be called with locks held.
 #[inline]
-pub(crate) fn record_copy(make: impl FnOnce() -> CopyRecord) {
+pub(crate) fn record_copy(bytes: u64, make: impl FnOnce() -> CopyRecord) {
+    capture::note_copy(bytes);
     if has_listeners() {
         // Nothing is reported while the thread's thread-locals are being destroyed.
         let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(make()));

@@ -87,6 +87,8 @@ pub struct Report {
     padding: Flow,
     /// The number of uses of guards on streams other than their own, by array.
     foreign_uses: BTreeMap<String, u64>,
+    /// What other threads copied meanwhile, which the report does not include.
+    elsewhere: Flow,
 }
 
 /// The properties shared by the copies of one line. Their order is first by the file and line of
@@ -245,12 +247,17 @@ impl Report {
         *self.sites.entry(SiteKey::of(record)).or_default() += Flow::of(record.bytes);
     }
 
+    pub(super) fn set_elsewhere(&mut self, flow: Flow) {
+        self.elsewhere = flow;
+    }
+
     pub(super) fn add_avoided(&mut self, flow: Flow) {
         self.traffic.avoided += flow;
     }
 }
 
-/// A line for each [`Site`], then the totals.
+/// A line for each [`Site`], then the totals. If there is no site, although other threads copied
+/// something meanwhile, the last line says so.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header =
@@ -331,6 +338,14 @@ impl Report {
         for (array, count) in &self.foreign_uses {
             let uses = if *count == 1 { "use" } else { "uses" };
             writeln!(f, "{count} {uses} of {array} on foreign streams, waited for")?;
+        }
+        if self.is_empty() && self.elsewhere.count > 0 {
+            writeln!(
+                f,
+                "other threads copied {} meanwhile, which do not count here: use \
+                 `audit::capture_all`, or run them in an `audit::scope` of this capture",
+                self.elsewhere
+            )?;
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ pub(super) fn count(
     if is_peer_copy {
         stream.device_ref().count(&traffic);
     }
-    audit::record_copy(|| CopyRecord {
+    audit::record_copy(bytes, || CopyRecord {
         direction,
         bytes,
         padding,

@@ -80,6 +80,80 @@ fn captures_nest_and_see_only_their_own_thread() -> Result<()> {
     Ok(())
 }
 
+/// Uploads `len` bytes on a thread of its own, within `around`.
+fn upload_on_a_thread(device: &Device, len: usize, around: impl FnOnce(&dyn Fn()) + Send) {
+    let upload = || {
+        let array = SmartArray::from(vec![1_u8; len]).named("elsewhere");
+        array.prefetch(&device.stream()).expect("enough memory");
+    };
+    std::thread::scope(|threads| drop(threads.spawn(|| around(&upload))));
+}
+
+#[test]
+fn a_capture_of_all_threads_sees_other_threads_and_its_own() -> Result<()> {
+    let device = lab();
+    let own = SmartArray::from(vec![1_u8; 20]).named("own of a capture of all");
+    let (outcome, report) = audit::capture_all(|| {
+        upload_on_a_thread(&device, 4321, |upload| upload());
+        own.prefetch(&device.stream())
+    });
+    outcome?;
+    // Other tests run meanwhile.
+    let bytes = |name: &str| -> Vec<u64> {
+        let sites = report.sites();
+        sites.iter().filter(|site| site.array == name).map(|site| site.flow.bytes).collect()
+    };
+    assert_eq!(bytes("own of a capture of all"), [20], "{report}");
+    assert!(bytes("elsewhere").contains(&4321), "{report}");
+    upload_on_a_thread(&device, 4322, |upload| upload());
+    assert!(!bytes("elsewhere").contains(&4322), "it is over");
+    Ok(())
+}
+
+#[test]
+fn a_capture_that_saw_nothing_says_that_other_threads_copied() {
+    let device = lab();
+    let ((), blind) = audit::capture(|| upload_on_a_thread(&device, 40, |upload| upload()));
+    assert!(blind.is_empty());
+    assert!(blind.to_string().contains("other threads copied"), "{blind}");
+    let ((), seeing) = audit::capture(|| {
+        let scope = audit::scope();
+        upload_on_a_thread(&device, 40, move |upload| scope.run(upload));
+    });
+    assert!(!seeing.to_string().contains("other threads copied"), "{seeing}");
+}
+
+#[test]
+fn the_copies_of_a_scope_count_once_to_each_capture_around_it() {
+    let device = lab();
+    let (((), inner), outer) = audit::capture(|| {
+        audit::capture(|| {
+            let scope = audit::scope();
+            upload_on_a_thread(&device, 10, |upload| {
+                let ((), own) = audit::capture(|| scope.clone().run(|| scope.run(upload)));
+                assert_eq!(moves(own.traffic()), [(1, 10), (0, 0), (0, 0)]);
+                upload();
+            });
+            scope.run(|| drop(SmartArray::from(vec![1_u8; 30]).gpu_on(&device.stream())));
+        })
+    });
+    assert_eq!(moves(inner.traffic()), [(2, 40), (0, 0), (0, 0)], "not what left the scope");
+    assert_eq!(moves(outer.traffic()), moves(inner.traffic()));
+}
+
+#[test]
+fn a_scope_outlives_its_capture_and_a_panic() {
+    let device = lab();
+    let (scope, report) = audit::capture(audit::scope);
+    assert!(report.is_empty());
+    let outcome = std::panic::catch_unwind(|| scope.run(|| panic!("within the scope")));
+    assert!(outcome.is_err());
+    let ((), later) = audit::capture(|| {
+        upload_on_a_thread(&device, 10, |upload| scope.run(upload));
+    });
+    assert!(later.is_empty(), "the scope belongs to the first capture\n{later}");
+}
+
 #[test]
 fn every_way_to_ask_has_its_cause() -> Result<()> {
     let device = lab();
