@@ -403,6 +403,22 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
+    /// A launch, `host`, `gpu` or one of their variants would have to copy, which
+    /// [`audit::deny`](crate::audit::deny()) denies on this thread. Nothing was copied for it.
+    #[non_exhaustive]
+    #[error("denied: {operation} would copy {transfer}; {denied}{call}")]
+    Denied {
+        /// The array.
+        array: String,
+        /// The call: `host`, `kernel "blur"`.
+        operation: String,
+        /// The bytes, the array, the destination, and since which line the bytes are stale there.
+        transfer: String,
+        /// The line that denies it, and what to do.
+        denied: String,
+        /// The call that failed.
+        call: CalledAt,
+    },
     /// A device array is needed on another device than its own, or on the host. It moves only when
     /// the program says so.
     #[non_exhaustive]
@@ -492,6 +508,7 @@ impl Error {
             | Self::Grid { call, .. }
             | Self::Compile { call, .. }
             | Self::InsideKernel { call, .. }
+            | Self::Denied { call, .. }
             | Self::WrongDevice { call, .. }
             | Self::TooManyDevices { call, .. }
             | Self::Foreign { call, .. }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::copy_record::CopyRecord;
+use super::deny::Denials;
 use super::report::Report;
 use crate::sync::Mutex;
 use crate::traffic::Flow;
@@ -99,7 +100,8 @@ pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
 }
 
 /// A handle by which calls on another thread count to the captures in which this thread is now:
-/// for thread pools and spawned threads. Outside captures it does nothing.
+/// for thread pools and spawned threads. Copies that this thread [denies](super::deny()) now are
+/// denied to them too.
 ///
 /// ```
 /// use resident::{Device, SmartArray, audit};
@@ -115,25 +117,28 @@ pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
 /// ```
 #[must_use]
 pub fn scope() -> Scope {
-    Scope { captures: CAPTURES.with_borrow(Clone::clone) }
+    Scope { captures: CAPTURES.with_borrow(Clone::clone), denials: Denials::current() }
 }
 
-/// The captures of a thread, for other threads; made by [`scope`]. Copies that are made after a
-/// capture has ended do not count to it.
+/// The captures and denials of a thread, for other threads; made by [`scope`]. Copies that are made
+/// after a capture has ended do not count to it. The denials are those of the time of [`scope`].
 #[derive(Clone, Debug)]
 pub struct Scope {
     captures: Vec<Arc<Capture>>,
+    denials: Denials,
 }
 
 impl Scope {
     /// Runs `work`. What this thread copies meanwhile counts to the captures of the thread that
-    /// called [`scope`], as well as to this thread's own; once to each.
+    /// called [`scope`], as well as to this thread's own; once to each. What that thread denied is
+    /// denied, as well as what this thread denies.
     ///
     /// # Panics
     ///
     /// If `work` panics; the panic is passed on.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _counting = Counting::start(&self.captures);
+        let _denials = self.denials.enter();
         work()
     }
 }

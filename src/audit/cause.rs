@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// To add a cause: add a variant with its name below, and pass it in the
 /// `transfer::Request` of the calls that have this cause: mostly in `array/part.rs` and
-/// `launch/submit.rs`. Only reports depend on causes.
+/// `launch/submit.rs`. Reports depend on causes, and what [`deny`](super::deny()) denies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Cause {
@@ -28,6 +28,12 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Whether the call does something else than copying: see [`Implicit`](super::Implicit).
+    #[inline]
+    pub(crate) fn is_implicit(self) -> bool {
+        matches!(self, Self::Launch | Self::Host | Self::Gpu)
+    }
+
     /// The name in reports and in the field `cause` of the tracing event.
     #[must_use]
     pub fn as_str(self) -> &'static str {

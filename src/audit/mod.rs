@@ -3,8 +3,9 @@
 //! Totals are counted at all times ([`SmartArray::traffic`](crate::SmartArray::traffic),
 //! [`Device::traffic`](crate::Device::traffic)). [`capture`] collects what the calls of one thread
 //! copied, with call sites, in a [`Report`]; by a [`scope`] other threads count to it, and
-//! [`capture_all`] collects what all threads copied. [`inventory`] lists the live arrays. Nothing
-//! here copies data.
+//! [`capture_all`] collects what all threads copied. [`deny`](deny()) makes copies errors that
+//! calls would cause without saying so. [`inventory`] lists the live arrays. Nothing here copies
+//! data.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
@@ -42,6 +43,7 @@
 mod capture;
 mod cause;
 mod copy_record;
+mod deny;
 mod events;
 mod inventory;
 mod report;
@@ -56,6 +58,8 @@ pub use crate::traffic::{Direction, Flow, Traffic};
 pub use capture::{Scope, capture, capture_all, scope};
 pub use cause::Cause;
 pub(crate) use copy_record::{CopyRecord, Staleness};
+pub use deny::{Implicit, ImplicitGuard, allow, deny};
+pub(crate) use deny::{denied_at, may_be_denied};
 pub use inventory::{Entry, inventory};
 pub use report::{Report, Site};
 

@@ -444,6 +444,7 @@ fn next_step(
     let memory_order = request.storage.memory_order();
     let mut copies = Vec::new();
     if is_missing {
+        request.expect_allowed(state, location)?;
         state.coarsen_before_plan(memory_order, location, request.selection);
         copies = request.plan(state, location)?;
         if state.coarsen_after_plan(memory_order, location, copies.len()) {

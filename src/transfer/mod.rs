@@ -22,6 +22,7 @@ mod assign;
 mod chunk;
 mod claim;
 mod constant;
+mod denied;
 mod download;
 mod element;
 mod error;

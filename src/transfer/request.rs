@@ -18,7 +18,7 @@ use crate::storage::{ArrayState, Storage};
 pub(crate) struct Request<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) selection: &'a Selection,
-    /// For reports only.
+    /// For reports, and for what a thread denies.
     pub(crate) cause: Cause,
     /// The call's name in messages: `host`, `kernel "blur"`.
     pub(crate) operation: &'a str,

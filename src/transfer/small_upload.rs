@@ -26,7 +26,8 @@ pub(super) fn upload_small<'a>(
     if len_bytes == 0 || !stream.queue().may_stage(len_bytes) || audit::has_listeners() {
         return Ok(None);
     }
-    if storage.lock().ready_to_upload(stream).is_none() {
+    let is_ready = storage.lock().ready_to_upload(stream).is_some();
+    if !is_ready || audit::may_be_denied(request.cause) {
         return Ok(None);
     }
     // SAFETY: the host memory has `len_bytes` initialised bytes, since the whole array is valid

@@ -7,6 +7,7 @@ use num_traits::One;
 use super::super::smart::SmartArray;
 use super::{AsDeviceView, DeviceArray};
 use crate::access::Access;
+use crate::audit::{self, Implicit};
 use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
@@ -251,6 +252,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     #[track_caller]
     pub fn into_device(self, device: &Device) -> Result<DeviceArray<T, D>> {
         let (site, stream) = (call_site(), device.stream());
+        // What the caller gives away must not be lost because a copy is denied.
+        let _allowed = audit::allow(Implicit::ALL);
         self.bring_all_to(&stream, site)?;
         drop(self.part().gpu_mut_on(Access::ReadWrite, &stream, site)?);
         self.release_other_copies(device, site)?;

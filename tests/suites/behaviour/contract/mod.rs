@@ -6,6 +6,7 @@
 mod asking;
 mod audit;
 mod call_shapes;
+mod denials;
 mod device_code;
 mod devices;
 mod early;

@@ -3,8 +3,9 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use resident::audit::{self, Implicit};
 use resident::ndarray::{Ix2, Ix4, SliceInfo, SliceInfoElem, s};
-use resident::{Result, SmartArray, Validity};
+use resident::{Error, Result, SmartArray, Validity};
 
 use super::gates::Gate;
 use super::kernels::{accumulate, add, gated, gated_copy, over};
@@ -164,4 +165,23 @@ pub(crate) fn launches_on_two_devices_take_turns(lab: &Lab<'_>) -> Result<()> {
         assert_eq!(*seen.host()?, counting(LEN).mapv(|x| x + 20));
     }
     Ok(())
+}
+
+/// Whether the devices access each other or not.
+pub(crate) fn a_denied_copy_between_devices_is_not_made(lab: &Lab<'_>) -> Result<()> {
+    let Some([one, other]) = lab.pair() else { return Ok(()) };
+    let mut array = SmartArray::from(counting(LEN));
+    make_newest(&mut array, &one.stream())?;
+    let moved = array.traffic();
+    {
+        let _denied = audit::deny(Implicit::BETWEEN_DEVICES);
+        let refused = array.gpu_on(&other.stream()).map(drop);
+        assert!(matches!(refused, Err(Error::Denied { .. })), "{refused:?}");
+        assert_eq!(array.traffic(), moved);
+        array.prefetch(&other.stream())?;
+    }
+    make_newest(&mut array, &one.stream())?;
+    let _denied = audit::deny(Implicit::ALL);
+    let _allowed = audit::allow(Implicit::ALL);
+    array.gpu_on(&other.stream()).map(drop)
 }

@@ -1,5 +1,6 @@
 //! Launches: chains, across streams, of all layouts.
 
+use resident::audit::{self, Implicit};
 use resident::ndarray::{Array2, ShapeBuilder, s};
 use resident::{Error, Grid, InOut, Kernel, Result, SmartArray};
 
@@ -136,6 +137,26 @@ pub(crate) fn launches_and_the_host_take_turns(lab: &Lab<'_>) -> Result<()> {
     assert_eq!(*array.host()?, counting(LEN).mapv(|x| x + 20 * 1001));
     let each = 4 * LEN as u64;
     assert_eq!(bytes(array.traffic()), [20 * each, 20 * (each + 4), 0]);
+    Ok(())
+}
+
+/// Small arrays and large ones are uploaded in different ways.
+pub(crate) fn a_denied_copy_of_a_launch_is_not_made(lab: &Lab<'_>) -> Result<()> {
+    let (stream, add) = (lab.stream(), add(lab));
+    for len in [4, 3 << 20] {
+        let mut array = SmartArray::from(counting(len));
+        array.prefetch(&stream)?;
+        for _ in 0..3 {
+            add.launch_on(&stream, over(len), (1, &mut array, len as u64))?;
+            array.host_mut()?[0] = 7;
+            let moved = array.traffic();
+            let denied = audit::deny(Implicit::TO_DEVICE);
+            let refused = add.launch_on(&stream, over(len), (1, &mut array, len as u64));
+            assert!(matches!(refused, Err(Error::Denied { .. })), "{refused:?}");
+            assert_eq!((array.host()?[0], array.traffic()), (7, moved));
+            drop(denied);
+        }
+    }
     Ok(())
 }
 

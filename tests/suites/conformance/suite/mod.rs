@@ -187,6 +187,7 @@ macro_rules! conformance {
                 a_launch_of_nothing,
                 a_launch_reads_what_the_host_has_just_written,
                 launches_and_the_host_take_turns,
+                a_denied_copy_of_a_launch_is_not_made,
                 a_kernel_without_a_body_for_this_device,
                 a_kernel_does_what_its_host_body_does,
             }
@@ -278,6 +279,7 @@ macro_rules! conformance {
                 an_array_dropped_while_another_device_reads_it,
                 a_device_waits_for_those_who_read_its_memory,
                 launches_on_two_devices_take_turns,
+                a_denied_copy_between_devices_is_not_made,
             }
             memory {
                 live_arrays_are_in_use_and_dropped_ones_are_not,

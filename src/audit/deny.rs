@@ -1,0 +1,273 @@
+//! Denials: directions in which the calls of a thread must not cause copies by themselves.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{BitOr, BitOrAssign};
+
+use super::cause::Cause;
+use crate::call_site::{CallSite, call_site};
+use crate::traffic::Direction;
+
+/// A set of directions of implicit copies, for [`deny`] and [`allow`]. Sets are combined by `|`.
+///
+/// A copy is *implicit* if the call that needs it does something else: a launch, `host`, `gpu` and
+/// their variants, `to_vec`, `Kernel::call`. That depends on the call, never on which copies are up
+/// to date. `prefetch`, `copy_from_host` and its kin, `assign`, `get`, `set`, `snapshot_on`,
+/// `watch`, `into_array` and `release_on` are explicit: copying is what they are for. Scalars,
+/// shapes and strides of launches are not copies, and neither is a fill with a constant.
+///
+/// ```
+/// use resident::audit::Implicit;
+///
+/// let across_the_link = Implicit::TO_HOST | Implicit::TO_DEVICE;
+/// assert!(Implicit::ALL.contains(across_the_link));
+/// assert!(!across_the_link.contains(Implicit::BETWEEN_DEVICES));
+/// assert_eq!(across_the_link.to_string(), "TO_HOST | TO_DEVICE");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Implicit(u8);
+
+impl Implicit {
+    /// Copies from a device to the host.
+    pub const TO_HOST: Self = Self(1);
+    /// Copies from the host to a device.
+    pub const TO_DEVICE: Self = Self(2);
+    /// Copies from one device to another. Devices that cannot access each other exchange contents
+    /// through the host: such copies are in all three directions.
+    pub const BETWEEN_DEVICES: Self = Self(4);
+    /// All copies.
+    pub const ALL: Self = Self(7);
+
+    const EACH: [(Self, &'static str); 3] = [
+        (Self::TO_HOST, "TO_HOST"),
+        (Self::TO_DEVICE, "TO_DEVICE"),
+        (Self::BETWEEN_DEVICES, "BETWEEN_DEVICES"),
+    ];
+
+    /// Whether all directions of `other` are in this set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether no direction is in this set.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) const fn of(direction: Direction) -> Self {
+        match direction {
+            Direction::ToHost => Self::TO_HOST,
+            Direction::ToDevice => Self::TO_DEVICE,
+            Direction::BetweenDevices => Self::BETWEEN_DEVICES,
+        }
+    }
+
+    /// The set as an expression in Rust.
+    pub(crate) fn path(self) -> String {
+        match self {
+            Self::ALL => "Implicit::ALL".to_owned(),
+            _ => format!("Implicit::{}", self.to_string().replace(" | ", " | Implicit::")),
+        }
+    }
+
+    const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Implicit {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Implicit {
+    fn bitor_assign(&mut self, other: Self) {
+        *self = *self | other;
+    }
+}
+
+/// `TO_HOST | TO_DEVICE`; `nothing` for the empty set.
+impl fmt::Display for Implicit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Self::EACH
+            .into_iter()
+            .filter(|(direction, _)| self.contains(*direction))
+            .map(|(_, name)| name)
+            .collect();
+        f.pad(if names.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&names.join(" | "))
+    }
+}
+
+impl fmt::Debug for Implicit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Implicit({self})")
+    }
+}
+
+/// What one guard denies or allows.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    ticket: u64,
+    set: Implicit,
+    /// The call that denies; `None` if the rule allows.
+    denied_at: Option<CallSite>,
+}
+
+thread_local! {
+    /// The rules of this thread. The later ones are stronger.
+    static RULES: RefCell<Vec<Rule>> = const { RefCell::new(Vec::new()) };
+    /// What these rules deny.
+    static DENIED: Cell<Implicit> = const { Cell::new(Implicit(0)) };
+    static TICKET: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Keeps a rule of [`deny`] or [`allow`] on this thread until it drops. Guards may be nested, and
+/// may drop in any order. If the guard is leaked, the rule stays on its thread.
+#[derive(Debug)]
+#[must_use = "the rule holds only while this guard lives"]
+pub struct ImplicitGuard {
+    ticket: u64,
+    /// Makes the type not `Send`: a rule belongs to its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+/// Denies copies that calls of this thread cause without saying so: until the guard drops, a
+/// launch, `host`, `gpu` or one of their variants that would have to copy in one of these
+/// directions is [`Error::Denied`](crate::Error::Denied), before anything is copied or queued. What
+/// is where it is needed can be used, and explicit calls copy as ever; see [`Implicit`].
+///
+/// This is for loops that must not move data: bring it in before the loop, and let the loop fail
+/// at the line that moves something. Another thread is not affected, unless it runs in a
+/// [`scope`](super::scope()) that was made under the guard.
+///
+/// ```
+/// use resident::{Device, Error, Grid, InOut, Kernel, SmartArray};
+/// use resident::audit::{self, Implicit};
+///
+/// let double = Kernel::<(InOut<f32>,)>::new("double")
+///     .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0));
+/// let _here = Device::cpu().enter();
+/// let mut field = SmartArray::from(vec![1.0_f32; 1000]).named("field");
+/// field.prefetch(&Device::cpu().stream())?;
+///
+/// let guard = audit::deny(Implicit::ALL);
+/// for _ in 0..10 {
+///     double.launch(Grid::cover(1000), (&mut field,))?;      // moves nothing
+/// }
+/// let Err(error @ Error::Denied { .. }) = field.host() else { panic!("4,000 bytes to the host") };
+/// assert!(error.to_string().contains("4_000 bytes of \"field\""));
+/// assert_eq!(field.get(0)?, 1024.0);                         // explicit
+/// {
+///     let _output = audit::allow(Implicit::TO_HOST);
+///     assert_eq!(field.host()?[999], 1024.0);
+/// }
+/// drop(guard);
+/// # Ok::<(), Error>(())
+/// ```
+#[track_caller]
+pub fn deny(set: Implicit) -> ImplicitGuard {
+    add(set, Some(call_site()))
+}
+
+/// Allows copies in these directions again, which an earlier [`deny`] on this thread denies, until
+/// the guard drops. A later `deny` denies them again.
+///
+/// ```
+/// use resident::{Device, SmartArray, audit::{self, Implicit}};
+///
+/// let _here = Device::cpu().enter();
+/// let _none = audit::deny(Implicit::ALL);
+/// let input = SmartArray::from(vec![1_u8; 10]);
+/// assert!(input.gpu().is_err());
+/// let _uploads = audit::allow(Implicit::TO_DEVICE);
+/// assert_eq!(input.gpu()?.len(), 10);
+/// # Ok::<(), resident::Error>(())
+/// ```
+pub fn allow(set: Implicit) -> ImplicitGuard {
+    add(set, None)
+}
+
+fn add(set: Implicit, denied_at: Option<CallSite>) -> ImplicitGuard {
+    let ticket = TICKET.get();
+    TICKET.set(ticket + 1);
+    RULES.with_borrow_mut(|rules| {
+        rules.push(Rule { ticket, set, denied_at });
+        DENIED.set(denied_by(rules));
+    });
+    ImplicitGuard { ticket, not_send: PhantomData }
+}
+
+impl Drop for ImplicitGuard {
+    fn drop(&mut self) {
+        // While the thread's thread-locals are being destroyed, the thread has no rules.
+        let _ = RULES.try_with(|rules| {
+            let mut rules = rules.borrow_mut();
+            rules.retain(|rule| rule.ticket != self.ticket);
+            DENIED.set(denied_by(&rules));
+        });
+    }
+}
+
+/// The call that denies a direction; `None` if it is allowed.
+fn denier(rules: &[Rule], direction: Implicit) -> Option<CallSite> {
+    let last = rules.iter().rev().find(|rule| rule.set.contains(direction));
+    last.and_then(|rule| rule.denied_at)
+}
+
+fn denied_by(rules: &[Rule]) -> Implicit {
+    let mut denied = Implicit::default();
+    for (direction, _) in Implicit::EACH {
+        if denier(rules, direction).is_some() {
+            denied |= direction;
+        }
+    }
+    denied
+}
+
+/// The directions that this thread denies, each with the call that denies it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Denials([Option<CallSite>; 3]);
+
+impl Denials {
+    /// Those of this thread.
+    pub(super) fn current() -> Self {
+        let denier = |(direction, _)| RULES.with_borrow(|rules| denier(rules, direction));
+        Self(Implicit::EACH.map(denier))
+    }
+
+    /// Denies them on this thread too, until the guards drop.
+    pub(super) fn enter(&self) -> [Option<ImplicitGuard>; 3] {
+        let mut sites = self.0.into_iter();
+        Implicit::EACH.map(|(direction, _)| {
+            sites.next().flatten().map(|denied_at| add(direction, Some(denied_at)))
+        })
+    }
+}
+
+/// Whether this thread may deny a copy for this cause. May be called with locks held.
+#[inline]
+pub(crate) fn may_be_denied(cause: Cause) -> bool {
+    cause.is_implicit() && DENIED.try_with(|denied| !denied.get().is_empty()).unwrap_or(false)
+}
+
+/// The call by which this thread denies copies in any of these directions; `None` if it allows
+/// them. May be called with locks held.
+pub(crate) fn denied_at(directions: Implicit) -> Option<CallSite> {
+    RULES
+        .try_with(|rules| {
+            let rules = rules.borrow();
+            let mut wanted = Implicit::EACH.into_iter().map(|(direction, _)| direction);
+            wanted.find_map(|direction| {
+                directions.intersects(direction).then(|| denier(&rules, direction)).flatten()
+            })
+        })
+        .ok()
+        .flatten()
+}
