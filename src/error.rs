@@ -419,6 +419,22 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
+    /// A piece of work copied more than its [`Budget`](crate::Budget). The copies were made, and
+    /// arrays are as the work left them.
+    #[non_exhaustive]
+    #[error(
+        "over budget: {spent}; copy less at these call sites, or raise the budget{call}:\n  {}",
+        .sites.join("\n  ")
+    )]
+    OverBudget {
+        /// The bytes and the limit, for each direction over its limit.
+        spent: String,
+        /// The call sites that copied in these directions, the largest first, each as the
+        /// [`Site`](crate::audit::Site)'s text.
+        sites: Vec<String>,
+        /// The call of `enforce`.
+        call: CalledAt,
+    },
     /// A device array is needed on another device than its own, or on the host. It moves only when
     /// the program says so.
     #[non_exhaustive]
@@ -509,6 +525,7 @@ impl Error {
             | Self::Compile { call, .. }
             | Self::InsideKernel { call, .. }
             | Self::Denied { call, .. }
+            | Self::OverBudget { call, .. }
             | Self::WrongDevice { call, .. }
             | Self::TooManyDevices { call, .. }
             | Self::Foreign { call, .. }

@@ -126,7 +126,7 @@ pub mod iter {
 }
 #[doc(hidden)]
 pub use array::__field;
-pub use audit::{Flow, Residency, Traffic, Validity};
+pub use audit::{Budget, Flow, Residency, Traffic, Validity};
 pub use backend::embedded::{Emulation, Fault, Link};
 /// What an emulated device records: its calls, and hazards, which are unordered accesses to the
 /// same bytes.

@@ -34,9 +34,9 @@ struct Capture(Mutex<Report>);
 
 /// Runs `work`, and reports what the calls of this thread copied meanwhile, and why. Captures may
 /// be nested: an outer capture includes the copies of the inner ones. A copy counts when it is
-/// queued. Copies by other threads are not included, unless they run in a [`scope`] of this capture;
-/// [`capture_all`] includes them all. A report that has no copies, although other threads copied
-/// something meanwhile, says so when it is printed.
+/// queued. Copies by other threads are not included, unless they run in a [`scope`] of this
+/// capture; [`capture_all`] includes them all. A report that has no copies, although other threads
+/// copied something meanwhile, says so when it is printed.
 ///
 /// ```
 /// use resident::{Device, Result, SmartArray, audit, ndarray::{Array2, Ix2, s}};

@@ -3,9 +3,9 @@
 //! Totals are counted at all times ([`SmartArray::traffic`](crate::SmartArray::traffic),
 //! [`Device::traffic`](crate::Device::traffic)). [`capture`] collects what the calls of one thread
 //! copied, with call sites, in a [`Report`]; by a [`scope`] other threads count to it, and
-//! [`capture_all`] collects what all threads copied. [`deny`](deny()) makes copies errors that
-//! calls would cause without saying so. [`inventory`] lists the live arrays. Nothing here copies
-//! data.
+//! [`capture_all`] collects what all threads copied. A [`Budget`] limits how much a piece of work
+//! may copy, and [`deny`](deny()) makes copies errors that calls would cause without saying so.
+//! [`inventory`] lists the live arrays. Nothing here copies data.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
@@ -40,12 +40,14 @@
 //! # Ok::<(), resident::Error>(())
 //! ```
 
+mod budget;
 mod capture;
 mod cause;
 mod copy_record;
 mod deny;
 mod events;
 mod inventory;
+mod json;
 mod report;
 
 use std::cell::RefCell;
@@ -55,6 +57,7 @@ use crate::sync;
 
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};
+pub use budget::Budget;
 pub use capture::{Scope, capture, capture_all, scope};
 pub use cause::Cause;
 pub(crate) use copy_record::{CopyRecord, Staleness};
@@ -74,8 +77,8 @@ pub(crate) fn has_listeners() -> bool {
     capture::is_active() || events::may_be_enabled()
 }
 
-/// Keeps the record of a copy of this many bytes for [`report_copies`], if a capture or a subscriber
-/// may want it. May be called with locks held.
+/// Keeps the record of a copy of this many bytes for [`report_copies`], if a capture or a
+/// subscriber may want it. May be called with locks held.
 #[inline]
 pub(crate) fn record_copy(bytes: u64, make: impl FnOnce() -> CopyRecord) {
     capture::note_copy(bytes);

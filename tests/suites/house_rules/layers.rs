@@ -32,7 +32,7 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
             "traffic",
         ],
     ),
-    ("audit", &["live_arrays", "storage", "sync", "traffic"]),
+    ("audit", &["error", "live_arrays", "storage", "sync", "traffic"]),
     (
         "transfer",
         &[

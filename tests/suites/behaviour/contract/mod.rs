@@ -5,6 +5,7 @@
 
 mod asking;
 mod audit;
+mod budgets;
 mod call_shapes;
 mod denials;
 mod device_code;
