@@ -1,9 +1,21 @@
 //! `tracing` events. No other file uses `tracing`.
 
+use std::cell::RefCell;
+
 use tracing::level_filters::LevelFilter;
-use tracing::{Level, event, event_enabled};
+use tracing::{Event, Level, Subscriber, event, event_enabled};
+use tracing_subscriber::layer::{Context, Layer};
 
 use super::copy_record::CopyRecord;
+use super::ledger::LedgerLayer;
+
+/// The target of the events of copies.
+const TRANSFER: &str = "resident::transfer";
+
+thread_local! {
+    /// The record of the event that this thread emits now. It has more than the event's fields.
+    static EMITTED: RefCell<Option<CopyRecord>> = const { RefCell::new(None) };
+}
 
 /// Whether a subscriber may want an event of this level. Compares one number and calls no
 /// subscriber, so it may be called with locks held.
@@ -15,16 +27,34 @@ pub(super) fn may_be_enabled() -> bool {
 /// Whether a subscriber wants events of copies.
 #[inline]
 pub(super) fn is_enabled() -> bool {
-    event_enabled!(target: "resident::transfer", Level::DEBUG)
+    event_enabled!(target: TRANSFER, Level::DEBUG)
 }
 
-/// Emits the event of one copy.
+/// Emits the event of one copy. A subscriber may use arrays, and so emit others meanwhile.
 pub(super) fn emit_copy(record: &CopyRecord) {
+    let outer = EMITTED.try_with(|emitted| emitted.replace(Some(record.clone())));
+    emit_fields(record);
+    let _ = EMITTED.try_with(|emitted| *emitted.borrow_mut() = outer.ok().flatten());
+}
+
+/// Takes the copies to the ledger. Foreign events of the same target have no record.
+impl<S: Subscriber> Layer<S> for LedgerLayer {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target() == TRANSFER {
+            let record = EMITTED.try_with(|emitted| emitted.borrow().clone());
+            if let Some(record) = record.ok().flatten() {
+                self.add(&record);
+            }
+        }
+    }
+}
+
+fn emit_fields(record: &CopyRecord) {
     let CopyRecord {
         direction, bytes, array, device, source, stream, cause, site, staleness, ..
     } = record;
     event!(
-        target: "resident::transfer",
+        target: TRANSFER,
         Level::DEBUG,
         direction = direction.as_str(),
         bytes = *bytes,

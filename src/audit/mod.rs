@@ -5,7 +5,8 @@
 //! copied, with call sites, in a [`Report`]; by a [`scope`] other threads count to it, and
 //! [`capture_all`] collects what all threads copied. A [`Budget`] limits how much a piece of work
 //! may copy, and [`deny`](deny()) makes copies errors that calls would cause without saying so.
-//! [`inventory`] lists the live arrays. Nothing here copies data.
+//! A [`Ledger`] reports what a `tracing` subscriber has seen. [`inventory`] lists the live arrays.
+//! Nothing here copies data.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
@@ -48,6 +49,7 @@ mod deny;
 mod events;
 mod inventory;
 mod json;
+mod ledger;
 mod report;
 
 use std::cell::RefCell;
@@ -64,6 +66,7 @@ pub(crate) use copy_record::{CopyRecord, Staleness};
 pub use deny::{Implicit, ImplicitGuard, allow, deny};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use inventory::{Entry, inventory};
+pub use ledger::{Ledger, LedgerLayer};
 pub use report::{Report, Site};
 
 thread_local! {

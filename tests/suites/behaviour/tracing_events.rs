@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use resident::{Result, SmartArray};
+use resident::{Result, SmartArray, audit};
 use support::lab::lab;
 use support::own_process;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -71,5 +71,35 @@ fn each_transfer_is_one_tracing_event_with_all_fields() -> Result<()> {
     assert!(!events[0].contains_key("stale_since"), "it was never valid there");
     assert_eq!((events[1]["direction"].as_str(), events[1]["cause"].as_str()), ("to_host", "host"));
     assert_eq!(events[1]["stale_since"], events[0]["site"]);
+    Ok(())
+}
+
+/// Two ledgers of one subscriber, and an event that is not the library's.
+#[test]
+fn ledgers_report_what_their_subscriber_saw() -> Result<()> {
+    own_process!();
+    let device = lab();
+    let (ledger, other) = (audit::Ledger::new(), audit::Ledger::new());
+    let subscriber = tracing_subscriber::registry().with(ledger.layer()).with(other.layer());
+    let mut array = SmartArray::from(vec![1.0_f32; 10]).named("xs");
+    let (outcome, report) = audit::capture(|| {
+        tracing::subscriber::with_default(subscriber, || -> Result<()> {
+            drop(array.gpu_mut_on(&device.stream())?);
+            assert_eq!(ledger.report().sites().len(), 1, "what it has seen so far");
+            array.host().map(drop)
+        })
+    });
+    outcome?;
+    drop(array.gpu_mut_on(&device.stream())?);
+    drop(array.host()?);
+    assert_eq!(ledger.report().traffic(), report.traffic(), "not what came after");
+    for ledger in [&ledger, &other, &ledger.clone()] {
+        assert_eq!(ledger.report().sites(), report.sites());
+    }
+    tracing::subscriber::with_default(
+        tracing_subscriber::registry().with(ledger.layer()),
+        || tracing::debug!(target: "resident::transfer", bytes = 3_u64, "of another library"),
+    );
+    assert_eq!(ledger.report().sites(), report.sites());
     Ok(())
 }
