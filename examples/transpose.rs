@@ -1,6 +1,6 @@
 //! Numba's test of its `SmartArray`: a transpose by a kernel, which costs one upload and one
-//! download. The kernel is CUDA C, and uses shared memory. `ops::copy` of a transposed view does the
-//! same; the view alone moves nothing.
+//! download. The kernel is CUDA C, and uses shared memory. `ops::copy` of a transposed view does
+//! the same; the view alone moves nothing.
 //!
 //! Usage: `transpose [ROWS]`, of a table with twice as many columns, 1,000 by default.
 

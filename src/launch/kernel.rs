@@ -214,10 +214,10 @@ impl<S: Signature> Kernel<S> {
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With
-    /// [`Emulation::sanitize`](crate::Emulation::sanitize) each of its accesses is checked. With the
-    /// environment variable `RESIDENT_LAUNCH_TIMEOUT`, in seconds, launches of CUDA C on the
-    /// embedded device fail when they take longer: a kernel that never ends would otherwise never be
-    /// left. Code compiled for this is slower.
+    /// [`Emulation::sanitize`](crate::Emulation::sanitize) each of its accesses is checked. With
+    /// the environment variable `RESIDENT_LAUNCH_TIMEOUT`, in seconds, launches of CUDA C on the
+    /// embedded device fail when they take longer: a kernel that never ends would otherwise never
+    /// be left. Code compiled for this is slower.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray};
@@ -278,7 +278,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// The device code, if there is any.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "cuda"))]
     pub(crate) fn program(&self) -> Option<&Program> {
         self.inner.cuda.as_ref().map(|code| code.program())
     }

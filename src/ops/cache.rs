@@ -16,7 +16,7 @@ type AnyKernel = &'static dyn Cached;
 trait Cached: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 
-    #[cfg(test)]
+    #[cfg(all(test, feature = "cuda"))]
     fn program(&self) -> Option<&crate::backend::Program>;
 }
 
@@ -25,7 +25,7 @@ impl<S: Signature> Cached for Kernel<S> {
         self
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, feature = "cuda"))]
     fn program(&self) -> Option<&crate::backend::Program> {
         Self::program(self)
     }
@@ -51,7 +51,7 @@ fn leaked<S: Signature>(kernel: Kernel<S>) -> AnyKernel {
 }
 
 /// The device code of all kernels made so far.
-#[cfg(test)]
+#[cfg(all(test, feature = "cuda"))]
 pub(super) fn programs() -> Vec<&'static crate::backend::Program> {
     let programs = KERNELS.iter().map(|entry| {
         let kernel: AnyKernel = *entry.value();

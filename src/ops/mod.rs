@@ -84,7 +84,7 @@ mod methods;
 mod parallel;
 mod reduce;
 mod source;
-#[cfg(test)]
+#[cfg(all(test, feature = "cuda"))]
 pub(crate) mod tests;
 mod unary;
 
