@@ -4,13 +4,20 @@
 
 mod allocations;
 
+use std::sync::{Mutex, PoisonError};
+
 use resident_overhead::ours;
 
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
+/// Held by one test at a time: they share a device, on which the work of another thread may grow
+/// tables during the count.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// The allocations of this thread in 100 launches, after as many in which tables reach their size.
 fn in_steady_state(mut program: ours::Program) -> u64 {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     (0..100).for_each(|_| program());
     let before = allocations::of_this_thread();
     (0..100).for_each(|_| program());

@@ -31,8 +31,8 @@ pub struct Finding {
     /// The `__shared__` or `__device__` variable, if it is one.
     pub variable: Option<Arc<str>>,
     /// The index of the element in the array's own shape. A flat array (a bare pointer) has one
-    /// axis, and its index may be negative or too large. `None` if the address is that of no
-    /// element.
+    /// axis, and its index may be negative or too large. For a variable, the byte. `None` if the
+    /// address is that of no element.
     pub element: Option<Vec<i64>>,
     /// Whether the access writes.
     pub is_write: bool,
