@@ -1,4 +1,4 @@
-//! Operations on arrays that nobody should have to write as kernels.
+//! Operations on arrays, without kernels of your own.
 //!
 //! ```
 //! use resident::ndarray::{Array2, Axis};

@@ -1,4 +1,4 @@
-//! Random parts of random arrays, of ndarray's and of ours.
+//! Random parts of random arrays, of ndarray's and of this library's.
 
 use std::fmt::Debug;
 

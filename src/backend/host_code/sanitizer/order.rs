@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// The number of threads of a warp.
 const LANES: u32 = 32;
 
-/// Who accessed some bytes, and when: block, time, thread, and two flags. Zero is nobody.
+/// Who accessed some bytes, and when: block, time, thread, and two flags. Zero is no thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stamp(pub(super) u64);
 

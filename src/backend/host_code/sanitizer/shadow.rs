@@ -36,7 +36,7 @@ impl Touch {
 /// ordered some lanes of a warp and not others, a conflict can be missed.
 pub(super) type Cell = [u64; 3];
 
-/// A memory unit that nobody has accessed.
+/// A unit that no thread has accessed.
 pub(super) const UNTOUCHED: Cell = [0; 3];
 
 /// The earlier access with which an access of the thread `me` conflicts.
