@@ -1,7 +1,7 @@
 // The types of two bytes to `float` and back, to the nearest, by their bits: `f16` is IEEE 754's
 // binary16, and `bf16` the upper half of a `float`. So sources need no header of the toolkit.
 
-static __device__ __forceinline__ float from_f16(unsigned short x) {
+__device__ __forceinline__ float from_f16(unsigned short x) {
     unsigned int sign = (x & 0x8000u) << 16, exponent = x >> 10 & 31, fraction = x & 0x3ffu;
     if (exponent == 31) return __uint_as_float(sign | 0x7f800000u | fraction << 13);
     if (exponent > 0) return __uint_as_float(sign | (exponent + 112) << 23 | fraction << 13);
@@ -9,7 +9,7 @@ static __device__ __forceinline__ float from_f16(unsigned short x) {
     return sign != 0 ? -magnitude : magnitude;
 }
 
-static __device__ __forceinline__ unsigned short to_f16(float x) {
+__device__ __forceinline__ unsigned short to_f16(float x) {
     unsigned int bits = __float_as_uint(x), sign = bits >> 16 & 0x8000u;
     unsigned int magnitude = bits & 0x7fffffffu, result;
     if (magnitude > 0x7f800000u) {
@@ -24,11 +24,11 @@ static __device__ __forceinline__ unsigned short to_f16(float x) {
     return static_cast<unsigned short>(sign | result);
 }
 
-static __device__ __forceinline__ float from_bf16(unsigned short x) {
+__device__ __forceinline__ float from_bf16(unsigned short x) {
     return __uint_as_float(static_cast<unsigned int>(x) << 16);
 }
 
-static __device__ __forceinline__ unsigned short to_bf16(float x) {
+__device__ __forceinline__ unsigned short to_bf16(float x) {
     unsigned int bits = __float_as_uint(x);
     if (x != x) return static_cast<unsigned short>(bits >> 16 | 0x40u);
     return static_cast<unsigned short>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
