@@ -1,8 +1,6 @@
 //! Fields of records on embedded devices: their order, what is told, and what guards and watches
 //! make of them.
 
-use std::time::Duration;
-
 use resident::bytemuck::{Pod, Zeroable};
 use resident::emulation::CallKind;
 use resident::ndarray::{Array1, Ix1, SliceInfoElem, s};
@@ -12,6 +10,7 @@ use resident::{
 };
 use support::bodies::assert_ordered;
 use support::lab::lab;
+use support::own_process::HANG_LIMIT;
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
@@ -79,7 +78,7 @@ fn a_launch_of_one_field_does_not_wait_for_one_of_another() -> Result<()> {
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = std::sync::Mutex::new(gate);
     let gated = Kernel::<(InOut<f32, Ix1>,)>::new("gated").host(move |_grid, (mut xs,)| {
-        let _closed = gate.lock().expect("no panic").recv_timeout(Duration::from_secs(60));
+        let _closed = gate.lock().expect("no panic").recv_timeout(HANG_LIMIT);
         xs += 1.0;
     });
     let (one, other) = (device.new_stream()?, device.new_stream()?);

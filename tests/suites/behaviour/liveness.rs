@@ -242,7 +242,17 @@ fn threads_that_run_host_functions_end_when_there_are_none() {
                 kernel.launch_on(&stream, Grid::cover(1), (10, &mut array)).unwrap();
                 stream.launch_host_function(move || array.host().map(drop)).unwrap()
             }));
+            // The thread of this function is there, and has its name, until the count is over.
+            let (begun, begins) = mpsc::channel();
+            let (lets_end, end) = mpsc::channel::<()>();
+            let held = device.new_stream().unwrap().launch_host_function(move || {
+                begun.send(()).expect("the test waits");
+                end.recv().expect("the test lets it end");
+            });
+            begins.recv().expect("it begins");
             assert!(host_threads() > 0);
+            lets_end.send(()).expect("it waits");
+            held.unwrap().wait().unwrap();
             functions.into_iter().for_each(|function| function.wait().unwrap().unwrap());
         }
         while host_threads() > 0 {

@@ -17,14 +17,12 @@ const ROUNDS: usize = if cfg!(miri) { 10 } else { 500 };
 fn work_runs_once_and_in_order_whoever_runs_it() {
     for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new())] {
         let queue = queue_of(&device);
-        let (ran, here) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-        let main = thread::current().id();
+        let ran = Arc::new(Mutex::new(Vec::new()));
         for number in 0..ROUNDS {
-            let (seen, on_main) = (Arc::clone(&ran), Arc::clone(&here));
+            let seen = Arc::clone(&ran);
             let note = body("note", move |_| {
                 assert!(is_in_body());
                 seen.lock().unwrap().push(number);
-                on_main.fetch_add(usize::from(thread::current().id() == main), Ordering::SeqCst);
             });
             queue.submit(launch(&note, &[])).unwrap();
             if number % 3 == 0 {
@@ -35,8 +33,36 @@ fn work_runs_once_and_in_order_whoever_runs_it() {
         }
         finish(&queue);
         assert_eq!(*ran.lock().unwrap(), (0..ROUNDS).collect::<Vec<_>>());
-        assert!(here.load(Ordering::SeqCst) > 0, "this thread ran some");
         assert!(failure::first_between(queue.id(), Position::START, queue.tail()).is_none());
+    }
+}
+
+/// The worker does not come to run the work: it is busy with a waker.
+#[test]
+fn a_thread_that_waits_runs_the_work_itself() {
+    struct Holding(mpsc::Sender<()>, Mutex<mpsc::Receiver<()>>);
+    impl Wake for Holding {
+        fn wake(self: Arc<Self>) {
+            let _test_waits = self.0.send(());
+            let _dropped = self.1.lock().expect("it is woken once").recv();
+        }
+    }
+    for device in [EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new())] {
+        let queue = queue_of(&device);
+        let ((begun, begins), (end, ends)) = (mpsc::channel(), mpsc::channel());
+        let (open, held) = gate();
+        let position = queue.submit(launch(&held, &[])).unwrap();
+        let task = Arc::new(TaskWaker::default());
+        task.set(&Waker::from(Arc::new(Holding(begun, Mutex::new(ends)))));
+        queue.register_waker(position, &task).unwrap();
+        drop(open);
+        begins.recv().expect("the worker wakes the task");
+        let (sender, ran_on) = mpsc::channel();
+        let note = body("note", move |_| sender.send(thread::current().id()).unwrap());
+        queue.submit(launch(&note, &[])).unwrap();
+        finish(&queue);
+        assert_eq!(ran_on.try_recv(), Ok(thread::current().id()));
+        drop(end);
     }
 }
 
