@@ -66,7 +66,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
     pub fn into_dlpack<M: ManagedTensorBase>(self) -> Result<Managed<M>> {
         let (site, stream) = (call_site(), self.device().stream());
         self.hand_out(&stream, site)?;
-        let waited = stream.queue().synchronize_to(stream.queue().tail());
+        let waited = stream.wait_until(stream.queue().tail(), site);
         waited
             .map_err(|refusal| call_error(stream.device_ref(), "a tensor", "waiting", &refusal))
             .at(site)?;

@@ -111,6 +111,7 @@ pub mod ops;
 mod ordering;
 mod storage;
 mod sync;
+mod timeline;
 mod traffic;
 mod transfer;
 
@@ -156,6 +157,7 @@ pub use launch::{
     Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
 };
 pub use ndarray;
+pub use resident_macros::budget;
 
 #[cfg_attr(
     not(feature = "cuda"),

@@ -56,6 +56,13 @@ pub(crate) struct Place {
     entry: u32,
 }
 
+impl Place {
+    /// The number of values registered before; never used again.
+    pub(crate) fn number(self) -> u64 {
+        self.number
+    }
+}
+
 /// All live values of `A`.
 pub(crate) struct LiveArrays<A> {
     lists: [List<A>; LISTS],

@@ -8,6 +8,8 @@ use crate::sync::ShortLock;
 
 /// Copies of one direction: how many, and how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {
     /// The number of planned copies: one per array, source, destination and request, regardless of
     /// the number of parts and driver calls.
@@ -154,12 +156,16 @@ impl Traffic {
     }
 
     pub(crate) fn of(direction: Direction, bytes: u64) -> Self {
+        Self::of_flow(direction, Flow::of(bytes))
+    }
+
+    pub(crate) fn of_flow(direction: Direction, flow: Flow) -> Self {
         let mut traffic = Self::default();
         *match direction {
             Direction::ToDevice => &mut traffic.to_device,
             Direction::ToHost => &mut traffic.to_host,
             Direction::BetweenDevices => &mut traffic.between_devices,
-        } = Flow::of(bytes);
+        } = flow;
         traffic
     }
 }

@@ -16,6 +16,8 @@ pub enum Command {
 pub struct Arguments {
     pub input: Option<PathBuf>,
     pub output: Option<PathBuf>,
+    /// The page to write of what was copied.
+    pub html: Option<PathBuf>,
     pub settings: Settings,
 }
 
@@ -35,7 +37,8 @@ impl Default for Settings {
 
 /// Parses the words after the program's name.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Failure> {
-    let mut arguments = Arguments { input: None, output: None, settings: Settings::default() };
+    let mut arguments =
+        Arguments { input: None, output: None, html: None, settings: Settings::default() };
     let mut words = words.into_iter();
     let mut options_ended = false;
     while let Some(word) = words.next() {
@@ -64,6 +67,7 @@ impl Arguments {
     fn set(&mut self, name: &str, value: OsString) -> Result<(), Failure> {
         match name {
             "--output" => self.output = Some(PathBuf::from(value)),
+            "--html" => self.html = Some(PathBuf::from(value)),
             "--sigma" => self.settings.sigma = number(name, &value)?,
             "--low" => self.settings.low = number(name, &value)?,
             "--high" => self.settings.high = number(name, &value)?,

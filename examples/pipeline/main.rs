@@ -24,10 +24,12 @@ use resident_examples::pipeline::steps::{LAUNCHES, Picture, Steps};
 const HELP: &str = "\
 Finds the edges of a photograph, and reports the transfers between host and device.
 
-usage: pipeline [PHOTOGRAPH] [--output PATH] [--sigma NUMBER] [--low NUMBER] [--high NUMBER]
+usage: pipeline [PHOTOGRAPH] [--output PATH] [--html PATH] [--sigma NUMBER] [--low NUMBER]
+                [--high NUMBER]
 
   PHOTOGRAPH       a PNG or JPEG file; without one, the built-in portrait
   --output PATH    the PNG to write: photograph, gradient and edges side by side [pipeline.png]
+  --html PATH      a page to write of what was copied, when and why
   --sigma NUMBER   width of the blur in pixels, 0 to 64 [1.4]
   --low NUMBER     gradients below this are not edges; 1 is a step from black to white [0.04]
   --high NUMBER    gradients above this are edges, and so are connected gradients above --low [0.1]
@@ -66,6 +68,10 @@ fn run(arguments: &Arguments) -> std::result::Result<String, Failure> {
 
     let (output, report) = audit::capture(|| detect(&photo, arguments.settings, &progress));
     let output = output?;
+    if let Some(path) = &arguments.html {
+        let unwritten = |error| Failure::input(format_args!("cannot write the page {error}"));
+        report.write_html(path).map_err(unwritten)?;
+    }
 
     progress.begin("write");
     let path = arguments.output.as_deref().unwrap_or(Path::new(DEFAULT_PATH));

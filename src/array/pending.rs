@@ -118,8 +118,7 @@ impl<A> Pending<A> {
         let queued = snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
         for (stream, position) in &queued {
             stream
-                .queue()
-                .synchronize_to(*position)
+                .wait_until(*position, site)
                 .map_err(|refusal| {
                     device::call_error(
                         stream.device_ref(),

@@ -1,10 +1,11 @@
 //! Budgets: how much a piece of work may copy.
 
 use super::capture::capture;
-use super::report::{Report, Site};
+use super::report::Site;
 use crate::call_site::{CallSite, call_site};
+use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::traffic::{Direction, grouped};
+use crate::traffic::{Direction, Flow, grouped};
 
 /// The most bytes that a piece of work may copy in each direction: a test that fails at the call
 /// sites that spend too much. A direction without a limit is free.
@@ -23,33 +24,89 @@ use crate::traffic::{Direction, grouped};
 /// assert!(sites[0].contains("1_001 bytes in 1 copy to_device for gpu"));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[must_use = "a budget holds for what it is told to enforce"]
 pub struct Budget {
-    to_device: Option<u64>,
-    to_host: Option<u64>,
-    between_devices: Option<u64>,
+    limits: [Limits; 3],
+    is_exact: bool,
+    array: Option<String>,
+    device: Option<String>,
 }
+
+/// The limits of one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Limits {
+    bytes: Option<u64>,
+    copies: Option<u64>,
+}
+
+const DIRECTIONS: [Direction; 3] =
+    [Direction::ToDevice, Direction::ToHost, Direction::BetweenDevices];
 
 impl Budget {
     /// A budget without limits.
-    pub const fn new() -> Self {
-        Self { to_device: None, to_host: None, between_devices: None }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Limits the bytes that are copied from the host to devices.
-    pub const fn to_device(self, bytes: u64) -> Self {
-        Self { to_device: Some(bytes), ..self }
+    pub fn to_device(self, bytes: u64) -> Self {
+        self.limit(Direction::ToDevice, |limits| limits.bytes = Some(bytes))
     }
 
     /// Limits the bytes that are copied from devices to the host.
-    pub const fn to_host(self, bytes: u64) -> Self {
-        Self { to_host: Some(bytes), ..self }
+    pub fn to_host(self, bytes: u64) -> Self {
+        self.limit(Direction::ToHost, |limits| limits.bytes = Some(bytes))
     }
 
     /// Limits the bytes that are copied from one device to another.
-    pub const fn between_devices(self, bytes: u64) -> Self {
-        Self { between_devices: Some(bytes), ..self }
+    pub fn between_devices(self, bytes: u64) -> Self {
+        self.limit(Direction::BetweenDevices, |limits| limits.bytes = Some(bytes))
+    }
+
+    /// Limits the number of copies in a direction, as [`Flow::count`](crate::Flow::count) counts
+    /// them.
+    ///
+    /// ```
+    /// use resident::{Budget, Device, SmartArray, audit::Direction};
+    ///
+    /// let array = SmartArray::from(vec![1_u8; 8]);
+    /// let budget = Budget::new().copies(Direction::ToDevice, 1);
+    /// budget.enforce(|| array.prefetch(&Device::cpu().stream()))??;
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn copies(self, direction: Direction, count: u64) -> Self {
+        self.limit(direction, |limits| limits.copies = Some(count))
+    }
+
+    /// All limits are exact: to copy less is an error too. A test that moves nothing, because it
+    /// does not do what it should, fails then.
+    ///
+    /// ```
+    /// use resident::{Budget, Error};
+    ///
+    /// let nothing = Budget::new().to_device(8).exactly().enforce(|| ());
+    /// assert!(matches!(nothing, Err(Error::OverBudget { .. })));
+    /// ```
+    pub fn exactly(self) -> Self {
+        Self { is_exact: true, ..self }
+    }
+
+    /// Only copies of the arrays with this name count.
+    pub fn of_array(self, name: impl Into<String>) -> Self {
+        Self { array: Some(name.into()), ..self }
+    }
+
+    /// Only copies to or from this device count.
+    pub fn on_device(self, device: &Device) -> Self {
+        Self { device: Some(device.name()), ..self }
+    }
+
+    fn limit(mut self, direction: Direction, set: impl FnOnce(&mut Limits)) -> Self {
+        if let Some(index) = DIRECTIONS.iter().position(|known| *known == direction) {
+            set(&mut self.limits[index]);
+        }
+        self
     }
 
     /// Runs `work` and returns its value, if the calls of this thread, and those that run in a
@@ -61,54 +118,63 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`Error::OverBudget`] if a direction is over its limit; the value is dropped.
+    /// [`Error::OverBudget`] if a limit is exceeded, or an exact one is not met; the value is
+    /// dropped.
     ///
     /// # Panics
     ///
     /// If `work` panics; the panic is passed on.
     #[track_caller]
-    pub fn enforce<T>(self, work: impl FnOnce() -> T) -> Result<T> {
+    pub fn enforce<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         let site = call_site();
         let (value, report) = capture(work);
-        match self.over(&report) {
-            over if over.is_empty() => Ok(value),
-            over => Err(over_budget(&over, &report, site)),
-        }
+        let mut sites = report.sites();
+        sites.retain(|site| self.counts(site));
+        let over: Vec<(Direction, String)> = DIRECTIONS
+            .into_iter()
+            .zip(&self.limits)
+            .flat_map(|(direction, limits)| self.misses(direction, *limits, &sites))
+            .collect();
+        if over.is_empty() { Ok(value) } else { Err(over_budget(&over, sites, site)) }
     }
 
-    /// The directions in which more was copied than the limit, each with its limit.
-    fn over(self, report: &Report) -> Vec<(Direction, u64)> {
-        let limits = [
-            (Direction::ToDevice, self.to_device),
-            (Direction::ToHost, self.to_host),
-            (Direction::BetweenDevices, self.between_devices),
-        ];
-        let is_over = |(direction, limit): &(Direction, u64)| spent(report, *direction) > *limit;
-        let limited = limits.into_iter().filter_map(|(direction, limit)| Some((direction, limit?)));
-        limited.filter(is_over).collect()
+    /// Whether the budget is for copies of this call site.
+    fn counts(&self, site: &Site) -> bool {
+        let is_device = |name: &String| site.device == *name || site.source.as_ref() == Some(name);
+        self.array.as_ref().is_none_or(|name| site.array == *name)
+            && self.device.as_ref().is_none_or(is_device)
+    }
+
+    /// The limits of a direction that are not kept, in words.
+    fn misses(
+        &self,
+        direction: Direction,
+        limits: Limits,
+        sites: &[Site],
+    ) -> Vec<(Direction, String)> {
+        let spent: Flow = sites
+            .iter()
+            .filter(|site| site.direction == direction)
+            .fold(Flow::default(), |total, site| total + site.flow);
+        let relation = if self.is_exact { "instead of" } else { "of at most" };
+        let is_missed = |spent: u64, limit: u64| spent > limit || self.is_exact && spent < limit;
+        let missed = |spent: u64, limit: Option<u64>, unit: &str| {
+            let limit = limit.filter(|limit| is_missed(spent, *limit))?;
+            let (spent, limit) = (grouped(spent), grouped(limit));
+            Some((direction, format!("{spent} {unit} {direction} {relation} {limit}")))
+        };
+        let bytes = missed(spent.bytes, limits.bytes, "bytes");
+        bytes.into_iter().chain(missed(spent.count, limits.copies, "copies")).collect()
     }
 }
 
-fn spent(report: &Report, direction: Direction) -> u64 {
-    let traffic = report.traffic();
-    match direction {
-        Direction::ToDevice => traffic.to_device.bytes,
-        Direction::ToHost => traffic.to_host.bytes,
-        Direction::BetweenDevices => traffic.between_devices.bytes,
-    }
-}
-
-fn over_budget(over: &[(Direction, u64)], report: &Report, site: CallSite) -> Error {
-    let mut sites = report.sites();
+fn over_budget(over: &[(Direction, String)], mut sites: Vec<Site>, call: CallSite) -> Error {
     sites.retain(|site| over.iter().any(|(direction, _)| *direction == site.direction));
     sites.sort_by_key(|site| std::cmp::Reverse(site.flow.bytes));
-    let each = over.iter().map(|(direction, limit)| {
-        let bytes = grouped(spent(report, *direction));
-        format!("{bytes} bytes {direction} of at most {}", grouped(*limit))
-    });
+    let each: Vec<&str> = over.iter().map(|(_, text)| text.as_str()).collect();
     Error::OverBudget {
-        spent: each.collect::<Vec<_>>().join(", and "),
+        spent: each.join(", and "),
         sites: sites.iter().map(Site::to_string).collect(),
-        call: site.into(),
+        call: call.into(),
     }
 }

@@ -1,17 +1,26 @@
 //! Captures: reports of what the calls of one thread, of several, or of all copied.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use super::copy_record::CopyRecord;
-use super::deny::Denials;
+use super::at_exit::{Outputs, at_exit};
+use super::deny::Rules;
+use super::record::Record;
 use super::report::Report;
 use crate::sync::Mutex;
+use crate::timeline::{self, Listener};
 use crate::traffic::Flow;
 
-/// The number of running captures. While it is 0, a copy and a launch pay one load for captures.
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// The number of running captures, and [`UNREAD`] until the first copy or launch. While it is 0, a
+/// copy and a launch pay one load for captures.
+static RUNNING: AtomicUsize = AtomicUsize::new(UNREAD);
+
+/// Says that `RESIDENT_AUDIT` was not read yet, which may start a capture of all threads.
+const UNREAD: usize = 1 << (usize::BITS - 1);
+
+/// The capture for `RESIDENT_AUDIT`, and what to write of it when the process ends.
+static UNTIL_EXIT: OnceLock<(Attached, Outputs)> = OnceLock::new();
 
 /// The running captures of all threads, and how many they are.
 static OF_ALL_THREADS: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
@@ -30,7 +39,7 @@ thread_local! {
 
 /// The report of a capture so far. It is shared with the threads that count to the capture.
 #[derive(Debug, Default)]
-struct Capture(Mutex<Report>);
+pub(super) struct Capture(Mutex<Report>);
 
 /// Runs `work`, and reports what the calls of this thread copied meanwhile, and why. Captures may
 /// be nested: an outer capture includes the copies of the inner ones. A copy counts when it is
@@ -91,12 +100,9 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
 ///
 /// If `work` panics; the panic is passed on.
 pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
-    let capture = Arc::<Capture>::default();
-    let running = Running::start();
-    let counting = CountingAll::start(&capture);
+    let attached = Attached::start(Arc::default());
     let value = work();
-    drop((counting, running));
-    (value, capture.take())
+    (value, attached.stop())
 }
 
 /// A handle by which calls on another thread count to the captures in which this thread is now:
@@ -117,7 +123,7 @@ pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
 /// ```
 #[must_use]
 pub fn scope() -> Scope {
-    Scope { captures: CAPTURES.with_borrow(Clone::clone), denials: Denials::current() }
+    Scope { captures: CAPTURES.with_borrow(Clone::clone), rules: Rules::current() }
 }
 
 /// The captures and denials of a thread, for other threads; made by [`scope`]. Copies that are made
@@ -125,7 +131,7 @@ pub fn scope() -> Scope {
 #[derive(Clone, Debug)]
 pub struct Scope {
     captures: Vec<Arc<Capture>>,
-    denials: Denials,
+    rules: Rules,
 }
 
 impl Scope {
@@ -138,27 +144,42 @@ impl Scope {
     /// If `work` panics; the panic is passed on.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _counting = Counting::start(&self.captures);
-        let _denials = self.denials.enter();
+        let _rules = self.rules.enter();
         work()
     }
 }
 
 impl Capture {
     fn take(&self) -> Report {
-        std::mem::take(&mut *self.0.lock())
+        let mut report = std::mem::take(&mut *self.0.lock());
+        report.close();
+        report
+    }
+
+    /// The report so far.
+    pub(super) fn report(&self) -> Report {
+        let mut report = self.0.lock().clone();
+        report.close();
+        report
+    }
+
+    pub(super) fn add(&self, record: &Record) {
+        self.0.lock().add(record);
     }
 }
 
 /// A running capture. It ends when this value drops, also during a panic.
-struct Running {
+#[derive(Debug)]
+pub(super) struct Running {
+    _listener: Listener,
     /// What all threads had copied when it started.
     before: Flow,
 }
 
 impl Running {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
-        Self { before: copied_by_all() }
+        Self { _listener: Listener::start(add_wait), before: copied_by_all() }
     }
 
     /// What all threads have copied since.
@@ -205,21 +226,38 @@ impl Drop for Counting {
     }
 }
 
-/// While this lives, calls of all threads count to one more capture.
-struct CountingAll<'a>(&'a Arc<Capture>);
+/// While this lives, calls of all threads count to a capture.
+#[derive(Debug)]
+pub(super) struct Attached {
+    capture: Arc<Capture>,
+    _running: Running,
+}
 
-impl<'a> CountingAll<'a> {
-    fn start(capture: &'a Arc<Capture>) -> Self {
-        OF_ALL_THREADS.lock().push(Arc::clone(capture));
+impl Attached {
+    pub(super) fn start(capture: Arc<Capture>) -> Self {
+        let running = Running::start();
+        OF_ALL_THREADS.lock().push(Arc::clone(&capture));
         OF_ALL_THREADS_COUNT.fetch_add(1, Ordering::Relaxed);
-        Self(capture)
+        Self { capture, _running: running }
+    }
+
+    fn stop(self) -> Report {
+        self.detach();
+        self.capture.take()
+    }
+
+    fn detach(&self) {
+        let is_other = |capture: &Arc<Capture>| !Arc::ptr_eq(capture, &self.capture);
+        let mut of_all = OF_ALL_THREADS.lock();
+        let before = of_all.len();
+        of_all.retain(is_other);
+        OF_ALL_THREADS_COUNT.fetch_sub(before - of_all.len(), Ordering::Relaxed);
     }
 }
 
-impl Drop for CountingAll<'_> {
+impl Drop for Attached {
     fn drop(&mut self) {
-        OF_ALL_THREADS_COUNT.fetch_sub(1, Ordering::Relaxed);
-        OF_ALL_THREADS.lock().retain(|capture| !Arc::ptr_eq(capture, self.0));
+        self.detach();
     }
 }
 
@@ -236,9 +274,30 @@ fn is_any_running() -> bool {
 
 #[cold]
 fn is_active_here() -> bool {
+    if RUNNING.load(Ordering::Relaxed) & UNREAD != 0 {
+        read_variable();
+    }
     // The captures of one thread end before its thread-locals are destroyed.
     OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0
         || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+}
+
+/// Reads `RESIDENT_AUDIT`, once.
+fn read_variable() {
+    // Another thread that reads it at the same time sees no capture yet; its copies do not count.
+    if RUNNING.fetch_and(!UNREAD, Ordering::Relaxed) & UNREAD != 0 {
+        let Some(outputs) = Outputs::of_variable() else { return };
+        let attached = Attached::start(Arc::default());
+        if UNTIL_EXIT.set((attached, outputs)).is_ok() {
+            at_exit(write_outputs);
+        }
+    }
+}
+
+fn write_outputs() {
+    if let Some((attached, outputs)) = UNTIL_EXIT.get() {
+        outputs.write(&attached.capture.report());
+    }
 }
 
 /// Counts a copy for the captures of other threads, which say that they did not see it.
@@ -250,8 +309,14 @@ pub(super) fn note_copy(bytes: u64) {
     }
 }
 
-pub(super) fn add_copy(record: &CopyRecord) {
-    for_each_report(|report| report.add_copy(record));
+pub(super) fn add(record: &Record) {
+    for_each_report(|report| report.add(record));
+}
+
+fn add_wait(wait: &timeline::Wait<'_>) {
+    if is_active() {
+        add(&Record::wait(wait));
+    }
 }
 
 pub(super) fn add_avoided(flow: Flow) {

@@ -1,4 +1,4 @@
-//! Denials: directions in which the calls of a thread must not cause copies by themselves.
+//! Rules about copies that the calls of a thread cause by themselves: denied, logged or allowed.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -116,20 +116,30 @@ impl fmt::Debug for Implicit {
 struct Rule {
     ticket: u64,
     set: Implicit,
-    /// The call that denies; `None` if the rule allows.
-    denied_at: Option<CallSite>,
+    verdict: Verdict,
+}
+
+/// What a rule says of a direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Allow,
+    /// With the call that denies.
+    Deny(CallSite),
+    Log,
 }
 
 thread_local! {
     /// The rules of this thread. The later ones are stronger.
     static RULES: RefCell<Vec<Rule>> = const { RefCell::new(Vec::new()) };
+    /// What these rules log.
+    static LOGGED: Cell<Implicit> = const { Cell::new(Implicit(0)) };
     /// What these rules deny.
     static DENIED: Cell<Implicit> = const { Cell::new(Implicit(0)) };
     static TICKET: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Keeps a rule of [`deny`] or [`allow`] on this thread until it drops. Guards may be nested, and
-/// may drop in any order. If the guard is leaked, the rule stays on its thread.
+/// Keeps a rule of [`deny`], [`log`] or [`allow`] on this thread until it drops. Guards may be
+/// nested, and may drop in any order. If the guard is leaked, the rule stays on its thread.
 #[derive(Debug)]
 #[must_use = "the rule holds only while this guard lives"]
 pub struct ImplicitGuard {
@@ -173,11 +183,11 @@ pub struct ImplicitGuard {
 /// ```
 #[track_caller]
 pub fn deny(set: Implicit) -> ImplicitGuard {
-    add(set, Some(call_site()))
+    add(set, Verdict::Deny(call_site()))
 }
 
-/// Allows copies in these directions again, which an earlier [`deny`] on this thread denies, until
-/// the guard drops. A later `deny` denies them again.
+/// Allows copies in these directions again, which an earlier [`deny`] on this thread denies or a
+/// [`log`] logs, until the guard drops. A later `deny` denies them again.
 ///
 /// ```
 /// use resident::{Device, SmartArray, audit::{self, Implicit}};
@@ -191,15 +201,34 @@ pub fn deny(set: Implicit) -> ImplicitGuard {
 /// # Ok::<(), resident::Error>(())
 /// ```
 pub fn allow(set: Implicit) -> ImplicitGuard {
-    add(set, None)
+    add(set, Verdict::Allow)
 }
 
-fn add(set: Implicit, denied_at: Option<CallSite>) -> ImplicitGuard {
+/// Logs copies in these directions that calls of this thread cause without saying so: each is a
+/// `tracing` event of level `WARN`, target `resident::implicit`, with the fields `direction`,
+/// `bytes`, `array`, `cause` and `site`, besides its event of level `DEBUG`. For programs that
+/// cannot do without some of the copies yet. Another rule of [`deny`] or [`allow`] that is made
+/// later is stronger, and a [`scope`](super::scope()) carries this one too.
+///
+/// ```
+/// use resident::{Device, SmartArray, audit::{self, Implicit}};
+///
+/// let input = SmartArray::from(vec![1_u8; 10]);
+/// let guard = audit::log(Implicit::TO_DEVICE);
+/// input.gpu_on(&Device::cpu().stream())?;               // is made, and logged
+/// drop(guard);
+/// # Ok::<(), resident::Error>(())
+/// ```
+pub fn log(set: Implicit) -> ImplicitGuard {
+    add(set, Verdict::Log)
+}
+
+fn add(set: Implicit, verdict: Verdict) -> ImplicitGuard {
     let ticket = TICKET.get();
     TICKET.set(ticket + 1);
     RULES.with_borrow_mut(|rules| {
-        rules.push(Rule { ticket, set, denied_at });
-        DENIED.set(denied_by(rules));
+        rules.push(Rule { ticket, set, verdict });
+        note(rules);
     });
     ImplicitGuard { ticket, not_send: PhantomData }
 }
@@ -210,45 +239,71 @@ impl Drop for ImplicitGuard {
         let _ = RULES.try_with(|rules| {
             let mut rules = rules.borrow_mut();
             rules.retain(|rule| rule.ticket != self.ticket);
-            DENIED.set(denied_by(&rules));
+            note(&rules);
         });
     }
 }
 
+/// What the rules say of a direction: the last one that names it.
+fn verdict(rules: &[Rule], direction: Implicit) -> Verdict {
+    let last = rules.iter().rev().find(|rule| rule.set.contains(direction));
+    last.map_or(Verdict::Allow, |rule| rule.verdict)
+}
+
 /// The call that denies a direction; `None` if it is allowed.
 fn denier(rules: &[Rule], direction: Implicit) -> Option<CallSite> {
-    let last = rules.iter().rev().find(|rule| rule.set.contains(direction));
-    last.and_then(|rule| rule.denied_at)
+    match verdict(rules, direction) {
+        Verdict::Deny(site) => Some(site),
+        Verdict::Allow | Verdict::Log => None,
+    }
 }
 
-fn denied_by(rules: &[Rule]) -> Implicit {
-    let mut denied = Implicit::default();
+/// Notes what this thread denies and logs.
+fn note(rules: &[Rule]) {
+    let (mut denied, mut logged) = (Implicit::default(), Implicit::default());
     for (direction, _) in Implicit::EACH {
-        if denier(rules, direction).is_some() {
-            denied |= direction;
+        match verdict(rules, direction) {
+            Verdict::Allow => {}
+            Verdict::Deny(_) => denied |= direction,
+            Verdict::Log => logged |= direction,
         }
     }
-    denied
+    DENIED.set(denied);
+    LOGGED.set(logged);
 }
 
-/// The directions that this thread denies, each with the call that denies it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Denials([Option<CallSite>; 3]);
+/// What the rules of a thread say of each direction, for other threads.
+#[derive(Clone, Debug)]
+pub(super) struct Rules([Verdict; 3]);
 
-impl Denials {
+impl Rules {
     /// Those of this thread.
     pub(super) fn current() -> Self {
-        let denier = |(direction, _)| RULES.with_borrow(|rules| denier(rules, direction));
-        Self(Implicit::EACH.map(denier))
+        let rule = |(direction, _)| RULES.with_borrow(|rules| verdict(rules, direction));
+        Self(Implicit::EACH.map(rule))
     }
 
-    /// Denies them on this thread too, until the guards drop.
+    /// Denies and logs the same on this thread too, until the guards drop.
     pub(super) fn enter(&self) -> [Option<ImplicitGuard>; 3] {
-        let mut sites = self.0.into_iter();
+        let mut verdicts = self.0.into_iter();
         Implicit::EACH.map(|(direction, _)| {
-            sites.next().flatten().map(|denied_at| add(direction, Some(denied_at)))
+            let verdict = verdicts.next().filter(|verdict| *verdict != Verdict::Allow)?;
+            Some(add(direction, verdict))
         })
     }
+}
+
+/// Whether this thread logs a copy for this cause. May be called with locks held.
+#[inline]
+pub(super) fn is_logged(cause: Cause, direction: Direction) -> bool {
+    let is_in = |logged: &Cell<Implicit>| logged.get().contains(Implicit::of(direction));
+    cause.is_implicit() && LOGGED.try_with(is_in).unwrap_or(false)
+}
+
+/// Whether this thread logs copies. May be called with locks held.
+#[inline]
+pub(super) fn logs_any() -> bool {
+    LOGGED.try_with(|logged| !logged.get().is_empty()).unwrap_or(false)
 }
 
 /// Whether this thread may deny a copy for this cause. May be called with locks held.

@@ -3,18 +3,20 @@
 use std::cell::RefCell;
 
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber, event, event_enabled};
+use tracing::span::EnteredSpan;
+use tracing::{Event, Level, Subscriber, event, event_enabled, span};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::copy_record::CopyRecord;
 use super::ledger::LedgerLayer;
+use super::record::{CopyRecord, Record};
+use crate::call_site::CallSite;
 
 /// The target of the events of copies.
 const TRANSFER: &str = "resident::transfer";
 
 thread_local! {
     /// The record of the event that this thread emits now. It has more than the event's fields.
-    static EMITTED: RefCell<Option<CopyRecord>> = const { RefCell::new(None) };
+    static EMITTED: RefCell<Option<Record>> = const { RefCell::new(None) };
 }
 
 /// Whether a subscriber may want an event of this level. Compares one number and calls no
@@ -24,6 +26,28 @@ pub(super) fn may_be_enabled() -> bool {
     LevelFilter::current() >= LevelFilter::DEBUG
 }
 
+/// The span of a launch, for as long as it is queued: the copies that the launch needs are in it.
+#[must_use]
+pub(crate) struct LaunchSpan {
+    _entered: EnteredSpan,
+}
+
+impl LaunchSpan {
+    #[cold]
+    pub(super) fn enter(kernel: &str, device: &str, stream: u32, site: CallSite) -> Self {
+        let span = span!(
+            target: "resident::launch",
+            Level::DEBUG,
+            "launch",
+            kernel,
+            device,
+            stream = u64::from(stream),
+            site = %site
+        );
+        Self { _entered: span.entered() }
+    }
+}
+
 /// Whether a subscriber wants events of copies.
 #[inline]
 pub(super) fn is_enabled() -> bool {
@@ -31,9 +55,9 @@ pub(super) fn is_enabled() -> bool {
 }
 
 /// Emits the event of one copy. A subscriber may use arrays, and so emit others meanwhile.
-pub(super) fn emit_copy(record: &CopyRecord) {
+pub(super) fn emit_copy(record: &Record, copy: &CopyRecord) {
     let outer = EMITTED.try_with(|emitted| emitted.replace(Some(record.clone())));
-    emit_fields(record);
+    emit_fields(copy);
     let _ = EMITTED.try_with(|emitted| *emitted.borrow_mut() = outer.ok().flatten());
 }
 
@@ -65,6 +89,20 @@ fn emit_fields(record: &CopyRecord) {
         cause = cause.as_str(),
         site = %site,
         stale_since = staleness.since().map(tracing::field::display),
+    );
+}
+
+/// Emits the event of a copy that the thread logs.
+pub(super) fn emit_implicit(copy: &CopyRecord) {
+    event!(
+        target: "resident::implicit",
+        Level::WARN,
+        direction = copy.direction.as_str(),
+        bytes = copy.bytes,
+        array = &*copy.array,
+        cause = copy.cause.as_str(),
+        site = %copy.site,
+        "an implicit copy"
     );
 }
 

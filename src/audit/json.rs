@@ -1,8 +1,15 @@
-//! Reports as JSON.
+//! Documents as JSON.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::{Display, Write};
+use std::io;
+use std::path::Path;
 
-use super::report::{Report, Site};
+use super::document::{
+    Document, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord, DocumentSite,
+    Finding,
+};
+use super::file;
+use super::report::Report;
 use crate::traffic::Flow;
 
 impl Report {
@@ -10,7 +17,9 @@ impl Report {
     /// `padding` are totals: `{"count": 1, "bytes": 4000}`. Each element of `sites` has `site`
     /// (file:line:column), `array`, `direction`, `device`, `source` (`null` except between
     /// devices), `cause`, `count`, `bytes`, `stale_since` (`null` if unknown) and `never_there`:
-    /// see [`Site`]. `version` rises when keys change their meaning or go.
+    /// see [`Site`](super::Site). `records` has the latest copies, launches, waits and allocations
+    /// with their times. [`Document`] tells all keys. `version` rises when keys change their
+    /// meaning or go.
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};
@@ -23,60 +32,247 @@ impl Report {
     /// ```
     #[must_use]
     pub fn to_json(&self) -> String {
-        let traffic = self.traffic();
-        let totals = [
-            ("to_device", traffic.to_device),
-            ("to_host", traffic.to_host),
-            ("between_devices", traffic.between_devices),
-            ("avoided", traffic.avoided),
-            ("padding", self.padding()),
+        self.to_document().to_json()
+    }
+}
+
+impl Report {
+    /// Writes the report to a file, as [`to_json`](Self::to_json) and the end of a line.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if the file cannot be written; the text names the file.
+    pub fn write_json(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        file::write(path.as_ref(), (self.to_json() + "\n").as_bytes())
+    }
+}
+
+impl Document {
+    /// The document as one line of JSON, as [`Report::to_json`].
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut object = Object::new();
+        object.number("version", self.version);
+        let flows = [
+            ("to_device", self.to_device),
+            ("to_host", self.to_host),
+            ("between_devices", self.between_devices),
+            ("avoided", self.avoided),
+            ("padding", self.padding),
         ];
-        let totals: String = totals
-            .map(|(name, Flow { count, bytes })| {
-                format!("\"{name}\": {{\"count\": {count}, \"bytes\": {bytes}}}, ")
-            })
-            .concat();
-        let sites: Vec<String> = self.sites().iter().map(object).collect();
-        format!("{{\"version\": 1, {totals}\"sites\": [{}]}}", sites.join(", "))
+        flows.into_iter().for_each(|(name, flow)| object.flow(name, flow));
+        object.list("sites", &self.sites, site);
+        object.number("launches", self.launches);
+        let mut waits = Object::new();
+        waits.number("count", self.waits.count);
+        waits.number("nanoseconds", self.waits.nanoseconds);
+        object.raw("waits", waits.end());
+        object.flow("allocations", self.allocations);
+        object.flow("evictions", self.evictions);
+        object.number("duration_ns", self.duration_ns);
+        object.list("arrays", &self.arrays, array);
+        object.list("records", &self.records, record);
+        object.number("records_forgotten", self.records_forgotten);
+        object.list("findings", &self.findings, finding);
+        object.end()
     }
 }
 
-fn object(site: &Site) -> String {
-    let source = site.source.as_ref().map_or_else(|| "null".to_owned(), quoted);
-    let stale_since = site.stale_since.map_or_else(|| "null".to_owned(), quoted);
-    format!(
-        "{{\"site\": {}, \"array\": {}, \"direction\": {}, \"device\": {}, \"source\": {source}, \
-         \"cause\": {}, \"count\": {}, \"bytes\": {}, \"stale_since\": {stale_since}, \
-         \"never_there\": {}}}",
-        quoted(site.location),
-        quoted(&site.array),
-        quoted(site.direction),
-        quoted(&site.device),
-        quoted(site.cause),
-        site.flow.count,
-        site.flow.bytes,
-        site.never_there
-    )
+fn site(site: &DocumentSite) -> String {
+    let mut object = Object::new();
+    object.text("site", &site.site);
+    object.text("array", &site.array);
+    object.text("direction", &site.direction);
+    object.text("device", &site.device);
+    object.optional("source", site.source.as_ref());
+    object.text("cause", &site.cause);
+    object.number("count", site.count);
+    object.number("bytes", site.bytes);
+    object.optional("stale_since", site.stale_since.as_ref());
+    object.raw("never_there", site.never_there);
+    object.end()
 }
 
-fn quoted(text: impl Display) -> String {
-    let mut quoted = Quoted(String::from("\""));
-    let _ = write!(quoted, "{text}");
-    quoted.0 + "\""
+fn array(array: &DocumentArray) -> String {
+    let mut object = Object::new();
+    object.number("id", array.id);
+    object.text("name", &array.name);
+    object.text("element", &array.element);
+    object.list("shape", &array.shape, usize::to_string);
+    object.end()
 }
 
-/// Escapes what is written to it as the inside of a JSON string.
-struct Quoted(String);
-
-impl Write for Quoted {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
-            match character {
-                '"' | '\\' => self.0.extend(['\\', character]),
-                control if control < ' ' => write!(self.0, "\\u{:04x}", u32::from(control))?,
-                _ => self.0.push(character),
-            }
+fn record(record: &DocumentRecord) -> String {
+    let mut object = Object::new();
+    match record {
+        DocumentRecord::Copy { queued_ns, started_ns, finished_ns, thread, .. } => {
+            object.text("kind", "copy");
+            object.times(*queued_ns, *started_ns, *finished_ns);
+            object.text("thread", thread);
+            copy(&mut object, record);
         }
-        Ok(())
+        DocumentRecord::Launch { id, queued_ns, started_ns, finished_ns, thread, .. } => {
+            object.text("kind", "launch");
+            object.number("id", *id);
+            object.times(*queued_ns, *started_ns, *finished_ns);
+            object.text("thread", thread);
+            launch(&mut object, record);
+        }
+        DocumentRecord::Wait { queued_ns, finished_ns, thread, device, stream, site, reason } => {
+            object.text("kind", "wait");
+            object.number("queued_ns", *queued_ns);
+            object.number("finished_ns", *finished_ns);
+            object.text("thread", thread);
+            object.text("device", device);
+            object.number("stream", *stream);
+            object.text("site", site);
+            object.text("reason", reason);
+        }
+        DocumentRecord::Allocation(of) => memory(&mut object, "allocation", of),
+        DocumentRecord::Eviction(of) => memory(&mut object, "eviction", of),
     }
+    object.end()
+}
+
+fn copy(object: &mut Object, record: &DocumentRecord) {
+    let DocumentRecord::Copy {
+        device,
+        stream,
+        site,
+        array,
+        name,
+        direction,
+        source,
+        bytes,
+        padding,
+        cause,
+        stale_since,
+        launch,
+        ..
+    } = record
+    else {
+        return;
+    };
+    object.text("device", device);
+    object.number("stream", *stream);
+    object.text("site", site);
+    object.number("array", *array);
+    object.text("name", name);
+    object.text("direction", direction);
+    object.optional("source", source.as_ref());
+    object.number("bytes", *bytes);
+    object.number("padding", *padding);
+    object.text("cause", cause);
+    object.optional("stale_since", stale_since.as_ref());
+    object.number_or_null("launch", *launch);
+}
+
+fn launch(object: &mut Object, record: &DocumentRecord) {
+    let DocumentRecord::Launch { device, stream, site, name, arguments, .. } = record else {
+        return;
+    };
+    object.text("device", device);
+    object.number("stream", *stream);
+    object.text("site", site);
+    object.text("name", name);
+    object.list("arguments", arguments, |DocumentArgument { array, access, is_whole }| {
+        let mut argument = Object::new();
+        argument.number("array", *array);
+        argument.text("access", access);
+        argument.raw("is_whole", is_whole);
+        argument.end()
+    });
+}
+
+fn memory(object: &mut Object, kind: &str, memory: &DocumentMemory) {
+    object.text("kind", kind);
+    object.number("queued_ns", memory.queued_ns);
+    object.text("thread", &memory.thread);
+    object.text("device", &memory.device);
+    object.text("site", &memory.site);
+    object.number("bytes", memory.bytes);
+    object.number("array", memory.array);
+    object.text("name", &memory.name);
+}
+
+fn finding(finding: &Finding) -> String {
+    let mut object = Object::new();
+    object.text("kind", &finding.kind);
+    object.text("message", &finding.message);
+    object.text("change", &finding.change);
+    object.list("sites", &finding.sites, |site| quoted(site));
+    object.optional("array", finding.array.as_ref());
+    object.number("count", finding.count);
+    object.number("bytes", finding.bytes);
+    object.number_or_null("nanoseconds", finding.nanoseconds);
+    object.end()
+}
+
+/// An object of JSON that is being written.
+struct Object(String);
+
+impl Object {
+    fn new() -> Self {
+        Self(String::from("{"))
+    }
+
+    fn raw(&mut self, key: &str, value: impl Display) {
+        let separator = if self.0.len() > 1 { ", " } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(self.0, "{separator}\"{key}\": {value}");
+    }
+
+    fn number(&mut self, key: &str, value: impl Into<u64>) {
+        self.raw(key, value.into());
+    }
+
+    fn number_or_null(&mut self, key: &str, value: Option<u64>) {
+        match value {
+            Some(value) => self.raw(key, value),
+            None => self.raw(key, "null"),
+        }
+    }
+
+    fn times(&mut self, queued_ns: u64, started_ns: Option<u64>, finished_ns: Option<u64>) {
+        self.number("queued_ns", queued_ns);
+        self.number_or_null("started_ns", started_ns);
+        self.number_or_null("finished_ns", finished_ns);
+    }
+
+    fn text(&mut self, key: &str, value: &str) {
+        self.raw(key, quoted(value));
+    }
+
+    fn optional(&mut self, key: &str, value: Option<&String>) {
+        self.raw(key, value.map_or_else(|| "null".to_owned(), |text| quoted(text)));
+    }
+
+    fn flow(&mut self, key: &str, Flow { count, bytes }: Flow) {
+        self.raw(key, format_args!("{{\"count\": {count}, \"bytes\": {bytes}}}"));
+    }
+
+    fn list<T>(&mut self, key: &str, items: &[T], object: impl Fn(&T) -> String) {
+        let items: Vec<String> = items.iter().map(object).collect();
+        self.raw(key, format_args!("[{}]", items.join(", ")));
+    }
+
+    fn end(self) -> String {
+        self.0 + "}"
+    }
+}
+
+/// A string of JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            control if control < ' ' => {
+                // Writing to a string cannot fail.
+                let _ = write!(quoted, "\\u{:04x}", u32::from(control));
+            }
+            _ => quoted.push(character),
+        }
+    }
+    quoted + "\""
 }

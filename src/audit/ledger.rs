@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::copy_record::CopyRecord;
+use super::capture::{Attached, Capture};
+use super::record::Record;
 use super::report::Report;
-use crate::sync::Mutex;
 
 /// Collects the copies whose `tracing` events its layer sees, for as long as the subscriber lives:
 /// of all threads if the subscriber is the global one. The layers and filters of the subscriber
@@ -24,36 +24,62 @@ use crate::sync::Mutex;
 /// # Ok::<(), resident::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Ledger(Arc<Mutex<Report>>);
+pub struct Ledger {
+    capture: Arc<Capture>,
+    /// Ends with the last clone.
+    _attached: Option<Arc<Attached>>,
+}
 
 impl Ledger {
-    /// An empty ledger.
+    /// An empty ledger, which sees what its [`layer`](Self::layer) sees.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A layer for a subscriber of `tracing`, which writes to this ledger.
-    #[must_use]
-    pub fn layer(&self) -> LedgerLayer {
-        LedgerLayer(self.clone())
+    /// A ledger that needs no subscriber: it sees what the calls of all threads cause from now on,
+    /// launches and waits included, until the last clone drops. It keeps the latest 65,536 records
+    /// and exact totals, so its memory is bounded.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, audit};
+    ///
+    /// let ledger = audit::Ledger::attach();
+    /// let array = SmartArray::from(vec![1.0_f32; 1000]);
+    /// array.prefetch(&Device::cpu().stream())?;
+    /// assert!(ledger.report().traffic().to_device.bytes >= 4000);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use = "the ledger sees what happens while it lives"]
+    pub fn attach() -> Self {
+        let capture = Arc::<Capture>::default();
+        let attached = Arc::new(Attached::start(Arc::clone(&capture)));
+        Self { capture, _attached: Some(attached) }
     }
 
-    /// The copies that the layers of this ledger have seen so far. Copies that launches avoided are
-    /// no events, so [`avoided`](crate::Traffic::avoided) is 0.
+    /// A layer for a subscriber of `tracing`, which writes to this ledger. What an
+    /// [attached](Self::attach) ledger's layer sees counts twice.
+    #[must_use]
+    pub fn layer(&self) -> LedgerLayer {
+        LedgerLayer(Arc::clone(&self.capture))
+    }
+
+    /// What was seen so far: of a ledger with a layer only copies, which are events of `tracing`.
+    /// Copies that launches avoided are no events, so its [`avoided`](crate::Traffic::avoided) is
+    /// 0.
     #[must_use]
     pub fn report(&self) -> Report {
-        self.0.lock().clone()
+        self.capture.report()
     }
 }
 
 /// The layer of a [`Ledger`], for [`with`](tracing_subscriber::layer::SubscriberExt::with). It
 /// takes the events of target `resident::transfer` and ignores others.
 #[derive(Clone, Debug)]
-pub struct LedgerLayer(Ledger);
+pub struct LedgerLayer(Arc<Capture>);
 
 impl LedgerLayer {
-    pub(super) fn add(&self, record: &CopyRecord) {
-        self.0.0.lock().add_copy(record);
+    pub(super) fn add(&self, record: &Record) {
+        self.0.add(record);
     }
 }

@@ -1,12 +1,14 @@
 //! The report of a capture: copies by call site, and totals.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use super::cause::Cause;
-use super::copy_record::{CopyRecord, Staleness};
+use super::record::{CopyRecord, Event, Record, Staleness};
+use super::records::{Records, Waits};
 use crate::call_site::CallSite;
-use crate::traffic::grouped;
 use crate::traffic::{Direction, Flow, Traffic};
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
@@ -52,15 +54,29 @@ impl fmt::Display for Site {
 }
 
 impl Site {
-    fn devices(&self) -> String {
+    pub(super) fn devices(&self) -> String {
         self.source
             .as_ref()
             .map_or_else(|| self.device.clone(), |source| format!("{source} -> {}", self.device))
     }
 }
 
+/// What [`Report::group_by`] adds up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum GroupBy {
+    /// The calls that needed the bytes.
+    CallSite,
+    /// The arrays, by their names.
+    Array,
+    /// The devices.
+    Device,
+    /// The streams that ran the copies.
+    Stream,
+}
+
 /// What was copied during a [`capture`](super::capture), and why. Its `Display` is a table of call
-/// sites, followed by totals.
+/// sites, the largest first, followed by totals; it is at most 100 columns wide.
 ///
 /// ```
 /// use resident::{Device, SmartArray, audit::{self, Cause, Direction}};
@@ -89,6 +105,9 @@ pub struct Report {
     foreign_uses: BTreeMap<String, u64>,
     /// What other threads copied meanwhile, which the report does not include.
     elsewhere: Flow,
+    /// The copies by the stream that ran them.
+    streams: BTreeMap<(Arc<str>, u32), Traffic>,
+    pub(super) records: Records,
 }
 
 /// The properties shared by the copies of one line. Their order is first by the file and line of
@@ -96,11 +115,11 @@ pub struct Report {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct SiteKey {
     location: CallSite,
-    array: String,
+    array: Arc<str>,
     direction: Direction,
     cause: Cause,
-    device: String,
-    source: Option<String>,
+    device: Arc<str>,
+    source: Option<Arc<str>>,
     staleness: Staleness,
 }
 
@@ -108,11 +127,11 @@ impl SiteKey {
     fn of(record: &CopyRecord) -> Self {
         Self {
             location: record.site,
-            array: record.array.to_string(),
+            array: Arc::clone(&record.array),
             direction: record.direction,
             cause: record.cause,
-            device: record.device.to_string(),
-            source: record.source.as_deref().map(str::to_owned),
+            device: Arc::clone(&record.device),
+            source: record.source.clone(),
             staleness: record.staleness,
         }
     }
@@ -121,10 +140,10 @@ impl SiteKey {
         let Self { location, array, direction, cause, device, source, staleness } = self.clone();
         Site {
             location,
-            array,
+            array: array.to_string(),
             direction,
-            device,
-            source,
+            device: device.to_string(),
+            source: source.as_deref().map(str::to_owned),
             cause,
             flow,
             stale_since: staleness.since(),
@@ -138,6 +157,48 @@ impl Report {
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.traffic
+    }
+
+    /// The copies by call site, by array, by device or by stream, the largest first. Arrays count
+    /// under the names that they had; unnamed arrays of one type and shape that one line made count
+    /// together, so a line that makes a buffer in each round of a loop is one group. A copy between
+    /// two devices counts to its destination.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, audit::{self, GroupBy}};
+    ///
+    /// let stream = Device::cpu().stream();
+    /// let ((), report) = audit::capture(|| {
+    ///     for _ in 0..3 {
+    ///         let buffer = SmartArray::from(vec![0_u8; 100]);
+    ///         buffer.prefetch(&stream).expect("there is memory");
+    ///     }
+    /// });
+    /// let arrays = report.group_by(GroupBy::Array);
+    /// assert_eq!(arrays.len(), 1);
+    /// assert_eq!((arrays[0].1.to_device.count, arrays[0].1.to_device.bytes), (3, 300));
+    /// ```
+    #[must_use]
+    pub fn group_by(&self, key: GroupBy) -> Vec<(String, Traffic)> {
+        let mut groups: BTreeMap<String, Traffic> = BTreeMap::new();
+        if key == GroupBy::Stream {
+            let named = |((device, number), traffic): (&(Arc<str>, u32), &Traffic)| {
+                (format!("{device} stream {number}"), *traffic)
+            };
+            groups.extend(self.streams.iter().map(named));
+        } else {
+            for (site, flow) in &self.sites {
+                let name = match key {
+                    GroupBy::Array => site.array.to_string(),
+                    GroupBy::Device => site.device.to_string(),
+                    GroupBy::CallSite | GroupBy::Stream => site.location.to_string(),
+                };
+                *groups.entry(name).or_default() += Traffic::of_flow(site.direction, *flow);
+            }
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, traffic)| Reverse(traffic.moved().bytes));
+        groups
     }
 
     /// Whether nothing was copied.
@@ -222,6 +283,30 @@ impl Report {
         self.padding
     }
 
+    /// The number of launches.
+    #[must_use]
+    pub fn launches(&self) -> u64 {
+        self.records.launches
+    }
+
+    /// The waits of threads for devices: in `synchronize`, and where the host needs contents.
+    #[must_use]
+    pub fn waits(&self) -> Waits {
+        self.records.waits
+    }
+
+    /// Allocations of device memory for arrays.
+    #[must_use]
+    pub fn allocations(&self) -> Flow {
+        self.records.allocations
+    }
+
+    /// Copies of arrays that were freed to make room for other arrays on a full device.
+    #[must_use]
+    pub fn evictions(&self) -> Flow {
+        self.records.evictions
+    }
+
     /// For each array, how often cudarc, or a library built on it, used one of its guards on
     /// another stream than the one for which the guard was made. The list is in the order of names.
     /// For each of these uses the library waits for the other stream, before and after the use. To
@@ -236,7 +321,19 @@ impl Report {
         *self.foreign_uses.entry(array.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn add_copy(&mut self, record: &CopyRecord) {
+    pub(super) fn add(&mut self, record: &Record) {
+        if let Event::Copy { copy, .. } = &record.event {
+            self.add_copy(copy);
+        }
+        self.records.add(record.clone());
+    }
+
+    /// Takes over the times of the records.
+    pub(super) fn close(&mut self) {
+        self.records.close();
+    }
+
+    fn add_copy(&mut self, record: &CopyRecord) {
         self.traffic += Traffic::of(record.direction, record.bytes);
         if record.cause == Cause::Launch {
             self.launched += Flow::of(record.bytes);
@@ -245,108 +342,20 @@ impl Report {
             self.padding += Flow::of(record.padding);
         }
         *self.sites.entry(SiteKey::of(record)).or_default() += Flow::of(record.bytes);
+        let stream = (Arc::clone(&record.device), record.stream);
+        *self.streams.entry(stream).or_default() += Traffic::of(record.direction, record.bytes);
     }
 
     pub(super) fn set_elsewhere(&mut self, flow: Flow) {
         self.elsewhere = flow;
     }
 
+    /// What other threads copied meanwhile, if this report has no copy.
+    pub(super) fn missed(&self) -> Option<Flow> {
+        (self.is_empty() && self.elsewhere.count > 0).then_some(self.elsewhere)
+    }
+
     pub(super) fn add_avoided(&mut self, flow: Flow) {
         self.traffic.avoided += flow;
-    }
-}
-
-/// A line for each [`Site`], then the totals. If there is no site, although other threads copied
-/// something meanwhile, the last line says so.
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header =
-            ["call site", "array", "direction", "device", "cause", "count", "bytes", "stale since"]
-                .map(String::from);
-        let rows: Vec<[String; COLUMNS]> =
-            std::iter::once(header).chain(self.sites().iter().map(row)).collect();
-        let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
-            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-        });
-        for (number, row) in rows.iter().enumerate() {
-            write_row(f, row, &widths)?;
-            if number == 0 {
-                writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * (COLUMNS - 1)))?;
-            }
-        }
-        self.write_totals(f)
-    }
-}
-
-const COLUMNS: usize = 8;
-
-fn row(site: &Site) -> [String; COLUMNS] {
-    [
-        site.location.to_string(),
-        site.array.clone(),
-        site.direction.as_str().to_owned(),
-        site.devices(),
-        site.cause.as_str().to_owned(),
-        site.flow.count.to_string(),
-        grouped(site.flow.bytes),
-        site.stale_since.map_or_else(
-            || if site.never_there { "never there" } else { "-" }.to_owned(),
-            ToString::to_string,
-        ),
-    ]
-}
-
-fn write_row(
-    f: &mut fmt::Formatter<'_>,
-    row: &[String; COLUMNS],
-    widths: &[usize; COLUMNS],
-) -> fmt::Result {
-    let [site, array, direction, device, cause, count, bytes, stale] = row;
-    let [w0, w1, w2, w3, w4, w5, w6, _] = widths;
-    writeln!(
-        f,
-        "{site:<w0$}  {array:<w1$}  {direction:<w2$}  {device:<w3$}  {cause:<w4$}  \
-         {count:>w5$}  {bytes:>w6$}  {stale}"
-    )
-}
-
-impl Report {
-    fn write_totals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Traffic { to_device, to_host, between_devices, avoided } = self.traffic;
-        let lines = [
-            ("to devices", to_device),
-            ("to the host", to_host),
-            ("between devices", between_devices),
-            ("avoided at launches", avoided),
-            ("a launcher that copies every argument in and out", self.conservative()),
-        ];
-        writeln!(f)?;
-        let width = lines.iter().map(|(_, flow)| grouped(flow.bytes).len()).max().unwrap_or(0);
-        for (name, flow) in lines {
-            let copies = if flow.count == 1 { "copy" } else { "copies" };
-            writeln!(
-                f,
-                "{:>width$} bytes in {:>4} {copies:<6}  {name}",
-                grouped(flow.bytes),
-                flow.count
-            )?;
-        }
-        if self.padding.bytes > 0 {
-            let padding = grouped(self.padding.bytes);
-            writeln!(f, "{padding:>width$} bytes to devices were padding between stale parts")?;
-        }
-        for (array, count) in &self.foreign_uses {
-            let uses = if *count == 1 { "use" } else { "uses" };
-            writeln!(f, "{count} {uses} of {array} on foreign streams, waited for")?;
-        }
-        if self.is_empty() && self.elsewhere.count > 0 {
-            writeln!(
-                f,
-                "other threads copied {} meanwhile, which do not count here: use \
-                 `audit::capture_all`, or run them in an `audit::scope` of this capture",
-                self.elsewhere
-            )?;
-        }
-        Ok(())
     }
 }

@@ -65,7 +65,8 @@ impl Event {
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let (core, device) = (self.stream.core(), self.stream.device_ref());
-        device.synchronize_to(core, self.raw.position()).at(call_site())
+        let site = call_site();
+        device.synchronize_to(core, self.raw.position(), site).at(site)
     }
 
     /// The device time between an earlier event and this one, both complete: `cuEventElapsedTime`,

@@ -78,6 +78,10 @@ impl Device {
     }
 
     /// The device's name, without a copy.
+    pub(crate) fn name_str(&self) -> &str {
+        &self.0.name
+    }
+
     pub(crate) fn name_shared(&self) -> Arc<str> {
         Arc::clone(&self.0.name)
     }

@@ -10,9 +10,10 @@ use super::handles::{Device, Stream};
 use super::host_function::HostFunction;
 use super::stream_core::{StreamCore, StreamId};
 use super::{call_error, late_error};
-use crate::backend::{Position, Queue};
-use crate::call_site::call_site;
+use crate::backend::{BackendError, Position, Queue};
+use crate::call_site::{CallSite, call_site};
 use crate::error::{AtCall, Result};
+use crate::timeline::WaitReason;
 
 impl Stream {
     pub(super) fn of(device: Device, core: Arc<StreamCore>) -> Self {
@@ -37,8 +38,8 @@ impl Stream {
     /// kernel body. [`Device::synchronize`] has an example.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        let position = self.queue().reserve_position();
-        self.device.synchronize_to(self.core(), position).at(call_site())
+        let (position, site) = (self.queue().reserve_position(), call_site());
+        self.device.synchronize_to(self.core(), position, site).at(site)
     }
 
     /// A future of all work queued here so far: `synchronize` for a task, as Numba's
@@ -230,6 +231,15 @@ impl Stream {
     #[inline]
     pub(crate) fn id(&self) -> StreamId {
         self.core.id()
+    }
+
+    /// Blocks until the work up to `position` is complete. The caller holds no lock.
+    pub(crate) fn wait_until(
+        &self,
+        position: Position,
+        site: CallSite,
+    ) -> std::result::Result<(), BackendError> {
+        self.core().wait_until(&self.device.0.name, position, (site, WaitReason::Contents))
     }
 
     #[inline]

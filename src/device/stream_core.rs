@@ -11,8 +11,10 @@ use super::host_thread::{HostThread, Waiting};
 use crate::backend::{
     BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
 };
+use crate::call_site::CallSite;
 use crate::ordering::UseEnd;
 use crate::sync::{self, Mutex, StreamLevel};
+use crate::timeline::{self, WaitReason};
 
 /// A stream's number, unique in the process.
 pub(crate) type StreamId = QueueId;
@@ -89,10 +91,18 @@ impl StreamCore {
         self.queue.completed() >= self.position_of(end)
     }
 
-    /// Blocks until a use on this stream is complete.
-    pub(crate) fn wait_until_done(&self, end: UseEnd) -> Result<(), BackendError> {
+    /// Blocks until the work up to `position` is complete.
+    pub(super) fn wait_until(
+        &self,
+        device: &str,
+        position: Position,
+        call: (CallSite, WaitReason),
+    ) -> Result<(), BackendError> {
         sync::assert_none_held();
-        self.queue.synchronize_to(self.position_of(end))
+        let is_over = || self.queue.completed() >= position;
+        timeline::waiting((device, self.number), call, is_over, || {
+            self.queue.synchronize_to(position)
+        })
     }
 
     /// The position at which a use is complete; for an open use, a position after all work queued

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use super::handles::{Device, RemoteUses, Stream};
 use super::{StreamCore, call_error, late_error};
 use crate::backend::{BackendError, FailureKind, FailureRecord, Position, Queue};
-use crate::call_site::call_site;
+use crate::call_site::{CallSite, call_site};
 use crate::error::{AtCall, Error, Result};
 use crate::sync;
+use crate::timeline::WaitReason;
 
 /// A device with fewer streams than this is not searched for unused ones when another is made.
 const SWEEP_AT_MIN: usize = 16;
@@ -137,7 +138,8 @@ impl Device {
         // All streams are waited for before a failure is reported, because each call reports one
         // failure and leaves the others to later calls.
         for (stream, position) in &pending {
-            let waited = stream.queue().synchronize_to(*position);
+            let waited =
+                stream.wait_until(&self.0.name, *position, (site, WaitReason::Synchronize));
             waited
                 .map_err(|refusal| call_error(self, "this", "synchronising", &refusal))
                 .at(site)?;
@@ -145,7 +147,7 @@ impl Device {
         let of_dropped = self.0.streams.lock().unreported.pop_front();
         let reported = of_dropped.map_or(Ok(()), |record| Err(late_error(self, &record)));
         let reported = reported.and_then(|()| {
-            pending.iter().try_for_each(|(stream, at)| self.synchronize_to(stream, *at))
+            pending.iter().try_for_each(|(stream, at)| self.synchronize_to(stream, *at, site))
         });
         if matches!(reported, Err(Error::DeviceLost { .. })) {
             // All streams of a lost device fail together, which counts as one failure.
@@ -162,9 +164,13 @@ impl Device {
     }
 
     /// Waits for a stream, then returns its first unreported failure up to `position`.
-    pub(super) fn synchronize_to(&self, stream: &StreamCore, position: Position) -> Result<()> {
-        sync::assert_none_held();
-        let waited = stream.queue().synchronize_to(position);
+    pub(super) fn synchronize_to(
+        &self,
+        stream: &StreamCore,
+        position: Position,
+        site: CallSite,
+    ) -> Result<()> {
+        let waited = stream.wait_until(&self.0.name, position, (site, WaitReason::Synchronize));
         waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
         stream.take_failure(position).map_or(Ok(()), |record| Err(late_error(self, &record)))
     }

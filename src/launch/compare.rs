@@ -61,7 +61,7 @@ impl fmt::Display for Difference {
 /// Both bodies of a kernel, with the grids on which they run.
 #[derive(Clone, Copy)]
 pub(super) struct Bodies<'a> {
-    pub(super) title: &'a str,
+    pub(super) title: &'a Arc<str>,
     pub(super) name: &'a str,
     pub(super) host: (&'a KernelCode, &'a dyn KernelBody, Grid),
     pub(super) device: (&'a KernelCode, Grid),

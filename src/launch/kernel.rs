@@ -539,7 +539,7 @@ impl<S: Signature> Kernel<S> {
             .with_bound(|bound| {
                 self.check(&grid, bound)?;
                 let (code, body) = self.host_body()?;
-                let (title, name) = (&*self.inner.title, &*self.inner.name);
+                let (title, name) = (&self.inner.title, &*self.inner.name);
                 let loaded = self.loaded_on(device)?;
                 let fitted = self.fitted(loaded, grid, device.grid_limits(), bound)?;
                 let bodies = Bodies {

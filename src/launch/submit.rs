@@ -16,11 +16,12 @@
 //!    where the array's packed length, or its shape and strides, begin.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray, Words};
-use crate::audit::{self, Cause};
+use crate::audit::{self, ArgumentRecord, Cause, LaunchRecord, QueueSpan};
 use crate::backend::{
     Address, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall,
     Position, failure,
@@ -62,7 +63,7 @@ impl<'s> NextPart<'s> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch<'a> {
     pub(super) code: &'a KernelCode,
-    pub(super) title: &'a str,
+    pub(super) title: &'a Arc<str>,
     pub(super) grid: &'a Grid,
     pub(super) bound: &'a [BoundArgument<'a>],
     pub(super) site: CallSite,
@@ -123,6 +124,8 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         // Before the arrays are pinned: with a pinned array no records are removed.
         storage::forget_failures();
     }
+    let on = (stream.device_ref().name_str(), stream.number());
+    let _span = audit::enter_launch(launch.title, on, launch.site);
     let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
     let (mut arguments, mut arrays) = (ArrayArguments::new(), LaunchedArrays::default());
@@ -132,7 +135,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         arrays: &mut arrays,
         depends: &mut depends,
     };
-    acquire(launch, &selections, stream, packed)?;
+    acquire(launch, &selections, stream, packed).inspect_err(|_| audit::forget_launch())?;
     let submitted = stream.queue().launch(&mut LaunchCall {
         code: launch.code,
         grid: launch.grid,
@@ -146,11 +149,32 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         Err(refusal) => return Err(refused(launch, stream, &refusal)),
     };
     mark(launch, &selections, stream, &mut arrays, position);
+    if audit::wants_launches() {
+        report(launch, stream, position);
+    }
     Ok(())
 }
 
 #[cold]
+fn report(launch: &Launch<'_>, stream: &Stream, position: Position) {
+    let argument = |array: &BoundArray<'_>| ArgumentRecord {
+        array_id: array.storage.number(),
+        access: array.access,
+        is_whole: array.is_whole,
+    };
+    audit::report_launch(LaunchRecord {
+        title: Arc::clone(launch.title),
+        device: stream.device_ref().name_shared(),
+        stream: stream.number(),
+        span: QueueSpan { queue: stream.id().0, first: position.0, last: position.0 },
+        site: launch.site,
+        arguments: launch.arrays().map(argument).collect(),
+    });
+}
+
+#[cold]
 fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Error {
+    audit::forget_launch();
     call_error(
         stream.device_ref(),
         "its arguments",

@@ -310,6 +310,16 @@ impl Storage {
         (self.element.id)() == TypeId::of::<T>()
     }
 
+    /// The array's number, unique in the process.
+    pub(crate) fn number(&self) -> u64 {
+        self.place.number()
+    }
+
+    /// The type of the array's elements, with its path.
+    pub(crate) fn element_path(&self) -> &'static str {
+        (self.element.name)()
+    }
+
     /// The type of the array's elements, without its path.
     pub(crate) fn element_name(&self) -> String {
         short_type((self.element.name)())

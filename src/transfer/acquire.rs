@@ -553,8 +553,7 @@ impl Request<'_> {
     pub(super) fn wait_for(&self, pending: Queued) -> Result<()> {
         for (stream, position) in pending {
             stream
-                .core()
-                .wait_until_done(UseEnd::at(position))
+                .wait_until(position, self.site)
                 .map_err(|refusal| self.refused(stream.device_ref(), "waiting for", &refusal))?;
         }
         Ok(())

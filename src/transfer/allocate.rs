@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::error::host_full;
 use super::evict::make_room;
+use super::report::record_memory;
 use super::request::Request;
 use crate::access::Access;
+use crate::audit::MemoryEvent;
 use crate::backend::{Address, BackendErrorKind, HostMemory};
 use crate::coherence::Location;
 use crate::device::Stream;
@@ -56,6 +58,8 @@ impl Request<'_> {
         let copy = state.device_copy_mut(location);
         copy.address = Some(address);
         copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
+        drop(state);
+        record_memory(self.storage, device, MemoryEvent::Allocation, self.site);
         Ok(())
     }
 

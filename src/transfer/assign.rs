@@ -8,7 +8,7 @@ use super::acquire::{Acquired, acquire_host, acquire_on};
 use super::constant::fill;
 use super::element::newest_device;
 use super::mark::{mark, mark_host_written};
-use super::report::{count, run_deferred};
+use super::report::{Moved, count, run_deferred};
 use super::request::{Request, StoredView};
 use super::route::can_access;
 use crate::access::Access;
@@ -319,7 +319,7 @@ impl Assignment<'_> {
             // The copy is counted for the destination array. It overwrites its destination, so no
             // call is reported as the one that made the elements stale.
             let bytes = to.selection.len_bytes(to.storage.memory_order());
-            let copied = (Direction::BetweenDevices, bytes);
+            let copied = Moved::at(position, Direction::BetweenDevices, bytes);
             let stale_since = StaleOrigin::Unreported;
             count(&to, &mut to.storage.lock(), copied, &device, stream, stale_since);
         }

@@ -4,16 +4,14 @@
 
 use smallvec::SmallVec;
 
-use super::report::count;
+use super::report::{Moved, count};
 use super::request::{Queued, Regions, Request};
 use super::route::{Route, RoutedCopies, RoutedPlan};
-use crate::audit::Direction;
 use crate::backend::failure::{self, Inquiry};
 use crate::backend::{Position, scope};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::layout::MemoryOrder;
-use crate::ordering::UseEnd;
 use crate::storage::StaleOrigin;
 
 /// The copies of a plan that are queued at once: several chunks, which the host packs together.
@@ -99,11 +97,10 @@ pub(super) struct Pipeline {
 /// The copies from one location to another, for the reports.
 #[derive(Debug)]
 struct Copied {
-    direction: Direction,
+    moved: Moved,
     /// The device of the copies; for copies between two devices, the source.
     device: Device,
     stream: Stream,
-    bytes: u64,
     stale_since: StaleOrigin,
 }
 
@@ -117,23 +114,24 @@ impl Pipeline {
     /// staleness at the destination.
     pub(super) fn add_copy(
         &mut self,
-        direction: Direction,
+        moved: Moved,
         device: &Device,
         stream: &Stream,
-        bytes: u64,
         stale_since: StaleOrigin,
     ) {
-        let is_same = |known: &&mut Copied| known.direction == direction && known.device == *device;
+        let is_same = |known: &&mut Copied| {
+            known.moved.direction == moved.direction && known.device == *device
+        };
         match self.copied.iter_mut().find(is_same) {
             Some(known) => {
-                known.bytes += bytes;
+                known.moved.bytes += moved.bytes;
+                known.moved.last = moved.last;
                 known.stale_since = known.stale_since.or_later(stale_since);
             }
             None => self.copied.push(Copied {
-                direction,
+                moved,
                 device: device.clone(),
                 stream: stream.clone(),
-                bytes,
                 stale_since,
             }),
         }
@@ -161,7 +159,7 @@ impl Pipeline {
     pub(super) fn wait(&mut self, request: &Request<'_>) -> Result<()> {
         let Some((stream, position)) = self.queued.get(self.waited) else { return Ok(()) };
         self.waited += 1;
-        let waited = stream.core().wait_until_done(UseEnd::at(*position));
+        let waited = stream.wait_until(*position, request.site);
         waited.map_err(|refusal| request.refused(stream.device_ref(), "waiting for", &refusal))
     }
 
@@ -172,7 +170,7 @@ impl Pipeline {
 
     /// The number of bytes copied so far.
     pub(super) fn copied_bytes(&self) -> u64 {
-        self.copied.iter().map(|copied| copied.bytes).sum()
+        self.copied.iter().map(|copied| copied.moved.bytes).sum()
     }
 
     /// Adds the copies to the totals and reports them. Returns the queued work, and what keeps the
@@ -180,8 +178,8 @@ impl Pipeline {
     pub(super) fn close(self, request: &Request<'_>) -> (Queued, Option<Inquiry>) {
         if !self.copied.is_empty() {
             let mut state = request.storage.lock();
-            for Copied { direction, device, stream, bytes, stale_since } in &self.copied {
-                count(request, &mut state, (*direction, *bytes), device, stream, *stale_since);
+            for Copied { moved, device, stream, stale_since } in &self.copied {
+                count(request, &mut state, *moved, device, stream, *stale_since);
             }
         }
         (self.queued, self.inquiry)

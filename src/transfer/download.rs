@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::acquire::users_of_other_kinds;
 use super::chunk::Pipeline;
-use super::report::stale_since;
+use super::report::{Moved, stale_since};
 use super::request::{Marks, Queueing, Regions, Request, collect_conflicts};
 use super::route::{Route, RoutedCopies};
 use crate::access::Access;
@@ -93,8 +93,8 @@ impl Request<'_> {
         };
         let (position, own) = self.submit_download(&stream, &mut work, queueing)?;
         let since = stale_since(&state, to, regions);
-        let bytes = self.bytes_of(regions);
-        pipeline.add_copy(Direction::ToHost, stream.device_ref(), &stream, bytes, since);
+        let moved = Moved::at(position, Direction::ToHost, self.bytes_of(regions));
+        pipeline.add_copy(moved, stream.device_ref(), &stream, since);
         self.record_read(&mut state, &stream, from, regions, position);
         if let Some(between) = between {
             self.record_read(&mut state, &stream, from, &Regions::from_iter([between]), position);

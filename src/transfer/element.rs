@@ -8,7 +8,7 @@ use super::acquire::{acquire_host, acquire_on};
 use super::constant::{Fill, queue_fill};
 use super::error::host_full;
 use super::mark::{mark, mark_host_written};
-use super::report::{count, run_deferred, stale_since};
+use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Regions, Request};
 use crate::access::Access;
 use crate::audit::{self, Direction};
@@ -228,7 +228,7 @@ fn queue_read(
     }));
     let position = request.submit_read(&mut state, &stream, location, &regions, work)?;
     let since = stale_since(&state, Location::HOST, &regions);
-    let moved = (Direction::ToHost, request.bytes_of(&regions));
+    let moved = Moved::at(position, Direction::ToHost, request.bytes_of(&regions));
     count(request, &mut state, moved, stream.device_ref(), &stream, since);
     Ok(Some((stream, position)))
 }

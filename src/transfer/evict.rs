@@ -2,8 +2,10 @@
 
 use super::acquire::acquire_host;
 use super::release;
+use super::report::record_memory;
 use super::request::{Regions, Request, ends_of};
 use crate::access::Access;
+use crate::audit::MemoryEvent;
 use crate::call_site::CallSite;
 use crate::coherence::{Content, Location};
 use crate::device::Device;
@@ -78,6 +80,8 @@ fn evict(storage: &Storage, device: &Device, site: CallSite) -> Option<u64> {
         return None;
     }
     remove_copy(storage, &mut state, location, site);
+    drop(state);
+    record_memory(storage, device, MemoryEvent::Eviction, site);
     Some(storage.memory_order().len_bytes())
 }
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_host, acquire_on};
 use super::mark::mark;
-use super::report::{count, run_deferred, stale_since};
+use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use super::snapshot::{Destination, snapshot_to};
 use crate::access::Access;
@@ -232,7 +232,7 @@ impl Upload<'_> {
             let part = Selection::Boxes(written);
             let request = request.of(if is_complete { request.selection } else { &part });
             mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
-            count_upload(&request, stream);
+            count_upload(&request, stream, *position);
         }
         drop(lease);
     }
@@ -268,11 +268,11 @@ fn upload_work(
     })
 }
 
-fn count_upload(request: &Request<'_>, stream: &Stream) {
+fn count_upload(request: &Request<'_>, stream: &Stream, position: Position) {
     let bytes = request.selection.len_bytes(request.storage.memory_order());
     let mut state = request.storage.lock();
     let since = stale_since(&state, Location::HOST, &[]);
-    let moved = (Direction::ToDevice, bytes);
+    let moved = Moved::at(position, Direction::ToDevice, bytes);
     count(request, &mut state, moved, stream.device_ref(), stream, since);
 }
 
@@ -314,7 +314,7 @@ pub(crate) fn copy_from_pinned(
     from.storage.publish(&state);
     drop(state);
     mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(position));
-    count_upload(&request, stream);
+    count_upload(&request, stream, position);
     run_deferred();
     Ok(true)
 }

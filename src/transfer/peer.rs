@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::chunk::Pipeline;
-use super::report::stale_since;
+use super::report::{Moved, stale_since};
 use super::request::{Regions, Request};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureKind, Memory, Work};
@@ -44,8 +44,8 @@ impl Request<'_> {
         source.record_remote_use(stream.core(), position);
         self.record_read(&mut state, stream, from, regions, position);
         let since = stale_since(&state, location, regions);
-        let bytes = self.bytes_of(regions);
-        pipeline.add_copy(Direction::BetweenDevices, &source, stream, bytes, since);
+        let moved = Moved::at(position, Direction::BetweenDevices, self.bytes_of(regions));
+        pipeline.add_copy(moved, &source, stream, since);
         self.record_copy(&mut state, stream, location, regions, position);
         Ok(())
     }

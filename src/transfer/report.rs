@@ -1,17 +1,21 @@
 //! Counting and reporting copies.
 
+use smallvec::SmallVec;
+
 use super::request::Request;
-use crate::audit::{self, CopyRecord, Direction, Staleness};
+use crate::audit::{self, CopyRecord, Direction, MemoryEvent, MemoryRecord, QueueSpan, Staleness};
+use crate::backend::Position;
+use crate::call_site::CallSite;
 use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
-use crate::storage::{ArrayState, StaleOrigin, notify_watchers};
+use crate::storage::{ArrayState, StaleOrigin, Storage, notify_watchers};
 use crate::sync;
 use crate::traffic::Traffic;
 
 /// Does the work that must be done with no lock held: passes reports to captures and subscribers,
 /// drops streams that have no other handle, and tells watchers of changes.
 pub(super) fn run_deferred() {
-    audit::report_copies();
+    audit::report_recorded();
     sync::run_deferred_drops();
     notify_watchers();
 }
@@ -30,13 +34,36 @@ pub(super) fn stale_since(
     }
 }
 
+/// What one copy moves, and the positions of its first and its last operation on its stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    pub(super) direction: Direction,
+    pub(super) bytes: u64,
+    pub(super) first: Position,
+    pub(super) last: Position,
+}
+
+impl Moved {
+    /// A copy of one operation.
+    pub(super) fn at(position: Position, direction: Direction, bytes: u64) -> Self {
+        Self { direction, bytes, first: position, last: position }
+    }
+
+    /// A copy of these operations, which are all on one stream.
+    pub(super) fn of(queued: &[(Stream, Position)], direction: Direction, bytes: u64) -> Self {
+        let position = |queued: Option<&(Stream, Position)>| queued.map_or(Position(0), |it| it.1);
+        let (first, last) = (position(queued.first()), position(queued.last()));
+        Self { direction, bytes, first, last }
+    }
+}
+
 /// Adds a queued copy to the totals, and records it for captures and subscribers, to which
 /// [`run_deferred`] passes it. `device` is the device of the copy; for a copy between two devices
 /// it is the source, and the stream's device the destination.
 pub(super) fn count(
     request: &Request<'_>,
     state: &mut ArrayState,
-    (direction, bytes): (Direction, u64),
+    Moved { direction, bytes, first, last }: Moved,
     device: &Device,
     stream: &Stream,
     stale_since: StaleOrigin,
@@ -53,10 +80,14 @@ pub(super) fn count(
         direction,
         bytes,
         padding,
+        array_id: request.storage.number(),
         array: request.storage.name(),
+        element: request.storage.element_path(),
+        shape: SmallVec::from_slice(&request.storage.shape()),
         device: stream.device_ref().name_shared(),
         source: is_peer_copy.then(|| device.name_shared()),
         stream: stream.number(),
+        span: QueueSpan { queue: stream.id().0, first: first.0, last: last.0 },
         cause: request.cause,
         site: request.site,
         staleness: match stale_since {
@@ -64,5 +95,17 @@ pub(super) fn count(
             StaleOrigin::Unreported => Staleness::Unreported,
             StaleOrigin::Call { site, .. } => Staleness::Since(site),
         },
+    });
+}
+
+/// Records for captures what happened to an array's memory on a device.
+pub(super) fn record_memory(storage: &Storage, device: &Device, kind: MemoryEvent, site: CallSite) {
+    audit::record_memory(|| MemoryRecord {
+        kind,
+        bytes: storage.memory_order().len_bytes(),
+        array_id: storage.number(),
+        array: storage.name(),
+        device: device.name_shared(),
+        site,
     });
 }

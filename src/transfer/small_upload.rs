@@ -1,6 +1,6 @@
 //! Uploads of small whole arrays for a launch, without a plan.
 
-use super::report::count;
+use super::report::{Moved, count};
 use super::request::Request;
 use crate::access::Access;
 use crate::audit::{self, Direction};
@@ -57,7 +57,7 @@ fn queue<'a>(
     state.record_use(location, memory_order.extents(), None, Access::Overwrite, mark);
     state.coherence.apply_to_all(location, Access::Read);
     request.storage.publish(&state);
-    let moved = (Direction::ToDevice, memory_order.len_bytes());
+    let moved = Moved::at(position, Direction::ToDevice, memory_order.len_bytes());
     count(request, &mut state, moved, stream.device_ref(), stream, StaleOrigin::Unreported);
     if state.takes_expected_wait(stream, true) {
         stream.ensure_event_at_tail();

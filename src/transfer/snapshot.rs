@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::acquire::acquire_host;
 use super::download::prepare_downloads;
-use super::report::{count, run_deferred, stale_since};
+use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use crate::access::Access;
 use crate::audit::{Cause, Direction};
@@ -270,7 +270,7 @@ impl Copying<'_> {
         let depends = request.wait_for_writers(&mut state, &stream, location, &regions)?;
         // The copy is made in chunks: the waiting thread unpacks one chunk while the next is
         // downloaded.
-        let mut left = chunks.len();
+        let (mut left, before) = (chunks.len(), self.queued.len());
         for parts in chunks {
             left -= 1;
             let work = Work::Copy(Box::new(CopyWork {
@@ -290,7 +290,8 @@ impl Copying<'_> {
             self.queued.push((stream.clone(), position));
         }
         let since = stale_since(&state, Location::HOST, &regions);
-        let copied = (Direction::ToHost, request.bytes_of(&regions));
+        let own = &self.queued[before..];
+        let copied = Moved::of(own, Direction::ToHost, request.bytes_of(&regions));
         count(request, &mut state, copied, stream.device_ref(), &stream, since);
         Ok(())
     }

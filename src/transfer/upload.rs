@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::chunk::Pipeline;
-use super::report::stale_since;
+use super::report::{Moved, stale_since};
 use super::request::{Regions, Request};
 use super::route::{Route, RoutedCopies};
 use crate::audit::Direction;
@@ -146,8 +146,8 @@ impl Request<'_> {
     ) {
         pipeline.push(stream.clone(), position);
         let since = stale_since(state, location, regions);
-        let (device, bytes) = (stream.device_ref(), self.bytes_of(regions));
-        pipeline.add_copy(Direction::ToDevice, device, stream, bytes, since);
+        let moved = Moved::at(position, Direction::ToDevice, self.bytes_of(regions));
+        pipeline.add_copy(moved, stream.device_ref(), stream, since);
         self.record_copy(state, stream, location, regions, position);
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::download::prepare_downloads;
-use super::report::{count, stale_since};
+use super::report::{Moved, count, stale_since};
 use super::request::{Marks, Queued, Regions, Request, collect_conflicts};
 use crate::access::Access;
 use crate::audit::{self, Cause, Direction};
@@ -534,7 +534,7 @@ impl InFlight {
 /// Passes reports of copies to captures and subscribers, and drops streams. Last: a subscriber that
 /// panics must leave nothing half done.
 fn report() {
-    audit::report_copies();
+    audit::report_recorded();
     sync::run_deferred_drops();
 }
 
@@ -623,7 +623,7 @@ fn queue(
         queued.push((stream.clone(), position));
     }
     let since = stale_since(&state, Location::HOST, regions);
-    let copied = (Direction::ToHost, request.bytes_of(regions));
+    let copied = Moved::of(&queued, Direction::ToHost, request.bytes_of(regions));
     count(request, &mut state, copied, stream.device_ref(), stream, since);
     Ok(Some(queued))
 }

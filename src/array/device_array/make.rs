@@ -272,7 +272,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             if self.traffic() == before {
                 return Ok(());
             }
-            let waited = stream.queue().synchronize_to(stream.queue().tail());
+            let waited = stream.wait_until(stream.queue().tail(), site);
             waited
                 .map_err(|refusal| {
                     call_error(stream.device_ref(), &self.name(), "into_device", &refusal)

@@ -6,7 +6,7 @@ use crate::sources::{Source, lines_where, none, sources};
 const VOCABULARY: [&str; 2] = ["access", "call_site"];
 
 /// The other parts of the crate that each part may import.
-const MAY_IMPORT: [(&str, &[&str]); 20] = [
+const MAY_IMPORT: [(&str, &[&str]); 21] = [
     ("error", &["sync"]),
     ("element", &[]),
     ("grid", &[]),
@@ -14,10 +14,11 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("coherence", &[]),
     ("layout", &["coherence"]),
     ("ordering", &["coherence", "backend"]),
-    ("backend", &["grid", "layout", "sync"]),
+    ("timeline", &["sync"]),
+    ("backend", &["grid", "layout", "sync", "timeline"]),
     ("live_arrays", &[]),
     ("traffic", &["sync"]),
-    ("device", &["backend", "error", "grid", "ordering", "sync", "traffic"]),
+    ("device", &["backend", "error", "grid", "ordering", "sync", "timeline", "traffic"]),
     (
         "storage",
         &[
@@ -32,7 +33,7 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
             "traffic",
         ],
     ),
-    ("audit", &["error", "live_arrays", "storage", "sync", "traffic"]),
+    ("audit", &["device", "error", "live_arrays", "storage", "sync", "timeline", "traffic"]),
     (
         "transfer",
         &[

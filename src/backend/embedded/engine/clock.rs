@@ -1,14 +1,8 @@
-//! The clocks that events read.
+//! The times of events.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
-
-/// Nanoseconds since the first call in this process, counted from 1, so that 0 means "not set".
-pub(super) fn now_ns() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    whole_ns(START.get_or_init(Instant::now).elapsed()).saturating_add(1)
-}
+use std::time::Duration;
 
 /// Whole nanoseconds, saturating at 64 bits.
 pub(super) fn whole_ns(duration: Duration) -> u64 {

@@ -14,6 +14,7 @@ use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
 use crate::backend::scope::{self, BodyScope};
 use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, failure};
+use crate::timeline;
 
 /// One in-order stream.
 #[derive(Debug)]
@@ -275,7 +276,7 @@ impl StreamCore {
     fn run_unpublished(&self, queued: QueuedOperation) {
         let _running = BodyScope::enter();
         let position = queued.position;
-        let outcome = self.run_timed(&queued);
+        let outcome = timeline::timed(self.progress.id().0, position.0, || self.run_timed(&queued));
         self.progress.mark_ran(position);
         let dropped = queued.drop_caught();
         if let Err(record) = outcome.and(dropped) {
@@ -328,7 +329,7 @@ impl StreamCore {
 
     /// The time of an event recorded now: modelled time on a seeded stream, else the process's.
     fn time_ns(&self) -> u64 {
-        if self.is_seeded() { self.modelled_ns.load(Ordering::Relaxed) } else { clock::now_ns() }
+        if self.is_seeded() { self.modelled_ns.load(Ordering::Relaxed) } else { timeline::now_ns() }
     }
 
     /// Advances modelled time. Only the thread that has locked the simulation's turn (which it does

@@ -58,6 +58,10 @@ mod layout;
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
 #[path = "../../../../src/sync.rs"]
 mod sync;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "nobody listens")]
+#[path = "../../../../src/timeline.rs"]
+mod timeline;
 
 pub use client::{
     Call, calls, change, fail_any, fail_late, fail_nth, forget_faults, hazards, load,

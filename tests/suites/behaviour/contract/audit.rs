@@ -362,11 +362,10 @@ fn an_assignment_between_devices_names_both_and_no_line() -> Result<()> {
     );
     assert_eq!((site.device, site.source), (devices[1].name(), Some(devices[0].name())));
     assert!(site.stale_since.is_none() && !site.never_there);
-    let row = report.to_string().lines().nth(2).expect("a row").to_owned();
-    assert!(
-        row.contains(&format!("{} -> {}", devices[0], devices[1])) && row.ends_with("  -"),
-        "{row}"
-    );
+    let text = report.to_string();
+    let rows: Vec<&str> = text.lines().skip(2).take(2).collect();
+    assert!(rows[0].contains(&format!("{} -> {}", devices[0], devices[1])), "{text}");
+    assert_eq!(rows[1], format!("    at {}", site.location));
     Ok(())
 }
 

@@ -32,7 +32,7 @@ fn a_prefetch_to_the_host_takes_a_stream_of_any_device() -> Result<()> {
         array.view().prefetch_host_on(&stream)?;
         array.slice_mut(s![.., 1]).prefetch_host_on(&stream)?;
         assert_eq!(array.residency().host(), Validity::Valid);
-        assert_eq!(array.host()?, Array2::ones((3, 4)));
+        assert_eq!(array.host()?, Array2::<i32>::ones((3, 4)));
         assert_eq!(moves(array.traffic()), [(1, 48), (2, 48), (0, 0)]);
     }
     assert_eq!(moves(other.traffic()), [(0, 0); 3], "a stream of another device runs no copy");
@@ -80,7 +80,7 @@ fn a_snapshot_changes_no_residency_and_shows_the_moment_it_was_taken() -> Result
     assert_eq!(array.residency(), before);
     array.fill(5)?;
     drop(array.gpu_mut_on(&device.stream())?);
-    assert_eq!(pending.wait()?, Array2::ones((3, 4)));
+    assert_eq!(pending.wait()?, Array2::<i32>::ones((3, 4)));
     assert_eq!(moves(array.traffic()), [(1, 48), (1, 48), (0, 0)]);
     Ok(())
 }

@@ -218,7 +218,7 @@ fn constants_and_device_contents_come_out_as_arrays() -> Result<()> {
     assert_eq!(SmartArray::<i32, _>::full((2, 2), 5).into_array()?, Array2::from_elem((2, 2), 5));
     let mut array = SmartArray::<i32, _>::zeros(4);
     drop(array.gpu_mut_on(&lab().stream())?);
-    assert_eq!(array.into_array()?, Array1::zeros(4));
+    assert_eq!(array.into_array()?, Array1::<i32>::zeros(4));
     Ok(())
 }
 

@@ -1,0 +1,126 @@
+//! Reports as text.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use resident::Flow;
+use resident::audit::{Document, DocumentSite};
+
+use crate::command_line::By;
+
+/// The table is at most so many columns wide.
+const COLUMNS: u16 = 100;
+
+/// The report as text.
+pub(crate) fn text(document: &Document, by: By) -> String {
+    let table = match by {
+        By::Site => sites(document),
+        By::Array => groups(document, "array", |site| &site.array),
+        By::Device => groups(document, "device", |site| &site.device),
+    };
+    format!("{table}\n\n{}{}", totals(document), findings(document))
+}
+
+fn new_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(COLUMNS)
+        .set_header(header);
+    for number in [0, 1] {
+        if let Some(column) = table.column_mut(number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn sites(document: &Document) -> Table {
+    let mut sites: Vec<&DocumentSite> = document.sites.iter().collect();
+    sites.sort_by_key(|site| Reverse(site.bytes));
+    let mut table =
+        new_table(&["bytes", "copies", "direction", "device", "cause", "array", "call site"]);
+    for site in sites {
+        table.add_row([
+            grouped(site.bytes),
+            site.count.to_string(),
+            site.direction.clone(),
+            site.device.clone(),
+            site.cause.clone(),
+            visible(&site.array),
+            site.site.clone(),
+        ]);
+    }
+    table
+}
+
+fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) -> Table {
+    let mut groups: BTreeMap<(&str, &str), Flow> = BTreeMap::new();
+    for site in &document.sites {
+        let flow = groups.entry((key(site), &site.direction)).or_default();
+        flow.count += site.count;
+        flow.bytes += site.bytes;
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, flow)| Reverse(flow.bytes));
+    let mut table = new_table(&["bytes", "copies", "direction", what]);
+    for ((name, direction), flow) in groups {
+        let bytes = grouped(flow.bytes);
+        table.add_row([bytes, flow.count.to_string(), direction.to_owned(), visible(name)]);
+    }
+    table
+}
+
+fn totals(document: &Document) -> String {
+    let lines = [
+        ("to devices", document.to_device),
+        ("to the host", document.to_host),
+        ("between devices", document.between_devices),
+        ("avoided at launches", document.avoided),
+    ];
+    let totals = lines.map(|(name, Flow { count, bytes })| {
+        format!("{:>16} bytes in {count:>6} copies  {name}\n", grouped(bytes))
+    });
+    let (waits, micros) = (document.waits.count, grouped(document.waits.nanoseconds / 1000));
+    totals.concat() + &format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches)
+}
+
+fn findings(document: &Document) -> String {
+    let text = document.findings.iter().map(|finding| {
+        let time = finding.nanoseconds.map(|time| format!(", {} µs", grouped(time / 1000)));
+        format!(
+            "\n{}\n    {}\n    It would save {} bytes in {} copies{}. At {}.\n",
+            visible(&finding.message),
+            finding.change,
+            grouped(finding.bytes),
+            finding.count,
+            time.unwrap_or_default(),
+            finding.sites.join(", ")
+        )
+    });
+    text.collect()
+}
+
+/// Names with their control characters escaped, since they could do anything to a terminal.
+fn visible(name: &str) -> String {
+    let escape = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    name.chars().map(escape).collect()
+}
+
+/// The decimal digits in groups of three: `12_345_678`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push('_');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,127 @@
+//! Reports that any program writes when it ends, because `RESIDENT_AUDIT` asks for them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::{env, io};
+
+use super::report::Report;
+
+/// The variable that asks for reports.
+const VARIABLE: &str = "RESIDENT_AUDIT";
+
+/// What to write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Output {
+    /// The report as text, to standard error.
+    Summary,
+    Json(PathBuf),
+    Html(PathBuf),
+    Perfetto(PathBuf),
+}
+
+/// What the variable asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Outputs(Vec<Output>);
+
+impl Outputs {
+    /// `None` if the variable is not set, or if it asks for nothing that is known: standard error
+    /// then says so, since the program has not asked and cannot be told.
+    pub(super) fn of_variable() -> Option<Self> {
+        let value = env::var(VARIABLE).ok().filter(|value| !value.is_empty())?;
+        match Self::parse(&value) {
+            Ok(outputs) => Some(outputs),
+            Err(unknown) => {
+                eprintln!(
+                    "resident: {VARIABLE}={value} is ignored: \"{unknown}\" is neither `summary` \
+                     nor `json:PATH`, `html:PATH` or `perfetto:PATH`"
+                );
+                None
+            }
+        }
+    }
+
+    /// Reads a list with commas. An error is the part that is not known.
+    fn parse(value: &str) -> Result<Self, String> {
+        value.split(',').map(|part| Output::parse(part).ok_or_else(|| part.to_owned())).collect()
+    }
+
+    /// Writes the reports. Failures go to standard error, and others are written nevertheless.
+    pub(super) fn write(&self, report: &Report) {
+        for output in &self.0 {
+            if let Err(error) = output.write(report) {
+                eprintln!("resident: {VARIABLE}: the report was not written: {error}");
+            }
+        }
+    }
+}
+
+impl FromIterator<Output> for Outputs {
+    fn from_iter<I: IntoIterator<Item = Output>>(outputs: I) -> Self {
+        Self(outputs.into_iter().collect())
+    }
+}
+
+impl Output {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "summary" {
+            return Some(Self::Summary);
+        }
+        let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty())?;
+        let path = Path::new(path).to_owned();
+        match kind {
+            "json" => Some(Self::Json(path)),
+            "html" => Some(Self::Html(path)),
+            "perfetto" => Some(Self::Perfetto(path)),
+            _ => None,
+        }
+    }
+
+    fn write(&self, report: &Report) -> io::Result<()> {
+        match self {
+            Self::Summary => {
+                eprint!("{report}");
+                Ok(())
+            }
+            Self::Json(path) => report.write_json(path),
+            Self::Html(path) => report.write_html(path),
+            Self::Perfetto(path) => report.write_perfetto(path),
+        }
+    }
+}
+
+/// Calls a function when the process ends by `main`'s return, a panic of it, or `exit`.
+pub(super) fn at_exit(run: fn()) {
+    static RUN: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
+    extern "C" fn run_caught() {
+        // A panic must not leave a function that C calls.
+        let _ = catch_unwind(AssertUnwindSafe(|| RUN.get().into_iter().for_each(|run| run())));
+    }
+    if RUN.set(run).is_ok() {
+        // SAFETY: `run_caught` is a function of the program and does not unwind. The library is
+        // part of the program, or of a shared library, whose unloading runs the function first.
+        let refused = unsafe { libc::atexit(run_caught) } != 0;
+        if refused {
+            eprintln!("resident: {VARIABLE}: the system refused to call back at exit");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Output, Outputs};
+
+    #[test]
+    fn lists_are_read_and_what_is_unknown_is_named() {
+        let parsed = Outputs::parse("summary,html:a/b:c.html,json:x,perfetto:y").unwrap();
+        let expected = [
+            Output::Summary,
+            Output::Html("a/b:c.html".into()),
+            Output::Json("x".into()),
+            Output::Perfetto("y".into()),
+        ];
+        assert_eq!(parsed, expected.into_iter().collect());
+        for wrong in ["html", "html:", "", "Summary", "xml:a"] {
+            assert_eq!(Outputs::parse(&format!("summary,{wrong}")), Err(wrong.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Reports as plain data, as they are in files.
+
+use super::records::Waits;
+use crate::traffic::Flow;
+
+/// A report as plain data: what [`Report::to_json`](super::Report::to_json) writes, key for field.
+/// Times are nanoseconds since the start of the capture. With the feature `serde` it can be read
+/// back, and with the feature `schema` it has a JSON schema (`schemars`).
+///
+/// ```
+/// use resident::{Device, SmartArray, audit};
+///
+/// let array = SmartArray::from(vec![0_u8; 1000]).named("photo");
+/// let ((), report) = audit::capture(|| array.prefetch(&Device::cpu().stream()).unwrap());
+/// let document = report.to_document();
+/// assert_eq!((document.to_device.bytes, &*document.sites[0].array), (1000, "photo"));
+/// assert_eq!(document.to_json(), report.to_json());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Document {
+    /// The version of the schema: 1. It rises when keys change their meaning or go.
+    pub version: u32,
+    /// Copies from the host to devices.
+    pub to_device: Flow,
+    /// Copies from devices to the host.
+    pub to_host: Flow,
+    /// Copies from one device to another.
+    pub between_devices: Flow,
+    /// Copies that launches did not have to make.
+    pub avoided: Flow,
+    /// The copied bytes that were up to date at their destination.
+    pub padding: Flow,
+    /// The number of launches.
+    pub launches: u64,
+    /// Waits of threads for devices.
+    pub waits: Waits,
+    /// Allocations of device memory for arrays.
+    pub allocations: Flow,
+    /// Copies of arrays that were freed to make room for other arrays.
+    pub evictions: Flow,
+    /// The time from the start of the capture to the report.
+    pub duration_ns: u64,
+    /// The copies by call site, exact, in the order of files and lines.
+    pub sites: Vec<DocumentSite>,
+    /// The arrays that the records name.
+    pub arrays: Vec<DocumentArray>,
+    /// The latest records, in the order in which work was queued or waits began.
+    pub records: Vec<DocumentRecord>,
+    /// How many earlier records made room for later ones.
+    pub records_forgotten: u64,
+    /// What could be saved, the largest first.
+    pub findings: Vec<Finding>,
+}
+
+/// One element of [`Document::sites`]: see [`Site`](super::Site).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[allow(missing_docs, reason = "the fields of `Site`")]
+pub struct DocumentSite {
+    /// The call that needed the bytes: `file:line:column`.
+    pub site: String,
+    pub array: String,
+    /// `to_device`, `to_host` or `between_devices`.
+    pub direction: String,
+    pub device: String,
+    pub source: Option<String>,
+    pub cause: String,
+    pub count: u64,
+    pub bytes: u64,
+    pub stale_since: Option<String>,
+    pub never_there: bool,
+}
+
+/// An array that records name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentArray {
+    /// Its number, unique in the process.
+    pub id: u64,
+    /// Its name when it was last recorded.
+    pub name: String,
+    /// The type of its elements.
+    pub element: String,
+    /// The number of elements along each axis.
+    pub shape: Vec<usize>,
+}
+
+/// One record. `queued_ns` is when the host queued the work, or when a wait began; `started_ns` and
+/// `finished_ns` are when the device ran it, `None` if it had not finished or if the device does
+/// not tell (GPUs do not yet).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[allow(missing_docs, reason = "the fields of sites and of the other records")]
+#[non_exhaustive]
+pub enum DocumentRecord {
+    /// A copy of an array's bytes.
+    Copy {
+        queued_ns: u64,
+        started_ns: Option<u64>,
+        finished_ns: Option<u64>,
+        thread: String,
+        device: String,
+        stream: u32,
+        site: String,
+        array: u64,
+        name: String,
+        direction: String,
+        source: Option<String>,
+        bytes: u64,
+        padding: u64,
+        cause: String,
+        stale_since: Option<String>,
+        /// The launch that needed it.
+        launch: Option<u64>,
+    },
+    /// A launch of a kernel.
+    Launch {
+        id: u64,
+        queued_ns: u64,
+        started_ns: Option<u64>,
+        finished_ns: Option<u64>,
+        thread: String,
+        device: String,
+        stream: u32,
+        site: String,
+        name: String,
+        arguments: Vec<DocumentArgument>,
+    },
+    /// A wait of a thread for a stream. The `reason` is `synchronize`, or `contents` if the call
+    /// needed contents or memory that work still used.
+    Wait {
+        queued_ns: u64,
+        finished_ns: u64,
+        thread: String,
+        device: String,
+        stream: u32,
+        site: String,
+        reason: String,
+    },
+    /// An allocation of device memory for an array.
+    Allocation(DocumentMemory),
+    /// A copy of an array that was freed to make room for another array.
+    Eviction(DocumentMemory),
+}
+
+/// Memory of an array on a device that was allocated or freed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[allow(missing_docs, reason = "the fields of the other records")]
+pub struct DocumentMemory {
+    pub queued_ns: u64,
+    pub thread: String,
+    pub device: String,
+    pub site: String,
+    pub bytes: u64,
+    pub array: u64,
+    pub name: String,
+}
+
+/// An array argument of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentArgument {
+    /// The array's number.
+    pub array: u64,
+    /// `in`, `in_out` or `out`.
+    pub access: String,
+    /// Whether it is the whole array.
+    pub is_whole: bool,
+}
+
+/// Something that could be saved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Finding {
+    /// What it is: `bounce`, `evicted`, `overwritten_upload`, `serial_copy`, `small_copies` or
+    /// `stalling_wait`.
+    pub kind: String,
+    /// What happens, and where.
+    pub message: String,
+    /// What to change.
+    pub change: String,
+    /// The calls: `file:line:column`.
+    pub sites: Vec<String>,
+    /// The array, if it is about one.
+    pub array: Option<String>,
+    /// How many copies the change would save.
+    pub count: u64,
+    /// How many bytes the change would save.
+    pub bytes: u64,
+    /// How much time of the device or of the host it would save, where that is known.
+    pub nanoseconds: Option<u64>,
+}

@@ -1,0 +1,10 @@
+//! Files of reports.
+
+use std::path::Path;
+use std::{fs, io};
+
+/// Writes a file. The error names it.
+pub(super) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    fs::write(path, contents)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,49 @@
+//! Arrays that a full device gave up, and that were copied to it again.
+
+use super::history::{ArrayEvent, Copied, History, add_site, total_ns};
+use crate::audit::document::Finding;
+
+pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
+    history.arrays().filter_map(|events| finding(&copied_again(&events))).collect()
+}
+
+/// The first upload after each eviction.
+fn copied_again<'d>(events: &[ArrayEvent<'d>]) -> Vec<Copied<'d>> {
+    let (mut evicted_from, mut again) = (None, Vec::new());
+    for event in events {
+        match event {
+            ArrayEvent::Evicted(memory) => evicted_from = Some(memory.device.as_str()),
+            ArrayEvent::Copied(copy)
+                if copy.direction == "to_device" && evicted_from == Some(copy.device) =>
+            {
+                evicted_from = None;
+                again.push(*copy);
+            }
+            _ => {}
+        }
+    }
+    again
+}
+
+fn finding(copies: &[Copied<'_>]) -> Option<Finding> {
+    let first = copies.first()?;
+    let mut sites = Vec::new();
+    copies.iter().for_each(|copy| add_site(&mut sites, copy.site));
+    Some(Finding {
+        kind: "evicted".to_owned(),
+        message: format!(
+            "\"{}\" was evicted from {}, whose memory was full, and copied there again, {} times",
+            first.name,
+            first.device,
+            copies.len()
+        ),
+        change: "Drop or release arrays that are not needed there any more, or work on parts that \
+                 fit together."
+            .to_owned(),
+        sites,
+        array: Some(first.name.to_owned()),
+        count: copies.len() as u64,
+        bytes: copies.iter().map(|copy| copy.bytes).sum(),
+        nanoseconds: total_ns(copies.iter().map(|copy| copy.duration_ns())),
+    })
+}

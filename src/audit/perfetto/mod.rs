@@ -1,0 +1,234 @@
+//! Documents as traces for Perfetto: <https://perfetto.dev>. The format is that of the published
+//! `perfetto_trace.proto`: a list of packets, each a track's description or an event of a track.
+
+mod message;
+mod tracks;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use self::message::Message;
+use self::tracks::{Slice, Track, Tracks};
+use super::document::{Document, DocumentRecord};
+use super::report::Report;
+
+impl Report {
+    /// Writes a trace to a file, which <https://ui.perfetto.dev> and the other tools of Perfetto
+    /// open: a track for each stream of a device, for copies in each direction, and for each thread
+    /// of the host; arrows lead from a launch to the copies that it caused and to its run on the
+    /// device.
+    ///
+    /// A thread's track shows its waits, and a slice from the first copy that a launch needed to
+    /// when it was queued. Work whose times on the device are not known is an instant, when it was
+    /// queued.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, audit};
+    ///
+    /// let stream = Device::cpu().stream();
+    /// let array = SmartArray::from(vec![0_u8; 1000]).named("photo");
+    /// let (outcome, report) = audit::capture(|| {
+    ///     array.prefetch(&stream)?;
+    ///     stream.synchronize()
+    /// });
+    /// outcome?;
+    /// let path = std::env::temp_dir().join(format!("photo-{}.pftrace", std::process::id()));
+    /// report.write_perfetto(&path)?;
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The system's, if the file cannot be written; the text names the file.
+    pub fn write_perfetto(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.to_document().write_perfetto(path)
+    }
+}
+
+impl Document {
+    /// Writes a trace to a file, as [`Report::write_perfetto`].
+    ///
+    /// # Errors
+    ///
+    /// The system's, if the file cannot be written; the text names the file.
+    pub fn write_perfetto(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        super::file::write(path.as_ref(), &trace(self))
+    }
+}
+
+/// The bytes of the trace.
+fn trace(document: &Document) -> Vec<u8> {
+    let launches: BTreeMap<u64, Launched> = launched(document);
+    let mut tracks = Tracks::default();
+    for record in &document.records {
+        match record {
+            DocumentRecord::Copy { .. } => add_copy(&mut tracks, record, &launches),
+            DocumentRecord::Launch { .. } => add_launch(&mut tracks, record, &launches),
+            DocumentRecord::Wait { .. } => add_wait(&mut tracks, record),
+            DocumentRecord::Allocation(_) | DocumentRecord::Eviction(_) => {
+                add_memory(&mut tracks, record);
+            }
+        }
+    }
+    tracks.into_trace()
+}
+
+/// When the call of a launch began to copy, and when it was queued.
+#[derive(Clone, Copy)]
+struct Launched {
+    began_ns: u64,
+    queued_ns: u64,
+}
+
+/// The launches by their ids.
+fn launched(document: &Document) -> BTreeMap<u64, Launched> {
+    let mut launches = BTreeMap::new();
+    for record in &document.records {
+        if let DocumentRecord::Launch { id, queued_ns, .. } = record {
+            launches.insert(*id, Launched { began_ns: *queued_ns, queued_ns: *queued_ns });
+        }
+    }
+    for record in &document.records {
+        if let DocumentRecord::Copy { queued_ns, launch: Some(launch), .. } = record
+            && let Some(launched) = launches.get_mut(launch)
+        {
+            launched.began_ns = launched.began_ns.min(*queued_ns);
+        }
+    }
+    launches
+}
+
+fn add_copy(tracks: &mut Tracks, record: &DocumentRecord, launches: &BTreeMap<u64, Launched>) {
+    let DocumentRecord::Copy {
+        queued_ns,
+        started_ns,
+        finished_ns,
+        thread,
+        device,
+        stream,
+        site,
+        name,
+        direction,
+        source,
+        bytes,
+        padding,
+        cause,
+        stale_since,
+        launch,
+        ..
+    } = record
+    else {
+        return;
+    };
+    let mut details = Message::default();
+    details.annotate_text("array", name);
+    details.annotate_number("bytes", *bytes);
+    details.annotate_number("padding", *padding);
+    details.annotate_text("direction", direction);
+    details.annotate_text("cause", cause);
+    details.annotate_text("site", site);
+    details.annotate_text("thread", thread);
+    let optional = [("stale_since", stale_since), ("source", source)];
+    for (key, value) in optional {
+        value.iter().for_each(|value| details.annotate_text(key, value));
+    }
+    let times = times_of(*queued_ns, *started_ns, *finished_ns);
+    let title = format!("{name} {direction}");
+    let known = launch.filter(|launch| launches.contains_key(launch));
+    let slice = Slice { title, times, category: "copy", details, flows: Vec::new() };
+    tracks.add(&Track::Link { direction: direction.clone() }, slice.clone());
+    let flows = known.into_iter().collect();
+    tracks.add(&stream_track(device, *stream), Slice { flows, ..slice });
+}
+
+fn add_launch(tracks: &mut Tracks, record: &DocumentRecord, launches: &BTreeMap<u64, Launched>) {
+    let DocumentRecord::Launch {
+        id,
+        queued_ns,
+        started_ns,
+        finished_ns,
+        thread,
+        device,
+        stream,
+        site,
+        name,
+        ..
+    } = record
+    else {
+        return;
+    };
+    let mut details = Message::default();
+    details.annotate_text("kernel", name);
+    details.annotate_text("site", site);
+    details.annotate_text("thread", thread);
+    let launched = launches.get(id);
+    let called = launched.map_or((*queued_ns, None), |it| (it.began_ns, Some(it.queued_ns)));
+    let call = Slice {
+        title: format!("launch {name}"),
+        times: called,
+        category: "launch",
+        details,
+        flows: vec![*id],
+    };
+    let times = times_of(*queued_ns, *started_ns, *finished_ns);
+    let run = Slice { title: name.clone(), times, category: "kernel", ..call.clone() };
+    tracks.add(&Track::Thread { name: thread.clone() }, call);
+    tracks.add(&stream_track(device, *stream), run);
+}
+
+fn add_wait(tracks: &mut Tracks, record: &DocumentRecord) {
+    let DocumentRecord::Wait { queued_ns, finished_ns, thread, device, stream, site, reason } =
+        record
+    else {
+        return;
+    };
+    let mut details = Message::default();
+    details.annotate_text("site", site);
+    details.annotate_text("reason", reason);
+    let slice = Slice {
+        title: format!("wait for {device} stream {stream}"),
+        times: (*queued_ns, Some(*finished_ns)),
+        category: "wait",
+        details,
+        flows: Vec::new(),
+    };
+    tracks.add(&Track::Thread { name: thread.clone() }, slice);
+}
+
+fn add_memory(tracks: &mut Tracks, record: &DocumentRecord) {
+    let (verb, memory) = match record {
+        DocumentRecord::Allocation(memory) => ("allocate", memory),
+        DocumentRecord::Eviction(memory) => ("evict", memory),
+        _ => return,
+    };
+    let mut details = Message::default();
+    details.annotate_text("device", &memory.device);
+    details.annotate_text("site", &memory.site);
+    details.annotate_number("bytes", memory.bytes);
+    let slice = Slice {
+        title: format!("{verb} {}", memory.name),
+        times: (memory.queued_ns, None),
+        category: "memory",
+        details,
+        flows: Vec::new(),
+    };
+    tracks.add(&Track::Thread { name: memory.thread.clone() }, slice);
+}
+
+fn stream_track(device: &str, stream: u32) -> Track {
+    Track::Stream { device: device.to_owned(), number: stream }
+}
+
+/// The start, and the end if the device's times are known.
+fn times_of(
+    queued_ns: u64,
+    started_ns: Option<u64>,
+    finished_ns: Option<u64>,
+) -> (u64, Option<u64>) {
+    match (started_ns, finished_ns) {
+        (Some(started_ns), Some(finished_ns)) => (started_ns, Some(finished_ns)),
+        _ => (queued_ns, None),
+    }
+}

@@ -1,0 +1,110 @@
+//! The latest records of a capture, and exact totals of all.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::record::{Event, MemoryEvent, QueueSpan, Record};
+use crate::timeline;
+use crate::traffic::Flow;
+
+/// How many of the latest records are kept.
+const RECORDS_KEPT: usize = 1 << 16;
+
+/// A copy of more operations than this gets no times of its start.
+const OPERATIONS_MAX: u64 = 1 << 12;
+
+/// The latest records, and the totals of what no record is needed for.
+#[derive(Clone, Debug)]
+pub(super) struct Records {
+    records: VecDeque<Record>,
+    pub(super) forgotten: u64,
+    pub(super) launches: u64,
+    pub(super) waits: Waits,
+    pub(super) allocations: Flow,
+    pub(super) evictions: Flow,
+    pub(super) started_ns: u64,
+    pub(super) duration_ns: u64,
+    times: HashMap<(u64, u64), (u64, u64)>,
+}
+
+/// Waits of threads for devices: how many, and how long they took together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Waits {
+    /// The number of waits.
+    pub count: u64,
+    /// Their time.
+    pub nanoseconds: u64,
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Self {
+            records: VecDeque::new(),
+            forgotten: 0,
+            launches: 0,
+            waits: Waits::default(),
+            allocations: Flow::default(),
+            evictions: Flow::default(),
+            started_ns: timeline::now_ns(),
+            duration_ns: 0,
+            times: HashMap::new(),
+        }
+    }
+}
+
+impl Records {
+    pub(super) fn add(&mut self, record: Record) {
+        match &record.event {
+            Event::Copy { .. } => {}
+            Event::Launch { .. } => self.launches += 1,
+            Event::Wait(wait) => {
+                self.waits.count += 1;
+                self.waits.nanoseconds += wait.finished_ns.saturating_sub(record.queued_ns);
+            }
+            Event::Memory(memory) => {
+                *match memory.kind {
+                    MemoryEvent::Allocation => &mut self.allocations,
+                    MemoryEvent::Eviction => &mut self.evictions,
+                } += Flow::of(memory.bytes);
+            }
+        }
+        if self.records.len() == RECORDS_KEPT {
+            self.records.pop_front();
+            self.forgotten += 1;
+        }
+        self.records.push_back(record);
+    }
+
+    /// Takes over when devices ran what is recorded. Work that has not run has no times.
+    pub(super) fn close(&mut self) {
+        self.duration_ns = timeline::now_ns().saturating_sub(self.started_ns);
+        let runs = timeline::runs_since(self.started_ns).into_iter();
+        self.times
+            .extend(runs.map(|run| ((run.queue, run.position), (run.started_ns, run.finished_ns))));
+    }
+
+    /// The records, in the order in which their work was queued or their wait began.
+    pub(super) fn in_order(&self) -> Vec<&Record> {
+        let mut records: Vec<&Record> = self.records.iter().collect();
+        records.sort_by_key(|record| record.queued_ns);
+        records
+    }
+
+    /// When the device began and finished these operations, since the start of the log; `None` if
+    /// they are not known to be over.
+    pub(super) fn times(&self, span: QueueSpan) -> Option<(u64, u64)> {
+        let (mut started_ns, finished_ns) = *self.times.get(&(span.queue, span.last))?;
+        let first = span.first.max(span.last.saturating_sub(OPERATIONS_MAX));
+        for position in first..span.last {
+            if let Some((began_ns, _)) = self.times.get(&(span.queue, position)) {
+                started_ns = started_ns.min(*began_ns);
+            }
+        }
+        Some((self.since_start(started_ns), self.since_start(finished_ns)))
+    }
+
+    pub(super) fn since_start(&self, time_ns: u64) -> u64 {
+        time_ns.saturating_sub(self.started_ns)
+    }
+}

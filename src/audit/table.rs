@@ -1,0 +1,160 @@
+//! Reports as text.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use super::report::{Report, Site};
+use crate::traffic::{Traffic, grouped};
+
+/// The table is at most so many columns wide.
+const COLUMNS: usize = 100;
+
+/// Two lines for each [`Site`], the largest first, then the totals. If there is no site, although
+/// other threads copied something meanwhile, the last line says so.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sites = self.sites();
+        sites.sort_by_key(|site| Reverse(site.flow.bytes));
+        let header = ["bytes", "copies", "direction", "device", "cause", "array"].map(String::from);
+        let rows: Vec<Row> = std::iter::once(header).chain(sites.iter().map(row)).collect();
+        let widths: [usize; LEADING] = std::array::from_fn(|column| {
+            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+        });
+        for (number, row) in rows.iter().enumerate() {
+            write_row(f, row, &widths)?;
+            match number.checked_sub(1) {
+                None => writeln!(f, "{}", "-".repeat(COLUMNS))?,
+                Some(site) => write_calls(f, &sites[site])?,
+            }
+        }
+        self.write_totals(f)
+    }
+}
+
+/// The number of columns before the array.
+const LEADING: usize = 5;
+
+/// The cells of a line: [`LEADING`] columns, and the array.
+type Row = [String; LEADING + 1];
+
+fn row(site: &Site) -> Row {
+    [
+        grouped(site.flow.bytes),
+        site.flow.count.to_string(),
+        site.direction.to_string(),
+        site.devices(),
+        site.cause.to_string(),
+        site.array.clone(),
+    ]
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, row: &Row, widths: &[usize; LEADING]) -> fmt::Result {
+    let [bytes, count, direction, device, cause, array] = row;
+    let [w0, w1, w2, w3, w4] = widths;
+    let room = COLUMNS.saturating_sub(widths.iter().sum::<usize>() + 2 * LEADING);
+    let array = shortened(array, room);
+    writeln!(
+        f,
+        "{bytes:>w0$}  {count:>w1$}  {direction:<w2$}  {device:<w3$}  {cause:<w4$}  {array}"
+    )
+}
+
+/// The call that needed the bytes, and the one that made them stale: on one line, if they fit.
+fn write_calls(f: &mut fmt::Formatter<'_>, site: &Site) -> fmt::Result {
+    const INDENT: &str = "    ";
+    let room = COLUMNS - INDENT.len();
+    let call = format!("at {}", site.location);
+    let stale = match (site.stale_since, site.never_there) {
+        (Some(location), _) => format!("stale since {location}"),
+        (None, true) => "never there before".to_owned(),
+        (None, false) => String::new(),
+    };
+    let separator = if stale.is_empty() { "" } else { ", " };
+    if call.chars().count() + separator.len() + stale.chars().count() <= room {
+        return writeln!(f, "{INDENT}{call}{separator}{stale}");
+    }
+    for line in [call, stale].iter().filter(|line| !line.is_empty()) {
+        writeln!(f, "{INDENT}{}", shortened(line, room))?;
+    }
+    Ok(())
+}
+
+/// The text in at most `room` columns: of a longer one its first third and its end.
+fn shortened(text: &str, room: usize) -> String {
+    let len = text.chars().count();
+    if len <= room || room == 0 {
+        return text.to_owned();
+    }
+    let head = (room - 1) / 3;
+    let tail = room - 1 - head;
+    let (first, last) = (text.chars().take(head), text.chars().skip(len - tail));
+    first.chain(['…']).chain(last).collect()
+}
+
+impl Report {
+    fn write_totals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Traffic { to_device, to_host, between_devices, avoided } = self.traffic();
+        let lines = [
+            ("to devices", to_device),
+            ("to the host", to_host),
+            ("between devices", between_devices),
+            ("avoided at launches", avoided),
+            ("a launcher that copies every argument in and out", self.conservative()),
+        ];
+        writeln!(f)?;
+        let width = lines.iter().map(|(_, flow)| grouped(flow.bytes).len()).max().unwrap_or(0);
+        for (name, flow) in lines {
+            let copies = if flow.count == 1 { "copy" } else { "copies" };
+            writeln!(
+                f,
+                "{:>width$} bytes in {:>4} {copies:<6}  {name}",
+                grouped(flow.bytes),
+                flow.count
+            )?;
+        }
+        let padding = self.padding();
+        if padding.bytes > 0 {
+            let padding = grouped(padding.bytes);
+            writeln!(f, "{padding:>width$} bytes to devices were padding between stale parts")?;
+        }
+        self.write_events(f)
+    }
+
+    fn write_events(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (launches, waits) = (self.launches(), self.waits());
+        if launches > 0 || waits.count > 0 {
+            let micros = grouped(waits.nanoseconds / 1000);
+            writeln!(f, "launches: {launches}; waits: {}, {micros} µs", waits.count)?;
+        }
+        for (array, count) in self.waited_for() {
+            let uses = if count == 1 { "use" } else { "uses" };
+            writeln!(f, "{count} {uses} of {array} on foreign streams, waited for")?;
+        }
+        for finding in self.findings() {
+            writeln!(f, "finding: {}", finding.message)?;
+        }
+        if let Some(missed) = self.missed() {
+            writeln!(
+                f,
+                "other threads copied {missed} meanwhile, which do not count here: use \
+                 `audit::capture_all`, or run them in an `audit::scope` of this capture",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn long_texts_keep_their_ends() {
+        assert_eq!(shortened("short", 5), "short");
+        assert_eq!(shortened("ä/long/path/main.rs:1:2", 13), "ä/lo…n.rs:1:2");
+        for room in 1..30 {
+            let text: String = ('a'..='z').collect();
+            assert_eq!(shortened(&text, room).chars().count(), room.min(26));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+"""Writes a sample audit document: python3 sample.py COUNT [--hostile] [--empty] [--gpu] > FILE
+
+The documents are the same in every run. --gpu leaves out the times that a GPU does not give.
+"""
+
+import json
+import random
+import sys
+
+HOSTILE = ["<script>window.pwned=1</script>\"'&\u202e"
+           "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",
+           "</script><img src=x onerror=window.pwned=2>", "", "line\nbreak\u0000\u0007",
+           "very long " * 2000, "__proto__"]
+PLAIN = ["photo", "blurred", "weights", "histogram", "edges", "gradient"]
+KERNELS = ["blur", "sobel", "histogram_256", "normalise", "matrix_multiply"]
+BYTES = [3_145_728, 3_145_728, 262_144, 1_024, 786_432, 262_144]
+
+
+class Sample:
+    def __init__(self, names, gpu):
+        self.random = random.Random(7)
+        self.names, self.gpu = names, gpu
+        self.clock, self.records, self.sites, self.launch = 2_000, [], {}, 0
+        self.free = {}
+
+    def times(self, device, stream, length):
+        """Queued now; runs when the stream is free."""
+        queued = self.clock
+        self.clock += self.random.randint(300, 4_000)
+        if self.gpu and device.startswith("cuda"):
+            return queued, None, None
+        started = max(queued + 400, self.free.get((device, stream), 0))
+        self.free[device, stream] = started + length
+        return queued, started, started + length
+
+    def copy(self, array, direction, device, stream, cause, launch=None, source=None):
+        size = BYTES[array]
+        queued, started, finished = self.times(device, stream, size // 100 + 900)
+        site = f"src/main.rs:{20 + array * 9 + len(direction)}:{9 + array}"
+        stale = None if array == 2 else f"src/main.rs:{18 + array * 9}:{11}"
+        self.records.append({
+            "kind": "copy", "queued_ns": queued, "started_ns": started, "finished_ns": finished,
+            "thread": self.thread(), "device": device, "stream": stream, "site": site,
+            "array": array, "name": self.names[array], "direction": direction, "source": source,
+            "bytes": size, "padding": 512 if array == 4 else 0, "cause": cause,
+            "stale_since": stale, "launch": launch})
+        self.add_site(self.records[-1])
+
+    def add_site(self, copy):
+        key = tuple(copy[k] for k in ("site", "name", "direction", "device", "source", "cause"))
+        site = self.sites.setdefault(key, {
+            "site": key[0], "array": key[1], "direction": key[2], "device": key[3],
+            "source": key[4], "cause": key[5], "count": 0, "bytes": 0,
+            "stale_since": copy["stale_since"], "never_there": copy["stale_since"] is None})
+        site["count"] += 1
+        site["bytes"] += copy["bytes"]
+
+    def thread(self):
+        return "main" if self.clock % 7 else "loader"
+
+    def step(self):
+        """One launch with the copies it needs, sometimes a read on the host and a wait."""
+        device = self.random.choice(["cpu:0", "cpu:0", "cuda:0", "cuda:1"])
+        stream = self.random.choice([1, 1, 2])
+        self.launch += 1
+        array = self.random.randrange(len(self.names))
+        if self.random.random() < 0.6:
+            self.copy(array, "to_device", device, stream, "launch", self.launch)
+        if self.random.random() < 0.15:
+            self.copy(array, "between_devices", "cuda:1", stream, "launch", self.launch, "cuda:0")
+        self.add_launch(device, stream, array)
+        if self.random.random() < 0.3:
+            self.copy(array, "to_host", device, stream, "host")
+            self.wait(device, stream)
+
+    def add_launch(self, device, stream, array):
+        queued, started, finished = self.times(device, stream, self.random.randint(2_000, 60_000))
+        other = (array + 1) % len(self.names)
+        self.records.append({
+            "kind": "launch", "id": self.launch, "queued_ns": queued, "started_ns": started,
+            "finished_ns": finished, "thread": self.thread(), "device": device, "stream": stream,
+            "site": f"src/main.rs:{60 + array}:5", "name": KERNELS[array % len(KERNELS)],
+            "arguments": [{"array": array, "access": "in"}, {"array": other, "access": "in_out"}]})
+
+    def wait(self, device, stream):
+        until = max(self.free.get((device, stream), 0), self.clock + 2_000)
+        self.records.append({"kind": "wait", "queued_ns": self.clock, "finished_ns": until,
+                             "thread": "main", "device": device, "stream": stream})
+        self.clock = until + 500
+
+    def allocate(self, array):
+        self.records.append({"kind": "allocation", "queued_ns": self.clock, "thread": "main",
+                             "device": "cuda:0", "bytes": BYTES[array], "array": array})
+        self.clock += 900
+
+
+def total(records, direction=None):
+    chosen = [r for r in records if r["kind"] == "copy" and r["direction"] == direction]
+    return {"count": len(chosen), "bytes": sum(r["bytes"] for r in chosen)}
+
+
+def findings(sites):
+    largest = sorted(sites, key=lambda site: -site["bytes"])[:2]
+    words = [("round_trip", "goes to the host and comes back unchanged",
+              "Read it on the device, or keep the result there until the end of the loop."),
+             ("repeated_copy", "is copied in every turn of the loop although it did not change",
+              "Copy it once before the loop.")]
+    return [{"kind": kind, "message": f"{site['array'][:80]} {text}, {site['count']} times, at "
+             f"{site['site']}.", "change": change, "sites": [site["site"]], "array": site["array"],
+             "count": site["count"] // 2, "bytes": site["bytes"] // 2,
+             "nanoseconds": None if n else 48_000}
+            for n, (site, (kind, text, change)) in enumerate(zip(largest, words))]
+
+
+def document(count, names, gpu):
+    sample = Sample(names, gpu)
+    for array in range(len(names) if count else 0):
+        sample.allocate(array)
+    while len(sample.records) < count:
+        sample.step()
+    records, sites = sample.records[:count], list(sample.sites.values())
+    ends = [r.get("finished_ns") or r["queued_ns"] for r in records]
+    waits = [r["finished_ns"] - r["queued_ns"] for r in records if r["kind"] == "wait"]
+    moved = {d: total(records, d) for d in ("to_device", "to_host", "between_devices")}
+    allocations = [r["bytes"] for r in records if r["kind"] == "allocation"]
+    return {"version": 1, **moved,
+            "avoided": {"count": count // 4, "bytes": count * 200_000},
+            "padding": {"count": count // 30, "bytes": count // 30 * 512},
+            "launches": sum(r["kind"] == "launch" for r in records),
+            "waits": {"count": len(waits), "nanoseconds": sum(waits)},
+            "allocations": {"count": len(allocations), "bytes": sum(allocations)},
+            "evictions": {"count": 0, "bytes": 0}, "duration_ns": max(ends, default=1_000_000),
+            "sites": sites, "records": records,
+            "arrays": [{"id": n, "name": name, "element": "f32", "shape": [BYTES[n] // 4096, 1024]}
+                       for n, name in enumerate(names)] if count else [],
+            "records_forgotten": 12_345 if count >= 100_000 else 0, "findings": findings(sites)}
+
+
+def main(arguments):
+    count = 0 if "--empty" in arguments else int(arguments[0])
+    names = HOSTILE if "--hostile" in arguments else PLAIN
+    json.dump(document(count, names, "--gpu" in arguments), sys.stdout, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

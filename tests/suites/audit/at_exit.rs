@@ -1,0 +1,76 @@
+//! `RESIDENT_AUDIT`: reports of any program when it ends. Each test runs a program, which is an
+//! ignored test, in a process of its own.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use resident::{Result, SmartArray};
+use support::lab::lab;
+use support::own_process;
+use support::test_name;
+
+/// A folder of this process.
+fn folder(name: &str) -> PathBuf {
+    let folder = env::temp_dir().join(format!("resident-at-exit-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+#[test]
+#[ignore = "moves an array: run in processes of its own by the tests below"]
+fn moves() -> Result<()> {
+    SmartArray::from(vec![1_u8; 1234]).named("moved").prefetch(&lab().stream())
+}
+
+#[test]
+#[ignore = "panics: run in processes of its own by the test below"]
+fn panics() {
+    moves().expect("enough memory");
+    panic!("the program is wrong");
+}
+
+#[test]
+fn any_program_writes_the_reports_that_are_asked_for() {
+    let folder = folder("all");
+    let path = |name: &str| folder.join(name).to_str().expect("an ASCII path").to_owned();
+    let value = format!(
+        "summary,json:{},html:{},perfetto:{}",
+        path("a.json"),
+        path("a.html"),
+        path("a.pftrace")
+    );
+    let output = own_process::run(test_name!(moves), &[("RESIDENT_AUDIT", &value)]);
+    own_process::assert_success(&output, "moves");
+    let summary = String::from_utf8_lossy(&output.stderr);
+    assert!(summary.contains("moved") && summary.contains("1_234 bytes in    1 copy"), "{summary}");
+    assert!(summary.lines().all(|line| line.chars().count() <= 100), "{summary}");
+    let json = fs::read_to_string(path("a.json")).expect("it was written");
+    assert!(json.starts_with(r#"{"version": 1, "to_device": {"count": 1, "bytes": 1234}"#));
+    assert!(fs::read_to_string(path("a.html")).expect("it was written").contains("moved"));
+    assert!(fs::metadata(path("a.pftrace")).expect("it was written").len() > 100);
+    fs::remove_dir_all(folder).expect("a folder");
+}
+
+#[test]
+fn a_program_that_panics_writes_its_report() {
+    let folder = folder("panic");
+    let path = folder.join("a.json");
+    let value = format!("json:{}", path.display());
+    let output = own_process::run(test_name!(panics), &[("RESIDENT_AUDIT", &value)]);
+    assert!(!output.status.success());
+    assert!(fs::read_to_string(&path).expect("it was written").contains(r#""bytes": 1234"#));
+    fs::remove_dir_all(folder).expect("a folder");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_and_stops_nothing() {
+    for (value, message) in [
+        ("xml:a", "\"xml:a\" is neither `summary`"),
+        ("json:/no/such/folder/a.json", "/no/such/folder/a.json: "),
+    ] {
+        let output = own_process::run(test_name!(moves), &[("RESIDENT_AUDIT", value)]);
+        own_process::assert_success(&output, "moves");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("resident: RESIDENT_AUDIT") && text.contains(message), "{text}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Each finding: a program that shows it, the same program with the change, which must not, and
+//! that the change saves what the finding says.
+
+use resident::audit::{self, Finding, Report};
+use resident::{Device, Emulation, Link, Result, SmartArray, Traffic};
+use std::time::Duration;
+use support::lab::lab;
+
+use crate::{copy, double, grid};
+
+fn report(work: impl FnOnce() -> Result<()>) -> Result<Report> {
+    let (outcome, report) = audit::capture(work);
+    outcome.map(|()| report)
+}
+
+/// The finding of this kind.
+fn only(report: &Report, kind: &str) -> Finding {
+    let findings = report.findings();
+    let mut of_kind = findings.iter().filter(|finding| finding.kind == kind);
+    let found = of_kind.next().unwrap_or_else(|| panic!("no {kind} in {findings:?}")).clone();
+    assert!(of_kind.next().is_none(), "{findings:?}");
+    assert!(!found.sites.is_empty() && found.sites[0].contains("findings.rs"), "{found:?}");
+    assert!(report.to_string().contains(&format!("finding: {}", found.message)));
+    found
+}
+
+fn assert_none(report: &Report) {
+    assert_eq!(report.findings(), [], "a correct program");
+}
+
+fn saved(before: &Traffic, after: &Traffic) -> (u64, u64) {
+    let flow = before.moved() - after.moved();
+    (flow.count, flow.bytes)
+}
+
+const ROUNDS: usize = 10;
+
+#[test]
+fn an_array_that_goes_up_and_down_in_a_loop() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let loops = |by_host: bool| {
+        let mut array = SmartArray::from(vec![1.0_f32; 100]).named("state");
+        report(|| {
+            for _ in 0..ROUNDS {
+                double().launch_on(&stream, grid(), (&mut array,))?;
+                match by_host {
+                    true => array.host_mut()?[0] += 1.0,
+                    false => double().launch_on(&stream, grid(), (&mut array,))?,
+                }
+            }
+            array.host().map(drop)
+        })
+    };
+    let (before, after) = (loops(true)?, loops(false)?);
+    let finding = only(&before, "bounce");
+    assert_eq!(finding.array.as_deref(), Some("state"));
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_eq!(finding.sites.len(), 2);
+    assert_none(&after);
+    Ok(())
+}
+
+#[test]
+fn an_array_that_is_evicted_and_copied_again() -> Result<()> {
+    let loops = |memory_bytes: u64| {
+        let device = Device::emulated(Emulation::new().memory(memory_bytes));
+        let arrays = [0_u8, 1].map(|number| SmartArray::from(vec![number; 600]));
+        report(|| {
+            for _ in 0..ROUNDS {
+                for array in &arrays {
+                    array.prefetch(&device.stream())?;
+                    device.synchronize()?;
+                }
+            }
+            Ok(())
+        })
+    };
+    let (before, after) = (loops(1000)?, loops(2000)?);
+    let findings = before.findings();
+    let total = |of: fn(&Finding) -> u64| findings.iter().map(of).sum::<u64>();
+    assert!(findings.iter().all(|finding| finding.kind == "evicted"), "{findings:?}");
+    let found = (total(|finding| finding.count), total(|finding| finding.bytes));
+    assert_eq!(found, saved(&before.traffic(), &after.traffic()));
+    assert_none(&after);
+    Ok(())
+}
+
+#[test]
+fn an_upload_that_is_overwritten_before_use() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let source = SmartArray::from(vec![1.0_f32; 100]);
+    let program = |prefetches: bool| {
+        let mut target = SmartArray::from(vec![0.0_f32; 100]).named("target");
+        report(|| {
+            if prefetches {
+                target.prefetch(&stream)?;
+            }
+            copy().launch_on(&stream, grid(), (&source, &mut target))
+        })
+    };
+    source.prefetch(&stream)?;
+    let (before, after) = (program(true)?, program(false)?);
+    let finding = only(&before, "overwritten_upload");
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_eq!((finding.count, finding.bytes), (1, 400));
+    assert_none(&after);
+    // Read first, or only partly overwritten: the upload is needed.
+    let mut target = SmartArray::from(vec![0.0_f32; 100]);
+    assert_none(&report(|| {
+        target.prefetch(&stream)?;
+        double().launch_on(&stream, grid(), (&mut target,))?;
+        copy().launch_on(&stream, grid(), (&source, &mut target))
+    })?);
+    let (half, mut parted) =
+        (SmartArray::from(vec![1.0_f32; 50]), SmartArray::from(vec![0.0; 100]));
+    assert_none(&report(|| {
+        parted.prefetch(&stream)?;
+        let mut part = parted.slice_mut(resident::ndarray::s![..50]);
+        copy().launch_on(&stream, grid(), (&half, &mut part))
+    })?);
+    Ok(())
+}
+
+#[test]
+fn many_small_copies_that_could_be_one() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let program = |one_by_one: bool| {
+        let mut array = SmartArray::from(vec![1.0_f32; 100]).named("values");
+        drop(array.gpu_mut_on(&stream)?);
+        report(|| match one_by_one {
+            true => (0..100).try_for_each(|index| array.get(index).map(drop)),
+            false => array.host().map(drop),
+        })
+    };
+    let (before, after) = (program(true)?, program(false)?);
+    let finding = only(&before, "small_copies");
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_none(&after);
+    // One element of each state: they cannot be one copy.
+    let mut array = SmartArray::from(vec![1.0_f32; 100]);
+    assert_none(&report(|| {
+        (0..100).try_for_each(|_| {
+            double().launch_on(&stream, grid(), (&mut array,))?;
+            array.get(0).map(drop)
+        })
+    })?);
+    Ok(())
+}
+
+#[test]
+fn waits_between_launches() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let slow = resident::Kernel::<(resident::InOut<f32>,)>::new("slow")
+        .host(|_grid, _| std::thread::sleep(Duration::from_micros(300)));
+    let program = |waits: bool| {
+        let mut array = SmartArray::from(vec![1.0_f32; 100]);
+        report(|| {
+            for _ in 0..20 {
+                slow.launch_on(&stream, grid(), (&mut array,))?;
+                if waits {
+                    stream.synchronize()?;
+                }
+            }
+            array.host().map(drop)
+        })
+    };
+    let finding = only(&program(true)?, "stalling_wait");
+    assert!(finding.nanoseconds.is_some(), "{finding:?}");
+    assert_none(&program(false)?);
+    // Waits for contents are needed.
+    let mut array = SmartArray::from(vec![1.0_f32; 100]);
+    assert_none(&report(|| {
+        (0..20).try_for_each(|_| {
+            slow.launch_on(&stream, grid(), (&mut array,))?;
+            array.prefetch_host()?;
+            array.get(0).map(drop)
+        })
+    })?);
+    Ok(())
+}
+
+#[test]
+fn copies_that_wait_for_a_kernel_that_does_not_use_them() -> Result<()> {
+    let link = Link { bytes_per_second: 1e6, latency: Duration::from_micros(50) };
+    let device = Device::emulated(Emulation::new().link(link));
+    let streams = [device.new_stream()?, device.new_stream()?];
+    let slow = resident::Kernel::<(resident::InOut<f32>,)>::new("slow")
+        .host(|_grid, _| std::thread::sleep(Duration::from_millis(5)));
+    let program = |copies_on: usize| {
+        let mut state = SmartArray::from(vec![1.0_f32; 10]);
+        state.prefetch(&streams[0])?;
+        let mut batches: Vec<_> = (0..8).map(|_| SmartArray::from(vec![1.0_f32; 1000])).collect();
+        report(|| {
+            for batch in &mut batches {
+                slow.launch_on(&streams[0], grid(), (&mut state,))?;
+                batch.prefetch(&streams[copies_on])?;
+                slow.launch_on(&streams[0], grid(), (batch,))?;
+            }
+            device.synchronize()
+        })
+    };
+    let finding = only(&program(0)?, "serial_copy");
+    assert!(finding.nanoseconds.is_some_and(|saved_ns| saved_ns > 1_000_000), "{finding:?}");
+    let findings = program(1)?.findings();
+    assert!(findings.iter().all(|finding| finding.kind != "serial_copy"), "{findings:?}");
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! `audit::log`: implicit copies as events, and launches as spans. In processes of their own, since
+//! a subscriber belongs to the process.
+
+use std::sync::{Arc, Mutex};
+
+use resident::audit::{self, Implicit};
+use resident::{Result, SmartArray};
+use support::lab::lab;
+use support::own_process;
+use tracing::span::{Attributes, Id};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::{double, grid};
+
+/// The target of each event, with the names of the spans that it is in.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Seen {
+    fn on_event(&self, event: &tracing::Event<'_>, context: Context<'_, S>) {
+        let spans = context.event_scope(event).into_iter().flatten();
+        let names: String = spans.map(|span| format!(" in {}", span.name())).collect();
+        self.0.lock().unwrap().push(format!("{}{names}", event.metadata().target()));
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, _id: &Id, _context: Context<'_, S>) {
+        self.0.lock().unwrap().push(format!("span {}", attributes.metadata().target()));
+    }
+}
+
+impl Seen {
+    fn install() -> Self {
+        let seen = Self::default();
+        let subscriber = tracing_subscriber::registry().with(seen.clone());
+        tracing::subscriber::set_global_default(subscriber).expect("the first one");
+        seen
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+#[test]
+fn implicit_copies_are_logged_where_a_rule_says_so() -> Result<()> {
+    own_process!();
+    let seen = Seen::install();
+    let stream = lab().stream();
+    let mut array = SmartArray::from(vec![1.0_f32; 10]);
+    let guard = audit::log(Implicit::TO_HOST);
+    drop(array.gpu_mut_on(&stream)?);
+    assert_eq!(seen.take(), ["resident::transfer"], "another direction");
+    drop(array.host()?);
+    assert_eq!(seen.take(), ["resident::transfer", "resident::implicit"]);
+    drop(array.gpu_mut_on(&stream)?);
+    seen.take();
+    array.prefetch_host()?;
+    assert_eq!(seen.take(), ["resident::transfer"], "explicit");
+    drop(array.gpu_mut_on(&stream)?);
+    seen.take();
+    let denied = audit::deny(Implicit::ALL);
+    assert!(array.host().is_err(), "the later rule is stronger");
+    drop(denied);
+    let scope = audit::scope();
+    drop(guard);
+    std::thread::scope(|threads| {
+        threads.spawn(|| scope.run(|| array.host().map(drop))).join().expect("no panic")
+    })?;
+    assert_eq!(seen.take(), ["resident::transfer", "resident::implicit"], "a scope carries it");
+    Ok(())
+}
+
+#[test]
+fn the_copies_of_a_launch_are_in_its_span() -> Result<()> {
+    own_process!();
+    let seen = Seen::install();
+    let stream = lab().stream();
+    let mut array = SmartArray::from(vec![1.0_f32; 10]);
+    double().launch_on(&stream, grid(), (&mut array,))?;
+    assert_eq!(seen.take(), ["span resident::launch", "resident::transfer in launch"]);
+    drop(array.host()?);
+    assert_eq!(seen.take(), ["resident::transfer"]);
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! The audit: records, findings, documents, and reports at exit.
+
+mod at_exit;
+mod attribute;
+mod documents;
+mod findings;
+mod logs;
+mod pages;
+mod records;
+mod scopes;
+mod traces;
+
+use resident::{Grid, In, InOut, Kernel, Out};
+
+/// Doubles each element.
+fn double() -> Kernel<(InOut<f32>,)> {
+    Kernel::<(InOut<f32>,)>::new("double")
+        .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x *= 2.0))
+}
+
+/// Copies an array.
+fn copy() -> Kernel<(In<f32>, Out<f32>)> {
+    Kernel::<(In<f32>, Out<f32>)>::new("copy").host(|_grid, (from, to)| to.copy_from_slice(from))
+}
+
+/// A grid for arrays of any length: host bodies run once.
+fn grid() -> Grid {
+    Grid::cover(1)
+}

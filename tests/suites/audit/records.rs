@@ -1,0 +1,206 @@
+//! What is recorded of copies, launches, waits and memory, and that it is bounded.
+
+use resident::audit::{self, Document, DocumentRecord, GroupBy};
+use resident::{Device, Emulation, Result, SmartArray};
+use support::lab::lab;
+
+use crate::{copy, double, grid};
+
+/// The document of what `work` causes.
+fn document(work: impl FnOnce() -> Result<()>) -> Result<Document> {
+    let (outcome, report) = audit::capture(work);
+    outcome.map(|()| report.to_document())
+}
+
+#[test]
+fn a_launch_is_recorded_with_its_arguments_and_the_copies_it_caused() -> Result<()> {
+    let device = lab();
+    let stream = device.new_stream()?;
+    let source = SmartArray::from(vec![1.0_f32; 10]).named("source");
+    let mut target = SmartArray::<f32, _>::zeros(10).named("target");
+    let line = line!() + 2;
+    let document = document(|| {
+        copy().launch_on(&stream, grid(), (&source, &mut target))?;
+        double().launch_on(&stream, grid(), (&mut target,))?;
+        stream.synchronize()
+    })?;
+    // No wait, if the work was over when `synchronize` was called.
+    assert!(document.launches == 2 && document.waits.count <= 1, "{:?}", document.waits);
+    let launches: Vec<_> = launches(&document).collect();
+    let [(first, name, site, arguments), (second, ..)] = &launches[..] else { panic!("two") };
+    assert!(first != second && *name == "copy");
+    assert!(site.starts_with(&format!("{}:{line}:", file!())), "{site}");
+    let id =
+        |name| document.arrays.iter().find(|array| array.name == name).expect("it is there").id;
+    let expected = [(id("source"), "in", true), (id("target"), "out", true)];
+    assert_eq!(*arguments, expected);
+    let [DocumentRecord::Copy { launch, name, bytes, .. }] = &copies(&document)[..] else {
+        panic!("one copy")
+    };
+    assert_eq!((launch, &**name, *bytes), (&Some(*first), "source", 40));
+    Ok(())
+}
+
+type Launched<'d> = (u64, &'d str, &'d str, Vec<(u64, &'d str, bool)>);
+
+fn launches(document: &Document) -> impl Iterator<Item = Launched<'_>> {
+    document.records.iter().filter_map(|record| match record {
+        DocumentRecord::Launch { id, name, site, arguments, .. } => {
+            let arguments = arguments.iter().map(|it| (it.array, &*it.access, it.is_whole));
+            Some((*id, &**name, &**site, arguments.collect()))
+        }
+        _ => None,
+    })
+}
+
+fn copies(document: &Document) -> Vec<DocumentRecord> {
+    let is_copy = |record: &&DocumentRecord| matches!(record, DocumentRecord::Copy { .. });
+    document.records.iter().filter(is_copy).cloned().collect()
+}
+
+#[test]
+fn work_that_is_over_has_times_in_the_order_of_its_stream() -> Result<()> {
+    let device = lab();
+    let stream = device.new_stream()?;
+    let mut array = SmartArray::from(vec![1.0_f32; 1000]);
+    let document = document(|| {
+        (0..5).try_for_each(|_| double().launch_on(&stream, grid(), (&mut array,)))?;
+        stream.synchronize()
+    })?;
+    let mut last_ns = 0;
+    for record in &document.records {
+        let (DocumentRecord::Copy { queued_ns, started_ns, finished_ns, .. }
+        | DocumentRecord::Launch { queued_ns, started_ns, finished_ns, .. }) = record
+        else {
+            continue;
+        };
+        let (started_ns, finished_ns) = started_ns.zip(*finished_ns).expect("it is over");
+        assert!(last_ns <= started_ns && started_ns <= finished_ns);
+        assert!(finished_ns <= document.duration_ns && *queued_ns <= document.duration_ns);
+        last_ns = finished_ns;
+    }
+    assert!(last_ns > 0);
+    Ok(())
+}
+
+#[test]
+fn work_that_has_not_run_has_no_times() -> Result<()> {
+    // Nothing runs before somebody waits.
+    let device = Device::emulated(Emulation::new().seed(1));
+    let mut array = SmartArray::from(vec![1.0_f32; 10]);
+    let document = document(|| double().launch_on(&device.stream(), grid(), (&mut array,)))?;
+    for record in &document.records {
+        if let DocumentRecord::Launch { started_ns, finished_ns, .. } = record {
+            assert_eq!((started_ns, finished_ns), (&None, &None));
+        }
+    }
+    assert_eq!(document.launches, 1);
+    Ok(())
+}
+
+#[test]
+fn allocations_and_evictions_are_recorded_and_added_up() -> Result<()> {
+    let device = Device::emulated(Emulation::new().memory(1000));
+    let arrays = [0, 1].map(|_| SmartArray::from(vec![1_u8; 600]));
+    let (outcome, report) = audit::capture(|| {
+        arrays.iter().try_for_each(|array| array.prefetch(&device.stream()))?;
+        device.synchronize()
+    });
+    outcome?;
+    assert_eq!((report.allocations().count, report.allocations().bytes), (2, 1200));
+    assert_eq!((report.evictions().count, report.evictions().bytes), (1, 600));
+    let document = report.to_document();
+    let is_eviction = |record: &&DocumentRecord| matches!(record, DocumentRecord::Eviction(_));
+    assert_eq!(document.records.iter().filter(is_eviction).count(), 1);
+    Ok(())
+}
+
+#[test]
+fn totals_are_exact_when_old_records_are_forgotten() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let mut array = SmartArray::from(vec![1.0_f32; 4]);
+    let kernel = double();
+    const LAUNCHES: u64 = 70_000;
+    let (outcome, report) = audit::capture(|| {
+        (0..LAUNCHES).try_for_each(|_| kernel.launch_on(&stream, grid(), (&mut array,)))?;
+        stream.synchronize()
+    });
+    outcome?;
+    let document = report.to_document();
+    assert_eq!((document.launches, document.to_device.count), (LAUNCHES, 1));
+    assert_eq!(document.records.len(), 1 << 16);
+    // One upload, one allocation, and at least one wait.
+    let all = document.records.len() as u64 + document.records_forgotten;
+    assert_eq!(all, LAUNCHES + 2 + document.waits.count);
+    Ok(())
+}
+
+#[test]
+fn totals_are_those_of_the_device() -> Result<()> {
+    let device = lab();
+    let streams = [device.new_stream()?, device.new_stream()?];
+    let mut arrays: Vec<_> = (1..6).map(|len| SmartArray::from(vec![1.0_f32; 10 * len])).collect();
+    let (outcome, report) = audit::capture(|| -> Result<()> {
+        for round in 0..10 {
+            for (number, array) in arrays.iter_mut().enumerate() {
+                double().launch_on(&streams[(round + number) % 2], grid(), (&mut *array,))?;
+                if (round + number) % 3 == 0 {
+                    array.host_mut()?[0] += 1.0;
+                }
+            }
+        }
+        Ok(())
+    });
+    outcome?;
+    assert_eq!(report.traffic(), device.traffic());
+    for key in [GroupBy::CallSite, GroupBy::Array, GroupBy::Device, GroupBy::Stream] {
+        let moved: u64 = report.group_by(key).iter().map(|(_, flow)| flow.moved().bytes).sum();
+        assert_eq!(moved, device.traffic().moved().bytes, "{key:?}");
+    }
+    assert_eq!(report.group_by(GroupBy::Array).len(), 5);
+    let streams = report.group_by(GroupBy::Stream);
+    assert!(streams.iter().any(|(name, _)| name.ends_with(" stream 1")), "{streams:?}");
+    Ok(())
+}
+
+#[test]
+fn an_attached_ledger_sees_all_threads_while_a_clone_lives() -> Result<()> {
+    let ledger = audit::Ledger::attach();
+    let clone = ledger.clone();
+    let mut array = SmartArray::from(vec![1_u8; 123]).named("seen by the ledger");
+    let stream = lab().stream();
+    let upload = || array.prefetch(&stream);
+    std::thread::scope(|threads| threads.spawn(upload).join().expect("no panic"))?;
+    drop(ledger);
+    let seen = |ledger: &audit::Ledger| {
+        let sites = ledger.report().sites();
+        let own = sites.iter().filter(|site| site.array == "seen by the ledger");
+        own.map(|site| site.flow.bytes).sum::<u64>()
+    };
+    assert_eq!(seen(&clone), 123);
+    array.release_on(&stream.device())?;
+    array.prefetch(&stream)?;
+    assert_eq!(seen(&clone), 246);
+    Ok(())
+}
+
+#[test]
+fn a_refused_launch_lends_its_number_to_no_other() -> Result<()> {
+    let device = Device::emulated(Emulation::new().fail(resident::Fault::nth(3)));
+    let stream = device.stream();
+    let (first, mut second) = (SmartArray::from(vec![1.0_f32; 8]), SmartArray::zeros(8));
+    let mut third = SmartArray::from(vec![1.0_f32; 8]);
+    let document = document(|| {
+        let refused = copy().launch_on(&stream, grid(), (&first, &mut second));
+        assert!(refused.is_err());
+        double().launch_on(&stream, grid(), (&mut third,))
+    })?;
+    let launch = launches(&document).next().expect("one was queued").0;
+    for record in copies(&document) {
+        let DocumentRecord::Copy { launch: caused_by, array, .. } = record else { continue };
+        let third = document.arrays.iter().rev().find(|known| known.id == array).map(|it| it.id);
+        assert_eq!(caused_by == Some(launch), third == document.arrays.last().map(|it| it.id));
+    }
+    Ok(())
+}
