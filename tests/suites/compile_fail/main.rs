@@ -8,6 +8,10 @@
 mod twins {
     #[path = "a_body_that_borrows_from_its_surroundings.rs"]
     pub(super) mod a_body_that_borrows_from_its_surroundings;
+    #[path = "a_budget_for_a_task.rs"]
+    pub(super) mod a_budget_for_a_task;
+    #[path = "a_budget_for_nothing.rs"]
+    pub(super) mod a_budget_for_nothing;
     #[path = "a_field_of_a_packed_record.rs"]
     pub(super) mod a_field_of_a_packed_record;
     #[path = "a_field_of_another_record.rs"]
@@ -66,6 +70,8 @@ fn invalid_programs_do_not_compile() {
 #[test]
 fn the_valid_versions_compile_and_run() -> resident::Result<()> {
     twins::a_body_that_borrows_from_its_surroundings::main();
+    twins::a_budget_for_a_task::main();
+    twins::a_budget_for_nothing::main();
     twins::a_field_of_a_packed_record::main()?;
     twins::a_field_of_another_record::main()?;
     twins::a_field_of_another_type::main()?;

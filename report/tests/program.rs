@@ -1,0 +1,161 @@
+//! The program as a user calls it: its output, its messages and its exit codes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+use resident::{Device, SmartArray, audit};
+
+const SAMPLE: &str = include_str!("sample.json");
+
+fn run(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_resident-report");
+    Command::new(program).args(arguments).output().expect("it runs")
+}
+
+/// A file of this process.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, contents: &str) -> Self {
+        let file = format!("resident-report-{}-{name}", std::process::id());
+        let path = env::temp_dir().join(file);
+        fs::write(&path, contents).expect("a temporary file");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("an ASCII path")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// One line on standard error that holds the words, and exit code 2.
+fn assert_refused(output: &Output, words: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains(words), "{text}");
+    assert!(text.lines().count() == 1 && output.stdout.is_empty(), "{text}");
+}
+
+#[test]
+fn a_report_is_shown_the_largest_first() {
+    let sample = Scratch::new("show.json", SAMPLE);
+    insta::assert_snapshot!(stdout(&run(&["show", sample.path()])));
+}
+
+#[test]
+fn a_report_is_shown_by_array() {
+    let sample = Scratch::new("array.json", SAMPLE);
+    insta::assert_snapshot!(stdout(&run(&["show", "--by", "array", sample.path()])));
+}
+
+#[test]
+fn more_copies_than_before_are_an_exit_code_and_a_line() {
+    let before = Scratch::new("before.json", SAMPLE);
+    let more = SAMPLE
+        .replace(
+            "\"to_host\": {\"count\": 2, \"bytes\": 4400}",
+            "\"to_host\": {\"count\": 2, \"bytes\": 4840}",
+        )
+        .replace(
+            "\"count\": 2, \"bytes\": 4400, \"stale",
+            "\"count\": 2, \"bytes\": 4840, \"stale",
+        );
+    let after = Scratch::new("after.json", &more);
+    let worse = run(&["diff", before.path(), after.path()]);
+    assert_eq!(worse.status.code(), Some(1));
+    insta::assert_snapshot!(String::from_utf8_lossy(&worse.stdout));
+    for tolerated in [
+        ["diff", before.path(), after.path(), "--tolerance=10"],
+        ["diff", after.path(), before.path(), "--tolerance=0"],
+    ] {
+        assert_eq!(run(&tolerated).status.code(), Some(0), "{tolerated:?}");
+    }
+}
+
+#[test]
+fn reports_that_are_none_are_refused_with_their_name() {
+    let cut = &SAMPLE[..SAMPLE.len() / 2];
+    let newer = SAMPLE.replace("\"version\": 1", "\"version\": 2");
+    let wrong = SAMPLE.replace("\"launches\": 12", "\"launches\": -1");
+    for (name, contents, words) in [
+        ("cut.json", cut, "the report is cut off"),
+        ("text.json", "this is no report", "not JSON"),
+        ("newer.json", &newer, "a report of version 2; this program reads version 1"),
+        ("other.json", "{\"a\": 1}", "no audit report: it has no \"version\""),
+        ("wrong.json", &wrong, "no audit report"),
+        ("sparse.json", "{\"version\": 1}", "no audit report: missing field"),
+        ("empty.json", "", "the report is cut off"),
+    ] {
+        let file = Scratch::new(name, contents);
+        let output = run(&["show", file.path()]);
+        assert_refused(&output, words);
+        assert_refused(&output, name);
+    }
+    assert_refused(&run(&["show", "/no/such/report.json"]), "/no/such/report.json: ");
+    let sample = Scratch::new("unwritten.json", SAMPLE);
+    let output = run(&["html", sample.path(), "/no/such/folder/a.html"]);
+    assert_refused(&output, "/no/such/folder/a.html: ");
+}
+
+#[test]
+fn help_says_what_each_task_does() {
+    let help = stdout(&run(&["--help"]));
+    for task in ["show", "html", "perfetto", "diff", "schema"] {
+        assert!(help.contains(task) && !stdout(&run(&[task, "--help"])).is_empty());
+    }
+    assert_eq!(run(&["shows"]).status.code(), Some(2));
+    assert_eq!(run(&["diff", "a", "b", "--tolerance=-1"]).status.code(), Some(2));
+}
+
+#[test]
+fn what_the_library_writes_is_read_and_written_again_as_it_was() {
+    let array = SmartArray::from(vec![1_u8; 100]).named("a \"name\" \u{1}");
+    let stream = Device::cpu().stream();
+    let (outcome, report) = audit::capture(|| {
+        array.prefetch(&stream)?;
+        stream.synchronize()
+    });
+    outcome.expect("enough memory");
+    let document: audit::Document = serde_json::from_str(&report.to_json()).expect("JSON");
+    assert_eq!(document, report.to_document());
+    let sample: audit::Document = serde_json::from_str(SAMPLE).expect("JSON");
+    let again: audit::Document = serde_json::from_str(&sample.to_json()).expect("JSON");
+    assert_eq!(sample, again);
+    let by_serde = serde_json::to_value(&sample).expect("JSON");
+    let by_hand: serde_json::Value = serde_json::from_str(&sample.to_json()).expect("JSON");
+    assert_eq!(by_serde, by_hand, "the two writers agree");
+}
+
+#[test]
+fn pages_and_traces_are_written() {
+    let sample = Scratch::new("formats.json", SAMPLE);
+    for (task, start) in [("html", "<!DOCTYPE html>"), ("perfetto", "\n")] {
+        let output = Scratch::new(task, "");
+        assert_eq!(stdout(&run(&[task, sample.path(), output.path()])), "");
+        let written = fs::read(Path::new(output.path())).expect("it was written");
+        assert!(written.starts_with(start.as_bytes()));
+    }
+}
+
+#[test]
+fn the_schema_names_the_keys_of_a_report() {
+    let schema: serde_json::Value = serde_json::from_str(&stdout(&run(&["schema"]))).expect("JSON");
+    let sample: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
+    let properties = schema["properties"].as_object().expect("an object");
+    let keys = sample.as_object().expect("an object").keys();
+    assert!(keys.clone().all(|key| properties.contains_key(key)));
+    assert_eq!(keys.count(), properties.len());
+}
