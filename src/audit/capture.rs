@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use super::at_exit::{Outputs, at_exit};
 use super::deny::Rules;
 use super::record::Record;
@@ -23,7 +25,7 @@ const UNREAD: usize = 1 << (usize::BITS - 1);
 static UNTIL_EXIT: OnceLock<(Attached, Outputs)> = OnceLock::new();
 
 /// The running captures of all threads, and how many they are.
-static OF_ALL_THREADS: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
+static OF_ALL_THREADS: Mutex<SmallVec<[Arc<Capture>; 2]>> = Mutex::new(SmallVec::new_const());
 static OF_ALL_THREADS_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// What all threads copied while a capture was running.
@@ -163,7 +165,7 @@ impl Capture {
         report
     }
 
-    pub(super) fn add(&self, record: &Record) {
+    pub(super) fn add(&self, record: Record) {
         self.0.lock().add(record);
     }
 }
@@ -250,7 +252,7 @@ impl Attached {
         let is_other = |capture: &Arc<Capture>| !Arc::ptr_eq(capture, &self.capture);
         let mut of_all = OF_ALL_THREADS.lock();
         let before = of_all.len();
-        of_all.retain(is_other);
+        of_all.retain(|capture| is_other(capture));
         OF_ALL_THREADS_COUNT.fetch_sub(before - of_all.len(), Ordering::Relaxed);
     }
 }
@@ -309,13 +311,32 @@ pub(super) fn note_copy(bytes: u64) {
     }
 }
 
-pub(super) fn add(record: &Record) {
-    for_each_report(|report| report.add(record));
+/// Adds a record to all captures. It is moved to the last of this thread's, if there are none of
+/// all threads, which is the usual case.
+pub(super) fn add(record: Record) {
+    let mut record = Some(record);
+    let has_others = OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0;
+    let _ = CAPTURES.try_with(|captures| {
+        let captures = captures.borrow();
+        for (index, capture) in captures.iter().enumerate() {
+            let is_last = index + 1 == captures.len() && !has_others;
+            let own = if is_last { record.take() } else { record.clone() };
+            own.into_iter().for_each(|record| capture.add(record));
+        }
+    });
+    if !has_others {
+        return;
+    }
+    let of_all = OF_ALL_THREADS.lock().clone();
+    for (index, capture) in of_all.iter().enumerate() {
+        let own = if index + 1 == of_all.len() { record.take() } else { record.clone() };
+        own.into_iter().for_each(|record| capture.add(record));
+    }
 }
 
 fn add_wait(wait: &timeline::Wait<'_>) {
     if is_active() {
-        add(&Record::wait(wait));
+        add(Record::wait(wait));
     }
 }
 

@@ -80,6 +80,6 @@ pub struct LedgerLayer(Arc<Capture>);
 
 impl LedgerLayer {
     pub(super) fn add(&self, record: &Record) {
-        self.0.add(record);
+        self.0.add(record.clone());
     }
 }

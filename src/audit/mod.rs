@@ -140,19 +140,25 @@ pub(crate) fn report_recorded() {
     let next = || UNREPORTED.try_with(|records| records.borrow_mut().pop_front()).ok().flatten();
     while let Some(record) = next() {
         sync::assert_none_held();
+        if !events::may_be_enabled() {
+            capture::add(record);
+            continue;
+        }
         if capture::is_active() {
-            capture::add(&record);
+            capture::add(record.clone());
         }
-        if let Event::Copy { copy, .. } = &record.event
-            && events::is_enabled()
-        {
-            events::emit_copy(&record, copy);
-        }
-        if let Event::Copy { copy, .. } = &record.event
-            && deny::is_logged(copy.cause, copy.direction)
-        {
-            events::emit_implicit(copy);
-        }
+        emit(&record);
+    }
+}
+
+/// Emits the events of a copy that subscribers want.
+fn emit(record: &Record) {
+    let Event::Copy { copy, .. } = &record.event else { return };
+    if events::is_enabled() {
+        events::emit_copy(record, copy);
+    }
+    if deny::is_logged(copy.cause, copy.direction) {
+        events::emit_implicit(copy);
     }
 }
 
@@ -177,7 +183,7 @@ pub(crate) fn wants_launches() -> bool {
 #[cold]
 pub(crate) fn report_launch(launch: LaunchRecord) {
     report_recorded();
-    capture::add(&Record::launch(launch));
+    capture::add(Record::launch(launch));
 }
 
 /// The launch that this thread prepared was refused.

@@ -131,7 +131,7 @@ pub(crate) enum MemoryEvent {
 }
 
 /// Why the bytes of a copy were not valid at its destination.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Staleness {
     /// The bytes were never valid there.
     NeverThere,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::cause::Cause;
 use super::record::{CopyRecord, Event, Record, Staleness};
 use super::records::{Records, Waits};
@@ -96,7 +98,7 @@ pub enum GroupBy {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    sites: BTreeMap<SiteKey, Flow>,
+    sites: FxHashMap<SiteKey, Flow>,
     traffic: Traffic,
     /// The part of `traffic` that launches caused.
     launched: Flow,
@@ -106,13 +108,13 @@ pub struct Report {
     /// What other threads copied meanwhile, which the report does not include.
     elsewhere: Flow,
     /// The copies by the stream that ran them.
-    streams: BTreeMap<(Arc<str>, u32), Traffic>,
+    streams: FxHashMap<(Arc<str>, u32), Traffic>,
     pub(super) records: Records,
 }
 
 /// The properties shared by the copies of one line. Their order is first by the file and line of
 /// the call site.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct SiteKey {
     location: CallSite,
     array: Arc<str>,
@@ -230,7 +232,9 @@ impl Report {
     /// stale, in the order of files and lines. The example of [`Report`] prints them.
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
-        self.sites.iter().map(|(key, flow)| key.site(*flow)).collect()
+        let mut sites: Vec<_> = self.sites.iter().collect();
+        sites.sort_by_key(|(key, _)| *key);
+        sites.into_iter().map(|(key, flow)| key.site(*flow)).collect()
     }
 
     /// The copies that a simple launcher would have made at the launches of this capture: each
@@ -321,11 +325,11 @@ impl Report {
         *self.foreign_uses.entry(array.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn add(&mut self, record: &Record) {
+    pub(super) fn add(&mut self, record: Record) {
         if let Event::Copy { copy, .. } = &record.event {
             self.add_copy(copy);
         }
-        self.records.add(record.clone());
+        self.records.add(record);
     }
 
     /// Takes over the times of the records.

@@ -5,10 +5,11 @@
 use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_on};
+use super::report::run_deferred;
 use super::request::Request;
 use super::small_upload::upload_small;
 use crate::access::Access;
-use crate::audit::Flow;
+use crate::audit::{self, Flow};
 use crate::backend::{Address, Dependencies, Position};
 use crate::coherence::Location;
 use crate::device::Stream;
@@ -118,6 +119,9 @@ impl<'a> LaunchedArrays<'a> {
                     follows_other: false,
                     copied_bytes: uploaded_bytes,
                 });
+                if audit::has_listeners() {
+                    run_deferred();
+                }
                 return Ok(address);
             }
         }

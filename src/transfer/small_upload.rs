@@ -1,6 +1,6 @@
 //! Uploads of small whole arrays for a launch, without a plan.
 
-use super::report::{Moved, count};
+use super::report::{Moved, count, stale_since};
 use super::request::Request;
 use crate::access::Access;
 use crate::audit::{self, Direction};
@@ -9,7 +9,7 @@ use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::ordering::Mark;
-use crate::storage::{StaleOrigin, StateGuard, Storage};
+use crate::storage::{StateGuard, Storage};
 
 /// Uploads the whole array of the request, if it is small and newest only on the host, and if the
 /// copy on the stream's device needs neither memory nor a wait. Returns the lock on its state;
@@ -23,7 +23,7 @@ pub(super) fn upload_small<'a>(
     stream: &Stream,
 ) -> Result<Option<StateGuard<'a>>> {
     let len_bytes = storage.memory_order().len_bytes();
-    if len_bytes == 0 || !stream.queue().may_stage(len_bytes) || audit::has_listeners() {
+    if len_bytes == 0 || !stream.queue().may_stage(len_bytes) {
         return Ok(None);
     }
     let is_ready = storage.lock().ready_to_upload(stream).is_some();
@@ -52,13 +52,14 @@ fn queue<'a>(
     let label = request.storage.label("upload of", request.site);
     let submitted = stream.queue().upload(staged, address, &label);
     let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
+    let since = stale_since(&state, location, &[request.storage.memory_order().whole()]);
     let mark = Mark::write(state.assign_key(stream), position);
     let memory_order = request.storage.memory_order();
     state.record_use(location, memory_order.extents(), None, Access::Overwrite, mark);
     state.coherence.apply_to_all(location, Access::Read);
     request.storage.publish(&state);
     let moved = Moved::at(position, Direction::ToDevice, memory_order.len_bytes());
-    count(request, &mut state, moved, stream.device_ref(), stream, StaleOrigin::Unreported);
+    count(request, &mut state, moved, stream.device_ref(), stream, since);
     if state.takes_expected_wait(stream, true) {
         stream.ensure_event_at_tail();
     }

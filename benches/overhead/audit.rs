@@ -1,0 +1,81 @@
+//! What records cost the host: the programs of `times.rs` with nobody listening, in a capture, and
+//! with an attached ledger, above a driver that does nothing: `cargo bench --bench audit`. Medians
+//! of the differences of 101 batches, in turn. A capture is of one batch, so the growth of its
+//! memory is included.
+
+use std::time::Instant;
+
+use resident::audit;
+use resident_overhead::ours::{self, Program};
+
+/// A program, and the records that one run of it makes.
+struct Row {
+    name: &'static str,
+    program: Program,
+    records: &'static str,
+    target_ns: f64,
+}
+
+fn time_ns(program: &mut Program, turns: u32) -> f64 {
+    let start = Instant::now();
+    (0..turns).for_each(|_| program());
+    start.elapsed().as_nanos() as f64 / f64::from(turns)
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn print(row: &mut Row, turns: u32, batches: usize) {
+    time_ns(&mut row.program, turns);
+    let rounds: Vec<[f64; 3]> = (0..batches)
+        .map(|_| {
+            let nobody = time_ns(&mut row.program, turns);
+            let (captured, _report) = audit::capture(|| time_ns(&mut row.program, turns));
+            let ledger = audit::Ledger::attach();
+            let attached = time_ns(&mut row.program, turns);
+            drop(ledger);
+            [nobody, captured, attached]
+        })
+        .collect();
+    let of = |figure: fn(&[f64; 3]) -> f64| median(rounds.iter().map(figure).collect());
+    let (nobody, record) = (of(|round| round[0]), of(|round| round[1] - round[0]));
+    let attached = of(|round| round[2] - round[0]);
+    let verdict = if record <= row.target_ns { "yes" } else { "**no**" };
+    println!(
+        "| {} | {} | {nobody:.0} | +{record:.0} | +{attached:.0} | ≤ +{} | {verdict} |",
+        row.name, row.records, row.target_ns
+    );
+}
+
+fn main() {
+    // `cargo test --benches` passes `--test`: then every program runs, but nothing is measured.
+    let is_test = std::env::args().any(|argument| argument == "--test");
+    let (turns, batches) = if is_test { (2, 1) } else { (2_000, 101) };
+    println!("| program | records | nobody, ns | capture | ledger | target | met |");
+    println!("|---|---|---|---|---|---|---|");
+    let rows = [
+        Row {
+            name: "launch with 1 array",
+            program: ours::launch(1, false),
+            records: "a launch",
+            target_ns: 40.0,
+        },
+        Row {
+            name: "launch with 4 arrays",
+            program: ours::launch(4, false),
+            records: "a launch",
+            target_ns: 40.0,
+        },
+        Row {
+            name: "16 KiB written on the host and launched",
+            program: ours::write_and_launch(),
+            records: "a launch and a copy",
+            target_ns: 140.0,
+        },
+    ];
+    for mut row in rows {
+        print(&mut row, turns, batches);
+    }
+}
