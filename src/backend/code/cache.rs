@@ -34,10 +34,11 @@ pub(crate) struct DiskCache {
 impl DiskCache {
     /// The cache in `RESIDENT_CACHE`, else in `resident` below the user's cache folder.
     pub(crate) fn from_environment() -> Self {
-        Self { folder: folder_from(|name| std::env::var_os(name)) }
+        folder_from(|name| std::env::var_os(name))
+            .map_or(Self { folder: None }, |folder| Self::at(&folder))
     }
 
-    #[cfg(test)]
+    /// The cache in this folder.
     pub(crate) fn at(folder: &Path) -> Self {
         Self { folder: Some(folder.to_owned()) }
     }

@@ -61,7 +61,7 @@ const CHECKED_OPTIONS_CLANG: [&str; 4] =
 
 /// A compiler that runs on this machine.
 #[derive(Debug)]
-pub(super) struct Compiler {
+pub(crate) struct Compiler {
     program: OsString,
     /// The first line that it prints for `--version`.
     version: String,
@@ -69,7 +69,7 @@ pub(super) struct Compiler {
 
 impl Compiler {
     /// The compiler of this process.
-    pub(super) fn find() -> Result<&'static Self, String> {
+    pub(crate) fn find() -> Result<&'static Self, String> {
         static FOUND: OnceLock<Result<Compiler, String>> = OnceLock::new();
         let found = FOUND.get_or_init(|| Self::first_of(std::env::var_os(VARIABLE)));
         found.as_ref().map_err(String::clone)
@@ -109,14 +109,14 @@ impl Compiler {
     }
 
     /// What of the compiler decides over the code.
-    pub(super) fn key(&self) -> Vec<u8> {
+    pub(crate) fn key(&self) -> Vec<u8> {
         let options = [&OPTIONS[..], &CHECKED_OPTIONS, self.checked_options()].concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
             .concat()
     }
 
     /// Compiles. The error contains the compiler's log.
-    pub(super) fn compile(&self, translation: &Translation) -> Result<Vec<u8>, String> {
+    pub(crate) fn compile(&self, translation: &Translation) -> Result<Vec<u8>, String> {
         let not_written =
             |fault: std::io::Error| format!("a file for the C++ compiler cannot be used: {fault}");
         let source = TemporaryFile::new("cpp").map_err(not_written)?;

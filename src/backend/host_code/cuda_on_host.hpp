@@ -1,5 +1,5 @@
 // What CUDA C needs beyond C++17, for CUDA C that is compiled for the host. `host_code` puts this
-// before the prelude and the source, and `entry.hpp` behind them.
+// and `entry.hpp` before the prelude and the source, and `exports.hpp` behind them.
 //
 // One thread of the machine runs a block at a time, so that `__shared__` memory is memory of that
 // thread. The threads of a block run one after the other, until one of them waits for others: from

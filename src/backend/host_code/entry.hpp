@@ -1,6 +1,5 @@
 
-// Behind the source: what the library calls. RESIDENT_ENTRY is the kernel, a name or a name
-// expression such as `scale<float>`.
+// Before the source: how the blocks of a launch run.
 
 namespace resident {
 namespace host {
@@ -72,19 +71,3 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
 
 } // namespace host
 } // namespace resident
-
-// Here, so that the name is looked up where the source's is.
-using resident_kernel = resident::host::entry<decltype(&RESIDENT_ENTRY)>;
-
-extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_run(
-    const resident_launch *launch, const resident_runtime *library, resident_progress *progress,
-    unsigned long long end, unsigned int first) {
-    resident_kernel::run<&RESIDENT_ENTRY>(*launch, *library, *progress, end, first,
-                                          std::make_index_sequence<resident_kernel::count>());
-}
-
-extern "C" __attribute__((visibility("default"))) const unsigned int *resident_host_parameters(
-    unsigned int *count) {
-    *count = resident_kernel::count;
-    return resident_kernel::sizes;
-}

@@ -28,7 +28,7 @@ impl Library {
         // crate's headers. It has no initialisers but those of the source's globals, for which the
         // caller of `Kernel::cuda` vouches.
         let library = unsafe { libloading::Library::new(&file.path) }.map_err(not_loaded)?;
-        // SAFETY: `entry.hpp` defines the function with this type.
+        // SAFETY: `exports.hpp` defines the function with this type.
         let run = unsafe { function::<RunBlocks>(&library, "resident_host_run") }?;
         // SAFETY: as above.
         let parameters = unsafe { function::<Parameters>(&library, "resident_host_parameters") }?;
@@ -83,13 +83,13 @@ type Parameters = unsafe extern "C" fn(*mut c_uint) -> *const c_uint;
 
 /// A file of this process that is removed on drop.
 #[derive(Debug)]
-pub(super) struct TemporaryFile {
-    pub(super) path: PathBuf,
+pub(crate) struct TemporaryFile {
+    pub(crate) path: PathBuf,
 }
 
 impl TemporaryFile {
     /// An empty file with a new name, which no other user can write.
-    pub(super) fn new(extension: &str) -> std::io::Result<Self> {
+    pub(crate) fn new(extension: &str) -> std::io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl TemporaryFile {
         }
     }
 
-    pub(super) fn fill(&self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(crate) fn fill(&self, bytes: &[u8]) -> std::io::Result<()> {
         let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(&self.path)?;
         file.write_all(bytes)
     }

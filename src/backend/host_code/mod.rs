@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `compiler` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
-//! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; what is called |
+//! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; how blocks run |
+//! | `exports.hpp` | what is called |
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
@@ -17,16 +18,16 @@
 
 mod block;
 mod body;
-mod compiler;
+pub(crate) mod compiler;
 mod fiber;
 mod headers;
 mod launch_timeout;
-mod library;
-mod parallel;
+pub(crate) mod library;
+pub(crate) mod parallel;
 mod printing;
-mod runtime;
+pub(crate) mod runtime;
 mod sanitizer;
-mod translation;
+pub(crate) mod translation;
 mod waiting;
 
 use std::path::Path;

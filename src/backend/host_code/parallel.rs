@@ -50,7 +50,7 @@ unsafe impl Sync for Shared {}
 /// # Safety
 ///
 /// As for [`BlockRunner::new`].
-pub(super) unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(), String> {
+pub(crate) unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(), String> {
     let blocks = launch.blocks();
     let is_small = blocks.saturating_mul(u64::from(launch.threads())) < PARALLEL_THREADS_MIN;
     let Some(pool) = pool().filter(|_| blocks > 1 && !is_small) else {

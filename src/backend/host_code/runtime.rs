@@ -14,11 +14,11 @@ pub(super) type Exchanged = [u64; LANES + 1];
 
 /// What one launch runs: `resident_launch`.
 #[repr(C)]
-pub(super) struct LaunchParameters {
-    pub(super) parameters: *const *mut c_void,
-    pub(super) grid: [c_uint; 3],
-    pub(super) block: [c_uint; 3],
-    pub(super) shared_bytes: c_uint,
+pub(crate) struct LaunchParameters {
+    pub(crate) parameters: *const *mut c_void,
+    pub(crate) grid: [c_uint; 3],
+    pub(crate) block: [c_uint; 3],
+    pub(crate) shared_bytes: c_uint,
 }
 
 impl LaunchParameters {
@@ -36,14 +36,14 @@ impl LaunchParameters {
 /// How far the blocks of a thread have come: `resident_progress`. Compiled code writes it too.
 #[derive(Default)]
 #[repr(C)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     pub(super) block: Cell<c_ulonglong>,
     pub(super) next: Cell<c_uint>,
 }
 
 /// The functions of the library: `resident_runtime`.
 #[repr(C)]
-pub(super) struct Runtime {
+pub(crate) struct Runtime {
     barrier: unsafe extern "C" fn(c_uint) -> c_uint,
     warp_barrier: unsafe extern "C" fn(c_uint),
     exchange: unsafe extern "C" fn(c_uint, c_ulonglong) -> *const c_ulonglong,
@@ -58,7 +58,7 @@ pub(super) static RUNTIME: Runtime =
     Runtime { barrier, warp_barrier, exchange, active, dynamic_shared, poll, fail, print };
 
 /// `resident_host_run`.
-pub(super) type RunBlocks = unsafe extern "C" fn(
+pub(crate) type RunBlocks = unsafe extern "C" fn(
     *const LaunchParameters,
     *const Runtime,
     *const Progress,

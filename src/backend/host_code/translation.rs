@@ -10,12 +10,15 @@ use crate::backend::code::{includes, prelude};
 /// What CUDA C needs beyond C++17.
 const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
 
-/// The functions that the library calls.
+/// How blocks run.
 const ENTRY: &str = include_str!("entry.hpp");
+
+/// The functions that the library calls.
+const EXPORTS: &str = include_str!("exports.hpp");
 
 /// The text for the compiler, and its options.
 #[derive(Debug)]
-pub(super) struct Translation {
+pub(crate) struct Translation {
     text: String,
     options: Vec<String>,
     entry: String,
@@ -25,12 +28,12 @@ pub(super) struct Translation {
     /// Whether the source may include the headers that there are for the host.
     pub(super) has_headers: bool,
     /// Whether the code depends on no other file. Only such code is stored on disk.
-    pub(super) is_self_contained: bool,
+    pub(crate) is_self_contained: bool,
 }
 
 impl Translation {
     /// The translation of a source, to be checked while it runs if `is_checked`.
-    pub(super) fn new(
+    pub(crate) fn new(
         program: &Program,
         text: &str,
         path: Option<&Path>,
@@ -72,8 +75,9 @@ impl Translation {
         };
         Ok(Self {
             text: format!(
-                "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n{renamed}{source_text}\n\
-                 #line 1 \"entry.hpp\"\n{ENTRY}\n{hooks}{poll}"
+                "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n\
+                 #line 1 \"entry.hpp\"\n{ENTRY}\n{renamed}{source_text}\n\
+                 #line 1 \"exports.hpp\"\n{EXPORTS}\n{hooks}{poll}"
             ),
             options,
             entry: entry.to_owned(),
@@ -114,7 +118,7 @@ impl Translation {
     }
 
     /// What of the source decides over the code.
-    pub(super) fn key(&self) -> Vec<u8> {
+    pub(crate) fn key(&self) -> Vec<u8> {
         let headers = if self.has_headers { headers::key() } else { String::new() };
         [&self.options.join("\0"), "\0\0", &self.text, &headers].concat().into_bytes()
     }

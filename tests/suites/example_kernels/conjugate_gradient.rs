@@ -25,7 +25,7 @@ fn places(len: usize, end: usize) -> SmartArray<u32, Ix1> {
 }
 
 #[test]
-fn multiply_survives_wrong_sizes() {
+pub(crate) fn multiply_survives_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.multiply.prepare(device));
     for (one, other) in pairs(&LENS) {
@@ -62,7 +62,7 @@ fn multiply_survives_wrong_sizes() {
 }
 
 #[test]
-fn vectors_survive_wrong_sizes() {
+pub(crate) fn vectors_survive_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.add.prepare(device));
     for (one, other) in pairs(&LENS) {
@@ -94,7 +94,7 @@ fn vectors_survive_wrong_sizes() {
 }
 
 #[test]
-fn products_survive_wrong_sizes_and_wrong_blocks() {
+pub(crate) fn products_survive_wrong_sizes_and_wrong_blocks() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.dot.prepare(device));
     for (one, other) in pairs(&LENS) {
@@ -121,7 +121,7 @@ fn products_survive_wrong_sizes_and_wrong_blocks() {
 }
 
 #[test]
-fn a_step_survives_wrong_sizes() {
+pub(crate) fn a_step_survives_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.step.prepare(device));
     for (square, (curvature, step)) in [0, 1, 2]
@@ -144,7 +144,7 @@ fn a_step_survives_wrong_sizes() {
 /// Rows that start or end beyond the matrix or run backwards, and columns outside the vector: such
 /// entries count as zeros.
 #[test]
-fn a_matrix_may_hold_anything() {
+pub(crate) fn a_matrix_may_hold_anything() {
     const FAR: u32 = u32::MAX;
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.multiply.prepare(device));
@@ -165,7 +165,7 @@ fn a_matrix_may_hold_anything() {
 }
 
 #[test]
-fn both_bodies_make_the_same_of_a_matrix_of_noise() {
+pub(crate) fn both_bodies_make_the_same_of_a_matrix_of_noise() {
     let kernels = Kernels::new();
     let bench = Bench::new(|device| kernels.multiply.prepare(device));
     for (entries, len) in pairs(&LENS) {

@@ -39,7 +39,7 @@ fn inner((planes, rows, columns): Size) -> impl SliceArg<Ix3, OutDim = Ix3> {
 }
 
 #[test]
-fn start_survives_wrong_sizes() {
+pub(crate) fn start_survives_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.start.prepare(device));
     for first_plane in [0, 63, 66, 67, u64::MAX] {
@@ -62,7 +62,7 @@ fn start_survives_wrong_sizes() {
 }
 
 #[test]
-fn jacobi_survives_wrong_sizes_and_leaves_the_frame_alone() {
+pub(crate) fn jacobi_survives_wrong_sizes_and_leaves_the_frame_alone() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.jacobi.prepare(device));
     for (one, other) in pairs(&SIZES) {
@@ -89,7 +89,7 @@ fn jacobi_survives_wrong_sizes_and_leaves_the_frame_alone() {
 }
 
 #[test]
-fn residual_survives_wrong_sizes() {
+pub(crate) fn residual_survives_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.residual.prepare(device));
     for (one, other) in pairs(&SIZES) {

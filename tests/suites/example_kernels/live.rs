@@ -20,7 +20,7 @@ fn grids(size: (usize, usize)) -> [Grid; 2] {
 }
 
 #[test]
-fn wave_survives_wrong_sizes() {
+pub(crate) fn wave_survives_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.wave.prepare(device));
     for (one, other) in pairs(&SIZES) {
@@ -33,7 +33,7 @@ fn wave_survives_wrong_sizes() {
 }
 
 #[test]
-fn drop_fills_any_size_and_leaves_the_border_at_zero() {
+pub(crate) fn drop_fills_any_size_and_leaves_the_border_at_zero() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.drop.prepare(device));
     for size in SIZES {
@@ -62,7 +62,7 @@ fn stepped(now: &Array2<f32>, before: &Array2<f32>) -> Array2<f32> {
 }
 
 #[test]
-fn a_watched_run_shows_states_that_the_wave_had() {
+pub(crate) fn a_watched_run_shows_states_that_the_wave_had() {
     const SIZE: usize = 24;
     const STEPS: u64 = 200;
     let mut simulation = Simulation::new(SIZE).expect("a device");

@@ -1,7 +1,8 @@
 //! The kernels of the examples, with arguments and grids of wrong sizes, and with invalid contents:
 //! each launch either is refused by a requirement before anything is copied, or accesses only its
 //! own elements. On a GPU, compute-sanitizer checks this; elsewhere the host bodies run on the
-//! embedded device, whose views panic on an access out of bounds. `photos` uses the kernels of
+//! embedded device, whose views panic on an access out of bounds, and the CUDA C on the stand-in
+//! driver (`stand_in`). `photos` uses the kernels of
 //! `pipeline`. `pictures` tests how the examples read and write picture files.
 
 mod conjugate_gradient;
@@ -9,6 +10,8 @@ mod heat;
 mod live;
 mod pictures;
 mod pipeline;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod stand_in;
 
 use resident::{Arguments, Device, Error, Grid, Kernel, Result, Signature, Stream};
 

@@ -39,7 +39,7 @@ fn each(mut serve: impl FnMut((usize, usize), (usize, usize), Grid)) {
 }
 
 #[test]
-fn kernels_survive_wrong_sizes() {
+pub(crate) fn kernels_survive_wrong_sizes() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.grey.prepare(device));
     each(|one, other, grid| {
@@ -100,7 +100,7 @@ fn labels_of_two_sizes(bench: &mut Bench, kernels: &Kernels, one: Size, other: S
 }
 
 #[test]
-fn the_sheet_and_the_histogram_survive_wrong_sizes() {
+pub(crate) fn the_sheet_and_the_histogram_survive_wrong_sizes() {
     let (compose, count) = (sheet::kernel(), brightness::kernel());
     let mut bench = Bench::new(|device| compose.prepare(device));
     each(|one, other, grid| {
@@ -142,7 +142,7 @@ fn the_sheet_and_the_histogram_survive_wrong_sizes() {
 
 /// Valid labels lead to other pixels. Here some lead out of the picture, and some form cycles.
 #[test]
-fn labels_may_be_anything() {
+pub(crate) fn labels_may_be_anything() {
     let kernels = Kernels::new();
     let mut bench = Bench::new(|device| kernels.grey.prepare(device));
     let (rows, columns) = SIZE;
@@ -170,7 +170,7 @@ fn labels_may_be_anything() {
 }
 
 #[test]
-fn brightness_may_be_anything() {
+pub(crate) fn brightness_may_be_anything() {
     let kernel = brightness::kernel();
     let mut bench = Bench::new(|device| kernel.prepare(device));
     let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, 2.0, f32::MAX, 0.5, -0.0];

@@ -52,9 +52,8 @@ macro_rules! with_code {
     ($lab:expr, $kernel:expr, $axes:expr) => {{
         let kernel = $kernel;
         let code = ($lab.code)(kernel.name(), $axes);
-        // SAFETY: on the stand-in driver a host function replaces it and accesses only the kernel's
-        // arguments: views within their shape, flat arrays (slices) within the length that is
-        // passed.
+        // SAFETY: it accesses only the kernel's arguments: views within their shape, flat arrays
+        // (slices) within the length that is passed.
         unsafe { kernel.cuda(code) }
     }};
 }

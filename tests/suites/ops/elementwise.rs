@@ -8,7 +8,7 @@ use crate::part::{Part, Random, Sample, on_device};
 use crate::{cuda, rust};
 
 /// How many random cases there are for each type on a device, and their most axes.
-type Cases = (u64, usize);
+pub(crate) type Cases = (u64, usize);
 
 const MANY: Cases = (60, 5);
 /// Each number of axes is compiled by a C++ compiler.
@@ -74,7 +74,7 @@ fn assign<T: Sample>(part: &Part, array: &mut ArrayD<T>, values: &ArrayD<T>) {
     places.into_iter().zip(values).for_each(|(place, value)| memory[place] = *value);
 }
 
-fn arithmetic<T: Sample + Number>(
+pub(crate) fn arithmetic<T: Sample + Number>(
     devices: fn() -> [Option<(Device, Cases)>; 2],
     [add, sub, mul, div]: [fn(T, T) -> T; 4],
 ) {

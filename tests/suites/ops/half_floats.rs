@@ -18,7 +18,10 @@ fn same(one: impl Into<f64> + Copy, other: impl Into<f64> + Copy) -> bool {
 }
 
 /// Casts all values to `f32` and back, and floats between them and around the ends.
-fn casts<T: Arithmetic + Into<f64>>(from_bits: fn(u16) -> T, nearest: fn(f32) -> T) -> Result<()> {
+pub(crate) fn casts<T: Arithmetic + Into<f64>>(
+    from_bits: fn(u16) -> T,
+    nearest: fn(f32) -> T,
+) -> Result<()> {
     let values = all(from_bits);
     let mut wide = SmartArray::<f32, _>::uninit(values.len());
     ops::cast(&SmartArray::from(values.clone()), &mut wide)?;
@@ -39,7 +42,7 @@ fn casts<T: Arithmetic + Into<f64>>(from_bits: fn(u16) -> T, nearest: fn(f32) ->
 }
 
 /// Sums and products of pairs are rounded once.
-fn arithmetic<T: Arithmetic + Into<f64>>(
+pub(crate) fn arithmetic<T: Arithmetic + Into<f64>>(
     from_bits: fn(u16) -> T,
     nearest: fn(f32) -> T,
 ) -> Result<()> {

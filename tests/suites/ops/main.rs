@@ -1,6 +1,6 @@
 //! `resident::ops` beside ndarray: random shapes, strides and parts, every type of element, arrays
-//! of both kinds, by bodies in Rust and by CUDA C compiled for the host. The stand-in driver runs
-//! no CUDA C, so the CUDA backend is left out here.
+//! of both kinds, by bodies in Rust and by CUDA C compiled for the host, and some by the CUDA
+//! backend on the stand-in driver.
 
 mod bad_input;
 mod elementwise;
@@ -11,6 +11,8 @@ mod numbers;
 mod part;
 mod reductions;
 mod residency;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod stand_in;
 
 use resident::{Device, Emulation, Error, Kernel, Out};
 

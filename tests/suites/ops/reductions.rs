@@ -31,7 +31,11 @@ fn each_part<T: Sample>(
 }
 
 /// Exact reductions of one type: its sums wrap around.
-fn exact<T: Sample + Number + Ord>(device: &Device, cases: (u64, usize), add: fn(T, T) -> T) {
+pub(crate) fn exact<T: Sample + Number + Ord>(
+    device: &Device,
+    cases: (u64, usize),
+    add: fn(T, T) -> T,
+) {
     let zero = |a: T| a == T::zeroed();
     each_part::<T>(device, cases, |part, array, ours| {
         let (view, ours) = (part.of(array), part.of_ours(ours));
@@ -102,7 +106,7 @@ fn reductions_of_integers_are_exact_in_cuda_c() {
     }
 }
 
-fn running(device: &Device, cases: (u64, usize)) {
+pub(crate) fn running(device: &Device, cases: (u64, usize)) {
     each_part::<i32>(device, cases, |part, array, ours| {
         let (view, ours) = (part.of(array), part.of_ours(ours));
         let mut sum = 0_i32;

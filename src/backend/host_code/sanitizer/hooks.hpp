@@ -1,4 +1,4 @@
-// Behind `entry.hpp`, where a kernel is compiled to be checked: the functions that the compiler
+// Behind `exports.hpp`, where a kernel is compiled to be checked: the functions that the compiler
 // calls before each access, which are those of a thread sanitizer.
 
 #define RESIDENT_HOOK                                                                             \

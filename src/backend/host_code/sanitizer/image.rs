@@ -16,9 +16,10 @@ const ANCHOR: &str = "resident_of_thread";
 const MARGIN_BYTES: usize = 512;
 
 /// The files whose lines are of no interest: the headers around the source.
-const OWN_FILES: [&str; 7] = [
+const OWN_FILES: [&str; 8] = [
     "cuda_on_host.hpp",
     "entry.hpp",
+    "exports.hpp",
     "calls.hpp",
     "hooks.hpp",
     "half_on_host.hpp",

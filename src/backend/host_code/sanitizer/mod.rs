@@ -36,7 +36,7 @@ use crate::backend::ParameterLayout;
 /// Before the other headers.
 pub(super) const CALLS_HEADER: &str = include_str!("calls.hpp");
 
-/// Behind the source and `entry.hpp`.
+/// Behind the source and `exports.hpp`.
 pub(super) const HOOKS_HEADER: &str = include_str!("hooks.hpp");
 
 /// The number of findings that a device keeps. Further ones are dropped.

@@ -88,10 +88,11 @@ pub fn change(settings: Settings) -> Result<(), String> {
     }
 }
 
-/// Makes `function` replace the kernel whose entry has this name, in all modules. A later
-/// registration replaces an earlier one. A C++ name may be given as in the source (`blur`) or as
-/// lowered by the compiler (`_Z4blurPf`). The function must access memory only as `parameters`
-/// declare, because the check for unordered accesses uses them.
+/// Makes `function` replace the kernel whose entry has this name, in all modules, whatever its code
+/// does: for kernels that wait for the test or fail, and for PTX by hand. A later registration
+/// replaces an earlier one. A C++ name may be given as in the source (`blur`) or as lowered by the
+/// compiler (`_Z4blurPf`). The function must access memory only as `parameters` declare, because
+/// the check for unordered accesses uses them.
 ///
 /// # Panics
 ///
@@ -102,6 +103,22 @@ pub fn register(
     function: impl Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync + 'static,
 ) {
     launch::register(function_of(symbol::REGISTER), name, parameters, function);
+}
+
+/// Tells which memory the kernel with this name accesses, for the check for unordered accesses. Of
+/// a kernel that is not declared, the check knows what its C++ types tell: which elements a
+/// `resident::View` has, and that nothing is written to `const`. At a bare pointer it takes all up
+/// to the end of the allocation as accessed. Where a kernel may write, the check does not look for
+/// reads of what was never written. Pointers in structs are not checked.
+///
+/// # Panics
+///
+/// If the driver is not loaded.
+pub fn declare(name: &str, parameters: &[Parameter]) {
+    let register: protocol::Register = function_of(symbol::REGISTER);
+    let (count, function) = (parameters.len(), std::ptr::null());
+    // SAFETY: name and parameters are live during the call, which copies them.
+    unsafe { register(RawText::of(name), parameters.as_ptr(), count, None, function) };
 }
 
 /// The calls so far, in order.
@@ -142,8 +159,8 @@ pub fn take_hazards() -> Vec<String> {
     list_texts(TextKind::Hazards, true)
 }
 
-/// The driver's notes: calls that it does not support, kernels without a registered function,
-/// arguments that do not match the registration.
+/// The driver's notes: calls that it does not support, kernels without code, arguments that do not
+/// match the registration, and why compiled kernels failed.
 ///
 /// # Panics
 ///

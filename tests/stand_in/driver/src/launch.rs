@@ -63,7 +63,7 @@ pub(crate) fn register(
             RawText::of(name),
             parameters.as_ptr(),
             parameters.len(),
-            run,
+            Some(run),
             std::ptr::from_ref(function).cast(),
         );
     };

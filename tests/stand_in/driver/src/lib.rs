@@ -8,13 +8,17 @@
 //!
 //! * `client`, `launch`: the functions that tests call; the arguments of a host function that
 //!   replaces a kernel
+//! * `code_library`: the kernels that the stand-in for NVRTC compiled
 //! * `settings`, `protocol`: the types that client and driver share
 //! * `driver/`: the driver; see its `mod.rs`
 //!
-//! It does not run PTX: a kernel is a host function that the test [registers](register) under the
-//! name of the entry. It works only on Linux; elsewhere [`load`] returns an error.
+//! It runs what the stand-in for NVRTC compiled, but no other PTX and no machine code: such a
+//! kernel is a host function that the test [registers](register) under the name of the entry. It
+//! works only on Linux; elsewhere [`load`] returns an error.
 
 mod client;
+#[cfg(target_os = "linux")]
+mod code_library;
 mod launch;
 mod library;
 mod protocol;
@@ -64,7 +68,7 @@ mod sync;
 mod timeline;
 
 pub use client::{
-    Call, calls, change, fail_any, fail_late, fail_nth, forget_faults, hazards, load,
+    Call, calls, change, declare, fail_any, fail_late, fail_nth, forget_faults, hazards, load,
     memory_in_use, notes, register, take_calls, take_hazards, take_notes,
 };
 pub use launch::{Fault, Launch, View};

@@ -141,11 +141,12 @@ pub(crate) mod symbol {
 /// settings already apply and `again` is false.
 pub(crate) type Configure =
     unsafe extern "C" fn(settings: *const crate::Settings, again: bool) -> u32;
+/// Registers a host function for the kernel with this name; without `run` only its parameters.
 pub(crate) type Register = unsafe extern "C" fn(
     name: RawText,
     parameters: *const Parameter,
     parameter_count: usize,
-    run: RunLaunch,
+    run: Option<RunLaunch>,
     function: *const c_void,
 );
 /// Lists the recorded calls; with `take`, also clears the record.
@@ -164,7 +165,6 @@ pub(crate) type Memory = unsafe extern "C" fn(device: u32) -> u64;
 pub(crate) enum TextKind {
     /// Unordered accesses.
     Hazards,
-    /// Notes: about unsupported calls, kernels without a registered function, and arguments that do
-    /// not match.
+    /// Notes: about unsupported calls, kernels without code, and arguments that do not match.
     Notes,
 }

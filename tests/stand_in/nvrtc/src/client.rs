@@ -13,9 +13,13 @@ static COMPILER: OnceLock<Result<Library, String>> = OnceLock::new();
 /// The variable from which `resident` takes the path of NVRTC.
 const VARIABLE: &str = "RESIDENT_NVRTC";
 
+/// The variable from which it takes the folder of its cache.
+const CACHE: &str = "RESIDENT_CACHE";
+
 /// Loads the compiler into this process, so that code that looks for NVRTC afterwards finds it: by
-/// its SONAME, as cudarc does, or by `RESIDENT_NVRTC`, which this overwrites. Each test of a
-/// process may call this.
+/// its SONAME, as cudarc does, or by `RESIDENT_NVRTC`, which this overwrites. What it compiles is
+/// not mixed with what a real NVRTC compiled: `RESIDENT_CACHE` is switched off unless it is set.
+/// Each test of a process may call this, before it opens a device.
 ///
 /// # Errors
 ///
@@ -29,6 +33,10 @@ fn load_and_name() -> Result<Library, String> {
     // SAFETY: all threads of a test process access the environment only through Rust's standard
     // library, which locks it.
     unsafe { std::env::set_var(VARIABLE, file()?) };
+    if std::env::var_os(CACHE).is_none() {
+        // SAFETY: as above.
+        unsafe { std::env::set_var(CACHE, "off") };
+    }
     Ok(library)
 }
 
@@ -52,6 +60,29 @@ pub fn file() -> Result<PathBuf, String> {
                 program.display()
             )
         })
+}
+
+/// Whether sources compile here: whether there is a C++ compiler. If not, says that the caller's
+/// test is skipped.
+#[must_use]
+pub fn compiles() -> bool {
+    match missing_compiler() {
+        None => true,
+        Some(fault) => {
+            println!("skipped: {fault}");
+            false
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn missing_compiler() -> Option<String> {
+    crate::backend::host_code::compiler::Compiler::find().err()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn missing_compiler() -> Option<String> {
+    Some("the stand-in for NVRTC is available only on Linux".to_owned())
 }
 
 /// The number of programs compiled so far, including failed compilations.

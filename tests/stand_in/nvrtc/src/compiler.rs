@@ -2,16 +2,28 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::CString;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use crate::names;
-use crate::preprocess::{self, Inputs};
-use crate::source::{self, Kernel, Source};
-use crate::types::Layout;
+use crate::backend::code::cache::DiskCache;
+use crate::backend::host_code::compiler::Compiler;
+use crate::backend::host_code::translation::Translation;
+use crate::backend::{self, CudaSource};
+use crate::code_library::{CodeLibrary, Kernel};
+use crate::{image, kernels, log};
 
-/// The architectures of NVRTC 13.
-pub(crate) const ARCHITECTURES: [i32; 11] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 120, 121];
+/// The architectures that NVRTC knows: 12 and 13 have fewer old ones than the versions before.
+pub(crate) fn architectures() -> &'static [i32] {
+    const ALL: [i32; 21] =
+        [35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 103, 120, 121];
+    match version()[0] {
+        ..=11 => &ALL[..17],
+        12 => &ALL[2..],
+        _ => &ALL[10..],
+    }
+}
 
 /// The error of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +37,6 @@ pub(crate) enum Fault {
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) text: String,
-    pub(crate) headers: HashMap<String, String>,
     pub(crate) expressions: Vec<String>,
     pub(crate) outcome: Option<Product>,
 }
@@ -39,7 +50,7 @@ pub(crate) struct Product {
     /// is a cubin.
     pub(crate) has_cubin: bool,
     /// Lowered names by name expression, as C strings.
-    pub(crate) lowered: HashMap<String, std::ffi::CString>,
+    pub(crate) lowered: HashMap<String, CString>,
 }
 
 static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
@@ -68,7 +79,9 @@ struct Options {
     /// Whether the output is code that a driver can load.
     has_code: bool,
     include_paths: Vec<String>,
-    macros: HashMap<String, String>,
+    macros: BTreeMap<String, String>,
+    /// Options that NVRTC knows, and that may concern the host.
+    others: Vec<String>,
 }
 
 impl Program {
@@ -96,61 +109,78 @@ impl Program {
     }
 
     fn make(&self, options: &Options) -> Result<Product, String> {
-        let inputs = Inputs {
-            headers: self.headers.clone(),
-            include_paths: options.include_paths.clone(),
-            macros: options.macros.clone(),
+        let image = self.library(options).map_err(|log| log::of_nvrtc(&log, &self.name))?;
+        let library = CodeLibrary::load(&image)?;
+        let version = ptx_version(version());
+        let ptx = image::ptx(version, options.architecture, &library.kernels, &image);
+        let lowered = |expression: &String| {
+            let named = |kernel: &&Kernel| kernel.name == *expression;
+            let kernel =
+                library.kernels.iter().rfind(named).ok_or("a kernel that is not listed")?;
+            let symbol = CString::new(kernel.symbol.as_str()).map_err(|fault| fault.to_string())?;
+            Ok((expression.clone(), symbol))
         };
-        let source = source::read(&preprocess::run(&self.name, &self.text, &inputs)?)?;
-        let mut ptx = head(options.architecture);
-        for kernel in source.kernels.iter().filter(|kernel| kernel.template.is_empty()) {
-            let (symbol, layouts) = kernel.lower(&[], &source.names)?;
-            ptx.push_str(&entry(&symbol, kernel, &layouts));
-        }
-        let mut lowered = HashMap::new();
-        for expression in &self.expressions {
-            let (symbol, instance) = self.instantiate(expression, &source)?;
-            if let Some(instance) = instance.filter(|_| !ptx.contains(&format!(".entry {symbol}(")))
-            {
-                ptx.push_str(&instance);
-            }
-            lowered.insert(
-                expression.clone(),
-                std::ffi::CString::new(symbol).map_err(|fault| fault.to_string())?,
-            );
-        }
+        let lowered = self.expressions.iter().map(lowered).collect::<Result<_, String>>()?;
         Ok(Product { ptx: Some(ptx), lowered, ..Product::default() })
     }
 
-    /// The symbol of a name expression, and its entry if it is a template instance.
-    fn instantiate(
-        &self,
-        expression: &str,
-        source: &Source,
-    ) -> Result<(String, Option<String>), String> {
-        let asked = names::read(expression);
-        let unknown = || {
-            preprocess::complaint(
-                &self.name,
-                1,
-                &format!("name expression \"{expression}\" names no __global__ function"),
-            )
+    /// The library that a C++ compiler makes of the source, now or in an earlier run.
+    fn library(&self, options: &Options) -> Result<Vec<u8>, String> {
+        let compiler = Compiler::find()?;
+        let translation = Translation::new(&self.translated(options), &self.text(), None, false)?;
+        if !translation.is_self_contained {
+            return compiler.compile(&translation);
+        }
+        let disk = disk();
+        let key = [compiler.key(), translation.key()].concat();
+        if let Some([library]) = disk.as_ref().and_then(|disk| disk.get(&key)) {
+            return Ok(library);
+        }
+        let library = compiler.compile(&translation)?;
+        disk.inspect(|disk| disk.put(&key, &[&library]));
+        Ok(library)
+    }
+
+    fn translated(&self, options: &Options) -> backend::Program {
+        let mut source = CudaSource::c("").entry("resident_no_kernel");
+        for (name, value) in &options.macros {
+            source = source.define(name.as_str(), value);
+        }
+        for folder in &options.include_paths {
+            source = source.include(folder);
+        }
+        for option in &options.others {
+            source = source.option(option.as_str());
+        }
+        backend::Program {
+            kernel: Arc::from(self.name.as_str()),
+            source,
+            parameters: Box::default(),
+        }
+    }
+
+    /// The source with all its kernels listed, line by line as it is.
+    fn text(&self) -> String {
+        let line = format!("#line 1 \"{}\"", self.name.replace(['"', '\\', '\n'], "_"));
+        let listed = |expression: &String| {
+            let function = expression.trim().trim_start_matches('&');
+            format!("{line}\nRESIDENT_EXPRESSION({expression:?}, {function})\n")
         };
-        let kernel =
-            source.kernels.iter().find(|kernel| asked.means(kernel)).ok_or_else(unknown)?;
-        let (symbol, layouts) = kernel.lower(&asked.arguments, &source.names)?;
-        let instance = (!kernel.template.is_empty()).then(|| entry(&symbol, kernel, &layouts));
-        Ok((symbol, instance))
+        let expressions: String = self.expressions.iter().map(listed).collect();
+        format!(
+            "#line 1 \"kernels.hpp\"\n{LIST}{line}\n{}\n{expressions}",
+            kernels::with_list(&self.text)
+        )
     }
 }
 
-/// The header of the PTX: version and target.
-fn head(architecture: i32) -> String {
-    let (major, minor) = ptx_version(version());
-    format!(
-        "//\n// Generated by the stand-in for NVRTC\n//\n\n.version {major}.{minor}\n.target \
-         sm_{architecture}\n.address_size 64\n\n"
-    )
+/// What stands before each source.
+const LIST: &str = include_str!("kernels.hpp");
+
+/// The libraries of earlier runs, beside the program.
+fn disk() -> Option<DiskCache> {
+    let program = std::env::current_exe().ok()?;
+    Some(DiskCache::at(&program.parent()?.join("stand_in_code")))
 }
 
 /// The PTX version that a CUDA version writes.
@@ -163,32 +193,16 @@ fn ptx_version([major, minor]: [i32; 2]) -> (i32, i32) {
     }
 }
 
-fn entry(symbol: &str, kernel: &Kernel, layouts: &[Layout]) -> String {
-    let parameter = |(index, layout): (usize, &Layout)| match layout.letter {
-        Some(letter) => {
-            format!("\t.param .{letter}{} {symbol}_param_{index}", 8 * layout.len_bytes)
-        }
-        None => format!(
-            "\t.param .align {} .b8 {symbol}_param_{index}[{}]",
-            layout.alignment, layout.len_bytes
-        ),
-    };
-    let parameters: Vec<String> = layouts.iter().enumerate().map(parameter).collect();
-    let bounds =
-        kernel.max_threads.map(|threads| format!(".maxntid {threads}, 1, 1\n")).unwrap_or_default();
-    format!(".visible .entry {symbol}(\n{}\n)\n{bounds}{{\n\tret;\n}}\n\n", parameters.join(",\n"))
-}
-
 /// Parses options in both forms, `--name=value` and `--name value`; macros and paths also as
 /// `-Dname` and `-I path`. Surrounding spaces are ignored.
 fn read_options(options: &[String]) -> Result<Options, String> {
-    let (include_paths, macros) = (Vec::new(), HashMap::new());
     let mut read = Options {
-        architecture: ARCHITECTURES[0],
+        architecture: architectures()[0],
         is_real: false,
         has_code: true,
-        include_paths,
-        macros,
+        include_paths: Vec::new(),
+        macros: BTreeMap::new(),
+        others: Vec::new(),
     };
     let mut rest = options.iter().map(|option| option.trim());
     while let Some(option) = rest.next() {
@@ -214,7 +228,7 @@ fn read_options(options: &[String]) -> Result<Options, String> {
             "--define-macro" | "-D" => define(&follows().ok_or_else(wrong)?, &mut read.macros),
             _ if name.starts_with("-D") => define(&name[2..], &mut read.macros),
             _ if name.starts_with("-I") => read.include_paths.push(name[2..].to_owned()),
-            _ if is_known(name) => {}
+            _ if is_known(name) => read.others.push(option.to_owned()),
             _ => return Err(format!("nvrtc: error: unrecognized option {option} found\n")),
         }
     }
@@ -228,15 +242,15 @@ fn architecture(text: &str) -> Option<(i32, bool)> {
         None => (text.strip_prefix("compute_")?, false),
     };
     let number = number.trim_end_matches(['a', 'f']).parse().ok()?;
-    ARCHITECTURES.contains(&number).then_some((number, is_real))
+    architectures().contains(&number).then_some((number, is_real))
 }
 
-fn define(text: &str, macros: &mut HashMap<String, String>) {
+fn define(text: &str, macros: &mut BTreeMap<String, String>) {
     let (name, value) = text.split_once('=').unwrap_or((text, "1"));
     macros.insert(name.trim().to_owned(), value.to_owned());
 }
 
-/// Whether this is an option that has no effect on the stand-in.
+/// Whether this is an option of NVRTC.
 fn is_known(name: &str) -> bool {
     const KNOWN: [&str; 33] = [
         "--std",

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::compiler::{self, ARCHITECTURES, Fault, Program};
+use crate::compiler::{self, Fault, Program, architectures};
 
 /// An nvrtcResult other than success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,11 +53,11 @@ compiler_functions! {
     }
 
     nvrtcGetNumSupportedArchs(count: *mut c_int) {
-        set(count, ARCHITECTURES.len() as c_int)
+        set(count, architectures().len() as c_int)
     }
 
     nvrtcGetSupportedArchs(list: *mut c_int) {
-        ARCHITECTURES
+        architectures()
             .iter()
             .enumerate()
             .try_for_each(|(index, architecture)| set(list.wrapping_add(index), *architecture))
@@ -72,12 +72,13 @@ compiler_functions! {
         names: *const *const c_char,
     ) {
         static NEXT: AtomicU64 = AtomicU64::new(0xC0DB_0000_0000_0010);
-        let count = usize::try_from(count).map_err(|_| Code::INVALID_INPUT)?;
-        let header = |index| Ok((text(nth(names, index)?)?, text(nth(headers, index)?)?));
-        let headers = (0..count).map(header).collect::<Outcome<HashMap<_, _>>>()?;
+        // Headers are read from files only.
+        if count != 0 || !headers.is_null() || !names.is_null() {
+            return Err(Code::INVALID_INPUT);
+        }
         let name = if name.is_null() { "default_program".to_owned() } else { text(name)? };
         let made =
-            Program { name, text: text(source)?, headers, expressions: Vec::new(), outcome: None };
+            Program { name, text: text(source)?, expressions: Vec::new(), outcome: None };
         let handle = NEXT.fetch_add(0x10, Ordering::Relaxed);
         set(program, handle)?;
         PROGRAMS
@@ -252,8 +253,10 @@ fn set<T>(place: *mut T, value: T) -> Outcome {
 
 /// Writes a text with its final zero; the caller has queried the size.
 fn write(place: *mut c_char, text: &str) -> Outcome {
-    text.bytes()
-        .chain([0])
-        .enumerate()
-        .try_for_each(|(index, byte)| set(place.wrapping_add(index), byte as c_char))
+    if place.is_null() {
+        return Err(Code::INVALID_INPUT);
+    }
+    // SAFETY: the caller of the function guarantees room for the text and a final zero.
+    unsafe { place.copy_from_nonoverlapping(text.as_ptr().cast(), text.len()) };
+    set(place.wrapping_add(text.len()), 0)
 }

@@ -1,38 +1,74 @@
-//! NVRTC without a compiler, for tests: its C functions, based on a scan of the source.
+//! NVRTC without a GPU, for tests: its C functions, and the compiler of the library for the host.
 //!
 //! Like the stand-in driver it is built as two libraries: a shared object, which exports the
 //! `nvrtc*` functions under NVRTC's SONAME, and a Rust library, which tests link to [`load`] it.
 //!
-//! It reads `#include "..."` (passed headers and include paths), `#line`, `#define NAME text` and
-//! `-D`, and finds each `__global__ void name(parameters)`. It writes PTX with the version, the
-//! target, and an `.entry` with the size and alignment of each parameter. The cubin is the same
-//! text. Bodies are not read. Names are mangled as in C++, without its abbreviations, unless they
-//! are `extern "C"`. A template gets an entry for each name expression that instantiates it. Known
-//! types are scalars, pointers, `resident::ViewN<..>`, and the source's structs, typedefs and
-//! aliases of these. Conditions (`#if`) are ignored: all branches are read.
+//! A C++ compiler makes a shared library of the source. The PTX has the version, the target, and an
+//! `.entry` with the size and alignment of each parameter; the bodies are empty, and the library is
+//! in a comment, from which the stand-in driver takes it. The cubin is the same text. The log is
+//! the C++ compiler's, with places as NVRTC writes them.
 //!
-//! As with NVRTC, there is no cubin for a virtual architecture, and no loadable code with `-dlto`
-//! or `--optix-ir`.
+//! * `kernels`, `kernels.hpp`: the source, so that the library lists its kernels
+//! * `compiler`, `image`, `log`: from options and source to the library, the PTX and the log
 //!
-//! It rejects a line `#error ...`, a line `not C`, a missing include, a parameter of an unknown
-//! type, and an unknown option or architecture.
+//! All `__global__` functions are compiled, but for templates: of these those that name expressions
+//! name. Headers are files. As with NVRTC, there is no cubin for a virtual architecture, and no
+//! loadable code with `-dlto` or `--optix-ir`; unknown options and architectures are rejected.
+//! Libraries are kept in `stand_in_code` beside the program, for later runs. Without a C++
+//! compiler, each compilation fails, and the log says so.
 
 #![deny(missing_docs)]
 
 mod client;
 #[cfg(target_os = "linux")]
+#[path = "../../driver/src/code_library.rs"]
+mod code_library;
+#[cfg(target_os = "linux")]
 mod compiler;
 #[cfg(target_os = "linux")]
 mod functions;
+#[cfg(target_os = "linux")]
+mod image;
+#[cfg(target_os = "linux")]
+mod kernels;
 #[path = "../../driver/src/library.rs"]
 mod library;
 #[cfg(target_os = "linux")]
-mod names;
-#[cfg(target_os = "linux")]
-mod preprocess;
-#[cfg(target_os = "linux")]
-mod source;
-#[cfg(target_os = "linux")]
-mod types;
+mod log;
 
-pub use client::{compilations, file, load, set_version};
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "the library uses more of it")]
+#[path = "../../../../src/access.rs"]
+mod access;
+/// The compiler for the host, with what it is a part of.
+#[cfg(target_os = "linux")]
+#[allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    rustdoc::broken_intra_doc_links,
+    reason = "the library uses more of it and exports some"
+)]
+#[path = "../../../../src/backend/mod.rs"]
+mod backend;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "the library uses more of it")]
+#[path = "../../../../src/call_site.rs"]
+mod call_site;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, unused_imports, reason = "the layout uses its regions")]
+#[path = "../../../../src/coherence/mod.rs"]
+mod coherence;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
+#[path = "../../../../src/grid/mod.rs"]
+mod grid;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, unused_imports, reason = "the library uses more of it")]
+#[path = "../../../../src/layout/mod.rs"]
+mod layout;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
+#[path = "../../../../src/sync.rs"]
+mod sync;
+pub use client::{compilations, compiles, file, load, set_version};

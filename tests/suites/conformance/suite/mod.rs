@@ -14,7 +14,7 @@
 //! - `in_place`: memory that the host and a device both access
 //! - `watching`: states that come down by themselves
 //! - `devices`, `memory`: several devices, and full devices
-//! - `cuda`, `stand_in`: the kernels in CUDA C, and as host functions of the stand-in driver
+//! - `cuda`, `stand_in`: the kernels in CUDA C; the stand-in driver
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
 

@@ -1,5 +1,5 @@
-//! The kernels of the suite as host functions of the stand-in driver, and the driver as a backend
-//! under test.
+//! The stand-in driver as a backend under test: the kernels in CUDA C, and as host functions those
+//! that wait at a gate.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use resident::{CudaSource, Device};
 use resident_stand_in::{
-    self as driver, Access, Call, Launch, Length, Parameter, Settings, register,
+    self as driver, Access, Call, Launch, Length, Parameter, Settings, declare, register,
 };
 
 use super::gates;
@@ -35,26 +35,8 @@ fn parameters(kernel: &str) -> Vec<Parameter> {
         "gated_copy" => vec![LENGTH, counted(Read, 3), counted(Write, 3), LENGTH],
         "add_sized" => vec![SCALAR, matrix(ReadWrite)],
         "copy_sized" => vec![matrix(Read), matrix(Write)],
-        "broken" => vec![counted(ReadWrite, 1), LENGTH],
         other => panic!("the suite has no kernel {other}"),
     }
-}
-
-/// A kernel as PTX: its parameters, without code.
-pub(crate) fn ptx(kernel: &str) -> String {
-    let slot = |(index, parameter): (usize, &Parameter)| match parameter {
-        Parameter::Scalar { len_bytes: 4 } => format!(".param .u32 p{index}"),
-        Parameter::Scalar { .. } | Parameter::Pointer { .. } => format!(".param .u64 p{index}"),
-        Parameter::View { dimensions, .. } => {
-            format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions)
-        }
-    };
-    let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
-    format!(
-        ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry {kernel}(\n{}\n)\n{{\n\
-         ret;\n}}\n",
-        slots.join(",\n")
-    )
 }
 
 /// A parameter that a kernel reads.
@@ -75,55 +57,23 @@ fn written<'a>(launch: &'a Launch<'_>, index: usize) -> &'a mut [u32] {
     unsafe { launch.slice_mut(index) }
 }
 
-/// Registers all host functions, once in a process.
-pub(crate) fn register_kernels() {
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
-        register("add", &parameters("add"), |launch| {
-            let k: u32 = launch.scalar(0);
-            written(launch, 1).iter_mut().for_each(|x| *x = x.wrapping_add(k));
+/// Says what memory the kernels access, and registers those that wait at a gate, once in a process.
+pub(crate) fn declare_kernels() {
+    static DECLARED: Once = Once::new();
+    DECLARED.call_once(|| {
+        for kernel in ["add", "plus", "accumulate", "add_sized", "copy_sized"] {
+            declare(kernel, &parameters(kernel));
+        }
+        register("gated", &parameters("gated"), |launch| {
+            gates::pass(launch.scalar(0));
+            written(launch, 1).iter_mut().for_each(|x| *x = x.wrapping_add(1));
             Ok(())
         });
-        register("plus", &parameters("plus"), |launch| {
-            let k: u32 = launch.scalar(0);
-            let (x, y) = (read(launch, 1), written(launch, 2));
-            y.iter_mut().zip(x).for_each(|(y, x)| *y = x.wrapping_add(k));
+        register("gated_copy", &parameters("gated_copy"), |launch| {
+            gates::pass(launch.scalar(0));
+            written(launch, 2).copy_from_slice(read(launch, 1));
             Ok(())
         });
-        register("accumulate", &parameters("accumulate"), |launch| {
-            let (x, y) = (read(launch, 0), written(launch, 1));
-            y.iter_mut().zip(x).for_each(|(y, x)| *y = y.wrapping_add(*x));
-            Ok(())
-        });
-        register_gated();
-        register_sized();
-        register("broken", &parameters("broken"), |_launch| Err(driver::Fault::IllegalAddress));
-    });
-}
-
-fn register_gated() {
-    register("gated", &parameters("gated"), |launch| {
-        gates::pass(launch.scalar(0));
-        written(launch, 1).iter_mut().for_each(|x| *x = x.wrapping_add(1));
-        Ok(())
-    });
-    register("gated_copy", &parameters("gated_copy"), |launch| {
-        gates::pass(launch.scalar(0));
-        written(launch, 2).copy_from_slice(read(launch, 1));
-        Ok(())
-    });
-}
-
-fn register_sized() {
-    register("add_sized", &parameters("add_sized"), |launch| {
-        let (k, x) = (launch.scalar::<u32>(0), launch.view(1));
-        (0..x.len()).for_each(|index| x.set(index, x.get::<u32>(index).wrapping_add(k)));
-        Ok(())
-    });
-    register("copy_sized", &parameters("copy_sized"), |launch| {
-        let (x, y) = (launch.view(0), launch.view(1));
-        (0..y.len()).for_each(|index| y.set(index, x.get::<u32>(index)));
-        Ok(())
     });
 }
 
@@ -133,7 +83,11 @@ pub(crate) struct StandIn;
 /// Loads the driver, opens its devices, and clears the record of calls.
 pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
-    register_kernels();
+    resident_stand_in_nvrtc::load().unwrap_or_else(|fault| panic!("{fault}"));
+    if crate::stand_in::is_poorer() {
+        resident_stand_in_nvrtc::set_version(11, 4);
+    }
+    declare_kernels();
     let devices: Vec<Device> = (0..count)
         .map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}")))
         .collect();
@@ -183,8 +137,8 @@ impl Rig for StandIn {
         open(crate::stand_in::settings(), count)
     }
 
-    fn code(&self, kernel: &str) -> CudaSource {
-        CudaSource::ptx(ptx(kernel))
+    fn code(&self, _kernel: &str) -> CudaSource {
+        CudaSource::c(super::cuda::SOURCE)
     }
 
     fn has_gates(&self) -> bool {

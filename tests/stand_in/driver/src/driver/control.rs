@@ -33,7 +33,7 @@ unsafe extern "C" fn resident_stand_in_register(
     name: RawText,
     parameters: *const Parameter,
     parameter_count: usize,
-    run: RunLaunch,
+    run: Option<RunLaunch>,
     function: *const c_void,
 ) {
     // SAFETY: guaranteed by the caller (see `# Safety`).

@@ -1,4 +1,4 @@
-//! Kernels: the host functions registered for entries, and their launches.
+//! Kernels: the host functions registered for entries, and launches.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::arguments::In;
 use super::code::{Code, Outcome};
+use super::code_launch::CodeLaunch;
 use super::context::Context;
 use super::handle::{self, Handle};
 use super::module::Function;
@@ -23,7 +24,8 @@ use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaun
 #[derive(Debug)]
 pub(super) struct HostKernel {
     pub(super) parameters: Vec<Parameter>,
-    pub(super) run: RunLaunch,
+    /// `None` if only its parameters are declared.
+    pub(super) run: Option<RunLaunch>,
     pub(super) function: *const c_void,
 }
 
@@ -57,14 +59,9 @@ pub(super) fn launch(
 ) -> Outcome {
     check_shape(function, shape)?;
     let name = &function.entry.name;
-    let Some(kernel) = find(name) else {
-        call::note(format!(
-            "kernel \"{name}\" was launched, but no host function is registered under that name"
-        ));
-        return Err(Code::LAUNCH_FAILED);
-    };
+    let kernel = find(name);
     let slots = &function.entry.parameters;
-    if let Some(reason) = misfit(&kernel.parameters, slots) {
+    if let Some(reason) = kernel.as_ref().and_then(|kernel| misfit(&kernel.parameters, slots)) {
         call::note(format!("kernel \"{name}\": {reason}"));
         return Err(Code::LAUNCH_FAILED);
     }
@@ -75,16 +72,33 @@ pub(super) fn launch(
         .collect::<Outcome<_>>()?;
     let mut packing =
         Packing { context, values: &values, arguments: Arguments::default(), prepared: Vec::new() };
-    for (index, parameter) in kernel.parameters.iter().enumerate() {
-        packing.add(index, *parameter)?;
-    }
-    let Packing { arguments, prepared, .. } = packing;
-    let body = Arc::new(LaunchBody { name: Arc::from(name.as_str()), kernel, shape, prepared });
-    work::submit_kernel(stream, context, body, arguments).map(drop)
+    let name = Arc::from(name.as_str());
+    let body: Arc<dyn KernelBody> = match (kernel, &function.code) {
+        (Some(kernel), _) if kernel.run.is_some() => {
+            for (index, parameter) in kernel.parameters.iter().enumerate() {
+                packing.add(index, *parameter)?;
+            }
+            let prepared = std::mem::take(&mut packing.prepared);
+            Arc::new(LaunchBody { name, kernel, shape, prepared })
+        }
+        (declared, Some((library, index))) => {
+            let declared = declared.as_ref().map(|kernel| &*kernel.parameters);
+            let kernel = (Arc::clone(library), *index);
+            Arc::new(CodeLaunch::new(name, kernel, shape, &mut packing, declared)?)
+        }
+        _ => {
+            call::note(format!(
+                "kernel \"{name}\" was launched, but the stand-in for NVRTC did not compile it, \
+                 and no host function is registered under that name"
+            ));
+            return Err(Code::LAUNCH_FAILED);
+        }
+    };
+    work::submit_kernel(stream, context, body, packing.arguments).map(drop)
 }
 
 /// The host function registered for an entry's name, or for the source name of a mangled C++ name.
-fn find(name: &str) -> Option<Arc<HostKernel>> {
+pub(super) fn find(name: &str) -> Option<Arc<HostKernel>> {
     let kernels = kernels();
     let kernels = kernels.as_ref()?;
     kernels.get(name).or_else(|| kernels.get(source_name(name)?)).cloned()
@@ -151,7 +165,7 @@ fn value(values: In<*const c_void>, index: usize, slot: Slot) -> Outcome<Vec<u8>
 
 /// An argument for the host function, before the engine resolves device addresses.
 #[derive(Debug)]
-enum Prepared {
+pub(super) enum Prepared {
     Scalar(Vec<u8>),
     /// Device memory: the index of the engine's pointer, the size in bytes, and the extents of a
     /// view.
@@ -171,15 +185,16 @@ enum Prepared {
 }
 
 /// Converts parameters into the engine's arguments.
-struct Packing<'a> {
+pub(super) struct Packing<'a> {
     context: &'a Context,
-    values: &'a [Vec<u8>],
+    pub(super) values: &'a [Vec<u8>],
     arguments: Arguments,
-    prepared: Vec<Prepared>,
+    pub(super) prepared: Vec<Prepared>,
 }
 
 impl Packing<'_> {
-    fn add(&mut self, index: usize, parameter: Parameter) -> Outcome {
+    /// Adds a parameter to `prepared`.
+    pub(super) fn add(&mut self, index: usize, parameter: Parameter) -> Outcome {
         let prepared = match parameter {
             Parameter::Scalar { .. } => Prepared::Scalar(self.values[index].clone()),
             Parameter::Pointer { access, length } => {
@@ -198,8 +213,18 @@ impl Packing<'_> {
         Ok(())
     }
 
+    /// The engine's pointer for an address of device memory, of which the engine does not know how
+    /// many bytes are accessed there.
+    pub(super) fn pointer(&mut self, address: u64) -> Option<usize> {
+        self.context.device.ledger().around(address)?;
+        match self.array(address, Access::Read, 0, None) {
+            Prepared::Array { pointer, .. } => Some(pointer),
+            _ => None,
+        }
+    }
+
     /// The eight-byte word of a parameter.
-    fn word(&self, index: usize, word: usize) -> u64 {
+    pub(super) fn word(&self, index: usize, word: usize) -> u64 {
         let bytes =
             self.values[index].get(8 * word..8 * word + 8).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u64::from_le_bytes)
@@ -329,9 +354,10 @@ unsafe impl KernelBody for LaunchBody {
             argument_count: arguments.len() as u32,
             arguments: arguments.as_ptr(),
         };
+        let Some(run) = self.kernel.run else { return };
         // SAFETY: the function and its runner were registered together (`HostKernel`); the launch
         // is live during the call.
-        let code = unsafe { (self.kernel.run)(self.kernel.function, &raw const launch) };
+        let code = unsafe { run(self.kernel.function, &raw const launch) };
         if code != 0 {
             work::fail_with(Code(code));
         }

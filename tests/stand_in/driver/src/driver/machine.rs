@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
+use super::kernel;
 use super::ledger::{Ledger, Pool};
-use crate::backend::embedded::{Emulation, EmulationLog};
+use crate::backend::embedded::{Emulation, EmulationLog, Hazard, HazardKind, Touch};
 use crate::backend::{Backend, embedded::EmbeddedDevice};
 use crate::settings::Settings;
 
@@ -217,12 +218,23 @@ pub(super) fn hazards(take: bool) -> Vec<String> {
     let mut texts = Vec::new();
     for (log, taken) in &mut state.logs {
         let hazards = log.hazards();
-        texts.extend(hazards.iter().skip(*taken).map(ToString::to_string));
+        let sure = hazards.iter().skip(*taken).filter(|hazard| is_sure(hazard));
+        texts.extend(sure.map(ToString::to_string));
         if take {
             *taken = hazards.len();
         }
     }
     texts
+}
+
+/// Whether a hazard is none only because of what is not known: if a kernel may write memory, and it
+/// is not declared how, it is not known whether it reads.
+fn is_sure(hazard: &Hazard) -> bool {
+    let name = hazard.operation.name.strip_prefix("kernel \"");
+    let may_read =
+        hazard.kind == HazardKind::NeverWritten && hazard.operation.touch == Touch::Writes;
+    let is_declared = |name: &str| kernel::find(name.trim_end_matches('"')).is_some();
+    !may_read || name.is_none_or(is_declared)
 }
 
 /// Bytes in use on a device.

@@ -6,7 +6,7 @@
 //!   handles, devices and their contexts, streams, their captures, events, memory accounting, host
 //!   memory
 //! * `work`, `copy`, `fill`, `allocate`: work for an engine's queue
-//! * `module`, `ptx`, `kernel`: modules, functions, launches
+//! * `module`, `ptx`, `kernel`, `code_launch`: modules, functions, launches
 //! * `functions/`: the `cu*` functions themselves, by chapter of CUDA's manual
 //! * `control`: the functions that the client calls
 //!
@@ -31,6 +31,9 @@
 //!   same stream, and of streams that waited for it, does not run. From the first call that returns
 //!   the code, no work of the context begins and no copy to the host is running; a kernel that had
 //!   begun runs to its end.
+//! * A compiled kernel gets the host's addresses in place of the device's: in its pointers, its
+//!   views, and in each word of a struct or integer that is an address of its device. It does not
+//!   get them for addresses in device memory. An access beyond its memory may end the process.
 //! * A kernel cannot access memory of another device, even with peer access enabled. Copies can,
 //!   with or without peer access, as in CUDA.
 //! * A pool keeps freed bytes until it is trimmed, or until the host waits while the pool is above
@@ -43,6 +46,7 @@ mod arguments;
 mod call;
 mod capture;
 mod code;
+mod code_launch;
 mod context;
 mod control;
 mod copy;

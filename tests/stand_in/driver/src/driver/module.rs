@@ -3,11 +3,13 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::call;
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
 use super::machine;
 use super::ptx::{self, Entry, Image};
+use crate::code_library::{self, CodeLibrary};
 
 /// A loaded module.
 #[derive(Debug)]
@@ -15,6 +17,7 @@ pub(super) struct Module {
     pub(super) handle: Handle,
     pub(super) context: Handle,
     image: Image,
+    library: Option<Arc<CodeLibrary>>,
     /// The functions requested so far.
     functions: Mutex<Vec<Arc<Function>>>,
 }
@@ -26,6 +29,8 @@ pub(super) struct Function {
     pub(super) context: Handle,
     pub(super) module: Handle,
     pub(super) entry: Entry,
+    /// The module's library, and the kernel in it, if the stand-in for NVRTC made the module.
+    pub(super) code: Option<(Arc<CodeLibrary>, usize)>,
     ptx_version: i32,
     max_dynamic_shared_bytes: AtomicI32,
 }
@@ -40,12 +45,14 @@ pub(super) const THREADS_MAX: u32 = 1024;
 impl Module {
     /// Loads a module from PTX.
     pub(super) fn load(context: &Context, image: &[u8]) -> Outcome<Arc<Self>> {
+        let library = library(image)?;
         let image = ptx::parse(image)?;
         check(&image)?;
         let module = Self {
             handle: handle::next(),
             context: context.handle,
             image,
+            library,
             functions: Mutex::default(),
         };
         let module = Arc::new(module);
@@ -66,12 +73,19 @@ impl Module {
             context: self.context,
             module: self.handle,
             entry: entry.clone(),
+            code: self.code(name),
             ptx_version: self.image.version,
             max_dynamic_shared_bytes: AtomicI32::new(SHARED_BYTES),
         });
         handle::insert(function.handle, Object::Function(Arc::clone(&function)));
         functions.push(Arc::clone(&function));
         Ok(function)
+    }
+
+    fn code(&self, name: &str) -> Option<(Arc<CodeLibrary>, usize)> {
+        let library = self.library.as_ref()?;
+        let index = library.kernels.iter().position(|kernel| kernel.symbol == name)?;
+        Some((Arc::clone(library), index))
     }
 
     /// Unloads the module and its functions. Queued launches still run.
@@ -83,6 +97,16 @@ impl Module {
             handle::remove(function.handle);
         }
     }
+}
+
+/// The library in an image, if the stand-in for NVRTC made it.
+fn library(image: &[u8]) -> Outcome<Option<Arc<CodeLibrary>>> {
+    let text = std::str::from_utf8(image).unwrap_or_default();
+    let library = code_library::in_ptx(text).map(|library| CodeLibrary::load(&library));
+    library.transpose().map(|library| library.map(Arc::new)).map_err(|fault| {
+        call::note(format!("the library in the module cannot be loaded: {fault}"));
+        Code::INVALID_IMAGE
+    })
 }
 
 /// Rejects PTX that is too new for the driver or for the device.
