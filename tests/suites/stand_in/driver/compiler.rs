@@ -70,6 +70,34 @@ fn names_are_cpps_unless_they_are_c() {
 }
 
 #[test]
+fn kernels_are_compiled_wherever_they_stand() {
+    on_either_driver!(Nvrtc);
+    let ptx = compiled(
+        "// __global__ void commented() { }
+        #define KERNEL(name) extern \"C\" __global__ void name##_all(int* x) { *x = 1; }
+        KERNEL(fill) KERNEL(clear)
+        namespace inner { __global__ void f(char c) { if (c == '{') return; } }
+        __global__ void later(int);
+        template <typename T> __global__ void unused(T* x) { *x = 0; }
+        extern \"C\" {
+        __global__ void __launch_bounds__(64, 2) bounded() { }
+        }
+        #if 0
+        __global__ void never(Missing) { }
+        #endif
+        __global__ void later(int x) { const char* text = \"}\"; (void)text; }",
+    );
+    let mut names: Vec<&str> = ptx
+        .split(".entry ")
+        .skip(1)
+        .map(|rest| rest.split(['(', '\n', ' ']).next().expect("a name"))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["_Z5lateri", "_ZN5inner1fEc", "bounded", "clear_all", "fill_all"]);
+    assert!(ptx.contains(".maxntid 64"), "{ptx}");
+}
+
+#[test]
 fn structs_aliases_and_macros_of_the_source_are_known() {
     on_either_driver!(Nvrtc);
     let source = "#define REAL double

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use resident::cudarc::driver::{
     CudaContext, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result, sys,
 };
-use resident::cudarc::nvrtc::Ptx;
+use resident::cudarc::nvrtc::{Ptx, compile_ptx};
 use resident_stand_in::{Access, Length, Parameter, Settings};
 use support::own_process;
 
@@ -205,4 +205,47 @@ fn kernels_touch_what_they_were_registered_with() {
         context.synchronize().expect("all is done");
         assert_eq!(one.clone_dtoh(&memory).expect("a copy"), [4; 8]);
     }
+}
+
+/// Of a kernel that was compiled, the hazard check uses what its types and its declaration tell.
+#[test]
+fn compiled_kernels_touch_what_their_types_and_declarations_tell() {
+    own_process!();
+    if !resident_stand_in_nvrtc::compiles() {
+        return;
+    }
+    let _alone = alone();
+    resident_stand_in_nvrtc::load().expect("the stand-in for NVRTC loads");
+    let context = CudaContext::new(0).expect("a device");
+    // SAFETY: the test orders its streams itself.
+    unsafe { context.disable_event_tracking() };
+    let source = "
+        extern \"C\" __global__ void look(const char* x, int count) { }
+        extern \"C\" __global__ void half(char* x, int count) { x[threadIdx.x] = count; }
+        extern \"C\" __global__ void rest(char* x, int count) { x[threadIdx.x] = count; }";
+    let module = context.load_module(compile_ptx(source).expect("it compiles")).expect("a module");
+    let bytes = Parameter::Pointer {
+        access: Access::Write,
+        length: Length::Counted { by: 1, element_bytes: 1 },
+    };
+    resident_stand_in::declare("half", &[bytes, Parameter::Scalar { len_bytes: 4 }]);
+    let [one, other] = streams(&context);
+    let memory = one.clone_htod(&[0_u8; 8]).expect("a copy");
+    one.synchronize().expect("it is there");
+    let start = memory.device_ptr(&one).0;
+    for (name, hazards) in [("look", 0), ("half", 0), ("rest", 1)] {
+        let function = module.load_function(name).expect("a function");
+        for (stream, offset) in [(&one, 0), (&other, 4)] {
+            let mut launch = stream.launch_builder(&function);
+            let address = start + offset;
+            launch.arg(&address).arg(&4_i32);
+            let four = LaunchConfig { block_dim: (4, 1, 1), ..LaunchConfig::for_num_elems(1) };
+            // SAFETY: the memory is live, and the launches write different bytes.
+            unsafe { launch.launch(four) }.expect("a launch");
+        }
+        let found = resident_stand_in::take_hazards();
+        assert_eq!(found.len(), hazards, "{name}: {found:?}");
+        context.synchronize().expect("all is done");
+    }
+    assert_eq!(one.clone_dtoh(&memory).expect("a copy"), [4; 8]);
 }

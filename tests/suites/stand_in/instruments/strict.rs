@@ -3,7 +3,9 @@
 
 use resident::cudarc::driver::sys::{self, CUresult};
 use resident::cudarc::driver::{DevicePtr, PushKernelArg, result};
-use resident::cudarc::nvrtc::Ptx;
+use resident::cudarc::nvrtc::{Ptx, compile_ptx};
+
+use support::own_process;
 
 use crate::kernels::{PTX, threads};
 use crate::shared::{Gate, code, context};
@@ -125,4 +127,27 @@ fn a_host_function_that_panics_fails_its_launch() {
     // SAFETY: the host function accesses no memory.
     unsafe { stream.launch_builder(&panics).launch(threads(1)) }.expect("it fails when it runs");
     assert_eq!(code(stream.synchronize()), CUresult::CUDA_ERROR_LAUNCH_FAILED);
+}
+
+#[test]
+fn a_compiled_kernel_that_fails_loses_the_context_and_says_why() {
+    own_process!();
+    if !resident_stand_in_nvrtc::compiles() {
+        return;
+    }
+    let context = context(15);
+    resident_stand_in_nvrtc::load().expect("the stand-in for NVRTC loads");
+    let source = "extern \"C\" __global__ void refuse(int x) { assert(x > 3 && \"too small\"); }";
+    let module = context.load_module(compile_ptx(source).expect("it compiles")).expect("a module");
+    let refuse = module.load_function("refuse").expect("a function");
+    let stream = context.new_stream().expect("a stream");
+    for (number, expected) in [(4, Ok(())), (3, Err(CUresult::CUDA_ERROR_ASSERT))] {
+        let mut launch = stream.launch_builder(&refuse);
+        launch.arg(&number);
+        // SAFETY: the kernel accesses no memory.
+        unsafe { launch.launch(threads(1)) }.expect("it fails when it runs");
+        assert_eq!(stream.synchronize().map_err(|error| error.0), expected);
+    }
+    let notes = resident_stand_in::notes();
+    assert!(notes.iter().any(|note| note.contains("\"refuse\" failed")), "{notes:?}");
 }
