@@ -71,4 +71,8 @@ mod layout;
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
 #[path = "../../../../src/sync.rs"]
 mod sync;
+#[cfg(target_os = "linux")]
+#[allow(dead_code, reason = "nobody listens")]
+#[path = "../../../../src/timeline.rs"]
+mod timeline;
 pub use client::{compilations, compiles, file, load, set_version};
