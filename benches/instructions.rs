@@ -78,6 +78,13 @@ fn create_and_drop() {
     }
 }
 
+#[library_benchmark]
+fn create_and_drop_zeros() {
+    for _ in 0..TURNS {
+        black_box(SmartArray::<f32, _>::zeros(16));
+    }
+}
+
 type Four = Kernel<(In<f32, Ix2>, In<f32, Ix2>, InOut<f32, Ix2>, InOut<f32, Ix2>)>;
 
 // The instructions of the worker thread are counted too, so compare these counts only with earlier
@@ -159,8 +166,8 @@ fn query((array, device): (SmartArray<u32, resident::ndarray::Ix1>, Device)) {
 
 library_benchmark_group!(
     name = bookkeeping;
-    benchmarks = nothing, host, gpu_on, flip, create_and_drop, launch_bare, launch,
-        launch_interior, launch_faces, query
+    benchmarks = nothing, host, gpu_on, flip, create_and_drop, create_and_drop_zeros, launch_bare,
+        launch, launch_interior, launch_faces, query
 );
 
 main!(library_benchmark_groups = bookkeeping);

@@ -44,6 +44,7 @@ pub(crate) mod host_code;
 pub(crate) mod host_copy;
 pub(crate) mod huge_pages;
 mod identifiers;
+mod label;
 pub(crate) mod panic_message;
 #[cfg_attr(
     not(feature = "cuda"),
@@ -67,6 +68,7 @@ pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRec
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
 pub(crate) use identifiers::{Address, Position, QueueId};
+pub(crate) use label::{AutomaticName, Label, LabelText, short_type};
 pub use program::KernelAttributes;
 #[cfg(any(feature = "cuda", test))]
 pub(crate) use program::LoadedKernel;
@@ -75,8 +77,8 @@ pub(crate) use program::{
 };
 pub(crate) use task_waker::TaskWaker;
 pub(crate) use work::{
-    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, Label,
-    LaunchCall, LaunchWork, Memory, SourceDevice, Work,
+    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, LaunchCall,
+    LaunchWork, Memory, SourceDevice, Work,
 };
 
 pub(crate) use crate::layout::{CopyBox, Footprint};

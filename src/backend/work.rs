@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Address, DeviceKind, FailureKind, KernelCode, Position, QueueId};
+use super::{Address, DeviceKind, FailureKind, KernelCode, Label, Position, QueueId};
 use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::grid::Grid;
@@ -55,14 +55,6 @@ pub(crate) enum Memory {
     /// Memory of the device whose queue gets the work. A source may also be memory of
     /// `CopyWork::source_device`.
     Device(Address),
-}
-
-/// The name of an operation in errors, hazards and logs.
-#[derive(Clone, Debug)]
-pub(crate) struct Label {
-    /// `upload of "photo"`, `kernel "blur"`.
-    pub(crate) text: Arc<str>,
-    pub(crate) site: Option<CallSite>,
 }
 
 /// A copy of boxes between two memories. `loss` says what a failure loses: `Copy` if the contents

@@ -14,7 +14,10 @@ impl Coherence {
     /// The number of boxes in the state, and one for the rest of the array.
     #[must_use]
     pub(crate) fn box_count(&self) -> usize {
-        self.contents.value_count()
+        match self {
+            Self::Uniform(_) => 1,
+            Self::Parts(contents) => contents.value_count(),
+        }
     }
 
     /// Whether more than `count_max` boxes of the region are not valid at `location`.
@@ -27,7 +30,7 @@ impl Coherence {
     ) -> bool {
         let mut count = 0;
         self.box_count() > count_max
-            && self.contents.any_value(region, |content| {
+            && self.any_content(region, |content| {
                 count += usize::from(!content.is_valid(location));
                 count > count_max
             })
@@ -49,22 +52,23 @@ impl Coherence {
         is_cheaper: impl Fn(usize, u64) -> bool,
     ) -> u64 {
         let withdrawable = withdrawable.without(Location::HOST);
-        let mut coarse = RegionMap::new(self.shape(), *self.contents.background());
+        let Self::Parts(contents) = self else { return 0 };
+        let mut coarse = RegionMap::new(contents.shape(), *contents.background());
         let mut withdrawn = 0_u64;
-        for_each_cell(self.shape(), cells_max, |cell| {
-            let parts = Parts::of(&self.contents, cell);
+        for_each_cell(contents.shape(), cells_max, |cell| {
+            let parts = Parts::of(contents, cell);
             match parts.common_holders(withdrawable).filter(|_| is_cheaper(parts.count, cell.len()))
             {
                 Some(holders) => {
                     withdrawn = withdrawn.saturating_add(parts.held_elsewhere);
                     coarse.update(cell, |_| Content::Stored(holders));
                 }
-                None => self.contents.visit(cell, |part, content| {
+                None => contents.visit(cell, |part, content| {
                     coarse.update(part, |_| *content);
                 }),
             }
         });
-        self.contents = coarse;
+        **contents = coarse;
         withdrawn
     }
 }

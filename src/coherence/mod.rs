@@ -19,8 +19,9 @@
 //! - [`RegionMap`]: a value for every element of an array. It stores a background value and
 //!   disjoint boxes whose values differ from the background.
 //! - [`Content`]: the state of one element: undefined, a constant, or stored at some locations.
-//! - [`Coherence`]: a `RegionMap<Content>` for one array. It makes plans (`plan`), applies
-//!   accesses, and joins many small parts to fewer large ones (`coarsen`).
+//! - [`Coherence`]: the contents of one array, with a `RegionMap<Content>` once they differ by
+//!   region. It makes plans (`plan`), applies accesses, and joins many small parts to fewer large
+//!   ones (`coarsen`).
 //!
 //! # Why it is right
 //!

@@ -3,7 +3,6 @@
 use super::content::{ConstantId, Content, Undefined};
 use super::location::Location;
 use super::region::Region;
-use super::region_map::RegionMap;
 use super::span::Span;
 
 /// Where a copy takes its contents from.
@@ -41,23 +40,23 @@ pub(crate) trait CopyCosts {
     fn cost(&self, from: Location) -> u32;
 }
 
-/// Adds one copy for each part of the region that is not valid at `location`.
+/// Adds one copy for each part of a region that is not valid at `location`. `visit` calls its
+/// argument with disjoint parts that exactly cover the region.
 ///
 /// # Errors
 /// Part of the region is undefined.
 pub(super) fn collect_copies(
-    contents: &RegionMap<Content>,
+    visit: impl FnOnce(&mut dyn FnMut(&Region, Content)),
     location: Location,
-    region: &Region,
     costs: &(impl CopyCosts + ?Sized),
     copies: &mut Vec<PlannedCopy>,
 ) -> Result<(), UndefinedRead> {
     let mut undefined_read: Option<UndefinedRead> = None;
-    contents.visit(region, |part, content| {
+    visit(&mut |part, content| {
         if content.is_valid(location) {
             return;
         }
-        let source = match *content {
+        let source = match content {
             Content::Undefined(undefined) => {
                 return keep_first_or_lost(&mut undefined_read, undefined, part);
             }

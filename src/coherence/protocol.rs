@@ -1,60 +1,67 @@
 //! The coherence state of one array: queries, plans, and the effects of accesses.
 
-use smallvec::SmallVec;
-
 use super::content::{ConstantId, Content, LossId, Undefined};
 use super::location::{Holders, Location, LocationSet};
 use super::plan::{self, CopyCosts, PlannedCopy, UndefinedRead};
-use super::region::{AXES_MAX, Region};
+use super::region::Region;
 use super::region_map::RegionMap;
 use crate::access::Access;
 
 /// Which location holds the newest contents of which region of one array.
 ///
-/// As in [`RegionMap`], regions have as many axes as the array and are clipped to its shape.
+/// The caller has the shape of the array. Regions have as many axes as the shape, and are inside.
 #[derive(Clone, Debug)]
-pub(crate) struct Coherence {
-    /// The state of each element.
-    pub(super) contents: RegionMap<Content>,
+pub(crate) enum Coherence {
+    /// Every element has this content: the usual case, which needs no map.
+    Uniform(Content),
+    /// Contents by region. The map is kept if all elements have the same content again, so that
+    /// repeated changes of a part allocate nothing.
+    Parts(Box<RegionMap<Content>>),
 }
 
 impl Coherence {
     /// An array that was never written.
-    #[must_use]
-    #[inline]
-    pub(crate) fn undefined(shape: &[u64]) -> Self {
-        Self::of(shape, Content::Undefined(Undefined::Never))
-    }
+    pub(crate) const UNDEFINED: Self = Self::Uniform(Content::Undefined(Undefined::Never));
 
     /// An array that is one constant, with which no memory has been filled yet.
     #[must_use]
-    pub(crate) fn constant(shape: &[u64], value: ConstantId) -> Self {
-        Self::of(shape, Content::Constant { value, filled: LocationSet::empty() })
+    pub(crate) const fn constant(value: ConstantId) -> Self {
+        Self::Uniform(Content::Constant { value, filled: LocationSet::empty() })
     }
 
     /// An array whose contents are valid at one location.
     #[must_use]
-    pub(crate) fn stored(shape: &[u64], location: Location) -> Self {
-        Self::of(shape, Content::Stored(Holders::of(location)))
-    }
-
-    /// An array whose elements all have this content.
-    #[inline]
-    fn of(shape: &[u64], content: Content) -> Self {
-        Self { contents: RegionMap::new(shape, content) }
-    }
-
-    /// The extents of the array.
-    #[must_use]
-    pub(crate) fn shape(&self) -> &[u64] {
-        self.contents.shape()
+    pub(crate) const fn stored(location: Location) -> Self {
+        Self::Uniform(Content::Stored(Holders::of(location)))
     }
 
     /// The content of every element, if all elements have the same content.
     #[must_use]
     #[inline]
     pub(crate) fn uniform(&self) -> Option<Content> {
-        self.contents.uniform().copied()
+        match self {
+            Self::Uniform(content) => Some(*content),
+            Self::Parts(contents) => contents.uniform().copied(),
+        }
+    }
+
+    #[inline]
+    fn uniform_mut(&mut self) -> Option<&mut Content> {
+        match self {
+            Self::Uniform(content) => Some(content),
+            Self::Parts(contents) => contents.uniform_mut(),
+        }
+    }
+
+    /// The contents by region.
+    fn contents(&mut self, shape: &[u64]) -> &mut RegionMap<Content> {
+        if let Self::Uniform(content) = self {
+            *self = Self::Parts(Box::new(RegionMap::new(shape, *content)));
+        }
+        match self {
+            Self::Parts(contents) => contents,
+            Self::Uniform(_) => unreachable!("the contents were just made contents by region"),
+        }
     }
 
     /// Replaces `copies` with the copies that `access` at `location` needs. Overwriting needs none.
@@ -89,9 +96,10 @@ impl Coherence {
         costs: &(impl CopyCosts + ?Sized),
         copies: &mut Vec<PlannedCopy>,
     ) -> Result<(), UndefinedRead> {
-        let planned = plan::collect_copies(&self.contents, location, region, costs, copies);
+        let visit = |add: &mut dyn FnMut(&Region, Content)| self.visit_contents(region, add);
+        let planned = plan::collect_copies(visit, location, costs, copies);
         match planned {
-            Ok(()) => plan::join_copies(self.shape().len(), copies),
+            Ok(()) => plan::join_copies(region.axes(), copies),
             Err(_) => copies.clear(),
         }
         planned
@@ -100,61 +108,86 @@ impl Coherence {
     /// Applies an access after the copies of its plan are queued: a read makes `location` a holder
     /// of all defined elements; a write makes it their only holder.
     #[inline]
-    pub(crate) fn apply(&mut self, location: Location, region: &Region, access: Access) {
-        self.change(region, |content| content.after(location, access));
+    pub(crate) fn apply(
+        &mut self,
+        shape: &[u64],
+        location: Location,
+        region: &Region,
+        access: Access,
+    ) {
+        self.change(shape, region, |content| content.after(location, access));
     }
 
     /// Applies a fill: the region becomes a constant, with which no memory has been filled yet.
-    pub(crate) fn write_constant(&mut self, region: &Region, value: ConstantId) {
-        self.change(region, |_| Content::Constant { value, filled: LocationSet::empty() });
+    pub(crate) fn write_constant(&mut self, shape: &[u64], region: &Region, value: ConstantId) {
+        let constant = Content::Constant { value, filled: LocationSet::empty() };
+        self.change(shape, region, |_| constant);
     }
 
     /// Records that the copy at `location` is unusable, because it was freed or damaged. Elements
     /// stored only there are lost; other elements become stale at `location`.
-    pub(crate) fn invalidate(&mut self, location: Location, region: &Region, loss: LossId) {
-        self.change(region, |content| content.after_invalidation(location, loss));
+    pub(crate) fn invalidate(
+        &mut self,
+        shape: &[u64],
+        location: Location,
+        region: &Region,
+        loss: LossId,
+    ) {
+        self.change(shape, region, |content| content.after_invalidation(location, loss));
     }
 
-    /// Like [`apply`](Self::apply), for the whole array; builds no region for a uniform array.
+    /// Like [`apply`](Self::apply), for the whole array.
     #[inline]
     pub(crate) fn apply_to_all(&mut self, location: Location, access: Access) {
-        match self.contents.uniform_mut() {
-            Some(content) => *content = content.after(location, access),
-            None => self.apply(
-                location,
-                &Region::whole(&SmallVec::<[u64; AXES_MAX]>::from_slice(self.shape())),
-                access,
-            ),
+        match self {
+            Self::Uniform(content) => *content = content.after(location, access),
+            Self::Parts(contents) => {
+                let whole = Region::whole(contents.shape());
+                contents.update(&whole, |content| content.after(location, access));
+            }
         }
     }
 
     /// Changes the contents in a region, in one step if the array is uniform and the region is the
-    /// whole array.
+    /// whole array. Makes no map if nothing changes.
     #[inline]
-    fn change(&mut self, region: &Region, next: impl Fn(Content) -> Content) {
-        if self.contents.is_whole(region)
-            && let Some(content) = self.contents.uniform_mut()
-        {
-            *content = next(*content);
-            return;
+    fn change(&mut self, shape: &[u64], region: &Region, next: impl Fn(Content) -> Content) {
+        if let Some(content) = self.uniform_mut() {
+            let changed = next(*content);
+            if region.is_whole(shape) {
+                *content = changed;
+                return;
+            }
+            if changed == *content || region.is_empty() {
+                return;
+            }
         }
-        self.contents.update(region, |content| next(*content));
+        self.contents(shape).update(region, |content| next(*content));
+    }
+
+    /// Whether `f` returns true for any content in the region.
+    #[inline]
+    pub(super) fn any_content(&self, region: &Region, mut f: impl FnMut(&Content) -> bool) -> bool {
+        match self {
+            Self::Uniform(content) => !region.is_empty() && f(content),
+            Self::Parts(contents) => contents.any_value(region, f),
+        }
     }
 
     /// Whether all of the region can be read at `location` without a copy.
     #[must_use]
     #[inline]
     pub(crate) fn is_valid(&self, location: Location, region: &Region) -> bool {
-        match self.contents.uniform() {
+        match self.uniform() {
             Some(content) if content.is_valid(location) => true,
-            _ => !self.contents.any_value(region, |content| !content.is_valid(location)),
+            _ => !self.any_content(region, |content| !content.is_valid(location)),
         }
     }
 
     /// Whether `location` is the only source of every element of the region.
     #[must_use]
     pub(crate) fn is_only_at(&self, location: Location, region: &Region) -> bool {
-        !self.contents.any_value(region, |content| !content.is_only_at(location))
+        !self.any_content(region, |content| !content.is_only_at(location))
     }
 
     /// The content of every element of the region, if they all have the same one.
@@ -162,35 +195,46 @@ impl Coherence {
     pub(crate) fn common_content(&self, region: &Region) -> Option<Content> {
         let mut common = None;
         let is_mixed =
-            self.contents.any_value(region, |content| *common.get_or_insert(*content) != *content);
+            self.any_content(region, |content| *common.get_or_insert(*content) != *content);
         common.filter(|_| !is_mixed)
     }
 
     /// Calls `f` with each content that elements may have.
-    pub(crate) fn visit_values(&self, f: impl FnMut(&Content)) {
-        self.contents.values().for_each(f);
+    pub(crate) fn visit_values(&self, mut f: impl FnMut(&Content)) {
+        match self {
+            Self::Uniform(content) => f(content),
+            Self::Parts(contents) => contents.values().for_each(f),
+        }
     }
 
     /// Calls `f` with disjoint parts that exactly cover the region, and their contents.
     #[inline]
     pub(crate) fn visit_contents(&self, region: &Region, mut f: impl FnMut(&Region, Content)) {
-        self.contents.visit(region, |part, content| f(part, *content));
+        match self {
+            Self::Uniform(content) if !region.is_empty() => f(region, *content),
+            Self::Uniform(_) => {}
+            Self::Parts(contents) => contents.visit(region, |part, content| f(part, *content)),
+        }
     }
 
     /// Calls `f` with the loss of each part that is lost.
     pub(crate) fn visit_losses(&self, mut f: impl FnMut(LossId)) {
-        self.contents.visit_all(|_, content| {
+        let visit = |content: &Content| {
             if let Content::Undefined(Undefined::Lost(loss)) = content {
                 f(*loss);
             }
-        });
+        };
+        match self {
+            Self::Uniform(content) => Some(content).into_iter().for_each(visit),
+            Self::Parts(contents) => contents.values().for_each(visit),
+        }
     }
 
     /// The number of elements that are valid at `location`, or `u64::MAX` if it is larger.
     #[must_use]
-    pub(crate) fn valid_elements(&self, location: Location) -> u64 {
+    pub(crate) fn valid_elements(&self, shape: &[u64], location: Location) -> u64 {
         let mut elements = 0_u64;
-        self.contents.visit_all(|part, content| {
+        self.visit_contents(&Region::whole(shape), |part, content| {
             if content.is_valid(location) {
                 elements = elements.saturating_add(part.len());
             }

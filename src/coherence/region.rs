@@ -97,6 +97,16 @@ impl Region {
         elements(self.spans())
     }
 
+    /// Whether this is all of an array with this shape.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_whole(&self, shape: &[u64]) -> bool {
+        let is_full = |(span, extent): (&Span, &u64)| {
+            *extent == 0 || span.start() == 0 && span.step() == 1 && span.end() >= *extent
+        };
+        self.axes() == shape.len() && self.spans().iter().zip(shape).all(is_full)
+    }
+
     /// Whether there is no element.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {

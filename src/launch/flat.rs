@@ -6,10 +6,9 @@ use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
 use crate::access::Access;
-use crate::backend::ParameterLayout;
+use crate::backend::{ParameterLayout, short_type};
 use crate::error::{CalledAt, Error, Result};
 use crate::layout::Strided;
-use crate::storage::short_type;
 
 /// The axes longer than 1, slowest in memory first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;

@@ -1,14 +1,35 @@
 //! One use of some bytes.
 
+use std::num::NonZeroU32;
+
 use crate::backend::Position;
 
 /// The number by which an array identifies a stream that uses it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct StreamKey(pub(crate) u32);
+///
+/// Never 0, so that [`Uses`](super::Uses) stores what it contains in the place of a key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct StreamKey(NonZeroU32);
 
 impl StreamKey {
     /// No stream.
-    pub(crate) const NONE: Self = Self(u32::MAX);
+    pub(crate) const NONE: Self = Self(NonZeroU32::MAX);
+
+    /// The key of the stream at this index of the array's table. [`NONE`](Self::NONE) for an index
+    /// that 32 bits cannot store; no array is used by so many streams.
+    pub(crate) const fn at(index: usize) -> Self {
+        if index >= u32::MAX as usize {
+            return Self::NONE;
+        }
+        match NonZeroU32::new(index as u32 + 1) {
+            Some(key) => Self(key),
+            None => Self::NONE,
+        }
+    }
+
+    /// The stream's index in the array's table.
+    pub(crate) const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
 
 /// When a use is complete: when its stream reaches a position, or, for an open use, at some time

@@ -214,6 +214,18 @@ impl Uses {
         }
     }
 
+    /// Removes the complete uses of all elements.
+    pub(crate) fn retire_all(&mut self, is_done: impl Fn(Mark) -> bool) {
+        match self {
+            Self::Parts(parts) if !parts.is_uniform() => parts.retire(&parts.whole(), &is_done),
+            _ => {
+                if let Some(uses) = self.uniform_mut() {
+                    uses.retire(&is_done);
+                }
+            }
+        }
+    }
+
     /// Whether there are so many uses by region that it is time to [`retire`](Self::retire) the
     /// complete ones. This is so each time their number has doubled.
     #[inline]

@@ -131,8 +131,12 @@ impl PartUses {
         self.set_writer(&whole, mark);
         let all = std::mem::take(&mut self.all);
         for reader in all.readers() {
-            self.add_reader(&whole, *reader);
+            self.add_reader(&whole, reader);
         }
+    }
+
+    pub(super) fn whole(&self) -> Region {
+        Region::whole(self.writers.shape())
     }
 
     /// Gives every element these uses. Keeps the memory of a few boxes.
@@ -151,7 +155,7 @@ impl PartUses {
     pub(super) fn record(&mut self, region: &Region, access: Access, mark: Mark) {
         if !access.writes() {
             self.add_reader(region, Reader { stream: mark.stream, end: mark.end });
-        } else if self.writers.is_whole(region) {
+        } else if region.is_whole(self.writers.shape()) {
             self.unite(PendingUses::written(mark));
         } else {
             self.writes += 1;
@@ -390,7 +394,7 @@ impl PartUses {
             }
             false => *writer,
         });
-        if self.writers.is_whole(region) {
+        if region.is_whole(self.writers.shape()) {
             let streams = self.readers.iter().map(|(_, _, part)| part.reader.stream);
             self.reader_streams = streams.fold(ReaderStreams::None, ReaderStreams::with);
             self.prune_at = PRUNED_MIN.max(2 * self.box_count());

@@ -15,10 +15,10 @@ const STEPS_COMPARED: usize = 6;
 const START: UseEnd = UseEnd::at(Position::START);
 
 /// A mark as a value that can be ordered: its stream, its end, and whether its failure matters.
-type Key = (u32, UseEnd, bool);
+type Key = (StreamKey, UseEnd, bool);
 
 fn key(mark: Mark) -> Key {
-    (mark.stream.0, mark.end, mark.written_by().is_some())
+    (mark.stream, mark.end, mark.written_by().is_some())
 }
 
 /// The pending uses of each element, as the module's documentation defines them.
@@ -94,7 +94,7 @@ fn close(mark: &mut Mark, stream: StreamKey, position: Position) {
 }
 
 /// The last use on each stream: what a stream or the host waits for.
-fn last_of_each_stream(uses: &BTreeSet<Key>) -> BTreeSet<(u32, UseEnd)> {
+fn last_of_each_stream(uses: &BTreeSet<Key>) -> BTreeSet<(StreamKey, UseEnd)> {
     let last = |(stream, end, _): &Key| {
         !uses.iter().any(|(other, later, _)| other == stream && later > end)
     };
@@ -118,15 +118,15 @@ enum Step {
     Record {
         region: Option<Region>,
         access: Access,
-        stream: u32,
+        stream: usize,
         is_open: bool,
     },
     Close {
         region: Option<Region>,
-        stream: u32,
+        stream: usize,
     },
     CloseReads {
-        stream: u32,
+        stream: usize,
     },
     /// Everything up to this many positions before the last one is complete.
     Retire {
@@ -160,11 +160,11 @@ fn region() -> impl Strategy<Value = Option<Region>> {
 fn step() -> impl Strategy<Value = Step> {
     let access = prop_oneof![Just(Access::Read), Just(Access::Overwrite), Just(Access::ReadWrite)];
     prop_oneof![
-        10 => (region(), access, 0..3_u32, prop::bool::weighted(0.1)).prop_map(
+        10 => (region(), access, 0..3_usize, prop::bool::weighted(0.1)).prop_map(
             |(region, access, stream, is_open)| Step::Record { region, access, stream, is_open }
         ),
-        1 => (region(), 0..3_u32).prop_map(|(region, stream)| Step::Close { region, stream }),
-        1 => (0..3_u32).prop_map(|stream| Step::CloseReads { stream }),
+        1 => (region(), 0..3_usize).prop_map(|(region, stream)| Step::Close { region, stream }),
+        1 => (0..3_usize).prop_map(|stream| Step::CloseReads { stream }),
         1 => (region(), 0..8_u64).prop_map(|(region, behind)| Step::Retire { region, behind }),
     ]
 }
@@ -194,19 +194,19 @@ fn apply(step: &Step, position: Position, done: UseEnd, uses: &mut Uses, model: 
         Step::Record { region, access, stream, is_open } => {
             let end = if *is_open { UseEnd::OPEN } else { UseEnd::at(position) };
             let mark = match access.writes() && !is_open {
-                true => Mark::write(StreamKey(*stream), position),
-                false => Mark::lossless(StreamKey(*stream), end),
+                true => Mark::write(StreamKey::at(*stream), position),
+                false => Mark::lossless(StreamKey::at(*stream), end),
             };
             uses.record(&SHAPE, region.as_ref(), *access, mark);
             model.record(region.as_ref().unwrap_or(&whole), *access, mark);
         }
         Step::Close { region, stream } => {
-            uses.close(&SHAPE, region.as_ref(), StreamKey(*stream), position);
-            model.close(region.as_ref().unwrap_or(&whole), StreamKey(*stream), position);
+            uses.close(&SHAPE, region.as_ref(), StreamKey::at(*stream), position);
+            model.close(region.as_ref().unwrap_or(&whole), StreamKey::at(*stream), position);
         }
         Step::CloseReads { stream } => {
-            uses.close_reads(StreamKey(*stream), position);
-            model.close_reads(StreamKey(*stream), position);
+            uses.close_reads(StreamKey::at(*stream), position);
+            model.close_reads(StreamKey::at(*stream), position);
         }
         Step::Retire { region, .. } => {
             uses.retire(&SHAPE, region.as_ref(), |mark| mark.end <= done);
@@ -239,11 +239,10 @@ fn compare(uses: &mut Uses, regions: &[Region], done: UseEnd, model: &mut Model)
             );
             let writers = |keys: &BTreeSet<Key>| keys.iter().filter(|key| key.2).count();
             assert_eq!(writers(&found), writers(&expected), "{access:?} of {region:?}");
-            for stream in 0..3 {
+            for stream in (0..3).map(StreamKey::at) {
                 let mut visited = BTreeSet::new();
                 let visit = |mark| _ = visited.insert(key(mark));
-                let stream_key = StreamKey(stream);
-                let only = uses.conflicts_only_with(Some(region), access, stream_key, visit);
+                let only = uses.conflicts_only_with(Some(region), access, stream, visit);
                 let is_written = |key: &&Key| key.2 && key.1 > done;
                 assert!(visited.iter().filter(is_written).all(|key| found.contains(key)));
                 assert!(
@@ -280,7 +279,7 @@ fn tile(row: u64, column: u64, halo: u64) -> Region {
 /// Sweeps over tiles with halos do not add uses without end, and complete ones leave nothing.
 #[test]
 fn repeated_sweeps_over_tiles_with_halos_add_nothing() {
-    let (shape, stream) = ([64, 64], StreamKey(0));
+    let (shape, stream) = ([64, 64], StreamKey::at(0));
     let mut uses = Uses::default();
     let mut counts = Vec::new();
     for sweep in 0..20_u64 {
@@ -312,7 +311,7 @@ fn reads_of_new_regions_are_removed_when_complete() {
     let mut most = 0;
     for position in 1..20_000_u64 {
         let region = Region::new(&[Span::new(position * 37 % 900_000, 950_000, 1)]);
-        let mark = Mark::lossless(StreamKey(0), UseEnd::at(Position(position)));
+        let mark = Mark::lossless(StreamKey::at(0), UseEnd::at(Position(position)));
         uses.record(&shape, Some(&region), Access::Read, mark);
         if uses.is_overgrown() {
             uses.retire(&shape, None, |mark| mark.end < UseEnd::at(Position(position - 10)));

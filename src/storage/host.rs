@@ -19,23 +19,17 @@ use crate::element::Element;
 pub(crate) struct HostBuffer {
     /// The memory. `drop` frees it, or `into_vec` takes it, once no device has it registered.
     memory: ManuallyDrop<Allocation>,
-    /// The vector's length, in elements; 0 for memory of another owner.
-    len: usize,
-    /// The array's length.
-    len_bytes: usize,
     /// The registrations; allocated when the memory is first pinned, since most arrays are never
     /// pinned.
     registrations: OnceLock<Box<Registrations>>,
-    /// Whether the memory was allocated here and nothing was copied to it yet.
-    is_new: AtomicBool,
-    /// Whether a device died with pending work that uses the memory. Its backend then keeps the
-    /// memory forever.
-    is_leaked: AtomicBool,
 }
 
 /// The drivers that have pinned an array's memory.
 #[derive(Debug, Default)]
 struct Registrations {
+    /// Whether a device died with pending work that uses the memory. Its backend then keeps the
+    /// memory forever.
+    is_leaked: AtomicBool,
     by_kind: [OnceLock<Box<dyn PinnedRegistration>>; DeviceKind::COUNT],
     /// Held during a registration.
     registering: Mutex<()>,
@@ -46,22 +40,56 @@ struct Registrations {
 struct Allocation {
     /// Where the array starts.
     pointer: NonNull<u8>,
+    /// The array's length.
+    len_bytes: usize,
     owner: Owner,
 }
 
 #[derive(Debug)]
 enum Owner {
-    /// A vector; `release` knows its element type.
+    /// A vector that is the array.
     Vector {
-        /// The array's start in the vector, in elements.
-        offset: usize,
-        capacity: usize,
-        release: unsafe fn(NonNull<u8>, usize, usize),
+        /// Whether the memory was allocated here and nothing was copied to it yet.
+        is_new: AtomicBool,
+        element: &'static VectorElement,
     },
-    /// Memory that a driver allocated.
-    Driver(Arc<dyn HostMemory>),
+    Other(Box<OtherOwner>),
     /// The caller, who keeps the memory for longer than this value lives.
     Caller,
+}
+
+#[derive(Debug)]
+enum OtherOwner {
+    /// A vector with other elements or more capacity.
+    Vector(VectorParts),
+    /// A driver, which allocated the memory.
+    Driver(Arc<dyn HostMemory>),
+}
+
+/// A vector without its pointer.
+#[derive(Clone, Copy, Debug)]
+struct VectorParts {
+    /// The array's start in the vector, in elements.
+    offset: usize,
+    /// The vector's length, in elements.
+    len: usize,
+    capacity: usize,
+    element: &'static VectorElement,
+}
+
+/// The element type of a vector: one static table for each type.
+#[derive(Debug)]
+struct VectorElement {
+    len_bytes: usize,
+    /// Frees a vector, given the pointer to the element at an offset, this offset, and the
+    /// capacity.
+    release: unsafe fn(NonNull<u8>, usize, usize),
+}
+
+impl VectorElement {
+    const fn of<T: Element>() -> &'static Self {
+        &Self { len_bytes: size_of::<T>(), release: release::<T> }
+    }
 }
 
 // SAFETY: the value owns the memory of a `Vec<T: Send + Sync>`, or memory of a driver or of a
@@ -80,19 +108,22 @@ unsafe impl HostMemory for HostBuffer {
     }
 
     fn len_bytes(&self) -> usize {
-        self.len_bytes
+        self.memory.len_bytes
     }
 
     fn take_new(&self) -> bool {
-        self.is_new.swap(false, Ordering::Relaxed)
+        let Owner::Vector { is_new, .. } = &self.memory.owner else { return false };
+        is_new.swap(false, Ordering::Relaxed)
     }
 
     fn mark_leaked(&self) {
-        self.is_leaked.store(true, Ordering::Release);
+        let registrations = self.registrations.get_or_init(Box::default);
+        registrations.is_leaked.store(true, Ordering::Release);
     }
 
     fn is_pinned_for(&self, kind: DeviceKind) -> bool {
-        if let Owner::Driver(memory) = &self.memory.owner
+        if let Owner::Other(other) = &self.memory.owner
+            && let OtherOwner::Driver(memory) = &**other
             && memory.is_pinned_for(kind)
         {
             return true;
@@ -139,8 +170,8 @@ impl HostBuffer {
                 registration.take();
             }
         }
-        let is_free = registrations.by_kind.iter().all(|own| own.get().is_none());
-        if is_free {
+        let is_free = registrations.is_empty();
+        if is_free && !self.is_leaked() {
             self.registrations.take();
         }
         is_free
@@ -151,19 +182,21 @@ impl HostBuffer {
     /// `None` if there is no memory for a copy. No queued work may use the buffer any more. `T`
     /// must be the element type.
     pub(crate) fn unregistered<T: Element>(mut self) -> Option<Self> {
-        let is_vector = matches!(self.memory.owner, Owner::Vector { .. });
+        let is_vector = self.memory.vector().is_some();
         if self.unregister() && is_vector { Some(self) } else { self.copy::<T>() }
     }
 
     /// Whether a device died with pending work that uses the memory.
     pub(crate) fn is_leaked(&self) -> bool {
-        self.is_leaked.load(Ordering::Acquire)
+        let registrations = self.registrations.get();
+        registrations.is_some_and(|it| it.is_leaked.load(Ordering::Acquire))
     }
 
     /// Takes over memory that a driver allocated.
     pub(crate) fn from_driver(memory: Arc<dyn HostMemory>) -> Self {
         let (start, len_bytes) = (memory.base(), memory.len_bytes());
-        Self::new(start, Owner::Driver(memory), 0, len_bytes)
+        let owner = Owner::Other(Box::new(OtherOwner::Driver(memory)));
+        Self::new(start, owner, len_bytes)
     }
 
     /// Memory of a caller.
@@ -174,18 +207,14 @@ impl HostBuffer {
     /// buffer lives, and meanwhile are accessed only through it. Queued work that uses them is
     /// complete before that ends.
     pub(crate) unsafe fn lent(start: *mut u8, len_bytes: usize) -> Self {
-        Self::new(start, Owner::Caller, 0, len_bytes)
+        Self::new(start, Owner::Caller, len_bytes)
     }
 
-    fn new(start: *mut u8, owner: Owner, len: usize, len_bytes: usize) -> Self {
+    fn new(start: *mut u8, owner: Owner, len_bytes: usize) -> Self {
         let pointer = NonNull::new(start).unwrap_or(NonNull::dangling());
         Self {
-            memory: ManuallyDrop::new(Allocation { pointer, owner }),
-            len,
-            len_bytes,
+            memory: ManuallyDrop::new(Allocation { pointer, len_bytes, owner }),
             registrations: OnceLock::new(),
-            is_new: AtomicBool::new(false),
-            is_leaked: AtomicBool::new(false),
         }
     }
 
@@ -198,30 +227,40 @@ impl HostBuffer {
         );
         let mut vector = ManuallyDrop::new(vector);
         let start = vector.as_mut_ptr().wrapping_add(offset);
-        let capacity = vector.capacity();
-        let owner = Owner::Vector { offset, capacity, release: release::<T> };
-        Self::new(start.cast(), owner, vector.len(), len * size_of::<T>())
+        let element = VectorElement::of::<T>();
+        let is_all = len == vector.len() && len == vector.capacity() && size_of::<T>() > 0;
+        let owner = match is_all {
+            true => Owner::Vector { is_new: AtomicBool::new(false), element },
+            false => {
+                let (len, capacity) = (vector.len(), vector.capacity());
+                let parts = VectorParts { offset, len, capacity, element };
+                Owner::Other(Box::new(OtherOwner::Vector(parts)))
+            }
+        };
+        Self::new(start.cast(), owner, len * size_of::<T>())
     }
 
     /// A copy, if a backend keeps this memory forever, else `None`; `Some(None)` if there is no
     /// memory for the copy. Meanwhile only the remaining work of a dead device may write the
     /// memory. `T` is the element type.
     pub(crate) fn copy_if_leaked<T: Element>(&self) -> Option<Option<Self>> {
-        self.is_leaked.load(Ordering::Acquire).then(|| self.copy::<T>())
+        self.is_leaked().then(|| self.copy::<T>())
     }
 
     fn copy<T: Element>(&self) -> Option<Self> {
-        let copy = Self::zeroed::<T>(self.len_bytes / size_of::<T>().max(1))?;
+        let copy = Self::zeroed::<T>(self.len_bytes() / size_of::<T>().max(1))?;
         // SAFETY: each of the two has `len_bytes` initialised bytes (`HostMemory`), and no other
         // code has the copy yet.
-        unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes) };
+        unsafe { std::ptr::copy_nonoverlapping(self.base(), copy.base(), self.len_bytes()) };
         Some(copy)
     }
 
     /// Memory for `len` elements whose bytes are all zero. `None` if there is not enough memory.
     pub(crate) fn zeroed<T: Element>(len: usize) -> Option<Self> {
         let mut buffer = Self::from_vec(zeroed_vec::<T>(len)?, 0, len);
-        *buffer.is_new.get_mut() = true;
+        if let Owner::Vector { is_new, .. } = &mut buffer.memory.owner {
+            *is_new.get_mut() = true;
+        }
         Some(buffer)
     }
 
@@ -232,7 +271,10 @@ impl HostBuffer {
     /// `T` is the element type of the vector that this was made from, no queued work uses the
     /// memory any more, and it is not registered (`unregistered`).
     pub(crate) unsafe fn into_vec<T: Element>(self) -> (Vec<T>, usize) {
-        debug_assert!(self.registrations.get().is_none(), "registered memory leaves");
+        debug_assert!(
+            self.registrations.get().is_none_or(|registrations| registrations.is_empty()),
+            "registered memory leaves"
+        );
         let this = ManuallyDrop::new(self);
         // SAFETY: the caller promises the element type, and neither `this` nor its memory is
         // dropped.
@@ -249,11 +291,11 @@ impl HostBuffer {
     /// changed or given away, and not used while the memory is written or after this buffer is
     /// dropped.
     pub(crate) unsafe fn vector<T: Element>(&self) -> Option<(Vec<T>, usize)> {
-        let Owner::Vector { offset, capacity, .. } = self.memory.owner else { return None };
+        let VectorParts { offset, len, capacity, .. } = self.memory.vector()?;
         let start = self.memory.pointer.as_ptr().cast::<T>().wrapping_sub(offset);
         // SAFETY: pointer, length and capacity are those of the `Vec<T>` that `from_vec` took
         // apart. The caller does not free it twice.
-        Some((unsafe { Vec::from_raw_parts(start, self.len, capacity) }, offset))
+        Some((unsafe { Vec::from_raw_parts(start, len, capacity) }, offset))
     }
 }
 
@@ -275,12 +317,35 @@ impl Drop for HostBuffer {
     }
 }
 
+impl Registrations {
+    fn is_empty(&self) -> bool {
+        self.by_kind.iter().all(|own| own.get().is_none())
+    }
+}
+
+impl Allocation {
+    /// The vector, if the memory belongs to one.
+    fn vector(&self) -> Option<VectorParts> {
+        match &self.owner {
+            Owner::Vector { element, .. } => {
+                let len = self.len_bytes / element.len_bytes;
+                Some(VectorParts { offset: 0, len, capacity: len, element })
+            }
+            Owner::Other(other) => match **other {
+                OtherOwner::Vector(parts) => Some(parts),
+                OtherOwner::Driver(_) => None,
+            },
+            Owner::Caller => None,
+        }
+    }
+}
+
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if let Owner::Vector { offset, capacity, release } = self.owner {
+        if let Some(VectorParts { offset, capacity, element, .. }) = self.vector() {
             // SAFETY: `from_vec` chose `release` for the vector's element type, and the pointer is
-            // that of its element `offset`.
-            unsafe { release(self.pointer, offset, capacity) }
+            // that of its element `offset`. `vector` returns the capacity that it found.
+            unsafe { (element.release)(self.pointer, offset, capacity) }
         }
     }
 }

@@ -20,7 +20,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::access::Access;
-use crate::backend::{Address, Bytes, Dependencies, HostMemory, Label, Position, failure};
+use crate::backend::{
+    Address, AutomaticName, Bytes, Dependencies, HostMemory, Label, LabelText, Position, failure,
+    short_type,
+};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, Location};
 use crate::device::{Device, Stream};
@@ -59,12 +62,15 @@ pub(crate) struct Storage {
     state: SummarisedState,
     memory_order: MemoryOrder,
     /// The number of elements along each axis; `None` if the memory order says it.
-    shape: Option<Box<[usize]>>,
+    shape: Option<Box<Shape>>,
     element: &'static ElementType,
     made_at: CallSite,
     /// The array's place in the registry.
     place: Place,
 }
+
+/// The number of elements along each axis.
+type Shape = SmallVec<[usize; 6]>;
 
 /// The properties of an element type: one static table for each type.
 struct ElementType {
@@ -112,19 +118,18 @@ impl Storage {
         made_at: CallSite,
     ) -> Arc<Self> {
         const { Self::check_element::<T>() };
-        let extents = memory_order.extents();
         let host_base = match &origin {
             Origin::Host(buffer) => buffer.base(),
             _ => null_mut(),
         };
         let state = match origin {
-            Origin::Uninitialised => ArrayState::new(Coherence::undefined(extents)),
-            Origin::Constant(value) => ArrayState::constant(extents, value),
-            Origin::Host(buffer) => {
-                ArrayState::on_host(Coherence::stored(extents, Location::HOST), buffer)
-            }
+            Origin::Uninitialised => ArrayState::new(Coherence::UNDEFINED),
+            Origin::Constant(value) => ArrayState::constant(value),
+            Origin::Host(buffer) => ArrayState::on_host(buffer),
             #[cfg(any(feature = "cuda", feature = "dlpack"))]
-            Origin::Device(stream, address) => ArrayState::on_device(extents, &stream, address),
+            Origin::Device(stream, address) => {
+                ArrayState::on_device(memory_order.extents(), &stream, address)
+            }
         };
         let shape = shape_beside(&memory_order, shape);
         Self::register(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
@@ -132,7 +137,7 @@ impl Storage {
 
     /// A new array with this layout and element type, never written.
     pub(crate) fn new_like(&self, made_at: CallSite) -> Arc<Self> {
-        let state = ArrayState::new(Coherence::undefined(self.memory_order.extents()));
+        let state = ArrayState::new(Coherence::UNDEFINED);
         Self::register(
             self.memory_order.clone(),
             self.shape.clone(),
@@ -146,7 +151,7 @@ impl Storage {
     #[inline]
     fn register(
         memory_order: MemoryOrder,
-        shape: Option<Box<[usize]>>,
+        shape: Option<Box<Shape>>,
         element: &'static ElementType,
         state: ArrayState,
         host_base: *mut u8,
@@ -201,7 +206,7 @@ impl Storage {
 
     /// As [`SummarisedState::pin_newest`].
     pub(crate) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
-        self.state.pin_newest()
+        self.state.pin_newest(&self.memory_order)
     }
 
     /// The host memory's start, if the whole array can be read there without a copy or a wait.
@@ -292,7 +297,12 @@ impl Storage {
     }
 
     fn automatic_name(&self) -> Arc<str> {
-        format!("{}{:?} made at {}", self.element_name(), self.shape(), self.made_at).into()
+        self.automatic().to_string().into()
+    }
+
+    fn automatic(&self) -> AutomaticName {
+        let shape = self.shape().into_iter().collect();
+        AutomaticName { element: self.element.name, shape, made_at: self.made_at }
     }
 
     /// The name that the program gave the array.
@@ -326,9 +336,9 @@ impl Storage {
     }
 
     /// The number of elements along each axis.
-    pub(crate) fn shape(&self) -> SmallVec<[usize; 6]> {
+    pub(crate) fn shape(&self) -> Shape {
         match &self.shape {
-            Some(shape) => SmallVec::from_slice(shape),
+            Some(shape) => Shape::clone(shape),
             None => {
                 let extents = self.memory_order.element_extents().iter();
                 extents.map(|extent| *extent as usize).collect()
@@ -343,6 +353,7 @@ impl Storage {
 
     pub(crate) fn set_name(&self, name: &str) {
         LIVE_ARRAYS.set_name(self.place, Arc::from(name));
+        self.published.set_named();
     }
 
     /// Where the array is valid: `host` first, then devices in the order of their first use.
@@ -356,7 +367,12 @@ impl Storage {
     }
 
     pub(crate) fn label(&self, operation: &'static str, site: CallSite) -> Label {
-        let text = LIVE_ARRAYS.label(self.place, operation, || self.automatic_name());
+        let text = match self.published.is_named() {
+            true => {
+                LabelText::Text(LIVE_ARRAYS.label(self.place, operation, || self.automatic_name()))
+            }
+            false => LabelText::Unnamed(operation, self.automatic()),
+        };
         Label { text, site: Some(site) }
     }
 }
@@ -364,22 +380,11 @@ impl Storage {
 /// The shape, if the memory order does not determine it: if it has axes of length 1, is
 /// column-major, or has more than six axes.
 #[inline]
-fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<[usize]>> {
+fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<Shape>> {
     let extents = memory_order.element_extents();
     let is_told = shape.len() == extents.len()
         && shape.iter().zip(extents).all(|(len, extent)| *len as u64 == *extent);
-    (!is_told).then(|| shape.into())
-}
-
-/// A type without its path: `f32`, `Complex<f64>`.
-pub(crate) fn short_type(name: &str) -> String {
-    let mut short = String::new();
-    for word in name.split_inclusive(|character: char| {
-        !(character.is_alphanumeric() || character == '_' || character == ':')
-    }) {
-        short.push_str(word.rsplit("::").next().unwrap_or(word));
-    }
-    short
+    (!is_told).then(|| Box::new(Shape::from_slice(shape)))
 }
 
 impl fmt::Debug for Storage {

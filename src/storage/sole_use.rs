@@ -35,14 +35,10 @@ struct Summarised {
 struct SoleUse {
     /// The stream's number, or [`NO_STREAM`].
     stream: QueueId,
-    /// The epoch of failures that the state reflects.
-    epoch: u64,
     address: Address,
     /// The stream's last write of which a read must know because it may fail; `START` if there is
     /// none.
     written_by: Position,
-    /// The last write that is not in the state yet; `START` if there is none.
-    write: Position,
     /// The last read after that write that is not in the state yet; `START` if there is none.
     read: Position,
     /// The number of marks that are not in the state yet.
@@ -51,6 +47,8 @@ struct SoleUse {
     location: Location,
     /// Whether the stream's device is the only holder.
     may_write: bool,
+    /// Whether the state lacks a write: that at `written_by`, or one that is complete.
+    has_new_write: bool,
 }
 
 /// No stream has this number.
@@ -62,15 +60,14 @@ impl Summarised {
         let (key, location) = (StreamKey::NONE, Location::HOST);
         let sole = SoleUse {
             stream,
-            epoch: 0,
             address,
             written_by: none,
-            write: none,
             read: none,
             marks: 0,
             key,
             location,
             may_write: false,
+            has_new_write: false,
         };
         Self { sole, state }
     }
@@ -82,17 +79,17 @@ impl Summarised {
         let uses = state.device_copy_mut(sole.location).uses.uniform_mut();
         debug_assert!(uses.is_some(), "a summary exists only while all elements are used alike");
         if let Some(uses) = uses {
-            if sole.write != Position::START {
-                uses.record(Access::Overwrite, Mark::write(sole.key, sole.write));
+            if sole.has_new_write {
+                uses.record(Access::Overwrite, Mark::write(sole.key, sole.written_by));
             }
             if sole.read != Position::START {
                 uses.record(Access::Read, Mark::lossless(sole.key, UseEnd::at(sole.read)));
             }
         }
         let copies = 2 * sole.marks;
-        state.traffic_mut().avoided +=
-            Flow { count: copies, bytes: copies * memory_order.len_bytes() };
-        (sole.write, sole.read, sole.marks) = (Position::START, Position::START, 0);
+        let avoided = Flow { count: copies, bytes: copies * memory_order.len_bytes() };
+        state.count_avoided(memory_order, avoided);
+        (sole.has_new_write, sole.read, sole.marks) = (false, Position::START, 0);
     }
 }
 
@@ -117,7 +114,7 @@ impl<'a> StateGuard<'a> {
         let Summarised { sole, state } = &mut *self.summarised;
         let copy = state.device_copy(location);
         let (Some(address), Some(uses), Some(content)) =
-            (copy.address, copy.uses.uniform(), state.coherence.uniform())
+            (copy.address(), copy.uses.uniform(), state.coherence.uniform())
         else {
             return;
         };
@@ -130,15 +127,14 @@ impl<'a> StateGuard<'a> {
             let written_by = uses.writer().and_then(|writer| writer.written_by());
             *sole = SoleUse {
                 stream: stream.id(),
-                epoch: state.failure_epoch(),
                 address,
                 written_by: written_by.unwrap_or(Position::START),
-                write: Position::START,
                 read: Position::START,
                 marks: 0,
                 key,
                 location,
                 may_write: content.is_only_at(location),
+                has_new_write: false,
             };
         }
     }
@@ -186,19 +182,18 @@ impl SummarisedState {
         depends: &mut Dependencies,
     ) -> Result<Address, StateGuard<'_>> {
         let mut summarised = self.0.lock();
-        let sole = &mut summarised.sole;
+        let Summarised { sole, state } = &mut *summarised;
         let is_ready = sole.stream == stream.id()
-            && sole.epoch == epoch
+            && state.failure_epoch() == epoch
             && (sole.may_write || !access.writes());
         if !is_ready {
             return Err(StateGuard::new(summarised, memory_order));
         }
         if sole.written_by != Position::START && access != Access::Overwrite {
-            sole.add_dependency(stream, depends);
+            sole.add_dependency(stream, epoch, depends);
         }
-        let address = sole.address;
-        summarised.state.pin();
-        Ok(address)
+        state.pin();
+        Ok(sole.address)
     }
 
     /// Marks the whole array as used by a launch for which [`acquire`](Self::acquire) pinned it,
@@ -219,7 +214,7 @@ impl SummarisedState {
             return Err(StateGuard::new(summarised, memory_order));
         }
         if access.writes() {
-            (sole.write, sole.written_by, sole.read) = (position, position, Position::START);
+            (sole.has_new_write, sole.written_by, sole.read) = (true, position, Position::START);
             published.forget_readers();
         } else {
             sole.read = sole.read.max(position);
@@ -234,7 +229,8 @@ impl SummarisedState {
 #[derive(Debug)]
 pub(crate) struct PinnedCopy<'a> {
     state: &'a SummarisedState,
-    /// The stream whose queued work wrote the whole array, and has not completed it yet.
+    memory_order: &'a MemoryOrder,
+    /// A stream of the copy's device on which a read comes after the write of the array.
     pub(crate) stream: Stream,
     pub(crate) address: Address,
     /// The epoch of failures that the state reflects.
@@ -255,7 +251,8 @@ impl Drop for PinnedCopy<'_> {
     fn drop(&mut self) {
         let mut summarised = self.state.0.lock();
         if self.read_bytes > 0 {
-            summarised.state.traffic_mut().to_host += Flow::of(self.read_bytes);
+            let traffic = Traffic::of(Direction::ToHost, self.read_bytes);
+            summarised.state.count_traffic(self.memory_order, &traffic);
         }
         summarised.state.unpin();
     }
@@ -263,23 +260,33 @@ impl Drop for PinnedCopy<'_> {
 
 impl SummarisedState {
     /// Pins the only copy that has the newest contents, if it is on a device, and if work of one
-    /// stream that wrote the whole array is still queued or running.
-    pub(super) fn pin_newest(&self) -> Option<PinnedCopy<'_>> {
+    /// stream wrote the whole array.
+    pub(super) fn pin_newest<'a>(
+        &'a self,
+        memory_order: &'a MemoryOrder,
+    ) -> Option<PinnedCopy<'a>> {
         let mut summarised = self.0.lock();
         let Summarised { sole, state } = &mut *summarised;
-        // The host reads memory of its own, once the work has completed.
+        // The host reads memory of its own without a copy.
         let is_newest = sole.stream != NO_STREAM
             && sole.may_write
             && sole.location != state.host_location()
-            && sole.epoch == failure::epoch()
+            && !state.has_new_failures()
             && sole.written_by != Position::START;
-        let stream = state.stream(sole.key).filter(|_| is_newest)?;
-        if stream.core().is_done(UseEnd::at(sole.written_by)) {
-            return None;
-        }
-        let (stream, address, epoch) = (stream.clone(), sole.address, sole.epoch);
+        let writing = state.stream(sole.key).filter(|_| is_newest)?;
+        let copy = state.device_copy(sole.location);
+        let end = match sole.has_new_write {
+            true => UseEnd::at(sole.written_by),
+            false => copy.uses.uniform()?.writer()?.end,
+        };
+        // What else the writing stream has to do need not be waited for.
+        let stream = match writing.core().is_done(end) {
+            true => copy.device.stream(),
+            false => writing.clone(),
+        };
+        let (address, epoch) = (sole.address, state.failure_epoch());
         state.pin();
-        Some(PinnedCopy { state: self, stream, address, epoch, read_bytes: 0 })
+        Some(PinnedCopy { state: self, memory_order, stream, address, epoch, read_bytes: 0 })
     }
 }
 
@@ -288,20 +295,20 @@ impl SoleUse {
     /// it, so that it is not looked at again. For the first entry this is rarely checked, because
     /// that reads memory which the executing thread writes.
     #[inline]
-    fn add_dependency(&mut self, stream: &Stream, depends: &mut Dependencies) {
+    fn add_dependency(&mut self, stream: &Stream, epoch: u64, depends: &mut Dependencies) {
         const MARKS_PER_CHECK: u64 = 32;
         let dependency = (self.stream, self.written_by);
         if depends.is_empty() && !self.marks.is_multiple_of(MARKS_PER_CHECK) {
             depends.push(dependency);
         } else if !depends.contains(&dependency) {
-            self.add_later_dependency(stream, depends);
+            self.add_later_dependency(stream, epoch, depends);
         }
     }
 
     #[inline(never)]
-    fn add_later_dependency(&mut self, stream: &Stream, depends: &mut Dependencies) {
+    fn add_later_dependency(&mut self, stream: &Stream, epoch: u64, depends: &mut Dependencies) {
         // A failure raises the epoch before its position counts as complete.
-        if stream.core().is_done(UseEnd::at(self.written_by)) && failure::epoch() == self.epoch {
+        if stream.core().is_done(UseEnd::at(self.written_by)) && failure::epoch() == epoch {
             self.written_by = Position::START;
         } else {
             depends.push((self.stream, self.written_by));

@@ -129,7 +129,7 @@ fn wait_for_uses<'a>(
         request.conflicts_and_dependencies(state, location, access, stream, depends);
     request.make_wait(state, stream, &marks)?;
     if follows_other {
-        state.retire_device_uses(request.storage.memory_order(), location);
+        state.retire_device_uses(location);
     }
     let acquired = Acquired::pin(request.storage, state, copy);
     Ok(Acquired { follows_other, ..acquired })
@@ -168,7 +168,7 @@ fn part_ready_on(
         return None;
     }
     let location = state.find_location(stream.device_ref())?;
-    let address = state.device_copy(location).address?;
+    let address = state.device_copy(location).address()?;
     if access != Access::Overwrite && !request.is_valid(state, location) {
         return None;
     }
@@ -243,9 +243,9 @@ fn copy_to_device_by<'a>(
         request.conflicts_and_dependencies(&state, location, access, stream, depends);
     request.make_wait(&mut state, stream, &marks)?;
     if follows_other {
-        state.retire_device_uses(request.storage.memory_order(), location);
+        state.retire_device_uses(location);
     }
-    let address = state.device_copy(location).address.unwrap_or(Address(0));
+    let address = state.device_copy(location).address().unwrap_or(Address(0));
     let acquired = Acquired::pin(request.storage, &mut state, (location, address));
     Ok(Acquired { follows_other, ..acquired })
 }
@@ -432,7 +432,7 @@ fn next_step(
     if !is_missing && !destination.is_device() {
         return request.allocate_host(state).map(|()| Step::Done);
     }
-    if !is_missing && state.device_copy(location).address.is_some() {
+    if !is_missing && state.device_copy(location).address().is_some() {
         return Ok(Step::Done);
     }
     if pipeline.is_full() && destination.waits_for_chunks() {

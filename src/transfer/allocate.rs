@@ -38,7 +38,7 @@ impl Request<'_> {
     /// Allocates memory for the array on `stream`'s device if it has none. If the device is full,
     /// evicts copies of other arrays.
     pub(super) fn allocate_on_device(&self, stream: &Stream, location: Location) -> Result<()> {
-        if self.storage.lock().device_copy(location).address.is_some() {
+        if self.storage.lock().device_copy(location).address().is_some() {
             return Ok(());
         }
         let device = stream.device_ref();
@@ -46,7 +46,7 @@ impl Request<'_> {
         device.reap_frees();
         let address = self.device_memory(stream)?;
         let mut state = self.storage.lock();
-        if state.device_copy(location).address.is_some() {
+        if state.device_copy(location).address().is_some() {
             // Another thread has allocated the memory meanwhile, for another part of the array.
             drop(state);
             device.free_after_stream(stream, address);
@@ -56,7 +56,7 @@ impl Request<'_> {
         let allocated = UseEnd::at(stream.queue().tail());
         let mark = Mark::lossless(state.assign_key(stream), allocated);
         let copy = state.device_copy_mut(location);
-        copy.address = Some(address);
+        copy.set_address(Some(address));
         copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
         drop(state);
         record_memory(self.storage, device, MemoryEvent::Allocation, self.site);

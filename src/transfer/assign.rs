@@ -300,7 +300,7 @@ impl Assignment<'_> {
         let work = CopyWork {
             may_read_between: false,
             loss: FailureKind::Contents,
-            source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))),
             destination: Memory::Device(target.address),
             source_device: is_peer.then(|| Arc::clone(device.backend()) as _),
             parts: pair.parts.clone(),

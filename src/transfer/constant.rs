@@ -45,7 +45,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     let stale = request.poisoned_copies(&state, Some(location));
     become_constant(request, &mut state, value);
     request.selection.for_each(storage.memory_order(), |region| {
-        state.coherence.apply(location, region, Access::Read);
+        state.coherence.apply(storage.memory_order().extents(), location, region, Access::Read);
     });
     request.record_use(&mut state, location, Access::Overwrite, stream, UseEnd::at(position));
     request.poison(&mut state, stale);
@@ -63,7 +63,10 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
     state.record_stale(memory_order, request.selection, None, request.site);
     state.drop_unused_constants();
     let id = state.constant_id(memory_order.widened(request.selection, &value));
-    request.selection.for_each(memory_order, |region| state.coherence.write_constant(region, id));
+    let extents = memory_order.extents();
+    request.selection.for_each(memory_order, |region| {
+        state.coherence.write_constant(extents, region, id);
+    });
     state.note_use(true);
 }
 
@@ -108,7 +111,7 @@ impl Request<'_> {
         for (regions, pattern) in by_pattern(&state, memory_order, value, regions) {
             let work = Work::Fill(Box::new(FillWork {
                 loss: FailureKind::Constant,
-                address: state.device_copy(location).address.unwrap_or(Address(0)),
+                address: state.device_copy(location).address().unwrap_or(Address(0)),
                 parts: regions.iter().map(|region| memory_order.footprint(region)).collect(),
                 pattern,
                 depends: Dependencies::new(),
@@ -136,7 +139,12 @@ impl Request<'_> {
         let mut state = self.storage.lock();
         let host = state.host_location();
         for region in regions {
-            state.coherence.apply(host, region, Access::Read);
+            state.coherence.apply(
+                self.storage.memory_order().extents(),
+                host,
+                region,
+                Access::Read,
+            );
         }
     }
 }

@@ -78,7 +78,7 @@ impl Request<'_> {
         let between = self.between(&state, &stream, from, regions);
         let marks = self.conflicts_of_write(&state, &stream, to, regions);
         self.make_wait(&mut state, &stream, &marks)?;
-        let address = state.device_copy(from).address.unwrap_or(Address(0));
+        let address = state.device_copy(from).address().unwrap_or(Address(0));
         let mut work = || {
             Box::new(CopyWork {
                 may_read_between: between.is_some(),

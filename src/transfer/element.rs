@@ -101,9 +101,9 @@ fn write_on_host(request: &Request<'_>, value: &[u8]) {
 }
 
 /// Reads the element at an offset in elements, if the whole array is newest on one device, where
-/// work that wrote it is not complete yet: the usual case after a launch. No copy of the array
-/// changes. Returns whether it did; the caller calls [`read_element`] otherwise, which also tells
-/// why an element cannot be read.
+/// work of one stream wrote it: the usual case after a launch. No copy of the array changes.
+/// Returns whether it did; the caller calls [`read_element`] otherwise, which also tells why an
+/// element cannot be read.
 ///
 /// The copy leaves no mark, since this waits for it: the caller's borrow excludes writers until
 /// then, and the pin keeps the memory.
@@ -219,7 +219,7 @@ fn queue_read(
     let work = Work::Copy(Box::new(CopyWork {
         may_read_between: false,
         loss: FailureKind::Copy,
-        source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
+        source: Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))),
         destination: Memory::Host(room),
         source_device: None,
         parts: SmallVec::from_iter([copy]),

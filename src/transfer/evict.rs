@@ -76,7 +76,7 @@ fn evict(storage: &Storage, device: &Device, site: CallSite) -> Option<u64> {
         || state.is_in_use(location)
         || !state.is_host_idle()
         || !regions_not_on_host(storage, &state, location).is_empty();
-    if is_needed || state.device_copy(location).address.is_none() {
+    if is_needed || state.device_copy(location).address().is_none() {
         return None;
     }
     remove_copy(storage, &mut state, location, site);

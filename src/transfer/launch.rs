@@ -220,7 +220,7 @@ impl<'a> LaunchedArray<'a> {
         };
         self.unpin(&mut state);
         let avoided = self.avoided(self.storage.memory_order().len_bytes());
-        state.traffic_mut().avoided += avoided;
+        state.count_avoided(self.storage.memory_order(), avoided);
         marked.avoided += avoided;
         if self.access.writes() {
             self.storage.forget_readers();
@@ -245,7 +245,7 @@ impl<'a> LaunchedArray<'a> {
         let (Some(location), false) = (location, request.is_empty()) else { return };
         let avoided = self.avoided(request.selection.len_bytes(self.storage.memory_order()));
         marked.avoided += avoided;
-        state.traffic_mut().avoided += avoided;
+        state.count_avoided(self.storage.memory_order(), avoided);
         let end = UseEnd::at(position);
         request.record_use_and_effect(&mut state, stream, location, self.access, end);
         self.unpin(&mut state);
@@ -296,7 +296,7 @@ fn acquire_ready(
     }
     let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
     if let Some(work) = writer.and_then(|writer| writer.written_by()) {
-        depend_on(storage, &mut state, depends, stream, location, work);
+        depend_on(&mut state, depends, stream, location, work);
     }
     state.pin();
     Some(address)
@@ -306,7 +306,6 @@ fn acquire_ready(
 /// so that it is not looked at again. For the first entry this is not checked, because that reads
 /// memory which the executing thread writes.
 fn depend_on(
-    storage: &Storage,
     state: &mut ArrayState,
     depends: &mut Dependencies,
     stream: &Stream,
@@ -318,7 +317,7 @@ fn depend_on(
         return;
     }
     if !depends.is_empty() && stream.core().is_done(UseEnd::at(work)) {
-        state.retire_device_uses(storage.memory_order(), location);
+        state.retire_device_uses(location);
         if state.uses(location).uniform().is_some_and(|uses| uses.writer().is_none()) {
             return;
         }

@@ -84,7 +84,7 @@ pub(crate) fn advise(
 ) -> Result<()> {
     let address = {
         let state = request.storage.lock();
-        state.find_location(device).and_then(|location| state.device_copy(location).address)
+        state.find_location(device).and_then(|location| state.device_copy(location).address())
     };
     let Some(address) = address else { return Ok(()) };
     let managed = ManagedRange { address, len_bytes: request.len_bytes() };
@@ -119,7 +119,7 @@ impl Request<'_> {
     fn map_host(&self, device: &Device, address: Address, host: Arc<HostBuffer>) -> Result<()> {
         let mut state = self.storage.lock();
         let location = state.assign_location(device).ok_or_else(|| self.no_location(device))?;
-        state.device_copy_mut(location).address = Some(address);
+        state.device_copy_mut(location).set_address(Some(address));
         self.storage.set_mapped_host(&mut state, location, host);
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Request<'_> {
         if state.is_host_mapped() {
             let location = state.host_location();
             let copy = state.device_copy_mut(location);
-            copy.address = None;
+            copy.set_address(None);
             copy.uses = Uses::default();
         }
     }

@@ -217,7 +217,10 @@ impl Request<'_> {
         state.record_stale(self.storage.memory_order(), self.selection, Some(location), self.site);
         self.selection.each(|region| match region {
             None => state.coherence.apply_to_all(location, access),
-            Some(region) => state.coherence.apply(location, region, access),
+            Some(region) => {
+                let extents = self.storage.memory_order().extents();
+                state.coherence.apply(extents, location, region, access);
+            }
         });
         state.coarsen_after_write(self.storage.memory_order());
         self.poison(state, stale);

@@ -29,7 +29,7 @@ impl Request<'_> {
             return Ok(());
         }
         let depends = self.wait_for_writers(&mut state, stream, from, regions)?;
-        let address = |location| state.device_copy(location).address.unwrap_or(Address(0));
+        let address = |location| state.device_copy(location).address().unwrap_or(Address(0));
         let work = Work::Copy(Box::new(CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,

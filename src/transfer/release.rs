@@ -54,12 +54,14 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address>
     let location = state.find_location(device)?;
     let copy = state.device_copy_mut(location);
     copy.uses = Uses::default();
-    copy.address.take()
+    let address = copy.address();
+    copy.set_address(None);
+    address
 }
 
 /// Frees the memory of a copy, if there is any, after the pending uses of the copy.
 pub(super) fn free(state: &ArrayState, copy: &DeviceCopy) {
-    let Some(address) = copy.address else { return };
+    let Some(address) = copy.address() else { return };
     let mut marks = Marks::new();
     let is_pending = |mark: Mark| !state.is_retired(mark);
     copy.uses.visit_conflicts(None, Access::Overwrite, is_pending, |mark| {

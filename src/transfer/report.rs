@@ -70,7 +70,7 @@ pub(super) fn count(
 ) {
     let padding = if direction == Direction::ToDevice { state.take_padding(bytes) } else { 0 };
     let traffic = Traffic::of(direction, bytes);
-    *state.traffic_mut() += traffic;
+    state.count_traffic(request.storage.memory_order(), &traffic);
     device.count(&traffic);
     let is_peer_copy = stream.device_ref() != device;
     if is_peer_copy {

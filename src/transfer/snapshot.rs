@@ -276,7 +276,7 @@ impl Copying<'_> {
             let work = Work::Copy(Box::new(CopyWork {
                 may_read_between: false,
                 loss: FailureKind::Copy,
-                source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
+                source: Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))),
                 destination: Memory::Host(Arc::clone(self.memory)),
                 source_device: None,
                 parts,

@@ -125,7 +125,7 @@ impl Request<'_> {
         let extents = self.storage.memory_order().extents();
         for region in regions {
             state.record_use(location, extents, Some(region), Access::Overwrite, mark);
-            state.coherence.apply(location, region, Access::Read);
+            state.coherence.apply(extents, location, region, Access::Read);
         }
         self.storage.publish(state);
         let is_expected = location != Location::HOST && state.takes_expected_wait(stream, true);

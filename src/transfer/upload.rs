@@ -121,7 +121,7 @@ impl Request<'_> {
         source: Arc<dyn HostMemory>,
         parts: SmallVec<[CopyBox; 1]>,
     ) -> Box<CopyWork> {
-        let address = state.device_copy(location).address.unwrap_or(Address(0));
+        let address = state.device_copy(location).address().unwrap_or(Address(0));
         Box::new(CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,

@@ -612,7 +612,7 @@ fn queue(
         let work = Work::Copy(Box::new(CopyWork {
             may_read_between: false,
             loss: FailureKind::Copy,
-            source: Memory::Device(state.device_copy(location).address.unwrap_or(Address(0))),
+            source: Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))),
             destination: Memory::Host(Arc::clone(memory) as Arc<dyn HostMemory>),
             source_device: None,
             parts,

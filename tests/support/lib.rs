@@ -1,5 +1,6 @@
 //! Helpers that the test suites share.
 
+pub mod allocations;
 pub mod block_on;
 pub mod bodies;
 #[cfg(all(target_os = "linux", feature = "cuda"))]

@@ -90,6 +90,17 @@ pub fn launch_and_get() -> Program {
     })
 }
 
+/// As [`launch_and_get`], where the launch is known to be complete before the read.
+pub fn launch_wait_and_get() -> Program {
+    let stream = gpu().stream();
+    let (kernel, [mut a]): (Touch1, _) = (kernel(1), arrays(&stream));
+    Box::new(move || {
+        kernel.launch_on(&stream, grid(), (&mut a,)).expect("a launch");
+        stream.synchronize().expect("no failure");
+        std::hint::black_box(a.get(0).expect("a number"));
+    })
+}
+
 /// An array of 16 KiB, written on the host and read by a launch.
 pub fn write_and_launch() -> Program {
     let stream = gpu().stream();

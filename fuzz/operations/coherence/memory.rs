@@ -120,18 +120,18 @@ impl Memory {
         let costs = Costs(costs);
         let mut cells = vec![blank; space.len()];
         let state = match start {
-            Start::Undefined => Coherence::undefined(&space.shape),
+            Start::Undefined => Coherence::UNDEFINED,
             Start::Constant => {
                 cells
                     .iter_mut()
                     .for_each(|cell| cell.write(Truth::Constant(ConstantId(0)), None, 1));
-                Coherence::constant(&space.shape, ConstantId(0))
+                Coherence::constant(ConstantId(0))
             }
             Start::Stored => {
                 cells
                     .iter_mut()
                     .for_each(|cell| cell.write(Truth::Stored(0), Some(Location::HOST), 1));
-                Coherence::stored(&space.shape, Location::HOST)
+                Coherence::stored(Location::HOST)
             }
         };
         Self { state, cells, costs, stamp: 0 }
@@ -148,8 +148,8 @@ impl Memory {
     }
 
     pub(super) fn access(&mut self, space: &Space, at: Location, part: &Box, access: Access) {
-        let (region, mask) = space.resolve(part);
-        self.check_answers(at, &region, &mask);
+        let Some((region, mask)) = space.resolve_inside(part) else { return };
+        self.check_answers(space, at, &region, &mask);
         let mut copies = vec![PlannedCopy { source: Source::Location(at), region }];
         let outcome = self.state.plan(at, &region, access, &self.costs, &mut copies);
         let undefined: Vec<Undefined> = self.undefined(&mask);
@@ -163,7 +163,7 @@ impl Memory {
             assert!(copies.is_empty());
             return self.check_undefined_read(space, &mask, &undefined_read, &undefined);
         }
-        self.state.apply(at, &region, access);
+        self.state.apply(&space.shape, at, &region, access);
         if access != Access::Read {
             let (stamp, garbage) = self.next_stamp();
             self.inside(&mask).for_each(|cell| cell.write(Truth::Stored(stamp), Some(at), garbage));
@@ -219,17 +219,17 @@ impl Memory {
     }
 
     pub(super) fn write_constant(&mut self, space: &Space, part: &Box, id: ConstantId) {
-        let (region, mask) = space.resolve(part);
+        let Some((region, mask)) = space.resolve_inside(part) else { return };
         let (_, garbage) = self.next_stamp();
-        self.state.write_constant(&region, id);
+        self.state.write_constant(&space.shape, &region, id);
         self.inside(&mask).for_each(|cell| cell.write(Truth::Constant(id), None, garbage));
         self.check(space);
     }
 
     pub(super) fn invalidate(&mut self, space: &Space, at: Location, part: &Box, loss: LossId) {
-        let (region, mask) = space.resolve(part);
+        let Some((region, mask)) = space.resolve_inside(part) else { return };
         let (_, garbage) = self.next_stamp();
-        self.state.invalidate(at, &region, loss);
+        self.state.invalidate(&space.shape, at, &region, loss);
         for cell in self.inside(&mask) {
             let was_fresh = std::mem::take(&mut cell.is_fresh[at.index()]);
             cell.memory[at.index()] = garbage;
@@ -259,11 +259,11 @@ impl Memory {
     }
 
     /// Checks the results of queries to the state.
-    fn check_answers(&mut self, at: Location, region: &Region, mask: &Mask) {
+    fn check_answers(&mut self, space: &Space, at: Location, region: &Region, mask: &Mask) {
         let is_fresh = |cell: &Cell| cell.is_fresh[at.index()];
         let only = |cell: &Cell| cell.content().is_only_at(at);
         assert_eq!(
-            self.state.valid_elements(at),
+            self.state.valid_elements(&space.shape, at),
             self.cells.iter().filter(|cell| is_fresh(cell)).count() as u64
         );
         assert_eq!(self.state.is_valid(at, region), self.inside(mask).all(|cell| is_fresh(cell)));

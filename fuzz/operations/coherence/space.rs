@@ -92,6 +92,13 @@ impl Space {
         (region, mask)
     }
 
+    /// As [`resolve`](Self::resolve), of the part of the box that is inside the space. `None` if it
+    /// is empty.
+    pub(super) fn resolve_inside(&self, part: &Box) -> Option<(Region, Mask)> {
+        let (region, mask) = self.resolve(part);
+        Some((region.intersection(&self.whole())?, mask))
+    }
+
     /// The cells of a region from the core.
     pub(super) fn mask(&self, region: &Region) -> Mask {
         self.cells.iter().map(|cell| region.contains_point(cell)).collect()

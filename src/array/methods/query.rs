@@ -148,7 +148,8 @@ macro_rules! state_methods {
         /// ```
         #[must_use]
         pub fn traffic(&self) -> Traffic {
-            self.part().storage.lock().traffic()
+            let storage = self.part().storage;
+            storage.lock().traffic(storage.memory_order())
         }
     };
 }

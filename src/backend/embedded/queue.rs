@@ -180,16 +180,17 @@ impl Queue for EmbeddedQueue {
 
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
         let Some(instruments) = self.instruments() else { return self.allocate_block(len_bytes) };
+        let name = label.text.to_text();
         let draft = CallDraft {
             kind: CallKind::Allocate,
-            label: Arc::clone(&label.text),
+            label: Arc::clone(&name),
             len_bytes,
             stream: Some(self.stream.number),
         };
         instruments.counted(draft, |_| {
             let address = self.allocate_block(len_bytes)?;
             let device = self.stream.device.ordinal;
-            instruments.tracker.add_block(device, address, len_bytes, &label.text);
+            instruments.tracker.add_block(device, address, len_bytes, &name);
             Ok((address, Position::START))
         })
     }

@@ -107,16 +107,6 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         Some(&mut self.background)
     }
 
-    /// Whether `region` contains the whole space.
-    #[must_use]
-    #[inline]
-    pub(crate) fn is_whole(&self, region: &Region) -> bool {
-        let is_full = |(span, extent): (&Span, &u64)| {
-            *extent == 0 || span.start() == 0 && span.step() == 1 && span.end() >= *extent
-        };
-        region.axes() == self.shape.len() && region.spans().iter().zip(&self.shape).all(is_full)
-    }
-
     /// Calls `f` with disjoint parts that exactly cover the region, and their values.
     #[inline]
     pub(crate) fn visit(&self, region: &Region, mut f: impl FnMut(&Region, &V)) {

@@ -199,10 +199,12 @@ impl Model {
     }
 
     /// Checks that the state agrees with the model about each cell.
-    pub(super) fn check(&self, state: &Coherence) {
-        state.contents.assert_sound();
+    pub(super) fn check(&self, shape: &[u64], state: &Coherence) {
+        if let Coherence::Parts(contents) = state {
+            contents.assert_sound();
+        }
         let mut seen = 0;
-        state.visit_contents(&Region::whole(state.shape()), |part, content| {
+        state.visit_contents(&Region::whole(shape), |part, content| {
             for cell in self.cells.iter().filter(|cell| part.contains_point(&cell.at)) {
                 assert_eq!(content, self.content(cell), "at {:?}", cell.at);
                 seen += 1;
@@ -212,10 +214,16 @@ impl Model {
     }
 
     /// Checks the results of queries about a region and a location.
-    pub(super) fn check_answers(&mut self, state: &Coherence, at: Location, region: &Region) {
+    pub(super) fn check_answers(
+        &mut self,
+        shape: &[u64],
+        state: &Coherence,
+        at: Location,
+        region: &Region,
+    ) {
         let valid = |cell: &ModelCell| cell.valid[at.index()];
         assert_eq!(
-            state.valid_elements(at),
+            state.valid_elements(shape, at),
             self.cells.iter().filter(|cell| valid(cell)).count() as u64
         );
         assert_eq!(state.is_valid(at, region), self.inside(region).all(|cell| valid(cell)));
@@ -238,6 +246,15 @@ impl Model {
                 Holders::from_locations(locations).expect("a defined cell is valid somewhere"),
             ),
         }
+    }
+}
+
+/// The content outside all boxes, and the boxes in the order of their slots. Two states for which
+/// these are equal behave the same.
+pub(super) fn form(state: &Coherence) -> (Content, Vec<(u32, Region, Content)>) {
+    match state {
+        Coherence::Uniform(content) => (*content, Vec::new()),
+        Coherence::Parts(contents) => contents.form(),
     }
 }
 

@@ -24,10 +24,10 @@ fn columns(from: u64, to: u64) -> Region {
 
 #[test]
 fn parts_of_one_source_are_one_copy_whatever_other_holders_they_have() {
-    let mut state = Coherence::stored(&[8, 100], Location::HOST);
-    state.apply(device(2), &columns(20, 30), Access::Read);
-    state.apply(device(3), &columns(40, 50), Access::Read);
-    state.apply(device(3), &columns(40, 50), Access::Read);
+    let mut state = Coherence::stored(Location::HOST);
+    state.apply(&[8, 100], device(2), &columns(20, 30), Access::Read);
+    state.apply(&[8, 100], device(3), &columns(40, 50), Access::Read);
+    state.apply(&[8, 100], device(3), &columns(40, 50), Access::Read);
     let whole = Region::whole(&[8, 100]);
     let mut copies = plan(&state, device(1), &whole);
     copies.sort_by_key(|copy| (copy.source, copy.region.span(1).start()));
@@ -44,29 +44,29 @@ fn parts_of_one_source_are_one_copy_whatever_other_holders_they_have() {
     );
     // The host is the only source of the elements that are invalid on the devices, so one copy
     // suffices.
-    state.invalidate(device(2), &whole, LossId(0));
-    state.invalidate(device(3), &columns(40, 45), LossId(0));
+    state.invalidate(&[8, 100], device(2), &whole, LossId(0));
+    state.invalidate(&[8, 100], device(3), &columns(40, 45), LossId(0));
     let copies = plan(&state, Location::slot(5).expect("a slot"), &columns(0, 45));
     assert_eq!(copies, [from(Location::HOST, columns(0, 45))]);
 }
 
 #[test]
 fn elements_that_are_valid_at_the_destination_split_a_copy() {
-    let mut state = Coherence::stored(&[8, 100], Location::HOST);
-    state.apply(device(1), &columns(10, 12), Access::Read);
+    let mut state = Coherence::stored(Location::HOST);
+    state.apply(&[8, 100], device(1), &columns(10, 12), Access::Read);
     assert_eq!(plan(&state, device(1), &columns(0, 100)).len(), 2);
 }
 
 #[test]
 fn the_cells_of_a_checkerboard_from_one_source_are_one_copy() {
-    let mut state = Coherence::stored(&[64, 64], device(3));
+    let mut state = Coherence::stored(device(3));
     for (row, column) in (0..64).flat_map(|row| (0..64).map(move |column| (row, column))) {
         if (row + column) % 2 == 0 {
             let cell = Region::new(&[Span::single(row), Span::single(column)]);
-            state.apply(Location::HOST, &cell, Access::Read);
+            state.apply(&[64, 64], Location::HOST, &cell, Access::Read);
         }
     }
-    assert_eq!(state.contents.value_count(), 64 * 32 + 1);
+    assert_eq!(state.box_count(), 64 * 32 + 1);
     let whole = Region::whole(&[64, 64]);
     let copies = plan(&state, device(1), &whole);
     assert_eq!(copies, [PlannedCopy { source: Source::Location(device(3)), region: whole }]);
@@ -82,12 +82,13 @@ fn a_lost_part_is_reported_before_one_never_written() {
     for (background, exception) in [(never, lost), (lost, never)] {
         let mut contents = RegionMap::new(&[8, 100], background);
         contents.update(&columns(10, 20), |_| exception);
+        let state = Coherence::Parts(Box::new(contents));
         let whole = Region::whole(&[8, 100]);
         let costs = Distances;
-        let undefined_read =
-            collect_copies(&contents, Location::HOST, &whole, &costs, &mut Vec::new())
-                .expect_err("nothing is defined");
+        let visit = |add: &mut dyn FnMut(&Region, Content)| state.visit_contents(&whole, add);
+        let undefined_read = collect_copies(visit, Location::HOST, &costs, &mut Vec::new())
+            .expect_err("nothing is defined");
         assert_eq!(undefined_read.undefined, Undefined::Lost(LossId(3)));
-        assert!(!contents.any(&undefined_read.region, |_, content| *content != lost));
+        assert_eq!(state.common_content(&undefined_read.region), Some(lost));
     }
 }

@@ -43,13 +43,7 @@ impl ArrayState {
         // allocation.
         if cold.claims.is_empty() {
             cold.claims = Vec::new();
-            let is_unused = cold.constants.is_empty()
-                && cold.losses.is_empty()
-                && cold.open_reads.is_empty()
-                && cold.padding_bytes == 0
-                && cold.watchers.is_empty()
-                && cold.changes == 0;
-            if is_unused {
+            if cold.is_unused() {
                 self.cold = None;
             }
         }

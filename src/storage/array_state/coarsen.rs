@@ -122,12 +122,13 @@ mod tests {
     fn nothing_is_withdrawn_while_a_use_is_not_marked() {
         let len = 4 * EXACT_COPIES_MAX;
         let (memory_order, _) = MemoryOrder::of(&[len], &[1], 4).expect("an order");
-        let mut state = ArrayState::new(Coherence::stored(&[len as u64], Location::HOST));
+        let mut state = ArrayState::new(Coherence::stored(Location::HOST));
         let location = state.assign_location(&Device::cpu()).expect("a location");
         state.coherence.apply_to_all(location, Access::Read);
         for index in 0..len as u64 / 3 {
             let element = Region::new(&[Span::single(3 * index)]);
-            state.coherence.apply(Location::HOST, &element, Access::Overwrite);
+            let extents = memory_order.extents();
+            state.coherence.apply(extents, Location::HOST, &element, Access::Overwrite);
         }
         let boxes = state.coherence.box_count();
         assert!(boxes > EXACT_COPIES_MAX, "{boxes} boxes");

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use super::constant_table::Constants;
+use super::stale_record::StaleLog;
 use crate::backend::FailureRecord;
 use crate::coherence::Location;
 use crate::layout::Selection;
+use crate::ordering::Uses;
 use crate::storage::watchers::WeakWatcher;
+use crate::traffic::Traffic;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
@@ -21,6 +24,28 @@ pub(super) struct ColdState {
     pub(super) watchers: Vec<WeakWatcher>,
     /// How often queued work has changed the array while it had watchers.
     pub(super) changes: u64,
+    /// The uses of the host memory, if it is the host's own and queued work has used it.
+    pub(super) host_uses: Option<Box<Uses>>,
+    /// The copies that are not counted as copies of the whole array (`whole_copies`).
+    pub(super) traffic: Option<Box<Traffic>>,
+    /// The logs of locations where parts became stale by different calls.
+    pub(super) stale_logs: Vec<(Location, StaleLog)>,
+}
+
+impl ColdState {
+    /// Whether it has nothing that an array without it would not have.
+    pub(super) fn is_unused(&self) -> bool {
+        self.constants.is_empty()
+            && self.losses.is_empty()
+            && self.claims.is_empty()
+            && self.open_reads.is_empty()
+            && self.padding_bytes == 0
+            && self.watchers.is_empty()
+            && self.changes == 0
+            && self.host_uses.is_none()
+            && self.traffic.is_none()
+            && self.stale_logs.is_empty()
+    }
 }
 
 /// The failures by which contents were lost. The index is the number in a `LossId`.

@@ -12,12 +12,12 @@ use crate::ordering::StreamKey;
 /// an event of its own records one late, which may cover more work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExpectedWaits {
-    for_reads: u16,
-    for_writes: u16,
+    for_reads: u8,
+    for_writes: u8,
 }
 
 impl ExpectedWaits {
-    fn flags(&mut self, writes: bool) -> &mut u16 {
+    fn flags(&mut self, writes: bool) -> &mut u8 {
         if writes { &mut self.for_writes } else { &mut self.for_reads }
     }
 
@@ -41,10 +41,10 @@ impl ExpectedWaits {
     }
 }
 
-/// The flag of a stream. Streams whose keys differ by a multiple of 16 share one; the worst effect
+/// The flag of a stream. Streams whose keys differ by a multiple of 8 share one; the worst effect
 /// is an event that nobody waits for.
-fn flag(key: StreamKey) -> u16 {
-    1 << (key.0 % u16::BITS)
+fn flag(key: StreamKey) -> u8 {
+    1 << (key.index() % u8::BITS as usize)
 }
 
 #[cfg(test)]
@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn one_wait_lets_one_later_use_of_that_kind_and_stream_record_an_event() {
-        let (mut waits, first, second) = (ExpectedWaits::default(), StreamKey(0), StreamKey(1));
+        let (mut waits, first, second) =
+            (ExpectedWaits::default(), StreamKey::at(0), StreamKey::at(1));
         assert!(waits.is_none() && !waits.take(first, true));
         waits.expect(first, true);
         assert!(!waits.take(first, false) && !waits.take(second, true));
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn any_number_of_streams_has_flags() {
         let mut waits = ExpectedWaits::default();
-        waits.expect(StreamKey(255), false);
-        assert!(waits.take(StreamKey(255), false) && waits.is_none());
+        waits.expect(StreamKey::at(255), false);
+        assert!(waits.take(StreamKey::at(255), false) && waits.is_none());
     }
 }

@@ -23,10 +23,10 @@ impl ArrayState {
         for location in self.locations() {
             for (region, record) in self.failed_at(location, memory_order) {
                 if let Some(site) = record.site {
-                    self.record_withdrawn(location, &region, site);
+                    self.record_withdrawn(memory_order, location, &region, site);
                 }
                 let loss = self.loss_id(record, &mut unused);
-                self.coherence.invalidate(location, &region, loss);
+                self.coherence.invalidate(memory_order.extents(), location, &region, loss);
                 self.uses_mut(location).forget_write_failure(memory_order.extents(), &region);
             }
         }

@@ -11,10 +11,12 @@ mod failures;
 mod open_reads;
 mod stale;
 mod stale_record;
+mod stream_table;
 mod streams;
 mod validity;
 mod watchers;
 mod whole;
+mod whole_copies;
 
 use std::sync::Arc;
 
@@ -24,8 +26,9 @@ use self::cold_state::ColdState;
 pub(crate) use self::cold_state::OpenRead;
 use self::expected_waits::ExpectedWaits;
 pub(crate) use self::stale_record::StaleOrigin;
-use self::stale_record::StaleRecord;
+use self::stream_table::StreamTable;
 pub(crate) use self::whole::ReadyCopy;
+use self::whole_copies::WholeCopies;
 use super::HostBuffer;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::access::Access;
@@ -38,7 +41,7 @@ use crate::ordering::Uses;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::ordering::{Mark, UseEnd};
 use crate::sync;
-use crate::traffic::Traffic;
+use crate::traffic::{Flow, Traffic};
 
 /// The mutable state of an array.
 #[derive(Debug)]
@@ -48,19 +51,16 @@ pub(crate) struct ArrayState {
     /// The location of the host memory: the host's own, or that of the device that accesses this
     /// memory too.
     host_location: Location,
-    /// The uses of the host memory, if it is the host's own; allocated when queued work first uses
-    /// it.
-    host_uses: Option<Box<Uses>>,
-    host_stale: StaleRecord,
+    /// As [`DeviceCopy::stale_site`], for the host's copy.
+    host_stale_site: Option<CallSite>,
     /// The epoch of failures up to which this state is reconciled.
     failure_epoch: u64,
     /// The copy at location n is entry n - 1.
     pub(crate) device_copies: SmallVec<[DeviceCopy; 1]>,
     /// The streams that use the array. A mark refers to a stream by its index in this table.
-    streams: SmallVec<[Option<Stream>; 1]>,
+    streams: StreamTable,
     expected_waits: ExpectedWaits,
-    /// The transfer totals; allocated at the first copy or launch.
-    traffic: Option<Box<Traffic>>,
+    whole_copies: WholeCopies,
     /// The number of uses on devices that are acquired but not marked yet. If it is above 0, no
     /// device copy is evicted.
     pins: u32,
@@ -71,9 +71,23 @@ pub(crate) struct ArrayState {
 #[derive(Debug)]
 pub(crate) struct DeviceCopy {
     pub(crate) device: Device,
-    pub(crate) address: Option<Address>,
+    /// 0 for no memory.
+    address: Address,
     pub(crate) uses: Uses,
-    stale: StaleRecord,
+    /// The call that made all elements stale, unless there is a log (`stale_record`).
+    stale_site: Option<CallSite>,
+}
+
+impl DeviceCopy {
+    /// The address of the copy's memory, if it has memory.
+    #[inline]
+    pub(crate) fn address(&self) -> Option<Address> {
+        (self.address != Address(0)).then_some(self.address)
+    }
+
+    pub(crate) fn set_address(&mut self, address: Option<Address>) {
+        self.address = address.unwrap_or(Address(0));
+    }
 }
 
 impl ArrayState {
@@ -83,20 +97,19 @@ impl ArrayState {
             coherence,
             host: None,
             host_location: Location::HOST,
-            host_uses: None,
-            host_stale: StaleRecord::default(),
+            host_stale_site: None,
             failure_epoch: 0,
             device_copies: SmallVec::new(),
-            streams: SmallVec::new(),
+            streams: StreamTable::default(),
             expected_waits: ExpectedWaits::default(),
-            traffic: None,
+            whole_copies: WholeCopies::default(),
             pins: 0,
             cold: None,
         }
     }
 
-    pub(in crate::storage) fn on_host(coherence: Coherence, buffer: HostBuffer) -> Self {
-        Self { host: Some(Arc::new(buffer)), ..Self::new(coherence) }
+    pub(in crate::storage) fn on_host(buffer: HostBuffer) -> Self {
+        Self { host: Some(Arc::new(buffer)), ..Self::new(Coherence::stored(Location::HOST)) }
     }
 
     #[cfg(any(feature = "cuda", feature = "dlpack"))]
@@ -105,25 +118,25 @@ impl ArrayState {
         stream: &Stream,
         address: Address,
     ) -> Self {
-        let mut state = Self::new(Coherence::undefined(extents));
+        let mut state = Self::new(Coherence::UNDEFINED);
         if let Some(location) = state.assign_location(stream.device_ref()) {
-            state.coherence = Coherence::stored(extents, location);
+            state.coherence = Coherence::stored(location);
             // The end of the work that wrote the initial contents. Other streams wait for it.
             let written = UseEnd::at(stream.queue().reserve_position());
             let mark = Mark::lossless(state.assign_key(stream), written);
             let copy = state.device_copy_mut(location);
-            copy.address = Some(address);
+            copy.set_address(Some(address));
             copy.uses.record(extents, None, Access::Overwrite, mark);
         }
         state
     }
 
     #[inline]
-    pub(in crate::storage) fn constant(extents: &[u64], value: Bytes) -> Self {
-        let mut state = Self::new(Coherence::constant(extents, ConstantId(0)));
+    pub(in crate::storage) fn constant(value: Bytes) -> Self {
+        let mut state = Self::new(Coherence::constant(ConstantId(0)));
         let id = state.constant_id(value);
         if id != ConstantId(0) {
-            state.coherence = Coherence::constant(extents, id);
+            state.coherence = Coherence::constant(id);
         }
         state
     }
@@ -132,21 +145,32 @@ impl ArrayState {
         self.cold.get_or_insert_default()
     }
 
-    pub(crate) fn traffic(&self) -> Traffic {
-        self.traffic.as_deref().copied().unwrap_or_default()
+    pub(crate) fn traffic(&self, memory_order: &MemoryOrder) -> Traffic {
+        let others = self.cold.as_ref().and_then(|cold| cold.traffic.as_deref().copied());
+        self.whole_copies.traffic(memory_order) + others.unwrap_or_default()
     }
 
-    #[inline]
-    pub(crate) fn traffic_mut(&mut self) -> &mut Traffic {
-        if self.traffic.is_none() {
-            self.allocate_traffic();
+    /// Counts copies.
+    pub(crate) fn count_traffic(&mut self, memory_order: &MemoryOrder, traffic: &Traffic) {
+        let others = self.whole_copies.count(memory_order, traffic);
+        if others != Traffic::default() {
+            **self.cold().traffic.get_or_insert_default() += others;
         }
-        self.traffic.get_or_insert_default()
     }
 
-    #[cold]
-    fn allocate_traffic(&mut self) {
-        self.traffic = Some(Box::default());
+    /// Counts copies that launches avoided.
+    #[inline]
+    pub(crate) fn count_avoided(&mut self, memory_order: &MemoryOrder, flow: Flow) {
+        let others = self.whole_copies.count_avoided(memory_order, flow);
+        if others.count != 0 {
+            self.cold().traffic.get_or_insert_default().avoided += others;
+        }
+    }
+
+    /// The uses of the host memory, if it is the host's own and queued work has used it.
+    #[inline]
+    fn host_uses(&self) -> Option<&Uses> {
+        self.cold.as_ref()?.host_uses.as_deref()
     }
 
     /// The location of the host memory.
@@ -179,7 +203,7 @@ impl ArrayState {
     #[inline]
     pub(crate) fn is_host_idle(&self) -> bool {
         match self.host_location {
-            Location::HOST => self.host_uses.as_ref().is_none_or(|uses| uses.is_empty()),
+            Location::HOST => self.host_uses().is_none_or(Uses::is_empty),
             device => self.device_copy(device).uses.is_empty(),
         }
     }
@@ -209,9 +233,9 @@ impl ArrayState {
         }
         let copy = DeviceCopy {
             device: device.clone(),
-            address: None,
+            address: Address(0),
             uses: Uses::default(),
-            stale: StaleRecord::default(),
+            stale_site: None,
         };
         match Location::slot(self.device_copies.len() + 1) {
             Some(location) => {
@@ -222,6 +246,7 @@ impl ArrayState {
                 let location = self.unused_location()?;
                 let old = std::mem::replace(self.device_copy_mut(location), copy);
                 sync::defer_drop(old.device);
+                self.forget_stale_log(location);
                 Some(location)
             }
         }
@@ -246,7 +271,7 @@ impl ArrayState {
     fn unused_location(&self) -> Option<Location> {
         let is_unused = |location: &Location| {
             let copy = self.device_copy(*location);
-            copy.address.is_none() && copy.uses.is_empty() && !self.has_claim_at(*location)
+            copy.address().is_none() && copy.uses.is_empty() && !self.has_claim_at(*location)
         };
         self.locations().skip(1).find(is_unused)
     }
@@ -266,11 +291,12 @@ impl ArrayState {
         location: Location,
         site: CallSite,
     ) {
-        self.record_withdrawn(location, &memory_order.whole(), site);
+        self.record_withdrawn(memory_order, location, &memory_order.whole(), site);
         // The number is never looked up, because no element is lost.
-        self.coherence.invalidate(location, &memory_order.whole(), LossId(u32::MAX));
+        let (extents, whole) = (memory_order.extents(), memory_order.whole());
+        self.coherence.invalidate(extents, location, &whole, LossId(u32::MAX));
         let copy = self.device_copy_mut(location);
-        copy.address = None;
+        copy.set_address(None);
         copy.uses = Uses::default();
     }
 
@@ -288,7 +314,7 @@ impl ArrayState {
     pub(crate) fn uses(&self, location: Location) -> &Uses {
         static EMPTY: Uses = Uses::EMPTY;
         if location == Location::HOST {
-            self.host_uses.as_deref().unwrap_or(&EMPTY)
+            self.host_uses().unwrap_or(&EMPTY)
         } else {
             &self.device_copy(location).uses
         }
@@ -296,7 +322,7 @@ impl ArrayState {
 
     pub(crate) fn uses_mut(&mut self, location: Location) -> &mut Uses {
         if location == Location::HOST {
-            self.host_uses.get_or_insert_default()
+            self.cold().host_uses.get_or_insert_default()
         } else {
             &mut self.device_copy_mut(location).uses
         }

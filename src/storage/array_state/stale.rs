@@ -1,7 +1,8 @@
 //! Updates the stale records of all copies when contents change, and looks them up for reports of
 //! transfers. `stale_record` stores these records; only reports depend on them.
 
-use super::stale_record::{StaleOrigin, StaleRecord};
+use super::cold_state::ColdState;
+use super::stale_record::{StaleLog, StaleOrigin};
 use super::{ArrayState, DeviceCopy};
 use crate::call_site::CallSite;
 use crate::coherence::{Content, Location, LocationSet, Region};
@@ -33,12 +34,17 @@ impl ArrayState {
     pub(super) fn record_all_stale(&mut self, content: Content, site: CallSite) {
         let locations = readable(content);
         if locations.contains(Location::HOST) {
-            self.host_stale.record_all(site);
+            self.host_stale_site = Some(site);
         }
         for (index, copy) in self.device_copies.iter_mut().enumerate() {
             if Location::slot(index + 1).is_some_and(|location| locations.contains(location)) {
-                copy.stale.record_all(site);
+                copy.stale_site = Some(site);
             }
+        }
+        if let Some(cold) = &mut self.cold {
+            let logs = cold.stale_logs.iter_mut();
+            logs.filter(|(location, _)| locations.contains(*location))
+                .for_each(|(_, log)| log.record_all(site));
         }
     }
 
@@ -50,9 +56,9 @@ impl ArrayState {
         newest: Location,
         site: CallSite,
     ) {
+        let mut logs = self.stale_logs();
         for location in readable(content).without(newest).iter() {
-            record_mut(&mut self.host_stale, &mut self.device_copies, location)
-                .record(region, site);
+            logs.at(location).record(region, site);
         }
     }
 
@@ -64,10 +70,11 @@ impl ArrayState {
         locations: impl Fn(Content) -> LocationSet,
         site: CallSite,
     ) {
-        let Self { coherence, host_stale, device_copies, .. } = self;
+        let Self { coherence, host_stale_site, device_copies, cold, .. } = self;
+        let mut logs = StaleLogs { host_site: *host_stale_site, device_copies, cold };
         let mut record = |part: &Region, content| {
             for location in locations(content).iter() {
-                record_mut(host_stale, device_copies, location).record(part, site);
+                logs.at(location).record(part, site);
             }
         };
         match coherence.common_content(region) {
@@ -78,12 +85,17 @@ impl ArrayState {
 
     /// Records that the valid elements of a region at one location become stale there. Called
     /// before the change.
-    pub(super) fn record_withdrawn(&mut self, location: Location, region: &Region, site: CallSite) {
-        let is_whole = *region == Region::whole(self.coherence.shape());
+    pub(super) fn record_withdrawn(
+        &mut self,
+        memory_order: &MemoryOrder,
+        location: Location,
+        region: &Region,
+        site: CallSite,
+    ) {
+        let is_whole = region.is_whole(memory_order.extents());
         match self.coherence.uniform().filter(|_| is_whole) {
             Some(content) if content.is_valid(location) => {
-                record_mut(&mut self.host_stale, &mut self.device_copies, location)
-                    .record_all(site);
+                self.record_stale_at(location, site);
             }
             Some(_) => {}
             None => {
@@ -96,18 +108,50 @@ impl ArrayState {
         }
     }
 
+    /// Records that all elements become stale at one location.
+    fn record_stale_at(&mut self, location: Location, site: CallSite) {
+        match location {
+            Location::HOST => self.host_stale_site = Some(site),
+            device => self.device_copy_mut(device).stale_site = Some(site),
+        }
+        let logs = self.cold.iter_mut().flat_map(|cold| &mut cold.stale_logs);
+        logs.filter(|(known, _)| *known == location).for_each(|(_, log)| log.record_all(site));
+    }
+
+    /// Forgets the log of a location that another device gets.
+    pub(super) fn forget_stale_log(&mut self, location: Location) {
+        if let Some(cold) = &mut self.cold {
+            cold.stale_logs.retain(|(known, _)| *known != location);
+        }
+    }
+
+    fn stale_logs(&mut self) -> StaleLogs<'_> {
+        let Self { host_stale_site, device_copies, cold, .. } = self;
+        StaleLogs { host_site: *host_stale_site, device_copies, cold }
+    }
+
+    fn stale_site(&self, location: Location) -> Option<CallSite> {
+        match location {
+            Location::HOST => self.host_stale_site,
+            device => self.device_copy(device).stale_site,
+        }
+    }
+
+    fn stale_log(&self, location: Location) -> Option<&StaleLog> {
+        let logs = &self.cold.as_ref()?.stale_logs;
+        logs.iter().find(|(known, _)| *known == location).map(|(_, log)| log)
+    }
+
     /// The last call that made any of these regions stale at `location`. Called before the regions
     /// are copied there; valid parts are ignored.
     pub(crate) fn stale_since(&self, location: Location, regions: &[Region]) -> StaleOrigin {
-        let record = match location {
-            Location::HOST => &self.host_stale,
-            device => &self.device_copy(device).stale,
-        };
+        let log = self.stale_log(location);
+        let of_whole = StaleOrigin::of_whole(self.stale_site(location));
         let mut latest: Option<StaleOrigin> = None;
         for region in regions {
             self.coherence.visit_contents(region, |part, content| {
                 if !content.is_valid(location) {
-                    let origin = record.latest(part);
+                    let origin = log.map_or(of_whole, |log| log.latest(part));
                     latest = Some(latest.map_or(origin, |latest| latest.or_later(origin)));
                 }
             });
@@ -127,11 +171,24 @@ fn readable(content: Content) -> LocationSet {
     }
 }
 
-#[inline]
-fn record_mut<'a>(
-    host: &'a mut StaleRecord,
-    copies: &'a mut [DeviceCopy],
-    location: Location,
-) -> &'a mut StaleRecord {
-    if location == Location::HOST { host } else { &mut copies[location.index() - 1].stale }
+/// The logs of an array, made when parts first become stale.
+struct StaleLogs<'a> {
+    host_site: Option<CallSite>,
+    device_copies: &'a [DeviceCopy],
+    cold: &'a mut Option<Box<ColdState>>,
+}
+
+impl StaleLogs<'_> {
+    fn at(&mut self, location: Location) -> &mut StaleLog {
+        let logs = &mut self.cold.get_or_insert_default().stale_logs;
+        let index = logs.iter().position(|(known, _)| *known == location).unwrap_or_else(|| {
+            let whole = match location.index().checked_sub(1) {
+                None => self.host_site,
+                Some(copy) => self.device_copies[copy].stale_site,
+            };
+            logs.push((location, StaleLog::new(whole)));
+            logs.len() - 1
+        });
+        &mut logs[index].1
+    }
 }

@@ -30,17 +30,9 @@ pub(crate) enum StaleOrigin<S = CallSite> {
     Call { turn: u64, site: S },
 }
 
-/// The records of one location.
-#[derive(Debug)]
-pub(super) struct StaleRecord<S = CallSite> {
-    /// The call that made all elements stale, unless there is a log.
-    whole: Option<S>,
-    log: Option<Box<StaleLog<S>>>,
-}
-
 /// The records of parts, the oldest first.
 #[derive(Debug)]
-struct StaleLog<S> {
+pub(super) struct StaleLog<S = CallSite> {
     /// The origin of elements that are in no part.
     base: StaleOrigin<S>,
     parts: Vec<StalePart<S>>,
@@ -55,51 +47,24 @@ struct StalePart<S> {
     site: S,
 }
 
-impl<S> Default for StaleRecord<S> {
-    fn default() -> Self {
-        Self { whole: None, log: None }
-    }
-}
-
-impl<S: Copy + PartialEq> StaleRecord<S> {
-    /// Records that all elements have become stale.
-    #[inline]
-    pub(super) fn record_all(&mut self, site: S) {
-        match &mut self.log {
-            None => self.whole = Some(site),
-            Some(log) => log.record_all(site),
-        }
-    }
-
-    /// Records that the elements of a region have become stale.
-    pub(super) fn record(&mut self, region: &Region, site: S) {
-        let whole = self.whole;
-        self.log.get_or_insert_with(|| Box::new(StaleLog::new(whole))).record(region, site);
-    }
-
-    /// The last of the calls that made any element of the region stale.
-    pub(super) fn latest(&self, region: &Region) -> StaleOrigin<S> {
-        match &self.log {
-            None => StaleOrigin::of_whole(self.whole),
-            Some(log) => log.latest(region),
-        }
-    }
-}
-
 impl<S: Copy + PartialEq> StaleLog<S> {
-    fn new(whole: Option<S>) -> Self {
+    /// A log of no parts; `whole` made all elements stale.
+    pub(super) fn new(whole: Option<S>) -> Self {
         Self { base: StaleOrigin::of_whole(whole), parts: Vec::new(), turn: 0, last: whole }
     }
 
-    fn record_all(&mut self, site: S) {
+    /// Records that all elements have become stale.
+    pub(super) fn record_all(&mut self, site: S) {
         self.advance(site);
         self.base = StaleOrigin::Call { turn: self.turn, site };
         self.parts.clear();
     }
 
+    /// Records that the elements of a region have become stale.
+    ///
     /// Consecutive records of one call have the same `turn`, and a loop over neighbouring parts
     /// makes one record.
-    fn record(&mut self, region: &Region, site: S) {
+    pub(super) fn record(&mut self, region: &Region, site: S) {
         self.advance(site);
         let turn = self.turn;
         if let Some(last) = self.parts.last_mut().filter(|last| last.turn == turn)
@@ -132,7 +97,8 @@ impl<S: Copy + PartialEq> StaleLog<S> {
         self.parts.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    fn latest(&self, region: &Region) -> StaleOrigin<S> {
+    /// The last of the calls that made any element of the region stale.
+    pub(super) fn latest(&self, region: &Region) -> StaleOrigin<S> {
         let overlaps = |part: &&StalePart<S>| part.region.intersection(region).is_some();
         let last = self.parts.iter().rev().find(overlaps);
         last.map_or(self.base, |part| StaleOrigin::Call { turn: part.turn, site: part.site })
@@ -163,7 +129,8 @@ fn union(one: &Region, other: &Region) -> Option<Region> {
 }
 
 impl<S> StaleOrigin<S> {
-    fn of_whole(whole: Option<S>) -> Self {
+    /// The origin of elements that this call made stale, if there was one.
+    pub(super) fn of_whole(whole: Option<S>) -> Self {
         whole.map_or(Self::Never, |site| Self::Call { turn: 0, site })
     }
 

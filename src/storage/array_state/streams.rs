@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::ArrayState;
+use super::stream_table::StreamTable;
 use crate::access::Access;
 use crate::backend::{BackendError, failure};
 use crate::coherence::{Location, Region};
@@ -24,7 +25,7 @@ impl ArrayState {
     #[inline]
     pub(crate) fn find_key(&self, stream: &Stream) -> Option<StreamKey> {
         match self.streams.first() {
-            Some(Some(first)) if first == stream => Some(StreamKey(0)),
+            Some(first) if first == stream => Some(StreamKey::at(0)),
             _ => self.find_later_key(stream),
         }
     }
@@ -32,13 +33,15 @@ impl ArrayState {
     #[inline(never)]
     fn find_later_key(&self, stream: &Stream) -> Option<StreamKey> {
         let is_this = |known: &Option<Stream>| known.as_ref().is_some_and(|known| known == stream);
-        Some(StreamKey(self.streams.iter().position(is_this)? as u32))
+        Some(StreamKey::at(self.streams.iter().position(is_this)?))
     }
 
     #[cold]
     fn insert_stream(&mut self, stream: &Stream) -> StreamKey {
         let free = self.free_key();
-        self.streams[free.0 as usize] = Some(stream.clone());
+        if let Some(entry) = self.streams.iter_mut().nth(free.index()) {
+            *entry = Some(stream.clone());
+        }
         free
     }
 
@@ -46,32 +49,30 @@ impl ArrayState {
     /// are removed. If this frees few keys, the table is doubled, so that many insertions share the
     /// cost of the next search for idle streams.
     fn free_key(&mut self) -> StreamKey {
-        let free = |state: &Self| state.streams.iter().position(Option::is_none);
-        if let Some(free) = free(self) {
-            return StreamKey(free as u32);
+        if let Some(free) = self.streams.first_free() {
+            return StreamKey::at(free);
         }
         let len = self.streams.len();
         if len < STREAMS_KEPT {
-            self.streams.push(None);
-            return StreamKey(len as u32);
+            self.streams.grow(len + 1);
+            return StreamKey::at(len);
         }
         self.close_dropped_reads();
         self.remove_idle_streams();
         if self.streams.iter().filter(|stream| stream.is_none()).count() < len / 4 {
-            self.streams.resize(2 * len, None);
+            self.streams.grow(2 * len);
         }
-        StreamKey(free(self).unwrap_or(len) as u32)
+        StreamKey::at(self.streams.first_free().unwrap_or(len))
     }
 
     fn remove_idle_streams(&mut self) {
-        let shape: SmallVec<[u64; 6]> = SmallVec::from_slice(self.coherence.shape());
         let mut used: SmallVec<[bool; 16]> = SmallVec::from_elem(false, self.streams.len());
         let streams = &self.streams;
-        let host_uses = self.host_uses.as_deref_mut().into_iter();
+        let host_uses = self.cold.iter_mut().filter_map(|cold| cold.host_uses.as_deref_mut());
         let device_uses = self.device_copies.iter_mut().map(|copy| &mut copy.uses);
         for uses in host_uses.chain(device_uses) {
-            uses.retire(&shape, None, |mark| is_retired(streams, mark));
-            let mark_used = |mark: Mark| used[mark.stream.0 as usize] = true;
+            uses.retire_all(|mark| is_retired(streams, mark));
+            let mark_used = |mark: Mark| used[mark.stream.index()] = true;
             uses.visit_conflicts(None, Access::Overwrite, |_| true, mark_used);
         }
         for (stream, used) in self.streams.iter_mut().zip(used) {
@@ -83,13 +84,13 @@ impl ArrayState {
 
     #[inline]
     pub(crate) fn stream(&self, key: StreamKey) -> Option<&Stream> {
-        self.streams.get(key.0 as usize)?.as_ref()
+        self.streams.get(key.index())
     }
 
     #[inline]
     pub(crate) fn find_stream(&self, id: u64) -> Option<(StreamKey, &Stream)> {
         let known = |(index, stream): (usize, &'_ Option<Stream>)| {
-            stream.as_ref().filter(|stream| stream.id().0 == id).map(|_| StreamKey(index as u32))
+            stream.as_ref().filter(|stream| stream.id().0 == id).map(|_| StreamKey::at(index))
         };
         let key = self.streams.iter().enumerate().find_map(known)?;
         Some((key, self.stream(key)?))
@@ -143,32 +144,32 @@ impl ArrayState {
         let uses = self.uses_mut(location);
         uses.record(extents, region, access, mark);
         if uses.is_overgrown() {
-            self.retire_uses(location, extents);
+            self.retire_uses(location);
         }
     }
 
     #[cold]
-    fn retire_uses(&mut self, location: Location, extents: &[u64]) {
+    fn retire_uses(&mut self, location: Location) {
         let mut uses = std::mem::take(self.uses_mut(location));
-        uses.retire(extents, None, |mark| self.is_retired(mark));
+        uses.retire_all(|mark| self.is_retired(mark));
         *self.uses_mut(location) = uses;
     }
 
     /// Removes completed uses of a device's copy if all elements have the same uses. Without them,
     /// later accesses take the fast path for whole arrays.
-    pub(crate) fn retire_device_uses(&mut self, memory_order: &MemoryOrder, location: Location) {
+    pub(crate) fn retire_device_uses(&mut self, location: Location) {
         let Self { device_copies, streams, .. } = self;
         let uses = &mut device_copies[location.index() - 1].uses;
         if uses.uniform().is_some() {
-            uses.retire(memory_order.extents(), None, |mark| is_retired(streams, mark));
+            uses.retire_all(|mark| is_retired(streams, mark));
         }
     }
 
     /// Removes completed uses of the host memory.
     pub(crate) fn retire_host_uses(&mut self, memory_order: &MemoryOrder, selection: &Selection) {
-        let Self { host_location, host_uses, device_copies, streams, .. } = self;
+        let Self { host_location, cold, device_copies, streams, .. } = self;
         let uses = match host_location.index().checked_sub(1) {
-            None => host_uses.as_deref_mut(),
+            None => cold.as_mut().and_then(|cold| cold.host_uses.as_deref_mut()),
             Some(copy) => device_copies.get_mut(copy).map(|copy| &mut copy.uses),
         };
         let Some(uses) = uses else { return };
@@ -178,8 +179,8 @@ impl ArrayState {
     }
 }
 
-fn is_retired(streams: &[Option<Stream>], mark: Mark) -> bool {
-    let Some(stream) = streams.get(mark.stream.0 as usize).and_then(Option::as_ref) else {
+fn is_retired(streams: &StreamTable, mark: Mark) -> bool {
+    let Some(stream) = streams.get(mark.stream.index()) else {
         return true;
     };
     // The order of the two checks matters: a failure is recorded before its position counts as

@@ -16,7 +16,7 @@ impl ArrayState {
 
     /// The validity of the whole array at a location.
     pub(crate) fn validity(&self, memory_order: &MemoryOrder, location: Location) -> Validity {
-        let valid = self.coherence.valid_elements(location);
+        let valid = self.coherence.valid_elements(memory_order.extents(), location);
         self.validity_of(memory_order, location, valid, memory_order.len())
     }
 
@@ -66,7 +66,7 @@ impl ArrayState {
         if location == Location::HOST {
             self.host.is_some()
         } else {
-            self.device_copy(location).address.is_some()
+            self.device_copy(location).address().is_some()
         }
     }
 }

@@ -29,7 +29,7 @@ impl ArrayState {
         }
         let location = self.find_location(stream.device_ref())?;
         let copy = self.device_copy(location);
-        let (address, uses) = (copy.address?, copy.uses.uniform()?);
+        let (address, uses) = (copy.address()?, copy.uses.uniform()?);
         let key = self.find_key(stream)?;
         if !uses.conflicts_only_with(access, key) {
             return None;
@@ -47,7 +47,7 @@ impl ArrayState {
         let device = stream.device_ref();
         let location = self.find_location(device)?;
         let copy = self.device_copy(location);
-        let (address, uses, key) = (copy.address?, copy.uses.uniform()?, self.find_key(stream)?);
+        let (address, uses, key) = (copy.address()?, copy.uses.uniform()?, self.find_key(stream)?);
         let is_newest_on_host =
             self.coherence.uniform().is_some_and(|content| content.is_only_at(Location::HOST));
         let is_ready = is_newest_on_host
@@ -131,7 +131,8 @@ impl ArrayState {
             Some(Content::Stored(holders)) if !holders.contains(self.host_location) => false,
             Some(content) => {
                 self.record_stale_part(region, content, self.host_location, site);
-                self.coherence.apply(self.host_location, region, Access::Overwrite);
+                let extents = memory_order.extents();
+                self.coherence.apply(extents, self.host_location, region, Access::Overwrite);
                 self.coarsen_after_write(memory_order);
                 true
             }

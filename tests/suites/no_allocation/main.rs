@@ -1,51 +1,13 @@
 //! In the steady state, the calling thread allocates no heap memory.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::hint::black_box;
 
 use resident::ndarray::{Array2, Axis, Ix2, s};
 use resident::{Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, with a count per thread, so that workers and other tests have no effect.
-struct Counting;
-
-// SAFETY: every call is forwarded to `System` unchanged; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-fn count() {
-    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
-}
+use support::allocations;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// A stream that no other test uses: work of other tests would make its queue grow at arbitrary
 /// times.
@@ -62,11 +24,11 @@ fn in_steady_state(mut round: impl FnMut() -> Result<()>) -> Result<u64> {
     }
     let mut fewest = u64::MAX;
     for _ in 0..5 {
-        let before = ALLOCATIONS.get();
+        let before = allocations::of_this_thread();
         for _ in 0..100 {
             round()?;
         }
-        fewest = fewest.min(ALLOCATIONS.get() - before);
+        fewest = fewest.min(allocations::of_this_thread() - before);
     }
     Ok(fewest)
 }

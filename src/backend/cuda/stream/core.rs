@@ -192,7 +192,7 @@ impl StreamCore {
         }
         state.operations_since_event = 0;
         self.needs_reap.store(state.in_flight.len() >= OPERATIONS_MAX, Ordering::Relaxed);
-        let event = match state.take_past_event(self.completed()) {
+        let event = match state.take_oldest_event() {
             Some(event) => event,
             None => match self.device.events().take(false) {
                 Ok(event) => Arc::new(event),
@@ -368,12 +368,14 @@ impl StreamState {
         self.operations_since_event += usize::from(self.in_flight.push(operation));
     }
 
-    /// The oldest event, to be recorded again, if its work has completed and nobody else has it.
-    fn take_past_event(&mut self, completed: Position) -> Option<Arc<DriverEvent>> {
-        let (position, event) = self.events.front()?;
-        let is_unused =
-            *position <= completed && Arc::strong_count(event) == 1 && !event.has_timing();
-        if is_unused { self.events.pop_front().map(|(_, event)| event) } else { None }
+    /// If there is no room for another event, the oldest, to be recorded again unless somebody else
+    /// has it.
+    fn take_oldest_event(&mut self) -> Option<Arc<DriverEvent>> {
+        if self.events.len() < EVENTS_KEPT {
+            return None;
+        }
+        let (_, event) = self.events.pop_front()?;
+        (Arc::strong_count(&event) == 1 && !event.has_timing()).then_some(event)
     }
 
     fn keep_event(&mut self, position: Position, event: Arc<DriverEvent>) {

@@ -10,7 +10,8 @@ use crate::backend::cuda::copy::from_staging::PendingUnpack;
 use crate::backend::cuda::memory::external::ExternalAllocation;
 use crate::backend::cuda::memory::staging::StagingBlock;
 use crate::backend::{
-    Address, Dependencies, FailureKind, FailureRecord, HostMemory, Label, Position, QueueId,
+    Address, Dependencies, FailureKind, FailureRecord, HostMemory, Label, LabelText, Position,
+    QueueId,
 };
 use crate::call_site::CallSite;
 
@@ -91,29 +92,24 @@ impl CompletionAction {
 #[derive(Clone, Debug)]
 pub(super) struct OperationName {
     pub(super) is_kernel: bool,
-    pub(super) text: Arc<str>,
+    pub(super) text: LabelText,
     pub(super) site: Option<CallSite>,
 }
 
 impl OperationName {
     pub(super) fn of_label(label: &Label) -> Self {
-        Self { is_kernel: false, text: Arc::clone(&label.text), site: label.site }
+        Self { is_kernel: false, text: label.text.clone(), site: label.site }
     }
 
-    /// Whether this is the name of a launch of `kernel` at `site`.
+    /// Whether this is the name of a launch of `kernel` at `site`. No other operation has the text
+    /// of a kernel's name.
     #[inline]
     fn is_launch(&self, kernel: &Arc<str>, site: CallSite) -> bool {
-        self.is_kernel
-            && Arc::ptr_eq(&self.text, kernel)
-            && self.site.is_some_and(|known| std::ptr::eq(known, site))
+        self.text.is(kernel) && self.site.is_some_and(|known| std::ptr::eq(known, site))
     }
 
     fn describe(&self) -> String {
-        if self.is_kernel {
-            format!("kernel \"{}\"", self.text)
-        } else {
-            self.text.as_ref().to_owned()
-        }
+        if self.is_kernel { format!("kernel \"{}\"", self.text) } else { self.text.to_string() }
     }
 }
 
@@ -166,14 +162,14 @@ impl OperationNames {
     ) {
         let is_full = self.ring.len() == NAMES_KEPT;
         match self.ring.get_mut(self.oldest) {
-            Some(named) if is_full && Arc::ptr_eq(&named.name.text, name) => {
+            Some(named) if is_full && named.name.text.is(name) => {
                 (named.first, named.position) = (first, position);
                 (named.name.is_kernel, named.name.site) = (true, Some(site));
                 self.newest = self.oldest;
                 self.oldest = (self.oldest + 1) % NAMES_KEPT;
             }
             _ => {
-                let text = Arc::clone(name);
+                let text = LabelText::Text(Arc::clone(name));
                 let name = OperationName { is_kernel: true, text, site: Some(site) };
                 self.push(NamedOperation { first, position, name });
             }
@@ -357,7 +353,7 @@ mod tests {
     use smallvec::smallvec;
 
     use super::{CompletionAction, InFlight, InFlightList, OperationName};
-    use crate::backend::{Dependencies, FailureKind, Position, QueueId};
+    use crate::backend::{Dependencies, FailureKind, LabelText, Position, QueueId};
     use crate::call_site::{CallSite, call_site};
 
     fn operation(position: u64, depends: Dependencies) -> InFlight {
@@ -370,7 +366,7 @@ mod tests {
     }
 
     fn kernel(name: &str) -> OperationName {
-        OperationName { is_kernel: true, text: name.into(), site: None }
+        OperationName { is_kernel: true, text: LabelText::Text(name.into()), site: None }
     }
 
     #[test]

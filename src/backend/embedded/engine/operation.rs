@@ -2,6 +2,7 @@
 //! stream.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,7 +137,7 @@ impl Operation {
     /// The operation's description in failures and hazards. Control operations have no description:
     /// they never fail.
     pub(crate) fn description(&self) -> Option<Description<'_>> {
-        let (label, site, depends, failure_kind) = match self {
+        let (label, site, depends, failure_kind): (&dyn Display, _, _, _) = match self {
             Self::Work(Work::Copy(copy)) | Self::CopyBetween { copy, .. } => {
                 (&copy.label.text, copy.label.site, &copy.depends, copy.loss)
             }
@@ -155,7 +156,7 @@ impl Operation {
 
 /// The description of an operation in failures and hazards.
 pub(crate) struct Description<'a> {
-    label: &'a str,
+    label: &'a dyn Display,
     is_kernel: bool,
     /// The source line that queued the operation.
     pub(crate) site: Option<CallSite>,
@@ -167,7 +168,7 @@ pub(crate) struct Description<'a> {
 impl Description<'_> {
     /// The operation's name: `kernel "blur"`, `upload of "photo"`.
     pub(crate) fn name(&self) -> String {
-        if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_owned() }
+        if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_string() }
     }
 
     fn failure(&self, cause: String) -> FailureRecord {

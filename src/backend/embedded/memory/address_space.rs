@@ -58,7 +58,7 @@ enum HostAccess {
     None,
     /// The memory is the host's: it is no memory of the device in the count.
     Mapped {
-        _counted: CountedBytes,
+        _counted: Box<CountedBytes>,
     },
     Managed,
 }
@@ -171,7 +171,7 @@ impl AddressSpace {
         pinned: &ByteCount,
     ) -> Option<MappedMemory> {
         let block = Arc::new(Block::zeroed(len_bytes as u64)?);
-        let mapped = HostAccess::Mapped { _counted: pinned.count(len_bytes) };
+        let mapped = HostAccess::Mapped { _counted: Box::new(pinned.count(len_bytes)) };
         let address = self.lock().insert(Arc::clone(&block), mapped);
         Some((address, Arc::new(MappedBlock(block))))
     }
@@ -206,7 +206,7 @@ impl AddressSpace {
     ) -> Option<Address> {
         // SAFETY: the caller's promise is passed on.
         let block = unsafe { Block::lent(start, len_bytes) }?;
-        let mapped = HostAccess::Mapped { _counted: pinned.count(len_bytes) };
+        let mapped = HostAccess::Mapped { _counted: Box::new(pinned.count(len_bytes)) };
         Some(self.lock().insert(Arc::new(block), mapped))
     }
 

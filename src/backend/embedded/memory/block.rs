@@ -29,8 +29,8 @@ pub(super) struct Block {
 
 /// What a block's memory belongs to.
 enum Owner {
-    /// An allocation of the system allocator, with this layout.
-    Own(NonNull<u8>, Layout),
+    /// An allocation of the system allocator, with the layout for the block's length.
+    Own(NonNull<u8>),
     /// Other code, which frees the memory when this object drops.
     #[cfg(feature = "dlpack")]
     Foreign { _owner: Box<dyn Any + Send + Sync> },
@@ -48,12 +48,8 @@ impl Block {
     /// A block of zeros, or `None` if the system has no memory.
     pub(super) fn zeroed(len_bytes: u64) -> Option<Self> {
         let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
-        let alignment_bytes = match len_bytes < HUGE_PAGES_BYTES_MIN {
-            true => ALIGNMENT_BYTES,
-            false => HUGE_PAGE_BYTES,
-        };
-        let padded_bytes = len_bytes.checked_add(alignment_bytes - SYSTEM_ALIGNMENT_BYTES)?;
-        let layout = Layout::from_size_align(padded_bytes, SYSTEM_ALIGNMENT_BYTES).ok()?;
+        let alignment_bytes = alignment_bytes(len_bytes);
+        let layout = layout(len_bytes)?;
         // SAFETY: the layout's size is above zero, since `len_bytes` is, as checked above.
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         let gap_bytes = allocation.as_ptr().align_offset(alignment_bytes);
@@ -61,8 +57,8 @@ impl Block {
         huge_pages::advise(start.as_ptr(), len_bytes);
         // The allocator's alignment ensures that the gap is at most the padding. It is still
         // checked, since memory safety depends on it.
-        (gap_bytes <= padded_bytes - len_bytes).then_some(Self {
-            owner: Owner::Own(allocation, layout),
+        (gap_bytes <= layout.size() - len_bytes).then_some(Self {
+            owner: Owner::Own(allocation),
             start,
             len_bytes,
             is_new: AtomicBool::new(true),
@@ -120,12 +116,29 @@ impl Block {
     }
 }
 
+/// The alignment of a block with this length.
+fn alignment_bytes(len_bytes: usize) -> usize {
+    if len_bytes < HUGE_PAGES_BYTES_MIN { ALIGNMENT_BYTES } else { HUGE_PAGE_BYTES }
+}
+
+/// The layout of the allocation for a block with this length: with room to align the block. `None`
+/// if there is no such layout.
+fn layout(len_bytes: usize) -> Option<Layout> {
+    let padded_bytes =
+        len_bytes.checked_add(alignment_bytes(len_bytes) - SYSTEM_ALIGNMENT_BYTES)?;
+    Layout::from_size_align(padded_bytes, SYSTEM_ALIGNMENT_BYTES).ok()
+}
+
 impl Drop for Block {
     fn drop(&mut self) {
         match &self.owner {
-            // SAFETY: the allocation came from `alloc_zeroed` with this layout (`zeroed`) and is
-            // deallocated once, here.
-            Owner::Own(allocation, layout) => unsafe { dealloc(allocation.as_ptr(), *layout) },
+            Owner::Own(allocation) => {
+                if let Some(layout) = layout(self.len_bytes) {
+                    // SAFETY: the allocation came from `alloc_zeroed` with the layout for this
+                    // length (`zeroed`) and is deallocated once, here.
+                    unsafe { dealloc(allocation.as_ptr(), layout) };
+                }
+            }
             // The owner is dropped next, and frees the memory.
             #[cfg(feature = "dlpack")]
             Owner::Foreign { .. } => {}

@@ -155,22 +155,22 @@ impl CallDraft {
                     _ if copy.source_device.is_some() => CallKind::CopyBetween,
                     _ => CallKind::CopyWithin,
                 };
-                (kind, &copy.label.text, copy.len_bytes())
+                (kind, copy.label.text.to_text(), copy.len_bytes())
             }
             Work::Fill(fill) => {
                 let is_poison = fill.loss == FailureKind::Poison;
                 let kind = if is_poison { CallKind::Poison } else { CallKind::Fill };
                 let lens_bytes = fill.parts.iter().map(Footprint::len_bytes);
-                (kind, &fill.label.text, saturating_sum(lens_bytes))
+                (kind, fill.label.text.to_text(), saturating_sum(lens_bytes))
             }
             Work::Launch(launch) => {
                 let footprint = |array| launch.arguments.footprint(array);
                 let arrays = launch.arguments.arrays.iter().map(footprint);
                 let lens_bytes = arrays.map(|footprint| footprint.len_bytes());
-                (CallKind::Launch, launch.code.name(), saturating_sum(lens_bytes))
+                (CallKind::Launch, Arc::clone(launch.code.name()), saturating_sum(lens_bytes))
             }
         };
-        Self { kind, label: Arc::clone(label), len_bytes, stream: Some(stream) }
+        Self { kind, label, len_bytes, stream: Some(stream) }
     }
 }
 

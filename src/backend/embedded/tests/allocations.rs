@@ -1,7 +1,5 @@
 //! In the steady state a launch makes no heap allocation, on the submitting thread or the worker.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -10,40 +8,12 @@ use super::fixtures::{allocate, body, entered_gate, finish, launch, queue_of};
 use crate::access::Access;
 use crate::backend::embedded::EmbeddedDevice;
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is passed to the system allocator, which fulfils the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, len_bytes: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(memory, layout, len_bytes) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+#[allow(unreachable_pub, reason = "the file is also a module of a library")]
+#[path = "../../../../tests/support/allocations.rs"]
+mod counted;
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: counted::Counting = counted::Counting;
 
 #[test]
 fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
@@ -54,7 +24,7 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
     let main = thread::current().id();
     let count = body("count", move |_| {
         if thread::current().id() != main {
-            seen.store(ALLOCATIONS.get(), Ordering::SeqCst);
+            seen.store(counted::of_this_thread(), Ordering::SeqCst);
         }
     });
     let arrays: Vec<_> =
@@ -83,12 +53,15 @@ fn a_launch_in_the_steady_state_allocates_nothing_on_either_side() {
         drop(open);
         finish_on_worker();
     }
-    let (here, there) = (ALLOCATIONS.get(), on_worker.load(Ordering::SeqCst));
+    let (here, there) = (counted::of_this_thread(), on_worker.load(Ordering::SeqCst));
     for round in 0..50 {
         submit_batch();
         if round % 2 == 0 { finish(&queue) } else { finish_on_worker() }
     }
-    assert_eq!((ALLOCATIONS.get() - here, on_worker.load(Ordering::SeqCst) - there), (0, 0));
+    assert_eq!(
+        (counted::of_this_thread() - here, on_worker.load(Ordering::SeqCst) - there),
+        (0, 0)
+    );
     drop(Box::new(here));
-    assert_eq!(ALLOCATIONS.get() - here, 1, "allocations are counted");
+    assert_eq!(counted::of_this_thread() - here, 1, "allocations are counted");
 }

@@ -10,8 +10,8 @@ use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
 use crate::backend::{
     Address, Arguments, ArrayArgument, Backend, BackendError, CopyBox, CopyWork, Dependencies,
-    FailureKind, FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LaunchWork,
-    Memory, Position, Queue, Work,
+    FailureKind, FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText,
+    LaunchWork, Memory, Position, Queue, Work,
 };
 use crate::call_site::call_site;
 use crate::grid::Grid;
@@ -114,7 +114,7 @@ pub(super) fn body(
 }
 
 pub(super) fn label(text: &str) -> Label {
-    Label { text: text.into(), site: None }
+    Label { text: LabelText::Text(text.into()), site: None }
 }
 
 pub(super) fn contiguous(offset_bytes: u64, run_bytes: u64) -> Footprint {

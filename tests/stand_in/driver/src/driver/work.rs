@@ -9,7 +9,7 @@ use super::context::Context;
 use super::stream::Stream;
 use crate::backend::{
     Arguments, BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord,
-    KernelBody, Label, LaunchWork, Position, QueueId, Work, failure,
+    KernelBody, Label, LabelText, LaunchWork, Position, QueueId, Work, failure,
 };
 use crate::grid::Grid;
 
@@ -18,7 +18,7 @@ const CODE_PREFIX: &str = "CUresult ";
 
 /// The label of an operation in hazards and failures.
 pub(super) fn label(text: &str) -> Label {
-    Label { text: Arc::from(text), site: None }
+    Label { text: LabelText::Text(Arc::from(text)), site: None }
 }
 
 /// Panics with a message that is reported as this result. The panic hook does not run, because this

@@ -1,4 +1,4 @@
-//! Counts the allocations of each thread.
+//! Counts the allocations of each thread. Test programs of other packages include this file.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,14 +8,15 @@ thread_local! {
 }
 
 /// The system's allocator, with a count per thread, so that the library's threads do not count.
-pub(crate) struct Counting;
+pub struct Counting;
 
 fn count() {
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
 /// The allocations of this thread so far.
-pub(crate) fn of_this_thread() -> u64 {
+#[must_use]
+pub fn of_this_thread() -> u64 {
     COUNT.get()
 }
 
