@@ -101,13 +101,6 @@ impl OperationName {
         Self { is_kernel: false, text: label.text.clone(), site: label.site }
     }
 
-    /// Whether this is the name of a launch of `kernel` at `site`. No other operation has the text
-    /// of a kernel's name.
-    #[inline]
-    fn is_launch(&self, kernel: &Arc<str>, site: CallSite) -> bool {
-        self.text.is(kernel) && self.site.is_some_and(|known| std::ptr::eq(known, site))
-    }
-
     fn describe(&self) -> String {
         if self.is_kernel { format!("kernel \"{}\"", self.text) } else { self.text.to_string() }
     }
@@ -118,6 +111,7 @@ impl OperationName {
 #[derive(Debug)]
 struct NamedOperation {
     first: Position,
+    /// Of the newest name, the position of its first operation: `last_named` is that of its last.
     position: Position,
     name: OperationName,
 }
@@ -131,16 +125,28 @@ struct OperationNames {
     oldest: usize,
     /// The index of the newest name.
     newest: usize,
+    /// The newest name, if it is that of a launch: the addresses of the kernel's name, which the
+    /// ring keeps alive, and of the call site.
+    newest_launch: Option<(usize, usize)>,
 }
 
 impl OperationNames {
+    /// Whether the newest name is that of this launch.
     #[inline]
-    fn newest_mut(&mut self) -> Option<&mut NamedOperation> {
-        self.ring.get_mut(self.newest)
+    fn ends_with(&self, kernel: &Arc<str>, site: CallSite) -> bool {
+        self.newest_launch == Some(launch_name(kernel, site))
+    }
+
+    /// Stores the position of the last operation of the newest name, before another name is added.
+    fn end_newest(&mut self, position: Position) {
+        if let Some(newest) = self.ring.get_mut(self.newest) {
+            newest.position = position;
+        }
     }
 
     /// Adds a name. If there is no room, removes the oldest.
     fn push(&mut self, named: NamedOperation) {
+        self.newest_launch = None;
         if self.ring.len() < NAMES_KEPT {
             self.newest = self.ring.len();
             self.ring.push(named);
@@ -153,6 +159,7 @@ impl OperationNames {
 
     /// Adds a kernel's name, as [`push`](Self::push). Programs repeat kernels, so that the name
     /// that is removed is often the same, and then its text is used again.
+    #[inline(never)]
     fn push_kernel(
         &mut self,
         first: Position,
@@ -174,12 +181,19 @@ impl OperationNames {
                 self.push(NamedOperation { first, position, name });
             }
         }
+        self.newest_launch = Some(launch_name(name, site));
     }
 
     fn iter(&self) -> impl Iterator<Item = &NamedOperation> {
         let (newer, older) = self.ring.split_at(self.oldest);
         older.iter().chain(newer)
     }
+}
+
+/// What identifies the name of a launch.
+#[inline]
+fn launch_name(kernel: &Arc<str>, site: CallSite) -> (usize, usize) {
+    (kernel.as_ptr().addr(), std::ptr::from_ref(site).addr())
 }
 
 /// The operations of one stream that are in flight, and the names of the last operations.
@@ -205,6 +219,7 @@ impl InFlightList {
     /// Stores an operation's name. If the store is full, removes the oldest name.
     pub(super) fn record_name(&mut self, position: Position, name: OperationName) {
         let first = Position(self.last_named.0 + 1);
+        self.names.end_newest(self.last_named);
         self.names.push(NamedOperation { first, position, name });
         self.last_named = position;
     }
@@ -213,11 +228,10 @@ impl InFlightList {
     /// the one before it has the same name, which is then extended.
     #[inline]
     pub(super) fn record_kernel(&mut self, position: Position, kernel: &Arc<str>, site: CallSite) {
-        let first = Position(self.last_named.0 + 1);
-        self.last_named = position;
-        match self.names.newest_mut() {
-            Some(newest) if newest.name.is_launch(kernel, site) => newest.position = position,
-            _ => self.names.push_kernel(first, position, kernel, site),
+        let last = std::mem::replace(&mut self.last_named, position);
+        if !self.names.ends_with(kernel, site) {
+            self.names.end_newest(last);
+            self.names.push_kernel(Position(last.0 + 1), position, kernel, site);
         }
     }
 
@@ -332,7 +346,13 @@ impl InFlightList {
     /// The failure of all work after `completed` on a dead device. The failure names the first
     /// operation that is not known to have completed.
     pub(super) fn device_loss_record(&self, completed: Position, cause: String) -> FailureRecord {
-        let first = self.names.iter().find(|named| named.position > completed);
+        let newest = self.names.ring.get(self.names.newest);
+        let is_newest = |named: &NamedOperation| newest.is_some_and(|it| std::ptr::eq(it, named));
+        let last = |named: &NamedOperation| match is_newest(named) {
+            true => self.last_named,
+            false => named.position,
+        };
+        let first = self.names.iter().find(|named| last(named) > completed);
         let (operation, site) = match first {
             Some(NamedOperation { first, name, .. }) if first.0 <= completed.0 + 1 => {
                 (name.describe(), name.site)
