@@ -35,7 +35,9 @@ use crate::access::Access;
 use crate::backend::{Address, Bytes, DeviceKind, HostMemory};
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, ConstantId, Location, LossId};
-use crate::device::{Device, Stream};
+use crate::device::Device;
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
+use crate::device::Stream;
 use crate::layout::MemoryOrder;
 use crate::ordering::Uses;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
