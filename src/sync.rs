@@ -309,13 +309,14 @@ pub(crate) mod explore {
     /// Runs `program` under `count` random interleavings. A deadlock exceeds shuttle's limit of
     /// steps, so that the test fails.
     pub(crate) fn interleavings(count: usize, program: impl Fn() + Send + Sync + 'static) {
-        shuttle::check_random(
-            move || {
-                let _on = Scope::enter();
-                program();
-            },
-            count,
-        );
+        // Without optimisation, a copy needs more than shuttle's 32 KiB of stack.
+        let mut config = shuttle::Config::new();
+        config.stack_size = 256 << 10;
+        let scheduler = shuttle::scheduler::RandomScheduler::new(count);
+        shuttle::Runner::new(scheduler, config).run(move || {
+            let _on = Scope::enter();
+            program();
+        });
     }
 
     struct Scope;

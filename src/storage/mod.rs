@@ -22,7 +22,6 @@ use smallvec::SmallVec;
 use crate::access::Access;
 use crate::backend::{
     Address, AutomaticName, Bytes, Dependencies, HostMemory, Label, LabelText, Position, failure,
-    short_type,
 };
 use crate::call_site::CallSite;
 use crate::coherence::{Coherence, Location};
@@ -36,6 +35,7 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
+pub(crate) use crate::backend::short_type;
 pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
