@@ -10,6 +10,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use super::ledger::LedgerLayer;
 use super::record::{CopyRecord, Record};
 use crate::call_site::CallSite;
+use crate::device::Stream;
 
 /// The target of the events of copies.
 const TRANSFER: &str = "resident::transfer";
@@ -34,14 +35,14 @@ pub(crate) struct LaunchSpan {
 
 impl LaunchSpan {
     #[cold]
-    pub(super) fn enter(kernel: &str, device: &str, stream: u32, site: CallSite) -> Self {
+    pub(super) fn enter(kernel: &str, stream: &Stream, site: CallSite) -> Self {
         let span = span!(
             target: "resident::launch",
             Level::DEBUG,
             "launch",
             kernel,
-            device,
-            stream = u64::from(stream),
+            device = stream.device_ref().name_str(),
+            stream = u64::from(stream.number()),
             site = %site
         );
         Self { _entered: span.entered() }

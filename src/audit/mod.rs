@@ -74,8 +74,10 @@ mod to_document;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::call_site::CallSite;
+use crate::device::Stream;
 use crate::sync;
 
 pub use crate::storage::{Residency, Validity};
@@ -166,11 +168,11 @@ fn emit(record: &Record) {
 /// lives.
 #[inline]
 pub(crate) fn enter_launch(
-    kernel: &str,
-    (device, stream): (&str, u32),
+    kernel: &Arc<str>,
+    stream: &Stream,
     site: CallSite,
 ) -> Option<LaunchSpan> {
-    events::may_be_enabled().then(|| LaunchSpan::enter(kernel, device, stream, site))
+    events::may_be_enabled().then(|| LaunchSpan::enter(kernel, stream, site))
 }
 
 /// Whether a capture wants to know of launches.

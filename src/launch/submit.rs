@@ -124,8 +124,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         // Before the arrays are pinned: with a pinned array no records are removed.
         storage::forget_failures();
     }
-    let on = (stream.device_ref().name_str(), stream.number());
-    let _span = audit::enter_launch(launch.title, on, launch.site);
+    let _span = audit::enter_launch(launch.title, stream, launch.site);
     let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
     let (mut arguments, mut arrays) = (ArrayArguments::new(), LaunchedArrays::default());

@@ -3,54 +3,9 @@
 Usage: exchange.py PATH_OF_libresident_python_exchange.so
 """
 
-import ctypes
-import sys
-
 import numpy as np
 
-LIBRARY = ctypes.CDLL(sys.argv[1])
-CAPSULES = ctypes.pythonapi
-CAPSULES.PyCapsule_New.restype = ctypes.py_object
-CAPSULES.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-CAPSULES.PyCapsule_GetPointer.restype = ctypes.c_void_p
-CAPSULES.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-CAPSULES.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
-for suffix in ("", "_versioned"):
-    getattr(LIBRARY, "resident_export" + suffix).restype = ctypes.c_void_p
-    getattr(LIBRARY, "resident_export" + suffix).argtypes = [ctypes.c_bool]
-    getattr(LIBRARY, "resident_import" + suffix).restype = ctypes.c_float
-    getattr(LIBRARY, "resident_import" + suffix).argtypes = [ctypes.c_void_p]
-LIBRARY.resident_bytes_in_use.restype = ctypes.c_uint64
-
-# The names must live as long as the capsules.
-NAMES = {"": (b"dltensor", b"used_dltensor"), "_versioned": (b"dltensor_versioned", b"used_dltensor_versioned")}
-
-
-class Exported:
-    """An object with the methods of the DLPack protocol."""
-
-    def __init__(self, suffix, is_column_major):
-        self.suffix, self.is_column_major = suffix, is_column_major
-
-    def __dlpack__(self, **_options):
-        pointer = getattr(LIBRARY, "resident_export" + self.suffix)(self.is_column_major)
-        assert pointer, "no tensor"
-        return CAPSULES.PyCapsule_New(pointer, NAMES[self.suffix][0], None)
-
-    def __dlpack_device__(self):
-        return (1, 0)
-
-
-def take_over(array, suffix):
-    """Passes NumPy's array to the library, which doubles its elements; returns their sum."""
-    capsule = array.__dlpack__() if suffix == "" else array.__dlpack__(max_version=(1, 0))
-    name, used = NAMES[suffix]
-    pointer = CAPSULES.PyCapsule_GetPointer(capsule, name)
-    CAPSULES.PyCapsule_SetName(capsule, used)
-    total = getattr(LIBRARY, "resident_import" + suffix)(pointer)
-    LIBRARY.resident_synchronize()
-    return total
-
+from tensors import LIBRARY, Exported, take_over
 
 is_versioned_known = tuple(int(part) for part in np.__version__.split(".")[:2]) >= (2, 1)
 for suffix in ("", "_versioned") if is_versioned_known else ("",):
