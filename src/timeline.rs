@@ -66,8 +66,12 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if LISTENERS.fetch_sub(1, Ordering::Relaxed) == 1 {
-            *RUNS.lock() = VecDeque::new();
+        if LISTENERS.fetch_sub(1, Ordering::Relaxed) > 1 {
+            return;
+        }
+        let mut runs = RUNS.lock();
+        if !is_on() {
+            *runs = VecDeque::new();
         }
     }
 }

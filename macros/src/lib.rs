@@ -39,7 +39,7 @@ fn expand(limits: TokenStream, function: TokenStream) -> Result<TokenStream, Str
     let Some(TokenTree::Group(body)) = tokens.pop() else {
         return Err("`budget` is for functions with a body".to_owned());
     };
-    let output = output_of(&tokens);
+    let output = output_of(&tokens)?;
     tokens.push(TokenTree::Group(within_budget(&calls, &output, &body)?));
     Ok(tokens.into_iter().collect())
 }
@@ -84,12 +84,40 @@ fn split_at_commas(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// The function's return type, from `->` to its `where` or its body.
-fn output_of(signature: &[TokenTree]) -> String {
-    let is_arrow = |pair: &[TokenTree]| pair[0].to_string() == "-" && pair[1].to_string() == ">";
-    let Some(arrow) = signature.windows(2).position(is_arrow) else { return "()".to_owned() };
-    let output = signature[arrow + 2..].iter().take_while(|token| token.to_string() != "where");
-    output.cloned().collect::<TokenStream>().to_string()
+/// The function's return type: what follows the parameters and `->`, up to `where` or the body.
+fn output_of(signature: &[TokenTree]) -> Result<String, String> {
+    let words: Vec<String> = signature.iter().map(TokenTree::to_string).collect();
+    let name = words.iter().position(|word| word == "fn").map_or(0, |index| index + 2);
+    let parameters = name + generics_len(words.get(name..).unwrap_or_default());
+    let rest = words.get(parameters + 1..).unwrap_or_default();
+    if !matches!(rest, [first, second, ..] if first == "-" && second == ">") {
+        return Ok("()".to_owned());
+    }
+    let output = &signature[parameters + 3..];
+    let len = output.iter().take_while(|token| token.to_string() != "where").count();
+    if output[..len].iter().any(|token| token.to_string() == "impl") {
+        return Err("`budget` is for functions that name what they return, not `impl`; use \
+                    `Budget::enforce` in the function"
+            .to_owned());
+    }
+    Ok(output[..len].iter().cloned().collect::<TokenStream>().to_string())
+}
+
+/// The number of tokens from `<` to its `>`; 0 if there are none. The `>` of `->` closes nothing.
+fn generics_len(words: &[String]) -> usize {
+    let mut depth = 0_usize;
+    for (index, word) in words.iter().enumerate() {
+        match &**word {
+            "<" => depth += 1,
+            ">" if index > 0 && words[index - 1] == "-" => {}
+            ">" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return if index == 0 { 0 } else { index + 1 };
+        }
+    }
+    0
 }
 
 /// The body inside of `Budget::enforce`. Its own tokens are kept, with the lines where they stand.

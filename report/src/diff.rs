@@ -73,8 +73,8 @@ fn by_line(document: &Document) -> BTreeMap<Key<'_>, Flow> {
     for site in &document.sites {
         let line = site.site.rsplit_once(':').map_or(&*site.site, |(line, _column)| line);
         let flow = flows.entry((line, &site.array, &site.direction)).or_default();
-        flow.count += site.count;
-        flow.bytes += site.bytes;
+        flow.count = flow.count.saturating_add(site.count);
+        flow.bytes = flow.bytes.saturating_add(site.bytes);
     }
     flows
 }

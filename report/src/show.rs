@@ -46,11 +46,11 @@ fn sites(document: &Document) -> Table {
         table.add_row([
             grouped(site.bytes),
             site.count.to_string(),
-            site.direction.clone(),
-            site.device.clone(),
-            site.cause.clone(),
+            visible(&site.direction),
+            visible(&site.device),
+            visible(&site.cause),
             visible(&site.array),
-            site.site.clone(),
+            visible(&site.site),
         ]);
     }
     table
@@ -60,15 +60,15 @@ fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) ->
     let mut groups: BTreeMap<(&str, &str), Flow> = BTreeMap::new();
     for site in &document.sites {
         let flow = groups.entry((key(site), &site.direction)).or_default();
-        flow.count += site.count;
-        flow.bytes += site.bytes;
+        flow.count = flow.count.saturating_add(site.count);
+        flow.bytes = flow.bytes.saturating_add(site.bytes);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, flow)| Reverse(flow.bytes));
     let mut table = new_table(&["bytes", "copies", "direction", what]);
     for ((name, direction), flow) in groups {
         let bytes = grouped(flow.bytes);
-        table.add_row([bytes, flow.count.to_string(), direction.to_owned(), visible(name)]);
+        table.add_row([bytes, flow.count.to_string(), visible(direction), visible(name)]);
     }
     table
 }
@@ -93,11 +93,11 @@ fn findings(document: &Document) -> String {
         format!(
             "\n{}\n    {}\n    It would save {} bytes in {} copies{}. At {}.\n",
             visible(&finding.message),
-            finding.change,
+            visible(&finding.change),
             grouped(finding.bytes),
             finding.count,
             time.unwrap_or_default(),
-            finding.sites.join(", ")
+            visible(&finding.sites.join(", "))
         )
     });
     text.collect()

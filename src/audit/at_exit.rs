@@ -1,8 +1,9 @@
 //! Reports that any program writes when it ends, because `RESIDENT_AUDIT` asks for them.
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::{env, io};
+use std::{env, fmt, io};
 
 use super::report::Report;
 
@@ -27,14 +28,17 @@ impl Outputs {
     /// `None` if the variable is not set, or if it asks for nothing that is known: standard error
     /// then says so, since the program has not asked and cannot be told.
     pub(super) fn of_variable() -> Option<Self> {
-        let value = env::var(VARIABLE).ok().filter(|value| !value.is_empty())?;
+        let value = env::var_os(VARIABLE)?.to_string_lossy().into_owned();
+        if value.is_empty() {
+            return None;
+        }
         match Self::parse(&value) {
             Ok(outputs) => Some(outputs),
             Err(unknown) => {
-                eprintln!(
-                    "resident: {VARIABLE}={value} is ignored: \"{unknown}\" is neither `summary` \
-                     nor `json:PATH`, `html:PATH` or `perfetto:PATH`"
-                );
+                say(format_args!(
+                    "{VARIABLE}={value} is ignored: \"{unknown}\" is neither `summary` nor \
+                     `json:PATH`, `html:PATH` or `perfetto:PATH`"
+                ));
                 None
             }
         }
@@ -49,7 +53,7 @@ impl Outputs {
     pub(super) fn write(&self, report: &Report) {
         for output in &self.0 {
             if let Err(error) = output.write(report) {
-                eprintln!("resident: {VARIABLE}: the report was not written: {error}");
+                say(format_args!("{VARIABLE}: the report was not written: {error}"));
             }
         }
     }
@@ -67,7 +71,8 @@ impl Output {
             return Some(Self::Summary);
         }
         let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty())?;
-        let path = Path::new(path).to_owned();
+        // The program may change its folder before it ends.
+        let path = std::path::absolute(path).unwrap_or_else(|_| Path::new(path).to_owned());
         match kind {
             "json" => Some(Self::Json(path)),
             "html" => Some(Self::Html(path)),
@@ -78,15 +83,17 @@ impl Output {
 
     fn write(&self, report: &Report) -> io::Result<()> {
         match self {
-            Self::Summary => {
-                eprint!("{report}");
-                Ok(())
-            }
+            Self::Summary => write!(io::stderr(), "{report}"),
             Self::Json(path) => report.write_json(path),
             Self::Html(path) => report.write_html(path),
             Self::Perfetto(path) => report.write_perfetto(path),
         }
     }
+}
+
+/// Writes a line to standard error. If it is closed, nobody reads it.
+fn say(message: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "resident: {message}");
 }
 
 /// Calls a function when the process ends by `main`'s return, a panic of it, or `exit`.
@@ -101,7 +108,7 @@ pub(super) fn at_exit(run: fn()) {
         // part of the program, or of a shared library, whose unloading runs the function first.
         let refused = unsafe { libc::atexit(run_caught) } != 0;
         if refused {
-            eprintln!("resident: {VARIABLE}: the system refused to call back at exit");
+            say(format_args!("{VARIABLE}: the system refused to call back at exit"));
         }
     }
 }
@@ -113,11 +120,12 @@ mod tests {
     #[test]
     fn lists_are_read_and_what_is_unknown_is_named() {
         let parsed = Outputs::parse("summary,html:a/b:c.html,json:x,perfetto:y").unwrap();
+        let absolute = |path: &str| std::path::absolute(path).expect("there is a current folder");
         let expected = [
             Output::Summary,
-            Output::Html("a/b:c.html".into()),
-            Output::Json("x".into()),
-            Output::Perfetto("y".into()),
+            Output::Html(absolute("a/b:c.html")),
+            Output::Json(absolute("x")),
+            Output::Perfetto(absolute("y")),
         ];
         assert_eq!(parsed, expected.into_iter().collect());
         for wrong in ["html", "html:", "", "Summary", "xml:a"] {

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -22,7 +22,14 @@ static RUNNING: AtomicUsize = AtomicUsize::new(UNREAD);
 const UNREAD: usize = 1 << (usize::BITS - 1);
 
 /// The capture for `RESIDENT_AUDIT`, and what to write of it when the process ends.
-static UNTIL_EXIT: OnceLock<(Attached, Outputs)> = OnceLock::new();
+static UNTIL_EXIT: OnceLock<UntilExit> = OnceLock::new();
+
+struct UntilExit {
+    attached: Attached,
+    outputs: Outputs,
+    /// A process that this one forks has its memory, and is another program.
+    process: u32,
+}
 
 /// The running captures of all threads, and how many they are.
 static OF_ALL_THREADS: Mutex<SmallVec<[Arc<Capture>; 2]>> = Mutex::new(SmallVec::new_const());
@@ -284,20 +291,24 @@ fn is_active_here() -> bool {
         || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 
-/// Reads `RESIDENT_AUDIT`, once.
+/// Reads `RESIDENT_AUDIT`, once. Threads that copy meanwhile wait, so that their copies count.
 fn read_variable() {
-    // Another thread that reads it at the same time sees no capture yet; its copies do not count.
-    if RUNNING.fetch_and(!UNREAD, Ordering::Relaxed) & UNREAD != 0 {
-        let Some(outputs) = Outputs::of_variable() else { return };
-        let attached = Attached::start(Arc::default());
-        if UNTIL_EXIT.set((attached, outputs)).is_ok() {
-            at_exit(write_outputs);
+    static READ: Once = Once::new();
+    READ.call_once(|| {
+        if let Some(outputs) = Outputs::of_variable() {
+            let (attached, process) = (Attached::start(Arc::default()), std::process::id());
+            if UNTIL_EXIT.set(UntilExit { attached, outputs, process }).is_ok() {
+                at_exit(write_outputs);
+            }
         }
-    }
+    });
+    RUNNING.fetch_and(!UNREAD, Ordering::Relaxed);
 }
 
 fn write_outputs() {
-    if let Some((attached, outputs)) = UNTIL_EXIT.get() {
+    if let Some(UntilExit { attached, outputs, process }) = UNTIL_EXIT.get()
+        && *process == std::process::id()
+    {
         outputs.write(&attached.capture.report());
     }
 }

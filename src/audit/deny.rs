@@ -288,7 +288,9 @@ impl Rules {
         let mut verdicts = self.0.into_iter();
         Implicit::EACH.map(|(direction, _)| {
             let verdict = verdicts.next().filter(|verdict| *verdict != Verdict::Allow)?;
-            Some(add(direction, verdict))
+            // What this thread denies stays denied.
+            let is_denied = verdict == Verdict::Log && DENIED.get().contains(direction);
+            (!is_denied).then(|| add(direction, verdict))
         })
     }
 }

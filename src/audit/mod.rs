@@ -142,7 +142,7 @@ pub(crate) fn report_recorded() {
     let next = || UNREPORTED.try_with(|records| records.borrow_mut().pop_front()).ok().flatten();
     while let Some(record) = next() {
         sync::assert_none_held();
-        if !events::may_be_enabled() {
+        if !events::may_be_enabled() && !deny::logs_any() {
             capture::add(record);
             continue;
         }

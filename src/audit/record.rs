@@ -200,7 +200,7 @@ pub(super) fn forget_launch() {
     let _ = LAUNCH.try_with(|launch| launch.set(0));
 }
 
-/// The thread's name, else `thread` and its number.
+/// The thread's name and its number.
 fn thread_name() -> Arc<str> {
     let known = THREAD.try_with(|name| {
         let known = name.take().unwrap_or_else(new_thread_name);
@@ -212,8 +212,11 @@ fn thread_name() -> Arc<str> {
 
 fn new_thread_name() -> Arc<str> {
     let thread = thread::current();
-    thread.name().map_or_else(
-        || format!("{:?}", thread.id()).replace("ThreadId(", "thread ").replace(')', "").into(),
-        Arc::from,
-    )
+    let number = format!("{:?}", thread.id()).replace("ThreadId(", "thread ").replace(')', "");
+    match thread.name() {
+        None => number.into(),
+        Some("main") => "main".into(),
+        // The threads of a pool often have one name.
+        Some(name) => format!("{name} ({number})").into(),
+    }
 }

@@ -60,7 +60,8 @@ impl Records {
             Event::Launch { .. } => self.launches += 1,
             Event::Wait(wait) => {
                 self.waits.count += 1;
-                self.waits.nanoseconds += wait.finished_ns.saturating_sub(record.queued_ns);
+                self.waits.nanoseconds +=
+                    wait.finished_ns.saturating_sub(record.queued_ns.max(self.started_ns));
             }
             Event::Memory(memory) => {
                 *match memory.kind {

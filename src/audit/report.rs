@@ -63,6 +63,13 @@ impl Site {
     }
 }
 
+/// So many lines and streams are told apart. What comes later counts to "(other arrays)" of its
+/// line, and to "other streams" of its device, so that a report that is open for long is bounded.
+const KEYS_MAX: usize = 1 << 16;
+
+/// The number that stands for all streams beyond those.
+const OTHER_STREAMS: u32 = u32::MAX;
+
 /// What [`Report::group_by`] adds up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -185,7 +192,11 @@ impl Report {
         let mut groups: BTreeMap<String, Traffic> = BTreeMap::new();
         if key == GroupBy::Stream {
             let named = |((device, number), traffic): (&(Arc<str>, u32), &Traffic)| {
-                (format!("{device} stream {number}"), *traffic)
+                let name = match *number {
+                    OTHER_STREAMS => format!("{device} other streams"),
+                    number => format!("{device} stream {number}"),
+                };
+                (name, *traffic)
             };
             groups.extend(self.streams.iter().map(named));
         } else {
@@ -345,8 +356,15 @@ impl Report {
         if record.padding > 0 {
             self.padding += Flow::of(record.padding);
         }
-        *self.sites.entry(SiteKey::of(record)).or_default() += Flow::of(record.bytes);
-        let stream = (Arc::clone(&record.device), record.stream);
+        let mut key = SiteKey::of(record);
+        if self.sites.len() >= KEYS_MAX && !self.sites.contains_key(&key) {
+            key.array = "(other arrays)".into();
+        }
+        *self.sites.entry(key).or_default() += Flow::of(record.bytes);
+        let mut stream = (Arc::clone(&record.device), record.stream);
+        if self.streams.len() >= KEYS_MAX && !self.streams.contains_key(&stream) {
+            stream.1 = OTHER_STREAMS;
+        }
         *self.streams.entry(stream).or_default() += Traffic::of(record.direction, record.bytes);
     }
 

@@ -124,7 +124,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         // Before the arrays are pinned: with a pinned array no records are removed.
         storage::forget_failures();
     }
-    let _span = audit::enter_launch(launch.title, stream, launch.site);
+    let span = audit::enter_launch(launch.title, stream, launch.site);
     let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
     let (mut arguments, mut arrays) = (ArrayArguments::new(), LaunchedArrays::default());
@@ -150,6 +150,8 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     mark(launch, &selections, stream, &mut arrays, position);
     if audit::wants_launches() {
         report(launch, stream, position);
+    } else if span.is_some() {
+        audit::forget_launch();
     }
     Ok(())
 }

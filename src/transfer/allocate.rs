@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::error::host_full;
 use super::evict::make_room;
-use super::report::record_memory;
+use super::report::{record_memory, run_deferred};
 use super::request::Request;
 use crate::access::Access;
 use crate::audit::MemoryEvent;
@@ -23,7 +23,9 @@ pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
     let device = stream.device_ref();
     let location = request.storage.lock().assign_location(device);
     let location = location.ok_or_else(|| request.no_location(device))?;
-    request.allocate_on_device(stream, location)
+    request.allocate_on_device(stream, location)?;
+    run_deferred();
+    Ok(())
 }
 
 impl Request<'_> {

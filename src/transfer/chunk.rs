@@ -125,7 +125,9 @@ impl Pipeline {
         match self.copied.iter_mut().find(is_same) {
             Some(known) => {
                 known.moved.bytes += moved.bytes;
-                known.moved.last = moved.last;
+                if known.stream == *stream {
+                    known.moved.last = moved.last;
+                }
                 known.stale_since = known.stale_since.or_later(stale_since);
             }
             None => self.copied.push(Copied {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::acquire::acquire_on;
 use super::evict::make_room;
 use super::mark::mark;
+use super::report::run_deferred;
 use super::request::Request;
 use crate::access::Access;
 use crate::backend::{
@@ -54,6 +55,8 @@ pub(crate) fn allocate_managed(request: &Request<'_>, device: &Device) -> Result
         })
     };
     let (address, memory) = request.retrying(device, allocate)?;
+    // Of the arrays that were evicted.
+    run_deferred();
     request.map_host(device, address, Arc::new(HostBuffer::from_driver(memory)))
 }
 

@@ -505,6 +505,7 @@ impl Watcher for WatchCore {
             std::thread::yield_now();
         }
         self.announce();
+        report();
     }
 }
 

@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 2] = [
 ];
 
 pub fn measure(session: &Session, report: &mut Report) -> Outcome {
-    let side = session.size(1024, 24);
+    let side = session.size(1024, 8);
     let seen = [Rc::new(Cell::new(None)), Rc::new(Cell::new(None))];
     session.expect(1);
     let (by_resident_seen, by_hand_seen) = (Rc::clone(&seen[0]), Rc::clone(&seen[1]));

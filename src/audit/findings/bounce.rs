@@ -8,45 +8,47 @@ use crate::audit::document::Finding;
 const ROUNDS_MIN: usize = 3;
 
 pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
-    history.arrays().filter_map(|events| finding(&alternating(&events))).collect()
+    history.arrays().filter_map(|events| finding(&rounds(&events))).collect()
 }
 
-/// The copies between the host and devices, without those in the direction of the copy before.
-fn alternating<'d>(events: &[ArrayEvent<'d>]) -> Vec<Copied<'d>> {
-    let mut copies: Vec<Copied<'d>> = Vec::new();
+/// Downloads that one call needed which also made the device's copy stale, each with the upload
+/// behind it. What the program copies by itself, or in parts, may be needed.
+fn rounds<'d>(events: &[ArrayEvent<'d>]) -> Vec<[Copied<'d>; 2]> {
+    let (mut down, mut rounds) = (None::<Copied<'d>>, Vec::new());
     for event in events {
         let ArrayEvent::Copied(copy) = event else { continue };
-        let is_turn = copies.last().is_none_or(|last| last.direction != copy.direction);
-        if copy.direction != "between_devices" && is_turn {
-            copies.push(*copy);
+        let is_implicit = matches!(copy.cause, "launch" | "host" | "gpu");
+        match (copy.direction, down.take()) {
+            ("to_host", _) if is_implicit => down = Some(*copy),
+            ("to_device", Some(down))
+                if is_implicit
+                    && copy.stale_since == Some(down.site)
+                    && copy.bytes == down.bytes =>
+            {
+                rounds.push([down, *copy]);
+            }
+            _ => {}
         }
     }
-    copies
+    rounds
 }
 
 /// If the work of the host were done on the device, the first upload and the last download would
 /// remain.
-fn finding(copies: &[Copied<'_>]) -> Option<Finding> {
-    let first_up = copies.iter().position(|copy| copy.direction == "to_device")?;
-    let last_down = copies.iter().rposition(|copy| copy.direction == "to_host")?;
-    let spared: Vec<&Copied<'_>> = copies
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != first_up && *index != last_down)
-        .map(|(_, copy)| copy)
-        .collect();
-    if spared.len() < 2 * ROUNDS_MIN {
+fn finding(rounds: &[[Copied<'_>; 2]]) -> Option<Finding> {
+    if rounds.len() < ROUNDS_MIN {
         return None;
     }
+    let spared = rounds.as_flattened();
     let name = spared[0].name;
     let mut sites = Vec::new();
     spared.iter().for_each(|copy| add_site(&mut sites, copy.site));
     Some(Finding {
         kind: "bounce".to_owned(),
         message: format!(
-            "\"{name}\" goes between the host and {} {} times, in both directions in turn",
+            "\"{name}\" goes down from {} and, changed by the host, up again, {} times",
             spared[0].device,
-            copies.len()
+            rounds.len()
         ),
         change: "Let a kernel do on the device what the host does to the array between the \
                  launches, or keep what the host changes in an array of its own."

@@ -1,23 +1,23 @@
 //! Arrays that a full device gave up, and that were copied to it again.
 
 use super::history::{ArrayEvent, Copied, History, add_site, total_ns};
-use crate::audit::document::Finding;
+use crate::audit::document::{DocumentMemory, Finding};
 
 pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     history.arrays().filter_map(|events| finding(&copied_again(&events))).collect()
 }
 
-/// The first upload after each eviction.
+/// The first upload after each eviction, if nothing but the eviction made it necessary.
 fn copied_again<'d>(events: &[ArrayEvent<'d>]) -> Vec<Copied<'d>> {
-    let (mut evicted_from, mut again) = (None, Vec::new());
+    let (mut evicted, mut again) = (Vec::new(), Vec::new());
     for event in events {
         match event {
-            ArrayEvent::Evicted(memory) => evicted_from = Some(memory.device.as_str()),
-            ArrayEvent::Copied(copy)
-                if copy.direction == "to_device" && evicted_from == Some(copy.device) =>
-            {
-                evicted_from = None;
-                again.push(*copy);
+            ArrayEvent::Evicted(memory) => evicted.push(*memory),
+            ArrayEvent::Copied(copy) if copy.direction == "to_device" => {
+                let is_there = |memory: &&DocumentMemory| memory.device == copy.device;
+                let own = evicted.iter().position(is_there).map(|index| evicted.remove(index));
+                let is_due_to = |memory: &DocumentMemory| copy.stale_since == Some(&*memory.site);
+                again.extend(own.filter(|memory| is_due_to(memory)).map(|_| *copy));
             }
             _ => {}
         }

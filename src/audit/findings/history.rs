@@ -25,6 +25,9 @@ pub(super) struct Copied<'d> {
     pub(super) direction: &'d str,
     pub(super) cause: &'d str,
     pub(super) bytes: u64,
+    /// The call that made the bytes stale.
+    pub(super) stale_since: Option<&'d str>,
+    pub(super) thread: &'d str,
 }
 
 impl Copied<'_> {
@@ -42,6 +45,7 @@ pub(super) enum ArrayEvent<'d> {
     Launched {
         reads: bool,
         is_whole: bool,
+        thread: &'d str,
     },
     Evicted(&'d DocumentMemory),
 }
@@ -87,11 +91,12 @@ fn arrays_of(record: &DocumentRecord) -> Vec<u64> {
 fn event(record: &DocumentRecord, array: u64) -> Option<ArrayEvent<'_>> {
     match record {
         DocumentRecord::Copy { .. } => copied(record).map(ArrayEvent::Copied),
-        DocumentRecord::Launch { arguments, .. } => {
+        DocumentRecord::Launch { arguments, thread, .. } => {
             let uses = || arguments.iter().filter(|it| it.array == array);
             Some(ArrayEvent::Launched {
                 reads: uses().any(|it| it.access != "out"),
                 is_whole: uses().any(|it| it.access != "in" && it.is_whole),
+                thread,
             })
         }
         DocumentRecord::Eviction(memory) => Some(ArrayEvent::Evicted(memory)),
@@ -113,6 +118,8 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         direction,
         cause,
         bytes,
+        stale_since,
+        thread,
         ..
     } = record
     else {
@@ -129,6 +136,8 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         direction,
         cause,
         bytes: *bytes,
+        stale_since: stale_since.as_deref(),
+        thread,
     })
 }
 

@@ -7,10 +7,11 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     history.arrays().filter_map(|events| finding(&overwritten(&events))).collect()
 }
 
-/// The prefetches to a device whose next use there is a launch that writes all of the array and
-/// reads none of it. Uses of guards are no records, so an upload for a guard never counts.
+/// The prefetches to a device whose next use there is a launch of the same thread that writes all
+/// of the array and reads none of it. Guards and copies within a device are no records, so a
+/// program that reads an array by these alone may have a finding that is none.
 fn overwritten<'d>(events: &[ArrayEvent<'d>]) -> Vec<Copied<'d>> {
-    let (mut pending, mut overwritten) = (Vec::new(), Vec::new());
+    let (mut pending, mut overwritten) = (Vec::<Copied<'d>>::new(), Vec::new());
     for event in events {
         match event {
             ArrayEvent::Copied(copy)
@@ -18,8 +19,8 @@ fn overwritten<'d>(events: &[ArrayEvent<'d>]) -> Vec<Copied<'d>> {
             {
                 pending.push(*copy);
             }
-            ArrayEvent::Launched { reads: false, is_whole: true, .. } => {
-                overwritten.append(&mut pending);
+            ArrayEvent::Launched { reads: false, is_whole: true, thread } => {
+                overwritten.extend(pending.drain(..).filter(|copy| copy.thread == *thread));
             }
             _ => pending.clear(),
         }
@@ -38,7 +39,9 @@ fn finding(copies: &[Copied<'_>]) -> Option<Finding> {
              reading it",
             first.name, first.device
         ),
-        change: "Leave out the prefetch: an `Out` argument needs no contents.".to_owned(),
+        change: "Leave out the prefetch, unless a guard or an `assign` reads it before: an `Out` \
+                 argument needs no contents."
+            .to_owned(),
         sites,
         array: Some(first.name.to_owned()),
         count: copies.len() as u64,

@@ -4,7 +4,7 @@ use super::history::{ArrayEvent, Copied, History, total_ns};
 use crate::audit::document::Finding;
 
 /// Fewer copies are left alone.
-const COUNT_MIN: usize = 16;
+const COUNT_MIN: usize = 32;
 
 /// Larger copies are left alone: the link is busy for longer than the call takes.
 const BYTES_MAX: u64 = 4096;
@@ -22,7 +22,9 @@ fn in_series(events: &[ArrayEvent<'_>]) -> Vec<Finding> {
             _ => None,
         };
         let is_same = |last: &Copied<'_>| {
-            next.is_some_and(|next| next.site == last.site && next.direction == last.direction)
+            next.is_some_and(|next| {
+                (next.site, next.direction, next.device) == (last.site, last.direction, last.device)
+            })
         };
         if !series.last().is_none_or(is_same) {
             findings.extend(finding(&series));

@@ -1,13 +1,16 @@
 //! Waits of the host between two pieces of work of one stream, after which the host reads nothing:
 //! meanwhile the stream has nothing to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::History;
 use crate::audit::document::{DocumentRecord, Finding};
 
 /// Fewer waits are left alone: a program may wait a few times for the sake of its own order.
 const COUNT_MIN: u64 = 8;
+
+/// If streams were idle for a smaller part of the whole time, the waits are left alone.
+const PART_MIN: u64 = 20;
 
 /// A wait of a thread that nothing followed yet.
 #[derive(Clone, Copy)]
@@ -16,7 +19,7 @@ struct Pending<'d> {
     stream: u32,
     site: &'d str,
     /// When the stream had nothing more to do.
-    idle_since_ns: Option<u64>,
+    idle_since_ns: u64,
 }
 
 /// The waits of one call.
@@ -29,6 +32,8 @@ struct Stalls {
 pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     let mut pending: BTreeMap<&str, Pending<'_>> = BTreeMap::new();
     let mut finished: BTreeMap<(&str, u32), u64> = BTreeMap::new();
+    // The streams that have copied to the host since the last wait that counts.
+    let mut read: BTreeSet<(&str, u32)> = BTreeSet::new();
     let mut stalls: BTreeMap<(&str, &str, u32), Stalls> = BTreeMap::new();
     for record in history.records() {
         match record {
@@ -36,30 +41,42 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
             DocumentRecord::Wait { thread, reason, .. } if reason != "synchronize" => {
                 pending.remove(&**thread);
             }
-            DocumentRecord::Wait { thread, device, stream, site, .. } => {
+            DocumentRecord::Wait { thread, device, stream, site, finished_ns, .. } => {
+                // A wait for an earlier part of the work leaves the stream busy.
                 let idle_since_ns = finished.get(&(&**device, *stream)).copied();
-                let wait = Pending { device, stream: *stream, site, idle_since_ns };
-                pending.insert(thread, wait);
+                let wait = idle_since_ns.filter(|time_ns| time_ns <= finished_ns).map(|time_ns| {
+                    Pending { device, stream: *stream, site, idle_since_ns: time_ns }
+                });
+                pending.remove(&**thread);
+                pending.extend(wait.map(|wait| (&**thread, wait)));
             }
             DocumentRecord::Launch { thread, device, stream, started_ns, finished_ns, .. } => {
+                // The host may have read what came down before it waited.
+                let has_read = read.remove(&(&**device, *stream));
                 if let Some(wait) = pending.remove(&**thread)
                     && (wait.device, wait.stream) == (device, *stream)
+                    && !has_read
                 {
                     let stall = stalls.entry((wait.site, wait.device, wait.stream)).or_default();
                     stall.count += 1;
-                    let idle = wait.idle_since_ns.zip(*started_ns);
-                    stall.idle_ns += idle.map_or(0, |(since, until)| until.saturating_sub(since));
+                    let until_ns = started_ns.unwrap_or(wait.idle_since_ns);
+                    stall.idle_ns += until_ns.saturating_sub(wait.idle_since_ns);
                 }
                 finished.extend(finished_ns.map(|time| ((&**device, *stream), time)));
             }
             // The host may have waited for what it copies, and for its sake.
-            DocumentRecord::Copy { thread, .. } => {
+            DocumentRecord::Copy { thread, direction, device, stream, .. } => {
                 pending.remove(&**thread);
+                if direction == "to_host" {
+                    read.insert((device, *stream));
+                }
             }
             DocumentRecord::Allocation(_) | DocumentRecord::Eviction(_) => {}
         }
     }
-    stalls.into_iter().filter(|(_, stall)| stall.count >= COUNT_MIN).map(finding).collect()
+    let least_ns = (history.document.duration_ns / PART_MIN).max(1);
+    let is_large = |stall: &Stalls| stall.count >= COUNT_MIN && stall.idle_ns >= least_ns;
+    stalls.into_iter().filter(|(_, stall)| is_large(stall)).map(finding).collect()
 }
 
 fn finding(((site, device, stream), stalls): ((&str, &str, u32), Stalls)) -> Finding {
@@ -70,13 +87,13 @@ fn finding(((site, device, stream), stalls): ((&str, &str, u32), Stalls)) -> Fin
              there without having read anything",
             stalls.count
         ),
-        change: "Leave out the wait: work of one stream runs in order, and reading an array waits \
-                 for the work that it needs."
+        change: "Leave out the wait, if nothing else depends on it: work of one stream runs in \
+                 order, and reading an array waits for the work that it needs."
             .to_owned(),
         sites: vec![site.to_owned()],
         array: None,
         count: 0,
         bytes: 0,
-        nanoseconds: (stalls.idle_ns > 0).then_some(stalls.idle_ns),
+        nanoseconds: Some(stalls.idle_ns),
     }
 }

@@ -22,6 +22,28 @@ fn it_may_stand_above_the_test() {
     assert!(uploads(10).is_ok());
 }
 
+#[resident::budget(to_host = 0)]
+fn applied<F: Fn(u32) -> u32, G>(f: F, g: G) -> u32
+where
+    G: Fn(u32) -> u32,
+{
+    g(f(3))
+}
+
+#[resident::budget(to_host = 0)]
+fn nothing<F>(f: F)
+where
+    F: Fn() -> u32,
+{
+    f();
+}
+
+#[test]
+fn arrows_of_generics_are_no_return_types() {
+    assert_eq!(applied(|x| x + 1, |x| x * 2), 8);
+    nothing(|| 3);
+}
+
 #[test]
 fn a_function_over_its_budget_panics_with_the_line_that_spent_it() {
     let outcome = std::panic::catch_unwind(|| uploads(11));

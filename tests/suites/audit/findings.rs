@@ -62,6 +62,35 @@ fn an_array_that_goes_up_and_down_in_a_loop() -> Result<()> {
 }
 
 #[test]
+fn programs_that_stream_through_a_device_are_correct() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    // A buffer that the host overwrites for each round.
+    let mut frame = SmartArray::from(vec![0.0_f32; 100]);
+    let mut shown = 0.0;
+    assert_none(&report(|| {
+        for round in 0..ROUNDS {
+            frame.host_overwrite()?.fill(round as f32);
+            double().launch_on(&stream, grid(), (&mut frame,))?;
+            shown += frame.host()?.sum();
+        }
+        Ok(())
+    })?);
+    // Explicit copies of a device array.
+    let mut there = resident::DeviceArray::<f32, _>::zeros_on(&stream, 100)?;
+    let mut here = ndarray::Array1::<f32>::zeros(100);
+    assert_none(&report(|| {
+        for _ in 0..ROUNDS {
+            there.copy_from_host(&here)?;
+            double().launch_on(&stream, grid(), (&mut there,))?;
+            there.copy_to_host_into(&mut here)?;
+        }
+        Ok(())
+    })?);
+    Ok(())
+}
+
+#[test]
 fn an_array_that_is_evicted_and_copied_again() -> Result<()> {
     let loops = |memory_bytes: u64| {
         let device = Device::emulated(Emulation::new().memory(memory_bytes));

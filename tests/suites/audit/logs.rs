@@ -71,6 +71,33 @@ fn implicit_copies_are_logged_where_a_rule_says_so() -> Result<()> {
     Ok(())
 }
 
+/// Subscribers of programs usually take no events of level `DEBUG`.
+#[test]
+fn a_subscriber_for_warnings_gets_what_is_logged() -> Result<()> {
+    own_process!();
+    let seen = Seen::default();
+    let warnings = tracing_subscriber::filter::LevelFilter::WARN;
+    let subscriber = tracing_subscriber::registry().with(seen.clone().with_filter(warnings));
+    tracing::subscriber::set_global_default(subscriber).expect("the first one");
+    let array = SmartArray::from(vec![1.0_f32; 10]);
+    let _guard = audit::log(Implicit::ALL);
+    drop(array.gpu_on(&lab().stream())?);
+    assert_eq!(seen.take(), ["resident::implicit"]);
+    Ok(())
+}
+
+#[test]
+fn what_a_thread_denies_stays_denied_in_a_scope_that_logs() -> Result<()> {
+    let array = SmartArray::from(vec![1.0_f32; 10]);
+    let guard = audit::log(Implicit::ALL);
+    let scope = audit::scope();
+    drop(guard);
+    let stream = lab().stream();
+    let _denied = audit::deny(Implicit::ALL);
+    assert!(scope.run(|| array.gpu_on(&stream).map(drop)).is_err());
+    Ok(())
+}
+
 #[test]
 fn the_copies_of_a_launch_are_in_its_span() -> Result<()> {
     own_process!();

@@ -116,6 +116,18 @@ fn allocations_and_evictions_are_recorded_and_added_up() -> Result<()> {
 }
 
 #[test]
+fn an_allocation_counts_to_the_capture_in_which_it_was_made() -> Result<()> {
+    let stream = lab().stream();
+    let (made, report) =
+        audit::capture(|| resident::DeviceArray::<f32, _>::uninit_on(&stream, 100).map(drop));
+    made?;
+    assert_eq!((report.allocations().count, report.allocations().bytes), (1, 400));
+    let ((), empty) = audit::capture(|| ());
+    assert_eq!(empty.allocations().count, 0);
+    Ok(())
+}
+
+#[test]
 fn totals_are_exact_when_old_records_are_forgotten() -> Result<()> {
     let device = lab();
     let stream = device.stream();

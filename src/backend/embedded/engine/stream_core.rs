@@ -276,7 +276,10 @@ impl StreamCore {
     fn run_unpublished(&self, queued: QueuedOperation) {
         let _running = BodyScope::enter();
         let position = queued.position;
-        let outcome = timeline::timed(self.progress.id().0, position.0, || self.run_timed(&queued));
+        let outcome = match &queued.operation {
+            Operation::Control(_) => self.run_timed(&queued),
+            _ => timeline::timed(self.progress.id().0, position.0, || self.run_timed(&queued)),
+        };
         self.progress.mark_ran(position);
         let dropped = queued.drop_caught();
         if let Err(record) = outcome.and(dropped) {
