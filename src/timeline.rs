@@ -1,5 +1,5 @@
 //! The process's clock, and the times at which devices ran work and threads waited for it. They
-//! are recorded only while somebody [listens](Listener): otherwise a piece of work costs one load.
+//! are recorded only while a [`Listener`] lives: otherwise a piece of work costs one load.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -76,7 +76,7 @@ impl Drop for Listener {
     }
 }
 
-/// Whether somebody listens.
+/// Whether a listener lives.
 #[inline]
 pub(crate) fn is_on() -> bool {
     LISTENERS.load(Ordering::Relaxed) > 0

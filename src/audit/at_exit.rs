@@ -91,7 +91,7 @@ impl Output {
     }
 }
 
-/// Writes a line to standard error. If it is closed, nobody reads it.
+/// Writes a line to standard error, unless it is closed.
 fn say(message: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "resident: {message}");
 }
