@@ -1,7 +1,7 @@
 //! Device arrays to and from other libraries without a copy, as DLPack tensors.
 
 use dlpark::allocation::dynamic::Initialized;
-use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice};
+use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType};
 use dlpark::metadata::Dynamic;
 use dlpark::tensor::TensorRef;
 use dlpark::{DlpackElement, DlpackFlags, Managed, ManagedTensorBase};
@@ -197,6 +197,9 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
 fn dl_device(device: &Device) -> DLDevice {
     match device.kind() {
         DeviceKind::Cuda => DLDevice::cuda(device.ordinal() as i32),
+        DeviceKind::Hip => {
+            DLDevice { device_type: DLDeviceType::ROCM, device_id: device.ordinal() as i32 }
+        }
         _ => DLDevice::CPU,
     }
 }

@@ -138,7 +138,8 @@ pub mod emulation {
     pub use crate::backend::host_code::{Finding, FindingKind, OtherThread, SourceLine};
 }
 pub use backend::{
-    Capacity, CudaSource, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,
+    Capacity, CudaSource, DeviceKind, GpuSource, KernelAttributes, MemoryUsage as Memory,
+    PinnedOptions,
 };
 pub use bytemuck;
 #[cfg(feature = "cuda")]

@@ -36,7 +36,10 @@ pub(crate) struct AutomaticName {
 impl LabelText {
     /// Whether this is the same text, in the same memory.
     #[inline]
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the CUDA backend calls it"))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "the GPU backend calls it")
+    )]
     pub(crate) fn is(&self, other: &Arc<str>) -> bool {
         matches!(self, Self::Text(text) if Arc::ptr_eq(text, other))
     }

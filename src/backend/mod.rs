@@ -24,21 +24,21 @@
 //!
 //! To add a kind of GPU:
 //!
-//! 1. add a folder beside `cuda`, with a feature of its own, that implements [`Backend`] and
-//!    [`Queue`];
+//! 1. if its driver mirrors CUDA's, as HIP does, add its names to the table in `gpu/driver`; else
+//!    add a folder beside `gpu` that implements [`Backend`] and [`Queue`]. Give it a feature;
 //! 2. add a variant to [`DeviceKind`] if it has none, and let `DeviceKind::COUNT` follow it;
 //! 3. open its devices in `device/gpu.rs`, and parse their names in `device/current.rs`;
-//! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], make the source of
-//!    a [`Program`] an enum, and add to `launch/kernel.rs` the method that takes the source;
+//! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], a form to
+//!    [`GpuSource`], and to `launch/kernel.rs` the method that takes it;
 //! 5. run the conformance suite on it (`tests/suites/conformance`).
 
 pub(crate) mod c_declaration;
 pub(crate) mod code;
-#[cfg(feature = "cuda")]
-pub(crate) mod cuda;
-mod cuda_source;
 pub(crate) mod embedded;
 pub(crate) mod failure;
+#[cfg(any(feature = "cuda", feature = "hip"))]
+pub(crate) mod gpu;
+mod gpu_source;
 pub(crate) mod host_allocation;
 pub(crate) mod host_code;
 pub(crate) mod host_copy;
@@ -47,8 +47,8 @@ mod identifiers;
 mod label;
 pub(crate) mod panic_message;
 #[cfg_attr(
-    not(feature = "cuda"),
-    allow(dead_code, reason = "only the CUDA backend uses some of it")
+    not(any(feature = "cuda", feature = "hip")),
+    allow(dead_code, reason = "only the GPU backend uses some of it")
 )]
 pub(crate) mod program;
 pub(crate) mod scope;
@@ -62,15 +62,15 @@ use std::time::Duration;
 
 use crate::grid::GridLimits;
 
-pub(crate) use cuda_source::CudaCode;
-pub use cuda_source::CudaSource;
 pub(crate) use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub(crate) use gpu_source::GpuCode;
+pub use gpu_source::{CudaSource, GpuSource};
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
 pub(crate) use identifiers::{Address, Position, QueueId};
 pub(crate) use label::{AutomaticName, Label, LabelText, short_type};
 pub use program::KernelAttributes;
-#[cfg(any(feature = "cuda", test))]
+#[cfg(any(feature = "cuda", feature = "hip", test))]
 pub(crate) use program::LoadedKernel;
 pub(crate) use program::{
     BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ParameterLayout, Program,
@@ -251,7 +251,10 @@ pub(crate) trait Backend: SourceDevice {
 pub(crate) type MappedMemory = (Address, Arc<dyn HostMemory>);
 
 /// Managed memory, from the start of its allocation.
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+#[cfg_attr(
+    not(any(feature = "cuda", feature = "hip")),
+    allow(dead_code, reason = "only the GPU backend uses it")
+)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ManagedRange {
     pub(crate) address: Address,
@@ -284,8 +287,8 @@ pub(crate) trait PinnedRegistration: Debug + Send + Sync + 'static {
 
 /// A few bytes in staging memory, by the kinds of devices that stage them.
 pub(crate) enum StagedBytes {
-    #[cfg(feature = "cuda")]
-    Cuda(cuda::StagingBlock),
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    Gpu(gpu::StagingBlock),
 }
 
 /// A copy that has its position in a queue and that the caller runs. Later work of the queue waits
@@ -424,7 +427,7 @@ impl dyn Backend {
     }
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "hip"))]
 impl dyn Queue {
     /// This queue as a `T`, if that is its type.
     pub(crate) fn downcast_ref<T: Queue>(&self) -> Option<&T> {

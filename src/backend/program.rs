@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::{BackendError, CudaSource};
+use super::{BackendError, GpuSource};
 use crate::access::Access;
 use crate::grid::{Grid, GridLimits};
 
@@ -17,6 +17,8 @@ pub(crate) enum BodyKind {
     HostFromCuda,
     /// CUDA C, PTX or a cubin.
     Cuda,
+    /// CUDA C or an AMD code object.
+    Hip,
 }
 
 /// Device code and the parameters that the signature expects it to have.
@@ -24,7 +26,7 @@ pub(crate) enum BodyKind {
 pub(crate) struct Program {
     /// The kernel's name.
     pub(crate) kernel: Arc<str>,
-    pub(crate) source: CudaSource,
+    pub(crate) source: GpuSource,
     pub(crate) parameters: Box<[ParameterLayout]>,
 }
 
@@ -145,7 +147,7 @@ pub(crate) trait LoadedKernel: Any + Debug + Send + Sync {
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String>;
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "hip"))]
 impl dyn LoadedKernel {
     /// This kernel as a `T`, if that is its type.
     pub(crate) fn downcast_ref<T: LoadedKernel>(&self) -> Option<&T> {

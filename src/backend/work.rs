@@ -38,13 +38,19 @@ pub(crate) unsafe trait HostMemory: Send + Sync + Debug {
         false
     }
     /// Whether this is staging memory of a backend, which no array owns.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "the embedded device never dies")
+    )]
     fn is_staging(&self) -> bool {
         false
     }
     /// Records that the backend will never release this memory, because the device died during work
     /// with it.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device never dies"))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "the embedded device never dies")
+    )]
     fn mark_leaked(&self) {}
 }
 
@@ -69,7 +75,10 @@ pub(crate) struct CopyWork {
     /// Whether the copy may also read the source bytes between the boxes, and discard them, if that
     /// takes fewer calls. If so, these bytes are initialised, and no other work writes them
     /// meanwhile.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device ignores it"))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "the embedded device ignores it")
+    )]
     pub(crate) may_read_between: bool,
     pub(crate) loss: FailureKind,
     pub(crate) depends: Dependencies,
@@ -205,7 +214,10 @@ pub(crate) struct LaunchWork {
 }
 
 impl LaunchWork {
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only the CUDA backend uses it"))]
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "hip")),
+        allow(dead_code, reason = "only the GPU backend uses it")
+    )]
     pub(crate) fn as_call(&mut self) -> LaunchCall<'_> {
         LaunchCall {
             code: &self.code,

@@ -5,6 +5,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
 
 use super::{Device, gpu};
+use crate::backend::DeviceKind;
 use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
 use crate::sync::Mutex;
@@ -79,7 +80,7 @@ impl Device {
     /// 2. the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`;
     ///    each thread reads it once);
     /// 3. the one that [`Device::set_default`] set;
-    /// 4. the first GPU that can be used, which the first call opens;
+    /// 4. the first GPU that can be used, NVIDIA's before AMD's, which the first call opens;
     /// 5. the embedded device.
     ///
     /// ```
@@ -138,13 +139,10 @@ pub(crate) fn named(name: &str) -> Result<Device> {
     let wanted = || format!("{VARIABLE}={name}");
     match name.split_once(':').unwrap_or((name, "0")) {
         ("cpu", "0") => Ok(Device::cpu()),
-        ("hip", number) if number.parse::<usize>().is_ok() => Err(Error::no_device(
-            wanted(),
-            format!("this version of resident has no HIP backend; set {VARIABLE}=cpu, or unset it"),
-        )),
-        ("cuda", number) if number.parse::<usize>().is_ok() => {
+        (kind @ ("cuda" | "hip"), number) if number.parse::<usize>().is_ok() => {
             let ordinal = number.parse().unwrap_or_default();
-            gpu::opened(ordinal).map_err(|reason| {
+            let kind = if kind == "hip" { DeviceKind::Hip } else { DeviceKind::Cuda };
+            gpu::opened(kind, ordinal).map_err(|reason| {
                 Error::no_device(wanted(), format!("{reason}; set {VARIABLE}=cpu, or unset it"))
             })
         }

@@ -2,6 +2,7 @@
 //! process.
 
 use super::Device;
+use crate::backend::DeviceKind;
 use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
 
@@ -28,63 +29,105 @@ impl Device {
     /// builds without feature `cuda`.
     #[track_caller]
     pub fn cuda(ordinal: usize) -> Result<Self> {
-        opened(ordinal)
+        opened(DeviceKind::Cuda, ordinal)
             .map_err(|reason| Error::no_device(format!("cuda:{ordinal}"), reason))
+            .at(call_site())
+    }
+
+    /// The AMD GPU with this number in HIP (`HIP_VISIBLE_DEVICES` renumbers GPUs). The first call
+    /// opens it. The library uses the GPU's primary context, like the HIP runtime and PyTorch for
+    /// ROCm, and leaves the device current on the thread (`hipSetDevice`).
+    ///
+    /// Needs the feature `hip`, and AMD's runtime when the program runs: the file that
+    /// `RESIDENT_HIP` names, else `libamdhip64` from the system's library folders.
+    ///
+    /// ```
+    /// use resident::Device;
+    ///
+    /// match Device::hip(0) {
+    ///     Ok(gpu) => println!("{gpu} is there"),
+    ///     Err(reason) => println!("{reason}"), // what was looked for and found, and what to do
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if there is no runtime or no such GPU, if the GPU cannot be used, and in
+    /// builds without feature `hip`.
+    #[track_caller]
+    pub fn hip(ordinal: usize) -> Result<Self> {
+        opened(DeviceKind::Hip, ordinal)
+            .map_err(|reason| Error::no_device(format!("hip:{ordinal}"), reason))
             .at(call_site())
     }
 }
 
-#[cfg(feature = "cuda")]
+/// The kinds of GPUs, in the order in which they are listed.
+const KINDS: [DeviceKind; 2] = [DeviceKind::Cuda, DeviceKind::Hip];
+
+#[cfg(any(feature = "cuda", feature = "hip"))]
 mod opening {
     use std::collections::BTreeMap;
     use std::sync::OnceLock;
 
-    use super::Device;
-    use crate::backend::cuda;
+    use super::{Device, DeviceKind, KINDS};
+    use crate::backend::gpu;
     use crate::sync::{DeviceLevel, Mutex};
 
-    static OPENED: Mutex<BTreeMap<usize, Device>, DeviceLevel> = Mutex::new(BTreeMap::new());
+    /// By kind and ordinal.
+    static OPENED: Mutex<BTreeMap<(usize, usize), Device>, DeviceLevel> =
+        Mutex::new(BTreeMap::new());
 
-    pub(in crate::device) fn opened(ordinal: usize) -> Result<Device, String> {
-        let known = OPENED.lock().get(&ordinal).cloned();
+    pub(in crate::device) fn opened(kind: DeviceKind, ordinal: usize) -> Result<Device, String> {
+        let key = (kind as usize, ordinal);
+        let known = OPENED.lock().get(&key).cloned();
         if let Some(device) = known {
             return Ok(device);
         }
         // Opening may take a second, so it is done without the lock. If two threads open a GPU, the
         // second device is dropped unused.
-        let backend = cuda::open(ordinal)?;
+        let backend = gpu::open(kind, ordinal)?;
         let device = Device::over(backend).map_err(|refusal| refusal.to_string())?;
-        Ok(OPENED.lock().entry(ordinal).or_insert(device).clone())
+        Ok(OPENED.lock().entry(key).or_insert(device).clone())
     }
 
-    /// All GPUs that can be used.
+    /// All GPUs that can be used: NVIDIA's, then AMD's.
     pub(in crate::device) fn all() -> Vec<Device> {
-        (0..cuda::count().unwrap_or(0)).filter_map(|ordinal| opened(ordinal).ok()).collect()
+        usable().collect()
     }
 
     /// The first GPU that can be used. The search is made only once.
     pub(in crate::device) fn first() -> Option<&'static Device> {
         static FIRST: OnceLock<Option<Device>> = OnceLock::new();
-        FIRST
-            .get_or_init(|| {
-                (0..cuda::count().unwrap_or(0)).find_map(|ordinal| opened(ordinal).ok())
-            })
-            .as_ref()
+        FIRST.get_or_init(|| usable().next()).as_ref()
+    }
+
+    fn usable() -> impl Iterator<Item = Device> {
+        let of_kind = |kind| {
+            let ordinals = 0..gpu::count(kind).unwrap_or(0);
+            ordinals.filter_map(move |ordinal| opened(kind, ordinal).ok())
+        };
+        KINDS.into_iter().flat_map(of_kind)
     }
 }
 
-#[cfg(not(feature = "cuda"))]
+#[cfg(not(any(feature = "cuda", feature = "hip")))]
 mod opening {
-    use super::Device;
+    use super::{Device, DeviceKind, KINDS};
 
-    pub(in crate::device) fn opened(_ordinal: usize) -> Result<Device, String> {
-        Err("this build of resident has no CUDA backend; enable its feature `cuda`, or use \
-             Device::cpu()"
-            .to_owned())
+    pub(in crate::device) fn opened(kind: DeviceKind, _ordinal: usize) -> Result<Device, String> {
+        let [vendor, feature] = match kind {
+            DeviceKind::Hip => ["HIP", "hip"],
+            _ => ["CUDA", "cuda"],
+        };
+        Err(format!(
+            "this build of resident has no {vendor} backend; enable its feature `{feature}`, or \
+             use Device::cpu()"
+        ))
     }
 
     pub(in crate::device) fn all() -> Vec<Device> {
-        Vec::new()
+        KINDS.into_iter().filter_map(|kind| opened(kind, 0).ok()).collect()
     }
 
     pub(in crate::device) fn first() -> Option<&'static Device> {

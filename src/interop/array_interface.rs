@@ -9,6 +9,7 @@ use ndarray::Dimension;
 use super::no_gpu;
 use crate::array::{DeviceArray, DeviceMut, DevicePart, DeviceRef, offset_without_gaps};
 use crate::backend::ForeignMemory;
+use crate::backend::gpu::GpuQueue;
 use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
@@ -59,12 +60,12 @@ impl CudaArrayInterface {
 impl<D: Dimension> DevicePart<'_, D> {
     fn interface<T: DlpackElement>(&self, is_read_only: bool) -> Result<CudaArrayInterface> {
         let stream = self.stream_ref();
-        let Some(queue) = stream.cuda_queue() else {
+        let Some(cudarc) = stream.cuda_queue().and_then(GpuQueue::stream) else {
             return Err(no_gpu("a CUDA array interface", stream.device_ref()));
         };
         let (layout, element_bytes) = (self.layout(), size_of::<T>() as isize);
         let strides = layout.strides().iter().map(|stride| stride * element_bytes).collect();
-        let handle = match queue.stream().cu_stream() as u64 {
+        let handle = match cudarc.cu_stream() as u64 {
             // The protocol does not allow 0: the legacy default stream is 1.
             0 => 1,
             handle => handle,

@@ -17,6 +17,7 @@ use ndarray::Dimension;
 use super::no_gpu;
 use crate::array::{DeviceMut, DevicePart, DeviceRef};
 use crate::audit;
+use crate::backend::gpu::GpuQueue;
 use crate::call_site::call_site;
 use crate::device::Device;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -54,8 +55,8 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 
     fn cudarc_stream(&self) -> &Arc<CudaStream> {
-        match self.stream_ref().cuda_queue() {
-            Some(queue) => queue.stream(),
+        match self.stream_ref().cuda_queue().and_then(GpuQueue::stream) {
+            Some(stream) => stream,
             None => some_stream(),
         }
     }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaContext;
 
-use crate::backend::cuda::CudaDevice;
+use crate::backend::DeviceKind;
+use crate::backend::gpu::GpuDevice;
 use crate::call_site::call_site;
 use crate::device::Device;
 use crate::error::{AtCall, Error, Result};
@@ -56,13 +57,15 @@ impl Device {
     /// [`Error::NoDevice`] if this is not an NVIDIA GPU.
     #[track_caller]
     pub fn cuda_context(&self) -> Result<Arc<CudaContext>> {
-        let cuda = self.cuda_backend().ok_or_else(|| no_gpu("a CUDA context", self));
-        let cuda = cuda.at(call_site())?;
-        Ok(Arc::clone(cuda.shared_context()))
+        let context = self.cuda_backend().and_then(GpuDevice::shared_context);
+        let context = context.ok_or_else(|| no_gpu("a CUDA context", self)).at(call_site())?;
+        Ok(Arc::clone(context))
     }
 
-    fn cuda_backend(&self) -> Option<&CudaDevice> {
-        self.backend().downcast_ref()
+    /// The backend, if this is an NVIDIA GPU.
+    fn cuda_backend(&self) -> Option<&GpuDevice> {
+        let is_cuda = self.kind() == DeviceKind::Cuda;
+        self.backend().downcast_ref().filter(|_| is_cuda)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream};
 
 use super::no_gpu;
-use crate::backend::Queue;
-use crate::backend::cuda::CudaQueue;
+use crate::backend::gpu::GpuQueue;
+use crate::backend::{DeviceKind, Queue};
 use crate::call_site::call_site;
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -60,7 +60,8 @@ impl Stream {
     #[track_caller]
     pub fn try_cudarc(&self) -> Result<Arc<CudaStream>> {
         self.cuda_queue()
-            .map(|queue| Arc::clone(queue.stream()))
+            .and_then(GpuQueue::stream)
+            .map(Arc::clone)
             .ok_or_else(|| no_gpu("a CUDA stream", self.device_ref()))
             .at(call_site())
     }
@@ -111,7 +112,7 @@ impl Stream {
             return Err(no_gpu("a CUDA stream", &device).at(call_site()));
         };
         let is_same = |queue: &dyn Queue| {
-            queue.downcast_ref::<CudaQueue>().is_some_and(|queue| queue.is(&stream))
+            queue.downcast_ref::<GpuQueue>().is_some_and(|queue| queue.is(&stream))
         };
         Ok(device.find_or_add_stream(is_same, || cuda.adopt(Arc::clone(&stream))))
     }
@@ -138,8 +139,10 @@ impl Stream {
         Self::adopt(device.cuda_context().at(site)?.default_stream()).at(site)
     }
 
-    pub(super) fn cuda_queue(&self) -> Option<&CudaQueue> {
-        self.queue().downcast_ref()
+    /// The queue, if the stream is on an NVIDIA GPU.
+    pub(super) fn cuda_queue(&self) -> Option<&GpuQueue> {
+        let is_cuda = self.device_ref().kind() == DeviceKind::Cuda;
+        self.queue().downcast_ref().filter(|_| is_cuda)
     }
 }
 

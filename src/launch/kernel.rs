@@ -12,7 +12,7 @@ use super::signature::Signature;
 use super::submit::{self, Launch};
 use crate::audit;
 use crate::backend::{
-    BodyKind, CudaSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
+    BodyKind, GpuSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
     c_declaration, host_code,
 };
 use crate::call_site::{CallSite, call_site};
@@ -60,6 +60,8 @@ struct Inner<S: Signature> {
     requirements: Vec<Arc<Requirement<S>>>,
     host: Option<KernelCode>,
     cuda: Option<Arc<DeviceCode>>,
+    /// In place of `cuda` on AMD GPUs.
+    hip: Option<Arc<DeviceCode>>,
 }
 
 /// The closure of a requirement.
@@ -72,7 +74,7 @@ struct Requirement<S: Signature> {
 
 impl<S: Signature> Kernel<S> {
     /// A kernel without a body. Its name is used in messages, and as the name of the CUDA C
-    /// function unless [`CudaSource::entry`](crate::CudaSource::entry) sets another.
+    /// function unless [`GpuSource::entry`](crate::GpuSource::entry) sets another.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -84,6 +86,7 @@ impl<S: Signature> Kernel<S> {
                 requirements: Vec::new(),
                 host: None,
                 cuda: None,
+                hip: None,
             }),
         }
     }
@@ -155,14 +158,14 @@ impl<S: Signature> Kernel<S> {
         })
     }
 
-    /// Sets the body for NVIDIA GPUs: CUDA C, or another [`CudaSource`]. The embedded device runs
-    /// CUDA C too, if the kernel has no [`host`](Self::host) body: see below. A body is compiled
+    /// Sets the body for GPUs: CUDA C, or another [`GpuSource`]. AMD GPUs run CUDA C as HIP, unless
+    /// the kernel has a [`hip`](Self::hip) body for them. The embedded device runs CUDA C too, if the kernel has no [`host`](Self::host) body: see below. A body is compiled
     /// and loaded at the first launch on a device, or by [`prepare`](Self::prepare), and stays
-    /// loaded until the process ends. Code that NVRTC compiles is cached on disk: in
+    /// loaded until the process ends. Compiled code is cached on disk: in
     /// `RESIDENT_CACHE` (a folder, or `off`), else in the folder `resident` of the user's cache
     /// folder.
     ///
-    /// The function must have the kernel's name, unless [`CudaSource::entry`] sets another name.
+    /// The function must have the kernel's name, unless [`GpuSource::entry`] sets another name.
     /// Its parameters must be those that [`prototype`](Self::prototype) prints. Scalars are passed
     /// by value, flat arrays (slices) as bare pointers, and sized arrays (views) as
     /// `resident::View1` to `View6` by value (`data`, `shape`, `strides` in elements,
@@ -261,14 +264,39 @@ impl<S: Signature> Kernel<S> {
     /// the code must have no data races on these either. It must not keep a pointer to an array
     /// past the end of the launch: the memory may then be freed or reused.
     #[must_use]
-    pub unsafe fn cuda(self, source: impl Into<CudaSource>) -> Self {
+    pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
         host_code::print_by(audit::report_printed);
-        let program = Program {
-            kernel: Arc::clone(&self.inner.name),
-            source: source.into(),
-            parameters: S::layouts(),
-        };
-        self.with(|inner| inner.cuda = Some(Arc::new(DeviceCode::new(program))))
+        let code = self.device_code(source.into());
+        self.with(|inner| inner.cuda = Some(code))
+    }
+
+    /// Sets a body for AMD GPUs alone: HIP C++, or [`GpuSource::hsaco`]. Without it they run the
+    /// CUDA C of [`cuda`](Self::cuda), which hiprtc compiles as it is. So this is for kernels whose
+    /// source names what only one of the vendors has, such as lanes beyond the 32nd: see
+    /// `resident::wave_size()` in the views' declarations.
+    ///
+    /// ```
+    /// use resident::{GpuSource, InOut, Kernel};
+    ///
+    /// # fn kernel(image: &[u8]) -> Kernel<(InOut<f32>,)> {
+    /// let double = Kernel::<(InOut<f32>,)>::new("double");
+    /// // SAFETY: the image was made of a `double` that writes only elements of its argument.
+    /// unsafe { double.hip(GpuSource::hsaco(image)) }
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// As for [`cuda`](Self::cuda).
+    #[must_use]
+    pub unsafe fn hip(self, source: impl Into<GpuSource>) -> Self {
+        let code = self.device_code(source.into());
+        self.with(|inner| inner.hip = Some(code))
+    }
+
+    fn device_code(&self, source: GpuSource) -> Arc<DeviceCode> {
+        let (kernel, parameters) = (Arc::clone(&self.inner.name), S::layouts());
+        Arc::new(DeviceCode::new(Program { kernel, source, parameters }))
     }
 
     fn with(self, change: impl FnOnce(&mut Inner<S>)) -> Self {
@@ -573,9 +601,13 @@ impl<S: Signature> Kernel<S> {
     #[inline]
     fn loaded_on(&self, device: &Device) -> Result<&KernelCode> {
         let kind = device.backend().body_kind();
-        match (&self.inner.host, &self.inner.cuda) {
+        let code = match &self.inner.hip {
+            Some(hip) if kind == BodyKind::Hip => Some(hip),
+            _ => self.inner.cuda.as_ref(),
+        };
+        match (&self.inner.host, code) {
             (Some(host), _) if kind == BodyKind::Host => Ok(host),
-            (_, Some(cuda)) => cuda.on(device).map_err(|fault| self.not_loaded(device, fault)),
+            (_, Some(code)) => code.on(device).map_err(|fault| self.not_loaded(device, fault)),
             (Some(host), None) if kind == BodyKind::HostFromCuda => Ok(host),
             _ => Err(self.no_body(device)),
         }
@@ -636,6 +668,7 @@ impl<S: Signature> Kernel<S> {
         let method = match device.backend().body_kind() {
             BodyKind::Host | BodyKind::HostFromCuda => "`.host(..)` or `.cuda(..)`",
             BodyKind::Cuda => "`.cuda(..)`",
+            BodyKind::Hip => "`.cuda(..)` or `.hip(..)`",
         };
         Error::NoKernelBody {
             call: CalledAt::UNKNOWN,
@@ -682,6 +715,7 @@ impl<S: Signature> Clone for Inner<S> {
             requirements: self.requirements.clone(),
             host: self.host.clone(),
             cuda: self.cuda.clone(),
+            hip: self.hip.clone(),
         }
     }
 }
@@ -696,6 +730,7 @@ impl<S: Signature> fmt::Debug for Kernel<S> {
             .field("requirements", &requirements)
             .field("has_host_body", &self.inner.host.is_some())
             .field("has_cuda_body", &self.inner.cuda.is_some())
+            .field("has_hip_body", &self.inner.hip.is_some())
             .finish()
     }
 }

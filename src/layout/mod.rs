@@ -30,7 +30,7 @@ mod view_copy;
 pub(crate) use copy_box::CopyBox;
 pub(crate) use footprint::Footprint;
 pub(crate) use memory_order::MemoryOrder;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "hip"))]
 pub(crate) use runs::for_each_start;
 pub(crate) use selection::Selection;
 pub(crate) use split::split_copies;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::c_type::CType;
-use crate::backend::CudaSource;
+use crate::backend::GpuSource;
 
 /// One parameter of an elementwise kernel. In the expression it is the value of its element.
 pub(super) enum Parameter {
@@ -20,7 +20,7 @@ pub(super) fn elementwise(
     compute: CType,
     parameters: &[Parameter],
     value: &str,
-) -> CudaSource {
+) -> GpuSource {
     let (mut declared, mut loaded, mut out) = (Vec::new(), String::new(), compute);
     let mut functions = "";
     for parameter in parameters {
@@ -60,13 +60,13 @@ pub(super) fn elementwise(
         out.store,
         out.name,
     );
-    CudaSource::c(text).entry("apply")
+    GpuSource::c(text).entry("apply")
 }
 
 /// A kernel of a file in `cuda/`, whose defaults these declarations replace.
-pub(super) fn of_file(text: &str, entry: &'static str, declarations: &str) -> CudaSource {
+pub(super) fn of_file(text: &str, entry: &'static str, declarations: &str) -> GpuSource {
     let defines = format!("#define RESIDENT_OPS\n#define KERNEL_{entry}\n");
-    CudaSource::c(defines + declarations + text).entry(entry)
+    GpuSource::c(defines + declarations + text).entry(entry)
 }
 
 /// The types and the rank.
@@ -86,6 +86,6 @@ pub(super) fn function(signature: &str, value: &str) -> String {
 const ROWS: &str = include_str!("cuda/rows.cu");
 
 /// A kernel of `cuda/rows.cu`.
-pub(super) fn rows(entry: &'static str, declarations: &str) -> CudaSource {
+pub(super) fn rows(entry: &'static str, declarations: &str) -> GpuSource {
     of_file(ROWS, entry, declarations)
 }

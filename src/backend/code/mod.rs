@@ -2,9 +2,12 @@
 //!
 //! - `prelude`: the views that are declared before the source. `signature`: the compiled parameters
 //!   compared with the signature.
+//! - `code_object`: the kernels and parameters that AMD's compiler describes in its code.
 //! - `cache`: compiled code on disk. `once`: values that are made once per key.
 
 pub(crate) mod cache;
+#[cfg_attr(not(feature = "hip"), allow(dead_code, reason = "only AMD's compiler makes them"))]
+pub(crate) mod code_object;
 pub(crate) mod once;
 pub(crate) mod prelude;
 pub(crate) mod signature;

@@ -16,7 +16,7 @@ pub(crate) use inquiry::{InquiriesBefore, Inquiry};
 #[cfg(test)]
 pub(crate) use table::kept;
 #[cfg_attr(
-    not(feature = "cuda"),
+    not(any(feature = "cuda", feature = "hip")),
     allow(unused_imports, reason = "no embedded device is lost")
 )]
 pub(crate) use table::record_queue_loss;

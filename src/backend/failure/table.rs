@@ -65,7 +65,10 @@ pub(crate) fn postpone_forgetting() {
 /// Records that the device of `queue` is lost: every position past `after` has failed, including
 /// future positions. The first of these positions counts as failed itself, and later ones as failed
 /// because of it. Later calls for the same queue change nothing.
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the embedded device is never lost"))]
+#[cfg_attr(
+    not(any(feature = "cuda", feature = "hip")),
+    allow(dead_code, reason = "the embedded device is never lost")
+)]
 pub(crate) fn record_queue_loss(queue: QueueId, after: Position, first: FailureRecord) {
     let inherited = Arc::new(FailureRecord { inherited: true, ..first.clone() });
     let loss = QueueLoss { after, first: Arc::new(first), inherited };

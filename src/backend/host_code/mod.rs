@@ -41,7 +41,7 @@ use self::translation::Translation;
 use super::code::cache::DiskCache;
 use super::code::once::OncePerKey;
 use super::code::signature;
-use super::{CudaCode, KernelBody, LoadError, Program};
+use super::{GpuCode, KernelBody, LoadError, Program};
 
 pub(crate) use self::sanitizer::Findings;
 pub use self::sanitizer::{Finding, FindingKind, OtherThread, SourceLine};
@@ -73,9 +73,9 @@ pub(crate) fn load(
     libraries: &Libraries,
 ) -> Result<Arc<dyn KernelBody>, LoadError> {
     let (text, path) = match &program.source.code {
-        CudaCode::C(text) => (text.to_string(), None),
-        CudaCode::File(path) => (read(path)?, Some(&**path)),
-        CudaCode::Ptx(_) | CudaCode::Cubin(_) => return Err(no_text().into()),
+        GpuCode::C(text) => (text.to_string(), None),
+        GpuCode::File(path) => (read(path)?, Some(&**path)),
+        GpuCode::Ptx(_) | GpuCode::Cubin(_) | GpuCode::Hsaco(_) => return Err(no_text().into()),
     };
     let compiler = Compiler::find()?;
     let translation = Translation::new(program, &text, path, libraries.findings.is_some())?;

@@ -193,7 +193,7 @@ fn faults(device: &Device) {
         .expect_err("no C function is called so")
         .to_string();
     assert!(
-        unnamed.contains("\"two words\": name the one to run by `CudaSource::entry`"),
+        unnamed.contains("\"two words\": name the one to run by `GpuSource::entry`"),
         "{unnamed}"
     );
     assert!(

@@ -155,7 +155,7 @@ fn tracing_is_named_in_one_file() {
 #[test]
 fn only_its_backend_and_interop_name_cudarc() {
     let may = |source: &Source| {
-        source.path.starts_with("src/backend/cuda/")
+        source.path.starts_with("src/backend/gpu/")
             || source.layer() == "interop"
             || source.is_test()
     };

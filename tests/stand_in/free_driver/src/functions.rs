@@ -133,11 +133,23 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char) -> u32 {
     SUCCESS
 }
 
-/// Is not supported: the driver does not read the code that it is given, so it knows no parameters.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case, reason = "CUDA's name")]
-extern "C" fn cuFuncGetParamInfo() -> u32 {
-    NOT_SUPPORTED
+/// Functions that are there, and are not supported.
+macro_rules! unsupported {
+    ($($name:ident)*) => {$(
+        /// Is not supported.
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "CUDA's name")]
+        extern "C" fn $name() -> u32 {
+            NOT_SUPPORTED
+        }
+    )*};
+}
+
+// The driver does not read the code that it is given, so it knows no parameters.
+unsupported! {
+    cuFuncGetParamInfo
+    cuStreamGetPriority cuCtxGetStreamPriorityRange cuEventElapsedTime
+    cuMemHostGetDevicePointer_v2 cuMemAllocManaged
 }
 
 // These functions are in the C library, which std links.

@@ -70,6 +70,8 @@ codes! {
     INVALID_PTX = 218, c"a PTX JIT compilation failed";
     UNSUPPORTED_PTX_VERSION = 222, c"the provided PTX was compiled with an unsupported toolchain.";
     CONTAINED = 226, c"Invalid access of peer GPU memory over nvlink or a hardware error";
+    INVALID_SOURCE = 300, c"device kernel image is invalid";
+    SHARED_OBJECT_SYMBOL_NOT_FOUND = 302, c"shared object symbol not found";
     OPERATING_SYSTEM = 304, c"OS call failed or operation not supported on this OS";
     INVALID_HANDLE = 400, c"invalid resource handle";
     NOT_FOUND = 500, c"named symbol not found";

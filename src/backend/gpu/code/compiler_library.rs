@@ -1,0 +1,161 @@
+//! The functions of NVRTC, and of AMD's hiprtc, which mirrors it. This module opens the libraries
+//! itself, because cudarc tries other file names, in another order.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use libloading::Library;
+
+#[cfg(feature = "hip")]
+use super::hip_options;
+#[cfg(feature = "cuda")]
+use super::options;
+
+/// `nvrtcResult`, `hiprtcResult`, as a number, because newer libraries have more values.
+pub(super) type Outcome = c_int;
+
+/// `nvrtcProgram`, `hiprtcProgram`, an opaque pointer.
+pub(super) type Handle = *mut c_void;
+
+/// A function that writes the size of a program's text or image, in bytes.
+pub(super) type Size = unsafe extern "C" fn(Handle, *mut usize) -> Outcome;
+
+/// A function that writes as many bytes as the corresponding `Size` function returned.
+pub(super) type Content = unsafe extern "C" fn(Handle, *mut c_char) -> Outcome;
+
+/// What one vendor's compiler is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Product {
+    /// `NVRTC`, `hiprtc`.
+    pub(super) name: &'static str,
+    /// What its functions' names begin with.
+    prefix: &'static str,
+    /// The oldest version that has all functions.
+    oldest: &'static str,
+    /// What an architecture follows in an option.
+    pub(super) architecture_option: &'static str,
+    /// The user's options, which have NVRTC's spelling, as this compiler takes them.
+    pub(super) translated: fn(&[String]) -> Vec<String>,
+    /// The architecture that the user's options name.
+    pub(super) architecture: fn(&[String]) -> Option<&str>,
+}
+
+impl Product {
+    #[cfg(feature = "cuda")]
+    pub(super) const NVRTC: Self = Self {
+        name: "NVRTC",
+        prefix: "nvrtc",
+        oldest: "11.2",
+        architecture_option: "--gpu-architecture=",
+        translated: <[String]>::to_vec,
+        architecture: options::architecture,
+    };
+    #[cfg(feature = "hip")]
+    pub(super) const HIPRTC: Self = Self {
+        name: "hiprtc",
+        prefix: "hiprtc",
+        oldest: "5.0",
+        architecture_option: hip_options::ARCHITECTURE,
+        translated: hip_options::translated,
+        architecture: hip_options::architecture,
+    };
+}
+
+/// Defines a struct of function pointers with their names in the library, without the prefix.
+macro_rules! library {
+    (
+        $(#[$about:meta])* $name:ident
+        needed { $($field:ident = $symbol:literal: $kind:ty,)* }
+        optional { $($(#[$doc:meta])* $other:ident = $other_symbol:literal: $other_kind:ty,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub(super) struct $name {
+            pub(super) product: Product,
+            $(pub(super) $field: $kind,)*
+            $($(#[$doc])* pub(super) $other: Option<$other_kind>,)*
+            /// Keeps the library open.
+            _library: Library,
+        }
+
+        impl $name {
+            /// Looks up all functions. The error names the first missing function.
+            pub(super) fn of(library: Library, product: Product) -> Result<Self, String> {
+                $(
+                    let symbol = format!("{}{}", product.prefix, $symbol);
+                    // SAFETY: the field's type is the function's type in `nvrtc.h` since version
+                    // 11.2, and in `hiprtc.h` since 5.0.
+                    let $field = unsafe { library.get::<$kind>(symbol.as_bytes()) };
+                    let $field = *$field.map_err(|_| {
+                        let Product { name, oldest, .. } = product;
+                        format!("it has no function {symbol}, as {name} {oldest} and later have")
+                    })?;
+                )*
+                $(
+                    let symbol = format!("{}{}", product.prefix, $other_symbol);
+                    // SAFETY: as above.
+                    let $other = unsafe { library.get::<$other_kind>(symbol.as_bytes()) };
+                    let $other = $other.ok().map(|function| *function);
+                )*
+                Ok(Self { product, $($field,)* $($other,)* _library: library })
+            }
+        }
+    };
+}
+
+library! {
+    /// The functions of a compiler.
+    CompilerLibrary
+    needed {
+        version = "Version": unsafe extern "C" fn(*mut c_int, *mut c_int) -> Outcome,
+        error_text = "GetErrorString": unsafe extern "C" fn(Outcome) -> *const c_char,
+        create = "CreateProgram": unsafe extern "C" fn(
+            *mut Handle,
+            *const c_char,
+            *const c_char,
+            c_int,
+            *const *const c_char,
+            *const *const c_char,
+        ) -> Outcome,
+        destroy = "DestroyProgram": unsafe extern "C" fn(*mut Handle) -> Outcome,
+        add_expression = "AddNameExpression":
+            unsafe extern "C" fn(Handle, *const c_char) -> Outcome,
+        compile = "CompileProgram":
+            unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Outcome,
+        lowered_name = "GetLoweredName":
+            unsafe extern "C" fn(Handle, *const c_char, *mut *const c_char) -> Outcome,
+        log_size = "GetProgramLogSize": Size,
+        log = "GetProgramLog": Content,
+    }
+    optional {
+        /// The architectures that NVRTC compiles for. hiprtc does not tell.
+        architecture_count = "GetNumSupportedArchs": unsafe extern "C" fn(*mut c_int) -> Outcome,
+        architectures = "GetSupportedArchs": unsafe extern "C" fn(*mut c_int) -> Outcome,
+        ptx_size = "GetPTXSize": Size,
+        ptx = "GetPTX": Content,
+        /// The machine code, as NVRTC calls it.
+        cubin_size = "GetCUBINSize": Size,
+        cubin = "GetCUBIN": Content,
+        /// The machine code, as hiprtc calls it.
+        code_size = "GetCodeSize": Size,
+        code = "GetCode": Content,
+    }
+}
+
+impl CompilerLibrary {
+    /// Turns the outcome of a call into a result.
+    pub(super) fn check(&self, outcome: Outcome) -> Result<(), String> {
+        const SUCCESS: Outcome = 0;
+        if outcome == SUCCESS {
+            return Ok(());
+        }
+        let name = self.product.name;
+        // SAFETY: the function takes any number.
+        let text = unsafe { (self.error_text)(outcome) };
+        if text.is_null() {
+            return Err(format!("{name} failed with {outcome}"));
+        }
+        // SAFETY: the pointer leads to a static text of the library, which ends with a zero.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        Err(format!("{name} failed with {outcome}: {text}"))
+    }
+}

@@ -1,0 +1,123 @@
+//! NVRTC's options in the spelling of clang, which hiprtc understands. What clang has no word for,
+//! and only changes speed, is left out; everything else is passed on, and clang names it if it does
+//! not know it.
+
+/// hiprtc's option for the architecture.
+pub(super) const ARCHITECTURE: &str = "--offload-arch=";
+
+/// The architecture that the options name for AMD GPUs: the last one wins.
+pub(super) fn architecture(options: &[String]) -> Option<&str> {
+    options.iter().rev().find_map(|option| option.trim().strip_prefix(ARCHITECTURE))
+}
+
+/// NVRTC's options that take a value, which may be the next option.
+const WITH_VALUE: [&str; 22] = [
+    "-arch",
+    "--gpu-architecture",
+    "-fmad",
+    "--fmad",
+    "-std",
+    "--std",
+    "-ftz",
+    "--ftz",
+    "-prec-div",
+    "--prec-div",
+    "-prec-sqrt",
+    "--prec-sqrt",
+    "-maxrregcount",
+    "--maxrregcount",
+    "-D",
+    "--define-macro",
+    "-U",
+    "--undefine-macro",
+    "-I",
+    "--include-path",
+    "-include",
+    "--pre-include",
+];
+
+/// The options as hiprtc takes them.
+pub(super) fn translated(options: &[String]) -> Vec<String> {
+    let mut translated = Vec::new();
+    let mut options = options.iter().map(|option| option.trim());
+    while let Some(option) = options.next() {
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None if WITH_VALUE.contains(&option) => (option, options.next()),
+            None => (option, None),
+        };
+        translated.extend(translate(option, name.trim_start_matches('-'), value));
+    }
+    translated
+}
+
+/// One option: its text, its name without dashes, and its value.
+fn translate(option: &str, name: &str, value: Option<&str>) -> Option<String> {
+    let value_of = |prefix: &str| value.map(|value| format!("{prefix}{value}"));
+    let switch = |on: &str, off: &str| {
+        let text = if value == Some("false") { off } else { on };
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    match name {
+        "define-macro" | "D" => value_of("-D"),
+        "undefine-macro" | "U" => value_of("-U"),
+        "include-path" | "I" => value_of("-I"),
+        // Two options; hiprtc splits none, so the name is joined to it.
+        "pre-include" | "include" => value_of("-include"),
+        "std" => value_of("-std="),
+        "fmad" => switch("-ffp-contract=fast", "-ffp-contract=off"),
+        "use_fast_math" => Some("-ffast-math".to_owned()),
+        "ftz" => switch("-fgpu-flush-denormals-to-zero", "-fno-gpu-flush-denormals-to-zero"),
+        "prec-div" | "prec-sqrt" => switch("", "-fno-hip-fp32-correctly-rounded-divide-sqrt"),
+        "device-debug" | "G" => Some("-g".to_owned()),
+        "generate-line-info" | "lineinfo" => Some("-gline-tables-only".to_owned()),
+        "device-as-default-execution-space"
+        | "default-device"
+        | "restrict"
+        | "maxrregcount"
+        | "extra-device-vectorization"
+        | "extensible-whole-program"
+        | "split-compile" => None,
+        // An architecture of another vendor.
+        "arch" | "gpu-architecture" if !value.is_some_and(|value| value.starts_with("gfx")) => None,
+        "arch" | "gpu-architecture" => value_of(ARCHITECTURE),
+        _ => Some(option.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{architecture, translated};
+
+    fn of(words: &[&str]) -> String {
+        let options: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        translated(&options).join(" ")
+    }
+
+    #[test]
+    fn each_of_nvrtcs_options_has_clangs_spelling() {
+        for (words, expected) in [
+            (&["--define-macro=N=3", "-DM=4", "-D", "K=5"][..], "-DN=3 -DM=4 -DK=5"),
+            (&["--include-path=here", "-I", "there"], "-Ihere -Ithere"),
+            (&["--fmad=false"], "-ffp-contract=off"),
+            (&["-fmad", "true"], "-ffp-contract=fast"),
+            (&["--std=c++20"], "-std=c++20"),
+            (&["-use_fast_math"], "-ffast-math"),
+            (&["--ftz=true", "--prec-div=true"], "-fgpu-flush-denormals-to-zero"),
+            (&["--prec-sqrt=false"], "-fno-hip-fp32-correctly-rounded-divide-sqrt"),
+            (&["-arch=sm_90", "--gpu-architecture", "compute_80"], ""),
+            (&["-arch=gfx90a"], "--offload-arch=gfx90a"),
+            (&["--maxrregcount", "32", "-G"], "-g"),
+            (&["-O2", "-mllvm", "--no-such-option"], "-O2 -mllvm --no-such-option"),
+        ] {
+            assert_eq!(of(words), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_architecture_wins() {
+        let options = ["--offload-arch=gfx906", " --offload-arch=gfx90a "].map(str::to_owned);
+        assert_eq!(architecture(&options), Some("gfx90a"));
+        assert_eq!(architecture(&["-arch=sm_90".to_owned()]), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! One GPU, and the state that its streams share.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[cfg(feature = "cuda")]
+use cudarc::driver::CudaContext;
+
+use super::capture_mode::Relaxed;
+use super::code::Programs;
+use super::context::Context;
+#[cfg(feature = "cuda")]
+use super::cudarc_contexts::CudarcContexts;
+use super::driver::{Attribute, Place, status};
+use super::memory::allocator::DeviceMemory;
+use super::memory::staging::StagingPool;
+use super::memory::staging_settings::StagingSettings;
+use super::stream::{EventPool, WakeStreams};
+use crate::backend::BackendError;
+use crate::backend::host_allocation::ByteCount;
+
+/// One GPU. The module `backend` implements the trait `Backend` for this type.
+pub(crate) struct GpuDevice(Arc<DeviceCore>);
+
+/// The state that the streams of a GPU share.
+pub(crate) struct DeviceCore {
+    context: Arc<Context>,
+    memory: DeviceMemory,
+    events: Arc<EventPool>,
+    wake_streams: Arc<WakeStreams>,
+    staging: Arc<StagingPool>,
+    staging_settings: StagingSettings,
+    pinned: ByteCount,
+    programs: Programs,
+    pitch_bytes_max: u64,
+    /// The ordinals of the devices for which peer access was tried.
+    peers: Mutex<HashSet<usize>>,
+}
+
+impl GpuDevice {
+    /// A GPU by its context.
+    pub(super) fn open(
+        context: Context,
+        staging_settings: StagingSettings,
+    ) -> Result<Arc<Self>, BackendError> {
+        let context = Arc::new(context);
+        let pitch_max = context.attribute(Attribute::PitchBytesMax)?;
+        let core = DeviceCore {
+            memory: DeviceMemory::open(&context)?,
+            events: Arc::new(EventPool::new(Arc::clone(&context))),
+            wake_streams: Arc::new(WakeStreams::new(Arc::clone(&context))),
+            staging: Arc::new(StagingPool::new(Arc::clone(&context), staging_settings.limit_bytes)),
+            staging_settings,
+            pinned: ByteCount::default(),
+            programs: Programs::default(),
+            pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
+            peers: Mutex::default(),
+            context,
+        };
+        Ok(Arc::new(Self(Arc::new(core))))
+    }
+
+    pub(super) fn core(&self) -> &Arc<DeviceCore> {
+        &self.0
+    }
+
+    /// cudarc's context for code outside the library: the primary context, with cudarc's own
+    /// tracking. `None` if this is not an NVIDIA GPU.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn shared_context(&self) -> Option<&Arc<CudaContext>> {
+        self.0.context.cudarc().map(CudarcContexts::shared)
+    }
+
+    /// Whether cudarc's context object represents this GPU's primary context.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn has_context(&self, other: &CudaContext) -> bool {
+        self.0.context.cudarc().is_some_and(|cudarc| cudarc.own().cu_ctx() == other.cu_ctx())
+    }
+}
+
+impl DeviceCore {
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+
+    pub(super) fn events(&self) -> &Arc<EventPool> {
+        &self.events
+    }
+
+    pub(super) fn wake_streams(&self) -> &Arc<WakeStreams> {
+        &self.wake_streams
+    }
+
+    pub(super) fn staging(&self) -> &Arc<StagingPool> {
+        &self.staging
+    }
+
+    pub(super) fn staging_settings(&self) -> &StagingSettings {
+        &self.staging_settings
+    }
+
+    /// The host memory that is pinned for arrays.
+    pub(super) fn pinned(&self) -> &ByteCount {
+        &self.pinned
+    }
+
+    pub(super) fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
+    pub(super) fn pitch_bytes_max(&self) -> u64 {
+        self.pitch_bytes_max
+    }
+
+    /// The place of another GPU, for a copy from that GPU; `None` if it is this GPU. The first such
+    /// copy tries to enable peer access; without it the driver copies through the host.
+    pub(super) fn place_of_peer(&self, peer: &Self) -> Option<Place> {
+        if peer.context.ordinal() == self.context.ordinal() {
+            return None;
+        }
+        if self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(peer.context.ordinal())
+        {
+            self.enable_peer_access(peer);
+        }
+        Some(peer.context.place())
+    }
+
+    /// Enables this GPU's access to the memory of `peer`. A failure only makes copies slower.
+    fn enable_peer_access(&self, peer: &Self) {
+        let (own, other) = (self.context.place(), peer.context.place());
+        let driver = self.context.driver();
+        let mut can_access = 0;
+        let ask = &driver.can_access_peer;
+        // SAFETY: the driver writes one `int`; both devices are open.
+        let outcome = unsafe { (ask.function)(&raw mut can_access, own.device, other.device) };
+        if outcome != status::SUCCESS || can_access == 0 {
+            return;
+        }
+        let _relaxed = Relaxed::enter(driver);
+        // This GPU's context is current, because the calling thread is queueing a copy on it.
+        let _slower = driver.enable_peer_access(other);
+        let _slower = peer.memory.share_with(self.context.ordinal());
+    }
+}
+
+impl fmt::Debug for DeviceCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DeviceCore({})", self.context.name())
+    }
+}
+
+impl fmt::Debug for GpuDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GpuDevice({})", self.0.context.name())
+    }
+}

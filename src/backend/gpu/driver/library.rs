@@ -1,0 +1,69 @@
+//! Opens a driver's library, and looks up its functions.
+
+use std::ffi::OsStr;
+
+use libloading::Library;
+
+use super::function::Function;
+use super::status::Status;
+
+/// A driver's library, and which of a function's names it has.
+#[derive(Debug)]
+pub(crate) struct Symbols {
+    pub(super) library: Library,
+    pub(super) is_hip: bool,
+    /// The driver's name for a result code, and advice for common codes.
+    pub(super) describe: fn(Status) -> String,
+}
+
+impl Symbols {
+    /// A function that every version has.
+    ///
+    /// # Safety
+    ///
+    /// `F` is the type of the function with that name.
+    pub(super) unsafe fn needed<F: Copy>(
+        &self,
+        cuda: &'static str,
+        hip: &'static str,
+    ) -> Result<Function<F>, String> {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.optional(cuda, hip) }.ok_or_else(|| {
+            let name = if self.is_hip { hip } else { cuda };
+            format!("it has no function {name}")
+        })
+    }
+
+    /// A function that other versions, or the other driver, lack.
+    ///
+    /// # Safety
+    ///
+    /// As [`needed`](Self::needed).
+    pub(super) unsafe fn optional<F: Copy>(
+        &self,
+        cuda: &'static str,
+        hip: &'static str,
+    ) -> Option<Function<F>> {
+        let symbol = if self.is_hip { hip } else { cuda };
+        if symbol.is_empty() {
+            return None;
+        }
+        // SAFETY: the caller promises the type. The library stays open for the life of the process
+        // (`Driver`), so the pointer does not dangle.
+        let function = *unsafe { self.library.get::<F>(symbol.as_bytes()) }.ok()?;
+        let name = symbol.strip_suffix("_v2").unwrap_or(symbol);
+        Some(Function { function, name, describe: self.describe })
+    }
+}
+
+/// Opens a driver's or a compiler's library.
+pub(in crate::backend::gpu) fn open(file: &OsStr) -> Result<Library, libloading::Error> {
+    // SAFETY: opening runs the library's initialisers. The library is a GPU's driver or compiler,
+    // which any program for GPUs opens in this way, or the file that the environment names.
+    unsafe { Library::new(file) }
+}
+
+/// Opens the first file that can be opened.
+pub(super) fn open_first(files: &[String]) -> Option<Library> {
+    files.iter().find_map(|file| open(file.as_ref()).ok())
+}

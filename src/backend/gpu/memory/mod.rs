@@ -1,0 +1,29 @@
+//! Memory that the GPU backend manages.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `allocator`, `pool` | device memory: the live allocations, and the driver's pool |
+//! | `external` | device memory that belongs to cudarc's slices |
+//! | `staging`, `staging_settings` | pinned blocks for copies with pageable memory, and limits |
+//! | `fork_mark` | whether a process is a fork |
+//! | `managed` | managed memory, its prefetches and advice |
+//! | `numa` | the processors near a GPU |
+//! | `pageable` | the backend's own pageable blocks |
+//! | `pinned` | arrays' host memory, allocated by the driver |
+//! | `pinned_ranges` | all host memory that the library pinned |
+//! | `pointer` | what the driver knows of an address |
+//! | `registered` | arrays' host memory, registered with the driver |
+
+pub(crate) mod allocator;
+pub(crate) mod external;
+mod fork_mark;
+pub(crate) mod managed;
+mod numa;
+pub(crate) mod pageable;
+pub(crate) mod pinned;
+pub(crate) mod pinned_ranges;
+pub(crate) mod pointer;
+mod pool;
+pub(crate) mod registered;
+pub(crate) mod staging;
+pub(crate) mod staging_settings;
