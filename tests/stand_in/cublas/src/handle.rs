@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::kernels::{self, ALL, Kernel};
 use crate::launch;
 use crate::library::Library;
-use crate::protocol::{self, symbol};
+use crate::protocol::GetControl;
 
 /// A cublasStatus_t other than success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,8 @@ fn driver() -> Outcome<&'static Driver> {
 
 fn find_driver() -> Result<Driver, String> {
     let library = Library::open_named("libcuda.so")?;
-    let register: protocol::Register = library.function(symbol::REGISTER)?;
+    let control: GetControl = library.function("resident_stand_in_control")?;
+    let register = control().register;
     for kernel in ALL {
         launch::register(register, kernel.name, kernel.parameters, kernel.body);
     }

@@ -6,22 +6,19 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::launch::{self, Fault, Launch};
 use crate::library::Library;
-use crate::protocol::{self, Parameter, RawCall, RawText, TextKind, symbol};
+use crate::protocol::{Control, GetControl, Parameter, RawCall, RawText, TextKind};
 use crate::settings::Settings;
-
-/// The shared object, which cargo builds beside the test.
-const FILE: &str = "libresident_stand_in.so";
 
 /// One call of the driver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// The function: `cuMemAlloc_v2`.
+    /// The function, such as `cuMemAlloc_v2`.
     pub name: String,
     /// The number of bytes in the call's arguments, or 0.
     pub len_bytes: u64,
     /// The stream's handle, or 0.
     pub stream: u64,
-    /// The CUresult that it returned.
+    /// The code that it returned: a CUresult, or a hipError_t.
     pub code: u32,
 }
 
@@ -35,9 +32,10 @@ impl fmt::Display for Call {
     }
 }
 
-static DRIVER: OnceLock<Library> = OnceLock::new();
+/// The table of the loaded driver, which is never unloaded.
+static DRIVER: OnceLock<&'static Control> = OnceLock::new();
 
-/// Loads the driver into this process. Each test must call it before anything looks for a CUDA
+/// Loads the driver into this process. Each test must call it before anything looks for a real
 /// driver, and all tests of a process must pass the same settings. The first call loads the driver;
 /// later calls do nothing.
 ///
@@ -55,15 +53,16 @@ pub fn load(settings: Settings) -> Result<(), String> {
             Err(format!("the stand-in driver is loaded with other settings: {before:?}"))
         };
     }
-    let library = Library::open_beside_tests(FILE)?;
-    let configure: protocol::Configure = library.function(symbol::CONFIGURE)?;
+    let library: Library = crate::open(settings)?;
+    let control: GetControl = library.function(crate::CONTROL)?;
+    let control = control();
     // SAFETY: the settings are live during the call, which copies them.
-    if unsafe { configure(&raw const settings, false) } != 0 {
+    if unsafe { (control.configure)(&raw const settings, false) } != 0 {
         return Err("the stand-in driver was used before it got its settings: load it before the \
-            first call to a CUDA driver"
+            first call to a driver"
             .to_owned());
     }
-    let _first = DRIVER.set(library);
+    let _first = DRIVER.set(control);
     *loaded = Some(settings);
     Ok(())
 }
@@ -78,11 +77,10 @@ pub fn load(settings: Settings) -> Result<(), String> {
 ///
 /// If the driver is not loaded.
 pub fn change(settings: Settings) -> Result<(), String> {
-    let configure: protocol::Configure = function_of(symbol::CONFIGURE);
     // SAFETY: the settings are live during the call, which copies them.
-    match unsafe { configure(&raw const settings, true) } {
+    match unsafe { (control().configure)(&raw const settings, true) } {
         0 => Ok(()),
-        _ => Err("a context is retained: release all contexts and everything that retains them \
+        _ => Err("a context is in use: release all contexts and everything that retains them \
             before changing the settings"
             .to_owned()),
     }
@@ -102,7 +100,7 @@ pub fn register(
     parameters: &[Parameter],
     function: impl Fn(&Launch<'_>) -> Result<(), Fault> + Send + Sync + 'static,
 ) {
-    launch::register(function_of(symbol::REGISTER), name, parameters, function);
+    launch::register(control().register, name, parameters, function);
 }
 
 /// Tells which memory the kernel with this name accesses, for the check for unordered accesses. Of
@@ -115,10 +113,9 @@ pub fn register(
 ///
 /// If the driver is not loaded.
 pub fn declare(name: &str, parameters: &[Parameter]) {
-    let register: protocol::Register = function_of(symbol::REGISTER);
     let (count, function) = (parameters.len(), std::ptr::null());
     // SAFETY: name and parameters are live during the call, which copies them.
-    unsafe { register(RawText::of(name), parameters.as_ptr(), count, None, function) };
+    unsafe { (control().register)(RawText::of(name), parameters.as_ptr(), count, None, function) };
 }
 
 /// The calls so far, in order.
@@ -179,7 +176,7 @@ pub fn take_notes() -> Vec<String> {
     list_texts(TextKind::Notes, true)
 }
 
-/// Makes a future call of the function `name` do nothing and return `code`, a CUresult: the `nth`
+/// Makes a future call of the function `name` do nothing and return `code`: the `nth`
 /// from now on, counted from 1. This happens once.
 ///
 /// # Panics
@@ -224,30 +221,26 @@ pub fn forget_faults() {
 /// If the driver is not loaded.
 #[must_use]
 pub fn memory_in_use(device: u32) -> u64 {
-    let memory: protocol::Memory = function_of(symbol::MEMORY);
     // SAFETY: the function takes and returns a number.
-    unsafe { memory(device) }
+    unsafe { (control().memory)(device) }
 }
 
 fn add_fault(name: &str, nth: u64, code: u32, late: bool) {
-    let fail: protocol::Fail = function_of(symbol::FAIL);
     // SAFETY: the name is live during the call, which copies it.
-    unsafe { fail(RawText::of(name), nth, code, late) };
+    unsafe { (control().fail)(RawText::of(name), nth, code, late) };
 }
 
 fn list_calls(take: bool) -> Vec<Call> {
-    let list: protocol::Calls = function_of(symbol::CALLS);
     let mut calls: Vec<Call> = Vec::new();
     // SAFETY: the list is live during the call and has the type that `visit_call` expects.
-    unsafe { list(take, visit_call, (&raw mut calls).cast()) };
+    unsafe { (control().calls)(take, visit_call, (&raw mut calls).cast()) };
     calls
 }
 
 fn list_texts(kind: TextKind, take: bool) -> Vec<String> {
-    let list: protocol::Texts = function_of(symbol::TEXTS);
     let mut texts: Vec<String> = Vec::new();
     // SAFETY: the list is live during the call and has the type that `visit_text` expects.
-    unsafe { list(kind, take, visit_text, (&raw mut texts).cast()) };
+    unsafe { (control().texts)(kind, take, visit_text, (&raw mut texts).cast()) };
     texts
 }
 
@@ -266,7 +259,6 @@ unsafe extern "C" fn visit_text(list: *mut c_void, text: RawText) {
     texts.push(unsafe { text.get() }.to_owned());
 }
 
-fn function_of<F: Copy>(name: &str) -> F {
-    let driver = DRIVER.get().expect("the stand-in driver is not loaded: call `load` first");
-    driver.function(name).unwrap_or_else(|fault| panic!("{fault}"))
+fn control() -> &'static Control {
+    DRIVER.get().expect("the stand-in driver is not loaded: call `load` first")
 }

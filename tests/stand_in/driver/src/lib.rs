@@ -67,6 +67,23 @@ mod sync;
 #[path = "../../../../src/timeline.rs"]
 mod timeline;
 
+/// The shared object, which cargo builds beside the test.
+const FILE: &str = "libresident_stand_in.so";
+/// The function by which the client gets the driver's table.
+const CONTROL: &str = "resident_stand_in_control";
+
+/// `protocol::GetControl`.
+#[cfg(target_os = "linux")]
+#[unsafe(no_mangle)]
+extern "C" fn resident_stand_in_control() -> &'static protocol::Control {
+    &driver::control::TABLE
+}
+
+/// Opens the shared object. It is the same for all settings.
+fn open(_settings: Settings) -> Result<library::Library, String> {
+    library::Library::open_beside_tests(FILE)
+}
+
 pub use client::{
     Call, calls, change, declare, fail_any, fail_late, fail_nth, forget_faults, hazards, load,
     memory_in_use, notes, register, take_calls, take_hazards, take_notes,

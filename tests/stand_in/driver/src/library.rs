@@ -38,6 +38,15 @@ mod linux {
         ///
         /// With the folders that were tried, or with the loader's message.
         pub(crate) fn open_beside_tests(file: &str) -> Result<Self, String> {
+            Self::open(&Self::beside_tests(file)?)
+        }
+
+        /// The path that `open_beside_tests` opens.
+        ///
+        /// # Errors
+        ///
+        /// With the folders that were tried.
+        pub(crate) fn beside_tests(file: &str) -> Result<PathBuf, String> {
             let program = std::env::current_exe()
                 .map_err(|fault| format!("the path of this program is not known: {fault}"))?;
             let folders: Vec<PathBuf> = program
@@ -47,10 +56,9 @@ mod linux {
                 .flat_map(|folder| [folder.into(), folder.join("deps")])
                 .collect();
             let found = folders.iter().map(|folder| folder.join(file)).find(|path| path.is_file());
-            found.map_or_else(
-                || Err(format!("{file} is in none of {folders:?}; cargo builds it with the tests")),
-                |path| Self::open(&path),
-            )
+            found.ok_or_else(|| {
+                format!("{file} is in none of {folders:?}; cargo builds it with the tests")
+            })
         }
 
         /// The library with this SONAME: the one already loaded, or else the one that the loader
@@ -64,7 +72,12 @@ mod linux {
             Self::open(Path::new(name))
         }
 
-        fn open(path: &Path) -> Result<Self, String> {
+        /// The library in this file.
+        ///
+        /// # Errors
+        ///
+        /// With the loader's message.
+        pub(crate) fn open(path: &Path) -> Result<Self, String> {
             let name = CString::new(path.as_os_str().as_encoded_bytes())
                 .map_err(|fault| fault.to_string())?;
             // SAFETY: the name is a C string; the library has only the initialisers of Rust's

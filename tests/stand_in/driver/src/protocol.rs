@@ -127,15 +127,21 @@ pub(crate) type VisitText = unsafe extern "C" fn(list: *mut c_void, text: RawTex
 /// Receives one call of a list.
 pub(crate) type VisitCall = unsafe extern "C" fn(list: *mut c_void, call: RawCall);
 
-/// The names of the functions that the driver exports for the client.
-pub(crate) mod symbol {
-    pub(crate) const CONFIGURE: &str = "resident_stand_in_configure";
-    pub(crate) const REGISTER: &str = "resident_stand_in_register";
-    pub(crate) const CALLS: &str = "resident_stand_in_calls";
-    pub(crate) const TEXTS: &str = "resident_stand_in_texts";
-    pub(crate) const FAIL: &str = "resident_stand_in_fail";
-    pub(crate) const MEMORY: &str = "resident_stand_in_memory";
+/// The functions of the driver that the client calls. A driver exports one function that returns
+/// the table, under its own name (`crate::CONTROL`), because a test may link several drivers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Control {
+    pub(crate) configure: Configure,
+    pub(crate) register: Register,
+    pub(crate) calls: Calls,
+    pub(crate) texts: Texts,
+    pub(crate) fail: Fail,
+    pub(crate) memory: Memory,
 }
+
+/// Returns the table, which is static.
+pub(crate) type GetControl = extern "C" fn() -> &'static Control;
 
 /// Returns 0 if the settings apply from now on. Returns 1 while a context is retained, or if other
 /// settings already apply and `again` is false.

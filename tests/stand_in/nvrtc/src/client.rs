@@ -4,21 +4,17 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::library::Library;
-
-/// The shared object, which cargo builds beside the test.
-const FILE: &str = "libresident_stand_in_nvrtc.so";
+use crate::{COMPILATIONS, FILE, VARIABLE};
 
 static COMPILER: OnceLock<Result<Library, String>> = OnceLock::new();
-
-/// The variable from which `resident` takes the path of NVRTC.
-const VARIABLE: &str = "RESIDENT_NVRTC";
 
 /// The variable from which it takes the folder of its cache.
 const CACHE: &str = "RESIDENT_CACHE";
 
-/// Loads the compiler into this process, so that code that looks for NVRTC afterwards finds it: by
-/// its SONAME, as cudarc does, or by `RESIDENT_NVRTC`, which this overwrites. What it compiles is
-/// not mixed with what a real NVRTC compiled: `RESIDENT_CACHE` is switched off unless it is set.
+/// Loads the compiler into this process, so that code that looks for the real one afterwards finds
+/// it: by its SONAME, or by the variable in which `resident` takes its path (`RESIDENT_NVRTC`,
+/// `RESIDENT_HIPRTC`), which this overwrites. What it compiles is not mixed with what a real
+/// compiler compiled: `RESIDENT_CACHE` is switched off unless it is set.
 /// Each test of a process may call this, before it opens a device.
 ///
 /// # Errors
@@ -82,7 +78,7 @@ fn missing_compiler() -> Option<String> {
 
 #[cfg(not(target_os = "linux"))]
 fn missing_compiler() -> Option<String> {
-    Some("the stand-in for NVRTC is available only on Linux".to_owned())
+    Some("the stand-in is available only on Linux".to_owned())
 }
 
 /// The number of programs compiled so far, including failed compilations.
@@ -92,21 +88,11 @@ fn missing_compiler() -> Option<String> {
 /// If the compiler is not loaded.
 #[must_use]
 pub fn compilations() -> u64 {
-    let count: extern "C" fn() -> u64 = function_of("resident_stand_in_nvrtc_compilations");
+    let count: extern "C" fn() -> u64 = function_of(COMPILATIONS);
     count()
 }
 
-/// Sets the version that the compiler reports, 13.0 at first. It determines the PTX version.
-///
-/// # Panics
-///
-/// If the compiler is not loaded.
-pub fn set_version(major: i32, minor: i32) {
-    let set: extern "C" fn(i32, i32) = function_of("resident_stand_in_nvrtc_set_version");
-    set(major, minor);
-}
-
-fn function_of<F: Copy>(name: &str) -> F {
+pub(crate) fn function_of<F: Copy>(name: &str) -> F {
     let compiler = COMPILER.get().and_then(|compiler| compiler.as_ref().ok());
     let compiler = compiler.expect("the stand-in compiler is not loaded: call `load` first");
     compiler.function(name).unwrap_or_else(|fault| panic!("{fault}"))

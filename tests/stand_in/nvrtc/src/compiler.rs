@@ -1,29 +1,21 @@
-//! Programs: their sources, options and compiled code.
+//! Programs: their sources and compiled code. The stand-in for hiprtc has this file too, and others
+//! in place of `image`, `log` and `options`.
 
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::code::cache::DiskCache;
 use crate::backend::host_code::compiler::Compiler;
 use crate::backend::host_code::translation::Translation;
 use crate::backend::{self, CudaSource};
 use crate::code_library::{CodeLibrary, Kernel};
-use crate::{image, kernels, log};
-
-/// The architectures that NVRTC knows: 12 and 13 have fewer old ones than the versions before.
-pub(crate) fn architectures() -> &'static [i32] {
-    const ALL: [i32; 21] =
-        [35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 103, 120, 121];
-    match version()[0] {
-        ..=11 => &ALL[..17],
-        12 => &ALL[2..],
-        _ => &ALL[10..],
-    }
-}
+use crate::image::{self, Code};
+use crate::options::{self, Options};
+use crate::{kernels, log};
 
 /// The error of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,57 +37,24 @@ pub(crate) struct Program {
 #[derive(Debug, Default)]
 pub(crate) struct Product {
     pub(crate) log: String,
-    pub(crate) ptx: Option<String>,
-    /// Whether the architecture is real (`sm_90`) rather than virtual (`compute_90`), so that there
-    /// is a cubin.
-    pub(crate) has_cubin: bool,
+    pub(crate) code: Option<Code>,
     /// Lowered names by name expression, as C strings.
     pub(crate) lowered: HashMap<String, CString>,
 }
 
 static COMPILATIONS: AtomicU64 = AtomicU64::new(0);
-static VERSION: [AtomicI32; 2] = [AtomicI32::new(13), AtomicI32::new(0)];
 
 /// Programs compiled so far.
 pub(crate) fn compilations() -> u64 {
     COMPILATIONS.load(Ordering::Relaxed)
 }
 
-/// Major and minor.
-pub(crate) fn version() -> [i32; 2] {
-    [0, 1].map(|part| VERSION[part].load(Ordering::Relaxed))
-}
-
-/// Sets the reported version.
-pub(crate) fn set_version(version: [i32; 2]) {
-    [0, 1].iter().for_each(|part| VERSION[*part].store(version[*part], Ordering::Relaxed));
-}
-
-/// The parsed options.
-#[derive(Debug)]
-struct Options {
-    architecture: i32,
-    is_real: bool,
-    /// Whether the output is code that a driver can load.
-    has_code: bool,
-    include_paths: Vec<String>,
-    macros: BTreeMap<String, String>,
-    /// Options that NVRTC knows, and that may concern the host.
-    others: Vec<String>,
-}
-
 impl Program {
     /// Compiles the program, and stores the log and the result.
     pub(crate) fn compile(&mut self, options: &[String]) -> Result<(), Fault> {
         COMPILATIONS.fetch_add(1, Ordering::Relaxed);
-        let made =
-            read_options(options).map_err(|log| (Fault::InvalidOption, log)).and_then(|options| {
-                let product = self.make(&options).map_err(|log| (Fault::Compilation, log))?;
-                Ok(match options.has_code {
-                    true => Product { has_cubin: options.is_real, ..product },
-                    false => Product { ptx: Some(String::new()), ..product },
-                })
-            });
+        let made = options::read(options)
+            .and_then(|options| self.make(&options).map_err(|log| (Fault::Compilation, log)));
         match made {
             Ok(product) => {
                 self.outcome = Some(product);
@@ -109,10 +68,10 @@ impl Program {
     }
 
     fn make(&self, options: &Options) -> Result<Product, String> {
-        let image = self.library(options).map_err(|log| log::of_nvrtc(&log, &self.name))?;
+        let compiled = self.library(options);
+        let image = compiled.map_err(|log| log::of_compiler(&log, &self.name, options))?;
         let library = CodeLibrary::load(&image)?;
-        let version = ptx_version(version());
-        let ptx = image::ptx(version, options.architecture, &library.kernels, &image);
+        let code = image::code(options, &library.kernels, &image)?;
         let lowered = |expression: &String| {
             let named = |kernel: &&Kernel| kernel.name == *expression;
             let kernel =
@@ -121,7 +80,7 @@ impl Program {
             Ok((expression.clone(), symbol))
         };
         let lowered = self.expressions.iter().map(lowered).collect::<Result<_, String>>()?;
-        Ok(Product { ptx: Some(ptx), lowered, ..Product::default() })
+        Ok(Product { code: Some(code), lowered, ..Product::default() })
     }
 
     /// The library that a C++ compiler makes of the source, now or in an earlier run.
@@ -181,111 +140,4 @@ const LIST: &str = include_str!("kernels.hpp");
 fn disk() -> Option<DiskCache> {
     let program = std::env::current_exe().ok()?;
     Some(DiskCache::at(&program.parent()?.join("stand_in_code")))
-}
-
-/// The PTX version that a CUDA version writes.
-fn ptx_version([major, minor]: [i32; 2]) -> (i32, i32) {
-    match (major, minor) {
-        (11, _) => (7, minor),
-        (12, 0..=5) => (8, minor),
-        (12, _) => (8, minor - 1),
-        _ => (major - 4, minor),
-    }
-}
-
-/// Parses options in both forms, `--name=value` and `--name value`; macros and paths also as
-/// `-Dname` and `-I path`. Surrounding spaces are ignored.
-fn read_options(options: &[String]) -> Result<Options, String> {
-    let mut read = Options {
-        architecture: architectures()[0],
-        is_real: false,
-        has_code: true,
-        include_paths: Vec::new(),
-        macros: BTreeMap::new(),
-        others: Vec::new(),
-    };
-    let mut rest = options.iter().map(|option| option.trim());
-    while let Some(option) = rest.next() {
-        let (name, value) = match option.split_once('=') {
-            Some((name, value))
-                if name.starts_with("--") || !name.starts_with("-D") && name.starts_with('-') =>
-            {
-                (name, Some(value))
-            }
-            _ => (option, None),
-        };
-        let mut follows = || value.or_else(|| rest.next()).map(str::to_owned);
-        let wrong = || format!("nvrtc: error: invalid value for {option}\n");
-        match name {
-            "--gpu-architecture" | "-arch" => {
-                (read.architecture, read.is_real) =
-                    architecture(&follows().ok_or_else(wrong)?).ok_or_else(wrong)?;
-            }
-            // These options produce code for later linking or for OptiX, which is neither PTX nor a
-            // cubin.
-            "-dlto" | "--dlink-time-opt" | "-optix-ir" | "--optix-ir" => read.has_code = false,
-            "--include-path" | "-I" => read.include_paths.push(follows().ok_or_else(wrong)?),
-            "--define-macro" | "-D" => define(&follows().ok_or_else(wrong)?, &mut read.macros),
-            _ if name.starts_with("-D") => define(&name[2..], &mut read.macros),
-            _ if name.starts_with("-I") => read.include_paths.push(name[2..].to_owned()),
-            _ if is_known(name) => read.others.push(option.to_owned()),
-            _ => return Err(format!("nvrtc: error: unrecognized option {option} found\n")),
-        }
-    }
-    Ok(read)
-}
-
-/// `sm_90a` or `compute_90`: the number, and whether it is a real architecture.
-fn architecture(text: &str) -> Option<(i32, bool)> {
-    let (number, is_real) = match text.strip_prefix("sm_") {
-        Some(number) => (number, true),
-        None => (text.strip_prefix("compute_")?, false),
-    };
-    let number = number.trim_end_matches(['a', 'f']).parse().ok()?;
-    architectures().contains(&number).then_some((number, is_real))
-}
-
-fn define(text: &str, macros: &mut BTreeMap<String, String>) {
-    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
-    macros.insert(name.trim().to_owned(), value.to_owned());
-}
-
-/// Whether this is an option of NVRTC.
-fn is_known(name: &str) -> bool {
-    const KNOWN: [&str; 33] = [
-        "--std",
-        "-std",
-        "--use_fast_math",
-        "-use_fast_math",
-        "--fmad",
-        "-fmad",
-        "--ftz",
-        "-ftz",
-        "--prec-sqrt",
-        "--prec-div",
-        "--maxrregcount",
-        "-maxrregcount",
-        "--generate-line-info",
-        "-lineinfo",
-        "--device-debug",
-        "-G",
-        "--dopt",
-        "-dopt",
-        "--extra-device-vectorization",
-        "--device-as-default-execution-space",
-        "-default-device",
-        "--relocatable-device-code",
-        "-rdc",
-        "--restrict",
-        "-restrict",
-        "--disable-warnings",
-        "-w",
-        "--diag-suppress",
-        "--diag-error",
-        "--ptxas-options",
-        "-Xptxas",
-        "--no-source-include",
-        "--time",
-    ];
-    KNOWN.contains(&name)
 }

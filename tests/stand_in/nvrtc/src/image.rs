@@ -3,9 +3,37 @@
 #![forbid(unsafe_code)]
 
 use crate::code_library::{COMMENT, CodeParameter, Kernel, ParameterKind};
+use crate::options::{Options, version};
+
+/// What a compilation yields.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) ptx: String,
+    /// Whether there is a cubin, which is the same text.
+    pub(crate) has_cubin: bool,
+}
+
+/// The code of kernels, and of the library behind them.
+pub(crate) fn code(options: &Options, kernels: &[Kernel], library: &[u8]) -> Result<Code, String> {
+    if !options.has_code {
+        return Ok(Code { ptx: String::new(), has_cubin: false });
+    }
+    let ptx = ptx(ptx_version(version()), options.architecture, kernels, library);
+    Ok(Code { ptx, has_cubin: options.is_real })
+}
+
+/// The PTX version that a CUDA version writes.
+fn ptx_version([major, minor]: [i32; 2]) -> (i32, i32) {
+    match (major, minor) {
+        (11, _) => (7, minor),
+        (12, 0..=5) => (8, minor),
+        (12, _) => (8, minor - 1),
+        _ => (major - 4, minor),
+    }
+}
 
 /// The PTX of kernels, and of the library behind them.
-pub(crate) fn ptx(
+fn ptx(
     (major, minor): (i32, i32),
     architecture: i32,
     kernels: &[Kernel],

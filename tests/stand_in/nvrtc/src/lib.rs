@@ -9,7 +9,8 @@
 //! the C++ compiler's, with places as NVRTC writes them.
 //!
 //! * `kernels`, `kernels.hpp`: the source, so that the library lists its kernels
-//! * `compiler`, `image`, `log`: from options and source to the library, the PTX and the log
+//! * `options`, `compiler`, `image`, `log`: from options and source to the library, the PTX and the
+//!   log
 //!
 //! All `__global__` functions are compiled, but for templates: of these those that name expressions
 //! name. Headers are files. As with NVRTC, there is no cubin for a virtual architecture, and no
@@ -35,6 +36,10 @@ mod kernels;
 mod library;
 #[cfg(target_os = "linux")]
 mod log;
+#[cfg(target_os = "linux")]
+mod options;
+#[cfg(target_os = "linux")]
+mod programs;
 
 #[cfg(target_os = "linux")]
 #[allow(dead_code, reason = "the library uses more of it")]
@@ -75,4 +80,22 @@ mod sync;
 #[allow(dead_code, reason = "nobody listens")]
 #[path = "../../../../src/timeline.rs"]
 mod timeline;
-pub use client::{compilations, compiles, file, load, set_version};
+
+/// The shared object, which cargo builds beside the test.
+const FILE: &str = "libresident_stand_in_nvrtc.so";
+/// The function by which the client gets the number of compilations.
+const COMPILATIONS: &str = "resident_stand_in_nvrtc_compilations";
+/// The variable from which `resident` takes the path of NVRTC.
+const VARIABLE: &str = "RESIDENT_NVRTC";
+
+pub use client::{compilations, compiles, file, load};
+
+/// Sets the version that the compiler reports, 13.0 at first. It determines the PTX version.
+///
+/// # Panics
+///
+/// If the compiler is not loaded.
+pub fn set_version(major: i32, minor: i32) {
+    let set: extern "C" fn(i32, i32) = client::function_of("resident_stand_in_nvrtc_set_version");
+    set(major, minor);
+}

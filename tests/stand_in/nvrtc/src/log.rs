@@ -2,8 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+use crate::options::Options;
+
 /// The log of a source with this name. Lines that say in which function an error is are left out.
-pub(crate) fn of_nvrtc(log: &str, name: &str) -> String {
+pub(crate) fn of_compiler(log: &str, name: &str, _options: &Options) -> String {
     let mut written = String::new();
     let mut errors = 0;
     for line in log.lines() {

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Outcome};
+use super::interface::EXCHANGE_MODE;
 use super::{capture, context};
 
 /// One recorded call.
@@ -160,7 +161,7 @@ fn due(name: &str, late: bool) -> Option<Code> {
 impl Fault {
     /// "Any" call is one whose failure its caller must handle. A thread's mode is none.
     fn concerns(&self, name: &str, late: bool) -> bool {
-        let is_any = self.name.is_empty() && name != "cuThreadExchangeStreamCaptureMode";
+        let is_any = self.name.is_empty() && name != EXCHANGE_MODE;
         self.late == late && (is_any || self.name == name)
     }
 }
@@ -172,6 +173,7 @@ fn with<T>(use_record: impl FnOnce(&mut Record) -> T) -> T {
 }
 
 /// Defines driver functions. Each function is exported under its CUDA name.
+#[allow(unused_macros, reason = "the stand-in for HIP has its own")]
 macro_rules! driver_functions {
     ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
         /// Implements the function of CUDA's manual, as far as the stand-in supports it.

@@ -15,46 +15,11 @@ use std::thread::{self, ThreadId};
 
 use super::code::{Code, Outcome};
 use super::handle::Handle;
+use super::interface::POTENTIALLY_UNSAFE;
 
 /// `CU_STREAM_CAPTURE_MODE_GLOBAL`, `_THREAD_LOCAL` and `_RELAXED`.
 const GLOBAL: u32 = 0;
 const RELAXED: u32 = 2;
-
-const POTENTIALLY_UNSAFE: [&str; 33] = [
-    "cuEventQuery",
-    "cuMemAlloc_v2",
-    "cuMemAllocHost_v2",
-    "cuMemAllocManaged",
-    "cuMemAllocPitch_v2",
-    "cuMemFree_v2",
-    "cuMemFreeHost",
-    "cuMemGetInfo_v2",
-    "cuMemHostAlloc",
-    "cuMemHostRegister_v2",
-    "cuMemHostUnregister",
-    "cuMemPoolCreate",
-    "cuMemPoolDestroy",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAccess",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo",
-    "cuMemcpy",
-    "cuMemcpy2D_v2",
-    "cuMemcpy3D_v2",
-    "cuMemcpyDtoD_v2",
-    "cuMemcpyDtoH_v2",
-    "cuMemcpyHtoD_v2",
-    "cuMemcpyPeer",
-    "cuMemsetD16_v2",
-    "cuMemsetD32_v2",
-    "cuMemsetD8_v2",
-    "cuModuleLoadData",
-    "cuModuleLoadDataEx",
-    "cuModuleUnload",
-    "cuStreamCreate",
-    "cuStreamCreateWithPriority",
-    "cuStreamQuery",
-];
 
 /// A capture that has not ended.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,4 @@
-//! The functions that the client calls. Each is exported under its name in `protocol::symbol` and
-//! has the type declared there.
+//! The functions that the client calls. Their table is `TABLE`, which the driver exports.
 
 use std::ffi::c_void;
 
@@ -7,16 +6,20 @@ use super::call::{self, Fault};
 use super::code::Code;
 use super::kernel::{self, HostKernel};
 use super::machine;
-use crate::protocol::{Parameter, RawCall, RawText, RunLaunch, TextKind, VisitCall, VisitText};
+use crate::protocol::{
+    Control, Parameter, RawCall, RawText, RunLaunch, TextKind, VisitCall, VisitText,
+};
 use crate::settings::Settings;
+
+/// The functions.
+pub(crate) static TABLE: Control = Control { configure, register, calls, texts, fail, memory };
 
 /// `protocol::Configure`.
 ///
 /// # Safety
 ///
 /// `settings` is valid during the call.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings, again: bool) -> u32 {
+unsafe extern "C" fn configure(settings: *const Settings, again: bool) -> u32 {
     // SAFETY: guaranteed by the caller (see `# Safety`).
     let settings = unsafe { settings.read() };
     u32::from(!machine::configure(settings, again))
@@ -28,8 +31,7 @@ unsafe extern "C" fn resident_stand_in_configure(settings: *const Settings, agai
 ///
 /// Name and parameters are valid during the call. `run` may be called with `function` at any later
 /// time and on any thread.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn resident_stand_in_register(
+unsafe extern "C" fn register(
     name: RawText,
     parameters: *const Parameter,
     parameter_count: usize,
@@ -48,8 +50,7 @@ unsafe extern "C" fn resident_stand_in_register(
 /// # Safety
 ///
 /// `visit` may be called with `list`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn resident_stand_in_calls(take: bool, visit: VisitCall, list: *mut c_void) {
+unsafe extern "C" fn calls(take: bool, visit: VisitCall, list: *mut c_void) {
     for call in call::calls(take) {
         let raw = RawCall {
             name: RawText::of(call.name),
@@ -67,13 +68,7 @@ unsafe extern "C" fn resident_stand_in_calls(take: bool, visit: VisitCall, list:
 /// # Safety
 ///
 /// `visit` may be called with `list`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn resident_stand_in_texts(
-    kind: TextKind,
-    take: bool,
-    visit: VisitText,
-    list: *mut c_void,
-) {
+unsafe extern "C" fn texts(kind: TextKind, take: bool, visit: VisitText, list: *mut c_void) {
     let texts = match kind {
         TextKind::Hazards => machine::hazards(take),
         TextKind::Notes => call::notes(take),
@@ -89,8 +84,7 @@ unsafe extern "C" fn resident_stand_in_texts(
 /// # Safety
 ///
 /// The name is valid during the call.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn resident_stand_in_fail(name: RawText, nth: u64, code: u32, late: bool) {
+unsafe extern "C" fn fail(name: RawText, nth: u64, code: u32, late: bool) {
     // SAFETY: guaranteed by the caller (see `# Safety`).
     let name = unsafe { name.get() }.to_owned();
     if nth == 0 {
@@ -101,7 +95,6 @@ unsafe extern "C" fn resident_stand_in_fail(name: RawText, nth: u64, code: u32, 
 }
 
 /// `protocol::Memory`.
-#[unsafe(no_mangle)]
-extern "C" fn resident_stand_in_memory(device: u32) -> u64 {
+extern "C" fn memory(device: u32) -> u64 {
     machine::memory_in_use(device as usize)
 }

@@ -107,7 +107,7 @@ impl End {
     }
 
     /// The number of bytes from the first to the last byte of the box.
-    fn span_bytes(&self, extent: Extent) -> Option<u64> {
+    pub(super) fn span_bytes(&self, extent: Extent) -> Option<u64> {
         let slices = extent.depth.checked_sub(1)?.checked_mul(self.slice_stride_bytes)?;
         let rows = extent.height.checked_sub(1)?.checked_mul(self.row_stride_bytes)?;
         slices.checked_add(rows)?.checked_add(extent.width_bytes)

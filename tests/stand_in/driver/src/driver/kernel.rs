@@ -10,11 +10,11 @@ use super::arguments::In;
 use super::code::{Code, Outcome};
 use super::code_launch::CodeLaunch;
 use super::context::Context;
+use super::entry::Slot;
 use super::handle::{self, Handle};
 use super::module::Function;
-use super::ptx::Slot;
 use super::stream::Stream;
-use super::{call, host, machine, work};
+use super::{call, host, interface, machine, work};
 use crate::access;
 use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
 use crate::grid::Grid;
@@ -57,7 +57,7 @@ pub(super) fn launch(
     shape: Shape,
     values: In<*const c_void>,
 ) -> Outcome {
-    check_shape(function, shape)?;
+    interface::check_shape(function, shape)?;
     let name = &function.entry.name;
     let kernel = find(name);
     let slots = &function.entry.parameters;
@@ -110,27 +110,6 @@ fn source_name(name: &str) -> Option<&str> {
     let digits = mangled.find(|character: char| !character.is_ascii_digit())?;
     let (length, rest) = mangled.split_at(digits);
     rest.get(..length.parse().ok()?)
-}
-
-fn check_shape(function: &Function, Shape { grid, block, shared_bytes }: Shape) -> Outcome {
-    let is_within = |extents: [u32; 3], limits: [u32; 3]| {
-        extents.iter().zip(limits).all(|(extent, limit)| (1..=limit).contains(extent))
-    };
-    let threads = block.iter().map(|extent| u64::from(*extent)).product::<u64>();
-    if !is_within(grid, [0x7FFF_FFFF, 0xFFFF, 0xFFFF])
-        || !is_within(block, [1024, 1024, 64])
-        || threads > 1024
-    {
-        return Err(Code::INVALID_VALUE);
-    }
-    if threads > u64::from(function.max_threads()) {
-        return Err(Code::LAUNCH_OUT_OF_RESOURCES);
-    }
-    if i64::from(shared_bytes) > i64::from(function.max_dynamic_shared_bytes()) {
-        Err(Code::INVALID_VALUE)
-    } else {
-        Ok(())
-    }
 }
 
 /// The reason why a host function does not match a kernel with these parameters.
@@ -434,18 +413,6 @@ unsafe impl KernelBody for HostBody {
 fn kernels() -> MutexGuard<'static, Option<HashMap<String, Arc<HostKernel>>>> {
     KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// The number of blocks of this size that can be resident on one multiprocessor.
-pub(super) fn blocks_per_multiprocessor(threads: u32, shared_bytes: u64) -> u32 {
-    const THREADS: u32 = 2048;
-    const BLOCKS: u32 = 32;
-    let by_threads = THREADS / threads.max(1).next_multiple_of(32);
-    let by_memory = (228_u64 << 10) / (shared_bytes + 1024);
-    BLOCKS.min(by_threads).min(u32::try_from(by_memory).unwrap_or(u32::MAX))
-}
-
-/// Multiprocessors of each device.
-pub(super) const MULTIPROCESSORS: i32 = 132;
 
 /// Returns an error unless the machine's driver has at least this version.
 pub(super) fn driver_has(version: i32) -> Outcome {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
-use super::kernel;
 use super::ledger::{Ledger, Pool};
+use super::{interface, kernel};
 use crate::backend::embedded::{Emulation, EmulationLog, Hazard, HazardKind, Touch};
 use crate::backend::{Backend, embedded::EmbeddedDevice};
 use crate::settings::Settings;
@@ -48,8 +48,9 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 static INITIALISED_BY: AtomicU32 = AtomicU32::new(0);
 
 /// Sets the settings. Returns `false` if other settings already apply, or while a context is
-/// retained.
+/// in use.
 pub(super) fn configure(settings: Settings, again: bool) -> bool {
+    interface::before_configure();
     let mut state = state();
     let mut known = SETTINGS.write().unwrap_or_else(PoisonError::into_inner);
     let is_running = state.as_ref().is_some_and(State::has_contexts);
@@ -123,6 +124,36 @@ pub(super) fn device_of_address(address: u64) -> Option<Arc<Device>> {
         .iter()
         .find(|device| device.engine.ordinal() == engine_ordinal)
         .cloned()
+}
+
+/// The primary context, which begins here if it does not exist. Only `end_unused` ends it.
+#[allow(dead_code, reason = "HIP's contexts begin so")]
+pub(super) fn primary(device: i32) -> Outcome<Arc<Context>> {
+    let ordinal = ordinal(device)?;
+    let known = {
+        let state = state();
+        let slot = state.as_ref().and_then(|state| state.slots.get(ordinal));
+        slot.and_then(|slot| slot.context.clone())
+    };
+    known.map_or_else(|| retain(device), Ok)
+}
+
+/// Ends the primary contexts that have neither streams nor memory.
+#[allow(dead_code, reason = "HIP's contexts end so")]
+pub(super) fn end_unused() {
+    let unused: Vec<Arc<Context>> = {
+        let mut state = state();
+        let slots = state.as_mut().map(|state| state.slots.as_mut_slice()).unwrap_or_default();
+        slots
+            .iter_mut()
+            .filter(|slot| slot.context.as_ref().is_some_and(|context| context.is_unused()))
+            .filter_map(|slot| {
+                slot.retained = 0;
+                slot.context.take()
+            })
+            .collect()
+    };
+    unused.iter().for_each(end);
 }
 
 /// Retains the primary context.

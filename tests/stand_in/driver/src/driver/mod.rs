@@ -6,9 +6,13 @@
 //!   handles, devices and their contexts, streams, their captures, events, memory accounting, host
 //!   memory
 //! * `work`, `copy`, `fill`, `allocate`: work for an engine's queue
-//! * `module`, `ptx`, `kernel`, `code_launch`: modules, functions, launches
+//! * `image`, `ptx`, `entry`, `module`, `kernel`, `code_launch`: modules, functions, launches
+//! * `interface`: names of calls and limits
 //! * `functions/`: the `cu*` functions themselves, by chapter of CUDA's manual
 //! * `control`: the functions that the client calls
+//!
+//! The stand-in for HIP is made of the same files, but for `code`, `image`, `interface`, `ptx` and
+//! `functions/`.
 //!
 //! Where CUDA leaves the behaviour open, or the stand-in is simpler:
 //!
@@ -48,13 +52,16 @@ mod capture;
 mod code;
 mod code_launch;
 mod context;
-mod control;
+pub(crate) mod control;
 mod copy;
+mod entry;
 mod event;
 mod fill;
 mod functions;
 mod handle;
 mod host;
+mod image;
+mod interface;
 mod kernel;
 mod ledger;
 mod machine;

@@ -3,21 +3,23 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call;
 use super::code::{Code, Outcome};
 use super::context::Context;
+use super::entry::Entry;
 use super::handle::{self, Handle, Object};
+use super::image::{self, Image};
+use super::interface::{SHARED_BYTES, SHARED_BYTES_MAX, THREADS_MAX};
 use super::machine;
-use super::ptx::{self, Entry, Image};
-use crate::code_library::{self, CodeLibrary};
+use crate::code_library::CodeLibrary;
 
 /// A loaded module.
 #[derive(Debug)]
 pub(super) struct Module {
     pub(super) handle: Handle,
     pub(super) context: Handle,
-    image: Image,
+    entries: Vec<Entry>,
     library: Option<Arc<CodeLibrary>>,
+    version: i32,
     /// The functions requested so far.
     functions: Mutex<Vec<Arc<Function>>>,
 }
@@ -31,28 +33,21 @@ pub(super) struct Function {
     pub(super) entry: Entry,
     /// The module's library, and the kernel in it, if the stand-in for NVRTC made the module.
     pub(super) code: Option<(Arc<CodeLibrary>, usize)>,
-    ptx_version: i32,
+    /// The version of the image's format.
+    version: i32,
     max_dynamic_shared_bytes: AtomicI32,
 }
 
-/// The default limit of dynamic shared memory in bytes.
-const SHARED_BYTES: i32 = 48 << 10;
-/// The opt-in limit in bytes, as on devices with compute capability 9.0.
-pub(super) const SHARED_BYTES_MAX: i32 = 227 << 10;
-/// The maximum number of threads per block.
-pub(super) const THREADS_MAX: u32 = 1024;
-
 impl Module {
-    /// Loads a module from PTX.
+    /// Loads a module from an image.
     pub(super) fn load(context: &Context, image: &[u8]) -> Outcome<Arc<Self>> {
-        let library = library(image)?;
-        let image = ptx::parse(image)?;
-        check(&image)?;
+        let Image { entries, library, version } = image::read(image)?;
         let module = Self {
             handle: handle::next(),
             context: context.handle,
-            image,
+            entries,
             library,
+            version,
             functions: Mutex::default(),
         };
         let module = Arc::new(module);
@@ -62,8 +57,7 @@ impl Module {
 
     /// The kernel with this name. Repeated calls return the same object, with its attributes.
     pub(super) fn function(&self, name: &str) -> Outcome<Arc<Function>> {
-        let entry =
-            self.image.entries.iter().find(|entry| entry.name == name).ok_or(Code::NOT_FOUND)?;
+        let entry = self.entries.iter().find(|entry| entry.name == name).ok_or(Code::NOT_FOUND)?;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = functions.iter().find(|function| function.entry.name == name) {
             return Ok(Arc::clone(known));
@@ -74,7 +68,7 @@ impl Module {
             module: self.handle,
             entry: entry.clone(),
             code: self.code(name),
-            ptx_version: self.image.version,
+            version: self.version,
             max_dynamic_shared_bytes: AtomicI32::new(SHARED_BYTES),
         });
         handle::insert(function.handle, Object::Function(Arc::clone(&function)));
@@ -99,38 +93,6 @@ impl Module {
     }
 }
 
-/// The library in an image, if the stand-in for NVRTC made it.
-fn library(image: &[u8]) -> Outcome<Option<Arc<CodeLibrary>>> {
-    let text = std::str::from_utf8(image).unwrap_or_default();
-    let library = code_library::in_ptx(text).map(|library| CodeLibrary::load(&library));
-    library.transpose().map(|library| library.map(Arc::new)).map_err(|fault| {
-        call::note(format!("the library in the module cannot be loaded: {fault}"));
-        Code::INVALID_IMAGE
-    })
-}
-
-/// Rejects PTX that is too new for the driver or for the device.
-fn check(image: &Image) -> Outcome {
-    let settings = machine::settings();
-    let [major, minor] = settings.compute_capability;
-    if image.version > ptx_version(settings.driver_version) {
-        return Err(Code::UNSUPPORTED_PTX_VERSION);
-    }
-    if image.target > 10 * major + minor { Err(Code::INVALID_PTX) } else { Ok(()) }
-}
-
-/// The newest PTX version that a driver accepts, given the driver's CUDA version. For example,
-/// 12080 is CUDA 12.8, which accepts PTX 8.7.
-fn ptx_version(driver_version: i32) -> i32 {
-    let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
-    match (major, minor) {
-        (..=11, _) => 70 + minor,
-        (12, 0..=5) => 80 + minor,
-        (12, _) => 80 + minor - 1,
-        _ => 10 * (major - 4) + minor,
-    }
-}
-
 impl Function {
     /// The maximum number of threads per block.
     pub(super) fn max_threads(&self) -> u32 {
@@ -151,7 +113,7 @@ impl Function {
             // local memory, and caching of globals.
             1..=3 | 7 => 0,
             4 => 32,
-            5 => self.ptx_version,
+            5 => self.version,
             6 => 10 * major + minor,
             8 => self.max_dynamic_shared_bytes(),
             9 => -1,

@@ -3,26 +3,11 @@
 #![forbid(unsafe_code)]
 
 use super::code::{Code, Outcome};
-
-/// An `.entry` of a module.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    pub(super) parameters: Vec<Slot>,
-    /// The maximum number of threads per block, if the PTX declares it.
-    pub(super) max_threads: Option<u32>,
-}
-
-/// The offset and size of a parameter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Slot {
-    pub(super) offset_bytes: usize,
-    pub(super) len_bytes: usize,
-}
+use super::entry::{Entry, Slot};
 
 /// The contents of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Image {
+pub(super) struct Ptx {
     pub(super) entries: Vec<Entry>,
     /// The PTX version: 88 for 8.8.
     pub(super) version: i32,
@@ -32,7 +17,7 @@ pub(super) struct Image {
 
 /// Reads a module. Returns CUDA_ERROR_INVALID_IMAGE for data that is not text, and
 /// CUDA_ERROR_INVALID_PTX for text that is not PTX.
-pub(super) fn parse(image: &[u8]) -> Outcome<Image> {
+pub(super) fn parse(image: &[u8]) -> Outcome<Ptx> {
     let text = std::str::from_utf8(image).map_err(|_| Code::INVALID_IMAGE)?;
     let is_text =
         text.chars().all(|character| !character.is_control() || character.is_whitespace());
@@ -42,7 +27,7 @@ pub(super) fn parse(image: &[u8]) -> Outcome<Image> {
     read(&without_comments(text)).ok_or(Code::INVALID_PTX)
 }
 
-fn read(text: &str) -> Option<Image> {
+fn read(text: &str) -> Option<Ptx> {
     let version = text.split(".version").nth(1)?.split_whitespace().next()?;
     let (major, minor) = version.split_once('.')?;
     let version = major.parse::<i32>().ok()? * 10 + minor.parse::<i32>().ok()?;
@@ -53,7 +38,7 @@ fn read(text: &str) -> Option<Image> {
         .find(|word| !word.is_empty())?;
     let target = target.strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()?;
     let entries = text.split(".entry").skip(1).map(entry).collect::<Option<Vec<Entry>>>()?;
-    Some(Image { entries, version, target })
+    Some(Ptx { entries, version, target })
 }
 
 /// `name( .param ..., .param ... ) .maxntid 256, 1, 1 { ...`

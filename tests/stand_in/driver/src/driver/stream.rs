@@ -89,6 +89,12 @@ impl Stream {
         self.is_destroyed.store(true, Ordering::Release);
     }
 
+    /// Whether the handle is destroyed.
+    #[allow(dead_code, reason = "HIP's contexts end when all are")]
+    pub(super) fn is_destroyed(&self) -> bool {
+        self.is_destroyed.load(Ordering::Acquire)
+    }
+
     /// Whether the handle is destroyed and all work is complete.
     pub(super) fn is_over(&self) -> bool {
         self.is_destroyed.load(Ordering::Acquire) && self.queue.completed() >= self.queue.tail()

@@ -5,9 +5,8 @@ use std::ffi::c_char;
 use crate::driver::arguments::Out;
 use crate::driver::call::driver_functions;
 use crate::driver::code::{Code, Outcome};
-use crate::driver::kernel::MULTIPROCESSORS;
+use crate::driver::interface::{MULTIPROCESSORS, SHARED_BYTES_MAX, THREADS_MAX};
 use crate::driver::machine::{self, settings};
-use crate::driver::module::{SHARED_BYTES_MAX, THREADS_MAX};
 
 driver_functions! {
     cuInit(flags: u32) {

@@ -7,7 +7,8 @@ use crate::driver::call::driver_functions;
 use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::handle::{self, Handle};
-use crate::driver::kernel::{self, MULTIPROCESSORS, Shape, blocks_per_multiprocessor};
+use crate::driver::interface::{MULTIPROCESSORS, blocks_per_multiprocessor};
+use crate::driver::kernel::{self, Shape};
 use crate::driver::module::{Function, Module};
 use std::sync::Arc;
 

@@ -1,0 +1,48 @@
+//! Which functions a version of HIP has. A function that it has not is really absent: the client
+//! loads a copy of the shared object in which the symbol has another name.
+
+use std::fs;
+use std::path::Path;
+
+use crate::backend::host_code::library::TemporaryFile;
+use crate::library::Library;
+
+/// The shared object, which cargo builds beside the test.
+const FILE: &str = "libresident_stand_in_hip.so";
+
+/// Functions that older versions have not, and the first version with them, by the versions of
+/// HIP's symbols (`hipamd/src/hip_hcc.map.in`).
+const SINCE: [(&str, i32); 2] =
+    [("hipLaunchHostFunc", 50_300_000), ("hipGetDevicePropertiesR0600", 60_000_000)];
+
+/// Opens the shared object with the functions of this version.
+pub(crate) fn open(version: i32) -> Result<Library, String> {
+    let path = Library::beside_tests(FILE)?;
+    let missing = || SINCE.iter().filter(|(_, since)| version < *since).map(|(name, _)| *name);
+    if missing().next().is_none() {
+        return Library::open(&path);
+    }
+    without(&path, missing()).map_err(|fault| format!("{}: {fault}", path.display()))
+}
+
+fn without(path: &Path, missing: impl Iterator<Item = &'static str>) -> Result<Library, String> {
+    let text = |fault: std::io::Error| fault.to_string();
+    let mut image = fs::read(path).map_err(text)?;
+    for name in missing {
+        rename(&mut image, name)?;
+    }
+    let file = TemporaryFile::new("so").map_err(text)?;
+    file.fill(&image).map_err(text)?;
+    Library::open(&file.path)
+}
+
+/// Replaces the first letter of the symbol wherever its name is a text that ends with a zero. The
+/// loader finds the entry by the hash of the old name, and then compares the names.
+fn rename(image: &mut [u8], name: &str) -> Result<(), String> {
+    let symbol = format!("\0{name}\0");
+    let len = symbol.len();
+    let places: Vec<usize> =
+        (0..=image.len() - len).filter(|at| image[*at..*at + len] == *symbol.as_bytes()).collect();
+    places.iter().for_each(|at| image[at + 1] = b'_');
+    if places.is_empty() { Err(format!("it has no symbol {name}")) } else { Ok(()) }
+}

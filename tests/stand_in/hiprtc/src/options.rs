@@ -1,0 +1,132 @@
+//! hiprtc's options, which are clang's.
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use crate::code_object;
+use crate::compiler::Fault;
+use crate::log;
+
+/// The parsed options.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// The target: `gfx90a:xnack-`.
+    pub(crate) target: String,
+    pub(crate) include_paths: Vec<String>,
+    pub(crate) macros: BTreeMap<String, String>,
+    /// Options for the host, in NVRTC's spelling.
+    pub(crate) others: Vec<String>,
+}
+
+/// Reads options. A wrong one is an error of the compilation, with a log like clang's.
+pub(crate) fn read(options: &[String]) -> Result<Options, (Fault, String)> {
+    parse(options).map_err(|log| (Fault::Compilation, log))
+}
+
+fn parse(options: &[String]) -> Result<Options, String> {
+    const TARGETS: [&str; 2] = ["--offload-arch=", "--gpu-architecture="];
+    let target = |option: &String| {
+        TARGETS.iter().find_map(|prefix| Some(option.strip_prefix(prefix)?.to_owned()))
+    };
+    let targets: Vec<String> = options.iter().filter_map(target).collect();
+    let target = match &targets[..] {
+        [] => {
+            let log = "Error: Please provide architecture for which code is to be generated.\n";
+            return Err(log.to_owned());
+        }
+        [target] => target.clone(),
+        [.., last] => {
+            let log = "error: cannot specify -o when generating multiple output files\n";
+            return Err(log.to_owned() + &log::ending(1, last));
+        }
+    };
+    check(&target)?;
+    let mut read =
+        Options { target, include_paths: Vec::new(), macros: BTreeMap::new(), others: Vec::new() };
+    let mut rest = options.iter().map(String::as_str);
+    while let Some(option) = rest.next() {
+        read.add(option, &mut rest)?;
+    }
+    Ok(read)
+}
+
+/// Rejects an unknown target as clang does.
+fn check(target: &str) -> Result<(), String> {
+    code_object::write(target, &[], &[]).map(drop).map_err(|_| {
+        format!(
+            "error: invalid target ID '{target}'; format is a processor name followed by an \
+             optional colon-delimited list of features followed by an enable/disable sign (e.g., \
+             'gfx908:sramecc+:xnack-')\n"
+        )
+    })
+}
+
+impl Options {
+    /// Adds an option, which may take its value from the next one.
+    fn add<'a>(
+        &mut self,
+        option: &str,
+        rest: &mut impl Iterator<Item = &'a str>,
+    ) -> Result<(), String> {
+        let mut value = |attached: &str| match attached {
+            "" => rest.next().map(str::to_owned).ok_or_else(|| {
+                format!("error: argument to '{option}' is missing (expected 1 value)\n")
+            }),
+            attached => Ok(attached.to_owned()),
+        };
+        if let Some(attached) = option.strip_prefix("-D") {
+            let text = value(attached)?;
+            let (name, value) = text.split_once('=').unwrap_or((&text, "1"));
+            self.macros.insert(name.to_owned(), value.to_owned());
+        } else if let Some(attached) = option.strip_prefix("-I") {
+            self.include_paths.push(value(attached)?);
+        } else if option == "-include" {
+            self.others.extend([option.to_owned(), value("")?]);
+        } else if option.starts_with("-U") || option.starts_with("-std=") {
+            self.others.push(option.to_owned());
+        } else if option == "-ffp-contract=fast" || option == "-ffast-math" {
+            self.others.push("--fmad=true".to_owned());
+        } else if !is_known(option) {
+            return Err(unknown(option) + &log::ending(1, &self.target));
+        }
+        Ok(())
+    }
+}
+
+/// Options that do not concern code for the host.
+fn is_known(option: &str) -> bool {
+    const WHOLE: [&str; 10] = [
+        "-w",
+        "-g",
+        "-v",
+        "-fgpu-rdc",
+        "-ffp-contract=off",
+        "-ffp-contract=on",
+        "-munsafe-fp-atomics",
+        "-fgpu-flush-denormals-to-zero",
+        "-fno-gpu-flush-denormals-to-zero",
+        "--hiprtc-no-builtin-header",
+    ];
+    const STARTS: [&str; 9] = [
+        "--offload-arch=",
+        "--gpu-architecture=",
+        "--std=",
+        "-O",
+        "-W",
+        "-fno-",
+        "-mcumode",
+        "-mwavefrontsize64",
+        "-mno-",
+    ];
+    WHOLE.contains(&option) || STARTS.iter().any(|start| option.starts_with(start))
+}
+
+/// Clang's words for an option that it does not know.
+fn unknown(option: &str) -> String {
+    if option.starts_with("--") {
+        format!("error: unsupported option '{option}'\n")
+    } else {
+        format!("error: unknown argument: '{option}'\n")
+    }
+}
