@@ -170,7 +170,9 @@ impl<S: Signature> Kernel<S> {
     /// by value, flat arrays (slices) as bare pointers, and sized arrays (views) as
     /// `resident::View1` to `View6` by value (`data`, `shape`, `strides` in elements,
     /// `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`). The library declares these types
-    /// before the source. Loading checks the number of parameters and their sizes.
+    /// before the source, and two functions: `resident::thread()`, the number of the thread in the
+    /// grid, and `resident::wave_size()`, the number of lanes of a warp, a constant. Loading checks
+    /// the number of parameters and their sizes.
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};

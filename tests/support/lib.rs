@@ -3,6 +3,7 @@
 pub mod allocations;
 pub mod block_on;
 pub mod bodies;
+pub mod device_sources;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub mod driver;
 pub mod flags;

@@ -1,5 +1,5 @@
 // The views that device code gets for sized parameters. `resident` passes them by value. For NVRTC
-// and nvcc, from C++11 on.
+// and nvcc, hiprtc and hipcc, from C++11 on.
 //
 //     extern "C" __global__ void transpose(resident::View2<const float> a,
 //                                          resident::View2<float> b) {
@@ -102,6 +102,19 @@ __device__ __forceinline__ long long thread() {
     long long threads = static_cast<long long>(blockDim.x) * blockDim.y * blockDim.z;
     long long thread_row = threadIdx.y + static_cast<long long>(blockDim.y) * threadIdx.z;
     return block * threads + threadIdx.x + blockDim.x * thread_row;
+}
+
+/// The lanes of a warp, which AMD calls a wavefront: 32, but 64 on AMD's GPUs before gfx10.
+__device__ constexpr int wave_size() {
+#if defined(__AMDGCN_WAVEFRONT_SIZE__)
+    return __AMDGCN_WAVEFRONT_SIZE__;
+#elif defined(__AMDGCN_WAVEFRONT_SIZE)
+    return __AMDGCN_WAVEFRONT_SIZE;
+#elif defined(__GFX9__)
+    return 64;
+#else
+    return 32;
+#endif
 }
 
 static_assert(sizeof(View2<float>) == 40, "pointer, shape and strides, as the library packs them");

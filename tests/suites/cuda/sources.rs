@@ -6,19 +6,16 @@
 
 use std::ffi::{CString, c_char};
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
 
 use resident::cudarc::nvrtc::sys;
+use support::device_sources;
 
 /// The declarations that are put before sources with sized parameters (views).
 const PRELUDE: &str = include_str!("../../../src/backend/code/prelude.cuh");
 
 /// Compute capabilities of supported GPUs.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];
-
-/// Folders with `.cu` files of this repository.
-const FOLDERS: [&str; 4] = ["src", "examples", "tests", "benches"];
 
 /// A kernel that uses all declarations of the prelude.
 const ALL_VIEWS: &str = r#"
@@ -30,6 +27,7 @@ extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<
     long long i = resident::thread();
     if (i >= x6.size() || !x0.contains() || !x1.contains(i) || !x2.contains(i, 0)
         || !x3.contains(i, 0, 0) || !x4.contains(i, 0, 0, 0)) return;
+    static_assert(resident::wave_size() == 32, "lanes");
     x2(i, 0) = x0() + x1(i) + x2.at(i) + x1.shape[0] + x2.strides[1];
     x3(i, 0, 0) = x4(i, 0, 0, 0) + x5(0, 0, 0, 0, i) + x6(0, 0, 0, 0, 0, i);
     *x0.data = static_cast<float>(x0.size());
@@ -50,17 +48,6 @@ fn is_there() -> bool {
     }
     // SAFETY: this opens NVIDIA's compiler, if one is installed, as above.
     unsafe { sys::is_culib_present() }
-}
-
-fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of the repository") {
-        let path = entry.expect("readable").path();
-        if path.is_dir() {
-            sources_below(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "cu") {
-            found.push(path);
-        }
-    }
 }
 
 /// The number of bytes of machine code, or the compiler's log if there are errors or warnings.
@@ -102,28 +89,13 @@ fn compile(name: &str, text: &str, architecture: &str) -> Result<usize, String> 
     }
 }
 
-/// The root of the repository.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it has one").to_owned()
-}
-
 #[test]
 fn every_cuda_source_compiles_for_every_architecture() {
     if !is_there() {
         eprintln!("no NVRTC was found, and RESIDENT_NVRTC names none: no CUDA source was compiled");
         return;
     }
-    let root = root();
-    let mut files = Vec::new();
-    FOLDERS
-        .iter()
-        .map(|folder| root.join(folder))
-        .filter(|folder| folder.is_dir())
-        .for_each(|folder| sources_below(&folder, &mut files));
-    let name =
-        |file: &PathBuf| file.strip_prefix(&root).expect("below the root").display().to_string();
-    let mut sources: Vec<(String, String)> =
-        files.iter().map(|file| (name(file), fs::read_to_string(file).expect("text"))).collect();
+    let mut sources = device_sources::all();
     sources.push(("all_views.cu".to_owned(), ALL_VIEWS.to_owned()));
     let mut faults = Vec::new();
     for (name, text) in &sources {
@@ -141,7 +113,7 @@ fn every_cuda_source_compiles_for_every_architecture() {
 /// The README prints the first program together with its device code.
 #[test]
 fn the_readme_prints_what_is_compiled_here() {
-    let root = root();
+    let root = device_sources::root();
     let text = |path: &str| fs::read_to_string(root.join(path)).expect("it is there");
     assert!(
         text("README.md").contains(text("examples/first_array.cu").trim_end()),

@@ -108,12 +108,14 @@ fn is_known(option: &str) -> bool {
         "-fno-gpu-flush-denormals-to-zero",
         "--hiprtc-no-builtin-header",
     ];
-    const STARTS: [&str; 9] = [
+    const STARTS: [&str; 10] = [
         "--offload-arch=",
         "--gpu-architecture=",
         "--std=",
         "-O",
         "-W",
+        // For a linker, which there is none of.
+        "-l",
         "-fno-",
         "-mcumode",
         "-mwavefrontsize64",

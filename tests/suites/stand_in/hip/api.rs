@@ -23,7 +23,11 @@ macro_rules! tables {
 
         impl $table {
             fn find() -> Self {
-                let library = open($file);
+                Self::find_in(&open($file))
+            }
+
+            /// The functions of a library, which stays loaded.
+            pub(super) fn find_in(library: &Library) -> Self {
                 Self {$(
                     // SAFETY: the functions have these types in HIP's headers.
                     $name: *unsafe { library.get(stringify!($name)) }.expect("it is exported"),
@@ -130,9 +134,10 @@ tables! {
     }
 }
 
-/// The library that is loaded under this name.
-fn open(file: &str) -> Library {
-    // SAFETY: the stand-in with this SONAME is loaded, and has no initialisers of its own.
+/// The library in this file, or that is loaded under this name.
+pub(super) fn open(file: &str) -> Library {
+    // SAFETY: the stand-in with this SONAME is loaded, and has no initialisers of its own. Others
+    // are AMD's, whose initialisers run in all their users.
     unsafe { Library::new(file) }.expect("it is loaded")
 }
 

@@ -6,6 +6,7 @@ const COMPILATION: u32 = 6;
 const NOT_VALID: &str = "error 10";
 
 const SCALE: &str = r#"
+static_assert(resident::wave_size() == 32, "the library declares it, and warps are those of CUDA");
 struct Pair { float first, second; };
 template <typename T> __global__ void scale(T *x, T by, Pair, char) { x[threadIdx.x] *= by; }
 extern "C" __global__ void __launch_bounds__(64) nothing() {}
@@ -45,7 +46,7 @@ fn wrong_options_are_refused_as_by_clang() {
         (&["--gpu-architecture=sm_90"], "invalid target ID 'sm_90'"),
         (&["--offload-arch=gfx1030:xnack+"], "invalid target ID 'gfx1030:xnack+'"),
         (&["--offload-arch=gfx90a", "--fmad=false"], "unsupported option '--fmad=false'"),
-        (&["--offload-arch=gfx90a", "-lineinfo"], "unknown argument: '-lineinfo'"),
+        (&["--offload-arch=gfx90a", "-fmad=true"], "unknown argument: '-fmad=true'"),
         (&["--offload-arch=gfx90a", "--offload-arch=gfx1030"], "multiple output files"),
     ];
     for (options, words) in cases {

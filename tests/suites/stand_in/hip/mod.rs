@@ -1,4 +1,5 @@
-//! The stand-ins for HIP and hiprtc, called by their C functions. Each test has a process of its
+//! The stand-ins for HIP and hiprtc, called by their C functions; and in `sources` the machine's
+//! own hiprtc, which needs no GPU. Each test has a process of its
 //! own, because the settings, the record and the faults belong to the process.
 
 mod api;
@@ -8,5 +9,6 @@ mod devices;
 mod faults;
 mod memory;
 mod programs;
+mod sources;
 mod streams;
 mod two_stand_ins;

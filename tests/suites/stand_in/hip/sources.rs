@@ -1,0 +1,149 @@
+//! Compiles every device source of the repository by a real hiprtc, which needs no GPU, and
+//! compares what it says of the parameters with the sizes that the compiler for the host finds.
+//!
+//! `RESIDENT_HIPRTC` names the library, for example `/usr/lib/x86_64-linux-gnu/libamdhip64.so.5`;
+//! without it the tests say that they are skipped.
+
+use std::collections::BTreeMap;
+
+use support::device_sources;
+
+use self::code_object::{architecture, kernels, parameter_bytes};
+use super::api::{Compiled, Hiprtc, hiprtc, open};
+
+#[path = "../../../../src/backend/code/code_object.rs"]
+mod code_object;
+
+/// The declarations that are put before sources with sized parameters (views).
+const PRELUDE: &str = include_str!("../../../../src/backend/code/prelude.cuh");
+
+/// Architectures with wavefronts of 64 and of 32 lanes.
+const ARCHITECTURES: [(&str, u32); 2] = [("gfx90a", 64), ("gfx1030", 32)];
+
+/// A kernel that uses all declarations of the prelude.
+const ALL_VIEWS: &str = r#"
+static_assert(resident::wave_size() == LANES, "lanes");
+extern "C" __global__ void all_views(resident::View0<float> x0, resident::View1<const float> x1,
+                                     resident::View2<float> x2, resident::View3<double> x3,
+                                     resident::View4<unsigned char> x4,
+                                     resident::View5<const long long> x5,
+                                     resident::View6<short> x6, char last) {
+    long long i = resident::thread();
+    if (i >= x6.size() || !x0.contains() || !x1.contains(i) || !x2.contains(i, 0)
+        || !x3.contains(i, 0, 0) || !x4.contains(i, 0, 0, 0)) return;
+    x2(i, 0) = x0() + x1(i) + x2.at(i) + x1.shape[0] + x2.strides[1] + last;
+    x3(i, 0, 0) = x4(i, 0, 0, 0) + x5(0, 0, 0, 0, i) + x6(0, 0, 0, 0, 0, i);
+    *x0.data = static_cast<float>(x0.size());
+}
+"#;
+
+/// The machine's own hiprtc, unless the variable names none.
+fn real() -> Option<Hiprtc> {
+    let path = std::env::var("RESIDENT_HIPRTC").ok().filter(|path| !path.is_empty());
+    let Some(path) = path else {
+        println!("skipped: RESIDENT_HIPRTC names no hiprtc");
+        return None;
+    };
+    let library = open(&path);
+    let compiler = Hiprtc::find_in(&library);
+    // It stays loaded.
+    std::mem::forget(library);
+    Some(compiler)
+}
+
+fn compile(compiler: &Hiprtc, name: &str, text: &str, architecture: (&str, u32)) -> Compiled {
+    let text = format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}");
+    let target = format!("--offload-arch={}", architecture.0);
+    let lanes = format!("-DLANES={}", architecture.1);
+    let options = [&*target, "-O3", "-std=c++17", "-ffp-contract=off", &*lanes];
+    compiler.compile(&text, &options, &[])
+}
+
+/// The bytes of each parameter, by kernel.
+fn sizes(image: &[u8]) -> BTreeMap<String, Vec<usize>> {
+    let known = kernels(image).expect("it is whole").expect("it describes its kernels");
+    let sizes = |kernel: &code_object::CompiledKernel| {
+        kernel.parameters.iter().map(|parameter| parameter.len_bytes).collect()
+    };
+    known.iter().map(|kernel| (kernel.name.clone(), sizes(kernel))).collect()
+}
+
+#[test]
+fn every_source_compiles_and_has_the_parameters_of_the_host() {
+    support::own_process!();
+    let Some(real) = real() else { return };
+    // This sets the variable to the stand-in, which gives the sizes in C++ for the host.
+    let stand_in = hiprtc();
+    let has_compiler = resident_stand_in_hiprtc::compiles();
+    let mut faults = Vec::new();
+    for (name, text) in device_sources::all() {
+        let host = compile(&stand_in, &name, &text, ARCHITECTURES[0]).outcome.ok();
+        for architecture in ARCHITECTURES {
+            let made = compile(&real, &name, &text, architecture);
+            let target = architecture.0;
+            match made.outcome {
+                Err(code) => faults.push(format!("{name} for {target}: {code}:\n{}", made.log)),
+                Ok(_) if made.log.contains("warning") => {
+                    faults.push(format!("{name} for {target}:\n{}", made.log));
+                }
+                Ok(image) if has_compiler => {
+                    let expected = host.as_deref().map(sizes);
+                    assert_eq!(Some(sizes(&image)), expected, "{name} for {target}");
+                    println!("{name} for {target}: {} bytes", image.len());
+                }
+                Ok(image) => println!("{name} for {target}: {} bytes", image.len()),
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn views_have_their_sizes_and_warps_their_lanes() {
+    support::own_process!();
+    let Some(real) = real() else { return };
+    for (target, lanes) in ARCHITECTURES {
+        let made = compile(&real, "all_views.cu", ALL_VIEWS, (target, lanes));
+        let image = made.outcome.expect(&made.log);
+        assert_eq!(
+            parameter_bytes(&image, "all_views"),
+            Ok(Some(vec![8, 24, 40, 56, 72, 88, 104, 1])),
+            "{target}"
+        );
+        let known = architecture(&image).expect("it tells");
+        assert_eq!(known, format!("amdgcn-amd-amdhsa--{target}"));
+        assert!(parameter_bytes(&image, "other").is_err());
+    }
+}
+
+#[test]
+fn real_and_stand_in_refuse_the_same_options() {
+    support::own_process!();
+    let Some(real) = real() else { return };
+    let stand_in = hiprtc();
+    let source = "extern \"C\" __global__ void f(float *x) { x[0] = 1; }";
+    // Not among them: a target that does not exist, at which hiprtc 5.2 ends the process.
+    let cases: [&[&str]; 7] = [
+        &[],
+        &["--offload-arch=gfx90a", "--fmad=false"],
+        &["--offload-arch=gfx90a", "-fmad=false"],
+        &["--offload-arch=gfx90a", "--use_fast_math"],
+        &["--offload-arch=gfx90a", "--offload-arch=gfx1030"],
+        &["--offload-arch=gfx90a:sramecc+:xnack-", "-ffast-math", "-g", "-Wall"],
+        &["--offload-arch=gfx90a", "-I", "/tmp", "-DX=1", "-D", "Y", "-O2", "-std=c++17"],
+    ];
+    for options in cases {
+        let (one, other) =
+            (real.compile(source, options, &[]), stand_in.compile(source, options, &[]));
+        // Without a compiler for the host, the stand-in compiles nothing.
+        if one.outcome.is_ok() && !resident_stand_in_hiprtc::compiles() {
+            continue;
+        }
+        let code = |made: &Compiled| made.outcome.as_ref().err().copied();
+        assert_eq!(code(&one), code(&other), "{options:?}: {} or {}", one.log, other.log);
+        let first = |log: &str| log.lines().next().map(str::to_owned);
+        if one.outcome.is_err() {
+            assert_eq!(first(&one.log), first(&other.log), "{options:?}");
+        }
+    }
+}
