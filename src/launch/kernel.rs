@@ -159,11 +159,11 @@ impl<S: Signature> Kernel<S> {
     }
 
     /// Sets the body for GPUs: CUDA C, or another [`GpuSource`]. AMD GPUs run CUDA C as HIP, unless
-    /// the kernel has a [`hip`](Self::hip) body for them. The embedded device runs CUDA C too, if the kernel has no [`host`](Self::host) body: see below. A body is compiled
-    /// and loaded at the first launch on a device, or by [`prepare`](Self::prepare), and stays
-    /// loaded until the process ends. Compiled code is cached on disk: in
-    /// `RESIDENT_CACHE` (a folder, or `off`), else in the folder `resident` of the user's cache
-    /// folder.
+    /// the kernel has a [`hip`](Self::hip) body for them. The embedded device runs CUDA C too, if
+    /// the kernel has no [`host`](Self::host) body: see below. A body is compiled and loaded at the
+    /// first launch on a device, or by [`prepare`](Self::prepare), and stays loaded until the
+    /// process ends. Compiled code is cached on disk: in `RESIDENT_CACHE` (a folder, or `off`),
+    /// else in the folder `resident` of the user's cache folder.
     ///
     /// The function must have the kernel's name, unless [`GpuSource::entry`] sets another name.
     /// Its parameters must be those that [`prototype`](Self::prototype) prints. Scalars are passed

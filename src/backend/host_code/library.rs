@@ -91,9 +91,13 @@ impl TemporaryFile {
     /// An empty file with a new name, which no other user can write.
     pub(crate) fn new(extension: &str) -> std::io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
+        // The loader returns a library that is already loaded from a file of the same name, even if
+        // that file has been removed. A process may have several copies of this crate, each with
+        // its own numbers, so names tell the copies apart.
+        let copy = (&raw const NUMBER).addr();
         loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!("resident-{}-{number}.{extension}", std::process::id());
+            let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+            let name = format!("resident-{process}-{copy:x}-{number}.{extension}");
             let path = std::env::temp_dir().join(name);
             let mut options = std::fs::OpenOptions::new();
             options.write(true).create_new(true);

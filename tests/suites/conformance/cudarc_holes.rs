@@ -8,10 +8,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use crate::faces::cuda::rig::StandIn;
 use crate::suite::gates::Gate;
 use crate::suite::kernels::{add, gated, gated_copy, over, plus};
 use crate::suite::lab::{self, Lab, Test};
-use crate::suite::stand_in::StandIn;
 use crate::suite::values::{counting, make_newest, numbered};
 use resident::cudarc::driver::sys;
 use resident::ndarray::{Array1, s};

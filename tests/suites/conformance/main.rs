@@ -3,8 +3,12 @@
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cudarc_holes;
 mod embedded;
+#[cfg(all(target_os = "linux", any(feature = "cuda", feature = "hip")))]
+mod faces;
 #[cfg(feature = "cuda")]
 mod gpu;
+#[cfg(all(target_os = "linux", feature = "hip"))]
+mod hip;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;
 mod suite;

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use crate::faces::cuda::rig::StandIn;
 use crate::suite::lab::{self, Lab, Test};
-use crate::suite::stand_in::StandIn;
 use crate::suite::{self};
 use resident::ndarray::{Array2, Axis, s};
 use resident::{Result, SmartArray, Stream};

@@ -1,5 +1,5 @@
 //! The behaviour that every backend must have: each function here is a test of the public interface
-//! that `embedded`, `stand_in` and `gpu` run.
+//! that `embedded`, `stand_in`, `hip` and `gpu` run.
 //!
 //! - `lab`, `kernels`, `gates`, `values`: the devices under test, their kernels, gates at which a
 //!   stream waits, recognisable contents
@@ -14,7 +14,7 @@
 //! - `in_place`: memory that the host and a device both access
 //! - `watching`: states that come down by themselves
 //! - `devices`, `memory`: several devices, and full devices
-//! - `cuda`, `stand_in`: the kernels in CUDA C; the stand-in driver
+//! - `cuda`: the kernels in CUDA C
 
 #![allow(dead_code, unused_macros, unused_imports, reason = "each test file uses some of it")]
 
@@ -37,8 +37,6 @@ pub(crate) mod lab;
 pub(crate) mod launching;
 pub(crate) mod memory;
 pub(crate) mod parts;
-#[cfg(all(target_os = "linux", feature = "cuda"))]
-pub(crate) mod stand_in;
 pub(crate) mod streams;
 pub(crate) mod threads;
 pub(crate) mod values;

@@ -1,17 +1,19 @@
-//! The stand-in driver as a backend under test: the kernels in CUDA C, and as host functions those
-//! that wait at a gate.
+//! A stand-in for a driver as a backend under test: the kernels in CUDA C, and as host functions
+//! those that wait at a gate. Each of the two stand-ins, `super::face`, has its own copy.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
 
 use resident::{CudaSource, Device};
-use resident_stand_in::{
-    self as driver, Access, Call, Launch, Length, Parameter, Settings, declare, register,
-};
 
-use super::gates;
-use super::lab::Rig;
+use super::face::{
+    self as driver, Access, Call, HOST_FUNCTION, Launch, Length, PAIRS, Parameter, STREAMS,
+    Settings, declare, register,
+};
+use crate::suite::lab::Rig;
+use crate::suite::{cuda, gates};
 
 const SCALAR: Parameter = Parameter::Scalar { len_bytes: 4 };
 const LENGTH: Parameter = Parameter::Scalar { len_bytes: 8 };
@@ -77,19 +79,16 @@ pub(crate) fn declare_kernels() {
     });
 }
 
-/// The CUDA backend on the stand-in driver.
+/// The GPU backend on the stand-in.
 pub(crate) struct StandIn;
 
 /// Loads the driver, opens its devices, and clears the record of calls.
 pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     driver::load(settings).unwrap_or_else(|fault| panic!("{fault}"));
-    resident_stand_in_nvrtc::load().unwrap_or_else(|fault| panic!("{fault}"));
-    if crate::stand_in::is_poorer() {
-        resident_stand_in_nvrtc::set_version(11, 4);
-    }
+    driver::load_compiler();
     declare_kernels();
     let devices: Vec<Device> = (0..count)
-        .map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}")))
+        .map(|ordinal| driver::device(ordinal).unwrap_or_else(|error| panic!("{error}")))
         .collect();
     // Completes work that a failed test has left, so that it does not affect the next test.
     devices.iter().for_each(|device| {
@@ -101,44 +100,47 @@ pub(crate) fn open(settings: Settings, count: usize) -> Vec<Device> {
     devices
 }
 
-/// Driver calls that create an object, with the call that destroys it.
-const PAIRS: [(&[&str], &str); 4] = [
-    (&["cuMemAllocFromPoolAsync"], "cuMemFreeAsync"),
-    (&["cuMemAlloc_v2", "cuMemAllocManaged"], "cuMemFree_v2"),
-    (&["cuMemHostAlloc"], "cuMemFreeHost"),
-    (&["cuMemHostRegister_v2"], "cuMemHostUnregister"),
-];
-
 /// The number of streams created and not destroyed, in all tests of this process.
 static KEPT_STREAMS: AtomicUsize = AtomicUsize::new(0);
 
 /// The streams that wake tasks, which a device keeps, in all tests of this process.
 static WAKING_STREAMS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
-/// Asserts that all streams were destroyed, except one stream for frees per device, and a few that
-/// wake tasks.
+/// The streams that tests of the suite leak: `a_stream_is_awaited` forgets a future.
+const FORGOTTEN: usize = 1;
+
+/// Asserts that all streams were destroyed, except one stream for frees per device, a few that wake
+/// tasks, and those that tests forget.
 fn assert_streams_end(made: usize, ended: usize, calls: &[Call]) {
     let mut waking = WAKING_STREAMS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = waking.len();
-    waking.extend(calls.iter().filter(|call| call.name == "cuLaunchHostFunc").map(|it| it.stream));
-    let devices = Device::all().len();
+    waking.extend(calls.iter().filter(|call| call.name == HOST_FUNCTION).map(|it| it.stream));
+    let devices = driver::device_count();
     assert!(waking.len() <= 16 * devices, "{} streams wake tasks", waking.len());
     // If a test has taken the record of calls, the creations may be missing.
-    let more = made.saturating_sub(ended + waking.len() - known);
+    let mut more = made.saturating_sub(ended + waking.len() - known);
+    // The thread that wakes tasks may have the last handle of a stream until its next round.
+    for _ in 0..20 {
+        if more > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+            let late = driver::take_calls().iter().filter(|call| call.name == STREAMS.1).count();
+            more = more.saturating_sub(late);
+        }
+    }
     let kept = KEPT_STREAMS.fetch_add(more, Ordering::Relaxed) + more;
     assert!(
-        kept < devices,
+        kept <= devices + FORGOTTEN,
         "{made} streams were created and {ended} destroyed; {kept} are left in all"
     );
 }
 
 impl Rig for StandIn {
     fn devices(&self, count: usize) -> Vec<Device> {
-        open(crate::stand_in::settings(), count)
+        open(driver::settings(), count)
     }
 
     fn code(&self, _kernel: &str) -> CudaSource {
-        CudaSource::c(super::cuda::SOURCE)
+        CudaSource::c(cuda::SOURCE)
     }
 
     fn has_gates(&self) -> bool {
@@ -165,6 +167,7 @@ impl Rig for StandIn {
             let made_count: usize = made.iter().map(|name| count(name)).sum();
             assert_eq!(made_count, count(ended), "calls of {made:?} and of {ended}");
         }
-        assert_streams_end(count("cuStreamCreate"), count("cuStreamDestroy_v2"), &calls);
+        let (create, destroy) = STREAMS;
+        assert_streams_end(count(create), count(destroy), &calls);
     }
 }

@@ -1,0 +1,34 @@
+//! The stand-in for AMD's HIP, as the suite uses it.
+
+pub(crate) mod face {
+    pub(crate) use resident_stand_in_hip::*;
+
+    use resident::{Device, Result};
+
+    pub(crate) use crate::hip::settings;
+
+    /// Driver calls that create an object, with the call that destroys it.
+    pub(crate) const PAIRS: [(&[&str], &str); 4] = [
+        (&["hipMallocFromPoolAsync"], "hipFreeAsync"),
+        (&["hipMalloc", "hipMallocManaged"], "hipFree"),
+        (&["hipHostMalloc"], "hipHostFree"),
+        (&["hipHostRegister"], "hipHostUnregister"),
+    ];
+    pub(crate) const STREAMS: (&str, &str) = ("hipStreamCreateWithFlags", "hipStreamDestroy");
+    pub(crate) const HOST_FUNCTION: &str = "hipLaunchHostFunc";
+
+    pub(crate) fn load_compiler() {
+        resident_stand_in_hiprtc::load().unwrap_or_else(|fault| panic!("{fault}"));
+    }
+
+    pub(crate) fn device(ordinal: usize) -> Result<Device> {
+        Device::hip(ordinal)
+    }
+
+    pub(crate) fn device_count() -> usize {
+        (0..).take_while(|ordinal| device(*ordinal).is_ok()).count()
+    }
+}
+
+#[path = "rig.rs"]
+pub(crate) mod rig;
