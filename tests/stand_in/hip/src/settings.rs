@@ -19,10 +19,6 @@ pub struct Settings {
     pub(crate) is_concurrent: bool,
     /// A text, followed by zeros.
     architecture: [u8; ARCHITECTURE_BYTES_MAX],
-    /// For the files of the stand-in for CUDA's driver, which compare it with versions of CUDA.
-    pub(crate) driver_version: i32,
-    /// As above.
-    pub(crate) compute_capability: [i32; 2],
 }
 
 const ARCHITECTURE_BYTES_MAX: usize = 64;
@@ -43,8 +39,6 @@ impl Settings {
             locks_whole_pages: false,
             is_concurrent: true,
             architecture: [0; ARCHITECTURE_BYTES_MAX],
-            driver_version: i32::MAX,
-            compute_capability: [0; 2],
         };
         settings.architecture("gfx90a:sramecc+:xnack-")
     }

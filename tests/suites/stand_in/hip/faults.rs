@@ -45,6 +45,7 @@ fn the_nth_call_fails_once() {
     // SAFETY: the functions write what the pointers have room for.
     unsafe {
         ok((hip.hipThreadExchangeStreamCaptureMode)(&raw mut mode));
+        ok((hip.hipGetLastError)());
         let mut device = 0;
         assert_eq!((hip.hipGetDevice)(&raw mut device), OUT_OF_MEMORY);
     }

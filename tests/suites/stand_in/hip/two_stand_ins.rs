@@ -2,7 +2,7 @@
 
 #![cfg(feature = "cuda")]
 
-use resident::cudarc::driver::CudaContext;
+use resident::cudarc::driver::{CudaContext, DevicePtr};
 use resident_stand_in_hip::Settings;
 
 use super::api::{get, load, ok};
@@ -28,6 +28,10 @@ fn each_has_its_own_devices_record_and_faults() {
     let is_of_hip = |name: &str| name.starts_with("hip");
     assert!(resident_stand_in_hip::calls().iter().all(|call| is_of_hip(&call.name)));
     assert!(!resident_stand_in::calls().iter().any(|call| is_of_hip(&call.name)));
+    // An address of the other kind of device is none.
+    let foreign = numbers.device_ptr(&stream).0;
+    // SAFETY: the stand-in looks addresses up.
+    assert_eq!(unsafe { (hip.hipFree)(foreign) }, 1);
     let mut address = 0;
     // SAFETY: the function writes one address.
     assert_eq!(unsafe { (hip.hipMalloc)(&raw mut address, 8) }, 2, "the fault was still there");

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Outcome};
-use super::interface::EXCHANGE_MODE;
+use super::interface::UNFAILING;
 use super::{capture, context};
 
 /// One recorded call.
@@ -159,9 +159,9 @@ fn due(name: &str, late: bool) -> Option<Code> {
 }
 
 impl Fault {
-    /// "Any" call is one whose failure its caller must handle. A thread's mode is none.
+    /// "Any" call is one whose failure its caller must handle.
     fn concerns(&self, name: &str, late: bool) -> bool {
-        let is_any = self.name.is_empty() && name != EXCHANGE_MODE;
+        let is_any = self.name.is_empty() && !UNFAILING.contains(&name);
         self.late == late && (is_any || self.name == name)
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::code::{Code, Outcome};
 use super::context::{self, Context};
-use super::handle;
 use super::kernel::Shape;
 use super::module::Function;
+use super::{handle, machine};
 
-/// The call that sets a thread's mode. A caller cannot handle its failure.
-pub(super) const EXCHANGE_MODE: &str = "cuThreadExchangeStreamCaptureMode";
+/// Calls whose failure a caller cannot handle: a thread's mode.
+pub(super) const UNFAILING: [&str; 1] = ["cuThreadExchangeStreamCaptureMode"];
 
 /// See [`capture`](super::capture).
 pub(super) const POTENTIALLY_UNSAFE: [&str; 33] = [
@@ -62,6 +62,9 @@ pub(super) const MULTIPROCESSORS: i32 = 132;
 /// Contexts end with their last release, and not when the settings change.
 pub(super) fn before_configure() {}
 
+/// Addresses need not differ from those of another driver.
+pub(super) fn before_devices() {}
+
 /// The top of this thread's stack of contexts.
 pub(super) fn current_context() -> Outcome<Arc<Context>> {
     let handle = context::current_handle().ok_or(Code::INVALID_CONTEXT)?;
@@ -100,4 +103,9 @@ pub(super) fn blocks_per_multiprocessor(threads: u32, shared_bytes: u64) -> u32 
     let by_threads = THREADS / threads.max(1).next_multiple_of(32);
     let by_memory = (228_u64 << 10) / (shared_bytes + 1024);
     BLOCKS.min(by_threads).min(u32::try_from(by_memory).unwrap_or(u32::MAX))
+}
+
+/// Returns an error unless the machine's driver has at least this version.
+pub(super) fn driver_has(version: i32) -> Outcome {
+    if machine::settings().driver_version >= version { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
 }

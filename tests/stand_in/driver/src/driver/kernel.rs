@@ -14,7 +14,7 @@ use super::entry::Slot;
 use super::handle::{self, Handle};
 use super::module::Function;
 use super::stream::Stream;
-use super::{call, host, interface, machine, work};
+use super::{call, host, interface, work};
 use crate::access;
 use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
 use crate::grid::Grid;
@@ -412,9 +412,4 @@ unsafe impl KernelBody for HostBody {
 
 fn kernels() -> MutexGuard<'static, Option<HashMap<String, Arc<HostKernel>>>> {
     KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns an error unless the machine's driver has at least this version.
-pub(super) fn driver_has(version: i32) -> Outcome {
-    if machine::settings().driver_version >= version { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
 }

@@ -304,6 +304,7 @@ impl State {
         let count = settings().devices as usize;
         self.slots.resize(count, Slot::default());
         if self.devices.is_empty() {
+            interface::before_devices();
             self.devices = (0..count).map(|ordinal| Arc::new(Device::new(ordinal))).collect();
             self.logs.extend(
                 self.devices.iter().filter_map(|device| device.engine.log()).map(|log| (log, 0)),

@@ -8,8 +8,7 @@ use super::context::Context;
 use super::entry::Entry;
 use super::handle::{self, Handle, Object};
 use super::image::{self, Image};
-use super::interface::{SHARED_BYTES, SHARED_BYTES_MAX, THREADS_MAX};
-use super::machine;
+use super::interface::{SHARED_BYTES, THREADS_MAX};
 use crate::code_library::CodeLibrary;
 
 /// A loaded module.
@@ -34,7 +33,7 @@ pub(super) struct Function {
     /// The module's library, and the kernel in it, if the stand-in for NVRTC made the module.
     pub(super) code: Option<(Arc<CodeLibrary>, usize)>,
     /// The version of the image's format.
-    version: i32,
+    pub(super) version: i32,
     max_dynamic_shared_bytes: AtomicI32,
 }
 
@@ -104,32 +103,9 @@ impl Function {
         self.max_dynamic_shared_bytes.load(Ordering::Relaxed)
     }
 
-    /// `cuFuncGetAttribute`.
-    pub(super) fn attribute(&self, attribute: u32) -> Outcome<i32> {
-        let [major, minor] = machine::settings().compute_capability;
-        Ok(match attribute {
-            0 => self.max_threads() as i32,
-            // Attributes that are 0 because a host function has none: static shared, constant and
-            // local memory, and caching of globals.
-            1..=3 | 7 => 0,
-            4 => 32,
-            5 => self.version,
-            6 => 10 * major + minor,
-            8 => self.max_dynamic_shared_bytes(),
-            9 => -1,
-            _ => return Err(Code::INVALID_VALUE),
-        })
-    }
-
-    /// `cuFuncSetAttribute`: dynamic shared memory, and the carve-out, which is a hint.
-    pub(super) fn set_attribute(&self, attribute: u32, value: i32) -> Outcome {
-        match attribute {
-            8 if (0..=SHARED_BYTES_MAX).contains(&value) => {
-                self.max_dynamic_shared_bytes.store(value, Ordering::Relaxed);
-            }
-            9 if (-1..=100).contains(&value) => {}
-            _ => return Err(Code::INVALID_VALUE),
-        }
-        Ok(())
+    /// Sets the maximum dynamic shared memory in bytes.
+    #[allow(dead_code, reason = "HIP does not limit it")]
+    pub(super) fn set_max_dynamic_shared_bytes(&self, len_bytes: i32) {
+        self.max_dynamic_shared_bytes.store(len_bytes, Ordering::Relaxed);
     }
 }

@@ -2,16 +2,18 @@
 //! thread, names of calls, and limits.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::kernel::Shape;
 use super::machine;
 use super::module::Function;
+use crate::backend::embedded::{EmbeddedDevice, Emulation};
 
-/// The call that sets a thread's mode. A caller cannot handle its failure.
-pub(super) const EXCHANGE_MODE: &str = "hipThreadExchangeStreamCaptureMode";
+/// Calls whose failure a caller cannot handle: a thread's mode, and questions for its last error.
+pub(super) const UNFAILING: [&str; 3] =
+    ["hipThreadExchangeStreamCaptureMode", "hipGetLastError", "hipPeekAtLastError"];
 
 /// See [`capture`](super::capture).
 pub(super) const POTENTIALLY_UNSAFE: [&str; 19] = [
@@ -38,7 +40,6 @@ pub(super) const POTENTIALLY_UNSAFE: [&str; 19] = [
 
 /// Shared memory (LDS) of a block in bytes. All of it may be dynamic.
 pub(super) const SHARED_BYTES: i32 = 64 << 10;
-pub(super) const SHARED_BYTES_MAX: i32 = SHARED_BYTES;
 /// The maximum number of threads per block.
 pub(super) const THREADS_MAX: u32 = 1024;
 /// Compute units of each device.
@@ -92,6 +93,18 @@ pub(super) fn before_configure() {
     machine::end_unused();
 }
 
+/// Keeps the addresses of devices apart from those of the stand-in for CUDA's driver in the same
+/// process, so that neither takes an address of the other for its own.
+pub(super) fn before_devices() {
+    const DEVICES_OF_OTHERS: usize = 256;
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for _ in 0..DEVICES_OF_OTHERS {
+            EmbeddedDevice::emulated(Emulation::new());
+        }
+    });
+}
+
 /// The primary context of this thread's current device.
 pub(super) fn current_context() -> Outcome<Arc<Context>> {
     machine::primary(DEVICE.get())
@@ -128,9 +141,4 @@ pub(super) fn blocks_per_multiprocessor(threads: u32, shared_bytes: u64) -> u32 
     let by_threads = THREADS / threads.max(1).next_multiple_of(wave_size().cast_unsigned());
     let by_memory = (SHARED_BYTES as u64).checked_div(shared_bytes).unwrap_or(u64::MAX);
     BLOCKS.min(by_threads).min(u32::try_from(by_memory).unwrap_or(u32::MAX))
-}
-
-/// The primary context of a device.
-pub(super) fn context_of(ordinal: usize) -> Outcome<Arc<Context>> {
-    machine::primary(ordinal as i32)
 }

@@ -8,7 +8,7 @@ use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::copy::{self, End, Extent, Place, Return};
 use crate::driver::handle::{self, Handle};
-use crate::driver::kernel;
+use crate::driver::interface::driver_has;
 use crate::driver::machine::settings;
 use crate::driver::stream::Stream;
 
@@ -127,7 +127,7 @@ driver_functions! {
         refused: Out<usize>,
         stream: Handle,
     ) {
-        kernel::driver_has(12_080)?;
+        driver_has(12_080)?;
         // Neither name of the NULL stream.
         if stream <= 1
             || count == 0

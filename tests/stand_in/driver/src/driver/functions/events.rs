@@ -8,7 +8,7 @@ use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::event::Event;
 use crate::driver::handle::{self, Handle};
-use crate::driver::kernel;
+use crate::driver::interface::driver_has;
 
 /// The accepted flags: blocking waits and no timing. Events cannot be shared between processes.
 const FLAGS_MAX: u32 = 3;
@@ -55,7 +55,7 @@ driver_functions! {
     }
 
     cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        kernel::driver_has(12_080)?;
+        driver_has(12_080)?;
         elapsed(milliseconds, start, end)
     }
 }

@@ -8,7 +8,7 @@ use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::handle::Handle;
 use crate::driver::host::{self, HOST};
-use crate::driver::kernel::driver_has;
+use crate::driver::interface::driver_has;
 use crate::driver::machine::{self, settings};
 
 /// The version of CUDA that has functions with locations.

@@ -7,8 +7,11 @@ use crate::driver::call::driver_functions;
 use crate::driver::code::{Code, Outcome};
 use crate::driver::context::Context;
 use crate::driver::handle::{self, Handle};
-use crate::driver::interface::{MULTIPROCESSORS, blocks_per_multiprocessor};
+use crate::driver::interface::{
+    MULTIPROCESSORS, SHARED_BYTES_MAX, blocks_per_multiprocessor, driver_has,
+};
 use crate::driver::kernel::{self, Shape};
+use crate::driver::machine;
 use crate::driver::module::{Function, Module};
 use std::sync::Arc;
 
@@ -60,11 +63,11 @@ driver_functions! {
     }
 
     cuFuncGetAttribute(value: Out<i32>, attribute: u32, function: Handle) {
-        value.set(find(function)?.1.attribute(attribute)?)
+        value.set(attribute_of(&find(function)?.1, attribute)?)
     }
 
     cuFuncSetAttribute(function: Handle, attribute: u32, value: i32) {
-        find(function)?.1.set_attribute(attribute, value)
+        set_attribute_of(&find(function)?.1, attribute, value)
     }
 
     // Cache configurations are hints and have no effect.
@@ -79,7 +82,7 @@ driver_functions! {
         offset_bytes: Out<usize>,
         len_bytes: Out<usize>,
     ) {
-        kernel::driver_has(12_040)?;
+        driver_has(12_040)?;
         let (_, function) = find(function)?;
         let slot = function.entry.parameters.get(index).ok_or(Code::INVALID_VALUE)?;
         offset_bytes.set(slot.offset_bytes)?;
@@ -176,6 +179,34 @@ fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
         .filter(|function| function.context == context.handle)
         .ok_or(Code::INVALID_HANDLE)?;
     Ok((context, function))
+}
+
+fn attribute_of(function: &Function, attribute: u32) -> Outcome<i32> {
+    let [major, minor] = machine::settings().compute_capability;
+    Ok(match attribute {
+        0 => function.max_threads() as i32,
+        // Attributes that are 0 because a host function has none: static shared, constant and
+        // local memory, and caching of globals.
+        1..=3 | 7 => 0,
+        4 => 32,
+        5 => function.version,
+        6 => 10 * major + minor,
+        8 => function.max_dynamic_shared_bytes(),
+        9 => -1,
+        _ => return Err(Code::INVALID_VALUE),
+    })
+}
+
+/// Dynamic shared memory, and the carve-out, which is a hint.
+fn set_attribute_of(function: &Function, attribute: u32, value: i32) -> Outcome {
+    match attribute {
+        8 if (0..=SHARED_BYTES_MAX).contains(&value) => {
+            function.set_max_dynamic_shared_bytes(value);
+        }
+        9 if (-1..=100).contains(&value) => {}
+        _ => return Err(Code::INVALID_VALUE),
+    }
+    Ok(())
 }
 
 /// Writes the error log of a refused image, and the length of the log, if the caller provides a
