@@ -99,7 +99,8 @@ pub(crate) fn count() -> Result<usize, String> {
     match driver()?.count_devices() {
         Ok(0) => Err(no_gpu("hipGetDeviceCount found 0")),
         Ok(count) => Ok(count),
-        Err((status::NO_DEVICE, name)) => Err(no_gpu(&name)),
+        // Without a device the runtime does not start: HIP 5.2 says so by the second number.
+        Err((status::NO_DEVICE | status::INVALID_DEVICE, name)) => Err(no_gpu(&name)),
         Err((_, reason)) => {
             Err(format!("AMD's HIP runtime was found, but does not start: {reason}"))
         }

@@ -1,0 +1,103 @@
+//! The messages that users get on machines whose runtime or GPU cannot be used.
+
+use resident::{Device, SmartArray};
+use resident_stand_in_hip::{self as driver, Settings};
+use support::test_name;
+
+use super::{alone, assert_says, open, refused};
+
+#[test]
+fn a_file_that_is_no_library() {
+    alone(test_name!(a_file_that_is_no_library), &[("RESIDENT_HIP", "/proc/version")], || {
+        let text = refused(Device::hip(0));
+        assert_says(&text, &["hip:0", "RESIDENT_HIP names /proc/version", "or unset it"]);
+    });
+}
+
+#[test]
+fn a_library_that_is_no_hip() {
+    alone(test_name!(a_library_that_is_no_hip), &[("RESIDENT_HIP", "libc.so.6")], || {
+        let text = refused(Device::hip(0));
+        assert_says(&text, &["RESIDENT_HIP names libc.so.6", "it has no function hipInit"]);
+        assert!(!Device::all().iter().any(|device| device.kind() == resident::DeviceKind::Hip));
+    });
+}
+
+#[test]
+fn a_runtime_that_is_too_old() {
+    alone(test_name!(a_runtime_that_is_too_old), &[], || {
+        driver::load(Settings::new().version(40_500_000)).expect("it loads");
+        let text = refused(Device::hip(0));
+        assert_says(&text, &["supports HIP 4.5, but 5.0 or later is needed: update ROCm"]);
+    });
+}
+
+#[test]
+fn a_runtime_without_a_device() {
+    alone(test_name!(a_runtime_without_a_device), &[], || {
+        driver::load(Settings::new().devices(0)).expect("it loads");
+        let text = refused(Device::hip(0));
+        assert_says(&text, &["shows no GPU", "HIP_VISIBLE_DEVICES", "/dev/kfd"]);
+    });
+}
+
+#[test]
+fn a_device_beyond_the_last() {
+    alone(test_name!(a_device_beyond_the_last), &[], || {
+        driver::load(Settings::new().devices(2)).expect("it loads");
+        let text = refused(Device::hip(2));
+        assert_says(&text, &["hip:2", "shows 2 GPU(s), numbered from 0"]);
+        assert_eq!(Device::hip(1).expect("it exists").name(), "hip:1");
+    });
+}
+
+#[test]
+fn the_variable_names_the_device() {
+    let variables = [("RESIDENT_DEVICE", "hip:1")];
+    alone(test_name!(the_variable_names_the_device), &variables, || {
+        driver::load(Settings::new().devices(2)).expect("it loads");
+        let current = Device::current().expect("it is there");
+        assert_eq!((&*current.name(), current.kind()), ("hip:1", resident::DeviceKind::Hip));
+        assert_eq!(SmartArray::<f32, _>::ones(3).gpu().expect("it uploads").device(), current);
+    });
+}
+
+#[test]
+fn the_variable_names_a_device_that_is_not_there() {
+    let variables = [("RESIDENT_DEVICE", "hip:7")];
+    alone(test_name!(the_variable_names_a_device_that_is_not_there), &variables, || {
+        driver::load(Settings::new()).expect("it loads");
+        let text = refused(Device::current());
+        assert_says(&text, &["RESIDENT_DEVICE=hip:7", "set RESIDENT_DEVICE=cpu, or unset it"]);
+    });
+}
+
+#[test]
+fn an_amd_gpu_is_the_current_device_where_there_is_no_other() {
+    alone(test_name!(an_amd_gpu_is_the_current_device_where_there_is_no_other), &[], || {
+        let gpu = open(Settings::new());
+        if Device::cuda(0).is_ok() {
+            println!("not done: this machine has an NVIDIA GPU");
+            return;
+        }
+        assert_eq!(Device::current().expect("it is there"), gpu);
+        assert_eq!(Device::all(), [gpu, Device::cpu()]);
+    });
+}
+
+/// After an error that kills the device, contents that are nowhere else are lost, and say so.
+#[test]
+fn a_device_that_dies() {
+    alone(test_name!(a_device_that_dies), &[], || {
+        let gpu = open(Settings::new());
+        let _here = gpu.enter();
+        let kept = SmartArray::<u32, _>::ones(1000);
+        drop(kept.gpu().expect("it uploads"));
+        gpu.synchronize().expect("it works");
+        driver::fail_nth("hipMemcpyHtoDAsync", 1, 700);
+        let refused = SmartArray::<u32, _>::from(vec![3; 9000]).gpu().map(drop);
+        let text = refused.expect_err("the device died").to_string();
+        assert_says(&text, &["hipMemcpyHtoDAsync"]);
+        assert_eq!(kept.host().expect("the host has it").sum(), 1000);
+    });
+}

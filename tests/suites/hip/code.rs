@@ -1,0 +1,136 @@
+//! Kernels: one source for both vendors, bodies for AMD alone, code of another kind, and options.
+
+use resident::ndarray::Ix1;
+use resident::{Device, Error, GpuSource, Grid, InOut, Kernel, SmartArray};
+use resident_stand_in_hip::{self as driver, Settings};
+use support::test_name;
+
+use super::{alone, assert_says, open};
+
+const ADD: &str = r#"
+extern "C" __global__ void add(unsigned k, resident::View1<unsigned> x) {
+    long long i = resident::thread();
+    if (x.contains(i)) x(i) += k * ADDEND;
+}
+"#;
+
+type Add = (u32, InOut<u32, Ix1>);
+
+fn add(source: impl Into<GpuSource>) -> Kernel<Add> {
+    // SAFETY: the source writes only elements of its view.
+    unsafe { Kernel::<Add>::new("add").cuda(source) }
+}
+
+fn log(kernel: &Kernel<Add>, device: &Device) -> String {
+    match kernel.prepare(device) {
+        Err(Error::Compile { log, .. }) => log,
+        other => panic!("{other:?} is not Compile"),
+    }
+}
+
+#[test]
+fn cuda_c_runs_as_it_is_with_its_options_translated() {
+    alone(test_name!(cuda_c_runs_as_it_is_with_its_options_translated), &[], || {
+        if !resident_stand_in_hiprtc::compiles() {
+            return;
+        }
+        let gpu = open(Settings::new());
+        let source = GpuSource::c(ADD)
+            .define("ADDEND", 2)
+            .option("--fmad=false")
+            .option("-arch=sm_90")
+            .option("--std=c++17");
+        let (kernel, _here) = (add(source), gpu.enter());
+        let mut x = SmartArray::from(vec![1_u32; 1000]);
+        kernel.launch(Grid::cover(1000), (3, &mut x)).expect("it runs");
+        assert!(x.host().expect("it comes down").iter().all(|x| *x == 7));
+        assert_eq!(resident_stand_in_hiprtc::compilations(), 1);
+    });
+}
+
+#[test]
+fn the_compilers_log_is_shown() {
+    alone(test_name!(the_compilers_log_is_shown), &[], || {
+        if !resident_stand_in_hiprtc::compiles() {
+            return;
+        }
+        let gpu = open(Settings::new());
+        let text = log(&add(ADD), &gpu);
+        assert_says(&text, &["hiprtc", "for gfx90a", "add.cu", "ADDEND"]);
+        let text = log(&add(GpuSource::c(ADD).define("ADDEND", 1).option("--no-such")), &gpu);
+        assert_says(&text, &["--no-such"]);
+    });
+}
+
+#[test]
+fn a_signature_is_compared_with_the_code_object() {
+    alone(test_name!(a_signature_is_compared_with_the_code_object), &[], || {
+        if !resident_stand_in_hiprtc::compiles() {
+            return;
+        }
+        let gpu = open(Settings::new());
+        let kernel = Kernel::<(u64, InOut<u32>)>::new("add");
+        // SAFETY: it is never launched.
+        let kernel = unsafe { kernel.cuda(GpuSource::c(ADD).define("ADDEND", 1)) };
+        let Err(Error::Compile { log, .. }) = kernel.prepare(&gpu) else { panic!("they differ") };
+        assert_says(&log, &["compiled are 2 of [4, 24] bytes", "the signature has 2 of [8, 8]"]);
+    });
+}
+
+#[test]
+fn a_body_for_amd_runs_in_place_of_the_other() {
+    alone(test_name!(a_body_for_amd_runs_in_place_of_the_other), &[], || {
+        if !resident_stand_in_hiprtc::compiles() {
+            return;
+        }
+        let gpu = open(Settings::new());
+        let of = |addend| GpuSource::c(ADD).define("ADDEND", addend);
+        // SAFETY: as in `add`.
+        let kernel = unsafe { add(of(1)).hip(of(10)) };
+        let mut x = SmartArray::from(vec![0_u32; 10]);
+        for (device, expected) in [(&gpu, 10), (&Device::cpu(), 11)] {
+            kernel.launch_on(&device.stream(), Grid::cover(10), (1, &mut x)).expect("it runs");
+            assert_eq!(x.get(9).expect("it comes down"), expected, "{device}");
+        }
+    });
+}
+
+#[test]
+fn code_of_nvidias_is_refused() {
+    alone(test_name!(code_of_nvidias_is_refused), &[], || {
+        let gpu = open(Settings::new());
+        let ptx = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry add() { ret; }";
+        for source in [GpuSource::ptx(ptx), GpuSource::cubin(*b"\x7FELF\x02\x01")] {
+            let text = log(&add(source), &gpu);
+            assert_says(&text, &["PTX and cubins are for NVIDIA GPUs only", "`Kernel::hip`"]);
+        }
+    });
+}
+
+#[test]
+fn code_objects_that_are_none_or_for_another_architecture() {
+    alone(test_name!(code_objects_that_are_none_or_for_another_architecture), &[], || {
+        let gpu = open(Settings::new());
+        for image in [&b"not an ELF file"[..], b"\x7FELF\x02\x01", b""] {
+            let text = log(&add(GpuSource::hsaco(image)), &gpu);
+            assert!(text.contains("code object") || text.contains("headers"), "{text}");
+        }
+        if !resident_stand_in_hiprtc::compiles() {
+            return;
+        }
+        driver::fail_nth("hipModuleLoadDataEx", 1, 209);
+        let text = log(&add(GpuSource::c(ADD).define("ADDEND", 1)), &gpu);
+        assert_says(&text, &["cannot load what hiprtc", "gfx90a", "RESIDENT_HIPRTC"]);
+    });
+}
+
+#[test]
+fn a_compiler_that_is_none() {
+    let variables = [("RESIDENT_HIPRTC", "libc.so.6")];
+    alone(test_name!(a_compiler_that_is_none), &variables, || {
+        driver::load(Settings::new()).expect("it loads");
+        let gpu = Device::hip(0).expect("it opens");
+        let text = log(&add(ADD), &gpu);
+        assert_says(&text, &["RESIDENT_HIPRTC names libc.so.6", "hiprtcVersion", "or unset it"]);
+    });
+}

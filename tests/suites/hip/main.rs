@@ -1,0 +1,54 @@
+//! AMD GPUs on the stand-in for HIP: errors, code, and machines with two vendors' GPUs; and AMD's
+//! own runtime, where it is installed, without a GPU. The conformance suite, the model and the
+//! sweeps run on the stand-in too.
+//!
+//! Each test has a process of its own, since a process has one runtime.
+
+#![cfg(all(target_os = "linux", feature = "hip"))]
+
+mod bad_input;
+mod code;
+#[cfg(feature = "cuda")]
+mod mixed;
+mod real_runtime;
+
+use std::process::Output;
+
+use resident::{Device, Error};
+use resident_stand_in_hip::Settings;
+use support::own_process::{self, assert_success};
+
+/// This variable is set in a process that must run the test itself.
+const CHILD: &str = "RESIDENT_TEST_CHILD";
+
+/// Runs `body` in its own process, in which nothing has searched for a runtime. `test` is the name
+/// of the calling test.
+fn alone(test: &str, variables: &[(&str, &str)], body: fn()) {
+    if std::env::var_os(CHILD).is_some() {
+        return body();
+    }
+    let variables: Vec<(&str, &str)> = variables.iter().copied().chain([(CHILD, "1")]).collect();
+    let output: Output = own_process::run(test, &variables);
+    assert_success(&output, test);
+}
+
+/// The message of a device that cannot be opened.
+#[track_caller]
+fn refused(outcome: resident::Result<Device>) -> String {
+    match outcome {
+        Err(error @ Error::NoDevice { .. }) => error.to_string(),
+        other => panic!("{other:?} is not NoDevice"),
+    }
+}
+
+#[track_caller]
+fn assert_says(text: &str, parts: &[&str]) {
+    parts.iter().for_each(|part| assert!(text.contains(part), "\"{part}\" is not in: {text}"));
+}
+
+/// Loads the stand-in, and opens its first device.
+fn open(settings: Settings) -> Device {
+    resident_stand_in_hip::load(settings).expect("the stand-in for HIP loads");
+    resident_stand_in_hiprtc::load().expect("the stand-in for hiprtc loads");
+    Device::hip(0).unwrap_or_else(|error| panic!("{error}"))
+}
