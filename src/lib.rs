@@ -53,19 +53,21 @@
 //!
 //! # GPUs
 //!
-//! With feature `cuda` (on by default), [`Device::cuda`] opens an NVIDIA GPU, and
-//! [`Device::current`] is the first GPU unless the program chooses another device. Kernels run
-//! there by their [`cuda`](Kernel::cuda) bodies; arrays, ordering, failures and the audit work in
-//! the same way with and without a GPU. Building needs no CUDA toolkit: the program looks for the
-//! driver when it starts to use GPUs, and for NVRTC when it first compiles CUDA C.
+//! With feature `cuda` (on by default), [`Device::cuda`] opens an NVIDIA GPU, with feature `hip`
+//! [`Device::hip`] an AMD GPU (see [`amd_gpus`]), and [`Device::current`] is the first GPU unless
+//! the program chooses another device. Kernels run there by their [`cuda`](Kernel::cuda) bodies;
+//! arrays, ordering, failures and the audit work in the same way with and without a GPU. Building
+//! needs no CUDA toolkit and no ROCm: the program looks for the driver when it starts to use GPUs,
+//! and for NVRTC or hiprtc when it first compiles CUDA C.
 //!
 //! These environment variables have an effect:
 //!
-//! - `RESIDENT_DEVICE`: the device on which threads start, such as `cpu` or `cuda:0`.
+//! - `RESIDENT_DEVICE`: the device on which threads start, such as `cpu`, `cuda:0` or `hip:0`.
 //! - `RESIDENT_CACHE`: the folder for compiled kernels, or `off`; by default in the user's cache
 //!   folder.
 //! - `RESIDENT_NVRTC`: the only NVRTC library file to use; by default the NVRTC of the driver's
 //!   CUDA major version, else an older one, else a newer one.
+//! - `RESIDENT_HIP` and `RESIDENT_HIPRTC`: the only files of AMD's runtime and compiler to use.
 //! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
 //!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
 //! - `RESIDENT_CHUNK_BYTES`: the largest number of bytes of ordinary (pageable) memory that are
@@ -186,3 +188,6 @@ pub mod prelude {
         SmartView, SmartViewMut, Stream, Watch, audit, field, field_mut,
     };
 }
+
+#[doc = include_str!("amd_gpus.md")]
+pub mod amd_gpus {}
