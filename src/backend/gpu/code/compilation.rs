@@ -20,10 +20,14 @@ impl Compilation {
     ) -> Result<Self, String> {
         let (text, file) = (c_string(text)?, c_string(file)?);
         let mut handle = null_mut();
-        // SAFETY: the call copies the two texts, which outlive the call; the number of headers is
-        // 0.
+        let names: Vec<*const c_char> =
+            compiler.product.built_in_headers.iter().map(|name| name.as_ptr()).collect();
+        let empty = vec![c"".as_ptr(); names.len()];
+        let (count, contents, names) = (names.len() as c_int, empty.as_ptr(), names.as_ptr());
+        // SAFETY: the call copies the texts, which outlive the call; there are `count` headers,
+        // each with contents and a name.
         compiler.check(unsafe {
-            (compiler.create)(&raw mut handle, text.as_ptr(), file.as_ptr(), 0, null(), null())
+            (compiler.create)(&raw mut handle, text.as_ptr(), file.as_ptr(), count, contents, names)
         })?;
         Ok(Self { compiler, handle })
     }

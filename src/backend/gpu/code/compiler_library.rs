@@ -31,6 +31,9 @@ pub(super) struct Product {
     prefix: &'static str,
     /// The oldest version that has all functions.
     oldest: &'static str,
+    /// Headers of the CUDA toolkit that the compiler does not find, and does not need: their names,
+    /// without contents.
+    pub(super) built_in_headers: &'static [&'static CStr],
     /// What an architecture follows in an option.
     pub(super) architecture_option: &'static str,
     /// The user's options, which have NVRTC's spelling, as this compiler takes them.
@@ -45,6 +48,7 @@ impl Product {
         name: "NVRTC",
         prefix: "nvrtc",
         oldest: "11.2",
+        built_in_headers: &[],
         architecture_option: "--gpu-architecture=",
         translated: <[String]>::to_vec,
         architecture: options::architecture,
@@ -54,6 +58,8 @@ impl Product {
         name: "hiprtc",
         prefix: "hiprtc",
         oldest: "5.0",
+        // `__half` and its functions are there without a header.
+        built_in_headers: &[c"cuda_fp16.h"],
         architecture_option: hip_options::ARCHITECTURE,
         translated: hip_options::translated,
         architecture: hip_options::architecture,

@@ -239,7 +239,9 @@ impl<'a> CompileJob<'a> {
             Some(named) => named.to_owned(),
             None => compiler.target_of(context)?,
         };
-        let key = source.key(&format!("{target} by {}", compiler.name()));
+        // The version of the driver too: hiprtc says 9.0 in every version.
+        let (name, version) = (compiler.name(), context.driver().version());
+        let key = source.key(&format!("{target} by {name} beside {version}"));
         Ok(Self { source, compiler, target, key })
     }
 

@@ -168,7 +168,7 @@ driver_functions! {
         /// Exchanges this thread's capture mode (HIP: since 5.0).
         exchange_capture_mode: fn(*mut c_int)
             = "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode";
-        /// Calls a host function behind the work of a stream (HIP: since 5.4).
+        /// Calls a host function behind the work of a stream (HIP: since 5.3).
         launch_host_function: fn(StreamHandle, HostFunction, *mut c_void)
             = "cuLaunchHostFunc", "hipLaunchHostFunc";
         /// An attribute of an address (HIP: since 5.0).
