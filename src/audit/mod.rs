@@ -175,20 +175,21 @@ pub(crate) fn enter_launch(
     events::may_be_enabled().then(|| LaunchSpan::enter(kernel, stream, site))
 }
 
-/// Whether a capture wants to know of launches.
+/// Whether a capture or a subscriber may want to know of launches: two loads if not.
 #[inline]
-pub(crate) fn wants_launches() -> bool {
-    capture::is_active()
+pub(crate) fn observes_launches() -> bool {
+    events::may_be_enabled() || capture::is_active()
 }
 
 /// Reports a launch that was queued to captures. Callers hold no lock.
-#[cold]
 pub(crate) fn report_launch(launch: LaunchRecord) {
-    report_recorded();
-    capture::add(Record::launch(launch));
+    if capture::is_active() {
+        report_recorded();
+        capture::add(Record::launch(launch));
+    }
 }
 
-/// The launch that this thread prepared was refused.
+/// This thread's launch is over: later copies are of another one.
 pub(crate) fn forget_launch() {
     record::forget_launch();
 }

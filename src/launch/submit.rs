@@ -124,7 +124,27 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         // Before the arrays are pinned: with a pinned array no records are removed.
         storage::forget_failures();
     }
-    let span = audit::enter_launch(launch.title, stream, launch.site);
+    match audit::observes_launches() {
+        true => launch_observed(launch, stream),
+        false => queue::<false>(launch, stream),
+    }
+}
+
+/// As [`launch`], with a span of `tracing` and a record for captures, if they want them.
+#[cold]
+fn launch_observed(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
+    let _span = audit::enter_launch(launch.title, stream, launch.site);
+    let queued = queue::<true>(launch, stream);
+    // Copies of a launch that was refused, or that no capture saw, lend their launch's number to no
+    // other.
+    audit::forget_launch();
+    queued
+}
+
+/// Acquires the arrays, submits the body and marks the arrays. Launches that nobody observes have
+/// an instance of this function of their own, so that they pay nothing for records.
+#[inline(always)]
+fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
     let (mut arguments, mut arrays) = (ArrayArguments::new(), LaunchedArrays::default());
@@ -134,7 +154,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         arrays: &mut arrays,
         depends: &mut depends,
     };
-    acquire(launch, &selections, stream, packed).inspect_err(|_| audit::forget_launch())?;
+    acquire(launch, &selections, stream, packed)?;
     let submitted = stream.queue().launch(&mut LaunchCall {
         code: launch.code,
         grid: launch.grid,
@@ -148,16 +168,13 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
         Err(refusal) => return Err(refused(launch, stream, &refusal)),
     };
     mark(launch, &selections, stream, &mut arrays, position);
-    if audit::wants_launches() {
-        report(launch, stream, position);
-    } else if span.is_some() {
-        audit::forget_launch();
+    if IS_OBSERVED {
+        record(launch, stream, position);
     }
     Ok(())
 }
 
-#[cold]
-fn report(launch: &Launch<'_>, stream: &Stream, position: Position) {
+fn record(launch: &Launch<'_>, stream: &Stream, position: Position) {
     let argument = |array: &BoundArray<'_>| ArgumentRecord {
         array_id: array.storage.number(),
         access: array.access,
@@ -175,7 +192,6 @@ fn report(launch: &Launch<'_>, stream: &Stream, position: Position) {
 
 #[cold]
 fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Error {
-    audit::forget_launch();
     call_error(
         stream.device_ref(),
         "its arguments",
