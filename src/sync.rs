@@ -37,6 +37,10 @@ pub(crate) struct DeviceLevel;
 #[derive(Debug, Default)]
 pub(crate) struct StreamLevel;
 
+/// What a thread has recorded for captures.
+#[derive(Debug, Default)]
+pub(crate) struct AuditLevel;
+
 /// Locks whose holders take no other lock.
 #[derive(Debug, Default)]
 pub(crate) struct LeafLevel;
@@ -53,8 +57,12 @@ impl Level for StreamLevel {
     const RANK: u8 = 3;
 }
 
-impl Level for LeafLevel {
+impl Level for AuditLevel {
     const RANK: u8 = 4;
+}
+
+impl Level for LeafLevel {
+    const RANK: u8 = 5;
 }
 
 /// A spin lock for state that a thread locks for a few instructions, and never while the thread
@@ -136,7 +144,7 @@ pub(crate) struct Held<G> {
 #[cfg(debug_assertions)]
 thread_local! {
     /// The number of locks of each rank that this thread holds. Rank 0 is for unchecked guards.
-    static HELD: std::cell::Cell<[u32; 5]> = const { std::cell::Cell::new([0; 5]) };
+    static HELD: std::cell::Cell<[u32; 6]> = const { std::cell::Cell::new([0; 6]) };
 }
 
 impl<G> Held<G> {

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use crate::call_site::CallSite;
 use crate::sync::Mutex;
@@ -82,11 +81,19 @@ pub(crate) fn is_on() -> bool {
     LISTENERS.load(Ordering::Relaxed) > 0
 }
 
-/// Nanoseconds since the first call in this process, counted from 1, so that 0 means "not set".
+/// The clock, and what it showed at first.
+static CLOCK: OnceLock<(quanta::Clock, u64)> = OnceLock::new();
+
+/// Nanoseconds since the first call in this process, counted from 1, so that 0 means "not set". The
+/// first call takes half a millisecond, in which it finds out how fast the processor counts.
+#[inline]
 pub(crate) fn now_ns() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    let elapsed = START.get_or_init(Instant::now).elapsed();
-    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).saturating_add(1)
+    let (clock, start) = CLOCK.get_or_init(|| {
+        let clock = quanta::Clock::new();
+        let start = clock.raw();
+        (clock, start)
+    });
+    clock.delta_as_nanos(*start, clock.raw()).saturating_add(1)
 }
 
 /// Runs an operation of a device, and records when.

@@ -52,6 +52,7 @@ fn print(row: &mut Row, turns: u32, batches: usize) {
 fn main() {
     // `cargo test --benches` passes `--test`: then every program runs, but nothing is measured.
     let is_test = std::env::args().any(|argument| argument == "--test");
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let (turns, batches) = if is_test { (2, 1) } else { (2_000, 101) };
     println!("| program | records | nobody, ns | capture | ledger | target | met |");
     println!("|---|---|---|---|---|---|---|");
@@ -76,6 +77,8 @@ fn main() {
         },
     ];
     for mut row in rows {
-        print(&mut row, turns, batches);
+        if filter.as_ref().is_none_or(|filter| row.name.contains(filter.as_str())) {
+            print(&mut row, turns, batches);
+        }
     }
 }

@@ -11,6 +11,7 @@
 )]
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
+use resident::audit;
 use resident_overhead::ours::Program;
 use resident_overhead::{by_hand, ours};
 
@@ -54,6 +55,23 @@ fn launch_by_hand(program: Program) -> Program {
     run(program)
 }
 
-library_benchmark_group!(name = overhead; benchmarks = launch, launch_by_hand);
+/// The same program while an attached ledger records what it does.
+fn recorded(mut program: Program) -> Program {
+    let ledger = audit::Ledger::attach();
+    Box::new(move || {
+        let _listens = &ledger;
+        program();
+    })
+}
+
+#[library_benchmark]
+#[bench::one_array(warm(recorded(ours::launch(1, false))))]
+#[bench::four_arrays(warm(recorded(ours::launch(4, false))))]
+#[bench::after_a_write(warm(recorded(ours::write_and_launch())))]
+fn launch_recorded(program: Program) -> Program {
+    run(program)
+}
+
+library_benchmark_group!(name = overhead; benchmarks = launch, launch_recorded, launch_by_hand);
 
 main!(library_benchmark_groups = overhead);

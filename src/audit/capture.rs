@@ -1,16 +1,13 @@
 //! Captures: reports of what the calls of one thread, of several, or of all copied.
 
-use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
-use smallvec::SmallVec;
-
 use super::at_exit::{Outputs, at_exit};
 use super::deny::Rules;
-use super::record::Record;
+use super::listeners::{self, Capture};
+use super::log;
 use super::report::Report;
-use crate::sync::Mutex;
 use crate::timeline::{self, Listener};
 use crate::traffic::Flow;
 
@@ -31,24 +28,9 @@ struct UntilExit {
     process: u32,
 }
 
-/// The running captures of all threads, and how many they are.
-static OF_ALL_THREADS: Mutex<SmallVec<[Arc<Capture>; 2]>> = Mutex::new(SmallVec::new_const());
-static OF_ALL_THREADS_COUNT: AtomicUsize = AtomicUsize::new(0);
-
 /// What all threads copied while a capture was running.
 static COPIES: AtomicU64 = AtomicU64::new(0);
 static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// The length of `CAPTURES`, which can be read while `CAPTURES` is being destroyed.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The captures to which this thread's calls count, the outermost first.
-    static CAPTURES: RefCell<Vec<Arc<Capture>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The report of a capture so far. It is shared with the threads that count to the capture.
-#[derive(Debug, Default)]
-pub(super) struct Capture(Mutex<Report>);
 
 /// Runs `work`, and reports what the calls of this thread copied meanwhile, and why. Captures may
 /// be nested: an outer capture includes the copies of the inner ones. A copy counts when it is
@@ -132,7 +114,7 @@ pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
 /// ```
 #[must_use]
 pub fn scope() -> Scope {
-    Scope { captures: CAPTURES.with_borrow(Clone::clone), rules: Rules::current() }
+    Scope { captures: listeners::share_own(), rules: Rules::current() }
 }
 
 /// The captures and denials of a thread, for other threads; made by [`scope`]. Copies that are made
@@ -159,21 +141,22 @@ impl Scope {
 }
 
 impl Capture {
+    /// The report of a capture that has ended: this thread's events are in it.
     fn take(&self) -> Report {
-        let mut report = std::mem::take(&mut *self.0.lock());
+        if self.is_shared() {
+            log::settle_all();
+        }
+        let mut report = std::mem::take(&mut *self.report.lock());
         report.close();
         report
     }
 
     /// The report so far.
-    pub(super) fn report(&self) -> Report {
-        let mut report = self.0.lock().clone();
+    pub(super) fn so_far(&self) -> Report {
+        log::settle_all();
+        let mut report = self.report.lock().clone();
         report.close();
         report
-    }
-
-    pub(super) fn add(&self, record: Record) {
-        self.0.lock().add(record);
     }
 }
 
@@ -215,23 +198,15 @@ struct Counting {
 
 impl Counting {
     fn start(captures: &[Arc<Capture>]) -> Self {
-        CAPTURES.with_borrow_mut(|mine| {
-            let depth = mine.len();
-            for capture in captures {
-                if !mine.iter().any(|known| Arc::ptr_eq(known, capture)) {
-                    mine.push(Arc::clone(capture));
-                }
-            }
-            DEPTH.set(mine.len());
-            Self { depth }
-        })
+        log::settle_own();
+        Self { depth: listeners::enter(captures) }
     }
 }
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        DEPTH.set(self.depth);
-        CAPTURES.with_borrow_mut(|captures| captures.truncate(self.depth));
+        log::settle_own();
+        listeners::leave(self.depth);
     }
 }
 
@@ -245,28 +220,21 @@ pub(super) struct Attached {
 impl Attached {
     pub(super) fn start(capture: Arc<Capture>) -> Self {
         let running = Running::start();
-        OF_ALL_THREADS.lock().push(Arc::clone(&capture));
-        OF_ALL_THREADS_COUNT.fetch_add(1, Ordering::Relaxed);
+        listeners::attach(&capture);
         Self { capture, _running: running }
     }
 
     fn stop(self) -> Report {
-        self.detach();
+        listeners::detach(&self.capture);
         self.capture.take()
-    }
-
-    fn detach(&self) {
-        let is_other = |capture: &Arc<Capture>| !Arc::ptr_eq(capture, &self.capture);
-        let mut of_all = OF_ALL_THREADS.lock();
-        let before = of_all.len();
-        of_all.retain(|capture| is_other(capture));
-        OF_ALL_THREADS_COUNT.fetch_sub(before - of_all.len(), Ordering::Relaxed);
     }
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.detach();
+        listeners::detach(&self.capture);
+        // The logs of idle threads must not keep the report.
+        log::settle_all();
     }
 }
 
@@ -286,9 +254,7 @@ fn is_active_here() -> bool {
     if RUNNING.load(Ordering::Relaxed) & UNREAD != 0 {
         read_variable();
     }
-    // The captures of one thread end before its thread-locals are destroyed.
-    OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0
-        || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+    listeners::has_any()
 }
 
 /// Reads `RESIDENT_AUDIT`, once. Threads that copy meanwhile wait, so that their copies count.
@@ -309,7 +275,7 @@ fn write_outputs() {
     if let Some(UntilExit { attached, outputs, process }) = UNTIL_EXIT.get()
         && *process == std::process::id()
     {
-        outputs.write(&attached.capture.report());
+        outputs.write(&attached.capture.so_far());
     }
 }
 
@@ -322,52 +288,14 @@ pub(super) fn note_copy(bytes: u64) {
     }
 }
 
-/// Adds a record to all captures. It is moved to the last of this thread's, if there are none of
-/// all threads, which is the usual case.
-pub(super) fn add(record: Record) {
-    let mut record = Some(record);
-    let has_others = OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0;
-    let _ = CAPTURES.try_with(|captures| {
-        let captures = captures.borrow();
-        for (index, capture) in captures.iter().enumerate() {
-            let is_last = index + 1 == captures.len() && !has_others;
-            let own = if is_last { record.take() } else { record.clone() };
-            own.into_iter().for_each(|record| capture.add(record));
-        }
-    });
-    if !has_others {
-        return;
-    }
-    let of_all = OF_ALL_THREADS.lock().clone();
-    for (index, capture) in of_all.iter().enumerate() {
-        let own = if index + 1 == of_all.len() { record.take() } else { record.clone() };
-        own.into_iter().for_each(|record| capture.add(record));
-    }
-}
-
 fn add_wait(wait: &timeline::Wait<'_>) {
     if is_active() {
-        add(Record::wait(wait));
+        log::append(|chunk| chunk.push_wait(wait));
     }
-}
-
-pub(super) fn add_avoided(flow: Flow) {
-    for_each_report(|report| report.add_avoided(flow));
 }
 
 #[cfg(feature = "cuda")]
 pub(super) fn add_foreign_use(array: &str) {
-    for_each_report(|report| report.add_foreign_use(array));
-}
-
-/// The thread may be so near its end that only the captures of all threads are left.
-fn for_each_report(mut change: impl FnMut(&mut Report)) {
-    let mut change_all = |captures: &[Arc<Capture>]| {
-        captures.iter().for_each(|capture| change(&mut capture.0.lock()));
-    };
-    let _ = CAPTURES.try_with(|captures| change_all(&captures.borrow()));
-    if OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0 {
-        let of_all = OF_ALL_THREADS.lock().clone();
-        change_all(&of_all);
-    }
+    let captures = listeners::of_thread();
+    captures.iter().for_each(|capture| capture.report.lock().add_foreign_use(array));
 }

@@ -8,7 +8,7 @@ use tracing::{Event, Level, Subscriber, event, event_enabled, span};
 use tracing_subscriber::layer::{Context, Layer};
 
 use super::ledger::LedgerLayer;
-use super::record::{CopyRecord, Record};
+use super::record::Record;
 use crate::call_site::CallSite;
 use crate::device::Stream;
 
@@ -56,9 +56,9 @@ pub(super) fn is_enabled() -> bool {
 }
 
 /// Emits the event of one copy. A subscriber may use arrays, and so emit others meanwhile.
-pub(super) fn emit_copy(record: &Record, copy: &CopyRecord) {
+pub(super) fn emit_copy(record: &Record) {
     let outer = EMITTED.try_with(|emitted| emitted.replace(Some(record.clone())));
-    emit_fields(copy);
+    emit_fields(record);
     let _ = EMITTED.try_with(|emitted| *emitted.borrow_mut() = outer.ok().flatten());
 }
 
@@ -74,19 +74,17 @@ impl<S: Subscriber> Layer<S> for LedgerLayer {
     }
 }
 
-fn emit_fields(record: &CopyRecord) {
-    let CopyRecord {
-        direction, bytes, array, device, source, stream, cause, site, staleness, ..
-    } = record;
+fn emit_fields(record: &Record) {
+    let Record { direction, bytes, array, stream, source, cause, site, staleness, .. } = record;
     event!(
         target: TRANSFER,
         Level::DEBUG,
         direction = direction.as_str(),
         bytes = *bytes,
-        array = &**array,
-        device = &**device,
+        array = &*array.name,
+        device = &*stream.device,
         source = source.as_deref(),
-        stream = u64::from(*stream),
+        stream = u64::from(stream.number),
         cause = cause.as_str(),
         site = %site,
         stale_since = staleness.since().map(tracing::field::display),
@@ -94,13 +92,13 @@ fn emit_fields(record: &CopyRecord) {
 }
 
 /// Emits the event of a copy that the thread logs.
-pub(super) fn emit_implicit(copy: &CopyRecord) {
+pub(super) fn emit_implicit(copy: &Record) {
     event!(
         target: "resident::implicit",
         Level::WARN,
         direction = copy.direction.as_str(),
         bytes = copy.bytes,
-        array = &*copy.array,
+        array = &*copy.array.name,
         cause = copy.cause.as_str(),
         site = %copy.site,
         "an implicit copy"

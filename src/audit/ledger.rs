@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::capture::{Attached, Capture};
+use super::capture::Attached;
+use super::chunk::OpenChunk;
+use super::listeners::Capture;
 use super::record::Record;
 use super::report::Report;
 
@@ -69,7 +71,7 @@ impl Ledger {
     /// 0.
     #[must_use]
     pub fn report(&self) -> Report {
-        self.capture.report()
+        self.capture.so_far()
     }
 }
 
@@ -80,6 +82,8 @@ pub struct LedgerLayer(Arc<Capture>);
 
 impl LedgerLayer {
     pub(super) fn add(&self, record: &Record) {
-        self.0.add(record.clone());
+        let mut chunk = OpenChunk::new(Arc::clone(&record.thread));
+        chunk.push_record(record);
+        chunk.close().map(Arc::new).iter().for_each(|chunk| self.0.add(chunk));
     }
 }

@@ -56,6 +56,7 @@ mod at_exit;
 mod budget;
 mod capture;
 mod cause;
+mod chunk;
 mod deny;
 mod document;
 mod events;
@@ -65,6 +66,8 @@ mod html;
 mod inventory;
 mod json;
 mod ledger;
+mod listeners;
+mod log;
 mod perfetto;
 mod record;
 mod records;
@@ -94,73 +97,72 @@ pub use document::{
 pub(crate) use events::LaunchSpan;
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
-pub(crate) use record::{
-    ArgumentRecord, CopyRecord, LaunchRecord, MemoryEvent, MemoryRecord, QueueSpan, Staleness,
-};
-use record::{Event, Record};
+use record::Record;
+pub(crate) use record::{ArgumentRecord, Copied, Launched, MemoryChange, MemoryUse, Staleness};
 pub use records::Waits;
 pub use report::{GroupBy, Report, Site};
 
 thread_local! {
-    /// What this thread queued or allocated and has not reported yet.
+    /// The copies that this thread queued and of which it has not told subscribers yet.
     static UNREPORTED: RefCell<VecDeque<Record>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Whether a capture or a subscriber may want reports of copies. May be called with locks held.
+/// Whether a capture or a subscriber may want to know of copies. May be called with locks held.
 #[inline]
 pub(crate) fn has_listeners() -> bool {
-    capture::is_active() || events::may_be_enabled() || deny::logs_any()
+    capture::is_active() || has_subscribers()
 }
 
-/// Keeps the record of a copy of this many bytes for [`report_recorded`], if a capture or a
-/// subscriber may want it. May be called with locks held.
+/// Whether a subscriber may want to know of copies: then [`report_recorded`] is due after one.
 #[inline]
-pub(crate) fn record_copy(bytes: u64, make: impl FnOnce() -> CopyRecord) {
+pub(crate) fn has_subscribers() -> bool {
+    events::may_be_enabled() || deny::logs_any()
+}
+
+/// Records a copy of this many bytes, if a capture or a subscriber may want it. May be called with
+/// locks held: subscribers are told by [`report_recorded`].
+#[inline]
+pub(crate) fn record_copy<'a>(bytes: u64, make: impl FnOnce() -> Copied<'a>) {
     capture::note_copy(bytes);
     if has_listeners() {
-        keep(Record::copy(make()));
+        record_copied(&make());
     }
 }
 
-/// Keeps the record of an allocation or an eviction for [`report_recorded`], if a capture wants it.
-/// May be called with locks held.
-#[inline]
-pub(crate) fn record_memory(make: impl FnOnce() -> MemoryRecord) {
+#[cold]
+fn record_copied(copied: &Copied<'_>) {
+    let is_for_launch = copied.cause == Cause::Launch;
+    let launch = if is_for_launch { record::launch_of_thread() } else { 0 };
     if capture::is_active() {
-        keep(Record::now(Event::Memory(make())));
+        log::append(|chunk| chunk.push_copy(copied, launch));
+    }
+    if has_subscribers() {
+        let record = Record::of(copied, launch);
+        // No subscriber is told while the thread's thread-locals are being destroyed.
+        let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(record));
     }
 }
 
-fn keep(record: Record) {
-    // Nothing is reported while the thread's thread-locals are being destroyed.
-    let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(record));
+/// Records an allocation or an eviction, if a capture wants it. May be called with locks held.
+#[inline]
+pub(crate) fn record_memory<'a>(make: impl FnOnce() -> MemoryUse<'a>) {
+    if capture::is_active() {
+        log::append(|chunk| chunk.push_memory(&make()));
+    }
 }
 
-/// Reports what was recorded to captures and subscribers. Subscribers run user code, which may use
-/// arrays, so callers hold no lock and no claim.
+/// Tells subscribers of the copies that were recorded. They run user code, which may use arrays, so
+/// callers hold no lock and no claim.
 pub(crate) fn report_recorded() {
     let next = || UNREPORTED.try_with(|records| records.borrow_mut().pop_front()).ok().flatten();
     while let Some(record) = next() {
         sync::assert_none_held();
-        if !events::may_be_enabled() && !deny::logs_any() {
-            capture::add(record);
-            continue;
+        if events::is_enabled() {
+            events::emit_copy(&record);
         }
-        if capture::is_active() {
-            capture::add(record.clone());
+        if deny::is_logged(record.cause, record.direction) {
+            events::emit_implicit(&record);
         }
-        emit(&record);
-    }
-}
-
-/// Emits the events of a copy that subscribers want.
-fn emit(record: &Record) {
-    let Event::Copy { copy, .. } = &record.event else { return };
-    if events::is_enabled() {
-        events::emit_copy(record, copy);
-    }
-    if deny::is_logged(copy.cause, copy.direction) {
-        events::emit_implicit(copy);
     }
 }
 
@@ -181,11 +183,14 @@ pub(crate) fn observes_launches() -> bool {
     events::may_be_enabled() || capture::is_active()
 }
 
-/// Reports a launch that was queued to captures. Callers hold no lock.
-pub(crate) fn report_launch(launch: LaunchRecord) {
+/// Records a launch that was queued, if a capture wants it.
+pub(crate) fn record_launch<'a>(
+    launched: &Launched<'a>,
+    arguments: impl Iterator<Item = ArgumentRecord> + 'a,
+) {
     if capture::is_active() {
-        report_recorded();
-        capture::add(Record::launch(launch));
+        let id = record::launch_of_thread();
+        log::append(|chunk| chunk.push_launch(launched, arguments, id));
     }
 }
 
@@ -207,11 +212,4 @@ pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
 /// Reports what a kernel printed to a subscriber; `false` if none wants it. Callers hold no lock.
 pub(crate) fn report_printed(kernel: &str, text: &str) -> bool {
     events::emit_printed(kernel, text)
-}
-
-/// Reports to captures the copies that a launch did not have to make.
-pub(crate) fn report_avoided(flow: Flow) {
-    if capture::is_active() {
-        capture::add_avoided(flow);
-    }
 }

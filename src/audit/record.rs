@@ -1,5 +1,5 @@
-//! Records of single copies, launches, waits and allocations. Captures and `tracing` events are
-//! made from them.
+//! What is recorded of single copies, launches and allocations: for the logs of threads, and for
+//! `tracing` events.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,120 +11,160 @@ use smallvec::SmallVec;
 use super::cause::Cause;
 use crate::access::Access;
 use crate::call_site::CallSite;
-use crate::timeline::{self, WaitReason};
-use crate::traffic::Direction;
+use crate::device::{Device, Stream};
+use crate::storage::Storage;
+use crate::timeline;
+use crate::traffic::{Direction, Flow};
 
-/// Something that happened, when, and on which thread.
-#[derive(Clone, Debug)]
-pub(super) struct Record {
-    /// When the host queued the work, or began to wait.
-    pub(super) queued_ns: u64,
-    pub(super) thread: Arc<str>,
-    pub(super) event: Event,
-}
-
-/// What happened.
-#[derive(Clone, Debug)]
-pub(super) enum Event {
-    /// A copy, and the launch that needed it.
-    Copy {
-        copy: CopyRecord,
-        launch: Option<u64>,
-    },
-    Launch {
-        launch: LaunchRecord,
-        id: u64,
-    },
-    Wait(WaitRecord),
-    Memory(MemoryRecord),
-}
-
-/// One copy that was queued.
-#[derive(Clone, Debug)]
-pub(crate) struct CopyRecord {
+/// One copy that is being queued.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied<'a> {
+    pub(crate) storage: &'a Storage,
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
     /// How many of the bytes were up to date at the destination.
     pub(crate) padding: u64,
-    /// The array's number, unique in the process.
-    pub(crate) array_id: u64,
-    pub(crate) array: Arc<str>,
-    /// The type of the elements, with its path.
-    pub(crate) element: &'static str,
-    pub(crate) shape: SmallVec<[usize; 4]>,
-    /// The device whose stream runs the copy; for a copy between two devices, the destination.
-    pub(crate) device: Arc<str>,
+    /// The stream that runs the copy; for a copy between two devices, of the destination.
+    pub(crate) stream: &'a Stream,
     /// The source device of a copy between two devices.
-    pub(crate) source: Option<Arc<str>>,
-    pub(crate) stream: u32,
-    pub(crate) span: QueueSpan,
+    pub(crate) source: Option<&'a Device>,
+    /// The first and the last position in the stream's queue.
+    pub(crate) positions: (u64, u64),
     pub(crate) cause: Cause,
     /// The call that needed the bytes.
     pub(crate) site: CallSite,
     pub(crate) staleness: Staleness,
 }
 
-/// The operations of one copy or launch: the number of the stream's queue, and the first and the
-/// last position.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct QueueSpan {
-    pub(crate) queue: u64,
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-}
-
 /// One launch that was queued.
-#[derive(Clone, Debug)]
-pub(crate) struct LaunchRecord {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launched<'a> {
     /// `kernel "blur"`.
-    pub(crate) title: Arc<str>,
-    pub(crate) device: Arc<str>,
-    pub(crate) stream: u32,
-    pub(crate) span: QueueSpan,
+    pub(crate) title: &'a Arc<str>,
+    pub(crate) stream: &'a Stream,
+    pub(crate) position: u64,
     pub(crate) site: CallSite,
-    pub(crate) arguments: SmallVec<[ArgumentRecord; 4]>,
-}
-
-/// An array argument of a launch, and what the kernel declares to do with it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ArgumentRecord {
-    pub(crate) array_id: u64,
-    pub(crate) access: Access,
-    pub(crate) is_whole: bool,
-}
-
-impl LaunchRecord {
-    /// The kernel's name, which is in quotation marks in the title.
-    pub(super) fn name(&self) -> &str {
-        let quoted = self.title.strip_prefix("kernel \"").unwrap_or(&self.title);
-        quoted.strip_suffix('"').unwrap_or(quoted)
-    }
-}
-
-/// A wait of a thread for a stream.
-#[derive(Clone, Debug)]
-pub(super) struct WaitRecord {
-    pub(super) device: Arc<str>,
-    pub(super) stream: u32,
-    pub(super) site: CallSite,
-    pub(super) reason: WaitReason,
-    pub(super) finished_ns: u64,
+    /// The copies that it did not have to make.
+    pub(crate) avoided: Flow,
 }
 
 /// An allocation of device memory for an array, or an eviction.
-#[derive(Clone, Debug)]
-pub(crate) struct MemoryRecord {
-    pub(crate) kind: MemoryEvent,
-    pub(crate) bytes: u64,
-    pub(crate) array_id: u64,
-    pub(crate) array: Arc<str>,
-    pub(crate) device: Arc<str>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryUse<'a> {
+    pub(crate) kind: MemoryChange,
+    pub(crate) storage: &'a Storage,
+    pub(crate) device: &'a Device,
     pub(crate) site: CallSite,
+}
+
+/// An array, as it was when an event named it.
+#[derive(Clone, Debug)]
+pub(super) struct ArrayEntry {
+    /// The array's number, unique in the process.
+    pub(super) id: u64,
+    pub(super) name: Arc<str>,
+    /// The type of the elements, with its path.
+    pub(super) element: &'static str,
+    pub(super) shape: SmallVec<[usize; 4]>,
+}
+
+impl ArrayEntry {
+    pub(super) fn of(storage: &Storage) -> Self {
+        Self {
+            id: storage.number(),
+            name: storage.name(),
+            element: storage.element_path(),
+            shape: SmallVec::from_slice(&storage.shape()),
+        }
+    }
+}
+
+/// A stream.
+#[derive(Clone, Debug)]
+pub(super) struct StreamEntry {
+    /// The number of its queue, unique in the process.
+    pub(super) queue: u64,
+    /// Its number on its device.
+    pub(super) number: u32,
+    pub(super) device: Arc<str>,
+}
+
+impl StreamEntry {
+    pub(super) fn of(stream: &Stream) -> Self {
+        Self {
+            queue: stream.id().0,
+            number: stream.number(),
+            device: stream.device_ref().name_shared(),
+        }
+    }
+}
+
+/// A copy for subscribers of `tracing`, and the launch that needed it, or 0.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) queued_ns: u64,
+    pub(super) thread: Arc<str>,
+    pub(super) array: ArrayEntry,
+    pub(super) stream: StreamEntry,
+    pub(super) source: Option<Arc<str>>,
+    pub(super) direction: Direction,
+    pub(super) bytes: u64,
+    pub(super) padding: u64,
+    pub(super) positions: (u64, u64),
+    pub(super) cause: Cause,
+    pub(super) site: CallSite,
+    pub(super) staleness: Staleness,
+    pub(super) launch: u64,
+}
+
+/// The operations of one copy or launch: the number of the stream's queue, and the first and the
+/// last position.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct QueueSpan {
+    pub(super) queue: u64,
+    pub(super) first: u64,
+    pub(super) last: u64,
+}
+
+/// An array argument of a launch, and what the kernel declares to do with it, in one word: the
+/// array's number, unique in the process, and three bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ArgumentRecord(u64);
+
+impl ArgumentRecord {
+    const WHOLE: u64 = 4;
+    const BITS: u32 = 3;
+
+    #[inline]
+    pub(crate) fn new(array_id: u64, access: Access, is_whole: bool) -> Self {
+        let access = match access {
+            Access::Read => 0,
+            Access::ReadWrite => 1,
+            Access::Overwrite => 2,
+        };
+        Self(array_id << Self::BITS | if is_whole { Self::WHOLE } else { 0 } | access)
+    }
+
+    pub(super) fn array_id(self) -> u64 {
+        self.0 >> Self::BITS
+    }
+
+    pub(super) fn access(self) -> Access {
+        match self.0 & (Self::WHOLE - 1) {
+            0 => Access::Read,
+            1 => Access::ReadWrite,
+            _ => Access::Overwrite,
+        }
+    }
+
+    pub(super) fn is_whole(self) -> bool {
+        self.0 & Self::WHOLE != 0
+    }
 }
 
 /// What happened to an array's memory on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum MemoryEvent {
+pub(crate) enum MemoryChange {
     Allocation,
     /// Its copy there was freed to make room for another array.
     Eviction,
@@ -155,44 +195,61 @@ thread_local! {
     static THREAD: Cell<Option<Arc<str>>> = const { Cell::new(None) };
     /// The launch that this thread prepares, once a copy needs its number; else 0.
     static LAUNCH: Cell<u64> = const { Cell::new(0) };
+    /// The number of this thread's next launch; a multiple of the reserve if none is reserved.
+    static NEXT_LAUNCH: Cell<u64> = const { Cell::new(0) };
 }
 
 impl Record {
-    pub(super) fn copy(copy: CopyRecord) -> Self {
-        let launch = (copy.cause == Cause::Launch).then(launch_of_thread);
-        Self::now(Event::Copy { copy, launch })
-    }
-
-    pub(super) fn launch(launch: LaunchRecord) -> Self {
-        let id = launch_of_thread();
-        forget_launch();
-        Self::now(Event::Launch { launch, id })
-    }
-
-    pub(super) fn wait(wait: &timeline::Wait<'_>) -> Self {
-        let timeline::Wait { device, stream, site, reason, started_ns, finished_ns } = *wait;
-        let event =
-            Event::Wait(WaitRecord { device: device.into(), stream, site, reason, finished_ns });
-        Self { queued_ns: started_ns, thread: thread_name(), event }
-    }
-
-    pub(super) fn now(event: Event) -> Self {
-        Self { queued_ns: timeline::now_ns(), thread: thread_name(), event }
+    pub(super) fn of(copied: &Copied<'_>, launch: u64) -> Self {
+        let Copied { direction, bytes, padding, positions, cause, site, staleness, .. } = *copied;
+        Self {
+            queued_ns: timeline::now_ns(),
+            thread: thread_name(),
+            array: ArrayEntry::of(copied.storage),
+            stream: StreamEntry::of(copied.stream),
+            source: copied.source.map(Device::name_shared),
+            direction,
+            bytes,
+            padding,
+            positions,
+            cause,
+            site,
+            staleness,
+            launch,
+        }
     }
 }
 
-/// The number of the launch that this thread prepares. While the thread's thread-locals are being
-/// destroyed each call gets a number of its own.
-fn launch_of_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let next = || NEXT.fetch_add(1, Ordering::Relaxed);
+/// The number of launches that a thread reserves at a time.
+const LAUNCHES_RESERVED: u64 = 1 << 10;
+
+/// The number of the launch that this thread prepares, unique in the process. While the thread's
+/// thread-locals are being destroyed each call gets a number of its own.
+pub(super) fn launch_of_thread() -> u64 {
     let assigned = LAUNCH.try_with(|launch| {
         if launch.get() == 0 {
-            launch.set(next());
+            launch.set(next_launch());
         }
         launch.get()
     });
-    assigned.unwrap_or_else(|_| next())
+    assigned.unwrap_or_else(|_| reserve_launches())
+}
+
+fn next_launch() -> u64 {
+    let next = NEXT_LAUNCH.try_with(|next| {
+        if next.get().is_multiple_of(LAUNCHES_RESERVED) {
+            next.set(reserve_launches());
+        }
+        next.replace(next.get() + 1)
+    });
+    next.unwrap_or_else(|_| reserve_launches())
+}
+
+/// The first of some numbers that no other launch gets.
+#[cold]
+fn reserve_launches() -> u64 {
+    static RESERVED: AtomicU64 = AtomicU64::new(0);
+    1 + RESERVED.fetch_add(LAUNCHES_RESERVED, Ordering::Relaxed)
 }
 
 /// This thread's next launch is another one.
@@ -201,7 +258,7 @@ pub(super) fn forget_launch() {
 }
 
 /// The thread's name and its number.
-fn thread_name() -> Arc<str> {
+pub(super) fn thread_name() -> Arc<str> {
     let known = THREAD.try_with(|name| {
         let known = name.take().unwrap_or_else(new_thread_name);
         name.set(Some(Arc::clone(&known)));

@@ -1,8 +1,10 @@
 //! The latest records of a capture, and exact totals of all.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-use super::record::{Event, MemoryEvent, QueueSpan, Record};
+use super::chunk::{Chunk, Event, EventKind};
+use super::record::{MemoryChange, QueueSpan};
 use crate::timeline;
 use crate::traffic::Flow;
 
@@ -15,8 +17,11 @@ const OPERATIONS_MAX: u64 = 1 << 12;
 /// The latest records, and the totals of what no record is needed for.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    records: VecDeque<Record>,
-    pub(super) forgotten: u64,
+    chunks: VecDeque<Arc<Chunk>>,
+    /// The number of events in the chunks. The oldest ones beyond [`RECORDS_KEPT`] do not count.
+    len: usize,
+    /// The number of events in chunks that were dropped.
+    dropped: u64,
     pub(super) launches: u64,
     pub(super) waits: Waits,
     pub(super) allocations: Flow,
@@ -40,8 +45,9 @@ pub struct Waits {
 impl Default for Records {
     fn default() -> Self {
         Self {
-            records: VecDeque::new(),
-            forgotten: 0,
+            chunks: VecDeque::new(),
+            len: 0,
+            dropped: 0,
             launches: 0,
             waits: Waits::default(),
             allocations: Flow::default(),
@@ -54,27 +60,41 @@ impl Default for Records {
 }
 
 impl Records {
-    pub(super) fn add(&mut self, record: Record) {
-        match &record.event {
-            Event::Copy { .. } => {}
-            Event::Launch { .. } => self.launches += 1,
-            Event::Wait(wait) => {
+    pub(super) fn add(&mut self, chunk: &Arc<Chunk>) {
+        self.launches += chunk.launches().len() as u64;
+        chunk.events.iter().for_each(|event| self.count(chunk, event));
+        self.len += chunk.events.len();
+        self.chunks.push_back(Arc::clone(chunk));
+        while let Some(oldest) = self.chunks.front().map(|chunk| chunk.events.len())
+            && self.len - oldest >= RECORDS_KEPT
+        {
+            self.chunks.pop_front();
+            self.len -= oldest;
+            self.dropped += oldest as u64;
+        }
+    }
+
+    fn count(&mut self, chunk: &Chunk, event: &Event) {
+        match event.kind {
+            EventKind::Copy(_) | EventKind::Launch(_) => {}
+            EventKind::Wait(wait) => {
+                let began_ns = event.queued_ns.max(self.started_ns);
                 self.waits.count += 1;
-                self.waits.nanoseconds +=
-                    wait.finished_ns.saturating_sub(record.queued_ns.max(self.started_ns));
+                self.waits.nanoseconds += chunk.wait(wait).finished_ns.saturating_sub(began_ns);
             }
-            Event::Memory(memory) => {
+            EventKind::Memory(memory) => {
+                let memory = chunk.memory(memory);
                 *match memory.kind {
-                    MemoryEvent::Allocation => &mut self.allocations,
-                    MemoryEvent::Eviction => &mut self.evictions,
+                    MemoryChange::Allocation => &mut self.allocations,
+                    MemoryChange::Eviction => &mut self.evictions,
                 } += Flow::of(memory.bytes);
             }
         }
-        if self.records.len() == RECORDS_KEPT {
-            self.records.pop_front();
-            self.forgotten += 1;
-        }
-        self.records.push_back(record);
+    }
+
+    /// The number of events that are not kept.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.dropped + self.len.saturating_sub(RECORDS_KEPT) as u64
     }
 
     /// Takes over when devices ran what is recorded. Work that has not run has no times.
@@ -86,9 +106,11 @@ impl Records {
     }
 
     /// The records, in the order in which their work was queued or their wait began.
-    pub(super) fn in_order(&self) -> Vec<&Record> {
-        let mut records: Vec<&Record> = self.records.iter().collect();
-        records.sort_by_key(|record| record.queued_ns);
+    pub(super) fn in_order(&self) -> Vec<(&Chunk, &Event)> {
+        let chunks = self.chunks.iter().map(|chunk| &**chunk);
+        let records = chunks.flat_map(|chunk| chunk.events.iter().map(move |event| (chunk, event)));
+        let mut records: Vec<_> = records.skip(self.len.saturating_sub(RECORDS_KEPT)).collect();
+        records.sort_by_key(|(_, event)| event.queued_ns);
         records
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cause::Cause;
-use super::record::{CopyRecord, Event, Record, Staleness};
+use super::chunk::{Chunk, CopyKey};
+use super::record::Staleness;
 use super::records::{Records, Waits};
 use crate::call_site::CallSite;
 use crate::traffic::{Direction, Flow, Traffic};
@@ -133,15 +134,15 @@ struct SiteKey {
 }
 
 impl SiteKey {
-    fn of(record: &CopyRecord) -> Self {
+    fn of(chunk: &Chunk, copy: &CopyKey) -> Self {
         Self {
-            location: record.site,
-            array: Arc::clone(&record.array),
-            direction: record.direction,
-            cause: record.cause,
-            device: Arc::clone(&record.device),
-            source: record.source.clone(),
-            staleness: record.staleness,
+            location: copy.site(),
+            array: Arc::clone(&chunk.array(copy.array).name),
+            direction: copy.direction,
+            cause: copy.cause,
+            device: Arc::clone(&chunk.stream(copy.stream).device),
+            source: chunk.source(copy).cloned(),
+            staleness: copy.staleness(),
         }
     }
 
@@ -336,11 +337,17 @@ impl Report {
         *self.foreign_uses.entry(array.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn add(&mut self, record: Record) {
-        if let Event::Copy { copy, .. } = &record.event {
-            self.add_copy(copy);
+    pub(super) fn add(&mut self, chunk: &Arc<Chunk>) {
+        self.traffic.avoided += chunk.avoided;
+        let mut flows: FxHashMap<&CopyKey, Flow> = FxHashMap::default();
+        for copy in chunk.copies() {
+            *flows.entry(&copy.key).or_default() += Flow::of(copy.bytes);
+            if copy.padding > 0 {
+                self.padding += Flow::of(copy.padding);
+            }
         }
-        self.records.add(record);
+        flows.into_iter().for_each(|(key, flow)| self.add_flow(chunk, key, flow));
+        self.records.add(chunk);
     }
 
     /// Takes over the times of the records.
@@ -348,24 +355,24 @@ impl Report {
         self.records.close();
     }
 
-    fn add_copy(&mut self, record: &CopyRecord) {
-        self.traffic += Traffic::of(record.direction, record.bytes);
-        if record.cause == Cause::Launch {
-            self.launched += Flow::of(record.bytes);
+    /// Adds copies that have their properties in common.
+    fn add_flow(&mut self, chunk: &Chunk, copy: &CopyKey, flow: Flow) {
+        let traffic = Traffic::of_flow(copy.direction, flow);
+        self.traffic += traffic;
+        if copy.cause == Cause::Launch {
+            self.launched += flow;
         }
-        if record.padding > 0 {
-            self.padding += Flow::of(record.padding);
-        }
-        let mut key = SiteKey::of(record);
+        let mut key = SiteKey::of(chunk, copy);
         if self.sites.len() >= KEYS_MAX && !self.sites.contains_key(&key) {
             key.array = "(other arrays)".into();
         }
-        *self.sites.entry(key).or_default() += Flow::of(record.bytes);
-        let mut stream = (Arc::clone(&record.device), record.stream);
+        *self.sites.entry(key).or_default() += flow;
+        let stream = chunk.stream(copy.stream);
+        let mut stream = (Arc::clone(&stream.device), stream.number);
         if self.streams.len() >= KEYS_MAX && !self.streams.contains_key(&stream) {
             stream.1 = OTHER_STREAMS;
         }
-        *self.streams.entry(stream).or_default() += Traffic::of(record.direction, record.bytes);
+        *self.streams.entry(stream).or_default() += traffic;
     }
 
     pub(super) fn set_elsewhere(&mut self, flow: Flow) {
@@ -375,9 +382,5 @@ impl Report {
     /// What other threads copied meanwhile, if this report has no copy.
     pub(super) fn missed(&self) -> Option<Flow> {
         (self.is_empty() && self.elsewhere.count > 0).then_some(self.elsewhere)
-    }
-
-    pub(super) fn add_avoided(&mut self, flow: Flow) {
-        self.traffic.avoided += flow;
     }
 }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::chunk::{Chunk, CopyEvent, Event, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
 use super::document::{
     Document, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord, DocumentSite,
     Finding,
 };
 use super::findings;
-use super::record::{
-    ArgumentRecord, CopyRecord, Event, LaunchRecord, MemoryEvent, MemoryRecord, Record,
-};
+use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
 use super::records::Records;
 use super::report::{Report, Site};
 use crate::access::Access;
@@ -36,8 +35,8 @@ impl Report {
             duration_ns: kept.duration_ns,
             sites: self.sites().iter().map(DocumentSite::of).collect(),
             arrays: arrays(&records),
-            records: records.iter().map(|record| DocumentRecord::of(kept, record)).collect(),
-            records_forgotten: kept.forgotten,
+            records: records.iter().map(|record| DocumentRecord::of(kept, *record)).collect(),
+            records_forgotten: kept.forgotten(),
             findings: Vec::new(),
         };
         document.findings = findings::of(&document);
@@ -94,83 +93,95 @@ impl DocumentSite {
     }
 }
 
+/// An event and its chunk.
+type Recorded<'a> = (&'a Chunk, &'a Event);
+
 impl DocumentRecord {
-    fn of(records: &Records, record: &Record) -> Self {
-        match &record.event {
-            Event::Copy { copy, launch } => Self::copy(records, record, copy, *launch),
-            Event::Launch { launch, id } => Self::launch(records, record, launch, *id),
-            Event::Wait(wait) => Self::Wait {
-                queued_ns: records.since_start(record.queued_ns),
-                finished_ns: records.since_start(wait.finished_ns),
-                thread: record.thread.to_string(),
-                device: wait.device.to_string(),
-                stream: wait.stream,
-                site: wait.site.to_string(),
-                reason: match wait.reason {
-                    WaitReason::Synchronize => "synchronize".to_owned(),
-                    WaitReason::Contents => "contents".to_owned(),
-                },
-            },
-            Event::Memory(memory) => Self::memory(records, record, memory),
+    fn of(records: &Records, record: Recorded<'_>) -> Self {
+        let (chunk, event) = record;
+        match event.kind {
+            EventKind::Copy(copy) => Self::copy(records, record, chunk.copy(copy)),
+            EventKind::Launch(launch) => Self::launch(records, record, chunk.launch(launch)),
+            EventKind::Wait(wait) => Self::wait(records, record, chunk.wait(wait)),
+            EventKind::Memory(memory) => Self::memory(records, record, chunk.memory(memory)),
         }
     }
 
-    fn copy(records: &Records, record: &Record, copy: &CopyRecord, launch: Option<u64>) -> Self {
-        let times = records.times(copy.span);
+    fn copy(records: &Records, (chunk, event): Recorded<'_>, copy: &CopyEvent) -> Self {
+        let times = records.times(chunk.span_of_copy(copy));
+        let (key, stream) = (&copy.key, chunk.stream(copy.key.stream));
+        let array = chunk.array(key.array);
         Self::Copy {
-            queued_ns: records.since_start(record.queued_ns),
+            queued_ns: records.since_start(event.queued_ns),
             started_ns: times.map(|times| times.0),
             finished_ns: times.map(|times| times.1),
-            thread: record.thread.to_string(),
-            device: copy.device.to_string(),
-            stream: copy.stream,
-            site: copy.site.to_string(),
-            array: copy.array_id,
-            name: copy.array.to_string(),
-            direction: copy.direction.to_string(),
-            source: copy.source.as_deref().map(str::to_owned),
+            thread: chunk.thread.to_string(),
+            device: stream.device.to_string(),
+            stream: stream.number,
+            site: event.site.to_string(),
+            array: array.id,
+            name: array.name.to_string(),
+            direction: key.direction.to_string(),
+            source: chunk.source(key).map(ToString::to_string),
             bytes: copy.bytes,
             padding: copy.padding,
-            cause: copy.cause.to_string(),
-            stale_since: copy.staleness.since().map(|location| location.to_string()),
-            launch,
+            cause: key.cause.to_string(),
+            stale_since: key.staleness().since().map(|location| location.to_string()),
+            launch: (copy.launch > 0).then_some(copy.launch),
         }
     }
 
-    fn launch(records: &Records, record: &Record, launch: &LaunchRecord, id: u64) -> Self {
-        let times = records.times(launch.span);
+    fn launch(records: &Records, (chunk, event): Recorded<'_>, launch: &LaunchEvent) -> Self {
+        let times = records.times(chunk.span_of_launch(launch));
+        let stream = chunk.stream(launch.stream);
         let argument = |argument: &ArgumentRecord| DocumentArgument {
-            array: argument.array_id,
-            access: access_name(argument.access).to_owned(),
-            is_whole: argument.is_whole,
+            array: argument.array_id(),
+            access: access_name(argument.access()).to_owned(),
+            is_whole: argument.is_whole(),
         };
         Self::Launch {
-            id,
-            queued_ns: records.since_start(record.queued_ns),
+            id: launch.id,
+            queued_ns: records.since_start(event.queued_ns),
             started_ns: times.map(|times| times.0),
             finished_ns: times.map(|times| times.1),
-            thread: record.thread.to_string(),
-            device: launch.device.to_string(),
-            stream: launch.stream,
-            site: launch.site.to_string(),
-            name: launch.name().to_owned(),
-            arguments: launch.arguments.iter().map(argument).collect(),
+            thread: chunk.thread.to_string(),
+            device: stream.device.to_string(),
+            stream: stream.number,
+            site: event.site.to_string(),
+            name: chunk.kernel_name(launch).to_owned(),
+            arguments: chunk.arguments(launch).iter().map(argument).collect(),
         }
     }
 
-    fn memory(records: &Records, record: &Record, memory: &MemoryRecord) -> Self {
+    fn wait(records: &Records, (chunk, event): Recorded<'_>, wait: &WaitEvent) -> Self {
+        Self::Wait {
+            queued_ns: records.since_start(event.queued_ns),
+            finished_ns: records.since_start(wait.finished_ns),
+            thread: chunk.thread.to_string(),
+            device: chunk.device(wait.device).to_string(),
+            stream: wait.stream_number,
+            site: event.site.to_string(),
+            reason: match wait.reason {
+                WaitReason::Synchronize => "synchronize".to_owned(),
+                WaitReason::Contents => "contents".to_owned(),
+            },
+        }
+    }
+
+    fn memory(records: &Records, (chunk, event): Recorded<'_>, memory: &MemoryEvent) -> Self {
+        let array = chunk.array(memory.array);
         let document = DocumentMemory {
-            queued_ns: records.since_start(record.queued_ns),
-            thread: record.thread.to_string(),
-            device: memory.device.to_string(),
-            site: memory.site.to_string(),
+            queued_ns: records.since_start(event.queued_ns),
+            thread: chunk.thread.to_string(),
+            device: chunk.device(memory.device).to_string(),
+            site: event.site.to_string(),
             bytes: memory.bytes,
-            array: memory.array_id,
-            name: memory.array.to_string(),
+            array: array.id,
+            name: array.name.to_string(),
         };
         match memory.kind {
-            MemoryEvent::Allocation => Self::Allocation(document),
-            MemoryEvent::Eviction => Self::Eviction(document),
+            MemoryChange::Allocation => Self::Allocation(document),
+            MemoryChange::Eviction => Self::Eviction(document),
         }
     }
 }
@@ -184,20 +195,24 @@ fn access_name(access: Access) -> &'static str {
 }
 
 /// The arrays of copies, and those of launches that are still alive.
-fn arrays(records: &[&Record]) -> Vec<DocumentArray> {
+fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
     let mut arrays = BTreeMap::new();
     let mut launched = Vec::new();
-    for record in records {
-        match &record.event {
-            Event::Copy { copy, .. } => {
-                arrays.insert(copy.array_id, DocumentArray::of_copy(copy));
+    for (chunk, event) in records {
+        match event.kind {
+            EventKind::Copy(copy) => {
+                let array = chunk.array(chunk.copy(copy).key.array);
+                arrays.insert(array.id, array);
             }
-            Event::Launch { launch, .. } => {
-                launched.extend(launch.arguments.iter().map(|argument| argument.array_id));
+            EventKind::Launch(launch) => {
+                let arguments = chunk.arguments(chunk.launch(launch));
+                launched.extend(arguments.iter().map(|argument| argument.array_id()));
             }
-            Event::Wait(_) | Event::Memory(_) => {}
+            EventKind::Wait(_) | EventKind::Memory(_) => {}
         }
     }
+    let mut arrays: BTreeMap<u64, DocumentArray> =
+        arrays.into_iter().map(|(id, array)| (id, DocumentArray::of_entry(array))).collect();
     launched.sort_unstable();
     launched.dedup();
     launched.retain(|id| !arrays.contains_key(id));
@@ -218,12 +233,12 @@ fn arrays(records: &[&Record]) -> Vec<DocumentArray> {
 }
 
 impl DocumentArray {
-    fn of_copy(copy: &CopyRecord) -> Self {
+    fn of_entry(array: &ArrayEntry) -> Self {
         Self {
-            id: copy.array_id,
-            name: copy.array.to_string(),
-            element: storage::short_type(copy.element),
-            shape: copy.shape.to_vec(),
+            id: array.id,
+            name: array.name.to_string(),
+            element: storage::short_type(array.element),
+            shape: array.shape.to_vec(),
         }
     }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray, Words};
-use crate::audit::{self, ArgumentRecord, Cause, LaunchRecord, QueueSpan};
+use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
 use crate::backend::{
     Address, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall,
     Position, failure,
@@ -167,27 +167,20 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         Ok(position) => position,
         Err(refusal) => return Err(refused(launch, stream, &refusal)),
     };
-    mark(launch, &selections, stream, &mut arrays, position);
+    let avoided = mark(launch, &selections, stream, &mut arrays, position);
     if IS_OBSERVED {
-        record(launch, stream, position);
+        record(launch, stream, position, avoided);
     }
     Ok(())
 }
 
-fn record(launch: &Launch<'_>, stream: &Stream, position: Position) {
-    let argument = |array: &BoundArray<'_>| ArgumentRecord {
-        array_id: array.storage.number(),
-        access: array.access,
-        is_whole: array.is_whole,
+fn record(launch: &Launch<'_>, stream: &Stream, position: Position, avoided: Flow) {
+    let (title, position, site) = (launch.title, position.0, launch.site);
+    let argument = |array: &BoundArray<'_>| {
+        ArgumentRecord::new(array.storage.number(), array.access, array.is_whole)
     };
-    audit::report_launch(LaunchRecord {
-        title: Arc::clone(launch.title),
-        device: stream.device_ref().name_shared(),
-        stream: stream.number(),
-        span: QueueSpan { queue: stream.id().0, first: position.0, last: position.0 },
-        site: launch.site,
-        arguments: launch.arrays().map(argument).collect(),
-    });
+    let launched = Launched { title, stream, position, site, avoided };
+    audit::record_launch(&launched, launch.arrays().map(argument));
 }
 
 #[cold]
@@ -254,7 +247,7 @@ fn acquire<'a>(
 }
 
 /// Marks the arrays as used at `position`. Records one event for all of them if other streams may
-/// have to wait for one.
+/// have to wait for one. Returns the copies that the launch did not have to make.
 #[inline(always)]
 fn mark(
     launch: &Launch<'_>,
@@ -262,13 +255,12 @@ fn mark(
     stream: &Stream,
     arrays: &mut LaunchedArrays<'_>,
     position: Position,
-) {
+) -> Flow {
     let mut parts = NextPart::of(selections);
     let request = |storage, is_whole| launch.request(storage, is_whole, &mut parts);
     let marked = arrays.mark(stream, position, request);
     if marked.avoided.count > 0 {
         stream.device_ref().count_avoided(marked.avoided);
-        audit::report_avoided(marked.avoided);
     }
     if marked.needs_event {
         stream.ensure_event_at_tail();
@@ -278,6 +270,7 @@ fn mark(
     if marked.is_watched {
         storage::notify_watchers();
     }
+    marked.avoided
 }
 
 #[inline(always)]

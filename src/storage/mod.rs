@@ -315,6 +315,12 @@ impl Storage {
         Arc::clone(self.array_name().text())
     }
 
+    /// How often the program gave the array a name.
+    #[inline]
+    pub(crate) fn times_named(&self) -> u32 {
+        self.published.times_named()
+    }
+
     /// Whether the array's elements have this type: views may show a field of each element.
     pub(crate) fn has_elements<T: Element>(&self) -> bool {
         (self.element.id)() == TypeId::of::<T>()
@@ -367,7 +373,7 @@ impl Storage {
     }
 
     pub(crate) fn label(&self, operation: &'static str, site: CallSite) -> Label {
-        let text = match self.published.is_named() {
+        let text = match self.published.times_named() > 0 {
             true => {
                 LabelText::Text(LIVE_ARRAYS.label(self.place, operation, || self.automatic_name()))
             }

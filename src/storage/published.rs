@@ -23,8 +23,8 @@ const READERS_MAX: usize = 2;
 /// See the module's documentation.
 pub(crate) struct Published {
     hot: AtomicU32,
-    /// 1 if the program gave the array a name. Never reset.
-    is_named: AtomicU32,
+    /// How often the program gave the array a name.
+    times_named: AtomicU32,
     /// The host memory's start, or null. Written once, before `HOST_READY` is first set.
     host_base: AtomicPtr<u8>,
     known: [PublishedReader; READERS_MAX],
@@ -45,7 +45,7 @@ impl Published {
     pub(crate) fn new(host_base: *mut u8, is_host_ready: bool) -> Self {
         Self {
             hot: AtomicU32::new(if is_host_ready { HOST_READY } else { 0 }),
-            is_named: AtomicU32::new(0),
+            times_named: AtomicU32::new(0),
             host_base: AtomicPtr::new(host_base),
             known: Default::default(),
             known_epoch: AtomicU64::new(0),
@@ -79,12 +79,12 @@ impl Published {
         }
     }
 
-    pub(crate) fn is_named(&self) -> bool {
-        self.is_named.load(Ordering::Relaxed) != 0
+    pub(crate) fn times_named(&self) -> u32 {
+        self.times_named.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_named(&self) {
-        self.is_named.store(1, Ordering::Relaxed);
+        self.times_named.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The device address of the whole array, if `stream` is published as its reader and no work

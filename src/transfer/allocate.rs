@@ -7,7 +7,7 @@ use super::evict::make_room;
 use super::report::{record_memory, run_deferred};
 use super::request::Request;
 use crate::access::Access;
-use crate::audit::MemoryEvent;
+use crate::audit::MemoryChange;
 use crate::backend::{Address, BackendErrorKind, HostMemory};
 use crate::coherence::Location;
 use crate::device::Stream;
@@ -61,7 +61,7 @@ impl Request<'_> {
         copy.set_address(Some(address));
         copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
         drop(state);
-        record_memory(self.storage, device, MemoryEvent::Allocation, self.site);
+        record_memory(self.storage, device, MemoryChange::Allocation, self.site);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::release;
 use super::report::record_memory;
 use super::request::{Regions, Request, ends_of};
 use crate::access::Access;
-use crate::audit::MemoryEvent;
+use crate::audit::MemoryChange;
 use crate::call_site::CallSite;
 use crate::coherence::{Content, Location};
 use crate::device::Device;
@@ -81,7 +81,7 @@ fn evict(storage: &Storage, device: &Device, site: CallSite) -> Option<u64> {
     }
     remove_copy(storage, &mut state, location, site);
     drop(state);
-    record_memory(storage, device, MemoryEvent::Eviction, site);
+    record_memory(storage, device, MemoryChange::Eviction, site);
     Some(storage.memory_order().len_bytes())
 }
 

@@ -119,7 +119,7 @@ impl<'a> LaunchedArrays<'a> {
                     follows_other: false,
                     copied_bytes: uploaded_bytes,
                 });
-                if audit::has_listeners() {
+                if audit::has_subscribers() {
                     run_deferred();
                 }
                 return Ok(address);

@@ -1,19 +1,18 @@
 //! Counting and reporting copies.
 
-use smallvec::SmallVec;
-
 use super::request::Request;
-use crate::audit::{self, CopyRecord, Direction, MemoryEvent, MemoryRecord, QueueSpan, Staleness};
+use crate::audit::{self, Copied, Direction, MemoryChange, MemoryUse, Staleness};
 use crate::backend::Position;
 use crate::call_site::CallSite;
 use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
+use crate::layout::MemoryOrder;
 use crate::storage::{ArrayState, StaleOrigin, Storage, notify_watchers};
 use crate::sync;
 use crate::traffic::Traffic;
 
-/// Does the work that must be done with no lock held: passes reports to captures and subscribers,
-/// drops streams that have no other handle, and tells watchers of changes.
+/// Does the work that must be done with no lock held: tells subscribers of copies, drops streams
+/// that have no other handle, and tells watchers of changes.
 pub(super) fn run_deferred() {
     audit::report_recorded();
     sync::run_deferred_drops();
@@ -29,6 +28,20 @@ pub(super) fn stale_since(
 ) -> StaleOrigin {
     if audit::has_listeners() {
         state.stale_since(location, regions)
+    } else {
+        StaleOrigin::Unreported
+    }
+}
+
+/// As [`stale_since`], for a whole array that is stale at `location`.
+#[inline]
+pub(super) fn all_stale_since(
+    state: &ArrayState,
+    location: Location,
+    memory_order: &MemoryOrder,
+) -> StaleOrigin {
+    if audit::has_listeners() {
+        state.all_stale_since(location, memory_order)
     } else {
         StaleOrigin::Unreported
     }
@@ -76,18 +89,14 @@ pub(super) fn count(
     if is_peer_copy {
         stream.device_ref().count(&traffic);
     }
-    audit::record_copy(bytes, || CopyRecord {
+    audit::record_copy(bytes, || Copied {
+        storage: request.storage,
         direction,
         bytes,
         padding,
-        array_id: request.storage.number(),
-        array: request.storage.name(),
-        element: request.storage.element_path(),
-        shape: SmallVec::from_slice(&request.storage.shape()),
-        device: stream.device_ref().name_shared(),
-        source: is_peer_copy.then(|| device.name_shared()),
-        stream: stream.number(),
-        span: QueueSpan { queue: stream.id().0, first: first.0, last: last.0 },
+        stream,
+        source: is_peer_copy.then_some(device),
+        positions: (first.0, last.0),
         cause: request.cause,
         site: request.site,
         staleness: match stale_since {
@@ -99,13 +108,11 @@ pub(super) fn count(
 }
 
 /// Records for captures what happened to an array's memory on a device.
-pub(super) fn record_memory(storage: &Storage, device: &Device, kind: MemoryEvent, site: CallSite) {
-    audit::record_memory(|| MemoryRecord {
-        kind,
-        bytes: storage.memory_order().len_bytes(),
-        array_id: storage.number(),
-        array: storage.name(),
-        device: device.name_shared(),
-        site,
-    });
+pub(super) fn record_memory(
+    storage: &Storage,
+    device: &Device,
+    kind: MemoryChange,
+    site: CallSite,
+) {
+    audit::record_memory(|| MemoryUse { kind, storage, device, site });
 }

@@ -1,6 +1,6 @@
 //! Uploads of small whole arrays for a launch, without a plan.
 
-use super::report::{Moved, count, stale_since};
+use super::report::{Moved, all_stale_since, count};
 use super::request::Request;
 use crate::access::Access;
 use crate::audit::{self, Direction};
@@ -52,7 +52,7 @@ fn queue<'a>(
     let label = request.storage.label("upload of", request.site);
     let submitted = stream.queue().upload(staged, address, &label);
     let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
-    let since = stale_since(&state, location, &[request.storage.memory_order().whole()]);
+    let since = all_stale_since(&state, location, request.storage.memory_order());
     let mark = Mark::write(state.assign_key(stream), position);
     let memory_order = request.storage.memory_order();
     state.record_use(location, memory_order.extents(), None, Access::Overwrite, mark);

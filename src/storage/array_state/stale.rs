@@ -142,6 +142,18 @@ impl ArrayState {
         logs.iter().find(|(known, _)| *known == location).map(|(_, log)| log)
     }
 
+    /// The last call that made any element stale at `location`, where all are stale.
+    pub(crate) fn all_stale_since(
+        &self,
+        location: Location,
+        memory_order: &MemoryOrder,
+    ) -> StaleOrigin {
+        match self.stale_log(location) {
+            None => StaleOrigin::of_whole(self.stale_site(location)),
+            Some(log) => log.latest(&memory_order.whole()),
+        }
+    }
+
     /// The last call that made any of these regions stale at `location`. Called before the regions
     /// are copied there; valid parts are ignored.
     pub(crate) fn stale_since(&self, location: Location, regions: &[Region]) -> StaleOrigin {

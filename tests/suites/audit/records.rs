@@ -1,8 +1,13 @@
 //! What is recorded of copies, launches, waits and memory, and that it is bounded.
 
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use resident::audit::{self, Document, DocumentRecord, GroupBy};
-use resident::{Device, Emulation, Result, SmartArray};
+use resident::{Device, Emulation, In, Kernel, Result, SmartArray};
 use support::lab::lab;
+use support::own_process;
 
 use crate::{copy, double, grid};
 
@@ -194,6 +199,107 @@ fn an_attached_ledger_sees_all_threads_while_a_clone_lives() -> Result<()> {
     array.release_on(&stream.device())?;
     array.prefetch(&stream)?;
     assert_eq!(seen(&clone), 246);
+    Ok(())
+}
+
+#[test]
+fn copies_are_reported_under_the_name_that_the_array_has_then() -> Result<()> {
+    let stream = lab().stream();
+    let mut array = SmartArray::from(vec![1_u8; 10]).named("before");
+    let document = document(|| {
+        array.prefetch(&stream)?;
+        array.set_name("after");
+        array.host_mut()?[0] = 2;
+        array.prefetch(&stream)
+    })?;
+    let names: Vec<_> = copies(&document)
+        .into_iter()
+        .filter_map(|copy| match copy {
+            DocumentRecord::Copy { name, .. } => Some(name),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["before", "after"]);
+    Ok(())
+}
+
+#[test]
+fn what_was_recorded_before_a_panic_is_reported() {
+    let stream = lab().stream();
+    let array = SmartArray::from(vec![1_u8; 77]);
+    let (outcome, report) = audit::capture(|| {
+        catch_unwind(AssertUnwindSafe(|| {
+            array.prefetch(&stream).expect("enough memory");
+            audit::capture(|| -> () { panic!("within a capture") })
+        }))
+    });
+    assert!(outcome.is_err());
+    assert_eq!(report.traffic().to_device.bytes, 77);
+}
+
+#[test]
+fn an_attached_ledger_sees_nothing_that_came_before_it() -> Result<()> {
+    let first = audit::Ledger::attach();
+    let mut array = SmartArray::from(vec![1_u8; 31]).named("of two ledgers");
+    let stream = lab().stream();
+    array.prefetch(&stream)?;
+    let second = audit::Ledger::attach();
+    array.host_mut()?[0] = 2;
+    array.prefetch(&stream)?;
+    let seen = |ledger: &audit::Ledger| {
+        let sites = ledger.report().sites();
+        let own = sites.iter().filter(|site| site.array == "of two ledgers");
+        own.map(|site| site.flow.bytes).sum::<u64>()
+    };
+    assert_eq!((seen(&second), seen(&first)), (31, 62));
+    Ok(())
+}
+
+/// The launches that threads have queued when a report is read are in it, each thread's in order,
+/// although the threads still run and go on. In a process of its own: others would fill the ledger.
+#[test]
+fn a_report_has_what_all_threads_recorded_before_it_was_read() -> Result<()> {
+    own_process!();
+    const THREADS: usize = 3;
+    const LAUNCHES: u64 = 3_000;
+    let ledger = audit::Ledger::attach();
+    let device = lab();
+    let queued: [AtomicU64; THREADS] = Default::default();
+    let arrays: Vec<_> = (0..THREADS).map(|_| SmartArray::from(vec![1.0_f32; 4])).collect();
+    let kernel = Kernel::<(In<f32>,)>::new("read while reports are read").host(|_grid, _| ());
+    let work = |number: usize| -> Result<()> {
+        let stream = device.new_stream()?;
+        for _ in 0..LAUNCHES {
+            kernel.launch_on(&stream, grid(), (&arrays[number],))?;
+            queued[number].fetch_add(1, Ordering::Release);
+        }
+        stream.synchronize()
+    };
+    let read = || {
+        let before = queued.each_ref().map(|count| count.load(Ordering::Acquire));
+        let document = ledger.report().to_document();
+        let own = launches(&document).filter(|launch| launch.1 == "read while reports are read");
+        let mut ids: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        own.for_each(|(id, .., arguments)| ids.entry(arguments[0].0).or_default().push(id));
+        let mut counts: Vec<u64> = ids.values().map(|ids| ids.len() as u64).collect();
+        assert!(ids.values().all(|ids| ids.is_sorted()), "in the order of each thread");
+        counts.resize(THREADS, 0);
+        let (mut before, total) = (before.to_vec(), counts.iter().sum::<u64>());
+        before.sort_unstable();
+        counts.sort_unstable();
+        assert!(before.iter().zip(&counts).all(|(before, count)| before <= count), "{before:?}");
+        total
+    };
+    std::thread::scope(|threads| {
+        let work = &work;
+        let workers: Vec<_> =
+            (0..THREADS).map(|number| threads.spawn(move || work(number))).collect();
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            read();
+        }
+        workers.into_iter().try_for_each(|worker| worker.join().expect("no panic"))
+    })?;
+    assert_eq!(read(), THREADS as u64 * LAUNCHES);
     Ok(())
 }
 

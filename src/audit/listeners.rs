@@ -1,0 +1,115 @@
+//! The captures to which the calls of a thread count: its own, and those of all threads.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use smallvec::SmallVec;
+
+use super::chunk::Chunk;
+use super::report::Report;
+use crate::sync::Mutex;
+
+/// The captures to which the calls of a thread count.
+pub(super) type Captures = SmallVec<[Arc<Capture>; 2]>;
+
+/// The running captures of all threads, how many they are, and how often they have changed.
+static OF_ALL_THREADS: Mutex<Captures> = Mutex::new(Captures::new_const());
+static OF_ALL_THREADS_COUNT: AtomicUsize = AtomicUsize::new(0);
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The length of `CAPTURES`, which can be read while `CAPTURES` is being destroyed.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The captures of this thread, the outermost first.
+    static CAPTURES: RefCell<Vec<Arc<Capture>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The report of a capture, without what is still in the logs of threads. It is shared with the
+/// threads that count to the capture.
+#[derive(Debug, Default)]
+pub(super) struct Capture {
+    pub(super) report: Mutex<Report>,
+    /// Whether other threads than the one that made it may count to it.
+    is_shared: AtomicBool,
+}
+
+impl Capture {
+    pub(super) fn add(&self, chunk: &Arc<Chunk>) {
+        self.report.lock().add(chunk);
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Relaxed)
+    }
+}
+
+/// This thread's own captures, for other threads too.
+pub(super) fn share_own() -> Vec<Arc<Capture>> {
+    let captures = CAPTURES.with_borrow(Clone::clone);
+    captures.iter().for_each(|capture| capture.is_shared.store(true, Ordering::Relaxed));
+    captures
+}
+
+/// Adds to this thread's own captures those that are not among them. Returns how many there were.
+pub(super) fn enter(captures: &[Arc<Capture>]) -> usize {
+    CAPTURES.with_borrow_mut(|own| {
+        let depth = own.len();
+        for capture in captures {
+            if !own.iter().any(|known| Arc::ptr_eq(known, capture)) {
+                own.push(Arc::clone(capture));
+            }
+        }
+        DEPTH.set(own.len());
+        depth
+    })
+}
+
+/// Leaves only so many of this thread's own captures.
+pub(super) fn leave(depth: usize) {
+    DEPTH.set(depth);
+    CAPTURES.with_borrow_mut(|own| own.truncate(depth));
+}
+
+/// Lets the calls of all threads count to a capture.
+pub(super) fn attach(capture: &Arc<Capture>) {
+    capture.is_shared.store(true, Ordering::Relaxed);
+    let mut of_all = OF_ALL_THREADS.lock();
+    of_all.push(Arc::clone(capture));
+    note_change(&of_all);
+}
+
+pub(super) fn detach(capture: &Arc<Capture>) {
+    let mut of_all = OF_ALL_THREADS.lock();
+    of_all.retain(|known| !Arc::ptr_eq(known, capture));
+    note_change(&of_all);
+}
+
+/// Tells the logs of threads that the captures of all threads have changed.
+fn note_change(of_all: &Captures) {
+    OF_ALL_THREADS_COUNT.store(of_all.len(), Ordering::Relaxed);
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often the captures of all threads have changed.
+#[inline]
+pub(super) fn generation() -> u64 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// Whether calls of this thread count to any capture.
+#[inline]
+pub(super) fn has_any() -> bool {
+    // The captures of one thread end before its thread-locals are destroyed.
+    OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0
+        || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+}
+
+/// The captures to which calls of this thread count. The thread may be so near its end that only
+/// the captures of all threads are left.
+pub(super) fn of_thread() -> Captures {
+    let own = CAPTURES.try_with(|captures| captures.borrow().iter().cloned().collect());
+    let mut captures: Captures = own.unwrap_or_default();
+    captures.extend(OF_ALL_THREADS.lock().iter().cloned());
+    captures
+}
