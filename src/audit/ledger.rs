@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::capture::Attached;
-use super::chunk::OpenChunk;
+use super::chunk::open::OpenChunk;
 use super::listeners::Capture;
 use super::record::Record;
 use super::report::Report;

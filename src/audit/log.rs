@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::chunk::OpenChunk;
+use super::chunk::open::OpenChunk;
 use super::listeners::{self, Captures};
 use super::record::thread_name;
 use crate::sync::{AuditLevel, Mutex, ShortLock};

@@ -1,0 +1,214 @@
+//! Events as plain data: what a thread keeps of copies, launches, waits and allocations until a
+//! report needs them.
+//!
+//! A thread appends events to an [open](open::OpenChunk) chunk. An event names arrays, kernels,
+//! streams and devices by an index into tables of the same chunk, so that appending one clones no
+//! names. A full chunk, or one that a report needs, is closed and shared by the captures to which
+//! it counts.
+
+pub(super) mod open;
+
+use std::sync::Arc;
+
+use super::cause::Cause;
+use super::record::{ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry};
+use crate::call_site::CallSite;
+use crate::timeline::WaitReason;
+use crate::traffic::{Direction, Flow};
+
+/// Something that happened, and when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Event {
+    /// When the host queued the work, or began to wait.
+    pub(super) queued_ns: u64,
+    /// The call that caused it.
+    pub(super) site: CallSite,
+    pub(super) kind: EventKind,
+}
+
+/// What happened, with an index into the chunk's list of such events.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum EventKind {
+    Copy(u32),
+    Launch(u32),
+    Wait(u32),
+    Memory(u32),
+}
+
+/// The properties of a launch. Numbers without another meaning are indexes into the chunk's tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaunchEvent {
+    kernel: u32,
+    pub(super) stream: u32,
+    /// The first argument, and how many there are.
+    arguments: (u32, u8),
+    position: u64,
+    pub(super) id: u64,
+}
+
+/// The properties of a wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WaitEvent {
+    pub(super) device: u32,
+    /// The stream's number on its device.
+    pub(super) stream_number: u32,
+    pub(super) reason: WaitReason,
+    pub(super) finished_ns: u64,
+}
+
+/// The properties of an allocation or an eviction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoryEvent {
+    pub(super) kind: MemoryChange,
+    pub(super) array: u32,
+    pub(super) device: u32,
+    pub(super) bytes: u64,
+}
+
+/// The properties of a copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyEvent {
+    pub(super) key: CopyKey,
+    pub(super) bytes: u64,
+    /// How many of the bytes were up to date at the destination.
+    pub(super) padding: u64,
+    /// The first and the last position in the stream's queue.
+    positions: (u64, u64),
+    /// The launch that needed it; 0 if none did.
+    pub(super) launch: u64,
+}
+
+/// What the copies of one line of a report have in common. Call sites are compared by address: a
+/// report joins those that are equal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct CopyKey {
+    site: SiteAddress,
+    since: Option<SiteAddress>,
+    never_there: bool,
+    pub(super) direction: Direction,
+    pub(super) cause: Cause,
+    pub(super) array: u32,
+    pub(super) stream: u32,
+    source: Option<u32>,
+}
+
+/// A call site that is compared by its address.
+#[derive(Clone, Copy, Debug)]
+struct SiteAddress(CallSite);
+
+impl PartialEq for SiteAddress {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for SiteAddress {}
+
+impl std::hash::Hash for SiteAddress {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self.0, state);
+    }
+}
+
+/// The properties of the events of a chunk.
+#[derive(Debug, Default)]
+struct Lists {
+    copies: Vec<CopyEvent>,
+    launches: Vec<LaunchEvent>,
+    arguments: Vec<ArgumentRecord>,
+    waits: Vec<WaitEvent>,
+    memory: Vec<MemoryEvent>,
+}
+
+/// Events of one thread, in their order, and the tables to which they refer.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) thread: Arc<str>,
+    pub(super) events: Vec<Event>,
+    lists: Lists,
+    arrays: Vec<ArrayEntry>,
+    kernels: Vec<Arc<str>>,
+    streams: Vec<StreamEntry>,
+    devices: Vec<Arc<str>>,
+    /// The copies that the launches did not have to make.
+    pub(super) avoided: Flow,
+}
+
+impl Chunk {
+    pub(super) fn copies(&self) -> &[CopyEvent] {
+        &self.lists.copies
+    }
+
+    pub(super) fn copy(&self, index: u32) -> &CopyEvent {
+        &self.lists.copies[index as usize]
+    }
+
+    pub(super) fn launches(&self) -> &[LaunchEvent] {
+        &self.lists.launches
+    }
+
+    pub(super) fn launch(&self, index: u32) -> &LaunchEvent {
+        &self.lists.launches[index as usize]
+    }
+
+    pub(super) fn wait(&self, index: u32) -> &WaitEvent {
+        &self.lists.waits[index as usize]
+    }
+
+    pub(super) fn memory(&self, index: u32) -> &MemoryEvent {
+        &self.lists.memory[index as usize]
+    }
+
+    pub(super) fn array(&self, index: u32) -> &ArrayEntry {
+        &self.arrays[index as usize]
+    }
+
+    pub(super) fn stream(&self, index: u32) -> &StreamEntry {
+        &self.streams[index as usize]
+    }
+
+    pub(super) fn device(&self, index: u32) -> &Arc<str> {
+        &self.devices[index as usize]
+    }
+
+    pub(super) fn arguments(&self, launch: &LaunchEvent) -> &[ArgumentRecord] {
+        let (first, count) = launch.arguments;
+        &self.lists.arguments[first as usize..][..usize::from(count)]
+    }
+
+    /// The kernel's name, which is in quotation marks in its title: `kernel "blur"`.
+    pub(super) fn kernel_name(&self, launch: &LaunchEvent) -> &str {
+        let title = &*self.kernels[launch.kernel as usize];
+        let quoted = title.strip_prefix("kernel \"").unwrap_or(title);
+        quoted.strip_suffix('"').unwrap_or(quoted)
+    }
+
+    /// The source device of a copy between two devices.
+    pub(super) fn source(&self, copy: &CopyKey) -> Option<&Arc<str>> {
+        copy.source.map(|device| self.device(device))
+    }
+
+    pub(super) fn span_of_copy(&self, copy: &CopyEvent) -> QueueSpan {
+        let (first, last) = copy.positions;
+        QueueSpan { queue: self.stream(copy.key.stream).queue, first, last }
+    }
+
+    pub(super) fn span_of_launch(&self, launch: &LaunchEvent) -> QueueSpan {
+        let queue = self.stream(launch.stream).queue;
+        QueueSpan { queue, first: launch.position, last: launch.position }
+    }
+}
+
+impl CopyKey {
+    pub(super) fn site(&self) -> CallSite {
+        self.site.0
+    }
+
+    pub(super) fn staleness(&self) -> Staleness {
+        match self.since {
+            Some(SiteAddress(site)) => Staleness::Since(site),
+            None if self.never_there => Staleness::NeverThere,
+            None => Staleness::Unreported,
+        }
+    }
+}

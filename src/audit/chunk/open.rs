@@ -1,0 +1,249 @@
+//! The chunk to which a thread appends events.
+
+use std::sync::Arc;
+
+use super::{
+    Chunk, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists, MemoryEvent, SiteAddress,
+    WaitEvent,
+};
+use crate::audit::record::{
+    ArgumentRecord, ArrayEntry, Copied, Launched, MemoryUse, Record, Staleness, StreamEntry,
+};
+use crate::call_site::CallSite;
+use crate::device::Stream;
+use crate::storage::Storage;
+use crate::timeline;
+use crate::traffic::Flow;
+
+/// A chunk with so many events is full.
+const EVENTS_MAX: usize = 1 << 10;
+
+/// A table of a chunk: values that are found by their keys. Only the latest few are: a value that
+/// is not found is entered again, which does no harm.
+#[derive(Debug)]
+struct Table<K, V> {
+    values: Vec<V>,
+    /// For each of some hashes the last key, and the index of its value.
+    latest: [Option<(K, u32)>; 32],
+}
+
+impl<K: Copy + PartialEq, V> Table<K, V> {
+    const fn new() -> Self {
+        Self { values: Vec::new(), latest: [const { None }; 32] }
+    }
+
+    /// The index of the value with this key. `number` is most of the key.
+    #[inline]
+    fn index(&mut self, key: K, number: u64, make: impl FnOnce() -> V) -> u32 {
+        let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 59;
+        match &mut self.latest[hash as usize] {
+            Some((known, index)) if *known == key => *index,
+            slot => {
+                let index = self.values.len() as u32;
+                self.values.push(make());
+                *slot = Some((key, index));
+                index
+            }
+        }
+    }
+
+    fn take(&mut self) -> Vec<V> {
+        if !self.values.is_empty() {
+            self.latest = [const { None }; 32];
+        }
+        std::mem::take(&mut self.values)
+    }
+}
+
+/// The chunk to which a thread appends events.
+#[derive(Debug)]
+pub(in crate::audit) struct OpenChunk {
+    thread: Arc<str>,
+    events: Vec<Event>,
+    lists: Lists,
+    /// By the array's number, and how often it was named.
+    arrays: Table<(u64, u32), ArrayEntry>,
+    /// By the address of the title, which the table keeps.
+    kernels: Table<usize, Arc<str>>,
+    /// By the number of the queue.
+    streams: Table<u64, StreamEntry>,
+    devices: Vec<Arc<str>>,
+    avoided: Flow,
+}
+
+impl OpenChunk {
+    pub(in crate::audit) fn new(thread: Arc<str>) -> Self {
+        Self {
+            thread,
+            events: Vec::new(),
+            lists: Lists::default(),
+            arrays: Table::new(),
+            kernels: Table::new(),
+            streams: Table::new(),
+            devices: Vec::new(),
+            avoided: Flow::default(),
+        }
+    }
+
+    pub(in crate::audit) fn is_full(&self) -> bool {
+        self.events.len() >= EVENTS_MAX
+    }
+
+    /// Closes the chunk, and begins another one. `None` if it is empty.
+    pub(in crate::audit) fn close(&mut self) -> Option<Chunk> {
+        if self.events.is_empty() {
+            return None;
+        }
+        // After a full chunk there is probably another one like it.
+        let is_full = self.is_full();
+        Some(Chunk {
+            thread: Arc::clone(&self.thread),
+            events: replace(&mut self.events, is_full),
+            lists: self.lists.replace(is_full),
+            arrays: self.arrays.take(),
+            kernels: self.kernels.take(),
+            streams: self.streams.take(),
+            devices: std::mem::take(&mut self.devices),
+            avoided: std::mem::take(&mut self.avoided),
+        })
+    }
+
+    pub(in crate::audit) fn push_copy(&mut self, copied: &Copied<'_>, launch: u64) {
+        let array = self.array(copied.storage);
+        let stream = self.stream(copied.stream);
+        let source = copied.source.map(|device| self.device(device.name_str()));
+        let key = CopyKey {
+            site: SiteAddress(copied.site),
+            since: copied.staleness.since().map(SiteAddress),
+            never_there: copied.staleness == Staleness::NeverThere,
+            direction: copied.direction,
+            cause: copied.cause,
+            array,
+            stream,
+            source,
+        };
+        let Copied { bytes, padding, positions, .. } = *copied;
+        let index =
+            push(&mut self.lists.copies, CopyEvent { key, bytes, padding, positions, launch });
+        self.push(copied.site, EventKind::Copy(index));
+    }
+
+    /// Appends a copy of which a subscriber was told.
+    pub(in crate::audit) fn push_record(&mut self, record: &Record) {
+        let array = (record.array.id, 0);
+        let array = self.arrays.index(array, array.0, || record.array.clone());
+        let queue = record.stream.queue;
+        let stream = self.streams.index(queue, queue, || record.stream.clone());
+        let key = CopyKey {
+            site: SiteAddress(record.site),
+            since: record.staleness.since().map(SiteAddress),
+            never_there: record.staleness == Staleness::NeverThere,
+            direction: record.direction,
+            cause: record.cause,
+            array,
+            stream,
+            source: record.source.as_deref().map(|device| self.device(device)),
+        };
+        let Record { bytes, padding, positions, launch, .. } = *record;
+        let index =
+            push(&mut self.lists.copies, CopyEvent { key, bytes, padding, positions, launch });
+        let (queued_ns, site) = (record.queued_ns, record.site);
+        self.events.push(Event { queued_ns, site, kind: EventKind::Copy(index) });
+    }
+
+    /// Appends a launch with this number.
+    pub(in crate::audit) fn push_launch<'a>(
+        &mut self,
+        launched: &Launched<'a>,
+        arguments: impl Iterator<Item = ArgumentRecord> + 'a,
+        id: u64,
+    ) {
+        let title = launched.title;
+        let address = title.as_ptr().addr();
+        let kernel = self.kernels.index(address, address as u64, || Arc::clone(title));
+        let stream = self.stream(launched.stream);
+        let first = self.lists.arguments.len();
+        self.lists.arguments.extend(arguments);
+        let arguments = (first as u32, (self.lists.arguments.len() - first) as u8);
+        self.avoided += launched.avoided;
+        let position = launched.position;
+        let launch = LaunchEvent { kernel, stream, arguments, position, id };
+        let index = push(&mut self.lists.launches, launch);
+        self.push(launched.site, EventKind::Launch(index));
+    }
+
+    pub(in crate::audit) fn push_wait(&mut self, wait: &timeline::Wait<'_>) {
+        let timeline::Wait { device, stream, site, reason, started_ns, finished_ns } = *wait;
+        let device = self.device(device);
+        let wait = WaitEvent { device, stream_number: stream, reason, finished_ns };
+        let kind = EventKind::Wait(push(&mut self.lists.waits, wait));
+        self.events.push(Event { queued_ns: started_ns, site, kind });
+    }
+
+    pub(in crate::audit) fn push_memory(&mut self, used: &MemoryUse<'_>) {
+        let array = self.array(used.storage);
+        let device = self.device(used.device.name_str());
+        let bytes = used.storage.memory_order().len_bytes();
+        let memory = MemoryEvent { kind: used.kind, array, device, bytes };
+        let index = push(&mut self.lists.memory, memory);
+        self.push(used.site, EventKind::Memory(index));
+    }
+
+    #[inline]
+    fn push(&mut self, site: CallSite, kind: EventKind) {
+        self.events.push(Event { queued_ns: timeline::now_ns(), site, kind });
+    }
+
+    #[inline]
+    fn array(&mut self, storage: &Storage) -> u32 {
+        let key = (storage.number(), storage.times_named());
+        self.arrays.index(key, key.0, || ArrayEntry::of(storage))
+    }
+
+    #[inline]
+    fn stream(&mut self, stream: &Stream) -> u32 {
+        let queue = stream.id().0;
+        self.streams.index(queue, queue, || StreamEntry::of(stream))
+    }
+
+    /// The index of a device. There are few, and few events need one.
+    fn device(&mut self, name: &str) -> u32 {
+        let known = self.devices.iter().position(|known| **known == *name);
+        let index = known.unwrap_or_else(|| {
+            self.devices.push(name.into());
+            self.devices.len() - 1
+        });
+        index as u32
+    }
+}
+
+/// Appends a value, and returns its index.
+#[inline]
+fn push<T>(list: &mut Vec<T>, value: T) -> u32 {
+    list.push(value);
+    list.len() as u32 - 1
+}
+
+/// Takes a list, and leaves an empty one: with room for as many values if `has_successor`.
+fn replace<T>(list: &mut Vec<T>, has_successor: bool) -> Vec<T> {
+    let next = Vec::with_capacity(if has_successor { list.len() } else { 0 });
+    let mut taken = std::mem::replace(list, next);
+    if taken.len() < taken.capacity() / 2 {
+        taken.shrink_to_fit();
+    }
+    taken
+}
+
+impl Lists {
+    /// Takes the lists: see [`replace`].
+    fn replace(&mut self, has_successor: bool) -> Self {
+        let Self { copies, launches, arguments, waits, memory } = self;
+        Self {
+            copies: replace(copies, has_successor),
+            launches: replace(launches, has_successor),
+            arguments: replace(arguments, has_successor),
+            waits: replace(waits, has_successor),
+            memory: replace(memory, has_successor),
+        }
+    }
+}
