@@ -194,9 +194,11 @@ pub(crate) fn record_launch<'a>(
     }
 }
 
-/// This thread's launch is over: later copies are of another one.
-pub(crate) fn forget_launch() {
+/// Ends the launch that this thread prepared, whether it was queued or refused: its copies are
+/// reported, and later ones are of another launch. Callers hold no lock.
+pub(crate) fn end_launch() {
     record::forget_launch();
+    report_recorded();
 }
 
 /// Reports one use of an array, through its guard, on a stream that is not the guard's own. The

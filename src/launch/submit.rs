@@ -135,9 +135,7 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
 fn launch_observed(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     let _span = audit::enter_launch(launch.title, stream, launch.site);
     let queued = queue::<true>(launch, stream);
-    // Copies of a launch that was refused, or that no capture saw, lend their launch's number to no
-    // other.
-    audit::forget_launch();
+    audit::end_launch();
     queued
 }
 
