@@ -24,9 +24,9 @@ impl PinnedOptions {
         Self { is_portable: true, is_write_combined: false }
     }
 
-    /// Whether the memory is pinned for all GPUs (`CU_MEMHOSTALLOC_PORTABLE`); by default it is.
-    /// With unified addressing, which every 64-bit system has, the driver pins it for all of them
-    /// in any case.
+    /// Whether the memory is pinned for all GPUs (`CU_MEMHOSTALLOC_PORTABLE`,
+    /// `hipHostMallocPortable`); by default it is. With unified addressing, which every 64-bit
+    /// system has, the driver pins it for all of them in any case.
     pub const fn portable(self, is_portable: bool) -> Self {
         Self { is_portable, ..self }
     }

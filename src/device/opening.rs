@@ -49,9 +49,10 @@ impl Device {
             .unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
     }
 
-    /// Every device that can be used now: GPUs by number, then the embedded device
-    /// ([`cpu`](Self::cpu)). Opens the GPUs, which takes a moment for each. GPUs that cannot be
-    /// opened are left out; [`Device::cuda`] returns the reason. Emulated devices are not listed.
+    /// Every device that can be used now: NVIDIA's GPUs by number, then AMD's, then the embedded
+    /// device ([`cpu`](Self::cpu)). Opens the GPUs, which takes a moment for each. GPUs that cannot
+    /// be opened are left out; [`Device::cuda`] and [`Device::hip`] return the reason. Emulated
+    /// devices are not listed.
     ///
     /// ```
     /// use resident::Device;

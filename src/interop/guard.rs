@@ -89,13 +89,15 @@ fn refused(stream: &CudaStream, reason: CUresult) -> (CUdeviceptr, SyncOnDrop<'_
     (0, SyncOnDrop::Sync(None))
 }
 
-/// The stream of any GPU, for a guard on a device that is not a GPU. The stream is never used,
-/// since such a guard has no pointer and no bytes.
+/// The stream of any GPU, for a guard on a device that is not an NVIDIA GPU. The stream is never
+/// used, since such a guard has no pointer and no bytes.
 fn some_stream() -> &'static Arc<CudaStream> {
     static STREAM: std::sync::OnceLock<Arc<CudaStream>> = std::sync::OnceLock::new();
     let first = || Device::all().into_iter().find_map(|device| device.stream().try_cudarc().ok());
     STREAM.get_or_init(|| {
-        first().unwrap_or_else(|| panic!("resident: there is no GPU whose stream cudarc could get"))
+        first().unwrap_or_else(|| {
+            panic!("resident: there is no NVIDIA GPU whose stream cudarc could get")
+        })
     })
 }
 
@@ -108,7 +110,7 @@ macro_rules! slice_of_cudarc {
         ///
         /// # Panics
         ///
-        /// If the process has no GPU, `stream` panics for a guard on a device that is not a GPU;
+        /// If there is no NVIDIA GPU, `stream` panics for a guard on a device that is none;
         /// cudarc itself panics without a GPU, too.
         impl<T, D: Dimension> DeviceSlice<T> for $guard<'_, T, D> {
             fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 //! of device copies, and its slices as device copies. With feature `dlpack`, the fields of
 //! `__cuda_array_interface__`.
 //!
-//! Only this module and `backend/cuda` name cudarc. It copies nothing and orders nothing itself: on
+//! Only this module and `backend/gpu` name cudarc. It copies nothing and orders nothing itself: on
 //! a guard's stream the live guard keeps the order (`ordering`). On any other stream, an event
 //! orders the use after earlier work, and the host waits until the use is complete.
 

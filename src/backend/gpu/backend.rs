@@ -121,7 +121,8 @@ impl Backend for GpuDevice {
     }
 
     fn can_access_peer(&self, peer: &dyn Backend) -> bool {
-        peer.downcast_ref::<Self>().is_some_and(|peer| peer.kind() == self.kind())
+        let peer = peer.downcast_ref::<Self>().filter(|peer| peer.kind() == self.kind());
+        peer.is_some_and(|peer| self.core().can_copy_from(peer.core()))
     }
 
     fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {

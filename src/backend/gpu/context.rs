@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 #[cfg(feature = "cuda")]
 use super::cudarc_contexts::CudarcContexts;
 use super::driver::{Attribute, Driver, Place, Status, status};
+use super::memory::fork_mark::ForkMark;
 use crate::backend::{BackendError, BackendErrorKind, BodyKind, DeviceKind};
 
 /// A primary context, with frequently used attributes.
@@ -18,6 +19,8 @@ pub(super) struct Context {
     cudarc: Option<CudarcContexts>,
     ordinal: usize,
     architecture: Architecture,
+    /// For a driver that does not refuse calls in forked children.
+    process: Option<ForkMark>,
     /// The error that destroyed the context, if one did.
     death: OnceLock<BackendError>,
 }
@@ -57,8 +60,8 @@ impl Context {
             capability(Attribute::CapabilityMajor)?,
             capability(Attribute::CapabilityMinor)?,
         );
-        let death = OnceLock::new();
-        Ok(Self { driver, place, cudarc: Some(cudarc), ordinal, architecture, death })
+        let (process, death) = (None, OnceLock::new());
+        Ok(Self { driver, place, cudarc: Some(cudarc), ordinal, architecture, process, death })
     }
 
     /// The context of an AMD GPU. HIP has no other contexts than the devices' primary ones, which
@@ -76,6 +79,7 @@ impl Context {
             cudarc: None,
             ordinal,
             architecture: Architecture::Named(name),
+            process: (!driver.vendor.refuses_forked_children).then(ForkMark::new),
             death: OnceLock::new(),
         })
     }
@@ -125,7 +129,7 @@ impl Context {
     /// libraries in the process change the current context too.
     #[inline(always)]
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
-        if self.death.get().is_some() {
+        if self.death.get().is_some() || self.is_forked() {
             return self.refuse();
         }
         let mut current = 0_u64;
@@ -137,9 +141,16 @@ impl Context {
         self.change_current(outcome)
     }
 
+    /// Whether this process is a forked child in which the driver would wait for ever.
+    #[inline]
+    fn is_forked(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| !process.is_own())
+    }
+
     #[cold]
     fn refuse(&self) -> Result<(), BackendError> {
-        self.death.get().cloned().map_or(Ok(()), Err)
+        let forked = || self.driver.current.refusal(status::NOT_INITIALIZED);
+        Err(self.death.get().cloned().unwrap_or_else(forked))
     }
 
     /// Makes the context current, after the driver was asked which one is.

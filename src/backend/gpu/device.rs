@@ -130,15 +130,27 @@ impl DeviceCore {
         Some(peer.context.place())
     }
 
-    /// Enables this GPU's access to the memory of `peer`. A failure only makes copies slower.
-    fn enable_peer_access(&self, peer: &Self) {
+    /// Whether the driver copies from a device of its kind in a way that this backend relies on.
+    pub(super) fn can_copy_from(&self, peer: &Self) -> bool {
+        self.context.driver().vendor.copies_without_peer_access
+            || peer.context.ordinal() == self.context.ordinal()
+            || self.can_access(peer)
+    }
+
+    /// Whether this GPU can access the memory of another.
+    fn can_access(&self, peer: &Self) -> bool {
         let (own, other) = (self.context.place(), peer.context.place());
-        let driver = self.context.driver();
         let mut can_access = 0;
-        let ask = &driver.can_access_peer;
+        let ask = &self.context.driver().can_access_peer;
         // SAFETY: the driver writes one `int`; both devices are open.
         let outcome = unsafe { (ask.function)(&raw mut can_access, own.device, other.device) };
-        if outcome != status::SUCCESS || can_access == 0 {
+        outcome == status::SUCCESS && can_access != 0
+    }
+
+    /// Enables this GPU's access to the memory of `peer`. A failure only makes copies slower.
+    fn enable_peer_access(&self, peer: &Self) {
+        let (driver, other) = (self.context.driver(), peer.context.place());
+        if !self.can_access(peer) {
             return;
         }
         let _relaxed = Relaxed::enter(driver);

@@ -1,6 +1,7 @@
 //! A module: code that a device has loaded.
 
 use std::ffi::{CString, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ pub(super) struct Module {
     /// The functions by their names in the code. Kernels with the same function share one value,
     /// because the driver has one object for the function.
     functions: OncePerKey<String, Function>,
-    /// The image, if it tells the sizes of parameters, which the driver does not.
-    code_object: Option<Vec<u8>>,
+    /// The image that the driver was given, if it uses the image as long as the module is loaded:
+    /// for good. It then tells the sizes of parameters, too.
+    image: Option<ManuallyDrop<Vec<u8>>>,
     /// The lowered name of the function that a name expression selects.
     pub(super) lowered_name: Option<String>,
     /// The kernels in the code's PTX. Empty if there is no PTX.
@@ -69,12 +71,14 @@ impl Module {
         description: &str,
         image: &[u8],
     ) -> Result<Self, (BackendError, String)> {
+        // PTX has to end with a zero. Machine code contains its length.
+        let image: Vec<u8> = [image, &[0]].concat();
         let module = Self {
-            handle: load_into_context(context, image)?,
+            handle: load_into_context(context, &image)?,
             context: Arc::clone(context),
             description: description.to_owned(),
             functions: OncePerKey::new(),
-            code_object: context.driver().parameter.is_none().then(|| image.to_vec()),
+            image: context.driver().vendor.keeps_images.then(|| ManuallyDrop::new(image)),
             lowered_name: code.lowered_name.clone(),
             kernel_names: code.kernel_names(),
         };
@@ -123,7 +127,7 @@ impl Module {
         function: &Function,
         name: &str,
     ) -> Result<Option<Vec<usize>>, LoadError> {
-        if let Some(image) = &self.code_object {
+        if let Some(image) = &self.image {
             return Ok(code_object::parameter_bytes(image, name)?);
         }
         // SAFETY: the context is current, and the module stays loaded.
@@ -151,8 +155,6 @@ fn load_into_context(
 ) -> Result<ModuleHandle, (BackendError, String)> {
     // `CU_JIT_ERROR_LOG_BUFFER` and its size, and HIP's, which ignores them.
     const OPTIONS: [c_int; 2] = [5, 6];
-    // PTX has to end with a zero. Machine code contains its length.
-    let image: Vec<u8> = [image, &[0]].concat();
     let mut log = vec![0_u8; LOG_BYTES];
     let mut options = OPTIONS;
     let mut values: [*mut c_void; 2] =
@@ -162,9 +164,9 @@ fn load_into_context(
     let _relaxed = Relaxed::enter(driver);
     let load = &driver.load_module;
     // SAFETY: the context is current (the caller's promise). The image is text that ends with a
-    // zero, or a whole cubin: it comes from the compiler, or from the caller of `Kernel::cuda`, who
-    // guarantees it. There are two options with one value each; the second value is the length of
-    // the log.
+    // zero, or whole machine code: it comes from the compiler, or from the caller of `Kernel::cuda`
+    // or `Kernel::hip`, who guarantees it. If the driver uses it later, `Module` keeps it. There
+    // are two options with one value each; the second value is the length of the log.
     let outcome = unsafe {
         (load.function)(
             &raw mut handle,

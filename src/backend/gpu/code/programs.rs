@@ -139,8 +139,10 @@ fn find(
         }
         GpuCode::Hsaco(code) => {
             image::check_code_object(code)?;
-            let target = code_object::architecture(code).unwrap_or_else(|| "no target".to_owned());
-            let description = format!("this code object (for {target})");
+            let description = match code_object::architecture(code) {
+                Some(target) => format!("this code object (for {target})"),
+                None => "this bundle of code objects".to_owned(),
+            };
             programs.given(context, Compiled::machine_code(code), &description)?
         }
     };

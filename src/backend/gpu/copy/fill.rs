@@ -101,9 +101,8 @@ unsafe fn set_plane(
     }
     let pitch = shape.destination_pitch.line_bytes;
     // SAFETY: as above.
-    if let Some(outcome) =
-        unsafe { set_lines(driver, stream, (start, pitch as usize), shape, value) }
-    {
+    let outcome = unsafe { set_lines(driver, stream, (start, pitch as usize), shape, value) };
+    if let Some(outcome) = outcome {
         return outcome;
     }
     // This driver has no call for planes of such values.

@@ -12,12 +12,20 @@ use crate::backend::DeviceKind;
 /// The oldest driver whose functions this backend needs: CUDA 11.4, the oldest that cudarc knows.
 const VERSION_MIN: c_int = 11_040;
 
+const DEINITIALIZED: Status = 4;
+const STUB_LIBRARY: Status = 34;
+
 const VENDOR: Vendor = Vendor {
     kind: DeviceKind::Cuda,
     prefix: "cuda",
     name: "CUDA",
     compiler_hint: "`RESIDENT_NVRTC` names the NVRTC that compiles CUDA C",
     version_text,
+    refuses_registered_memory: true,
+    copies_without_peer_access: true,
+    refuses_forked_children: true,
+    unmapped_flags: 0,
+    keeps_images: false,
     version_min: VERSION_MIN,
     update: "update the NVIDIA driver",
     attribute: Attribute::number_in_cuda,
@@ -80,7 +88,13 @@ pub(crate) fn version_text(version: c_int) -> String {
 
 /// The driver's name for a result code, and advice for common codes.
 pub(crate) fn describe(failed: Status) -> String {
-    let name = name_of(failed).unwrap_or_else(|| format!("result code {failed}"));
+    // The library for linking has all functions, and refuses each, this one too.
+    let unnamed = || match failed {
+        STUB_LIBRARY => "CUDA_ERROR_STUB_LIBRARY".to_owned(),
+        DEINITIALIZED => "CUDA_ERROR_DEINITIALIZED".to_owned(),
+        other => format!("result code {other}"),
+    };
+    let name = name_of(failed).unwrap_or_else(unnamed);
     match advice(failed) {
         Some(advice) => format!("{name}: {advice}"),
         None => name,
@@ -108,8 +122,8 @@ fn advice(code: Status) -> Option<&'static str> {
             "the driver was not initialised in this process; after a fork CUDA cannot be used in \
              the child: start a new process instead"
         }
-        4 => "the process is ending and the driver is shut down already",
-        34 => {
+        DEINITIALIZED => "the process is ending and the driver is shut down already",
+        STUB_LIBRARY => {
             "the library found is a stub for linking, not a driver: install an NVIDIA driver, or \
              take the stub's folder out of the search path"
         }

@@ -27,6 +27,16 @@ const VENDOR: Vendor = Vendor {
     name: "HIP",
     compiler_hint: "`RESIDENT_HIPRTC` names the hiprtc that compiles CUDA C",
     version_text,
+    // It keeps the older registration, and one call ends both (ROCm's clr, `ihipHostRegister`).
+    refuses_registered_memory: false,
+    // For boxes it does so with offsets that may lie beyond its staging memory.
+    copies_without_peer_access: false,
+    // `hipGetDevice` only reads a variable of the thread.
+    refuses_forked_children: false,
+    // Portable memory is coarse-grained; memory without a flag is coherent.
+    unmapped_flags: 1,
+    // Its loader reads the image in place.
+    keeps_images: true,
     version_min: VERSION_MIN,
     update: "update ROCm",
     attribute: Attribute::number_in_hip,
@@ -180,12 +190,10 @@ pub(crate) fn architecture(driver: &Driver, device: c_int) -> Result<String, Bac
         (None, None) => return Err(driver.lacks("properties of devices")),
     };
     let mut properties = [0_u64; PROPERTIES_BYTES / 8];
-    let properties: *mut c_void = properties.as_mut_ptr().cast();
     // SAFETY: the driver writes one struct, for which there is room.
-    ask.check(unsafe { (ask.function)(properties, device) })?;
-    // SAFETY: all bytes are initialised, and the name lies within them.
-    let name =
-        unsafe { std::slice::from_raw_parts(properties.cast::<u8>().add(start), NAME_BYTES) };
+    let outcome = unsafe { (ask.function)(properties.as_mut_ptr().cast::<c_void>(), device) };
+    ask.check(outcome)?;
+    let name = &bytemuck::cast_slice::<u64, u8>(&properties)[start..start + NAME_BYTES];
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
     Ok(String::from_utf8_lossy(&name[..end]).into_owned())
 }

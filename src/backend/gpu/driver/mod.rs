@@ -5,7 +5,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `functions`, `function` | the table; one function, its name and its errors |
-//! | `status`, `attribute` | result codes; attributes of devices, which the two number differently |
+//! | `status`, `attribute` | result codes; attributes of devices, by two numberings |
 //! | `place` | what is current on a thread |
 //! | `copies`, `descriptors`, `kernels` | what has two forms: copies of planes, occupancy |
 //! | `library` | opens libraries and looks functions up |
@@ -76,6 +76,17 @@ pub(crate) struct Vendor {
     pub(crate) compiler_hint: &'static str,
     /// A version in its usual form: 12.4 for 12040.
     pub(crate) version_text: fn(c_int) -> String,
+    /// Whether the driver refuses to register host memory that is registered already.
+    pub(crate) refuses_registered_memory: bool,
+    /// Whether the driver copies between devices that cannot access each other's memory.
+    pub(crate) copies_without_peer_access: bool,
+    /// Whether calls in a forked child fail, rather than wait for threads that it does not have.
+    pub(crate) refuses_forked_children: bool,
+    /// The flag of pinned host memory that is not mapped, beside those that the user asks for.
+    pub(crate) unmapped_flags: u32,
+    /// Whether a module uses its image after it was loaded, and tells the sizes of parameters by
+    /// it.
+    pub(crate) keeps_images: bool,
     /// The oldest version whose functions this backend needs.
     version_min: c_int,
     /// What to do if it is older.

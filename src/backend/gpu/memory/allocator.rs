@@ -58,8 +58,9 @@ impl DeviceMemory {
     /// Creates the pool, if the device has pools; the context is current.
     pub(crate) fn open(context: &Context) -> Result<Self, BackendError> {
         let driver = context.driver();
-        let has_pools = context.attribute(Attribute::MemoryPools)? != 0;
-        let pool = match PoolFunctions::of(driver).filter(|_| has_pools) {
+        // A driver without pools does not know the attribute either.
+        let has_pools = || context.attribute(Attribute::MemoryPools).is_ok_and(|has| has != 0);
+        let pool = match PoolFunctions::of(driver).filter(|_| has_pools()) {
             Some(functions) => Some(MemoryPool::create(driver, functions, context.place())?),
             None => None,
         };

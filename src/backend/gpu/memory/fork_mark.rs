@@ -4,7 +4,7 @@
 /// A mark that a forked child does not inherit. Asking it is one load, where the system offers
 /// memory that is empty in a child; asking for the process's number would be a system call.
 #[derive(Debug)]
-pub(super) struct ForkMark {
+pub(crate) struct ForkMark {
     process: u32,
     #[cfg(target_os = "linux")]
     page: Option<wiped::Page>,
@@ -12,7 +12,7 @@ pub(super) struct ForkMark {
 
 impl ForkMark {
     /// A mark of this process.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             process: std::process::id(),
             #[cfg(target_os = "linux")]
@@ -21,7 +21,7 @@ impl ForkMark {
     }
 
     /// Whether this process made the mark.
-    pub(super) fn is_own(&self) -> bool {
+    pub(crate) fn is_own(&self) -> bool {
         #[cfg(target_os = "linux")]
         if let Some(page) = &self.page {
             return page.is_marked();

@@ -16,7 +16,7 @@
 
 pub(crate) mod allocator;
 pub(crate) mod external;
-mod fork_mark;
+pub(crate) mod fork_mark;
 pub(crate) mod managed;
 mod numa;
 pub(crate) mod pageable;

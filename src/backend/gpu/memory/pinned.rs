@@ -37,10 +37,10 @@ impl PinnedMemory {
         let outcome = {
             let _relaxed = Relaxed::enter(context.driver());
             let allocate = &context.driver().allocate_host;
+            let more = if is_mapped { 0 } else { context.driver().vendor.unmapped_flags };
+            let flags = flags(options, is_mapped) | more;
             // SAFETY: the driver writes one pointer.
-            let outcome = unsafe {
-                (allocate.function)(&raw mut start, len_bytes, flags(options, is_mapped))
-            };
+            let outcome = unsafe { (allocate.function)(&raw mut start, len_bytes, flags) };
             allocate.check(outcome).map_err(|refusal| refused(refusal, outcome, len_bytes))
         };
         context.record_loss(outcome)?;

@@ -21,7 +21,7 @@ use crate::backend::{BackendError, DeviceKind, PinnedRegistration};
 
 /// The registrations of this process by start address, for all devices of a kind: a registration
 /// made in one context is valid in all. The lock is held during the driver's calls too, so that the
-/// table always matches the driver's state. No other lock is taken under it.
+/// table always matches the driver's state. Only the lock of the pinned ranges is taken under it.
 static REGISTRATIONS: [Mutex<Registrations>; DeviceKind::COUNT] =
     [const { Mutex::new(Registrations(BTreeMap::new())) }; DeviceKind::COUNT];
 
@@ -130,9 +130,17 @@ impl Registrations {
         let (driver, kind) = (context.driver(), context.kind());
         let _relaxed = Relaxed::enter(driver);
         let register = &driver.register_host;
-        // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until
-        // `unregister`; registering does not change their contents.
-        match unsafe { (register.function)(start.cast(), len_bytes, flags) } {
+        let outcome = if !driver.vendor.refuses_registered_memory
+            && (self.overlaps(&bytes) || is_registered_in_part(driver, &bytes))
+        {
+            status::HOST_MEMORY_ALREADY_REGISTERED
+        } else {
+            // SAFETY: the caller of `pin_host_memory` owns these bytes and keeps them until
+            // `unregister`; registering does not change their contents. No registration has them
+            // already: else the driver refuses the call, or the call is not made.
+            unsafe { (register.function)(start.cast(), len_bytes, flags) }
+        };
+        match outcome {
             status::SUCCESS => {
                 let (context, memory) = (Arc::clone(context), None);
                 let registration = Registration {
@@ -158,6 +166,12 @@ impl Registrations {
             }
             other => Err(register.refusal(other)),
         }
+    }
+
+    /// Whether this library registered some of the bytes.
+    fn overlaps(&self, bytes: &Range<usize>) -> bool {
+        let before = self.0.range(..bytes.end).next_back();
+        before.is_some_and(|(_, registration)| registration.end > bytes.start)
     }
 
     /// A registration made by this library that has a page in common with `bytes`.
@@ -249,6 +263,11 @@ fn is_one_registration(driver: &Driver, bytes: &Range<usize>) -> bool {
     let at = |address| registration_at(driver, address);
     let (first, last) = (at(bytes.start), at(bytes.end - 1));
     first.is_some() && first == last
+}
+
+/// Whether the first or the last of these bytes is registered; a context is current.
+fn is_registered_in_part(driver: &Driver, bytes: &Range<usize>) -> bool {
+    [bytes.start, bytes.end - 1].into_iter().any(|at| registration_at(driver, at).is_some())
 }
 
 /// The number of the registration that contains this address, 0 if the driver gives none; `None`

@@ -148,6 +148,8 @@ impl OperationNames {
     fn push(&mut self, named: NamedOperation) {
         self.newest_launch = None;
         if self.ring.len() < NAMES_KEPT {
+            // All at once: other threads add names at any time, and growth would allocate then.
+            self.ring.reserve_exact(NAMES_KEPT - self.ring.len());
             self.newest = self.ring.len();
             self.ring.push(named);
         } else {

@@ -75,8 +75,8 @@ fn queue_kernel(
     kernel: &GpuKernel,
     launch: &mut LaunchCall<'_>,
 ) -> Result<(), BackendError> {
-    // SAFETY: `GpuQueue::launch` made the context current, and the driver refuses the kernel
-    // handle of another device. The modules that use the backend keep arguments alive and order
+    // SAFETY: `GpuQueue::launch` made the context current, and kernels are loaded for each device
+    // (`DeviceCode::on`). The modules that use the backend keep arguments alive and order
     // their uses (contract in `backend`): memory is freed after its last use.
     let outcome = unsafe { launch::queue(core.driver(), core.raw_stream(), kernel, launch) };
     core.record_loss_locked(outcome)

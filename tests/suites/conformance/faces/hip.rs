@@ -30,5 +30,6 @@ pub(crate) mod face {
     }
 }
 
+#[allow(clippy::duplicate_mod, reason = "each stand-in has types of its own")]
 #[path = "rig.rs"]
 pub(crate) mod rig;
