@@ -1,9 +1,11 @@
-//! Kernels over matrices on the stand-in driver.
+//! Kernels over matrices on a stand-in for a driver. Each of the two stand-ins, `super::face`, has
+//! its own copy.
 
 use std::sync::{Mutex, Once, PoisonError};
 
-use resident::{CudaSource, Device};
-use resident_stand_in::{self as driver, Access, Parameter, Settings, View, register};
+use resident::{Device, GpuSource};
+
+use super::face::{self as driver, Access, Parameter, Settings, View, register};
 
 const NUMBER: Parameter = Parameter::Scalar { len_bytes: 4 };
 
@@ -23,20 +25,9 @@ fn parameters(kernel: &str) -> Vec<Parameter> {
     }
 }
 
-/// A kernel as PTX: its parameters, without code.
-pub fn code(kernel: &str) -> CudaSource {
-    let slot = |(index, parameter): (usize, &Parameter)| match parameter {
-        Parameter::View { dimensions, .. } => {
-            format!(".param .align 8 .b8 p{index}[{}]", 8 + 16 * dimensions)
-        }
-        _ => format!(".param .u32 p{index}"),
-    };
-    let slots: Vec<String> = parameters(kernel).iter().enumerate().map(slot).collect();
-    let head = ".version 7.0\n.target sm_50\n.address_size 64\n";
-    CudaSource::ptx(format!(
-        "{head}.visible .entry {kernel}(\n{}\n)\n{{\nret;\n}}\n",
-        slots.join(",\n")
-    ))
+/// A kernel in the driver's format: its parameters, without code.
+pub fn code(kernel: &str) -> GpuSource {
+    driver::code(kernel, &parameters(kernel))
 }
 
 fn change(view: &View, new: impl Fn(usize, u32) -> u32) {
@@ -61,7 +52,7 @@ pub fn open(settings: Settings, count: usize) -> Vec<Device> {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(register_kernels);
     (0..count)
-        .map(|ordinal| Device::cuda(ordinal).unwrap_or_else(|error| panic!("{error}")))
+        .map(|ordinal| driver::device(ordinal).unwrap_or_else(|error| panic!("{error}")))
         .collect()
 }
 

@@ -3,11 +3,16 @@
 pub mod allocations;
 pub mod block_on;
 pub mod bodies;
-pub mod device_sources;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
-pub mod driver;
+pub mod cuda;
+pub mod device_sources;
 pub mod flags;
+#[cfg(all(target_os = "linux", feature = "hip"))]
+pub mod hip;
 pub mod lab;
 pub mod moves;
 pub mod own_process;
 pub mod watched;
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+pub use cuda::driver;

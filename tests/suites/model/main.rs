@@ -11,13 +11,15 @@
 //! ```
 
 mod contents;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod cuda;
 mod embedded;
 mod ends;
+#[cfg(all(target_os = "linux", feature = "hip"))]
+mod hip;
 mod kernels;
 mod lab;
 mod ledger;
-#[cfg(all(target_os = "linux", feature = "cuda"))]
-mod stand_in;
 mod step;
 mod system;
 
@@ -46,20 +48,4 @@ prop_state_machine! {
 
     #[test]
     fn programs_on_devices_with_workers_do_what_the_reference_says(sequential 1..100 => Workers);
-}
-
-#[cfg(all(target_os = "linux", feature = "cuda"))]
-#[test]
-fn programs_on_the_stand_in_driver_do_what_the_reference_says() {
-    type OnDriver = Machine<stand_in::StandIn>;
-    support::own_process!();
-    if !resident_stand_in_nvrtc::compiles() {
-        return;
-    }
-    prop_state_machine! {
-        #![proptest_config(config(60))]
-
-        fn programs(sequential 1..100 => OnDriver);
-    }
-    programs();
 }

@@ -1,16 +1,34 @@
-//! The model's devices: GPUs of the stand-in driver. A process creates these devices once, with one
-//! seed for all runs.
+//! The model's devices: GPUs of a stand-in for a driver. A process creates these devices once, with
+//! one seed for all runs. Each of the two stand-ins, `super::face`, has its own copy.
 
 use std::sync::Once;
 
+use proptest_state_machine::prop_state_machine;
 use resident::{CudaSource, Device};
-use resident_stand_in::{self as driver, Access, Length, Parameter, Settings, declare};
 
-use super::contents::World;
-use super::kernels::AXES_MAX;
-use super::lab::{Choice, Lab};
+use super::face::{self as driver, Access, Length, Parameter, Settings, declare};
+use crate::config;
+use crate::contents::World;
+use crate::kernels::AXES_MAX;
+use crate::lab::{Choice, Lab};
+use crate::system::Machine;
 
-/// The process's GPUs of the stand-in driver, whatever the seed of a program.
+#[test]
+fn programs_do_what_the_reference_says() {
+    type OnDriver = Machine<StandIn>;
+    support::own_process!();
+    if !driver::compiles() {
+        return;
+    }
+    prop_state_machine! {
+        #![proptest_config(config(60))]
+
+        fn programs(sequential 1..100 => OnDriver);
+    }
+    programs();
+}
+
+/// The process's GPUs of the stand-in, whatever the seed of a program.
 #[derive(Debug)]
 pub(crate) struct StandIn;
 
@@ -24,11 +42,11 @@ const LENGTH: Parameter = Parameter::Scalar { len_bytes: 8 };
 fn opened() -> Vec<Device> {
     static LOADED: Once = Once::new();
     LOADED.call_once(|| {
-        driver::load(Settings::new().devices(3).seed(1)).expect("the stand-in driver loads");
-        resident_stand_in_nvrtc::load().expect("the stand-in for NVRTC loads");
+        driver::load(Settings::new().devices(3).seed(1)).expect("the stand-in loads");
+        driver::load_compiler();
         (0..=AXES_MAX).for_each(declare_kernels);
     });
-    (0..3).map(|ordinal| Device::cuda(ordinal).expect("a device")).collect()
+    (0..3).map(|ordinal| driver::device(ordinal).expect("a device")).collect()
 }
 
 /// The devices of a run.

@@ -1,11 +1,13 @@
-//! Runs one scenario on the CUDA backend repeatedly. In each run another driver call fails, or the
-//! context dies at another call.
+//! Runs one scenario on the GPU backend repeatedly. In each run another driver call fails, or the
+//! device dies at another call. Each of the two stand-ins, `super::face`, has its own copy.
 
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};
-use resident_stand_in::{self as driver, Settings};
 use support::own_process::{self, assert_success};
 use support::test_name;
+
+use super::face::{self as driver, Settings};
+use super::kernels;
 
 /// The scenario on two GPUs; its steps import this module.
 mod scenario {
@@ -46,7 +48,9 @@ mod scenario {
                 assert!(cause.contains("nothing was queued"), "{error}");
             }
             Error::OutOfMemory { .. } => {}
-            Error::Compile { log, .. } => assert!(log.contains("cuModule"), "{error}"),
+            Error::Compile { log, .. } => {
+                assert!(log.contains(super::driver::MODULE_CALLS), "{error}")
+            }
             other => panic!("an unexpected kind of error: {other:?}"),
         }
     }
@@ -115,7 +119,7 @@ mod scenario {
 }
 
 fn devices() -> [Device; 2] {
-    support::driver::open(Settings::new().devices(2), 2).try_into().expect("two")
+    kernels::open(Settings::new().devices(2), 2).try_into().expect("two")
 }
 
 fn assert_nothing_left(what: &str) {
@@ -140,7 +144,7 @@ fn sweep(code: u32, looks: bool) {
         driver::forget_faults();
         let mut calls = driver::take_calls();
         // `fail_any` leaves these out.
-        calls.retain(|call| call.name != "cuThreadExchangeStreamCaptureMode");
+        calls.retain(|call| call.name != driver::CAPTURE_MODE);
         let Some(failed) = calls.get(nth as usize - 1) else {
             assert!(nth > 100 && told > nth as usize / 2, "{told} refusals in {nth} runs");
             return;
@@ -153,7 +157,7 @@ fn sweep(code: u32, looks: bool) {
     }
 }
 
-/// CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN.
+/// CUDA_ERROR_OUT_OF_MEMORY and CUDA_ERROR_UNKNOWN, and the same of hipError_t.
 const OUT_OF_MEMORY: u32 = 2;
 const UNKNOWN: u32 = 999;
 
@@ -175,7 +179,7 @@ fn each_call_without_memory_leaves_contents_unchanged() {
     sweep(OUT_OF_MEMORY, false);
 }
 
-/// This variable gives a child process the number of the operation or call at which the context
+/// This variable gives a child process the number of the operation or call at which the device
 /// dies.
 const NTH: &str = "RESIDENT_TEST_NTH";
 
@@ -183,7 +187,7 @@ fn nth() -> Option<u64> {
     std::env::var(NTH).ok()?.parse().ok()
 }
 
-/// CUDA_ERROR_ILLEGAL_ADDRESS.
+/// CUDA_ERROR_ILLEGAL_ADDRESS, hipErrorIllegalAddress.
 const ILLEGAL_ADDRESS: u32 = 700;
 
 type Matrix = SmartArray<u32, Ix2>;
@@ -191,7 +195,7 @@ type Matrix = SmartArray<u32, Ix2>;
 fn add() -> Kernel<(u32, InOut<u32, Ix2>)> {
     let kernel = Kernel::new("add");
     // SAFETY: a host function replaces it, which accesses only the view's elements.
-    unsafe { kernel.cuda(support::driver::code("add")) }
+    unsafe { kernel.cuda(kernels::code("add")) }
 }
 
 fn matrix(value: u32) -> Matrix {
@@ -265,7 +269,7 @@ fn assert_reported_once(device: &Device) -> bool {
     let Err(error) = &told[0] else { return false };
     assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
     let text = error.to_string();
-    assert!(text.contains("compute-sanitizer") && text.contains("cuda:0"), "{error}");
+    driver::LOST_SAYS.iter().for_each(|part| assert!(text.contains(part), "{error}"));
     true
 }
 
@@ -285,7 +289,7 @@ fn die(kill: fn(u64)) {
     println!("calls: {}", driver::calls().len());
 }
 
-// A context that died stays dead for its whole process, so each death needs a separate process. The
+// A device that died stays dead for its whole process, so each death needs a separate process. The
 // tests below start this program repeatedly, with `--exact`, `--include-ignored` and the name of
 // one of the next two tests.
 

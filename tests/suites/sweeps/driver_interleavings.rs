@@ -1,18 +1,20 @@
-//! One scenario on the CUDA backend under many legal interleavings. The scenario is a pipeline of
+//! One scenario on the GPU backend under many legal interleavings. The scenario is a pipeline of
 //! pictures on four streams of two GPUs, and a plate that is cut in two and whose halo rows
 //! `assign` exchanges. Under a seed the stand-in driver runs work only when a thread waits, in an
 //! order drawn from the seed. A process has one seed for all its runs. Its runs are different
-//! interleavings, and another process with the same seed repeats them.
+//! interleavings, and another process with the same seed repeats them. Each of the two stand-ins,
+//! `super::face`, has its own copy.
 
 use std::collections::BTreeSet;
 
 use crate::pictures::{PICTURES, Picture, Transform, cooled, heat, joined, picture, processed};
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Grid, InOut, Kernel, Pending, Result, Stream};
-use resident_stand_in::{self as driver, Settings};
-use support::driver::{code, take_ran};
 use support::own_process::{self, assert_success};
 use support::test_name;
+
+use super::face::{self as driver, Settings};
+use super::kernels::{self, code, take_ran};
 
 /// The number of processes, each with its own seed, and the number of runs in each.
 const SEEDS: u64 = 6;
@@ -80,7 +82,7 @@ const SEED: &str = "RESIDENT_TEST_SEED";
 #[ignore = "run in processes of its own by the tests below"]
 fn runs_under_a_seed() {
     let seed = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    let devices = support::driver::open(Settings::new().devices(2).seed(seed), 2);
+    let devices = kernels::open(Settings::new().devices(2).seed(seed), 2);
     let expected: (Vec<Array2<u32>>, _) = ((0..PICTURES).map(processed).collect(), cooled());
     let mut orders = BTreeSet::new();
     for number in 0..RUNS {

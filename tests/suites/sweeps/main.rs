@@ -3,10 +3,10 @@
 
 mod bench;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
-mod driver_faults;
-#[cfg(all(target_os = "linux", feature = "cuda"))]
-mod driver_interleavings;
+mod cuda;
 mod faults;
+#[cfg(all(target_os = "linux", feature = "hip"))]
+mod hip;
 mod in_place;
 mod interleavings;
 mod model;

@@ -1,19 +1,29 @@
 //! The steps of the scenario. A step consists of one call of the library, the rows that this call
 //! reads and writes, and a function with the same effect on plain arrays.
 
-use resident::CudaSource;
 use resident::ndarray::{Array2, ArrayView2, ArrayViewMut2, Ix2, s};
-use resident::{Grid, In, InOut, Kernel, Out, Result};
+use resident::{Grid, In, InOut, Kernel, Out, Result, Signature};
 
 use crate::bench::Bench;
 use crate::model::{ARRAYS, Row};
 
-/// Device code of a kernel for which the stand-in driver has a host function.
-pub(crate) fn device_code(kernel: &str) -> CudaSource {
+/// Adds the device code of a kernel for which the stand-ins have a host function.
+///
+/// # Safety
+///
+/// As [`Kernel::cuda`]: the host function accesses only its arguments.
+pub(crate) unsafe fn with_device_code<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
     #[cfg(all(target_os = "linux", feature = "cuda"))]
-    return support::driver::code(kernel);
-    #[cfg(not(all(target_os = "linux", feature = "cuda")))]
-    return CudaSource::c(kernel);
+    let code = support::cuda::driver::code(kernel.name());
+    #[cfg(all(target_os = "linux", feature = "cuda"))]
+    // SAFETY: the caller's promise is passed on.
+    let kernel = unsafe { kernel.cuda(code) };
+    #[cfg(all(target_os = "linux", feature = "hip"))]
+    let code = support::hip::driver::code(kernel.name());
+    #[cfg(all(target_os = "linux", feature = "hip"))]
+    // SAFETY: the caller's promise is passed on.
+    let kernel = unsafe { kernel.hip(code) };
+    kernel
 }
 
 pub(crate) struct Step {
@@ -45,20 +55,20 @@ fn plus() -> Kernel<(u32, Read, Write)> {
     let kernel = Kernel::new("plus")
         .host(|_, (k, x, mut y): (u32, ArrayView2<u32>, ArrayViewMut2<u32>)| y.assign(&(&x + k)));
     // SAFETY: the stand-in's host function accesses only the views' elements.
-    unsafe { kernel.cuda(device_code("plus")) }
+    unsafe { with_device_code(kernel) }
 }
 
 fn add() -> Kernel<(u32, Change)> {
     let kernel = Kernel::new("add").host(|_, (k, mut x): (u32, ArrayViewMut2<u32>)| x += k);
     // SAFETY: as for `plus`.
-    unsafe { kernel.cuda(device_code("add")) }
+    unsafe { with_device_code(kernel) }
 }
 
 fn mix() -> Kernel<(Read, Change)> {
     let kernel =
         Kernel::new("mix").host(|_, (x, mut y): (ArrayView2<u32>, ArrayViewMut2<u32>)| y += &x);
     // SAFETY: as for `plus`.
-    unsafe { kernel.cuda(device_code("mix")) }
+    unsafe { with_device_code(kernel) }
 }
 
 fn grid() -> Grid {

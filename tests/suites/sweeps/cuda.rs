@@ -1,0 +1,10 @@
+//! The sweeps on the CUDA backend, over the stand-in driver.
+
+use support::cuda::{driver as kernels, face};
+
+#[path = "driver_faults.rs"]
+mod driver_faults;
+#[path = "driver_in_place.rs"]
+mod driver_in_place;
+#[path = "driver_interleavings.rs"]
+mod driver_interleavings;
