@@ -7,6 +7,7 @@
 #![cfg(all(target_os = "linux", feature = "hip"))]
 
 mod bad_input;
+mod calls;
 mod code;
 #[cfg(feature = "cuda")]
 mod mixed;
