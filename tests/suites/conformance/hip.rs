@@ -1,5 +1,5 @@
-//! The conformance suite on the GPU backend, over the stand-in for AMD's HIP. Its kernels need a C++
-//! compiler.
+//! The conformance suite on the GPU backend, over the stand-in for AMD's HIP. Its kernels need a
+//! C++ compiler.
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};

@@ -60,8 +60,8 @@ fn increment(array: &mut SmartArray<u32, Ix2>, device: &Device) -> Result<()> {
     kernel.launch_on(&device.stream(), Grid::cover(part.len()), (&mut part,))
 }
 
-/// Random programs over both GPUs, the embedded device and the host give the plain array's contents,
-/// whatever was pinned by which vendor's driver.
+/// Random programs over both GPUs, the embedded device and the host give the plain array's
+/// contents, whatever was pinned by which vendor's driver.
 #[test]
 fn random_programs_over_both_vendors() {
     alone(test_name!(random_programs_over_both_vendors), &[], || {

@@ -2,5 +2,6 @@
 
 pub(crate) use support::hip::face;
 
+#[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
 #[path = "stand_in.rs"]
 mod stand_in;

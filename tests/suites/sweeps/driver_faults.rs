@@ -49,7 +49,7 @@ mod scenario {
             }
             Error::OutOfMemory { .. } => {}
             Error::Compile { log, .. } => {
-                assert!(log.contains(super::driver::MODULE_CALLS), "{error}")
+                assert!(log.contains(super::driver::MODULE_CALLS), "{error}");
             }
             other => panic!("an unexpected kind of error: {other:?}"),
         }

@@ -23,7 +23,10 @@ impl Compilation {
         let names: Vec<*const c_char> =
             compiler.product.built_in_headers.iter().map(|name| name.as_ptr()).collect();
         let empty = vec![c"".as_ptr(); names.len()];
-        let (count, contents, names) = (names.len() as c_int, empty.as_ptr(), names.as_ptr());
+        let (count, contents, names) = match names.len() {
+            0 => (0, null(), null()),
+            count => (count as c_int, empty.as_ptr(), names.as_ptr()),
+        };
         // SAFETY: the call copies the texts, which outlive the call; there are `count` headers,
         // each with contents and a name.
         compiler.check(unsafe {
