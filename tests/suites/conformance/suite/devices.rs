@@ -115,9 +115,14 @@ pub(crate) fn an_array_dropped_while_another_device_reads_it(lab: &Lab<'_>) -> R
     let (mut array, mut target) =
         (SmartArray::from(counting(LEN)), SmartArray::<u32, _>::uninit(LEN));
     gated(lab).launch_on(&one.stream(), over(LEN), (gate.number(), &mut array, LEN as u64))?;
+    // Copies by way of the host wait for the kernel. Other copies are queued behind it meanwhile.
+    let opening = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        gate.open();
+    });
     target.assign_on(&other.stream(), &array)?;
     drop(array);
-    gate.open();
+    opening.join().expect("no panic");
     assert_eq!(*target.host()?, counting(LEN).mapv(|x| x + 1));
     Ok(())
 }
