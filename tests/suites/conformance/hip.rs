@@ -22,7 +22,7 @@ pub(crate) fn settings() -> Settings {
     if std::env::var_os(POORER).is_none() {
         return rich;
     }
-    rich.without_pools().peers(false).max_pitch(1000).version(50_221_153)
+    rich.without_pools().max_pitch(1000).version(50_221_153)
 }
 
 fn run(name: &str, test: Test) {
@@ -35,9 +35,9 @@ fn run(name: &str, test: Test) {
 
 suite::conformance!(crate::hip::run);
 
-/// Runs the suite again, without memory pools and peer access, with small pitches, on HIP 5.2,
-/// which has no host functions behind work. A process has only one simulated machine, so this runs
-/// in another process.
+/// Runs the suite again, without memory pools, with small pitches, on HIP 5.2, which has no host
+/// functions behind work. A process has only one simulated machine, so this runs in another
+/// process. Without peer access, copies go by way of the host: see the suite `hip`.
 #[test]
 fn on_a_poorer_machine() {
     let program = std::env::current_exe().expect("a path");

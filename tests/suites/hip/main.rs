@@ -11,6 +11,7 @@ mod calls;
 mod code;
 #[cfg(feature = "cuda")]
 mod mixed;
+mod peers;
 mod real_runtime;
 
 use std::process::Output;
