@@ -139,7 +139,7 @@ fn launch_observed(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     queued
 }
 
-/// Acquires the arrays, submits the body and marks the arrays. Launches that nobody observes have
+/// Acquires the arrays, submits the body and marks the arrays. Unobserved launches have
 /// an instance of this function of their own, so that they pay nothing for records.
 #[inline(always)]
 fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Result<()> {

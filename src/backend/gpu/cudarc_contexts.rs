@@ -70,7 +70,7 @@ fn shared_context(ordinal: usize) -> Result<(Arc<CudaContext>, Arc<CudaStream>),
     let shared = checked(CudaContext::new(ordinal), "cuDevicePrimaryCtxRetain")?;
     // For its first stream an object that tracks slices waits for the whole context, which would
     // end captures of other code. This object has no slices yet.
-    // SAFETY: nobody else has the object, so no slice is made meanwhile.
+    // SAFETY: no other code has the object, so no slice is made meanwhile.
     unsafe { shared.disable_event_tracking() };
     let stream = checked(shared.new_stream(), "cuStreamCreate");
     // SAFETY: as above: all slices are made with tracking.

@@ -100,7 +100,7 @@ impl Drop for OwnedStream {
         };
         // If the context is dead or the process ends, the driver frees the stream itself.
         if context.make_current().is_ok() {
-            // SAFETY: `unshared` made the stream, which nobody else has.
+            // SAFETY: `unshared` made the stream, which no other code has.
             let _freed = unsafe { (context.driver().stream_destroy.function)(self.handle) };
         }
     }

@@ -52,7 +52,7 @@ fn a_steady_launch_asks_for_the_device_and_launches() {
         calls();
         (0..LAUNCHES).for_each(|_| launch(&kernel, &stream, &mut array));
         assert_two_calls_each(&calls());
-        assert_eq!(array.get((7, 7)).expect("it comes down"), LAUNCHES as u32 + 1);
+        assert_eq!(array.get((7, 7)).expect("a download"), LAUNCHES as u32 + 1);
     });
 }
 
@@ -79,7 +79,7 @@ fn launches_after_a_prefetch_on_another_stream_wait_once() {
         calls();
         (0..LAUNCHES).for_each(|_| launch(&kernel, &compute, &mut array));
         assert_two_calls_each(&calls());
-        assert_eq!(array.get((0, 0)).expect("it comes down"), LAUNCHES as u32 + 6);
+        assert_eq!(array.get((0, 0)).expect("a download"), LAUNCHES as u32 + 6);
     });
 }
 
@@ -92,7 +92,7 @@ fn a_blocking_download_makes_no_event() {
         for turn in 0..2 {
             launch(&kernel, &device.stream(), &mut array);
             calls();
-            assert_eq!(array.host().expect("it comes down").sum(), 64 * (turn + 1));
+            assert_eq!(array.host().expect("a download").sum(), 64 * (turn + 1));
         }
         assert_eq!(
             calls(),

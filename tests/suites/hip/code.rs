@@ -43,7 +43,7 @@ fn cuda_c_runs_as_it_is_with_its_options_translated() {
         let (kernel, _here) = (add(source), gpu.enter());
         let mut x = SmartArray::from(vec![1_u32; 1000]);
         kernel.launch(Grid::cover(1000), (3, &mut x)).expect("it runs");
-        assert!(x.host().expect("it comes down").iter().all(|x| *x == 7));
+        assert!(x.host().expect("a download").iter().all(|x| *x == 7));
         assert_eq!(resident_stand_in_hiprtc::compilations(), 1);
     });
 }
@@ -90,7 +90,7 @@ fn a_body_for_amd_runs_in_place_of_the_other() {
         let mut x = SmartArray::from(vec![0_u32; 10]);
         for (device, expected) in [(&gpu, 10), (&Device::cpu(), 11)] {
             kernel.launch_on(&device.stream(), Grid::cover(10), (1, &mut x)).expect("it runs");
-            assert_eq!(x.get(9).expect("it comes down"), expected, "{device}");
+            assert_eq!(x.get(9).expect("a download"), expected, "{device}");
         }
     });
 }

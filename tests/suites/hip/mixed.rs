@@ -41,7 +41,7 @@ fn contents_move_by_way_of_the_host() {
         let traffic = array.traffic();
         assert_eq!((traffic.to_device.bytes, traffic.to_host.bytes), (40_000, 20_000));
         assert_eq!(traffic.between_devices.bytes, 0);
-        assert_eq!(array.host().expect("it comes down").sum(), 7 * 5000);
+        assert_eq!(array.host().expect("a download").sum(), 7 * 5000);
     });
 }
 
@@ -83,10 +83,10 @@ fn random_programs_over_both_vendors() {
                 increment(&mut array, &devices[device]).expect("it runs");
                 plain.slice_mut(s![2.., ..;2]).mapv_inplace(|x| x + 1);
                 if reads {
-                    prop_assert_eq!(&*array.host().expect("it comes down"), &plain);
+                    prop_assert_eq!(&*array.host().expect("a download"), &plain);
                 }
             }
-            prop_assert_eq!(&*array.host().expect("it comes down"), &plain);
+            prop_assert_eq!(&*array.host().expect("a download"), &plain);
             Ok(())
         });
         outcome.unwrap_or_else(|failure| panic!("{failure}"));

@@ -21,7 +21,7 @@ fn without_peer_access_arrays_move_by_way_of_the_host() {
         assert_eq!(traffic.between_devices.bytes, 0);
         assert_eq!((traffic.to_host.bytes, traffic.to_device.bytes), (800, 9600 + 800));
         drop(array.gpu_on(&other.stream()).expect("the rest moves"));
-        assert_eq!(*array.host().expect("it comes down"), plain);
+        assert_eq!(*array.host().expect("a download"), plain);
         let calls = resident_stand_in_hip::take_calls();
         assert!(!calls.iter().any(|call| call.name.contains("Peer") && call.name.contains("cpy")));
     });

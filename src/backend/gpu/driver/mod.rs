@@ -196,7 +196,7 @@ impl Driver {
     pub(crate) fn name_of(&self, device: c_int) -> Result<String, BackendError> {
         let mut name = [0_u8; 256];
         let ask = &self.device_name;
-        // SAFETY: the driver writes at most as many bytes as it is told that there are.
+        // SAFETY: the driver writes at most as many bytes as the call says.
         let outcome = unsafe { (ask.function)(name.as_mut_ptr().cast(), 256, device) };
         ask.check(outcome)?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());

@@ -141,7 +141,7 @@ mod layout;
 #[path = "../../../../src/sync.rs"]
 mod sync;
 #[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "nobody listens")]
+#[allow(dead_code, reason = "there is no listener")]
 #[path = "../../../../src/timeline.rs"]
 mod timeline;
 
