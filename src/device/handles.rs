@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::stream_core::StreamCore;
-use crate::backend::{Address, Backend, FailureRecord, Position};
+use crate::backend::{Address, Backend, BodyKind, FailureRecord, Position};
 use crate::grid::GridLimits;
 use crate::ordering::UseEnd;
 use crate::sync::{DeviceLevel, Mutex};
@@ -52,6 +52,8 @@ pub(crate) struct DeviceShared {
     pub(super) poison_byte: Option<u8>,
     /// The largest grids of host bodies.
     pub(super) grid_limits: GridLimits,
+    /// The bodies of kernels that the device runs.
+    pub(super) body_kind: BodyKind,
 }
 
 /// A stream of a device: a queue whose work runs in the order in which it was queued. Cheap to

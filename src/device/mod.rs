@@ -35,7 +35,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
-use crate::backend::{Backend, DeviceKind};
+use crate::backend::{Backend, BodyKind, DeviceKind};
 use crate::grid::GridLimits;
 use crate::traffic::{Flow, Traffic};
 
@@ -157,6 +157,12 @@ impl Device {
     #[inline]
     pub(crate) fn poison(&self) -> Option<u8> {
         self.0.poison_byte
+    }
+
+    /// The bodies of kernels that the device runs.
+    #[inline]
+    pub(crate) fn body_kind(&self) -> BodyKind {
+        self.0.body_kind
     }
 
     /// The largest grids of launches of host bodies.

@@ -81,6 +81,7 @@ impl Device {
             name: backend.name().into(),
             poison_byte: backend.poison_byte(),
             grid_limits: backend.grid_limits(),
+            body_kind: backend.body_kind(),
             backend,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             streams: Mutex::new(StreamList::default()),

@@ -602,15 +602,16 @@ impl<S: Signature> Kernel<S> {
 
     #[inline]
     fn loaded_on(&self, device: &Device) -> Result<&KernelCode> {
-        let kind = device.backend().body_kind();
-        let code = match &self.inner.hip {
-            Some(hip) if kind == BodyKind::Hip => Some(hip),
-            _ => self.inner.cuda.as_ref(),
+        let (kind, Inner { host, cuda, hip, .. }) = (device.body_kind(), &*self.inner);
+        let code = match (kind, hip, host) {
+            (BodyKind::Cuda, ..) => cuda.as_ref(),
+            (BodyKind::Hip, Some(hip), _) => Some(hip),
+            (BodyKind::Host, _, Some(host)) => return Ok(host),
+            _ => cuda.as_ref(),
         };
-        match (&self.inner.host, code) {
-            (Some(host), _) if kind == BodyKind::Host => Ok(host),
-            (_, Some(code)) => code.on(device).map_err(|fault| self.not_loaded(device, fault)),
-            (Some(host), None) if kind == BodyKind::HostFromCuda => Ok(host),
+        match (code, host) {
+            (Some(code), _) => code.on(device).map_err(|fault| self.not_loaded(device, fault)),
+            (None, Some(host)) if kind == BodyKind::HostFromCuda => Ok(host),
             _ => Err(self.no_body(device)),
         }
     }
@@ -667,7 +668,7 @@ impl<S: Signature> Kernel<S> {
 
     #[cold]
     fn no_body(&self, device: &Device) -> Error {
-        let method = match device.backend().body_kind() {
+        let method = match device.body_kind() {
             BodyKind::Host | BodyKind::HostFromCuda => "`.host(..)` or `.cuda(..)`",
             BodyKind::Cuda => "`.cuda(..)`",
             BodyKind::Hip => "`.cuda(..)` or `.hip(..)`",
