@@ -1,6 +1,6 @@
 //! The kernels of `live`: each with its requirements, a host body and a CUDA body.
 
-use resident::ndarray::{ArrayView2, ArrayViewMut2, Ix2, Zip, s};
+use resident::ndarray::{ArrayView2, ArrayViewMut2, Ix2};
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
 /// The parameters: the row and the column of the middle of the drop; its radius; the heights to
@@ -70,19 +70,12 @@ fn wave(now: ArrayView2<'_, f32>, mut before: ArrayViewMut2<'_, f32>) {
     if rows < 3 || columns < 3 {
         return;
     }
-    let inner = s![1..columns - 1];
     for row in 1..rows - 1 {
-        // One row at a time: its neighbours are contiguous, as the compiler's vectors need them.
-        let (here, mut before) = (now.row(row), before.row_mut(row));
-        Zip::from(before.slice_mut(inner))
-            .and(here.slice(inner))
-            .and(now.row(row - 1).slice(inner))
-            .and(now.row(row + 1).slice(inner))
-            .and(here.slice(s![..columns - 2]))
-            .and(here.slice(s![2..]))
-            .for_each(|height, &here, &above, &below, &left, &right| {
-                let around = above + below + left + right - 4.0 * here;
-                *height = 2.0 * here - *height + SPEED * around;
-            });
+        let (above, here, below) = (now.row(row - 1), now.row(row), now.row(row + 1));
+        let mut before = before.row_mut(row);
+        for x in 1..columns - 1 {
+            let around = above[x] + below[x] + here[x - 1] + here[x + 1] - 4.0 * here[x];
+            before[x] = 2.0 * here[x] - before[x] + SPEED * around;
+        }
     }
 }
