@@ -6,8 +6,9 @@ use std::process::Command;
 use libloading::Library;
 use rayon::prelude::*;
 
-/// The options with which the library compiles CUDA C (`host_code/compiler.rs`).
-const OPTIONS: [&str; 11] = [
+/// The options with which the library compiles CUDA C (`host_code/compiler.rs`), on processors with
+/// 512-bit vectors.
+const OPTIONS: [&str; 12] = [
     "-std=c++17",
     "-O3",
     "-g",
@@ -19,6 +20,7 @@ const OPTIONS: [&str; 11] = [
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=off",
+    "-march=native",
 ];
 
 /// As many parts per thread as the library makes.

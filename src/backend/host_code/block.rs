@@ -74,7 +74,8 @@ impl<'a> BlockRunner<'a> {
             fiber.end();
             return Ok(false);
         }
-        fiber.thread = self.progress.next.get() - 1;
+        // A thread that has failed at once has not said which it is.
+        fiber.thread = self.progress.next.get().wrapping_sub(1);
         self.threads.push(fiber);
         Ok(true)
     }

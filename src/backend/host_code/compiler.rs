@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use super::headers::Headers;
 use super::library::TemporaryFile;
+use super::processor;
 use super::translation::Translation;
 
 /// The environment variable for the compiler.
@@ -59,12 +60,22 @@ const CHECKED_OPTIONS_GCC: [&str; 8] = [
 const CHECKED_OPTIONS_CLANG: [&str; 4] =
     ["-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"];
 
+/// One more of GCC: pointers may wrap, as they do on a GPU. Without it GCC does not see that
+/// `p[i - 1]` and `p[i + 1]` of consecutive threads are consecutive.
+const OPTION_GCC: &str = "-fwrapv-pointer";
+
+/// The first versions of GCC and of Clang that know the levels of x86-64.
+const LEVELS_SINCE_GCC: u32 = 11;
+const LEVELS_SINCE_CLANG: u32 = 12;
+
 /// A compiler that runs on this machine.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     program: OsString,
     /// The first line that it prints for `--version`.
     version: String,
+    /// Options for every source, beyond `OPTIONS`.
+    options: Vec<&'static str>,
 }
 
 impl Compiler {
@@ -101,16 +112,19 @@ impl Compiler {
         let output = output.map_err(|fault| fault.to_string())?;
         let text = String::from_utf8_lossy(&output.stdout);
         match text.lines().next() {
-            Some(version) if output.status.success() => {
-                Ok(Self { program: program.clone(), version: version.to_owned() })
-            }
+            Some(version) if output.status.success() => Ok(Self {
+                program: program.clone(),
+                version: version.to_owned(),
+                options: options_of(version),
+            }),
             _ => Err(format!("`--version` ended with {}", output.status)),
         }
     }
 
     /// What of the compiler decides over the code.
     pub(crate) fn key(&self) -> Vec<u8> {
-        let options = [&OPTIONS[..], &CHECKED_OPTIONS, self.checked_options()].concat().join(" ");
+        let options = [&OPTIONS[..], &self.options, &CHECKED_OPTIONS, self.checked_options()];
+        let options = options.concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
             .concat()
     }
@@ -141,8 +155,7 @@ impl Compiler {
 
     /// The options for checked code that this compiler has.
     fn checked_options(&self) -> &'static [&'static str] {
-        let is_clang = self.version.contains("clang");
-        if is_clang { &CHECKED_OPTIONS_CLANG } else { &CHECKED_OPTIONS_GCC }
+        if is_clang(&self.version) { &CHECKED_OPTIONS_CLANG } else { &CHECKED_OPTIONS_GCC }
     }
 
     fn run(
@@ -153,7 +166,7 @@ impl Compiler {
         more_options: &[&str],
     ) -> Result<(), String> {
         let mut command = Command::new(&self.program);
-        command.args(OPTIONS).args(options).args(more_options);
+        command.args(OPTIONS).args(&self.options).args(options).args(more_options);
         command.arg("-o").arg(&to.path).arg(&from.path).arg("-lm");
         let ran = command.output();
         let ran = ran.map_err(|fault| format!("{} cannot be run: {fault}", self.version))?;
@@ -165,9 +178,44 @@ impl Compiler {
     }
 }
 
+fn is_clang(version: &str) -> bool {
+    version.contains("clang")
+}
+
+/// The options that a compiler has beyond `OPTIONS`, by the line that it prints for `--version`.
+fn options_of(version: &str) -> Vec<&'static str> {
+    let words = version.split([' ', '-']);
+    let mut numbers = words.filter(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    let major = numbers.next().and_then(|number| number.split('.').next()?.parse::<u32>().ok());
+    let (since, own) = match is_clang(version) {
+        true => (LEVELS_SINCE_CLANG, None),
+        false => (LEVELS_SINCE_GCC, Some(OPTION_GCC)),
+    };
+    let level = processor::option().filter(|_| major.is_some_and(|major| major >= since));
+    own.into_iter().chain(level).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Compiler;
+    use super::{Compiler, OPTION_GCC, options_of};
+    use crate::backend::host_code::processor;
+
+    #[test]
+    fn compilers_get_the_options_that_they_know() {
+        let level = || processor::option().into_iter();
+        let gcc = |options: &[&'static str]| [&[OPTION_GCC], options].concat();
+        let with_level: Vec<_> = level().collect();
+        for (version, expected) in [
+            ("c++ (Debian 12.2.0-14+deb12u1) 12.2.0", gcc(&with_level)),
+            ("g++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0", gcc(&[])),
+            ("g++ (GCC) 14.2.1 20240912", gcc(&with_level)),
+            ("Debian clang version 14.0.6", with_level.clone()),
+            ("clang version 11.1.0", Vec::new()),
+            ("another compiler", gcc(&[])),
+        ] {
+            assert_eq!(options_of(version), expected, "{version}");
+        }
+    }
 
     #[test]
     fn a_compiler_that_is_named_and_missing_is_an_error_that_names_the_variable() {

@@ -39,7 +39,12 @@
 
 #define __host__
 #define __device__
+#ifdef RESIDENT_SANITIZE
 #define __global__
+#else
+// Into the loop over the threads of a block.
+#define __global__ inline __attribute__((always_inline))
+#endif
 #define __constant__
 #define __managed__
 #define __grid_constant__
@@ -98,7 +103,8 @@ struct resident_launch {
 /// How far the threads of a machine's thread have come.
 struct resident_progress {
     unsigned long long block;
-    /// The first thread of the block that no stack has taken.
+    /// The first thread of the block that no stack has taken, once a thread waits or the block's
+    /// last thread has ended; in checked code always.
     unsigned int next;
 };
 
@@ -125,6 +131,9 @@ struct resident_runtime {
 // Not in a namespace, since sources use the names so.
 #ifndef RESIDENT_SANITIZE
 static thread_local const resident_runtime *resident_library;
+static thread_local resident_progress *resident_progress_of_stack;
+/// Whether the running thread of the block has waited, so that its stack is its own.
+static thread_local bool resident_has_waited;
 static thread_local uint3 threadIdx, blockIdx;
 static thread_local dim3 blockDim, gridDim;
 #else
@@ -177,9 +186,16 @@ namespace host {
 /// Calls the library, during which other threads of the block run.
 template <typename Call> RESIDENT_UNCHECKED inline auto waiting(Call call) {
     uint3 thread = threadIdx, block = blockIdx;
+#ifndef RESIDENT_SANITIZE
+    resident_progress_of_stack->next =
+        thread.x + blockDim.x * (thread.y + blockDim.y * thread.z) + 1;
+#endif
     auto result = call();
     RESIDENT_PLACE(thread, threadIdx) = thread;
     RESIDENT_PLACE(block, blockIdx) = block;
+#ifndef RESIDENT_SANITIZE
+    resident_has_waited = true;
+#endif
     return result;
 }
 

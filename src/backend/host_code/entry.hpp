@@ -11,6 +11,27 @@ struct running_thread {
     ~running_thread() {}
 };
 
+#ifdef RESIDENT_SANITIZE
+// At each access the library asks for the thread that runs: the one before `next`.
+RESIDENT_UNCHECKED inline void start_thread(resident_progress &progress, unsigned int number) {
+    progress.next = number;
+}
+RESIDENT_UNCHECKED inline bool has_waited(resident_progress &progress, unsigned int number) {
+    return progress.next != number;
+}
+#else
+// Where a kernel never waits, the compiler sees that nothing of this changes.
+inline void start_thread(resident_progress &, unsigned int) { resident_has_waited = false; }
+inline bool has_waited(resident_progress &, unsigned int) { return resident_has_waited; }
+#endif
+
+// The threads of a block run in any order, so that the compiler may run several of them at once.
+#if defined(__clang__)
+#define RESIDENT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RESIDENT_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 template <typename Kernel> struct entry;
 
 template <typename... Parameters> struct entry<void (*)(Parameters...)> {
@@ -27,15 +48,16 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         unsigned int number = first, x = first % width, y = first / width % height;
         for (unsigned int z = first / width / height; z < depth; ++z, y = 0)
             for (; y < height; ++y, x = 0)
+                RESIDENT_INDEPENDENT
                 for (; x < width; ++x) {
-                    ++number;
                     RESIDENT_PLACE(thread, threadIdx) = {x, y, z};
-                    progress.next = number;
+                    start_thread(progress, ++number);
                     kernel(parameters...);
                     reinterpret_cast<running_thread &>(RESIDENT_PLACE(thread, threadIdx))
                         .~running_thread();
-                    if (progress.next != number) return false;
+                    if (has_waited(progress, number)) return false;
                 }
+        progress.next = width * height * depth;
         return true;
     }
 
@@ -49,6 +71,7 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         resident_library = &resident_of_thread.functions;
 #else
         resident_library = &library;
+        resident_progress_of_stack = &progress;
 #endif
         RESIDENT_PLACE(grid_shape, gridDim) = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
         RESIDENT_PLACE(block_shape, blockDim) =

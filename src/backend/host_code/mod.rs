@@ -3,7 +3,7 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `compiler` | the C++ compiler: which one, its options, its log |
+//! | `compiler`, `processor` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; how blocks run |
 //! | `exports.hpp` | what is called |
@@ -25,6 +25,7 @@ mod launch_timeout;
 pub(crate) mod library;
 pub(crate) mod parallel;
 mod printing;
+mod processor;
 pub(crate) mod runtime;
 mod sanitizer;
 pub(crate) mod translation;
