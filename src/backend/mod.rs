@@ -387,6 +387,11 @@ pub(crate) trait Queue: Any + Debug + Send + Sync {
     fn reserve_position(&self) -> Position {
         self.tail()
     }
+    /// As `reserve_position`, for somebody who will be told when the work is complete, however much
+    /// is queued behind it meanwhile.
+    fn position_to_await(&self) -> Position {
+        self.reserve_position()
+    }
     /// The last position known to have completed. Makes no driver call, so more work may already
     /// have completed.
     fn completed(&self) -> Position;

@@ -64,7 +64,7 @@ impl<R: Send + 'static> HostFunction<R> {
             ended: EventCount::new(),
             task: Arc::default(),
         });
-        let (position, sender) = (stream.queue().reserve_position(), Sender(Arc::clone(&shared)));
+        let (position, sender) = (stream.queue().position_to_await(), Sender(Arc::clone(&shared)));
         let run = Box::new(move || sender.0.finish(catch_unwind(AssertUnwindSafe(function))));
         let added = stream.core().add_host_function(position, run);
         added.map_err(|fault| refused(stream, "launching a host function", fault.to_string()))?;

@@ -213,9 +213,11 @@ impl<S: Signature> Kernel<S> {
     /// [`audit`](crate::audit), else to standard output), and `assert`, which fails the launch. The
     /// order of blocks varies, on seeded devices too. Of the CUDA toolkit's headers there are
     /// `cuda_fp16.h` and `cuda_bf16.h`. There are no inline PTX, cooperative groups, textures or
-    /// dynamic parallelism. Local arrays of a thread may take about 1 MiB; more ends the process,
-    /// at a guard page. Products and sums are rounded apart unless `--fmad=true` is an option, and
-    /// mathematical functions are the C library's.
+    /// dynamic parallelism. Local arrays of a thread may take about 1 MiB. On Linux on x86-64 more
+    /// fails the launch: a handler of `SIGSEGV`, which passes on what does not concern it, is
+    /// installed with the first such kernel. Elsewhere more ends the process, at a guard page.
+    /// Products and sums are rounded apart unless `--fmad=true` is an option, and mathematical
+    /// functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With

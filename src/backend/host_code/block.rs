@@ -132,7 +132,7 @@ impl<'a> BlockRunner<'a> {
     fn fiber(&self, first: u32) -> Result<Fiber, String> {
         let (run, launch, end) = (self.run, std::ptr::from_ref(self.launch), self.end);
         let progress = std::ptr::from_ref(&*self.progress);
-        Fiber::new(move || {
+        Fiber::new(progress, move || {
             // SAFETY: `new`'s caller promises that the entry fits the launch. The launch and the
             // progress outlive the fiber, which `run` ends before it returns.
             unsafe { run(launch, &raw const RUNTIME, progress, end, first) };

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 
-use super::runtime::Exchanged;
+use super::runtime::{Exchanged, Progress};
+use super::stack_overflow::{Ended, RunningStack, while_running};
 use super::waiting::{self, Answer, SWITCH, Switch, Wait};
 
 /// The size of a stack, which local arrays may take. Pages are backed at first use.
@@ -19,11 +20,10 @@ thread_local! {
 /// A stack on which threads of a block run one after the other; from its first wait on it belongs
 /// to the thread that waits.
 pub(super) struct Fiber {
-    coroutine: Coroutine<Answer, Wait, (), DefaultStack>,
+    coroutine: Coroutine<Answer, Wait, Ended, DefaultStack>,
     /// The way from this stack back to the scheduler, once the fiber has waited.
     switch: *const Switch,
-    /// The addresses of the stack.
-    stack: (usize, usize),
+    stack: RunningStack,
     /// The number of the thread that waits.
     pub(super) thread: u32,
     /// What the thread waits for; `None` if it does not wait, or has ended.
@@ -33,14 +33,19 @@ pub(super) struct Fiber {
 }
 
 impl Fiber {
-    /// A fiber that runs `code` once it is resumed.
-    pub(super) fn new(code: impl FnOnce() + 'static) -> Result<Self, String> {
+    /// A fiber that runs `code` once it is resumed, whose progress outlives it.
+    pub(super) fn new(
+        progress: *const Progress,
+        code: impl FnOnce() + 'static,
+    ) -> Result<Self, String> {
         let memory = stack()?;
-        let stack = (memory.limit().get(), memory.base().get());
+        let bounds = (memory.limit().get(), memory.base().get());
         let coroutine = Coroutine::with_stack(memory, move |switch: &Switch, _start| {
             SWITCH.set(switch);
             code();
+            Ended::Returned
         });
+        let stack = RunningStack { bounds, trap: coroutine.trap_handler(), progress };
         Ok(Self { coroutine, switch: std::ptr::null(), stack, thread: 0, wait: None, values: None })
     }
 
@@ -48,14 +53,25 @@ impl Fiber {
     pub(super) fn resume(&mut self, answer: Answer) {
         SWITCH.set(self.switch);
         let has_waited = !matches!(answer, Answer::Start);
-        waiting::set_running(self.stack, has_waited.then_some(self.thread));
-        self.wait = match self.coroutine.resume(answer) {
+        waiting::set_running(has_waited.then_some(self.thread));
+        self.wait = match while_running(&self.stack, || self.coroutine.resume(answer)) {
             CoroutineResult::Yield(wait) => {
                 self.switch = SWITCH.get();
                 Some(wait)
             }
-            CoroutineResult::Return(()) => None,
+            CoroutineResult::Return(Ended::Returned) => None,
+            CoroutineResult::Return(Ended::Overflowed) => Some(Wait::Failed(self.overflow())),
         };
+    }
+
+    #[cold]
+    fn overflow(&self) -> String {
+        // SAFETY: the caller of `new` keeps the progress.
+        let block = unsafe { &*self.stack.progress }.block.get();
+        format!(
+            "a thread of block {block} overflows its stack, which has {STACK_BYTES} bytes: make \
+             its local arrays smaller, or let its functions recurse less deep"
+        )
     }
 
     /// Keeps what the lanes of the thread's warp have passed.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::runtime::RunBlocks;
 use super::sanitizer::{CheckedLibrary, TakeCalls};
+use super::stack_overflow;
 use super::translation::Translation;
 
 /// A loaded library. It is never unloaded while a body refers to it.
@@ -21,6 +22,7 @@ pub(super) struct Library {
 impl Library {
     /// Loads an image that a compiler wrote of a translation.
     pub(super) fn load(image: &[u8], translation: &Translation) -> Result<Self, String> {
+        stack_overflow::install();
         let file = TemporaryFile::new("so")
             .and_then(|file| file.fill(image).map(|()| file))
             .map_err(|fault| format!("the compiled code cannot be written to a file: {fault}"))?;

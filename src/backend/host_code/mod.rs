@@ -12,7 +12,7 @@
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `printing` | where the text of `printf` goes |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
-//! | `launch_timeout` | ends launches that take too long, for tests |
+//! | `launch_timeout`, `stack_overflow` | ends launches that take too long, or too large a stack |
 //! | `sanitizer` | checks each access of a launch |
 //! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
 
@@ -28,6 +28,7 @@ mod printing;
 mod processor;
 pub(crate) mod runtime;
 mod sanitizer;
+mod stack_overflow;
 pub(crate) mod translation;
 mod waiting;
 

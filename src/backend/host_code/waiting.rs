@@ -32,8 +32,6 @@ pub(super) type Switch = Yielder<Answer, Wait>;
 thread_local! {
     /// The way from the running stack back to the scheduler.
     pub(super) static SWITCH: Cell<*const Switch> = const { Cell::new(std::ptr::null()) };
-    /// The addresses of the running stack.
-    static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     /// The thread of the block that runs, unless that is the last one that was started.
     static THREAD: Cell<Option<u32>> = const { Cell::new(None) };
     /// The place in the library from which the running thread is about to wait.
@@ -75,17 +73,10 @@ pub(super) fn wait_for_lanes(mask: u32, value: u64, is_barrier: bool) -> *const 
     }
 }
 
-/// Sets the addresses of the stack that runs from now on, and the thread of the block that runs on
-/// it, unless that is the last one that was started.
+/// Sets the thread of the block that runs from now on, unless that is the last one started.
 #[inline]
-pub(super) fn set_running(stack: (usize, usize), thread: Option<u32>) {
-    STACK.set(stack);
+pub(super) fn set_running(thread: Option<u32>) {
     THREAD.set(thread);
-}
-
-/// The addresses of the running stack.
-pub(super) fn running_stack() -> (usize, usize) {
-    STACK.get()
 }
 
 /// The thread of the block that runs, unless that is the last one that was started.

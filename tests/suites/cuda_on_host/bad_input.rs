@@ -171,3 +171,66 @@ fn a_compiler_that_is_missing_is_an_error_at_the_launch() {
         own_process::run(test_name!(without_a_compiler), &[("RESIDENT_CXX", "/nowhere/c++")]);
     assert_success(&output, "without_a_compiler");
 }
+
+/// Takes some bytes of the stack for each step down, or a large array at once.
+const DEEP: &str = r#"
+    __device__ __noinline__ int down(int steps) {
+        volatile int here[64];
+        here[steps & 63] = steps;
+        return steps == 0 ? 0 : down(steps - 1) + (here[steps & 63] == steps);
+    }
+    extern "C" __global__ void deep(int steps, int *x) {
+        __syncthreads();
+        if (threadIdx.x == 1) x[0] = down(steps);
+    }
+    __device__ __noinline__ int sum(int at) {
+        volatile int large[1 << 20];
+        large[at] = at;
+        return large[at];
+    }
+    extern "C" __global__ void large(int at, int *x) { if (threadIdx.x == 1) x[0] = sum(at); }
+"#;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_thread_that_overflows_its_stack_fails_the_launch() -> Result<()> {
+    let Some(deep) = kernel::<(i32, InOut<i32>)>("deep", DEEP) else { return Ok(()) };
+    let Some(large) = kernel::<(i32, InOut<i32>)>("large", DEEP) else { return Ok(()) };
+    let device = device();
+    let mut x = SmartArray::<i32, _>::zeros(1);
+    for _ in 0..3 {
+        for kernel in [&deep, &large] {
+            kernel.launch_on(&device.stream(), Grid::new(3, 4), (1 << 19, &mut x))?;
+            let Err(Error::Lost { cause, .. }) = x.host().map(drop) else { panic!("it is lost") };
+            assert!(cause.contains("overflows its stack") && cause.contains("smaller"), "{cause}");
+            x.fill(0)?;
+        }
+        deep.launch_on(&device.stream(), Grid::new(1, 4), (1000, &mut x))?;
+        assert_eq!(x.get(0)?, 1000, "the stacks are used again");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "ends its process: run in processes of its own by the test below"]
+fn overflows_another_stack() {
+    fn down(steps: u64) -> u64 {
+        let here = std::hint::black_box([steps; 64]);
+        if steps == 0 { 0 } else { down(steps - 1) + here[(steps % 64) as usize] }
+    }
+    if let Some(deep) = kernel::<(i32, InOut<i32>)>("deep", DEEP) {
+        let mut x = SmartArray::<i32, _>::zeros(1);
+        deep.launch_on(&Device::cpu().stream(), Grid::new(1, 4), (9, &mut x)).expect("a launch");
+        assert_eq!(x.get(0).expect("a number"), 9);
+    }
+    println!("{}", down(std::hint::black_box(1 << 40)));
+}
+
+/// The handler passes on what is not an overflow of a kernel: here, to that of std.
+#[cfg(target_os = "linux")]
+#[test]
+fn other_overflows_end_the_process_as_before() {
+    let output = own_process::run(test_name!(overflows_another_stack), &[]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("has overflowed its stack"), "{text}");
+}

@@ -182,6 +182,13 @@ impl Queue for GpuQueue {
         self.0.reserve_position()
     }
 
+    fn position_to_await(&self) -> Position {
+        // Without an event only the whole stream can be asked, with what is queued behind. If the
+        // driver refuses one, the first look at the position says why.
+        let recorded = self.0.record_loss(self.0.record(false));
+        recorded.map_or_else(|_| self.0.reserve_position(), |(position, _)| position)
+    }
+
     fn completed(&self) -> Position {
         self.0.completed()
     }

@@ -7,6 +7,7 @@ use super::finding::Finding;
 use super::launch::{Extent, LaunchCheck, MemoryAccess, Running};
 use super::shadow::Touch;
 use crate::backend::host_code::runtime::Progress;
+use crate::backend::host_code::stack_overflow::running_bounds;
 use crate::backend::host_code::waiting;
 
 /// The functions of the library: `resident_sanitizer`.
@@ -63,7 +64,7 @@ fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Box<Finding>
     // SAFETY: the same holds for the progress.
     let progress = unsafe { &*current.progress };
     let thread = running_thread(progress);
-    let me = Running { block: progress.block.get(), thread, stack: waiting::running_stack() };
+    let me = Running { block: progress.block.get(), thread, stack: running_bounds() };
     let finding = with(&mut current.check.borrow_mut(), me);
     if let Some(finding) = finding {
         let text = finding.to_string();

@@ -208,6 +208,7 @@ macro_rules! conformance {
                 many_streams_come_and_go,
                 an_embedded_body_may_not_wait_for_another_devices_stream,
                 a_stream_is_awaited,
+                a_host_function_runs_before_work_behind_it,
                 a_stream_is_awaited_up_to_a_position,
                 streams_have_priorities,
                 many_threads_share_a_stream,
