@@ -4,8 +4,9 @@
 //!
 //! Each lock has a level. A thread takes a lock only while all locks that it holds have lower
 //! levels. So it never holds two locks of one level, and threads cannot deadlock. Debug builds
-//! check this, and that no lock is held while a thread waits for a device ([`assert_none_held`]).
-//! DESIGN.md, "Locks", gives the order.
+//! check this, and that no lock is held while a thread waits for a device or runs user code
+//! ([`assert_none_held`]). The backends' own locks are not counted: a seeded device holds its turn
+//! while a body runs. DESIGN.md, "Locks", gives the order.
 //!
 //! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
 //! The backends use `std`'s locks, at which shuttle cannot switch threads. That suffices, because
@@ -199,8 +200,8 @@ impl<G> Drop for Held<G> {
     }
 }
 
-/// Panics in debug builds if this thread holds a lock. Called before waiting for a device, whose
-/// work may need such a lock.
+/// Panics in debug builds if this thread holds a lock. Called before user code runs, and before a
+/// device is waited for, whose work may need such a lock.
 #[inline]
 pub(crate) fn assert_none_held() {
     #[cfg(debug_assertions)]
@@ -208,7 +209,7 @@ pub(crate) fn assert_none_held() {
         let counts = held.get();
         assert!(
             counts[1..].iter().sum::<u32>() == 0,
-            "{counts:?} locks are held, by rank, while a device is waited for"
+            "{counts:?} locks are held, by rank, while user code runs or a device is waited for"
         );
     });
 }

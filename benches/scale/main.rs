@@ -1,5 +1,5 @@
 //! How the cost of an operation depends on what else there is: live arrays, streams that share an
-//! array, boxes, arguments, threads, tiles.
+//! array, boxes, arguments, threads, tiles, streams and failures that are gone.
 //!
 //! `cargo bench --bench scale` prints one line per operation: microseconds per operation for each
 //! size. A filter (`cargo bench --bench scale -- tiles`) selects lines by name, `--size=64` one
@@ -15,6 +15,7 @@ mod arrays;
 mod boxes;
 #[path = "../peers/gate.rs"]
 mod gate;
+mod lifetimes;
 mod streams;
 mod tiles;
 
@@ -36,7 +37,8 @@ fn main() {
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let only: Option<usize> =
         std::env::args().find_map(|argument| argument.strip_prefix("--size=")?.parse().ok());
-    for lines in [tiles::LINES, boxes::LINES, arrays::LINES, streams::LINES] {
+    let all = [tiles::LINES, boxes::LINES, arrays::LINES, streams::LINES, lifetimes::LINES];
+    for lines in all {
         for line in lines {
             if filter.as_ref().is_none_or(|filter| line.name.contains(filter.as_str())) {
                 let sizes = line.sizes.iter().filter(|size| only.is_none_or(|only| only == **size));

@@ -16,6 +16,7 @@ use crate::backend::TaskWaker;
 use crate::call_site::call_site;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
+use crate::sync;
 use crate::transfer::{Next, WatchCore, WatchedState};
 
 /// A live view of an array, returned by [`SmartArray::watch`](crate::SmartArray::watch). While it
@@ -225,6 +226,7 @@ impl<T: Element, D: Dimension> Changed<'_, T, D> {
             }
             (Next::Blocked, _) => {
                 // Another thread is inside a call, and does not tell when it is over.
+                sync::assert_none_held();
                 context.waker().wake_by_ref();
                 Ok(())
             }

@@ -11,6 +11,7 @@ use super::ledger::LedgerLayer;
 use super::record::Record;
 use crate::call_site::CallSite;
 use crate::device::Stream;
+use crate::sync;
 
 /// The target of the events of copies.
 const TRANSFER: &str = "resident::transfer";
@@ -36,6 +37,7 @@ pub(crate) struct LaunchSpan {
 impl LaunchSpan {
     #[cold]
     pub(super) fn enter(kernel: &str, stream: &Stream, site: CallSite) -> Self {
+        sync::assert_none_held();
         let span = span!(
             target: "resident::launch",
             Level::DEBUG,
@@ -46,6 +48,12 @@ impl LaunchSpan {
             site = %site
         );
         Self { _entered: span.entered() }
+    }
+}
+
+impl Drop for LaunchSpan {
+    fn drop(&mut self) {
+        sync::assert_none_held();
     }
 }
 

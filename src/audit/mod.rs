@@ -205,6 +205,7 @@ pub(crate) fn end_launch() {
 /// library waited for that stream before and after the use. Callers hold no lock.
 #[cfg(feature = "cuda")]
 pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
+    sync::assert_none_held();
     if capture::is_active() {
         capture::add_foreign_use(array);
     }
@@ -213,5 +214,6 @@ pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
 
 /// Reports what a kernel printed to a subscriber; `false` if none wants it. Callers hold no lock.
 pub(crate) fn report_printed(kernel: &str, text: &str) -> bool {
+    sync::assert_none_held();
     events::emit_printed(kernel, text)
 }

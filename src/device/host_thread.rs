@@ -12,7 +12,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use crate::backend::{Position, Queue, QueueId, TaskWaker};
-use crate::sync::{EventCount, Mutex};
+use crate::sync::{self, EventCount, Mutex};
 
 /// How long the thread waits for another function before it ends.
 const IDLE_MAX: Duration = Duration::from_millis(100);
@@ -71,6 +71,7 @@ impl HostThread {
                 state.is_running = false;
                 std::mem::take(&mut state.waiting)
             };
+            sync::assert_none_held();
             drop(refused);
         }
         spawned.map(drop)
@@ -82,6 +83,7 @@ impl HostThread {
             wait_for_work(&*queue, position);
             // A program that waits for the function may expect to drop the stream's last handle.
             drop(queue);
+            sync::assert_none_held();
             // The function's result may panic when it is dropped.
             if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
                 std::mem::forget(payload);

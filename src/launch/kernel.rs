@@ -19,6 +19,7 @@ use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::grid::{Grid, GridLimits};
+use crate::sync;
 
 /// A function over arrays that runs on a device. Its type declares which arguments it reads and
 /// which it writes, so a launch uploads only bytes that are stale on the device and that the kernel
@@ -636,6 +637,7 @@ impl<S: Signature> Kernel<S> {
             return Err(self.bad_grid(*grid, fault));
         }
         for requirement in &self.inner.requirements {
+            sync::assert_none_held();
             if !(requirement.holds)(*grid, S::describe(bound)) {
                 return Err(self.not_met(&requirement.text, bound));
             }

@@ -13,6 +13,7 @@ use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::layout::MemoryOrder;
 use crate::storage::{HostBuffer, Origin};
+use crate::sync;
 use crate::transfer;
 
 /// Pins (page-locks) an array of the program for devices of the current device's kind, and lends it
@@ -144,6 +145,7 @@ impl<T: Element, D: Dimension> Loan<T, D> {
 
     /// Calls `run` with a view, and ends the loan.
     fn run<R>(mut self, run: impl FnOnce(&mut SmartViewMut<'_, T, D>) -> Result<R>) -> Result<R> {
+        sync::assert_none_held();
         let outcome = run(&mut self.array.view_mut());
         let ended = self.end();
         outcome.and_then(|value| ended.map(|()| value))

@@ -16,6 +16,7 @@ use crate::backend::embedded::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::host_copy::BoundedMemory;
 use crate::backend::{Address, BackendError, BackendErrorKind, MappedMemory, MemoryUsage};
+use crate::sync;
 
 /// The pool keeps at most this many bytes, or as many as are in use if that is more. Other freed
 /// blocks return to the system.
@@ -254,6 +255,7 @@ impl AddressSpace {
             state.draining_bytes -= block.len_bytes();
             // Dropping the block calls other code.
             drop(state);
+            sync::assert_none_held();
             return;
         }
         // If an operation still uses the block, it was freed too early. The block is not pooled

@@ -263,7 +263,8 @@ impl StreamCore {
         let external = self.run_actions_locked(upto);
         drop(completion);
         // External slices are dropped without the lock, because dropping one may wait for the
-        // device.
+        // device, and those of DLPack call other code.
+        sync::assert_none_held();
         drop(external);
         true
     }
