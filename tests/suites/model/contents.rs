@@ -6,10 +6,13 @@ use std::marker::PhantomData;
 
 use proptest::prelude::*;
 use proptest_state_machine::ReferenceStateMachine;
-use resident::ndarray::{ArrayD, Axis, Dim, IxDyn, ShapeBuilder, Slice, SliceInfo, SliceInfoElem};
+use resident::ndarray::{
+    ArrayD, Axis, Dim, IxDyn, ShapeBuilder, Slice, SliceInfo, SliceInfoElem, stack,
+};
 
+use super::arrays::FIELDS;
 use super::lab::{Choice, Lab};
-use super::step::{Maker, One, Origin, Part, Plan, Step, Two};
+use super::step::{Maker, One, Origin, Part, Plan, Shape, Step, Two};
 
 /// The number of arrays.
 const ARRAYS: usize = 4;
@@ -25,8 +28,9 @@ pub(crate) type Cells = ArrayD<usize>;
 /// One array's contents.
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
-    /// The position in memory of the element at each index.
+    /// The position in memory of the number at each index. The fields of records are a last axis.
     pub(crate) layout: Cells,
+    pub(crate) has_fields: bool,
     /// The values in memory order; `None` if the element was never written.
     pub(crate) values: Vec<Option<u32>>,
 }
@@ -60,20 +64,34 @@ pub(crate) enum Misfit {
 
 impl Contents {
     fn made(maker: &Maker, value: u32) -> Self {
-        let len: usize = maker.shape.iter().product();
-        let shape = Dim(maker.shape.clone()).set_f(maker.columns_first);
+        let Shape { lens, has_fields } = &maker.shape;
+        let len: usize = lens.iter().product();
+        let shape = Dim(lens.clone()).set_f(maker.columns_first);
         let mut layout =
             Cells::from_shape_vec(shape, (0..len).collect()).expect("as many numbers as elements");
+        if matches!(maker.origin, Origin::Adopted { reversed: true }) {
+            layout.invert_axis(Axis(0));
+        }
+        if *has_fields {
+            let fields = [0, 1].map(|field| layout.mapv(|record| FIELDS * record + field));
+            layout = stack(Axis(lens.len()), &fields.each_ref().map(|field| field.view()))
+                .expect("fields of one shape");
+        }
         let value = |number: usize| match maker.origin {
             Origin::Adopted { .. } => Some(value + number as u32),
             Origin::Zeros => Some(0),
             Origin::Full => Some(value),
             Origin::Uninit => None,
         };
-        if matches!(maker.origin, Origin::Adopted { reversed: true }) {
-            layout.invert_axis(Axis(0));
-        }
-        Self { layout, values: (0..len).map(value).collect() }
+        Self { has_fields: *has_fields, values: (0..layout.len()).map(value).collect(), layout }
+    }
+
+    /// An array of zeros in the place of this one.
+    pub(crate) fn zeros(&self) -> Maker {
+        let axes = self.layout.ndim() - usize::from(self.has_fields);
+        let lens = self.layout.shape()[..axes].to_vec();
+        let shape = Shape { lens, has_fields: self.has_fields };
+        Maker { shape, columns_first: false, origin: Origin::Zeros }
     }
 
     pub(crate) fn cells(&self, part: &Part) -> Cells {
@@ -114,7 +132,7 @@ impl Contents {
         };
         let mut values = vec![None; len];
         layout.iter().zip(cells).for_each(|(to, from)| values[*to] = self.values[*from]);
-        Self { layout, values }
+        Self { layout, has_fields: false, values }
     }
 }
 
@@ -144,8 +162,8 @@ pub(crate) fn misfit(parts: &[&Cells]) -> Option<Misfit> {
 }
 
 impl World {
-    pub(crate) fn shapes(&self) -> Vec<Vec<usize>> {
-        self.arrays.iter().map(|contents| contents.layout.shape().to_vec()).collect()
+    pub(crate) fn shapes(&self) -> Vec<Shape> {
+        self.arrays.iter().map(|contents| contents.zeros().shape).collect()
     }
 
     fn one(&mut self, array: usize, part: &Part, operation: One, value: u32) {
@@ -203,9 +221,13 @@ impl World {
         self.arrays[into.0].set(&into.1, combined);
     }
 
-    /// Cells of the even and the odd indices of axis 0.
+    /// Cells of the even and the odd indices of axis 0, or of the two fields of records.
     pub(crate) fn combs(&self, array: usize) -> Option<[Cells; 2]> {
-        let layout = &self.arrays[array].layout;
+        let Contents { layout, has_fields, .. } = &self.arrays[array];
+        if *has_fields {
+            let fields = Axis(layout.ndim() - 1);
+            return Some([0, 1].map(|field| layout.index_axis(fields, field).to_owned()));
+        }
         let is_divisible = layout.ndim() > 0 && layout.shape()[0] > 1;
         is_divisible.then(|| {
             let comb =
@@ -289,12 +311,7 @@ impl<C: Choice> ReferenceStateMachine for Reference<C> {
                 let contents = &mut world.arrays[array];
                 // If the conversion fails, the array is dropped, and zeros of its shape replace it.
                 if contents.values.iter().any(Option::is_none) {
-                    let maker = Maker {
-                        shape: contents.layout.shape().to_vec(),
-                        columns_first: false,
-                        origin: Origin::Zeros,
-                    };
-                    *contents = Contents::made(&maker, 0);
+                    *contents = Contents::made(&contents.zeros(), 0);
                 }
             }
             Plan::Synchronize { .. } => {}

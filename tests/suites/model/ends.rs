@@ -135,8 +135,7 @@ fn places_of(
 ) -> BTreeSet<Place> {
     let part: Part =
         index.slice().iter().map(|index| SliceInfoElem::Index(*index as isize)).collect();
+    let residency = view.slice(info(&part)).residency();
     let places = std::iter::once(Place::Host).chain((0..devices.len()).map(Place::Device));
-    places
-        .filter(|place| validity_of(view.slice(info(&part)), *place, devices) == Validity::Valid)
-        .collect()
+    places.filter(|place| validity_of(&residency, *place, devices) == Validity::Valid).collect()
 }

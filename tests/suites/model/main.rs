@@ -10,6 +10,7 @@
 //! RESIDENT_MODEL_CASES=5000 cargo test --test model
 //! ```
 
+mod arrays;
 mod contents;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cuda;

@@ -9,6 +9,8 @@ use std::fmt;
 use proptest::prelude::*;
 use resident::ndarray::SliceInfoElem;
 
+use super::arrays::FIELDS;
+
 /// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -134,7 +136,15 @@ impl Step {
     }
 }
 
-/// A part of an array, by ndarray's slicing.
+/// The shape of an array.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) lens: Vec<usize>,
+    /// Whether the elements are records, whose fields are a last axis beyond `lens`.
+    pub(crate) has_fields: bool,
+}
+
+/// A part of an array, by ndarray's slicing. It has one of the fields of records.
 pub(crate) type Part = Vec<SliceInfoElem>;
 
 /// An array, and a part of it.
@@ -189,7 +199,7 @@ pub(crate) enum Two {
 /// The properties of a new array.
 #[derive(Clone, Debug)]
 pub(crate) struct Maker {
-    pub(crate) shape: Vec<usize>,
+    pub(crate) shape: Shape,
     pub(crate) columns_first: bool,
     pub(crate) origin: Origin,
 }
@@ -230,7 +240,8 @@ pub(crate) enum Plan {
         to: Part,
         operation: Two,
     },
-    /// Operations on the even and odd indices of axis 0, by `multi_slice_mut`.
+    /// Operations on the even and odd indices of axis 0, by `multi_slice_mut`, or on the two fields
+    /// of records.
     Combs {
         array: usize,
         other_lane: usize,
@@ -278,7 +289,7 @@ fn range(start: usize, count: usize, step: usize, reversed: bool) -> SliceInfoEl
 
 /// Any part of an array: all of it, or for each axis everything, one index, or a range with steps
 /// in either direction; and rarely an empty part.
-fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
+fn any_part(shape: &Shape, picks: &mut Picks<'_>) -> Part {
     let whole = picks.below(3) == 0;
     let axis = |extent: &usize| match if whole { 0 } else { picks.below(5) } {
         0 => range(0, *extent, 1, false),
@@ -290,15 +301,24 @@ fn any_part(shape: &[usize], picks: &mut Picks<'_>) -> Part {
             range(start, count, step, picks.one_in(3))
         }
     };
-    shape.iter().map(axis).collect()
+    let part = shape.lens.iter().map(axis).collect();
+    with_field(part, shape, picks)
+}
+
+/// Adds one of the fields to a part of records.
+fn with_field(mut part: Part, shape: &Shape, picks: &mut Picks<'_>) -> Part {
+    if shape.has_fields {
+        part.push(SliceInfoElem::Index(picks.below(FIELDS) as isize));
+    }
+    part
 }
 
 /// Parts of one shape, one for each array.
-fn equal_parts<const N: usize>(shapes: [&[usize]; N], picks: &mut Picks<'_>) -> [Part; N] {
-    let axes = shapes.iter().map(|shape| shape.len()).min().unwrap_or(0);
+fn equal_parts<const N: usize>(shapes: [&Shape; N], picks: &mut Picks<'_>) -> [Part; N] {
+    let axes = shapes.iter().map(|shape| shape.lens.len()).min().unwrap_or(0);
     let kept = if axes > 1 && picks.one_in(3) { 1 } else { axes };
     let counts: Vec<usize> = (0..kept)
-        .map(|axis| 1 + picks.below(shapes.iter().map(|shape| shape[axis]).min().unwrap_or(1)))
+        .map(|axis| 1 + picks.below(shapes.iter().map(|shape| shape.lens[axis]).min().unwrap_or(1)))
         .collect();
     shapes.map(|shape| {
         let axis = |(axis, extent): (usize, &usize)| match counts.get(axis) {
@@ -309,7 +329,8 @@ fn equal_parts<const N: usize>(shapes: [&[usize]; N], picks: &mut Picks<'_>) -> 
                 range(picks.below(extent - (count - 1) * step), *count, step, picks.one_in(4))
             }
         };
-        shape.iter().enumerate().map(axis).collect()
+        let part = shape.lens.iter().enumerate().map(axis).collect();
+        with_field(part, shape, picks)
     })
 }
 
@@ -318,12 +339,15 @@ const SHAPES: [&[usize]; 6] = [&[10], &[4, 5], &[5, 4], &[2, 3, 2], &[7], &[3, 1
 
 impl Maker {
     fn picked(picks: &mut Picks<'_>) -> Self {
-        Self::of(picks.below(SHAPES.len()), picks.below(4), picks.one_in(3), picks.one_in(3))
+        let (shape, origin) = (picks.below(SHAPES.len()), picks.below(4));
+        let made = Self::of(shape, origin, picks.one_in(3), picks.one_in(3));
+        Self { shape: Shape { has_fields: picks.one_in(3), ..made.shape }, ..made }
     }
 
     /// The arrays that a run starts with.
     pub(crate) fn first(number: usize) -> Self {
-        Self::of(number, number, number == 2, false)
+        let made = Self::of(number, number, number == 2, false);
+        Self { shape: Shape { has_fields: number == 1, ..made.shape }, ..made }
     }
 
     fn of(shape: usize, origin: usize, columns_first: bool, reversed: bool) -> Self {
@@ -333,13 +357,14 @@ impl Maker {
             2 => Origin::Full,
             _ => Origin::Uninit,
         };
-        Self { shape: SHAPES[shape].to_vec(), columns_first, origin }
+        let shape = Shape { lens: SHAPES[shape].to_vec(), has_fields: false };
+        Self { shape, columns_first, origin }
     }
 }
 
 impl Step {
     /// The operation that the step performs on at least three arrays of these shapes.
-    pub(crate) fn plan(&self, shapes: &[Vec<usize>], lanes: usize) -> Plan {
+    pub(crate) fn plan(&self, shapes: &[Shape], lanes: usize) -> Plan {
         let mut picks = Picks { bytes: &self.picks, at: 0 };
         let [array, other, third] = distinct(self.arrays, shapes.len());
         match self.kind {
@@ -380,7 +405,7 @@ impl Step {
         favoured(self.lane, lanes)
     }
 
-    fn one(&self, shapes: &[Vec<usize>], array: usize, picks: &mut Picks<'_>) -> Plan {
+    fn one(&self, shapes: &[Shape], array: usize, picks: &mut Picks<'_>) -> Plan {
         let operation = match self.kind {
             Kind::Host => One::Host,
             Kind::HostMut => One::HostMut,
@@ -410,7 +435,7 @@ impl Step {
 
     fn two(
         &self,
-        shapes: &[Vec<usize>],
+        shapes: &[Shape],
         [from, to]: [usize; 2],
         operation: Two,
         picks: &mut Picks<'_>,
@@ -421,18 +446,18 @@ impl Step {
 
     fn halves(
         &self,
-        shapes: &[Vec<usize>],
+        shapes: &[Shape],
         array: usize,
         operation: Two,
         picks: &mut Picks<'_>,
     ) -> Plan {
         let mut left = shapes[array].clone();
-        let Some(axis) = (0..left.len()).find(|axis| left[*axis] > 1) else {
+        let Some(axis) = left.lens.iter().position(|len| *len > 1) else {
             return Plan::Synchronize { device: None };
         };
         let mut right = left.clone();
-        let at = 1 + picks.below(left[axis] - 1);
-        (left[axis], right[axis]) = (at, left[axis] - at);
+        let at = 1 + picks.below(left.lens[axis] - 1);
+        (left.lens[axis], right.lens[axis]) = (at, left.lens[axis] - at);
         let [from, to] = equal_parts([&left, &right], picks);
         Plan::Halves { array, axis, at, from, to, operation }
     }

@@ -4,20 +4,21 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use proptest_state_machine::StateMachineTest;
-use resident::ndarray::{Array, ArrayD, Axis, Dim, IxDyn, ShapeBuilder, SliceInfoElem};
+use resident::ndarray::{ArrayD, Axis, Dim, IxDyn, ShapeBuilder};
 use resident::{
-    Device, Error, Grid, Pending, Result, SmartArray, SmartView, SmartViewMut, Stream, Traffic,
-    Validity,
+    Device, Element, Error, Grid, Pending, Residency, Result, SmartArray, SmartViewMut, Stream,
+    Traffic, Validity,
 };
 
-use super::contents::{Cells, Contents, Misfit, Reference, World, info, misfit};
+use super::arrays::{FIELDS, Pair, Smart};
+use super::contents::{Cells, Contents, Misfit, Reference, World, misfit};
 use super::ends::Ends;
 use super::kernels::{Kernels, mixed};
 use super::lab::{Choice, Lab};
 use super::ledger::{Access, Cell, Expected, Ledger, Place};
-use super::step::{End, Maker, One, Origin, Part, Plan, Step, Two};
+use super::step::{End, Maker, One, Origin, Part, Plan, Shape, Step, Two};
 
-type Smart = SmartArray<u32, IxDyn>;
+type Array<T> = SmartArray<T, IxDyn>;
 
 /// The real devices and arrays, and the ledgers.
 pub(crate) struct System {
@@ -84,30 +85,55 @@ pub(crate) fn refusal(misfit: Misfit) -> Expected {
     }
 }
 
-fn made(lab: &Lab, maker: &Maker, value: u32) -> (Smart, Ledger) {
-    let shape = || Dim(maker.shape.clone()).set_f(maker.columns_first);
-    let len: usize = maker.shape.iter().product();
-    let host = || Cell::Stored(BTreeSet::from([Place::Host]));
-    let constant = || Cell::Constant(BTreeSet::new());
+/// An array of these elements, counted from 0 in memory order.
+fn array_of<T: Element>(
+    (lab, is_pinned): (&Lab, bool),
+    maker: &Maker,
+    element: impl Fn(u32) -> T,
+) -> Array<T> {
+    let shape = || Dim(maker.shape.lens.clone()).set_f(maker.columns_first);
+    let len: usize = maker.shape.lens.iter().product();
     match maker.origin {
         Origin::Adopted { reversed } => {
-            let mut array = Array::from_shape_vec(shape(), (value..).take(len).collect())
-                .expect("as many values as elements");
+            let elements = (0..len as u32).map(&element).collect();
+            let mut array =
+                ArrayD::from_shape_vec(shape(), elements).expect("as many as the shape has");
             if reversed {
                 array.invert_axis(Axis(0));
             }
-            let array = Smart::from(array);
+            let array = SmartArray::from(array);
             // Pins some arrays, so that the devices access their host memory directly.
-            if value.is_multiple_of(2) {
+            if is_pinned {
                 let _here = (lab.pinning_device)().enter();
                 array.page_lock().expect("nothing fails");
             }
-            (array, Ledger::new(vec![host(); len], true))
+            array
         }
-        Origin::Zeros => (Smart::zeros(shape()), Ledger::new(vec![constant(); len], false)),
-        Origin::Full => (Smart::full(shape(), value), Ledger::new(vec![constant(); len], false)),
-        Origin::Uninit => (Smart::uninit(shape()), Ledger::new(vec![Cell::Never; len], false)),
+        Origin::Zeros => SmartArray::zeros(shape()),
+        Origin::Full => SmartArray::full(shape(), element(0)),
+        Origin::Uninit => SmartArray::uninit(shape()),
     }
+}
+
+fn made(lab: &Lab, maker: &Maker, value: u32) -> (Smart, Ledger) {
+    let is_adopted = matches!(maker.origin, Origin::Adopted { .. });
+    let pair = |number| match maker.origin {
+        Origin::Full => Pair { one: value, two: value },
+        _ => Pair { one: value + 2 * number, two: value + 2 * number + 1 },
+    };
+    let place = (lab, value.is_multiple_of(2));
+    let array = match maker.shape.has_fields {
+        true => Smart::Records(array_of(place, maker, pair)),
+        false => Smart::Numbers(array_of(place, maker, |number| value + number)),
+    };
+    let cell = match maker.origin {
+        Origin::Adopted { .. } => Cell::Stored(BTreeSet::from([Place::Host])),
+        Origin::Zeros | Origin::Full => Cell::Constant(BTreeSet::new()),
+        Origin::Uninit => Cell::Never,
+    };
+    let fields = if maker.shape.has_fields { FIELDS } else { 1 };
+    let len = fields * maker.shape.lens.iter().product::<usize>();
+    (array, Ledger::new(vec![cell; len], is_adopted))
 }
 
 impl System {
@@ -133,8 +159,9 @@ impl System {
     }
 
     fn apply(&mut self, world: &World, step: &Step) {
-        let shapes: Vec<Vec<usize>> =
-            self.arrays.iter().map(|array| array.shape().to_vec()).collect();
+        let shape =
+            |array: &Smart| Shape { lens: array.shape().to_vec(), has_fields: array.has_fields() };
+        let shapes: Vec<Shape> = self.arrays.iter().map(shape).collect();
         let lane = step.lane(self.streams.len());
         match step.plan(&shapes, self.streams.len()) {
             Plan::One { array, part, operation } => {
@@ -163,7 +190,7 @@ impl System {
     fn one(&mut self, world: &World, (array, part): End, operation: One, lane: usize, value: u32) {
         let contents = &world.arrays[array];
         let cells = contents.cells(&part);
-        let mut view = self.arrays[array].slice_mut(info(&part));
+        let mut view = self.arrays[array].slice_mut(&part);
         let (ledger, stream, device) =
             (&mut self.ledgers[array], &self.streams[lane], Place::Device(lane / 2));
         match operation {
@@ -213,7 +240,7 @@ impl System {
             (world.arrays[from.0].cells(&from.1), world.arrays[to.0].cells(&to.1));
         let [from_array, to_array] =
             self.arrays.get_disjoint_mut([from.0, to.0]).expect("two arrays");
-        let (view, mut target) = (from_array.slice(info(&from.1)), to_array.slice_mut(info(&to.1)));
+        let (view, mut target) = (from_array.slice(&from.1), to_array.slice_mut(&to.1));
         let ends = Ends {
             view,
             target: target.reborrow(),
@@ -235,10 +262,9 @@ impl System {
         lane: usize,
     ) {
         let [source, destination] = world.halves(array, axis, at, &from, &to);
-        let (left, mut right) = self.arrays[array].split_at_mut(Axis(axis), at);
-        let (view, target) = (left.slice(info(&from)), right.slice_mut(info(&to)));
+        let [view, target] = self.arrays[array].halves(Axis(axis), at, [&from, &to]);
         let ends = Ends {
-            view,
+            view: view.view(),
             target,
             ledgers: &mut self.ledgers,
             arrays: [array, array],
@@ -257,28 +283,22 @@ impl System {
             .collect();
         let expected = launched(&mut self.ledgers, place, &parts);
         // The written array is moved out of the list, since the other two may be the same array.
-        let mut target = std::mem::replace(&mut self.arrays[into.0], Smart::uninit(Dim(vec![0])));
-        let (x, y) =
-            (self.arrays[one.0].slice(info(&one.1)), self.arrays[other.0].slice(info(&other.1)));
+        let mut target = std::mem::replace(&mut self.arrays[into.0], Smart::none());
+        let (x, y) = (self.arrays[one.0].slice(&one.1), self.arrays[other.0].slice(&other.1));
         let combine = &self.kernels.of(x.shape().len()).combine;
         let outcome = combine.launch_on(
             &self.streams[lane],
             Grid::cover(1),
-            (&x, &y, &mut target.slice_mut(info(&into.1))),
+            (&x, &y, &mut target.slice_mut(&into.1)),
         );
         expect(outcome, expected);
         self.arrays[into.0] = target;
     }
 
-    /// Changes even rows on one stream and writes odd rows on another; both views live at once.
+    /// Changes even rows on one stream and writes odd rows on another, or one field and the other;
+    /// both views live at once.
     fn combs(&mut self, world: &World, array: usize, lanes: [usize; 2], value: u32) {
         let Some([even, odd]) = world.combs(array) else { return };
-        let contents = &world.arrays[array];
-        let rest = (1..contents.layout.ndim()).map(|_| (..).into());
-        let comb = |first: isize| -> Part {
-            let rows = SliceInfoElem::Slice { start: first, end: None, step: 2 };
-            std::iter::once(rows).chain(rest.clone()).collect()
-        };
         let first = launched(
             &mut self.ledgers,
             Place::Device(lanes[0] / 2),
@@ -289,10 +309,9 @@ impl System {
             Place::Device(lanes[1] / 2),
             &[(array, odd, Access::Overwrite)],
         );
-        let (mut even, mut odd) =
-            self.arrays[array].multi_slice_mut((info(&comb(0)), info(&comb(1))));
+        let [mut even, mut odd] = self.arrays[array].combs();
         let [stream, other] = lanes.map(|lane| &self.streams[lane]);
-        let kernels = self.kernels.of(contents.layout.ndim());
+        let kernels = self.kernels.of(even.ndim());
         expect(kernels.mix.launch_on(stream, Grid::cover(1), (value, &mut even)), first);
         expect(kernels.stamp.launch_on(other, Grid::cover(1), (value, &mut odd)), second);
     }
@@ -302,40 +321,31 @@ impl System {
         if cells.is_empty() {
             return;
         }
-        let clone =
-            self.arrays[from].slice(info(&part)).try_clone().expect("there is enough memory");
+        let clone = self.arrays[from].slice(&part).try_clone().expect("there is enough memory");
         let pairs = cells.iter().copied().zip(world.arrays[into].layout.iter().copied());
         let mut ledger = self.ledgers[from].clone_of(pairs, cells.len());
         // The library chooses the order of the devices.
-        let order = std::mem::replace(&mut ledger.devices, self.order_of(&clone));
+        let order = std::mem::replace(&mut ledger.devices, self.order_of(&clone.residency()));
         assert_eq!(
             order.iter().collect::<BTreeSet<_>>(),
             ledger.devices.iter().collect::<BTreeSet<_>>(),
             "devices of a clone"
         );
-        self.replace(into, (clone, ledger));
+        self.replace(into, (Smart::Numbers(clone), ledger));
     }
 
     /// Calls `into_array`, checks the result, and converts it back.
     fn give_back(&mut self, world: &World, array: usize) {
         let contents = &world.arrays[array];
-        let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(Dim(vec![0])));
+        let taken = std::mem::replace(&mut self.arrays[array], Smart::none());
         let expected = self.ledgers[array].access(Place::Host, &contents.layout, Access::Read);
-        let fresh = match expect(taken.into_array(), expected) {
-            Some(given) => {
+        let fresh = match expect(taken.given_back(), expected) {
+            Some((given, again)) => {
                 assert_eq!(given, contents.of(&contents.layout));
                 let host = Cell::Stored(BTreeSet::from([Place::Host]));
-                (Smart::from(given), Ledger::new(vec![host; contents.values.len()], true))
+                (again, Ledger::new(vec![host; contents.values.len()], true))
             }
-            None => made(
-                &self.lab,
-                &Maker {
-                    shape: contents.layout.shape().to_vec(),
-                    columns_first: false,
-                    origin: Origin::Zeros,
-                },
-                0,
-            ),
+            None => made(&self.lab, &contents.zeros(), 0),
         };
         self.replace(array, fresh);
     }
@@ -346,8 +356,8 @@ impl System {
     }
 
     /// The device numbers of an array, in its order.
-    fn order_of(&self, array: &Smart) -> Vec<usize> {
-        array.residency().devices().map(|(device, _)| number_of(device, &self.devices)).collect()
+    fn order_of(&self, residency: &Residency) -> Vec<usize> {
+        residency.devices().map(|(device, _)| number_of(device, &self.devices)).collect()
     }
 
     /// Checks residency, element by element and as a whole, and traffic.
@@ -359,12 +369,16 @@ impl System {
             for place in places {
                 let expected = validity(ledger, ledger.cells.iter(), place);
                 assert_eq!(
-                    validity_of(array.view(), place, &self.devices),
+                    validity_of(&array.residency(), place, &self.devices),
                     expected,
                     "array {number} at {place:?}"
                 );
             }
-            assert_eq!(self.order_of(array), ledger.devices, "devices of array {number}");
+            assert_eq!(
+                self.order_of(&array.residency()),
+                ledger.devices,
+                "devices of array {number}"
+            );
         }
         assert_eq!((self.lab.hazards)(&self.devices), Vec::<String>::new());
     }
@@ -390,10 +404,8 @@ impl System {
         for (array, contents) in self.arrays.iter().zip(&world.arrays) {
             check_cells(array, contents);
             if contents.is_defined(&contents.layout) {
-                assert_eq!(
-                    array.host().expect("defined").to_owned(),
-                    contents.of(&contents.layout)
-                );
+                let numbers = array.numbers().expect("defined");
+                assert_eq!(numbers, contents.of(&contents.layout));
             }
         }
         self.check_device_totals();
@@ -479,7 +491,7 @@ pub(crate) fn number_of(device: &Device, devices: &[Device]) -> usize {
 /// refused.
 fn check_cells(array: &Smart, contents: &Contents) {
     for (index, cell) in contents.layout.indexed_iter() {
-        match (array.get(index), contents.values[*cell]) {
+        match (array.get(&index), contents.values[*cell]) {
             (Ok(value), Some(expected)) => assert_eq!(value, expected, "element {cell}"),
             (Err(Error::Uninitialised { .. }), None) => {}
             (outcome, expected) => {
@@ -489,14 +501,10 @@ fn check_cells(array: &Smart, contents: &Contents) {
     }
 }
 
-pub(crate) fn validity_of(
-    view: SmartView<'_, u32, IxDyn>,
-    place: Place,
-    devices: &[Device],
-) -> Validity {
+pub(crate) fn validity_of(residency: &Residency, place: Place, devices: &[Device]) -> Validity {
     match place {
-        Place::Host => view.residency().host(),
-        Place::Device(device) => view.residency().on(&devices[device]),
+        Place::Host => residency.host(),
+        Place::Device(device) => residency.on(&devices[device]),
     }
 }
 
