@@ -16,12 +16,16 @@ use crate::device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::HostBuffer;
-use crate::transfer::{self, Snapshot};
+use crate::transfer::{self, Queued, Snapshot};
 
 /// The result of an asynchronous copy, returned by
 /// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): call [`wait`](Self::wait), or
 /// `await` it in a task of any executor. It owns the source and the destination of the copy, so the
-/// array may be written, moved or dropped at any time. Dropping it does not wait. While it lives,
+/// array may be written, moved or dropped at any time. Dropping it does not wait.
+///
+/// A copy that fails is one failure, however many pieces it has: [`wait`](Self::wait) returns it,
+/// and no `synchronize` after that. If nothing waits for the copy, a `synchronize` returns the
+/// failure; a `wait` after that returns it too, since it has no array to return. While it lives,
 /// or if it is forgotten, the library keeps its records of work that failed since (about 200 bytes
 /// each), because the copy may be among that work.
 ///
@@ -142,11 +146,8 @@ impl<A> Pending<A> {
                 cause: String::from("it was taken already; do not poll a future after it is ready"),
             });
         };
-        for (stream, position) in queued {
-            if let Some(record) = failure::at(stream.id(), position) {
-                stream.core().mark_reported(position);
-                return Err(self.failed(&stream, &record));
-            }
+        if let Some((stream, record)) = first_failure(&queued) {
+            return Err(self.failed(stream, &record));
         }
         let assembled = (self.assemble)(sole_owner(buffer), &self.arrangement);
         assembled.map_err(|requested| transfer::host_full_for(&self.array, requested))
@@ -163,6 +164,19 @@ impl<A> Pending<A> {
             cause: String::from(record.cause.as_str()),
         }
     }
+}
+
+/// The first failure of the copies. All of them are one failure, which no `synchronize` returns
+/// again.
+fn first_failure(queued: &Queued) -> Option<(&device::Stream, Arc<failure::FailureRecord>)> {
+    let mut first = None;
+    for (stream, position) in queued {
+        if let Some(record) = failure::at(stream.id(), *position) {
+            stream.core().mark_reported(*position);
+            first.get_or_insert((stream, record));
+        }
+    }
+    first
 }
 
 /// Waits until no other handle of the buffer exists, and takes the buffer. Work drops its handle of

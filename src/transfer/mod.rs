@@ -66,6 +66,6 @@ pub(crate) use release::finish_watches;
 pub(crate) use release::release;
 #[cfg(feature = "cuda")]
 pub(crate) use release::take_memory;
-pub(crate) use request::{Request, StoredView};
+pub(crate) use request::{Queued, Request, StoredView};
 pub(crate) use snapshot::{Snapshot, snapshot};
 pub(crate) use watch::{Next, WatchCore, WatchedState};

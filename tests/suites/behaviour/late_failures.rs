@@ -2,8 +2,9 @@
 //! reports the failure.
 
 use resident::emulation::{CallKind, Outcome};
-use resident::ndarray::{Axis, Ix1, s};
-use resident::{Device, Error, Fault, Result, SmartArray, Validity};
+use resident::ndarray::{Array1, Axis, Ix1, s};
+use resident::{Device, Emulation, Error, Fault, Pending, Result, SmartArray, Validity};
+use support::block_on::block_on;
 use support::bodies::{
     Gate, accumulate, add, assert_ordered, broken_output, broken_update, modes, one, plus,
 };
@@ -16,7 +17,7 @@ fn numbers(len: u32) -> SmartArray<u32, Ix1> {
 /// first run without a fault, to count the calls.
 fn failing_first(
     kind: CallKind,
-    emulation: fn() -> resident::Emulation,
+    emulation: fn() -> Emulation,
     scenario: impl Fn(&Device),
 ) -> Device {
     let counting = Device::emulated(emulation());
@@ -490,6 +491,56 @@ fn a_pending_snapshot_of_lost_contents_says_so() {
         gate.open();
         assert_lost(pending.wait(), "kernel \"broken\"");
         assert_lost(array.snapshot_on(&device.stream()), "kernel \"broken\"");
+    }
+}
+
+/// A snapshot of 64 bytes in pieces of 16, of which the second and the third fail.
+fn snapshot_in_pieces(
+    emulation: fn() -> Emulation,
+) -> (Device, SmartArray<u32, Ix1>, Pending<Array1<u32>>) {
+    let fault = |nth| Fault::nth(nth).of(CallKind::Download).late();
+    let device = Device::emulated(emulation().pieces(16).fail(fault(2)).fail(fault(3)));
+    let mut array = numbers(16);
+    add().launch_on(&device.stream(), one(), (1, &mut array)).unwrap();
+    let pending = array.snapshot_on(&device.stream()).unwrap();
+    (device, array, pending)
+}
+
+#[test]
+fn a_snapshot_that_fails_is_reported_once_by_the_wait_for_it() {
+    for emulation in modes() {
+        for is_awaited in [false, true] {
+            let (device, array, pending) = snapshot_in_pieces(emulation);
+            let outcome = if is_awaited { block_on(pending) } else { pending.wait() };
+            assert_told(outcome, "snapshot of");
+            assert_eq!(device.stream().synchronize(), Ok(()), "the wait has told");
+            assert_eq!(device.synchronize(), Ok(()), "the wait has told");
+            assert_eq!(array.snapshot_on(&device.stream()).unwrap().wait().unwrap()[15], 16);
+            assert_eq!(array.host().unwrap().sum(), 136);
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_fails_is_reported_by_synchronize_if_nothing_waits_for_it() {
+    for emulation in modes() {
+        let (device, array, pending) = snapshot_in_pieces(emulation);
+        drop(pending);
+        assert_told(device.synchronize(), "snapshot of");
+        assert_told(device.synchronize(), "snapshot of");
+        assert_eq!(device.synchronize(), Ok(()), "both pieces were told of");
+        assert_eq!(array.host().unwrap().sum(), 136);
+    }
+}
+
+#[test]
+fn a_snapshot_has_no_array_after_its_failure_was_reported() {
+    for emulation in modes() {
+        let (device, array, pending) = snapshot_in_pieces(emulation);
+        assert_told(device.synchronize(), "snapshot of");
+        assert_told(pending.wait(), "snapshot of");
+        assert_eq!(device.synchronize(), Ok(()), "the wait has told");
+        assert_eq!(array.host().unwrap().sum(), 136);
     }
 }
 
