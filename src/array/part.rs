@@ -389,7 +389,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         transfer::assign(self.stored_view(), source.stored_view(), target, site)
     }
 
-    /// Assigns the elements of a broadcast source to each index of a repeated axis.
+    /// Assigns the elements of a broadcast source along a repeated axis: to its first index, then
+    /// from the indices that have them to as many more. So 1,000 repetitions take 11 copies, of
+    /// which one reads the source.
     fn assign_repeated<E: Dimension>(
         &self,
         source: Part<'_, '_, T, E>,
@@ -397,12 +399,20 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         site: CallSite,
     ) -> Result<()> {
         let Some(axis) = source.layout.repeated_axis() else { return Ok(()) };
-        let once = source.layout.along(axis, 0, 1);
-        (0..self.layout.shape()[axis]).try_for_each(|index| {
-            let part = self.layout.along(axis, index, 1);
+        let len = self.layout.shape()[axis];
+        let (first, once) = (self.layout.along(axis, 0, 1), source.layout.along(axis, 0, 1));
+        let to = Part { layout: &first, ..*self };
+        to.assign(Part { layout: &once, ..source }, target, site)?;
+        let mut assigned = 1;
+        while assigned < len {
+            let more = assigned.min(len - assigned);
+            let from = self.layout.along(axis, 0, more);
+            let part = self.layout.along(axis, assigned, more);
             let to = Part { layout: &part, ..*self };
-            to.assign(Part { layout: &once, ..source }, target, site)
-        })
+            to.assign(Part { layout: &from, ..*self }, target, site)?;
+            assigned += more;
+        }
+        Ok(())
     }
 
     pub(super) fn copy_from_slice(&self, elements: &[T], site: CallSite) -> Result<()> {

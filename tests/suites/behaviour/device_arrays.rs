@@ -185,3 +185,28 @@ fn contents_survive_a_failed_copy_to_the_device() -> Result<()> {
     }
     Ok(())
 }
+
+/// Repeated elements are copied once from their array, and then from each other.
+#[test]
+fn a_broadcast_view_is_assigned_in_few_copies() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let (stream, line) = (device.stream(), Array1::from_iter(0..50_u32));
+    let source = DeviceArray::from_host_on(&stream, &line)?;
+    let mut table = DeviceArray::<u32, _>::uninit_on(&stream, (1_000, 50))?;
+    table.copy_from_device(&source.broadcast((1_000, 50))?)?;
+    assert_eq!(calls(&device, CallKind::CopyWithin), 11);
+    assert!(table.copy_to_host()?.rows().into_iter().all(|row| row == line));
+    let mut cube = DeviceArray::<u32, _>::uninit_on(&stream, (100, 70, 50))?;
+    cube.copy_from_device(&source.broadcast((100, 70, 50))?)?;
+    assert_eq!(calls(&device, CallKind::CopyWithin), 11 + 1 + 7 + 7);
+    assert!(cube.copy_to_host()?.lanes(Axis(2)).into_iter().all(|row| row == line));
+    // From another device the elements come once.
+    let other = Device::emulated(Emulation::new());
+    let mut far = DeviceArray::<u32, _>::uninit_on(&other.stream(), (9, 50))?;
+    far.copy_from_device(&source.broadcast((9, 50))?)?;
+    assert_eq!((calls(&other, CallKind::CopyBetween), calls(&other, CallKind::CopyWithin)), (1, 4));
+    assert_eq!(other.traffic().between_devices.bytes, 200);
+    assert!(far.copy_to_host()?.rows().into_iter().all(|row| row == line));
+    assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
+    Ok(())
+}

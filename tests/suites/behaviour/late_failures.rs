@@ -545,6 +545,25 @@ fn a_snapshot_has_no_array_after_its_failure_was_reported() {
 }
 
 #[test]
+fn repeated_elements_are_lost_together() {
+    for emulation in modes() {
+        let (device, gate) = (Device::emulated(emulation()), Gate::default());
+        let (mut source, mut table) = (numbers(4), SmartArray::<u32, _>::uninit((5, 4)));
+        broken_update(&gate).launch_on(&device.stream(), one(), (&mut source,)).unwrap();
+        table.assign_on(&device.stream(), &source.broadcast((5, 4)).unwrap()).unwrap();
+        gate.open();
+        for row in table.axis_iter(Axis(0)) {
+            assert_lost(row.host(), "kernel \"broken\"");
+        }
+        table.assign(&numbers(4).broadcast((5, 4)).unwrap()).unwrap();
+        assert_eq!(table.host().unwrap().sum(), 30);
+        assert_told(device.synchronize(), "it is broken");
+        assert_eq!(device.synchronize(), Ok(()), "inherited failures are not reported");
+        assert_ordered(&device);
+    }
+}
+
+#[test]
 fn what_is_lost_leaves_no_memory_behind() {
     for emulation in modes() {
         let (device, gate) = (Device::emulated(emulation()), Gate::default());

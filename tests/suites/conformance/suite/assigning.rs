@@ -1,7 +1,7 @@
 //! Assignments: parts of arrays copied on the device.
 
 use resident::ndarray::{Axis, Ix2, s};
-use resident::{Result, SmartArray, Validity};
+use resident::{DeviceArray, Result, SmartArray, Validity};
 
 use super::lab::Lab;
 use super::values::{bytes, make_newest, numbered};
@@ -73,6 +73,32 @@ pub(crate) fn disjoint_parts_of_one_array_are_assigned(lab: &Lab<'_>) -> Result<
     make_newest(&mut array, &stream)?;
     assert_eq!(*array.host()?, expected);
     assert_eq!(bytes(array.traffic()), [1920, 1920, 0]);
+    Ok(())
+}
+
+/// Along one and two repeated axes, in any place of the shape, to strided and turned parts.
+pub(crate) fn repeated_elements_are_assigned_on_the_device(lab: &Lab<'_>) -> Result<()> {
+    let (from, mut to) = (numbered::<u32, _>((24, 20), 0), numbered::<u32, _>((24, 20), 5000));
+    let (source, mut target) = (on_device(lab, 0)?, on_device(lab, 5000)?);
+    let row = source.row(3);
+    target.slice_mut(s![..23, ..;-1]).assign(&row.broadcast((23, 20))?)?;
+    to.slice_mut(s![..23, ..;-1]).assign(&from.row(3));
+    let column = source.slice(s![.., 4..5]);
+    target.slice_mut(s![.., 1..16;3]).assign_on(&lab.stream(), &column.broadcast((24, 5))?)?;
+    to.slice_mut(s![.., 1..16;3]).assign(&from.slice(s![.., 4..5]));
+    let one = source.slice(s![7..8, 9..10]);
+    target.slice_mut(s![5..10, 3..6]).assign(&one.broadcast((5, 3))?)?;
+    to.slice_mut(s![5..10, 3..6]).fill(from[[7, 9]]);
+    assert_eq!(bytes(target.traffic())[1], 0);
+    make_newest(&mut target, &lab.stream())?;
+    assert_eq!(*target.host()?, to);
+    let mut there = DeviceArray::<u32, _>::uninit_on(&lab.stream(), (6, 20, 2))?;
+    let lines = DeviceArray::from_host_on(&lab.stream(), &from)?;
+    let line = lines.row(1).insert_axis(Axis(1));
+    there.copy_from_device(&line.broadcast((6, 20, 2))?)?;
+    let expected = from.row(1).insert_axis(Axis(1));
+    assert_eq!(there.copy_to_host()?, expected.broadcast((6, 20, 2)).expect("it fits"));
+    assert_eq!(bytes(source.traffic()), [1920, 0, 0]);
     Ok(())
 }
 

@@ -172,6 +172,7 @@ macro_rules! conformance {
                 parts_are_assigned_on_the_device,
                 transposed_and_reversed_parts_are_assigned_on_the_device,
                 disjoint_parts_of_one_array_are_assigned,
+                repeated_elements_are_assigned_on_the_device,
                 a_clone_stays_where_its_original_is,
                 volumes_are_assigned_on_the_device,
                 an_assignment_from_the_host_to_a_stream,
