@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use smallvec::SmallVec;
 
-use super::acquire::{Acquired, acquire_host, acquire_on};
+use super::acquire::{Acquired, acquire_on};
 use super::mark::mark;
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
@@ -232,14 +232,14 @@ impl Upload<'_> {
             let part = Selection::Boxes(written);
             let request = request.of(if is_complete { request.selection } else { &part });
             mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
-            count_upload(&request, stream, *position);
+            count_copy(&request, stream, *position, Direction::ToDevice);
         }
         drop(lease);
     }
 }
 
 /// The copies of regions from the second view to the first, whose array the request is for.
-fn parts_of(
+pub(super) fn parts_of(
     request: &Request<'_>,
     regions: &[Region],
     (to, from): (Strided<'_>, Strided<'_>),
@@ -250,7 +250,7 @@ fn parts_of(
     boxes.flat_map(|part| to.copies_from(&from, &part, u64::from(unit_bytes))).collect()
 }
 
-fn upload_work(
+pub(super) fn upload_work(
     request: &Request<'_>,
     (source, address): (Arc<dyn HostMemory>, Address),
     parts: SmallVec<[CopyBox; 1]>,
@@ -268,55 +268,18 @@ fn upload_work(
     })
 }
 
-fn count_upload(request: &Request<'_>, stream: &Stream, position: Position) {
+/// Counts a copy between memory of the host and a device's copy of the request's array.
+pub(super) fn count_copy(
+    request: &Request<'_>,
+    stream: &Stream,
+    position: Position,
+    direction: Direction,
+) {
     let bytes = request.selection.len_bytes(request.storage.memory_order());
     let mut state = request.storage.lock();
     let since = stale_since(&state, Location::HOST, &[]);
-    let moved = Moved::at(position, Direction::ToDevice, bytes);
+    let moved = Moved::at(position, direction, bytes);
     count(request, &mut state, moved, stream.device_ref(), stream, since);
-}
-
-/// Overwrites a part on `stream`'s device with a part of a coherent array, of the same shape, whose
-/// host memory is pinned for the device. Returns at once: later writes of the host wait for the
-/// copy. Returns `false`, and copies nothing, if the memory is not pinned.
-pub(crate) fn copy_from_pinned(
-    to: StoredView<'_>,
-    from: StoredView<'_>,
-    stream: &Stream,
-    site: CallSite,
-) -> Result<bool> {
-    let operation = "copy_from_pinned";
-    let (to_order, selection, read) = (to.storage.memory_order(), to.selection(), from.selection());
-    let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
-    let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);
-    let is_pinned = || from.storage.lock().is_host_pinned_for(stream.device_ref().kind());
-    if to_order.is_empty() || selection.is_empty() || !is_pinned() {
-        return Ok(false);
-    }
-    acquire_host(&source, Access::Read)?;
-    // In units of the memory order.
-    let in_bytes = to
-        .is_divided()
-        .then(|| (to.view.in_bytes(to.element_bytes), from.view.in_bytes(to.element_bytes)));
-    let views =
-        in_bytes.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
-    let split = views.0.split_with(&views.1, to_order.unit_bytes(), to_order);
-    let views = split.as_ref().map_or(views, |(to, from)| (to.strided(), from.strided()));
-    let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let mut state = from.storage.lock();
-    let Some(host) = state.host.clone() else { return Ok(false) };
-    let parts = parts_of(&request, &request.regions(), views);
-    let work = upload_work(&request, (host, acquired.address), parts, Dependencies::new());
-    let submitted = stream.queue().submit(Work::Copy(work));
-    let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
-    let host = state.host_location();
-    source.record_use(&mut state, host, Access::Read, stream, UseEnd::at(position));
-    from.storage.publish(&state);
-    drop(state);
-    mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(position));
-    count_upload(&request, stream, position);
-    run_deferred();
-    Ok(true)
 }
 
 /// Copies a part to `to`, which has the same shape. Copies from a device run on `stream` if it is a

@@ -2,12 +2,13 @@
 
 use ndarray::{Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn};
 
-use super::super::as_view::AsView;
+use super::super::as_view::{AsView, AsViewMut};
 use super::super::layout::Layout;
 use super::super::part::Part;
 use super::super::pending::Pending;
-use super::super::view::SmartView;
+use super::super::view::{SmartView, SmartViewMut};
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
+use crate::access::Access;
 use crate::call_site::{CallSite, call_site};
 use crate::device::Stream;
 use crate::element::Element;
@@ -35,7 +36,8 @@ macro_rules! reading_methods {
         }
 
         /// As [`copy_to_host`](Self::copy_to_host), in the order of `stream`. Returns at once: see
-        /// [`Pending`]. Later writes of this array come after the copy.
+        /// [`Pending`]. Later writes of this array come after the copy. Mapped and managed memory
+        /// the host copies itself, for which the call waits for kernels that write it.
         ///
         /// ```
         /// use resident::{Device, DeviceArray};
@@ -50,10 +52,14 @@ macro_rules! reading_methods {
         ///
         /// # Errors
         ///
-        /// As [`copy_to_host`](Self::copy_to_host); later failures are returned by the [`Pending`].
+        /// As [`copy_to_host`](Self::copy_to_host), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device. Later
+        /// failures are returned by the [`Pending`].
         #[track_caller]
         pub fn copy_to_host_on(&self, stream: &Stream) -> Result<Pending<Array<T, D>>> {
-            self.part().snapshot_on(stream, "copy_to_host_on", call_site())
+            let (part, site) = (self.part(), call_site());
+            part.expect_home(self.home(), stream, "copy_to_host_on", site)?;
+            part.snapshot_on(stream, "copy_to_host_on", site)
         }
 
         /// Copies the elements into an array or view of the host, of any strides. Waits until they
@@ -75,17 +81,107 @@ macro_rules! reading_methods {
         /// [`copy_to_host`](Self::copy_to_host).
         #[track_caller]
         pub fn copy_to_host_into(&self, to: &mut ArrayRef<T, D>) -> Result<()> {
-            let (site, part) = (call_site(), self.part());
+            self.read_to_host(to, &self.home().stream(), call_site())
+        }
+
+        /// As [`copy_to_host_into`](Self::copy_to_host_into), in the order of `stream`. Waits for
+        /// the copy too: [`copy_to_host_on`](Self::copy_to_host_on) and
+        /// [`copy_to_pinned_on`](Self::copy_to_pinned_on) do not.
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_to_host_into`](Self::copy_to_host_into), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
+        #[track_caller]
+        pub fn copy_to_host_into_on(&self, stream: &Stream, to: &mut ArrayRef<T, D>) -> Result<()> {
+            let site = call_site();
+            self.part().expect_home(self.home(), stream, "copy_to_host_into_on", site)?;
+            self.read_to_host(to, stream, site)
+        }
+
+        fn read_to_host(
+            &self,
+            to: &mut ArrayRef<T, D>,
+            stream: &Stream,
+            site: CallSite,
+        ) -> Result<()> {
+            let part = self.part();
             part.expect_shape(to.shape(), "copy_to_host_into", site)?;
             let layout = layout_of(to);
             if part.layout.is_broadcast() || !is_aligned(&layout, part.layout) {
                 // The device copies long runs, and the host reorders the elements.
-                to.assign(&self.copy_to_host()?);
+                to.assign(&part.copy_to_host(stream, site)?);
                 return Ok(());
             }
             // SAFETY: the borrow of `to` excludes all other accesses of its elements for the call.
             let lent = unsafe { lent(&layout, to.as_mut_ptr()) };
-            transfer::copy_to_host(part.stored_view(), &lent, &self.home().stream(), site)
+            transfer::copy_to_host(part.stored_view(), &lent, stream, site)
+        }
+
+        /// Copies the elements into a [`PinnedArray`](crate::PinnedArray), into an array that is
+        /// page-locked, or into a part of one, in the order of the device's default stream. The
+        /// device writes the pinned memory itself, later: the call returns at once, and the other
+        /// array's next access by the host waits for the copy. This array may be changed or dropped
+        /// meanwhile. Other arrays are copied to before the call returns, and so are those whose
+        /// axes are in another order.
+        ///
+        /// The host then has the other array's newest contents. If the copy fails later, they are
+        /// [`Lost`](crate::Error::Lost).
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, PinnedArray};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut line = DeviceArray::<f32, _>::full(1000, 0.5)?;
+        /// let mut samples = PinnedArray::<f32, _>::uninit(1000)?;
+        /// line.copy_to_pinned(&mut samples)?;
+        /// line.fill(7.0)?;                                  // comes after the copy
+        /// assert_eq!(samples.host()?.sum(), 500.0);         // waits for the copy
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the shapes differ; else as
+        /// [`copy_to_host`](Self::copy_to_host). The other array is unchanged.
+        #[track_caller]
+        pub fn copy_to_pinned(&self, to: &mut impl AsViewMut<T, D>) -> Result<()> {
+            self.read_to_pinned(&to.as_view_mut(), &self.home().stream(), call_site())
+        }
+
+        /// As [`copy_to_pinned`](Self::copy_to_pinned), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_to_pinned`](Self::copy_to_pinned), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
+        #[track_caller]
+        pub fn copy_to_pinned_on(
+            &self,
+            stream: &Stream,
+            to: &mut impl AsViewMut<T, D>,
+        ) -> Result<()> {
+            self.read_to_pinned(&to.as_view_mut(), stream, call_site())
+        }
+
+        fn read_to_pinned(
+            &self,
+            to: &SmartViewMut<'_, T, D>,
+            stream: &Stream,
+            site: CallSite,
+        ) -> Result<()> {
+            let (part, to) = (self.part(), to.part());
+            part.expect_shape(to.layout.shape(), "copy_to_pinned", site)?;
+            part.expect_home(self.home(), stream, "copy_to_pinned", site)?;
+            let is_direct = !part.layout.is_broadcast() && is_aligned(to.layout, part.layout);
+            let (view, from) = (to.stored_view(), part.stored_view());
+            if is_direct && transfer::copy_to_pinned(view, from, stream, site)? {
+                return Ok(());
+            }
+            // First all that can fail, so that an error leaves the contents as they are.
+            let elements = part.copy_to_host(stream, site)?;
+            to.host_mut(Access::Overwrite, site)?.assign(&elements);
+            Ok(())
         }
 
         /// Reads one element. Waits for it.
@@ -107,9 +203,20 @@ macro_rules! reading_methods {
         /// As [`copy_from_device`](DeviceArray::copy_from_device).
         #[track_caller]
         pub fn to_contiguous(&self) -> Result<DeviceArray<T, D>> {
-            let stream = self.home().stream();
-            let mut copy = DeviceArray::uninit_on(&stream, self.raw_dim())?;
-            copy.copy_from_device_on(&stream, &self.view())?;
+            self.to_contiguous_on(&self.home().stream())
+        }
+
+        /// As [`to_contiguous`](Self::to_contiguous), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`to_contiguous`](Self::to_contiguous), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
+        #[track_caller]
+        pub fn to_contiguous_on(&self, stream: &Stream) -> Result<DeviceArray<T, D>> {
+            self.part().expect_home(self.home(), stream, "to_contiguous_on", call_site())?;
+            let mut copy = DeviceArray::uninit_on(stream, self.raw_dim())?;
+            copy.copy_from_device_on(stream, &self.view())?;
             Ok(copy)
         }
     };
@@ -316,6 +423,24 @@ macro_rules! writing_methods {
         pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
             let (stream, index) = (self.home().stream(), index.into_dimension());
             self.part().set_on(&stream, index.slice(), value, call_site())
+        }
+
+        /// As [`set`](Self::set), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`set`](Self::set), and [`WrongDevice`](crate::Error::WrongDevice) if the stream is
+        /// one of another device.
+        #[track_caller]
+        pub fn set_on(
+            &mut self,
+            stream: &Stream,
+            index: impl IntoDimension<Dim = D>,
+            value: T,
+        ) -> Result<()> {
+            let (site, index) = (call_site(), index.into_dimension());
+            self.part().expect_home(self.home(), stream, "set_on", site)?;
+            self.part().set_on(stream, index.slice(), value, site)
         }
     };
 }

@@ -135,6 +135,63 @@ impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
         Self { view: self.view.reversed_axes(), device: self.device }
     }
 
+    /// A smaller part with the same lifetime: see
+    /// [`SmartViewMut::slice_move`](crate::SmartViewMut::slice_move).
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `slice_move`, if an index is out of bounds.
+    #[track_caller]
+    #[must_use]
+    pub fn slice_move<I: SliceArg<D>>(self, info: I) -> DeviceViewMut<'a, T, I::OutDim> {
+        DeviceViewMut { view: self.view.slice_move(info), device: self.device }
+    }
+
+    /// The part at one index of an axis, without that axis: see
+    /// [`SmartViewMut::index_axis_move`](crate::SmartViewMut::index_axis_move).
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `index_axis_move`, if there is no such axis or index.
+    #[track_caller]
+    #[must_use]
+    pub fn index_axis_move(self, axis: Axis, index: usize) -> DeviceViewMut<'a, T, D::Smaller>
+    where
+        D: RemoveAxis,
+    {
+        DeviceViewMut { view: self.view.index_axis_move(axis, index), device: self.device }
+    }
+
+    /// In another shape of as many elements, read and laid out in this order: the mutable
+    /// counterpart of [`reshape`](Self::reshape).
+    ///
+    /// ```
+    /// use resident::{Device, DeviceArray, ndarray::{Order, array}};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut line = DeviceArray::<i32, _>::zeros(6)?;
+    /// line.view_mut().into_shape((2, 3), Order::C)?.column_mut(1).fill(7)?;
+    /// assert_eq!(line.copy_to_host()?, array![0, 7, 0, 0, 7, 0]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`reshape`](Self::reshape).
+    #[track_caller]
+    pub fn into_shape<S: IntoDimension>(
+        self,
+        shape: S,
+        order: Order,
+    ) -> Result<DeviceViewMut<'a, T, S::Dim>> {
+        let shape = shape.into_dimension();
+        let refused = || self.part().no_reshape(shape.slice(), "to_contiguous");
+        let reshaped = self.part().layout.reshaped(&shape, order);
+        let layout = reshaped.ok_or_else(refused).at(call_site())?;
+        let (storage, _) = self.view.into_parts();
+        Ok(DeviceViewMut { view: SmartViewMut::new(storage, layout), device: self.device })
+    }
+
     /// With another axis, of length 1: see
     /// [`SmartViewMut::insert_axis`](crate::SmartViewMut::insert_axis).
     ///

@@ -8,6 +8,7 @@ use ndarray::{Array, ArrayRef, Dimension, IntoDimension};
 
 use super::super::as_view::{AnyView, AnyViewMut, WithDimension, sealed};
 use super::super::device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
+use super::super::field::{Disjoint, Field, FieldTuple};
 use super::super::host_guard::{HostMut, HostRef};
 use super::super::smart::SmartArray;
 use super::managed::ManagedArray;
@@ -120,6 +121,25 @@ macro_rules! in_place_kind {
                 self.array.view_mut()
             }
 
+            /// See [`field_mut!`](crate::field_mut!).
+            #[doc(hidden)]
+            pub fn __field_mut<F: Element>(
+                &mut self,
+                field: Field<T, F>,
+            ) -> DeviceViewMut<'_, F, D> {
+                self.array.__field_mut(field)
+            }
+
+            /// See [`field_mut!`](crate::field_mut!).
+            #[doc(hidden)]
+            pub fn __fields_mut<'m, F: FieldTuple<'m, T, D>>(
+                &'m mut self,
+                fields: F,
+                disjoint: Disjoint,
+            ) -> F::DeviceOutput {
+                self.array.__fields_mut(fields, disjoint)
+            }
+
             /// Names the array in errors, reports and events.
             #[must_use]
             pub fn named(self, name: impl AsRef<str>) -> Self {
@@ -146,7 +166,8 @@ macro_rules! in_place_kind {
         /// [`release_on`](SmartArray::release_on) and [`page_lock`](SmartArray::page_lock) do
         /// nothing for them. Other devices have copies of their own. Calls that copy the host's
         /// contents at once, such as [`snapshot_on`](SmartArray::snapshot_on), wait for kernels
-        /// that write them.
+        /// that write them, since no driver copies within host memory behind a kernel: CUDA's
+        /// copies from host memory to host memory block the caller.
         impl<T: Element, D: Dimension> From<$type<T, D>> for SmartArray<T, D> {
             fn from(array: $type<T, D>) -> Self {
                 Self::from_device(array.array)

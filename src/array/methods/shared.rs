@@ -208,7 +208,8 @@ macro_rules! shared_methods {
         /// are copied before the call returns. Contents that are valid only on devices are
         /// downloaded asynchronously: on `stream` if it belongs to that device, else as by
         /// [`prefetch_host`](Self::prefetch_host). For example, a program can examine one state of
-        /// a simulation while it computes the next.
+        /// a simulation while it computes the next. Mapped and managed memory is valid on the host
+        /// always: before the host copies it, the call waits for kernels that write it.
         ///
         /// ```
         /// use resident::{Device, SmartArray, Validity};

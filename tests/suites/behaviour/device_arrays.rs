@@ -3,7 +3,8 @@
 use resident::emulation::CallKind;
 use resident::ndarray::{Array1, Array2, Array3, Axis, s};
 use resident::{
-    Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, Result, SmartArray, audit,
+    Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, PinnedArray, Result,
+    SmartArray, audit,
 };
 
 /// The number of backend calls of that kind.
@@ -208,5 +209,27 @@ fn a_broadcast_view_is_assigned_in_few_copies() -> Result<()> {
     assert_eq!(other.traffic().between_devices.bytes, 200);
     assert!(far.copy_to_host()?.rows().into_iter().all(|row| row == line));
     assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
+    Ok(())
+}
+
+/// A call that is refused leaves both arrays as they are.
+#[test]
+fn a_refused_copy_to_a_pinned_array_changes_nothing() -> Result<()> {
+    let mut refused = 0;
+    for nth in 1..20 {
+        let device = Device::emulated(Emulation::new().fail(Fault::nth(nth)));
+        let _here = device.enter();
+        let made = DeviceArray::from_host(&Array1::from_elem(12, 1_u32))
+            .and_then(|line| Ok((line, PinnedArray::from_array(Array1::from_elem(12, 2))?)));
+        let Ok((line, mut pinned)) = made else { continue };
+        let outcome = line.copy_to_pinned(&mut pinned);
+        refused += usize::from(outcome.is_err());
+        let expected = if outcome.is_ok() { 1 } else { 2 };
+        let seen = pinned.host().or_else(|_the_fault| pinned.host())?.to_vec();
+        assert_eq!(seen, [expected; 12], "call {nth}: {outcome:?}");
+        let back = line.copy_to_host().or_else(|_the_fault| line.copy_to_host())?;
+        assert_eq!(back.to_vec(), [1; 12]);
+    }
+    assert!(refused > 0);
     Ok(())
 }

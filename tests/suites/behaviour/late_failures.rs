@@ -3,7 +3,10 @@
 
 use resident::emulation::{CallKind, Outcome};
 use resident::ndarray::{Array1, Axis, Ix1, s};
-use resident::{Device, Emulation, Error, Fault, Pending, Result, SmartArray, Validity};
+use resident::{
+    Device, DeviceArray, Emulation, Error, Fault, Pending, PinnedArray, Result, SmartArray,
+    Validity,
+};
 use support::block_on::block_on;
 use support::bodies::{
     Gate, accumulate, add, assert_ordered, broken_output, broken_update, modes, one, plus,
@@ -541,6 +544,44 @@ fn a_snapshot_has_no_array_after_its_failure_was_reported() {
         assert_told(pending.wait(), "snapshot of");
         assert_eq!(device.synchronize(), Ok(()), "the wait has told");
         assert_eq!(array.host().unwrap().sum(), 136);
+    }
+}
+
+#[test]
+fn a_copy_to_a_pinned_array_that_fails_late_loses_what_it_was_to_write() {
+    for emulation in modes() {
+        let fault = Fault::nth(1).of(CallKind::Download).late();
+        let device = Device::emulated(emulation().fail(fault));
+        let _here = device.enter();
+        let there = DeviceArray::from_host(&Array1::from_iter(0..4_u32)).unwrap();
+        let mut pinned = PinnedArray::from_array(Array1::from_elem(8, 9_u32)).unwrap();
+        there.copy_to_pinned(&mut pinned.slice_mut(s![2..6])).unwrap();
+        assert_lost(pinned.host(), "copy to");
+        assert_eq!(pinned.slice(s![..2]).host().unwrap().to_vec(), [9; 2]);
+        assert_told(device.synchronize(), "copy to");
+        there.copy_to_pinned(&mut pinned.slice_mut(s![2..6])).unwrap();
+        assert_eq!(pinned.host().unwrap().to_vec(), [9, 9, 0, 1, 2, 3, 9, 9]);
+        assert_eq!(device.synchronize(), Ok(()), "reported once");
+        assert_ordered(&device);
+    }
+}
+
+#[test]
+fn a_copy_to_a_pinned_array_of_lost_contents_loses_them_there_too() {
+    for emulation in modes() {
+        let (device, gate) = (Device::emulated(emulation()), Gate::default());
+        let _here = device.enter();
+        let mut there = DeviceArray::from_host(&Array1::from_iter(0..4_u32)).unwrap();
+        let mut pinned = PinnedArray::from_array(Array1::from_elem(4, 9_u32)).unwrap();
+        broken_update(&gate).launch(one(), (&mut there,)).unwrap();
+        there.copy_to_pinned(&mut pinned).unwrap();
+        gate.open();
+        assert_lost(pinned.host(), "kernel \"broken\"");
+        pinned.host_overwrite().unwrap().fill(1);
+        assert_eq!(pinned.host().unwrap().to_vec(), [1; 4]);
+        assert_told(device.synchronize(), "it is broken");
+        assert_eq!(device.synchronize(), Ok(()), "inherited failures are not reported");
+        assert_ordered(&device);
     }
 }
 

@@ -6,7 +6,9 @@ use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner}
 use resident::ndarray::{
     Array1, Array2, ArrayD, Axis, IxDyn, Order, SliceInfo, SliceInfoElem, array, s,
 };
-use resident::{DeviceArray, DeviceView, DeviceViewMut, Error, Result, SmartArray, Validity};
+use resident::{
+    DeviceArray, DeviceView, DeviceViewMut, Error, PinnedArray, Result, SmartArray, Validity,
+};
 
 use super::kernels;
 use super::lab::Lab;
@@ -81,6 +83,13 @@ fn copies(lab: &Lab<'_>, shape: &[usize], numbers: [[u8; 8]; 4]) -> Result<()> {
     let mut part = target.slice_mut(&back.info).permuted_axes(back.order.clone());
     view.copy_to_host_into(&mut part)?;
     assert_eq!(target, expected);
+    let mut pinned = PinnedArray::from_array(back.contents(3_000))?;
+    let part = pinned.slice_mut(&back.info);
+    view.copy_to_pinned_on(&stream, &mut part.permuted_axes(back.order.clone()))?;
+    assert_eq!(*pinned.host()?, expected);
+    one.of_device_mut(&mut first)
+        .copy_from_pinned(&pinned.slice(&back.info).permuted_axes(back.order.clone()))?;
+    assert_eq!(one.of_device(&first).copy_to_host()?, source);
     assert_eq!(view.copy_to_host()?, source);
     assert_eq!(view.to_contiguous()?.copy_to_host()?, source);
     assert!(view.to_contiguous()?.is_c_contiguous());
@@ -106,7 +115,7 @@ pub(crate) fn strided_copies_in_every_direction_are_exact(lab: &Lab<'_>) -> Resu
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
         ..Config::default()
     };
-    let cases = (vec(0_usize..5, 0..5), any::<[[u8; 8]; 4]>());
+    let cases = (vec(0_usize..5, 0..6), any::<[[u8; 8]; 4]>());
     let outcome = TestRunner::new(config).run(&cases, |(shape, numbers)| {
         copies(lab, &shape, numbers).unwrap_or_else(|error| panic!("{error}"));
         Ok(())
@@ -146,6 +155,11 @@ pub(crate) fn kernels_take_device_arrays_and_nothing_moves(lab: &Lab<'_>) -> Res
     array.set(999, 5)?;
     array.slice_mut(s![..3]).fill(7)?;
     assert_eq!((array.get(999)?, array.get(2)?, array.get(3)?), (5, 7, 4));
+    array.set_on(&other, 2, 8)?;
+    let mut head = Array1::zeros(3);
+    array.slice(s![..3]).copy_to_host_into_on(&other, &mut head)?;
+    assert_eq!(head, array![7, 7, 8]);
+    assert_eq!(array.slice(s![..3;-1]).to_contiguous_on(&other)?.copy_to_host()?, array![8, 7, 7]);
     let sized = kernels::copy_sized(lab);
     let table = DeviceArray::from_host_on(&stream, &array![[1, 2, 3], [4, 5, 6]])?;
     let mut columns = DeviceArray::uninit_on(&stream, (3, 2))?;
@@ -202,6 +216,11 @@ pub(crate) fn device_arrays_are_refused_on_other_devices(lab: &Lab<'_>) -> Resul
     refused(add.call(kernels::over(64), (1, &mut array, 64)));
     refused(array.fill_on(&other, 1));
     refused(array.copy_from_host_on(&other, &counting(64)));
+    refused(array.copy_to_host_on(&other).map(drop));
+    refused(array.copy_to_host_into_on(&other, &mut counting(64)));
+    refused(array.copy_to_pinned_on(&other, &mut SmartArray::zeros(64)));
+    refused(array.set_on(&other, 0, 7));
+    refused(array.to_contiguous_on(&other).map(drop));
     assert_eq!(array.copy_to_host()?, counting(64));
     let mut copy = DeviceArray::like(&array)?;
     assert_eq!(copy.device(), here);
@@ -234,6 +253,12 @@ pub(crate) fn device_arrays_refuse_what_does_not_fit(lab: &Lab<'_>) -> Result<()
     let mut repeated = Array2::zeros((5, 12));
     array.broadcast((5, 12))?.copy_to_host_into(&mut repeated)?;
     assert!(repeated.rows().into_iter().all(|row| row == counting(12)));
+    is_shape(array.view_mut().into_shape((5, 5), Order::C).map(drop));
+    let part = array.view_mut().slice_move(s![4..]);
+    part.into_shape((4, 2), Order::F)?.index_axis_move(Axis(1), 1).fill(70)?;
+    let changed = array.view().slice(s![8..]).copy_to_host()?;
+    assert_eq!(changed, Array1::from_elem(4, 70));
+    array.copy_from_host(&counting(12))?;
     let unwritten = DeviceArray::<u32, _>::uninit(4)?;
     assert!(matches!(unwritten.copy_to_host(), Err(Error::Uninitialised { .. })));
     let sections: Vec<_> = array.split(5)?.iter().map(|part| part.len()).collect();

@@ -10,8 +10,8 @@ use resident::ndarray::{
     Array1, Array2, ArrayD, ArrayViewMutD, Axis, Dimension, IxDyn, ShapeBuilder, Zip, s,
 };
 use resident::{
-    Device, DeviceArray, Error, Result, SmartArray, SmartViewMut, Stream, Validity, field,
-    field_mut,
+    Device, DeviceArray, Error, ManagedArray, MappedArray, PinnedArray, Result, SmartArray,
+    SmartViewMut, Stream, Validity, field, field_mut,
 };
 
 use super::kernels::{add_sized, copy_sized, over_2d};
@@ -481,5 +481,45 @@ pub(crate) fn device_records_have_fields(lab: &Lab<'_>) -> Result<()> {
     assert_eq!((back.sum(), back.len()), (120, 30));
     let columns = records.view();
     assert_eq!(field!(columns.t(), Record, place).to_contiguous()?.shape(), [5, 6]);
+    Ok(())
+}
+
+/// Of pinned memory only the bytes of the field move, of mapped memory none.
+pub(crate) fn fields_of_pinned_and_mapped_records(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream, table) = (lab.device(), lab.stream(), table(6, 5));
+    let _here = device.enter();
+    let grid = over_2d(6, 5);
+    let plus_five = table.mapv(|mut record| {
+        record.place.x = record.place.x.wrapping_add(5);
+        record
+    });
+    let mut pinned = PinnedArray::from_array(table.clone())?;
+    add_sized(lab).launch_on(&stream, grid, (5, &mut field_mut!(pinned, Record, place.x)))?;
+    assert_eq!(bytes(pinned.traffic()), [4 * 30, 0, 0]);
+    assert_eq!(field!(pinned, Record, weight).host()?, table.mapv(|record| record.weight));
+    assert_eq!(bytes(pinned.traffic()), [4 * 30, 0, 0]);
+    assert_eq!(pinned.host()?, plus_five);
+    assert_eq!(bytes(pinned.traffic()), [4 * 30, 4 * 30, 0]);
+    let x = DeviceArray::from_host_on(&stream, &table.mapv(|record| record.place.x))?;
+    x.copy_to_pinned(&mut field_mut!(pinned, Record, place.x))?;
+    assert_eq!(pinned.host()?, table);
+    let mut ids = DeviceArray::<u32, _>::uninit_on(&stream, (6, 5))?;
+    ids.copy_from_pinned(&field!(pinned, Record, id))?;
+    assert_eq!(ids.copy_to_host()?, table.mapv(|record| record.id));
+
+    let before = device.traffic();
+    let mut mapped = MappedArray::from_array(table.clone())?;
+    add_sized(lab).launch_on(&stream, grid, (5, &mut field_mut!(mapped, Record, place.x)))?;
+    assert_eq!(*mapped.host()?, plus_five);
+    let (mut id, y) = field_mut!(mapped, Record, id, place.y);
+    copy_sized(lab).launch_on(&stream, grid, (&y, &mut id))?;
+    assert_eq!(mapped.host()?.mapv(|record| record.id), table.mapv(|record| record.place.y));
+    assert_eq!(field!(mapped, Record, weight).get((5, 4))?, table[(5, 4)].weight);
+    assert_eq!(bytes(device.traffic() - before), [0; 3]);
+    let managed = ManagedArray::from_array(table.clone());
+    if let Ok(mut managed) = managed {
+        field_mut!(managed, Record, flags[2]).fill(9)?;
+        assert!(managed.host()?.iter().all(|record| record.flags[2] == 9));
+    }
     Ok(())
 }

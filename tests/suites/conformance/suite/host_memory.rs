@@ -133,6 +133,65 @@ pub(crate) fn device_arrays_are_copied_from_pinned_arrays_at_once(lab: &Lab<'_>)
     DeviceArray::<u32, _>::zeros((0, 3))?.copy_from_pinned(&PinnedArray::<u32, _>::zeros((0, 3))?)
 }
 
+/// The device writes pinned memory later: the host waits for it, and what the device writes next
+/// comes after it.
+pub(crate) fn device_arrays_are_copied_to_pinned_arrays_at_once(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let stream = lab.new_stream()?;
+    let contents = numbered::<u32, _>((40, 50), 0);
+    let mut there = DeviceArray::from_host(&contents)?;
+    let mut to = PinnedArray::<u32, _>::uninit((40, 50))?;
+    let (gate, mut held) = (Gate::new(), SmartArray::from(counting(3000)));
+    gated(lab).launch_on(&stream, over(3000), (gate.number(), &mut held, 3000))?;
+    there.copy_to_pinned_on(&stream, &mut to)?;
+    there.fill_on(&stream, 5)?;
+    assert_eq!(to.residency().host(), Validity::Valid);
+    gate.open();
+    assert_eq!(*to.host()?, contents);
+    assert!(there.copy_to_host()?.iter().all(|value| *value == 5));
+    // Parts, uses of the pinned memory that the copy follows, a dropped source.
+    to.prefetch(&lab.stream())?;
+    let before = bytes(to.traffic());
+    there.slice(s![..20, ..;2]).copy_to_pinned_on(&stream, &mut to.slice_mut(s![20.., ..25]))?;
+    drop(there);
+    add_sized(lab).launch_on(&lab.stream(), over_2d(40, 50), (6, &mut to))?;
+    let mut expected = contents.clone();
+    expected.slice_mut(s![20.., ..25]).fill(5);
+    assert_eq!(*to.host()?, expected.mapv(|value| value.wrapping_add(6)));
+    assert_eq!(bytes(to.traffic())[0] - before[0], 4 * 20 * 25, "the part");
+    Ok(())
+}
+
+/// What the device cannot write itself is copied before the call returns.
+pub(crate) fn device_arrays_are_copied_to_arrays_that_are_not_pinned(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let contents = numbered::<u32, _>((40, 50), 0);
+    let there = DeviceArray::from_host(&contents)?;
+    let mut ordinary = SmartArray::<u32, _>::uninit((40, 50));
+    there.copy_to_pinned(&mut ordinary)?;
+    assert_eq!(*ordinary.host()?, contents);
+    let mut locked = SmartArray::<u32, _>::from(numbered::<u32, _>((40, 50), 7));
+    locked.page_lock()?;
+    there.copy_to_pinned(&mut locked)?;
+    assert_eq!(*locked.host()?, contents);
+    let mut turned = PinnedArray::<u32, _>::zeros((50, 40))?;
+    there.t().copy_to_pinned(&mut turned)?;
+    assert_eq!(*turned.host()?, contents.t());
+    let mut rows = PinnedArray::<u32, _>::zeros((3, 50))?;
+    there.row(2).broadcast((3, 50))?.copy_to_pinned(&mut rows)?;
+    assert!(rows.host()?.rows().into_iter().all(|row| row == contents.row(2)));
+    let refused = there.copy_to_pinned(&mut turned);
+    assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+    assert_eq!(*turned.host()?, contents.t());
+    let mut mapped = SmartArray::from(MappedArray::<u32, _>::zeros((40, 50))?);
+    there.copy_to_pinned(&mut mapped)?;
+    assert_eq!(*mapped.host()?, contents);
+    let unwritten = DeviceArray::<u32, _>::uninit((50, 40))?.copy_to_pinned(&mut turned);
+    assert!(matches!(unwritten, Err(Error::Uninitialised { .. })), "{unwritten:?}");
+    assert_eq!(*turned.host()?, contents.t());
+    DeviceArray::<u32, _>::zeros((0, 3))?.copy_to_pinned(&mut PinnedArray::zeros((0, 3))?)
+}
+
 /// Several threads use one pinned array.
 pub(crate) fn threads_share_a_pinned_array(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();

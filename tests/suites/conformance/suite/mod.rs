@@ -97,6 +97,7 @@ macro_rules! conformance {
                 constants_of_records_are_filled_field_by_field,
                 a_field_is_written_before_the_others,
                 device_records_have_fields,
+                fields_of_pinned_and_mapped_records,
             }
             device_arrays {
                 strided_copies_in_every_direction_are_exact,
@@ -141,6 +142,8 @@ macro_rules! conformance {
                 pinned_arrays_are_overwritten_behind_the_upload,
                 device_arrays_are_copied_to_and_from_pinned_arrays,
                 device_arrays_are_copied_from_pinned_arrays_at_once,
+                device_arrays_are_copied_to_pinned_arrays_at_once,
+                device_arrays_are_copied_to_arrays_that_are_not_pinned,
                 threads_share_a_pinned_array,
                 lent_arrays_are_pinned_for_the_call,
                 a_loan_ends_after_the_work_in_flight,

@@ -1,0 +1,142 @@
+//! Copies between explicit device arrays and coherent arrays whose host memory is pinned. The device
+//! accesses that memory itself, later than the call, so they are uses of both arrays.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::acquire::{acquire_host, acquire_on, users_of_other_kinds};
+use super::explicit::{count_copy, parts_of, upload_work};
+use super::mark::mark;
+use super::report::run_deferred;
+use super::request::{Regions, Request, StoredView};
+use crate::access::Access;
+use crate::audit::{Cause, Direction};
+use crate::backend::{CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work};
+use crate::call_site::CallSite;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::ordering::UseEnd;
+use crate::storage::{StateGuard, Storage};
+
+/// Overwrites a part on `stream`'s device with a part of a coherent array, of the same shape, whose
+/// host memory is pinned for the device. Returns at once: later writes of the host wait for the
+/// copy. Returns `false`, and copies nothing, if the memory is not pinned.
+pub(crate) fn copy_from_pinned(
+    to: StoredView<'_>,
+    from: StoredView<'_>,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<bool> {
+    let operation = "copy_from_pinned";
+    let (selection, read) = (to.selection(), from.selection());
+    let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
+    let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);
+    if request.is_empty() || !is_pinned(from.storage, stream) {
+        return Ok(false);
+    }
+    acquire_host(&source, Access::Read)?;
+    let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let mut state = from.storage.lock();
+    let Some(host) = state.host.clone() else { return Ok(false) };
+    let parts = copies(&request, to, from);
+    let work = upload_work(&request, (host, acquired.address), parts, Dependencies::new());
+    let submitted = stream.queue().submit(Work::Copy(work));
+    let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
+    let host = state.host_location();
+    source.record_use(&mut state, host, Access::Read, stream, UseEnd::at(position));
+    from.storage.publish(&state);
+    drop(state);
+    mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(position));
+    count_copy(&request, stream, position, Direction::ToDevice);
+    run_deferred();
+    Ok(true)
+}
+
+/// Overwrites a part of a coherent array, whose host memory is pinned for `stream`'s device, with a
+/// part on that device, of the same shape. Returns at once: the host, which then has the newest
+/// contents, waits for the copy at its next access. Returns `false`, and copies nothing, if the
+/// memory is not pinned.
+pub(crate) fn copy_to_pinned(
+    to: StoredView<'_>,
+    from: StoredView<'_>,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<bool> {
+    let operation = "copy_to_pinned";
+    let (selection, read) = (to.selection(), from.selection());
+    let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
+    let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);
+    if request.is_empty() || !is_pinned(to.storage, stream) {
+        return Ok(false);
+    }
+    let mut depends = Dependencies::new();
+    let acquired = acquire_on(&source, stream, Access::Read, &mut depends)?;
+    let regions = request.regions();
+    let mut state = request.lock_for_write(stream, &regions)?;
+    let (Some(memory), host) = (state.host.clone(), state.host_location()) else {
+        return Ok(false);
+    };
+    let work = CopyWork {
+        may_read_between: false,
+        loss: FailureKind::Contents,
+        source: Memory::Device(acquired.address),
+        destination: Memory::Host(memory as Arc<dyn HostMemory>),
+        source_device: None,
+        parts: copies(&request, to, from),
+        depends,
+        label: to.storage.label("copy to", site),
+    };
+    let position = request.submit(stream, Work::Copy(Box::new(work)))?;
+    // The host waits for the copy, not for later work of the stream.
+    stream.ensure_event_at_tail();
+    request.record_use(&mut state, host, Access::Overwrite, stream, UseEnd::at(position));
+    request.record_write(&mut state, host, Access::Overwrite);
+    drop(state);
+    mark(&source, stream, acquired, Access::Read, UseEnd::at(position));
+    count_copy(&source, stream, position, Direction::ToHost);
+    run_deferred();
+    Ok(true)
+}
+
+/// Whether the array's host memory is pinned for the stream's device, and its only copy there.
+fn is_pinned(storage: &Storage, stream: &Stream) -> bool {
+    let state = storage.lock();
+    !state.is_host_mapped() && state.is_host_pinned_for(stream.device_ref().kind())
+}
+
+/// The copies between two views, in units of the destination's memory order.
+fn copies(
+    request: &Request<'_>,
+    to: StoredView<'_>,
+    from: StoredView<'_>,
+) -> SmallVec<[CopyBox; 1]> {
+    let memory_order = to.storage.memory_order();
+    let bytes = |of: StoredView<'_>| of.view.in_bytes(of.element_bytes);
+    let in_bytes = to.is_divided().then(|| (bytes(to), bytes(from)));
+    let views =
+        in_bytes.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
+    let split = views.0.split_with(&views.1, memory_order.unit_bytes(), memory_order);
+    let views = split.as_ref().map_or(views, |(to, from)| (to.strided(), from.strided()));
+    parts_of(request, &request.regions(), views)
+}
+
+impl<'a> Request<'a> {
+    /// The array's state once `stream` waits for all uses of the host's copy of these regions. For
+    /// uses by devices of another kind the host waits.
+    fn lock_for_write(&self, stream: &Stream, regions: &Regions) -> Result<StateGuard<'a>> {
+        loop {
+            let mut state = self.storage.lock();
+            state.reconcile(self.storage.memory_order());
+            let pending = users_of_other_kinds(&state, stream.device_ref(), regions);
+            if pending.is_empty() {
+                let host = state.host_location();
+                let marks = self.conflicts_of_write(&state, stream, host, regions);
+                self.make_wait(&mut state, stream, &marks)?;
+                return Ok(state);
+            }
+            drop(state);
+            self.wait_for(pending)?;
+        }
+    }
+}
