@@ -1,4 +1,4 @@
-//! Chains of rearrangements on arrays of both kinds, beside ndarray's.
+//! Chains of rearrangements on arrays of both kinds and on fields of records, beside ndarray's.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -29,6 +29,9 @@ libfuzzer_sys::fuzz_target!(|program: Program| {
         operations::Chain::run_on_views,
         operations::Chain::run_on_device_views,
         operations::Chain::run_on_exclusive_views,
+        operations::Chain::run_on_fields,
+        operations::Chain::run_on_device_fields,
+        operations::Chain::run_on_exclusive_fields,
     ];
     for run in runs {
         run(&chain, &device.stream()).unwrap_or_else(|error| panic!("{error}"));

@@ -3,7 +3,7 @@
 use resident::ndarray::{
     ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Order, ShapeBuilder, SliceInfo, SliceInfoElem,
 };
-use resident::{DeviceView, Error, Result, SmartView, SmartViewMut};
+use resident::{DeviceView, Element, Error, Result, SmartView, SmartViewMut};
 
 const AXES_MAX: usize = 5;
 
@@ -143,6 +143,14 @@ impl Operation {
         })
     }
 
+    /// Whether an exclusive view can be rearranged without a copy.
+    pub(crate) fn fits(&self, view: &SmartView<'_, u32, IxDyn>) -> bool {
+        match self {
+            Self::Reshape(shape, order) => view.reshape((shape.clone(), *order)).is_ok(),
+            _ => true,
+        }
+    }
+
     /// ndarray's result.
     pub(crate) fn expected(&self, array: &ArrayD<u32>) -> ArrayD<u32> {
         match self {
@@ -167,10 +175,10 @@ impl Operation {
     }
 
     /// `None` if a copy would be needed.
-    pub(crate) fn on_view<'a>(
+    pub(crate) fn on_view<'a, T: Element>(
         &self,
-        view: &SmartView<'a, u32, IxDyn>,
-    ) -> Result<Option<SmartView<'a, u32, IxDyn>>> {
+        view: &SmartView<'a, T, IxDyn>,
+    ) -> Result<Option<SmartView<'a, T, IxDyn>>> {
         let reshape = |shape: &IxDyn, order| view.reshape((shape.clone(), order));
         Ok(Some(on_shared!(self, view, reshape)))
     }
@@ -195,13 +203,7 @@ impl Operation {
             Self::Index(axis, index) => view.index_axis_move(*axis, *index),
             Self::Insert(axis) => view.insert_axis(*axis),
             Self::Remove(axis) => view.remove_axis(*axis),
-            Self::Reshape(shape, order) => {
-                let shape = (shape.clone(), *order);
-                match view.view().reshape(shape.clone()).is_ok() {
-                    true => view.reshape(shape)?,
-                    false => view.slice_move(slice_of(&[], [0; 8])),
-                }
-            }
+            Self::Reshape(shape, order) => view.reshape((shape.clone(), *order))?,
             Self::Broadcast(_) => unreachable!("not made for exclusive views"),
             Self::Split(axis, index, is_first) => {
                 let (first, second) = view.split_at(*axis, *index);
@@ -219,8 +221,8 @@ impl Operation {
 }
 
 /// The elements of a view. ndarray's own `to_owned` panics in debug builds for some empty views.
-pub(crate) fn owned(view: ArrayViewD<'_, u32>) -> ArrayD<u32> {
-    let elements: Vec<u32> = view.iter().copied().collect();
+pub(crate) fn owned<T: Copy>(view: ArrayViewD<'_, T>) -> ArrayD<T> {
+    let elements: Vec<T> = view.iter().copied().collect();
     ArrayD::from_shape_vec(view.raw_dim(), elements).expect("as many elements")
 }
 

@@ -1,6 +1,7 @@
 //! Programs over views: chains of rearrangements of one array, beside ndarray's.
 
 pub(crate) mod chain;
+pub(crate) mod fields;
 
 use resident::ndarray::{ArrayD, IxDyn, ShapeBuilder};
 use resident::{DeviceArray, Result, SmartArray, SmartView, Stream};
@@ -64,9 +65,7 @@ impl Chain {
         let (mut part, mut view) = (contents.clone(), array.view_mut());
         for step in &self.steps {
             let Some(operation) = Operation::of(*step, view.shape(), false) else { continue };
-            if let Operation::Reshape(shape, order) = &operation
-                && view.view().reshape((shape.clone(), *order)).is_err()
-            {
+            if !operation.fits(&view.view()) {
                 continue;
             }
             part = operation.expected(&part);
