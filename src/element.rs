@@ -10,9 +10,10 @@ use bytemuck::Pod;
 /// Integers, floats, the types of `half` and `num_complex`, and your own `#[derive(Pod, Zeroable)]`
 /// structs are elements. `bool` is not an element, since some byte values are not valid `bool`s:
 /// use `u8`. All types with these properties implement the trait already. The code that these
-/// derives generate refers to the crate `bytemuck`, so your crate must depend on it, with feature
-/// `derive`. If an element type is larger than 4 GiB or has an alignment above 256 bytes (the
-/// alignment of device memory), arrays of it do not compile.
+/// derives generate refers to the crate `bytemuck`, so your crate must depend on it, or say
+/// `#[bytemuck(crate = "resident::bytemuck")]` below the derive. If an element type is larger than
+/// 4 GiB or has an alignment above 256 bytes (the alignment of device memory), arrays of it do not
+/// compile.
 ///
 /// ```
 /// use resident::{SmartArray, bytemuck::{Pod, Zeroable}};

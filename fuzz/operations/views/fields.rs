@@ -9,6 +9,7 @@ use super::{Chain, check_view};
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[bytemuck(crate = "resident::bytemuck")]
 pub(crate) struct Record {
     neighbour: u32,
     number: u32,
