@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ndarray::{Dimension, Ix0};
+use ndarray::{Dimension, Ix0, Order};
 
 use super::device_guard::{DeviceMut, DevicePart, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
@@ -432,13 +432,17 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         Ok(())
     }
 
-    /// `instead` is the method that makes a copy without gaps.
-    pub(super) fn no_reshape(&self, shape: &[usize], instead: &str) -> Error {
+    /// That no strides reach these elements in another shape, in this order.
+    pub(super) fn no_reshape(&self, shape: &[usize], order: Order) -> Error {
         let (len, seen) = (self.layout.len(), self.layout.strided());
+        let instead = match order {
+            Order::RowMajor => "to_contiguous()",
+            _ => "to_contiguous_in(Order::F)",
+        };
         let expected = match shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis)) {
             Some(elements) if elements == len => {
                 format!(
-                    "strides that reach its elements in {shape:?}, which `{instead}()` gives a copy"
+                    "strides that reach its elements in {shape:?}, which `{instead}` gives a copy"
                 )
             }
             _ => format!("a shape of {len} elements"),

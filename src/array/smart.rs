@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use ndarray::{Array, Dimension, IxDyn, ShapeBuilder};
+use ndarray::{Array, Dimension, IxDyn, Order, ShapeBuilder};
 use num_traits::One;
 
 use super::adopt;
@@ -326,7 +326,22 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     pub(super) fn cloned(source: Part<'_, '_, T, D>, site: CallSite) -> Result<Self> {
-        let clone = Self::make(Self::packed(source.layout), Origin::Uninitialised, site);
+        Self::cloned_in(Self::packed(source.layout), source, site)
+    }
+
+    /// A copy in this order of the axes, without gaps.
+    pub(super) fn cloned_in_order(
+        order: Order,
+        source: Part<'_, '_, T, D>,
+        site: CallSite,
+    ) -> Result<Self> {
+        let shape = source.layout.dim().clone();
+        let is_column_major = matches!(order, Order::ColumnMajor);
+        Self::cloned_in(Layout::of_shape::<T>(shape.set_f(is_column_major)), source, site)
+    }
+
+    fn cloned_in(layout: Layout<D>, source: Part<'_, '_, T, D>, site: CallSite) -> Result<Self> {
+        let clone = Self::make(layout, Origin::Uninitialised, site);
         if let Some(name) = source.storage.given_name() {
             clone.storage.set_name(&name);
         }

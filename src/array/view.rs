@@ -372,8 +372,9 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
     #[track_caller]
     pub fn reshape<S: ShapeArg>(self, shape: S) -> Result<SmartViewMut<'a, T, S::Dim>> {
         let (shape, order) = shape.into_shape_and_order();
-        let reshaped = self.layout.reshaped(&shape, order.unwrap_or(Order::RowMajor));
-        let reshaped = reshaped.ok_or_else(|| self.part().no_reshape(shape.slice(), "try_clone"));
+        let order = order.unwrap_or(Order::RowMajor);
+        let reshaped = self.layout.reshaped(&shape, order);
+        let reshaped = reshaped.ok_or_else(|| self.part().no_reshape(shape.slice(), order));
         Ok(self.arranged(reshaped.at(call_site())?))
     }
 

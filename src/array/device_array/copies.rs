@@ -1,6 +1,8 @@
 //! Copies between device arrays and host memory, and between device arrays.
 
-use ndarray::{Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn};
+use ndarray::{
+    Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn, Order, ShapeBuilder,
+};
 
 use super::super::as_view::{AsView, AsViewMut};
 use super::super::layout::Layout;
@@ -217,6 +219,30 @@ macro_rules! reading_methods {
             self.part().expect_home(self.home(), stream, "to_contiguous_on", call_site())?;
             let mut copy = DeviceArray::uninit_on(stream, self.raw_dim())?;
             copy.copy_from_device_on(stream, &self.view())?;
+            Ok(copy)
+        }
+
+        /// As [`to_contiguous`](Self::to_contiguous), in row-major or column-major order.
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, ndarray::{Order, array}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let rows = DeviceArray::from_host(&array![[1, 2, 3], [4, 5, 6]])?;
+        /// let columns = rows.to_contiguous_in(Order::F)?;
+        /// assert_eq!(columns.ravel(Order::F)?.copy_to_host()?, array![1, 4, 2, 5, 3, 6]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`to_contiguous`](Self::to_contiguous).
+        #[track_caller]
+        pub fn to_contiguous_in(&self, order: Order) -> Result<DeviceArray<T, D>> {
+            let (stream, shape) = (self.home().stream(), self.raw_dim());
+            let is_column_major = matches!(order, Order::ColumnMajor);
+            let mut copy = DeviceArray::uninit_on(&stream, shape.set_f(is_column_major))?;
+            copy.copy_from_device_on(&stream, &self.view())?;
             Ok(copy)
         }
     };

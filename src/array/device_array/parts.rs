@@ -110,15 +110,15 @@ macro_rules! view_methods {
         /// let table = DeviceArray::from_host(&array![[1, 2, 3], [4, 5, 6]])?;
         /// assert_eq!(table.ravel(Order::C)?.copy_to_host()?, array![1, 2, 3, 4, 5, 6]);
         /// assert!(table.ravel(Order::F).is_err());          // column by column needs a copy
-        /// let columns = table.t().to_contiguous()?;
-        /// assert_eq!(columns.ravel(Order::C)?.copy_to_host()?, array![1, 4, 2, 5, 3, 6]);
+        /// let columns = table.to_contiguous_in(Order::F)?;
+        /// assert_eq!(columns.ravel(Order::F)?.copy_to_host()?, array![1, 4, 2, 5, 3, 6]);
         /// # Ok::<(), resident::Error>(())
         /// ```
         ///
         /// # Errors
         ///
         /// [`Shape`](crate::Error::Shape) if the elements in this order have no strides:
-        /// [`to_contiguous`](Self::to_contiguous) makes a copy of which they have.
+        /// [`to_contiguous_in`](Self::to_contiguous_in) makes a copy of which they have.
         #[track_caller]
         pub fn ravel(&self, order: Order) -> Result<DeviceView<$life, T, Ix1>> {
             self.reshape(self.len(), order)
@@ -200,8 +200,8 @@ macro_rules! reshape_method {
         /// # Errors
         ///
         /// [`Shape`](crate::Error::Shape) if the number of elements differs, or if the elements in
-        /// this shape have no strides: [`to_contiguous`](Self::to_contiguous) makes a copy of which
-        /// they have.
+        /// this shape have no strides: [`to_contiguous_in`](Self::to_contiguous_in) makes a copy of
+        /// which they have.
         #[track_caller]
         pub fn reshape<S: IntoDimension>(
             &self,
@@ -210,7 +210,7 @@ macro_rules! reshape_method {
         ) -> Result<DeviceView<$life, T, S::Dim>> {
             let (part, shape) = (self.part(), shape.into_dimension());
             let reshaped = part.layout.reshaped(&shape, order);
-            let refused = || part.no_reshape(shape.slice(), "to_contiguous");
+            let refused = || part.no_reshape(shape.slice(), order);
             let layout = reshaped.ok_or_else(refused).at(call_site())?;
             Ok(seen(SmartView::new(part.storage, layout), self.home()))
         }

@@ -67,7 +67,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     ) -> Result<DeviceArray<T, S::Dim>> {
         let (part, shape) = (self.part(), shape.into_dimension());
         let reshaped = part.layout.reshaped(&shape, order);
-        let refused = || part.no_reshape(shape.slice(), "to_contiguous");
+        let refused = || part.no_reshape(shape.slice(), order);
         let layout = reshaped.ok_or_else(refused).at(call_site())?;
         Ok(DeviceArray { array: self.array.with_layout(layout), device: self.device })
     }
@@ -185,7 +185,7 @@ impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
         order: Order,
     ) -> Result<DeviceViewMut<'a, T, S::Dim>> {
         let shape = shape.into_dimension();
-        let refused = || self.part().no_reshape(shape.slice(), "to_contiguous");
+        let refused = || self.part().no_reshape(shape.slice(), order);
         let reshaped = self.part().layout.reshaped(&shape, order);
         let layout = reshaped.ok_or_else(refused).at(call_site())?;
         let (storage, _) = self.view.into_parts();

@@ -242,15 +242,14 @@ macro_rules! rearranged_methods {
         ///
         /// [`Shape`](crate::Error::Shape) if the number of elements differs, or if the elements in
         /// this shape have no strides, so that a copy would be needed:
-        /// [`try_clone`](Self::try_clone) makes one.
+        /// [`to_contiguous`](Self::to_contiguous) makes one.
         #[track_caller]
         pub fn reshape<S: ShapeArg>(&self, shape: S) -> Result<SmartView<$life, T, S::Dim>> {
             let Part { storage, layout, .. } = self.part();
             let (shape, order) = shape.into_shape_and_order();
             let order = order.unwrap_or(Order::RowMajor);
             let reshaped = layout.reshaped(&shape, order);
-            let reshaped =
-                reshaped.ok_or_else(|| self.part().no_reshape(shape.slice(), "try_clone"));
+            let reshaped = reshaped.ok_or_else(|| self.part().no_reshape(shape.slice(), order));
             Ok(SmartView::new(storage, reshaped.at(call_site())?))
         }
     };

@@ -291,6 +291,38 @@ macro_rules! shared_methods {
             SmartArray::cloned(self.part(), call_site())
         }
 
+        /// As [`try_clone`](Self::try_clone), in row-major order whatever the order here. NumPy's
+        /// `ascontiguousarray`, but always a copy.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::array};
+        ///
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// assert!(table.t().reshape(6).is_err());           // has no strides
+        /// let columns = table.t().to_contiguous()?;
+        /// assert_eq!(columns.reshape(6)?.host()?, array![1, 4, 2, 5, 3, 6]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`try_clone`](Self::try_clone).
+        #[track_caller]
+        pub fn to_contiguous(&self) -> Result<SmartArray<T, D>> {
+            SmartArray::cloned_in_order(Order::RowMajor, self.part(), call_site())
+        }
+
+        /// As [`to_contiguous`](Self::to_contiguous), in row-major or column-major order. NumPy's
+        /// `asfortranarray` with [`Order::F`](ndarray::Order::F), but always a copy.
+        ///
+        /// # Errors
+        ///
+        /// As [`try_clone`](Self::try_clone).
+        #[track_caller]
+        pub fn to_contiguous_in(&self, order: Order) -> Result<SmartArray<T, D>> {
+            SmartArray::cloned_in_order(order, self.part(), call_site())
+        }
+
         /// The elements in row-major order, in a vector of their own. Downloads the bytes that are
         /// stale on the host, as [`host`](Self::host).
         ///

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Mutex;
 
-use resident::ndarray::{Array2, Axis, Ix2, array, s};
-use resident::{Device, Error, SmartArray};
+use resident::ndarray::{Array2, Axis, Ix2, Order, array, s};
+use resident::{Device, DeviceArray, Error, Result, SmartArray};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
@@ -69,7 +69,7 @@ fn shapes_that_do_not_fit_are_errors_that_name_both() {
     let text = shown(table.reshape(7).unwrap_err());
     assert!(text.contains("\"table\"") && text.contains("6 elements"), "{text}");
     let text = shown(table.slice(s![.., ..2]).reshape(4).unwrap_err());
-    assert!(text.contains("strides [3, 1]") && text.contains("try_clone"), "{text}");
+    assert!(text.contains("strides [3, 1]") && text.contains("to_contiguous()"), "{text}");
     let text = shown(table.broadcast((3, 3)).unwrap_err());
     assert!(text.contains("[3, 3]") && text.contains("[2, 3]"), "{text}");
     let text = shown(table.copy_from_slice(&[1, 2]).unwrap_err());
@@ -83,6 +83,40 @@ fn shapes_that_do_not_fit_are_errors_that_name_both() {
     let empty = SmartArray::<f32, _>::zeros(0);
     assert!(empty.reshape((0, 1_usize << 40, 1_usize << 40)).is_err());
     assert!(empty.reshape((3, 0)).is_ok());
+}
+
+/// What the error of a reshape says to do helps, for either order of the elements.
+#[test]
+fn a_copy_of_which_a_shape_has_strides_is_made_as_the_error_says() -> Result<()> {
+    let (device, table) = (Device::cpu(), table());
+    let turned = [table.view(), table.t()];
+    for (view, order) in turned.into_iter().zip([Order::F, Order::C]) {
+        let seen = view.host()?.to_owned();
+        let expected = seen.to_shape((6, order)).expect("six elements");
+        let there = DeviceArray::from_host_on(&device.stream(), &seen.view())?;
+        let advice = match order {
+            Order::RowMajor => "to_contiguous()",
+            _ => "to_contiguous_in(Order::F)",
+        };
+        for refused in [view.reshape((6, order)).map(drop), there.ravel(order).map(drop)] {
+            let Err(error @ Error::Shape { .. }) = refused else { panic!("{refused:?}") };
+            assert!(error.to_string().contains(advice), "{error}");
+        }
+        let copy = view.to_contiguous_in(order)?;
+        assert_eq!(copy.reshape((6, order))?.host()?, expected.view());
+        assert_eq!((copy.traffic().to_host.count, &*copy.name()), (0, "table"));
+        assert_eq!(there.to_contiguous_in(order)?.ravel(order)?.copy_to_host()?, expected.view());
+    }
+    assert_eq!(table.t().to_contiguous()?.strides(), [2, 1]);
+    assert_eq!(
+        table.row(1).broadcast((2, 3))?.to_contiguous()?.host()?,
+        array![[4, 5, 6], [4, 5, 6]]
+    );
+    let mut unwritten = SmartArray::<f32, _>::uninit((2, 2));
+    unwritten.slice_mut(s![0, ..]).fill(1.0)?;
+    let copy = unwritten.t().to_contiguous()?;
+    assert_eq!((copy.get((1, 0))?, copy.get((1, 1)).is_err()), (1.0, true));
+    Ok(())
 }
 
 #[test]
