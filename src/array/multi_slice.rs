@@ -2,9 +2,11 @@
 
 use ndarray::{Dimension, SliceArg};
 
+use super::device_array::DeviceViewMut;
 use super::layout::{Layout, element_bytes};
 use super::rearrange::in_range;
 use super::view::SmartViewMut;
+use crate::device::Device;
 use crate::element::Element;
 use crate::layout::{MemoryOrder, Selection};
 use crate::storage::Storage;
@@ -15,11 +17,23 @@ use crate::storage::Storage;
 pub trait MultiSlice<'a, T: Element, D: Dimension>: sealed::Sealed {
     /// A tuple with a view for each slice.
     type Output;
+    /// The same for a device array.
+    type DeviceOutput;
 
     #[doc(hidden)]
     #[track_caller]
     #[allow(private_interfaces)]
     fn views(&self, storage: &'a Storage, layout: &Layout<D>) -> Self::Output;
+
+    #[doc(hidden)]
+    #[track_caller]
+    #[allow(private_interfaces)]
+    fn device_views(
+        &self,
+        storage: &'a Storage,
+        layout: &Layout<D>,
+        device: &'a Device,
+    ) -> Self::DeviceOutput;
 }
 
 mod sealed {
@@ -51,6 +65,7 @@ macro_rules! multi_slice {
             for ($($info,)+)
         {
             type Output = ($(SmartViewMut<'a, T, $info::OutDim>,)+);
+            type DeviceOutput = ($(DeviceViewMut<'a, T, $info::OutDim>,)+);
 
             #[track_caller]
             #[allow(private_interfaces)]
@@ -63,6 +78,18 @@ macro_rules! multi_slice {
                 let selection = [$(layouts.$index.selection(memory_order, element_bytes::<T>())),+];
                 assert_disjoint(memory_order, &selection);
                 ($(SmartViewMut::new(storage, layouts.$index),)+)
+            }
+
+            #[track_caller]
+            #[allow(private_interfaces)]
+            fn device_views(
+                &self,
+                storage: &'a Storage,
+                layout: &Layout<D>,
+                device: &'a Device,
+            ) -> Self::DeviceOutput {
+                let views = self.views(storage, layout);
+                ($(DeviceViewMut::over(views.$index, device),)+)
             }
         }
     };

@@ -21,6 +21,34 @@ macro_rules! view_mut_methods {
             DeviceViewMut { view: view.slice_move(info), device }
         }
 
+        /// Up to six disjoint parts at once: see
+        /// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut).
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, ndarray::{array, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut line = DeviceArray::from_host(&array![1, 0, 2, 0, 3, 0])?;
+        /// let (even, mut odd) = line.multi_slice_mut((s![..;2], s![1..;2]));
+        /// odd.copy_from_device(&even)?;
+        /// assert_eq!(line.copy_to_host()?, array![1, 1, 2, 2, 3, 3]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `multi_slice_mut`, if two parts share an element or an index is out of
+        /// bounds.
+        #[track_caller]
+        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(
+            &'m mut self,
+            slices: M,
+        ) -> M::DeviceOutput {
+            let (view, device) = self.parts_mut();
+            let (storage, layout) = view.into_parts();
+            slices.device_views(storage, &layout, device)
+        }
+
         /// See [`field_mut!`](crate::field_mut!).
         #[doc(hidden)]
         pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> DeviceViewMut<'_, F, D> {

@@ -7,6 +7,7 @@ use ndarray::{Axis, Dimension, IntoDimension, Ix1, Ix2, IxDyn, Order, RemoveAxis
 use super::super::field::{Disjoint, Field, FieldTuple};
 use super::super::iter::{AxisChunksIterMut, AxisIterMut};
 use super::super::methods::query::shape_methods;
+use super::super::multi_slice::MultiSlice;
 use super::super::part::Part;
 use super::super::rearrange::{chunk_size, in_range};
 use super::super::view::{SmartView, SmartViewMut};

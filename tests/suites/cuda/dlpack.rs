@@ -144,6 +144,10 @@ fn guards_have_the_fields_of_an_array_interface() {
     let fields = guard.cuda_array_interface().expect("a GPU");
     assert_eq!((fields.shape, fields.strides), (vec![3, 2], Some(vec![4, 12])));
     assert_eq!((fields.data, fields.version), ((guard.address(), true), 3));
+    // Numba said that repeated elements are contiguous, so that consumers read past their end.
+    let repeated = table.row(0).broadcast((4, 3)).expect("it fits");
+    let fields = repeated.gpu_on(&stream).expect("there").cuda_array_interface().expect("a GPU");
+    assert_eq!((fields.shape, fields.strides), (vec![4, 3], Some(vec![0, 4])));
     let bytes = DeviceArray::<u8, _>::zeros_on(&stream, (0, 5)).expect("no memory");
     let fields = bytes.gpu_on(&stream).expect("empty").cuda_array_interface().expect("a GPU");
     assert_eq!((fields.typestr.as_str(), fields.data), ("|u1", (0, true)));

@@ -367,7 +367,12 @@ fn device_arrays_and_pinned_memory_need_no_staging() {
     there.copy_to_host_into(&mut pinned.host_mut().expect("valid")).expect("a download");
     there.copy_from_pinned(&pinned).expect("an upload");
     pinned.host_mut().expect("valid").fill(8);
+    there.copy_to_pinned(&mut pinned).expect("a download");
+    assert_eq!(pinned.host().expect("valid")[5], 7);
     assert_eq!(count("cuMemHostAlloc"), 0, "no staging");
+    let downloads = driver::calls();
+    let downloads = downloads.iter().filter(|call| call.name == "cuMemcpyDtoHAsync_v2");
+    assert_eq!(downloads.map(|call| call.len_bytes).collect::<Vec<_>>(), [9 << 20; 2]);
     assert_eq!(there.get(5).expect("valid"), 7);
     let uploads = driver::calls();
     let mut uploads = uploads.iter().filter(|call| call.name == "cuMemcpyHtoDAsync_v2");
@@ -400,12 +405,18 @@ fn lent_arrays_that_overlap_a_registration_are_refused_with_its_addresses() {
     assert!(!is_known(start.addr()) && devices[0].memory().pinned == 0);
 }
 
+/// Numba's `mapped_array` takes `portable` and `wc`, and passes neither to the driver.
 #[test]
 fn mapped_arrays_are_allocated_for_the_device_and_freed_after_their_uses() {
     own_process!();
     let (_turn, devices) = devices();
     let _here = devices[0].enter();
     let options = PinnedOptions::new().write_combined(true);
+    let own = MappedArray::<u8, _>::zeros_with(100, options.portable(false)).expect("memory");
+    assert_eq!(flags_of(own.host().expect("valid").as_ptr()), 6);
+    drop(own);
+    devices[0].synchronize().expect("alive");
+    driver::take_calls();
     let mut array = MappedArray::<u8, _>::zeros_with(5000, options).expect("memory");
     assert_eq!(flags_of(array.host().expect("valid").as_ptr()), 7);
     assert_eq!(count("cuMemHostGetDevicePointer_v2"), 1);
