@@ -132,6 +132,7 @@ impl Run<'_> {
             there.copy_to_host()
         });
         assert_eq!(copied, start());
+        self.copy_device_arrays(&there);
         let mut lent = start();
         let add = add();
         // A repeated loan repeats all of this.
@@ -141,6 +142,28 @@ impl Run<'_> {
         };
         again(&mut self.told, || with_mapped(&mut lent, &mut overwrite));
         assert!(lent.iter().all(|value| *value == 7), "{lent}");
+    }
+
+    /// To pinned memory, to a pending array, and repeated and turned on the device.
+    fn copy_device_arrays(&mut self, there: &DeviceArray<u32, Ix2>) {
+        let stream = self.devices[0].stream();
+        let mut pinned = again(&mut self.told, || PinnedArray::<u32, _>::zeros((10, 8)));
+        let copied = again(&mut self.told, || {
+            there.copy_to_pinned_on(&stream, &mut pinned.slice_mut(s![1..9, ..]))?;
+            pinned.host().map(|host| host.to_owned())
+        });
+        assert_eq!(copied.slice(s![1..9, ..]), start());
+        let pending = || there.copy_to_host_on(&stream)?.wait();
+        assert_eq!(again(&mut self.told, pending), start());
+        let mut expected = start().reversed_axes();
+        expected.slice_mut(s![..5, ..]).assign(&start().row(7));
+        let turned = again(&mut self.told, || {
+            let mut turned = there.t().to_contiguous()?;
+            let repeated = there.row(7);
+            turned.slice_mut(s![..5, ..]).copy_from_device(&repeated.broadcast((5, 8))?)?;
+            turned.copy_to_host()
+        });
+        assert_eq!(turned, expected);
     }
 
     fn finish(mut self) -> usize {
