@@ -1,5 +1,5 @@
 //! Copies between explicit device arrays and coherent arrays whose host memory is pinned. The device
-//! accesses that memory itself, later than the call, so they are uses of both arrays.
+//! accesses that memory itself, after the call, so that each copy is a use of both arrays.
 
 use std::sync::Arc;
 
