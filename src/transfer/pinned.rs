@@ -1,4 +1,4 @@
-//! Copies between explicit device arrays and coherent arrays whose host memory is pinned. The device
+//! Copies between explicit device arrays and coherent arrays whose host memory is pinned. A device
 //! accesses that memory itself, after the call, so that each copy is a use of both arrays.
 
 use std::sync::Arc;

@@ -233,3 +233,30 @@ fn a_refused_copy_to_a_pinned_array_changes_nothing() -> Result<()> {
     assert!(refused > 0);
     Ok(())
 }
+
+/// ndarray's own broadcast views, whose strides are 0, are copied as any other.
+#[test]
+fn repeated_elements_of_the_host_are_copied() -> Result<()> {
+    let device = Device::emulated(Emulation::new().pieces(64));
+    let _here = device.enter();
+    let line = Array1::from_iter(0..5_u32);
+    let column = line.view().insert_axis(Axis(1));
+    let rows = line.broadcast((40, 5)).expect("it fits");
+    let columns = column.broadcast((5, 30)).expect("it fits");
+    let mut there = DeviceArray::from_host(&rows)?;
+    assert_eq!(there.copy_to_host()?, rows);
+    assert_eq!(DeviceArray::from_host(&columns)?.copy_to_host()?, columns);
+    assert_eq!(DeviceArray::from_host(&columns.t())?.copy_to_host()?, columns.t());
+    there.slice_mut(s![..5, ..]).copy_from_host(&columns.slice(s![.., ..5]))?;
+    there.slice_mut(s![5..;2, ..;-1]).copy_from_host(&rows.slice(s![..18, ..]))?;
+    let mut expected = rows.to_owned();
+    expected.slice_mut(s![..5, ..]).assign(&columns.slice(s![.., ..5]));
+    expected.slice_mut(s![5..;2, ..;-1]).assign(&rows.slice(s![..18, ..]));
+    assert_eq!(there.copy_to_host()?, expected);
+    assert_eq!(PinnedArray::from_array(rows)?.host()?, rows);
+    assert_eq!(SmartArray::from(rows.to_owned()).host()?, rows);
+    let one = Array1::from_elem(1, 7_u32);
+    let repeated = one.broadcast((3, 4)).expect("it fits");
+    assert_eq!(DeviceArray::from_host(&repeated)?.copy_to_host()?, repeated);
+    Ok(())
+}
