@@ -159,6 +159,9 @@ pub(crate) fn device_arrays_are_copied_to_pinned_arrays_at_once(lab: &Lab<'_>) -
     expected.slice_mut(s![20.., ..25]).fill(5);
     assert_eq!(*to.host()?, expected.mapv(|value| value.wrapping_add(6)));
     assert_eq!(bytes(to.traffic())[0] - before[0], 4 * 20 * 25, "the part");
+    let (mut lent, sevens) = (contents, DeviceArray::<u32, _>::full((40, 50), 7)?);
+    with_pinned(&mut lent, |lent| sevens.copy_to_pinned_on(&stream, lent))?;
+    assert!(lent.iter().all(|value| *value == 7));
     Ok(())
 }
 
@@ -289,6 +292,8 @@ enum Use {
     PrefetchesToHost,
     Reads(Range<usize>),
     Snapshots(Range<usize>),
+    TakesFromDeviceArray(Range<usize>),
+    GivesToDeviceArray(Range<usize>),
 }
 
 const LEN: usize = 600;
@@ -307,6 +312,8 @@ fn uses() -> impl Strategy<Value = (Use, bool)> {
         Just(Use::PrefetchesToHost),
         range().prop_map(Use::Reads),
         range().prop_map(Use::Snapshots),
+        range().prop_map(Use::TakesFromDeviceArray),
+        range().prop_map(Use::GivesToDeviceArray),
     ];
     (uses, any::<bool>())
 }
@@ -355,6 +362,16 @@ fn make_use(
         Use::Snapshots(range) => {
             let copy = array.slice(part(range)).snapshot_on(stream)?.wait()?;
             assert_eq!(copy, model.slice(part(range)));
+        }
+        Use::TakesFromDeviceArray(range) => {
+            let there = DeviceArray::from_host_on(stream, &model_other.slice(part(range)))?;
+            there.copy_to_pinned_on(stream, &mut array.slice_mut(part(range)))?;
+            model.slice_mut(part(range)).assign(&model_other.slice(part(range)));
+        }
+        Use::GivesToDeviceArray(range) => {
+            let mut there = DeviceArray::uninit_on(stream, range.len())?;
+            there.copy_from_pinned_on(stream, &array.slice(part(range)))?;
+            assert_eq!(there.copy_to_host()?, model.slice(part(range)));
         }
     }
     Ok(())
@@ -543,7 +560,7 @@ fn use_mapped(
             array.host_overwrite()?.fill(*value);
             model.fill(*value);
         }
-        Use::AssignsThere(range) | Use::AssignsBack(range) => {
+        Use::AssignsThere(range) | Use::AssignsBack(range) | Use::TakesFromDeviceArray(range) => {
             let there = DeviceArray::from_host_on(stream, &model.mapv(|x| x.wrapping_mul(3)))?;
             let mut target = array.view_mut();
             let from = there.slice(part(range));
@@ -554,6 +571,11 @@ fn use_mapped(
         Use::PrefetchesToHost => assert_eq!(array.copy_to_host()?, *model),
         Use::Reads(range) => {
             assert_eq!(array.host()?.slice(part(range)), model.slice(part(range)));
+        }
+        Use::GivesToDeviceArray(range) => {
+            let mut pinned = PinnedArray::<u32, _>::uninit(range.len())?;
+            array.slice(part(range)).copy_to_pinned_on(stream, &mut pinned)?;
+            assert_eq!(*pinned.host()?, model.slice(part(range)));
         }
         Use::Snapshots(range) => {
             let copy = array.slice(part(range)).copy_to_host_on(stream)?.wait()?;
