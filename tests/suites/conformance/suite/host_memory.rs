@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
@@ -162,6 +163,34 @@ pub(crate) fn device_arrays_are_copied_to_pinned_arrays_at_once(lab: &Lab<'_>) -
     let (mut lent, sevens) = (contents, DeviceArray::<u32, _>::full((40, 50), 7)?);
     with_pinned(&mut lent, |lent| sevens.copy_to_pinned_on(&stream, lent))?;
     assert!(lent.iter().all(|value| *value == 7));
+    Ok(())
+}
+
+/// A copy into pinned memory follows the uses of that memory on other streams.
+pub(crate) fn copies_to_pinned_arrays_follow_earlier_uses(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let (stream, held_stream) = (lab.new_stream()?, lab.new_stream()?);
+    let contents = [0, 1, 2].map(|number| Array1::<u32>::from_elem(3000, number));
+    let [zeros, ones, twos] = &contents;
+    let (first, second) = (DeviceArray::from_host(ones)?, DeviceArray::from_host(twos)?);
+    for is_read in [true, false] {
+        let mut pinned = PinnedArray::from_array(zeros.view())?;
+        let mut copy = DeviceArray::<u32, _>::zeros(3000)?;
+        let (gate, mut held) = (Gate::new(), SmartArray::from(counting(3000)));
+        gated(lab).launch_on(&held_stream, over(3000), (gate.number(), &mut held, 3000))?;
+        if is_read {
+            copy.copy_from_pinned_on(&held_stream, &pinned)?;
+        } else {
+            first.copy_to_pinned_on(&held_stream, &mut pinned)?;
+        }
+        second.copy_to_pinned_on(&stream, &mut pinned)?;
+        // The second copy would be over soon if it waited for nothing.
+        let mut polls = (0..30).map(|_| std::thread::sleep(Duration::from_millis(1)));
+        while polls.next().is_some() && !stream.is_idle()? {}
+        gate.open();
+        assert_eq!(*pinned.host()?, twos);
+        assert_eq!(copy.copy_to_host()?, zeros);
+    }
     Ok(())
 }
 

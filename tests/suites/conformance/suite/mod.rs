@@ -146,6 +146,7 @@ macro_rules! conformance {
                 device_arrays_are_copied_from_pinned_arrays_at_once,
                 device_arrays_are_copied_to_pinned_arrays_at_once,
                 device_arrays_are_copied_to_arrays_that_are_not_pinned,
+                copies_to_pinned_arrays_follow_earlier_uses,
                 threads_share_a_pinned_array,
                 lent_arrays_are_pinned_for_the_call,
                 a_loan_ends_after_the_work_in_flight,
