@@ -9,6 +9,7 @@
 mod bad_input;
 mod calls;
 mod code;
+mod host_memory;
 #[cfg(feature = "cuda")]
 mod mixed;
 mod peers;

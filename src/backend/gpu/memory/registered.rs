@@ -20,8 +20,11 @@ use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::{BackendError, DeviceKind, PinnedRegistration};
 
 /// The registrations of this process by start address, for all devices of a kind: a registration
-/// made in one context is valid in all. The lock is held during the driver's calls too, so that the
-/// table always matches the driver's state. Only the lock of the pinned ranges is taken under it.
+/// made in one context is valid in all. The lock is held while the driver registers memory, so that
+/// two threads cannot register the same bytes. It is not held while the driver unregisters memory,
+/// which waits for the device on AMD's: an entry that is [ending](Stage::Ending) belongs to the
+/// thread that makes the call, and nothing else registers the bytes, because their owner keeps them
+/// until the call is over. Only the lock of the pinned ranges is taken under it.
 static REGISTRATIONS: [Mutex<Registrations>; DeviceKind::COUNT] =
     [const { Mutex::new(Registrations(BTreeMap::new())) }; DeviceKind::COUNT];
 
@@ -43,12 +46,21 @@ struct Registration {
     end: usize,
     /// The context that registered them.
     context: Arc<Context>,
-    /// Whether the array was dropped, but the driver refused to unregister its memory.
-    is_unused: bool,
+    stage: Stage,
     /// The dropped array's memory, kept allocated.
     memory: Option<Arc<dyn Any + Send + Sync>>,
     _range: PinnedRange,
     _counted: CountedBytes,
+}
+
+/// What becomes of a registration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    InUse,
+    /// A thread unregisters it.
+    Ending,
+    /// Its array was dropped, but the driver refused to unregister its memory.
+    Refused,
 }
 
 struct Registrations(BTreeMap<usize, Registration>);
@@ -66,14 +78,10 @@ impl HostRegistration {
             return Err(context.driver().register_host.refusal(status::NOT_INITIALIZED));
         }
         let kind = context.kind();
-        let mut registrations = registrations(kind);
-        // These values are dropped after the lock is released, because dropping a context calls the
-        // driver.
-        let _removed = registrations.retry_unused();
-        let outcome = context
-            .make_current()
-            .and_then(|()| registrations.insert(context, (start, len_bytes), is_mapped, pinned));
-        drop(registrations);
+        unregister_refused(kind);
+        let outcome = context.make_current().and_then(|()| {
+            registrations(kind).insert(context, (start, len_bytes), is_mapped, pinned)
+        });
         context.record_loss(outcome).map(|start| Self { kind, start, is_unregistered: false })
     }
 }
@@ -81,13 +89,10 @@ impl HostRegistration {
 impl PinnedRegistration for HostRegistration {
     fn unregister(&mut self) -> bool {
         let Some(start) = self.start.filter(|_| is_registering_process()) else { return true };
-        let mut registrations = registrations(self.kind);
-        let is_first = !std::mem::replace(&mut self.is_unregistered, true);
-        let removed = if is_first { registrations.unregister(start) } else { None };
-        let is_free = !registrations.0.contains_key(&start);
-        drop(registrations);
-        drop(removed);
-        is_free
+        if !std::mem::replace(&mut self.is_unregistered, true) {
+            unregister_one(self.kind, start, Stage::InUse);
+        }
+        !registrations(self.kind).0.contains_key(&start)
     }
 
     fn keep_until_unregistered(&mut self, memory: Arc<dyn Any + Send + Sync>) {
@@ -146,7 +151,7 @@ impl Registrations {
                 let registration = Registration {
                     end: bytes.end,
                     context,
-                    is_unused: false,
+                    stage: Stage::InUse,
                     memory,
                     _range: PinnedRange::new(kind, start, len_bytes),
                     _counted: pinned.count(len_bytes),
@@ -183,25 +188,45 @@ impl Registrations {
         (registration.end > first_page).then_some(*start..registration.end)
     }
 
-    /// Unregisters memory. Returns the removed registration, or `None` if the driver refused.
-    fn unregister(&mut self, start: usize) -> Option<Registration> {
-        let registration = self.0.get_mut(&start)?;
-        if !unregister_in(&registration.context, start) {
-            registration.is_unused = true;
-            return None;
-        }
-        self.0.remove(&start)
+    /// Begins to end a registration that is at this stage. Returns the context that made it.
+    fn begin_to_end(&mut self, start: usize, stage: Stage) -> Option<Arc<Context>> {
+        let registration = self.0.get_mut(&start).filter(|known| known.stage == stage)?;
+        registration.stage = Stage::Ending;
+        Some(Arc::clone(&registration.context))
     }
 
-    /// Unregisters memory that the driver refused to unregister before, unless the device died.
-    fn retry_unused(&mut self) -> Vec<Registration> {
-        let is_worth_a_try = |registration: &Registration| {
-            registration.is_unused && registration.context.death().is_none()
-        };
-        let unused = self.0.iter().filter(|(_, registration)| is_worth_a_try(registration));
-        let starts: Vec<usize> = unused.map(|(start, _)| *start).collect();
-        starts.into_iter().filter_map(|start| self.unregister(start)).collect()
+    /// Ends a registration after the driver's answer. Returns it if the memory is unregistered.
+    fn end(&mut self, start: usize, is_unregistered: bool) -> Option<Registration> {
+        if is_unregistered {
+            return self.0.remove(&start);
+        }
+        self.0.get_mut(&start)?.stage = Stage::Refused;
+        None
     }
+
+    /// The memory that the driver refused to unregister before, unless its device died.
+    fn refused(&self) -> Vec<usize> {
+        let is_worth_a_try = |registration: &Registration| {
+            registration.stage == Stage::Refused && registration.context.death().is_none()
+        };
+        let refused = self.0.iter().filter(|(_, registration)| is_worth_a_try(registration));
+        refused.map(|(start, _)| *start).collect()
+    }
+}
+
+/// Unregisters memory, without the lock, unless the registration is at another stage.
+fn unregister_one(kind: DeviceKind, start: usize, stage: Stage) {
+    let Some(context) = registrations(kind).begin_to_end(start, stage) else { return };
+    let is_unregistered = unregister_in(&context, start);
+    let removed = registrations(kind).end(start, is_unregistered);
+    // Dropping a context calls the driver, so the lock is released before.
+    drop(removed);
+}
+
+/// Unregisters what the driver refused to unregister before.
+fn unregister_refused(kind: DeviceKind) {
+    let refused = registrations(kind).refused();
+    refused.into_iter().for_each(|start| unregister_one(kind, start, Stage::Refused));
 }
 
 /// Unregisters memory in the context that registered it. Returns `false` if the driver refused.

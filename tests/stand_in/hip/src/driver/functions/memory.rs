@@ -81,7 +81,11 @@ hip_functions! {
         if pointer == 0 || len_bytes == 0 || flags > 15 {
             return Err(Code::INVALID_VALUE);
         }
-        host::register(pointer, len_bytes as u64, flags, context.handle)
+        match host::register(pointer, len_bytes as u64, flags, context.handle) {
+            // HIP keeps the older registration, which the next call of `hipHostUnregister` ends.
+            Err(Code::HOST_MEMORY_ALREADY_REGISTERED) => Ok(()),
+            outcome => outcome,
+        }
     }
 
     hipHostUnregister(pointer: u64) {
