@@ -106,16 +106,25 @@ __device__ __forceinline__ long long thread() {
 
 /// The lanes of a warp, which AMD calls a wavefront: 32, but 64 on AMD's GPUs before gfx10.
 __device__ constexpr int wave_size() {
-#if defined(__AMDGCN_WAVEFRONT_SIZE__)
-    return __AMDGCN_WAVEFRONT_SIZE__;
-#elif defined(__AMDGCN_WAVEFRONT_SIZE)
-    return __AMDGCN_WAVEFRONT_SIZE;
+#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__) || !defined(__AMDGCN__)
+    return 32;
 #elif defined(__GFX9__)
     return 64;
 #else
-    return 32;
+    // Newer compilers warn of the macro, which they are going to remove.
+    return __AMDGCN_WAVEFRONT_SIZE;
 #endif
 }
+
+template <int lanes> struct MaskOf { typedef unsigned int type; };
+template <> struct MaskOf<64> { typedef unsigned long long type; };
+
+/// A bit for each lane of a warp: 32 bits, or 64.
+typedef MaskOf<wave_size()>::type lane_mask;
+
+/// All lanes of a warp, for the functions of warps: `__shfl_down_sync(resident::all_lanes(), x, n)`
+/// is the same on all GPUs if `n` goes from `wave_size() / 2` down.
+__device__ constexpr lane_mask all_lanes() { return static_cast<lane_mask>(~0ull); }
 
 static_assert(sizeof(View2<float>) == 40, "pointer, shape and strides, as the library packs them");
 

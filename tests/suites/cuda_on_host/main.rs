@@ -4,6 +4,7 @@
 mod bad_input;
 mod bodies;
 mod endless;
+mod for_amd;
 mod half_numbers;
 mod language;
 mod printing;

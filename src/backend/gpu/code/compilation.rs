@@ -20,12 +20,12 @@ impl Compilation {
     ) -> Result<Self, String> {
         let (text, file) = (c_string(text)?, c_string(file)?);
         let mut handle = null_mut();
-        let names: Vec<*const c_char> =
-            compiler.product.built_in_headers.iter().map(|name| name.as_ptr()).collect();
-        let empty = vec![c"".as_ptr(); names.len()];
+        let headers = compiler.product.headers.iter();
+        let (names, texts): (Vec<*const c_char>, Vec<*const c_char>) =
+            headers.map(|(name, text)| (name.as_ptr(), text.as_ptr())).unzip();
         let (count, contents, names) = match names.len() {
             0 => (0, null(), null()),
-            count => (count as c_int, empty.as_ptr(), names.as_ptr()),
+            count => (count as c_int, texts.as_ptr(), names.as_ptr()),
         };
         // SAFETY: the call copies the texts, which outlive the call; there are `count` headers,
         // each with contents and a name.

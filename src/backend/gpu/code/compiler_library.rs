@@ -31,9 +31,8 @@ pub(super) struct Product {
     prefix: &'static str,
     /// The oldest version that has all functions.
     oldest: &'static str,
-    /// Headers of the CUDA toolkit that the compiler does not find, and does not need: their names,
-    /// without contents.
-    pub(super) built_in_headers: &'static [&'static CStr],
+    /// Headers of the CUDA toolkit that the compiler does not find: their names, and texts.
+    pub(super) headers: &'static [(&'static CStr, &'static CStr)],
     /// What an architecture follows in an option.
     pub(super) architecture_option: &'static str,
     /// The user's options, which have NVRTC's spelling, as this compiler takes them.
@@ -48,7 +47,7 @@ impl Product {
         name: "NVRTC",
         prefix: "nvrtc",
         oldest: "11.2",
-        built_in_headers: &[],
+        headers: &[],
         architecture_option: "--gpu-architecture=",
         translated: <[String]>::to_vec,
         architecture: options::architecture,
@@ -59,7 +58,7 @@ impl Product {
         prefix: "hiprtc",
         oldest: "5.0",
         // `__half` and its functions are there without a header.
-        built_in_headers: &[c"cuda_fp16.h"],
+        headers: &[(c"cuda_fp16.h", c""), (c"cuda_bf16.h", hip_options::BF16)],
         architecture_option: hip_options::ARCHITECTURE,
         translated: hip_options::translated,
         architecture: hip_options::architecture,

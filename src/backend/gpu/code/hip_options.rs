@@ -2,6 +2,17 @@
 //! and only changes speed, is left out; everything else is passed on, and clang names it if it does
 //! not know it.
 
+use std::ffi::CStr;
+
+/// What `#include <cuda_bf16.h>` brings to hiprtc.
+pub(super) const BF16: &CStr = {
+    let text = concat!(include_str!("cuda_bf16_of_amd.h"), "\0");
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("the header has no zero byte"),
+    }
+};
+
 /// hiprtc's option for the architecture.
 pub(super) const ARCHITECTURE: &str = "--offload-arch=";
 

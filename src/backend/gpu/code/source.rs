@@ -98,10 +98,10 @@ impl<'a> Source<'a> {
 }
 
 /// Whether a source needs the prelude: if the signature has sized parameters (views), or if the
-/// text contains `resident`. The second condition makes all kernels of one source compile alike,
+/// text names something of it. The second condition makes all kernels of one source compile alike,
 /// whatever their signatures.
 fn needs_prelude(text: &str, parameters: &[ParameterLayout]) -> bool {
-    text.contains("resident")
+    prelude::is_named_in(text)
         || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))
 }
 
@@ -227,6 +227,7 @@ mod tests {
         let sized = ParameterLayout::Sized { element, ndim: Some(2), access: Access::Read };
         assert!(!needs_prelude("__global__ void f(float *x)", &[flat]));
         assert!(needs_prelude("__global__ void f(float *x)", &[flat, sized]));
+        assert!(needs_prelude("*x = __shfl_sync(0xffffffff, *x, 0);", &[flat]), "AMD's lack it");
         assert!(needs_prelude(
             "__global__ void f(float *x); __global__ void g(resident::View2<float> y)",
             &[flat]

@@ -15,10 +15,17 @@ use super::api::{Compiled, Hiprtc, hiprtc, open};
 mod code_object;
 
 /// The declarations that are put before sources with sized parameters (views).
-const PRELUDE: &str = include_str!("../../../../src/backend/code/prelude.cuh");
+const PRELUDE: &str = concat!(
+    include_str!("../../../../src/backend/code/prelude.cuh"),
+    include_str!("../../../../src/backend/code/prelude_amd.cuh")
+);
 
-/// Architectures with wavefronts of 64 and of 32 lanes.
+/// What `#include <cuda_bf16.h>` brings.
+const BF16: &str = include_str!("../../../../src/backend/gpu/code/cuda_bf16_of_amd.h");
+
+/// Architectures with wavefronts of 64 and of 32 lanes, and those that hiprtc 6 knows too.
 const ARCHITECTURES: [(&str, u32); 2] = [("gfx90a", 64), ("gfx1030", 32)];
+const SINCE_6: [(&str, u32); 3] = [("gfx942", 64), ("gfx1100", 32), ("gfx1201", 32)];
 
 /// A kernel that uses all declarations of the prelude.
 const ALL_VIEWS: &str = r#"
@@ -51,6 +58,14 @@ fn real() -> Option<Hiprtc> {
     Some(compiler)
 }
 
+/// The architectures of a compiler. At one that it does not know, hiprtc 5.2 ends the process.
+fn architectures(compiler: &Hiprtc) -> Vec<(&'static str, u32)> {
+    let text = "#if HIP_VERSION_MAJOR < 6\n#error before 6\n#endif";
+    let made = compiler.compile(text, &["--offload-arch=gfx90a"], &[]);
+    let newer = if made.outcome.is_ok() { &SINCE_6[..] } else { &[] };
+    ARCHITECTURES.iter().chain(newer).copied().collect()
+}
+
 fn compile(compiler: &Hiprtc, name: &str, text: &str, architecture: (&str, u32)) -> Compiled {
     let text = format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}");
     let target = format!("--offload-arch={}", architecture.0);
@@ -75,10 +90,11 @@ fn every_source_compiles_and_has_the_parameters_of_the_host() {
     // This sets the variable to the stand-in, which gives the sizes in C++ for the host.
     let stand_in = hiprtc();
     let has_compiler = resident_stand_in_hiprtc::compiles();
+    let architectures = architectures(&real);
     let mut faults = Vec::new();
     for (name, text) in device_sources::all() {
         let host = compile(&stand_in, &name, &text, ARCHITECTURES[0]).outcome.ok();
-        for architecture in ARCHITECTURES {
+        for &architecture in &architectures {
             let made = compile(&real, &name, &text, architecture);
             let target = architecture.0;
             match made.outcome {
@@ -102,7 +118,7 @@ fn every_source_compiles_and_has_the_parameters_of_the_host() {
 fn views_have_their_sizes_and_warps_their_lanes() {
     support::own_process!();
     let Some(real) = real() else { return };
-    for (target, lanes) in ARCHITECTURES {
+    for (target, lanes) in architectures(&real) {
         let made = compile(&real, "all_views.cu", ALL_VIEWS, (target, lanes));
         let image = made.outcome.expect(&made.log);
         assert_eq!(
@@ -113,6 +129,72 @@ fn views_have_their_sizes_and_warps_their_lanes() {
         let known = architecture(&image).expect("it tells");
         assert_eq!(known, format!("amdgcn-amd-amdhsa--{target}"));
         assert!(parameter_bytes(&image, "other").is_err());
+    }
+}
+
+/// A kernel that takes a warp for 32 lanes, as CUDA C may.
+const LANES_OF_32: &str = r#"
+extern "C" __global__ void sum(const float *x, float *sums, float *most) {
+    float sum = x[blockIdx.x * blockDim.x + threadIdx.x];
+    for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffff, sum, by);
+    __syncwarp();
+    unsigned odd = __ballot_sync(0xffffffff, threadIdx.x % 2);
+    if (threadIdx.x % 32 == 0) sums[blockIdx.x] = odd ? sum : INFINITY;
+    if (__any_sync(0xffffffff, sum != sum)) most[blockIdx.x] = NAN;
+}
+"#;
+
+/// The same for warps of any size.
+const ALL_LANES: &str = r#"
+extern "C" __global__ void sum(const float *x, float *sums, double *most) {
+    float sum = x[blockIdx.x * blockDim.x + threadIdx.x];
+    for (int by = resident::wave_size() / 2; by > 0; by /= 2)
+        sum += __shfl_down_sync(resident::all_lanes(), sum, by);
+    double other = __shfl_xor_sync(resident::all_lanes(), most[threadIdx.x], 1);
+    other += __shfl_up_sync(resident::all_lanes(), other, 1, 16);
+    resident::lane_mask odd = __ballot_sync(resident::all_lanes(), threadIdx.x % 2);
+    if (__all_sync(odd, 1)) sums[blockIdx.x] = __shfl_sync(resident::all_lanes(), sum, 0);
+    __syncwarp(resident::all_lanes());
+    most[threadIdx.x] = other;
+}
+"#;
+
+#[test]
+fn warps_of_32_lanes_compile_where_there_are_such_and_are_refused_elsewhere() {
+    support::own_process!();
+    let Some(real) = real() else { return };
+    for (target, lanes) in architectures(&real) {
+        let made = compile(&real, "all_lanes.cu", ALL_LANES, (target, lanes));
+        assert!(made.outcome.is_ok() && made.log.is_empty(), "{target}: {}", made.log);
+        let made = compile(&real, "lanes_of_32.cu", LANES_OF_32, (target, lanes));
+        if lanes == 32 {
+            assert!(made.outcome.is_ok() && made.log.is_empty(), "{target}: {}", made.log);
+            continue;
+        }
+        assert!(made.outcome.is_err(), "{target} has {lanes} lanes");
+        for part in ["have 64 lanes", "resident::all_lanes()", "lanes_of_32.cu:4:", "Kernel::hip"] {
+            assert!(made.log.contains(part), "\"{part}\" is not in: {}", made.log);
+        }
+    }
+}
+
+#[test]
+fn numbers_of_16_bits_compile() {
+    support::own_process!();
+    let Some(real) = real() else { return };
+    let kernel = r#"
+        extern "C" __global__ void half_of(const __nv_bfloat16 *x, __nv_bfloat16 *y, float *z) {
+            __nv_bfloat16 half = x[threadIdx.x] * __float2bfloat16(0.5f);
+            half += __hfma(half, half, -half);
+            y[threadIdx.x] = x[threadIdx.x] > half ? __hmax(half, __nv_bfloat16(2)) : half;
+            z[threadIdx.x] = __bfloat162float(__shfl_sync(resident::all_lanes(), half, 0));
+        }
+    "#;
+    for target in architectures(&real) {
+        let made = compile(&real, "half_of.cu", &format!("{BF16}{kernel}"), target);
+        let image = made.outcome.expect(&made.log);
+        assert_eq!(parameter_bytes(&image, "half_of"), Ok(Some(vec![8, 8, 8])), "{target:?}");
+        assert_eq!(made.log, "");
     }
 }
 
