@@ -44,7 +44,7 @@ impl Context {
             DeviceKind::Hip => Self::open_hip(driver, ordinal),
             #[cfg(feature = "cuda")]
             DeviceKind::Cuda => Self::open_cuda(driver, ordinal),
-            _ => Err(driver.lacks("contexts")),
+            _ => Err(driver.lacks(["cuDevicePrimaryCtxRetain", "hipSetDevice"])),
         }
     }
 

@@ -9,6 +9,8 @@ mod faces;
 mod gpu;
 #[cfg(all(target_os = "linux", feature = "hip"))]
 mod hip;
+#[cfg(feature = "hip")]
+mod runtime;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;
 mod suite;

@@ -136,7 +136,7 @@ impl Driver {
             return copy.check(unsafe { (copy.function)(&raw const plane, stream) });
         }
         let Some(copy) = &self.copy_plane_of_hip else {
-            return Err(self.lacks("copies of planes"));
+            return Err(self.lacks(["cuMemcpy2DAsync", "hipMemcpy2DAsync"]));
         };
         let (from, to) = (from.address(), to.address());
         let (from_bytes, to_bytes) = (source_pitch.0, destination_pitch.0);
@@ -167,7 +167,7 @@ impl Driver {
         }
         // SAFETY: the caller's promise is passed on.
         unsafe { self.queue_volume_of_hip((from, to), extents, stream) }.map_or_else(
-            || Err(self.lacks("copies of volumes")),
+            || Err(self.lacks(["cuMemcpy3DAsync", "hipMemcpy3DAsync"])),
             |(copy, outcome)| copy.check(outcome),
         )
     }
@@ -212,7 +212,7 @@ impl Driver {
         // The runtime finds both devices by the addresses.
         // SAFETY: the caller's promise is passed on.
         unsafe { self.queue_volume_of_hip((from, to), extents, stream) }.map_or_else(
-            || Err(self.lacks("copies of volumes between devices")),
+            || Err(self.lacks(["cuMemcpy3DPeerAsync", "hipMemcpy3DAsync"])),
             |(copy, outcome)| copy.check_between(outcome),
         )
     }
@@ -236,7 +236,7 @@ impl Driver {
             return copy.check_between(outcome);
         }
         let Some(copy) = &self.copy_peer_of_hip else {
-            return Err(self.lacks("copies between devices"));
+            return Err(self.lacks(["cuMemcpyPeerAsync", "hipMemcpyPeerAsync"]));
         };
         let (source, destination) = (source.device, destination.device);
         // SAFETY: as above.

@@ -187,7 +187,7 @@ pub(crate) fn architecture(driver: &Driver, device: c_int) -> Result<String, Bac
     let (ask, start) = match (&driver.properties_since_6, &driver.properties) {
         (Some(ask), _) => (ask, NAME_SINCE_6),
         (None, Some(ask)) => (ask, NAME_BEFORE_6),
-        (None, None) => return Err(driver.lacks("properties of devices")),
+        (None, None) => return Err(driver.lacks(["", "hipGetDeviceProperties"])),
     };
     let mut properties = [0_u64; PROPERTIES_BYTES / 8];
     // SAFETY: the driver writes one struct, for which there is room.

@@ -56,7 +56,10 @@ impl Driver {
             // SAFETY: as above.
             ask.check(unsafe { (ask.function)(blocks, out, function, shared, 0) })?;
         } else {
-            return Err(self.lacks("block sizes by occupancy"));
+            return Err(self.lacks([
+                "cuOccupancyMaxPotentialBlockSize",
+                "hipModuleOccupancyMaxPotentialBlockSize",
+            ]));
         }
         Ok(threads.max(1).unsigned_abs())
     }

@@ -203,14 +203,15 @@ impl Driver {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// The error of a driver that has neither form of a function.
+    /// The error of a driver without a function, by its name in CUDA and in HIP.
     #[cold]
-    pub(crate) fn lacks(&self, what: &'static str) -> BackendError {
+    pub(crate) fn lacks(&self, [cuda, hip]: [&'static str; 2]) -> BackendError {
+        let call = if self.symbols.is_hip { hip } else { cuda };
         BackendError {
             kind: BackendErrorKind::Driver { code: i64::from(status::NOT_SUPPORTED) },
-            call: what,
+            call,
             detail: format!(
-                "{} {} has no function for this: update it",
+                "{} {} has no function {call}: update it",
                 self.vendor.name,
                 self.version_text()
             ),

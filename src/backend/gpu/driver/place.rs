@@ -29,7 +29,9 @@ impl Driver {
             // SAFETY: the place is that of a context that its owner retains.
             return set.check(unsafe { (set.function)(place.context()) });
         }
-        let Some(set) = &self.set_device else { return Err(self.lacks("current devices")) };
+        let Some(set) = &self.set_device else {
+            return Err(self.lacks(["cuCtxSetCurrent", "hipSetDevice"]));
+        };
         // SAFETY: the function takes any number.
         set.check(unsafe { (set.function)(place.device) })
     }
@@ -40,7 +42,9 @@ impl Driver {
             // SAFETY: the other device's owner retains its context.
             return enable.check(unsafe { (enable.function)(peer.context(), 0) });
         }
-        let Some(enable) = &self.enable_peer_device else { return Err(self.lacks("peer access")) };
+        let Some(enable) = &self.enable_peer_device else {
+            return Err(self.lacks(["cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess"]));
+        };
         // SAFETY: the function takes any number.
         enable.check(unsafe { (enable.function)(peer.device, 0) })
     }

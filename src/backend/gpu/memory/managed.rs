@@ -147,7 +147,9 @@ pub(crate) unsafe fn prefetch(
         // SAFETY: the caller's promise is passed on.
         return prefetch.check(unsafe { (prefetch.function)(address, len_bytes, to, 0, stream) });
     }
-    let Some(prefetch) = &driver.prefetch else { return Err(driver.lacks("prefetches")) };
+    let Some(prefetch) = &driver.prefetch else {
+        return Err(driver.lacks(["cuMemPrefetchAsync", "hipMemPrefetchAsync"]));
+    };
     // SAFETY: as above.
     prefetch.check(unsafe { (prefetch.function)(address, len_bytes, device_number(to), stream) })
 }
@@ -167,7 +169,9 @@ pub(crate) fn advise(
         // SAFETY: the driver checks the range, and accesses none of its bytes.
         return advise.check(unsafe { (advise.function)(address, len_bytes, code, place) });
     }
-    let Some(advise) = &driver.advise else { return Err(driver.lacks("advice on memory")) };
+    let Some(advise) = &driver.advise else {
+        return Err(driver.lacks(["cuMemAdvise", "hipMemAdvise"]));
+    };
     // SAFETY: as above.
     advise.check(unsafe { (advise.function)(address, len_bytes, code, device_number(place)) })
 }

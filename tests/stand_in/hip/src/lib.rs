@@ -175,3 +175,5 @@ pub use code_object::{Described, Kind, write as code_object};
 pub use launch::{Fault, Launch, View};
 pub use protocol::{Access, Length, Parameter};
 pub use settings::Settings;
+#[cfg(target_os = "linux")]
+pub use versions::file_without;

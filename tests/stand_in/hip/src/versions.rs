@@ -27,13 +27,31 @@ pub(crate) fn open(version: i32) -> Result<Library, String> {
 
 fn without(path: &Path, missing: impl Iterator<Item = &'static str>) -> Result<Library, String> {
     let text = |fault: std::io::Error| fault.to_string();
-    let mut image = fs::read(path).map_err(text)?;
-    for name in missing {
-        rename(&mut image, name)?;
-    }
+    let image = image_without(path, missing)?;
     let file = TemporaryFile::new("so").map_err(text)?;
     file.fill(&image).map_err(text)?;
     Library::open(&file.path)
+}
+
+/// The shared object without these functions, for a file that `RESIDENT_HIP` names: a runtime that
+/// lacks calls, with the settings of [`Settings::new`](crate::Settings::new).
+///
+/// # Errors
+///
+/// If the shared object is not beside the test, or has not one of the functions.
+pub fn file_without(missing: &[&'static str]) -> Result<Vec<u8>, String> {
+    image_without(&Library::beside_tests(FILE)?, missing.iter().copied())
+}
+
+fn image_without(
+    path: &Path,
+    missing: impl Iterator<Item = &'static str>,
+) -> Result<Vec<u8>, String> {
+    let mut image = fs::read(path).map_err(|fault| fault.to_string())?;
+    for name in missing {
+        rename(&mut image, name)?;
+    }
+    Ok(image)
 }
 
 /// Replaces the first letter of the symbol wherever its name is a text that ends with a zero. The
