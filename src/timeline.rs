@@ -47,6 +47,8 @@ pub(crate) enum WaitReason {
     Synchronize,
     /// The call needs contents, or memory that work still uses.
     Contents,
+    /// For the result of a host function.
+    HostFunction,
 }
 
 /// While one of these lives, runs and waits are recorded.

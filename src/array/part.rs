@@ -285,7 +285,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let offset = self.layout.strided().offset_at(index.iter().copied());
         let layout = Layout::<Ix0>::new(Ix0(), &[], offset);
         let element = Part::<T, Ix0>::of(self.storage, &layout);
-        let copy = element.start_snapshot((None, true), "get", site)?.wait()?;
+        let copy = element.start_snapshot((None, true), "get", site)?.wait_at(site)?;
         Ok(copy.into_scalar())
     }
 
@@ -511,7 +511,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         stream: &Stream,
         site: CallSite,
     ) -> Result<ndarray::Array<T, D>> {
-        self.start_snapshot((Some(stream), true), "copy_to_host", site)?.wait()
+        self.start_snapshot((Some(stream), true), "copy_to_host", site)?.wait_at(site)
     }
 
     fn start_snapshot(

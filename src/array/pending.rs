@@ -11,7 +11,7 @@ use ndarray::{Array, Dimension, IxDyn};
 use super::adopt::{packed_array, reversed_axes};
 use super::layout::Layout;
 use crate::backend::{TaskWaker, failure};
-use crate::call_site::call_site;
+use crate::call_site::{CallSite, call_site};
 use crate::device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -116,9 +116,14 @@ impl<A> Pending<A> {
     ///   view.
     /// - [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
     #[track_caller]
-    pub fn wait(mut self) -> Result<A> {
-        let site = call_site();
-        let snapshot = self.snapshot.take();
+    pub fn wait(self) -> Result<A> {
+        self.wait_at(call_site())
+    }
+
+    /// As [`wait`](Self::wait), for the call at `site`.
+    pub(super) fn wait_at(mut self, site: CallSite) -> Result<A> {
+        let mut snapshot = self.snapshot.take();
+        snapshot.iter_mut().for_each(|snapshot| snapshot.unread.end());
         let queued = snapshot.as_ref().map(|snapshot| snapshot.queued.clone()).unwrap_or_default();
         for (stream, position) in &queued {
             stream
@@ -138,7 +143,7 @@ impl<A> Pending<A> {
 
     /// Assembles the array once all copies are complete.
     fn finish(&self, snapshot: Option<Snapshot>) -> Result<A> {
-        let Some(Snapshot { buffer, queued, inquiry: _inquiry }) = snapshot else {
+        let Some(Snapshot { buffer, queued, inquiry: _inquiry, mut unread }) = snapshot else {
             return Err(Error::Backend {
                 call: CalledAt::UNKNOWN,
                 device: String::from("the host"),
@@ -146,6 +151,7 @@ impl<A> Pending<A> {
                 cause: String::from("it was taken already; do not poll a future after it is ready"),
             });
         };
+        unread.end();
         if let Some((stream, record)) = first_failure(&queued) {
             return Err(self.failed(stream, &record));
         }

@@ -122,7 +122,8 @@ impl<T: Element, D: Dimension> Watch<T, D> {
     ///   kernel body.
     #[track_caller]
     pub fn changed(&self) -> Result<Option<WatchState<T, D>>> {
-        let next = self.core.wait(self.seen.load(Ordering::Relaxed)).at(call_site())?;
+        let site = call_site();
+        let next = self.core.wait(self.seen.load(Ordering::Relaxed), site).at(site)?;
         Ok(next.map(|state| self.see(state)))
     }
 

@@ -244,8 +244,9 @@ pub(super) fn is_active() -> bool {
     is_any_running() && is_active_here()
 }
 
+/// Whether a capture of any thread runs, or `RESIDENT_AUDIT` was not read yet.
 #[inline]
-fn is_any_running() -> bool {
+pub(super) fn is_any_running() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 

@@ -93,7 +93,9 @@ pub struct DocumentArray {
 
 /// One record. `queued_ns` is when the host queued the work, or when a wait began; `started_ns` and
 /// `finished_ns` are when the device ran it, `None` if it had not finished or if the device does
-/// not tell (GPUs do not yet).
+/// not tell (GPUs do not yet). `use_number` counts the uses of the array by all threads, modulo
+/// 65,536: where it has a gap, the report does not know of a use. It is `None` for copies of which
+/// only an event of `tracing` told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "snake_case"))]
@@ -120,10 +122,15 @@ pub enum DocumentRecord {
         stale_since: Option<String>,
         /// The launch that needed it.
         launch: Option<u64>,
+        #[cfg_attr(feature = "serde", serde(default))]
+        use_number: Option<u16>,
     },
     /// A launch of a kernel.
     Launch {
         id: u64,
+        /// When the program called it, unless that is not known.
+        #[cfg_attr(feature = "serde", serde(default))]
+        called_ns: Option<u64>,
         queued_ns: u64,
         started_ns: Option<u64>,
         finished_ns: Option<u64>,
@@ -134,8 +141,8 @@ pub enum DocumentRecord {
         name: String,
         arguments: Vec<DocumentArgument>,
     },
-    /// A wait of a thread for a stream. The `reason` is `synchronize`, or `contents` if the call
-    /// needed contents or memory that work still used.
+    /// A wait of a thread for a stream. The `reason` is `synchronize`, `contents` (the call needed
+    /// contents, or memory that work still used) or `host_function` (the call needed its result).
     Wait {
         queued_ns: u64,
         finished_ns: u64,
@@ -149,6 +156,32 @@ pub enum DocumentRecord {
     Allocation(DocumentMemory),
     /// A copy of an array that was freed to make room for another array.
     Eviction(DocumentMemory),
+    /// A copy of an array to memory outside it (a snapshot) that was dropped before anybody took
+    /// it. The `site` is the call that asked for it.
+    Discard(DocumentMemory),
+    /// An access that is no launch: a guard, an `assign`, a fill. Guards that read what others have
+    /// read there since the last change are no records.
+    Access(DocumentAccess),
+}
+
+/// An access of an array on the host or on a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[allow(missing_docs, reason = "the fields of the other records")]
+pub struct DocumentAccess {
+    pub queued_ns: u64,
+    pub thread: String,
+    /// `None` for the host's copy.
+    pub device: Option<String>,
+    pub site: String,
+    pub array: u64,
+    pub name: String,
+    /// `in`, `in_out` or `out`.
+    pub access: String,
+    /// Whether it is the whole array.
+    pub is_whole: bool,
+    pub use_number: u16,
 }
 
 /// Memory of an array on a device that was allocated or freed.
@@ -177,6 +210,9 @@ pub struct DocumentArgument {
     pub access: String,
     /// Whether it is the whole array.
     pub is_whole: bool,
+    /// As in [`DocumentRecord`].
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub use_number: Option<u16>,
 }
 
 /// Something that could be saved.
@@ -185,8 +221,8 @@ pub struct DocumentArgument {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is: `bounce`, `evicted`, `overwritten_upload`, `serial_copy`, `small_copies` or
-    /// `stalling_wait`.
+    /// What it is: `bounce`, `evicted`, `overwritten_upload`, `serial_copy`, `small_copies`,
+    /// `stalling_wait` or `unread_download`.
     pub kind: String,
     /// What happens, and where.
     pub message: String,

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use super::document::{
-    Document, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord, DocumentSite,
-    Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
+    DocumentSite, Finding,
 };
 use super::file;
 use super::report::Report;
@@ -111,9 +111,18 @@ fn record(record: &DocumentRecord) -> String {
             object.text("thread", thread);
             copy(&mut object, record);
         }
-        DocumentRecord::Launch { id, queued_ns, started_ns, finished_ns, thread, .. } => {
+        DocumentRecord::Launch {
+            id,
+            called_ns,
+            queued_ns,
+            started_ns,
+            finished_ns,
+            thread,
+            ..
+        } => {
             object.text("kind", "launch");
             object.number("id", *id);
+            object.number_or_null("called_ns", *called_ns);
             object.times(*queued_ns, *started_ns, *finished_ns);
             object.text("thread", thread);
             launch(&mut object, record);
@@ -130,6 +139,8 @@ fn record(record: &DocumentRecord) -> String {
         }
         DocumentRecord::Allocation(of) => memory(&mut object, "allocation", of),
         DocumentRecord::Eviction(of) => memory(&mut object, "eviction", of),
+        DocumentRecord::Discard(of) => memory(&mut object, "discard", of),
+        DocumentRecord::Access(of) => access(&mut object, of),
     }
     object.end()
 }
@@ -148,6 +159,7 @@ fn copy(object: &mut Object, record: &DocumentRecord) {
         cause,
         stale_since,
         launch,
+        use_number,
         ..
     } = record
     else {
@@ -165,6 +177,7 @@ fn copy(object: &mut Object, record: &DocumentRecord) {
     object.text("cause", cause);
     object.optional("stale_since", stale_since.as_ref());
     object.number_or_null("launch", *launch);
+    object.number_or_null("use_number", use_number.map(u64::from));
 }
 
 fn launch(object: &mut Object, record: &DocumentRecord) {
@@ -175,13 +188,29 @@ fn launch(object: &mut Object, record: &DocumentRecord) {
     object.number("stream", *stream);
     object.text("site", site);
     object.text("name", name);
-    object.list("arguments", arguments, |DocumentArgument { array, access, is_whole }| {
-        let mut argument = Object::new();
-        argument.number("array", *array);
-        argument.text("access", access);
-        argument.raw("is_whole", is_whole);
-        argument.end()
-    });
+    object.list("arguments", arguments, argument);
+}
+
+fn argument(argument: &DocumentArgument) -> String {
+    let mut object = Object::new();
+    object.number("array", argument.array);
+    object.text("access", &argument.access);
+    object.raw("is_whole", argument.is_whole);
+    object.number_or_null("use_number", argument.use_number.map(u64::from));
+    object.end()
+}
+
+fn access(object: &mut Object, access: &DocumentAccess) {
+    object.text("kind", "access");
+    object.number("queued_ns", access.queued_ns);
+    object.text("thread", &access.thread);
+    object.optional("device", access.device.as_ref());
+    object.text("site", &access.site);
+    object.number("array", access.array);
+    object.text("name", &access.name);
+    object.text("access", &access.access);
+    object.raw("is_whole", access.is_whole);
+    object.number("use_number", access.use_number);
 }
 
 fn memory(object: &mut Object, kind: &str, memory: &DocumentMemory) {

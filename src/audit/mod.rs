@@ -80,8 +80,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::call_site::CallSite;
-use crate::device::Stream;
+use crate::device::{Device, Stream};
+use crate::storage::Storage;
 use crate::sync;
+use crate::timeline;
 
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};
@@ -91,14 +93,16 @@ pub use cause::Cause;
 pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use document::{
-    Document, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord, DocumentSite,
-    Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
+    DocumentSite, Finding,
 };
 pub(crate) use events::LaunchSpan;
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
-use record::Record;
-pub(crate) use record::{ArgumentRecord, Copied, Launched, MemoryChange, MemoryUse, Staleness};
+pub(crate) use record::{
+    Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryUse, Staleness,
+};
+use record::{ArrayEntry, Record};
 pub use records::Waits;
 pub use report::{GroupBy, Report, Site};
 
@@ -113,6 +117,11 @@ pub(crate) fn has_listeners() -> bool {
     capture::is_active() || has_subscribers()
 }
 
+/// The time, if a capture or a subscriber may want to know of copies; else 0.
+pub(crate) fn listened_ns() -> u64 {
+    if has_listeners() { timeline::now_ns() } else { 0 }
+}
+
 /// Whether a subscriber may want to know of copies: then [`report_recorded`] is due after one.
 #[inline]
 pub(crate) fn has_subscribers() -> bool {
@@ -124,7 +133,7 @@ pub(crate) fn has_subscribers() -> bool {
 #[inline]
 pub(crate) fn record_copy<'a>(bytes: u64, make: impl FnOnce() -> Copied<'a>) {
     capture::note_copy(bytes);
-    if has_listeners() {
+    if capture::is_any_running() || has_subscribers() {
         record_copied(&make());
     }
 }
@@ -135,11 +144,51 @@ fn record_copied(copied: &Copied<'_>) {
     let launch = if is_for_launch { record::launch_of_thread() } else { 0 };
     if capture::is_active() {
         log::append(|chunk| chunk.push_copy(copied, launch));
+    } else {
+        copied.storage.next_use();
     }
     if has_subscribers() {
         let record = Record::of(copied, launch);
         // No subscriber is told while the thread's thread-locals are being destroyed.
         let _ = UNREPORTED.try_with(|records| records.borrow_mut().push_back(record));
+    }
+}
+
+/// Records an access that is no launch, if a capture wants it. May be called with locks held.
+#[inline]
+pub(crate) fn record_access<'a>(make: impl FnOnce() -> Accessed<'a>) {
+    if capture::is_any_running() {
+        record_accessed(&make());
+    }
+}
+
+#[cold]
+fn record_accessed(accessed: &Accessed<'_>) {
+    match capture::is_active() {
+        true => log::append(|chunk| chunk.push_access(accessed)),
+        // The captures of other threads see that they do not know of it.
+        false => _ = accessed.storage.next_use(),
+    }
+}
+
+/// What [`record_discard`] needs of a copy to memory outside its array, if a capture wants it.
+pub(crate) fn discardable(
+    storage: &Storage,
+    device: &Device,
+    bytes: u64,
+    site: CallSite,
+) -> Option<Box<Discarded>> {
+    let make = || {
+        let (array, device) = (ArrayEntry::of(storage), device.name_shared());
+        Box::new(Discarded { array, device, bytes, site })
+    };
+    capture::is_active().then(make)
+}
+
+/// Records that a copy was dropped before anybody took it, if a capture wants it.
+pub(crate) fn record_discard(discarded: &Discarded) {
+    if capture::is_active() {
+        log::append(|chunk| chunk.push_discard(discarded));
     }
 }
 
@@ -174,16 +223,18 @@ pub(crate) fn enter_launch(
     stream: &Stream,
     site: CallSite,
 ) -> Option<LaunchSpan> {
+    record::note_call();
     events::may_be_enabled().then(|| LaunchSpan::enter(kernel, stream, site))
 }
 
 /// Whether a capture or a subscriber may want to know of launches: two loads if not.
 #[inline]
 pub(crate) fn observes_launches() -> bool {
-    events::may_be_enabled() || capture::is_active()
+    events::may_be_enabled() || capture::is_any_running()
 }
 
-/// Records a launch that was queued, if a capture wants it.
+/// Records a launch that was queued, if a capture wants it. Each argument counts as a use of its
+/// array when the iterator makes it.
 pub(crate) fn record_launch<'a>(
     launched: &Launched<'a>,
     arguments: impl Iterator<Item = ArgumentRecord> + 'a,
@@ -191,6 +242,8 @@ pub(crate) fn record_launch<'a>(
     if capture::is_active() {
         let id = record::launch_of_thread();
         log::append(|chunk| chunk.push_launch(launched, arguments, id));
+    } else {
+        arguments.for_each(drop);
     }
 }
 

@@ -19,6 +19,8 @@ use crate::traffic::{Direction, Flow};
 /// One copy that is being queued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copied<'a> {
+    /// When its first operation was queued; 0 for now.
+    pub(crate) queued_ns: u64,
     pub(crate) storage: &'a Storage,
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
@@ -36,6 +38,12 @@ pub(crate) struct Copied<'a> {
     pub(crate) staleness: Staleness,
 }
 
+impl Copied<'_> {
+    pub(super) fn queued_at_ns(&self) -> u64 {
+        if self.queued_ns > 0 { self.queued_ns } else { timeline::now_ns() }
+    }
+}
+
 /// One launch that was queued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launched<'a> {
@@ -46,6 +54,17 @@ pub(crate) struct Launched<'a> {
     pub(crate) site: CallSite,
     /// The copies that it did not have to make.
     pub(crate) avoided: Flow,
+}
+
+/// An access that is no launch: of a guard, of a copy within a device, of a fill.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accessed<'a> {
+    pub(crate) storage: &'a Storage,
+    /// `None` for the host's copy.
+    pub(crate) device: Option<&'a Device>,
+    pub(crate) access: Access,
+    pub(crate) is_whole: bool,
+    pub(crate) site: CallSite,
 }
 
 /// An allocation of device memory for an array, or an eviction.
@@ -127,26 +146,34 @@ pub(super) struct QueueSpan {
 }
 
 /// An array argument of a launch, and what the kernel declares to do with it, in one word: the
-/// array's number, unique in the process, and three bits.
+/// array's number, unique in the process, the number of the use, and three bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ArgumentRecord(u64);
 
 impl ArgumentRecord {
     const WHOLE: u64 = 4;
     const BITS: u32 = 3;
+    const USE_BITS: u32 = 16;
 
     #[inline]
-    pub(crate) fn new(array_id: u64, access: Access, is_whole: bool) -> Self {
+    pub(crate) fn new(storage: &Storage, access: Access, is_whole: bool) -> Self {
+        let use_number = u64::from(storage.next_use()) << Self::BITS;
         let access = match access {
             Access::Read => 0,
             Access::ReadWrite => 1,
             Access::Overwrite => 2,
         };
-        Self(array_id << Self::BITS | if is_whole { Self::WHOLE } else { 0 } | access)
+        let array_id = storage.number() << (Self::USE_BITS + Self::BITS);
+        Self(array_id | use_number | if is_whole { Self::WHOLE } else { 0 } | access)
     }
 
     pub(super) fn array_id(self) -> u64 {
-        self.0 >> Self::BITS
+        self.0 >> (Self::USE_BITS + Self::BITS)
+    }
+
+    /// Which use of the array it is: see `Storage::next_use`.
+    pub(super) fn use_number(self) -> u16 {
+        (self.0 >> Self::BITS) as u16
     }
 
     pub(super) fn access(self) -> Access {
@@ -162,12 +189,24 @@ impl ArgumentRecord {
     }
 }
 
+/// A copy to memory outside its array that was dropped before anybody took it.
+#[derive(Clone, Debug)]
+pub(crate) struct Discarded {
+    pub(super) array: ArrayEntry,
+    pub(super) device: Arc<str>,
+    pub(super) bytes: u64,
+    /// The call that asked for it.
+    pub(super) site: CallSite,
+}
+
 /// What happened to an array's memory on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryChange {
     Allocation,
     /// Its copy there was freed to make room for another array.
     Eviction,
+    /// A copy of it to other memory was dropped before anybody took it.
+    Discard,
 }
 
 /// Why the bytes of a copy were not valid at its destination.
@@ -195,6 +234,8 @@ thread_local! {
     static THREAD: Cell<Option<Arc<str>>> = const { Cell::new(None) };
     /// The launch that this thread prepares, once a copy needs its number; else 0.
     static LAUNCH: Cell<u64> = const { Cell::new(0) };
+    /// When this thread called the launch that it prepares; 0 if it was not noted.
+    static CALLED_NS: Cell<u64> = const { Cell::new(0) };
     /// The number of this thread's next launch; a multiple of the reserve if none is reserved.
     static NEXT_LAUNCH: Cell<u64> = const { Cell::new(0) };
 }
@@ -203,7 +244,7 @@ impl Record {
     pub(super) fn of(copied: &Copied<'_>, launch: u64) -> Self {
         let Copied { direction, bytes, padding, positions, cause, site, staleness, .. } = *copied;
         Self {
-            queued_ns: timeline::now_ns(),
+            queued_ns: copied.queued_at_ns(),
             thread: thread_name(),
             array: ArrayEntry::of(copied.storage),
             stream: StreamEntry::of(copied.stream),
@@ -250,6 +291,16 @@ fn next_launch() -> u64 {
 fn reserve_launches() -> u64 {
     static RESERVED: AtomicU64 = AtomicU64::new(0);
     1 + RESERVED.fetch_add(LAUNCHES_RESERVED, Ordering::Relaxed)
+}
+
+/// Notes that this thread calls a launch.
+pub(super) fn note_call() {
+    let _ = CALLED_NS.try_with(|called_ns| called_ns.set(timeline::now_ns()));
+}
+
+/// When this thread called the launch that it prepares; 0 if it was not noted.
+pub(super) fn called_ns() -> u64 {
+    CALLED_NS.try_with(Cell::get).unwrap_or(0)
 }
 
 /// This thread's next launch is another one.

@@ -76,7 +76,7 @@ impl Records {
 
     fn count(&mut self, chunk: &Chunk, event: &Event) {
         match event.kind {
-            EventKind::Copy(_) | EventKind::Launch(_) => {}
+            EventKind::Copy(_) | EventKind::Launch(_) | EventKind::Access(_) => {}
             EventKind::Wait(wait) => {
                 let began_ns = event.queued_ns.max(self.started_ns);
                 self.waits.count += 1;
@@ -84,10 +84,12 @@ impl Records {
             }
             EventKind::Memory(memory) => {
                 let memory = chunk.memory(memory);
-                *match memory.kind {
+                let total = match memory.kind {
                     MemoryChange::Allocation => &mut self.allocations,
                     MemoryChange::Eviction => &mut self.evictions,
-                } += Flow::of(memory.bytes);
+                    MemoryChange::Discard => return,
+                };
+                *total += Flow::of(memory.bytes);
             }
         }
     }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::chunk::{Chunk, CopyEvent, Event, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
+use super::chunk::{
+    AccessEvent, Chunk, CopyEvent, Event, EventKind, LaunchEvent, MemoryEvent, WaitEvent,
+};
 use super::document::{
-    Document, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord, DocumentSite,
-    Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
+    DocumentSite, Finding,
 };
 use super::findings;
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
@@ -50,10 +52,11 @@ impl Report {
     /// |---|---|
     /// | `bounce` | an array that goes down and up again in a loop |
     /// | `evicted` | a copy that a full device gave up, and that was copied there again |
-    /// | `overwritten_upload` | a prefetch that a kernel overwrites without reading it |
+    /// | `overwritten_upload` | a prefetch to a device, overwritten before anything reads it |
     /// | `serial_copy` | copies that wait for kernels with which they have nothing to do |
     /// | `small_copies` | many small copies of one array that could be one |
     /// | `stalling_wait` | waits after which the host reads nothing, between pieces of work |
+    /// | `unread_download` | a prefetch or a snapshot that nobody on the host read |
     ///
     /// `serial_copy` needs the times of a device: see [`DocumentRecord`].
     ///
@@ -104,6 +107,7 @@ impl DocumentRecord {
             EventKind::Launch(launch) => Self::launch(records, record, chunk.launch(launch)),
             EventKind::Wait(wait) => Self::wait(records, record, chunk.wait(wait)),
             EventKind::Memory(memory) => Self::memory(records, record, chunk.memory(memory)),
+            EventKind::Access(access) => Self::access(records, record, chunk.access(access)),
         }
     }
 
@@ -128,6 +132,7 @@ impl DocumentRecord {
             cause: key.cause.to_string(),
             stale_since: key.staleness().since().map(|location| location.to_string()),
             launch: (copy.launch > 0).then_some(copy.launch),
+            use_number: copy.use_number,
         }
     }
 
@@ -138,9 +143,12 @@ impl DocumentRecord {
             array: argument.array_id(),
             access: access_name(argument.access()).to_owned(),
             is_whole: argument.is_whole(),
+            use_number: Some(argument.use_number()),
         };
+        let called_ns = (launch.called_ns > 0).then_some(launch.called_ns);
         Self::Launch {
             id: launch.id,
+            called_ns: called_ns.map(|called_ns| records.since_start(called_ns)),
             queued_ns: records.since_start(event.queued_ns),
             started_ns: times.map(|times| times.0),
             finished_ns: times.map(|times| times.1),
@@ -164,6 +172,7 @@ impl DocumentRecord {
             reason: match wait.reason {
                 WaitReason::Synchronize => "synchronize".to_owned(),
                 WaitReason::Contents => "contents".to_owned(),
+                WaitReason::HostFunction => "host_function".to_owned(),
             },
         }
     }
@@ -182,7 +191,27 @@ impl DocumentRecord {
         match memory.kind {
             MemoryChange::Allocation => Self::Allocation(document),
             MemoryChange::Eviction => Self::Eviction(document),
+            MemoryChange::Discard => Self::Discard(document),
         }
+    }
+
+    fn access(
+        records: &Records,
+        (chunk, event): Recorded<'_>,
+        (access, use_number): &(AccessEvent, u16),
+    ) -> Self {
+        let array = chunk.array(access.array);
+        Self::Access(DocumentAccess {
+            queued_ns: records.since_start(event.queued_ns),
+            thread: chunk.thread.to_string(),
+            device: access.device.map(|device| chunk.device(device).to_string()),
+            site: event.site.to_string(),
+            array: array.id,
+            name: array.name.to_string(),
+            access: access_name(access.access).to_owned(),
+            is_whole: access.is_whole,
+            use_number: *use_number,
+        })
     }
 }
 
@@ -207,6 +236,10 @@ fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
             EventKind::Launch(launch) => {
                 let arguments = chunk.arguments(chunk.launch(launch));
                 launched.extend(arguments.iter().map(|argument| argument.array_id()));
+            }
+            EventKind::Access(access) => {
+                let array = chunk.array(chunk.access(access).0.array);
+                arrays.insert(array.id, array);
             }
             EventKind::Wait(_) | EventKind::Memory(_) => {}
         }

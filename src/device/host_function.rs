@@ -14,6 +14,7 @@ use crate::backend::{BackendError, Position, TaskWaker, scope};
 use crate::call_site::{CallSite, call_site};
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::sync::{EventCount, Mutex};
+use crate::timeline::{self, WaitReason};
 
 /// What the handle does, in errors.
 const WAITING: &str = "waiting for a host function";
@@ -88,8 +89,12 @@ impl<R: Send + 'static> HostFunction<R> {
     /// - [`Error::InsideKernel`] if the call would have to wait inside a kernel body.
     #[track_caller]
     pub fn wait(self) -> Result<R> {
-        let site = call_site();
-        self.wait_until_over().and_then(|()| self.take()).at(site)
+        let (stream, site) = (&self.stream, call_site());
+        let waited_for = (stream.device_ref().name_str(), stream.number());
+        let is_over = || self.is_complete();
+        let reason = (site, WaitReason::HostFunction);
+        let over = timeline::waiting(waited_for, reason, is_over, || self.wait_until_over());
+        over.and_then(|()| self.take()).at(site)
     }
 
     fn wait_until_over(&self) -> Result<()> {

@@ -219,8 +219,9 @@ impl Stream {
     /// assert!(stream.is_idle()?);
     /// # Ok(()) }
     /// ```
+    #[track_caller]
     pub fn auto_synchronize(&self) -> AutoSynchronize<'_> {
-        AutoSynchronize { stream: self }
+        AutoSynchronize { stream: self, site: call_site() }
     }
 
     #[inline]
@@ -262,13 +263,15 @@ impl Stream {
 #[must_use = "the stream is synchronised when this guard drops"]
 pub struct AutoSynchronize<'a> {
     stream: &'a Stream,
+    site: CallSite,
 }
 
 impl Drop for AutoSynchronize<'_> {
     fn drop(&mut self) {
-        let queue = self.stream.queue();
+        let (stream, site) = (self.stream, self.site);
+        let (position, reason) = (stream.queue().reserve_position(), WaitReason::Synchronize);
         // This does not wait inside a kernel body. The next `synchronize` reports failures of work.
-        let _ = queue.synchronize_to(queue.reserve_position());
+        let _ = stream.core().wait_until(&stream.device.0.name, position, (site, reason));
     }
 }
 

@@ -174,9 +174,8 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
 
 fn record(launch: &Launch<'_>, stream: &Stream, position: Position, avoided: Flow) {
     let (title, position, site) = (launch.title, position.0, launch.site);
-    let argument = |array: &BoundArray<'_>| {
-        ArgumentRecord::new(array.storage.number(), array.access, array.is_whole)
-    };
+    let argument =
+        |array: &BoundArray<'_>| ArgumentRecord::new(array.storage, array.access, array.is_whole);
     let launched = Launched { title, stream, position, site, avoided };
     audit::record_launch(&launched, launch.arrays().map(argument));
 }

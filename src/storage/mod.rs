@@ -16,6 +16,7 @@ use std::any::{TypeId, type_name};
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use smallvec::SmallVec;
 
@@ -67,6 +68,8 @@ pub(crate) struct Storage {
     made_at: CallSite,
     /// The array's place in the registry.
     place: Place,
+    /// How often the array was used while a capture was running: see [`Storage::next_use`].
+    uses: AtomicU32,
 }
 
 /// The number of elements along each axis.
@@ -166,6 +169,7 @@ impl Storage {
                 element,
                 made_at,
                 place,
+                uses: AtomicU32::new(0),
             })
         })
     }
@@ -329,6 +333,16 @@ impl Storage {
     /// The array's number, unique in the process.
     pub(crate) fn number(&self) -> u64 {
         self.place.number()
+    }
+
+    /// Counts a use of the array while a capture of any thread runs, and returns its number. In a
+    /// capture that knows of all uses the numbers have no gap. Uses of several threads at the same
+    /// time may get the same number, so that this needs no atomic addition.
+    #[inline]
+    pub(crate) fn next_use(&self) -> u16 {
+        let number = self.uses.load(Ordering::Relaxed);
+        self.uses.store(number.wrapping_add(1), Ordering::Relaxed);
+        number as u16
     }
 
     /// The type of the array's elements, with its path.

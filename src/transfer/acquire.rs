@@ -264,6 +264,9 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
             let mut state = request.storage.lock();
             let marks = request.uses_to_end(&mut state, access, &waited);
             if marks.is_empty() && is_acquired_on_host(request, &mut state, access) {
+                if access != Access::Overwrite {
+                    request.record_access(None, Access::Read);
+                }
                 return Ok(());
             }
             let pending = ends_of(&state, &marks);

@@ -314,6 +314,7 @@ impl Assignment<'_> {
         if is_peer {
             device.record_remote_use(stream.core(), position);
         }
+        from.record_access(Some(&device), Access::Read);
         drop(state);
         if is_peer {
             // The copy is counted for the destination array. It overwrites its destination, so no
@@ -324,6 +325,7 @@ impl Assignment<'_> {
             count(&to, &mut to.storage.lock(), copied, &device, stream, stale_since);
         }
         mark(&to, stream, target, Access::Overwrite, UseEnd::at(position));
+        to.record_access(Some(stream.device_ref()), Access::Overwrite);
         let is_written_for = to.storage.lock().takes_expected_wait(stream, true);
         let is_read_for = from.storage.lock().takes_expected_wait(stream, false);
         if is_written_for || is_read_for {

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::report::{Moved, count};
 use super::request::{Queued, Regions, Request};
 use super::route::{Route, RoutedCopies, RoutedPlan};
+use crate::audit;
 use crate::backend::failure::{self, Inquiry};
 use crate::backend::{Position, scope};
 use crate::device::{Device, Stream};
@@ -119,6 +120,7 @@ impl Pipeline {
         stream: &Stream,
         stale_since: StaleOrigin,
     ) {
+        let queued_ns = audit::listened_ns();
         let is_same = |known: &&mut Copied| {
             known.moved.direction == moved.direction && known.device == *device
         };
@@ -131,7 +133,7 @@ impl Pipeline {
                 known.stale_since = known.stale_since.or_later(stale_since);
             }
             None => self.copied.push(Copied {
-                moved,
+                moved: Moved { queued_ns, ..moved },
                 device: device.clone(),
                 stream: stream.clone(),
                 stale_since,

@@ -26,6 +26,7 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
     become_constant(request, &mut state, value);
     request.poison(&mut state, stale);
     request.storage.publish(&state);
+    request.record_access(None, Access::Overwrite);
     drop(state);
     notify_watchers();
 }
@@ -50,6 +51,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     request.record_use(&mut state, location, Access::Overwrite, stream, UseEnd::at(position));
     request.poison(&mut state, stale);
     storage.publish(&state);
+    request.record_access(Some(stream.device_ref()), Access::Overwrite);
     drop(state);
     stream.ensure_event_at_tail();
     drop(acquired);

@@ -50,6 +50,7 @@ pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: By
     let fill = Fill { value, loss: FailureKind::Contents, operation: "set of" };
     let position = queue_fill(request, stream, acquired.address, fill)?;
     mark(request, stream, acquired, Access::Overwrite, UseEnd::at(position));
+    request.record_access(Some(stream.device_ref()), Access::Overwrite);
     notify_watchers();
     Ok(())
 }
@@ -63,6 +64,9 @@ fn is_overwritten_on_host(request: &Request<'_>) -> bool {
     storage.forget_readers();
     let is_written = state.overwrite_on_host(storage.memory_order(), region, request.site);
     storage.publish(&state);
+    if is_written {
+        request.record_access(None, Access::Overwrite);
+    }
     is_written
 }
 

@@ -83,7 +83,7 @@ impl<'a> LentView<'a> {
     }
 
     /// `device` is the one that copies.
-    fn lease(&self, device: &Device) -> Lease {
+    fn lease(&self, device: &Device, site: CallSite) -> Lease {
         let is_pinned = device.backend().is_pinned(self.base, self.len_bytes);
         let memory = LentMemory {
             base: self.base,
@@ -91,7 +91,7 @@ impl<'a> LentView<'a> {
             pinned_for: is_pinned.then(|| device.kind()),
             is_leaked: AtomicBool::new(false),
         };
-        Lease { memory: Arc::new(memory), queued: None }
+        Lease { memory: Arc::new(memory), queued: None, site }
     }
 }
 
@@ -99,6 +99,8 @@ impl<'a> LentView<'a> {
 struct Lease {
     memory: Arc<LentMemory>,
     queued: Option<(Stream, Position)>,
+    /// The call that lends it.
+    site: CallSite,
 }
 
 impl Lease {
@@ -114,7 +116,7 @@ impl Drop for Lease {
         while Arc::strong_count(&self.memory) > 1 && !is_leaked() {
             // A refused wait says nothing about the work: only its handle does.
             if let Some((stream, position)) = &self.queued {
-                let _refusal = stream.queue().synchronize_to(*position);
+                let _refusal = stream.wait_until(*position, self.site);
             }
             std::thread::yield_now();
         }
@@ -150,7 +152,7 @@ fn upload(to: StoredView<'_>, from: &LentView<'_>, stream: &Stream, site: CallSi
     let views =
         split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let lease = from.lease(stream.device_ref());
+    let lease = from.lease(stream.device_ref(), site);
     let chunk_bytes_max = match lease.is_pinned() {
         true => u64::MAX,
         false => stream.device_ref().backend().chunk_bytes_max(),
@@ -297,7 +299,7 @@ pub(crate) fn copy_to_host(
         return Err(request.inside_kernel("a copy to the host"));
     }
     let _inquiry = failure::Inquiry::begin();
-    let mut lease = to.lease(stream.device_ref());
+    let mut lease = to.lease(stream.device_ref(), site);
     let (memory, view) = (lease.memory.clone(), Some(to.view));
     let destination = Destination { memory, view, is_awaited: true };
     let mut queued = Queued::new();

@@ -6,6 +6,7 @@ use super::acquire::{Acquired, Readiness, copy_to_device, readiness};
 use super::mark::{known_heir, mark_foreign, record_foreign};
 use super::request::Request;
 use crate::access::Access;
+use crate::audit::{self, Accessed};
 use crate::backend::{Address, Dependencies};
 use crate::call_site::CallSite;
 use crate::coherence::Location;
@@ -41,6 +42,7 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream, access: Access)
         }
     };
     let (location, address) = (acquired.location, acquired.address);
+    request.record_access(Some(stream.device_ref()), access);
     let mut read = None;
     if access == Access::Read {
         read = open_read(request, &mut state, stream, &acquired);
@@ -114,6 +116,8 @@ pub(crate) fn open_whole(
     state.record_open_write(&ready);
     storage.forget_readers();
     storage.publish(&state);
+    let (device, is_whole) = (Some(stream.device_ref()), true);
+    audit::record_access(|| Accessed { storage, device, access, is_whole, site });
     Some((ready.location, ready.address))
 }
 

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::acquire::{Acquired, acquire_host};
 use super::request::Request;
 use crate::access::Access;
+use crate::audit::{self, Accessed};
 use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
 use crate::call_site::CallSite;
 use crate::coherence::Location;
@@ -52,6 +53,7 @@ pub(crate) fn mark_foreign(
     let mut state = request.storage.lock();
     record_foreign(request, &mut state, stream, acquired, access, (end, written_by));
     if end != UseEnd::OPEN {
+        request.record_access(Some(stream.device_ref()), access);
         state.note_use(true);
         drop(state);
         notify_watchers();
@@ -119,6 +121,7 @@ fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
         && (access == Access::Overwrite || request.is_valid(&state, host));
     if is_ready {
         request.record_write(&mut state, host, access);
+        request.record_access(None, access);
     }
     is_ready
 }
@@ -139,6 +142,8 @@ pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallS
     }
     storage.forget_readers();
     storage.publish(&state);
+    let (device, is_whole) = (None, true);
+    audit::record_access(|| Accessed { storage, device, access, is_whole, site });
     true
 }
 
@@ -148,6 +153,7 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
         let mut state = request.storage.lock();
         let host = state.host_location();
         request.record_write(&mut state, host, access);
+        request.record_access(None, access);
     }
 }
 

@@ -151,7 +151,7 @@ fn wait_for_host_uses(request: &Request<'_>) {
             let marks = request.uses_to_end(&mut state, Access::Overwrite, &Marks::new());
             ends_of(&state, &marks)
         };
-        if !is_any_left(&pending) {
+        if !is_any_left(&pending, request.site) {
             return;
         }
         std::thread::yield_now();
@@ -159,9 +159,9 @@ fn wait_for_host_uses(request: &Request<'_>) {
 }
 
 /// Waits for each of these uses. Returns whether some of them may not have ended.
-fn is_any_left(pending: &Queued) -> bool {
+fn is_any_left(pending: &Queued, site: CallSite) -> bool {
     pending.iter().fold(false, |is_left, (stream, position)| {
-        let waited = stream.queue().synchronize_to(*position);
+        let waited = stream.wait_until(*position, site);
         is_left || waited.is_err_and(|refusal| refusal.kind != BackendErrorKind::DeviceLost)
     })
 }

@@ -1,12 +1,13 @@
 //! Counting and reporting copies.
 
 use super::request::Request;
-use crate::audit::{self, Copied, Direction, MemoryChange, MemoryUse, Staleness};
+use crate::access::Access;
+use crate::audit::{self, Accessed, Copied, Direction, MemoryChange, MemoryUse, Staleness};
 use crate::backend::Position;
 use crate::call_site::CallSite;
 use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
-use crate::layout::MemoryOrder;
+use crate::layout::{MemoryOrder, Selection};
 use crate::storage::{ArrayState, StaleOrigin, Storage, notify_watchers};
 use crate::sync;
 use crate::traffic::Traffic;
@@ -54,19 +55,21 @@ pub(super) struct Moved {
     pub(super) bytes: u64,
     pub(super) first: Position,
     pub(super) last: Position,
+    /// When the first operation was queued; 0 for now.
+    pub(super) queued_ns: u64,
 }
 
 impl Moved {
     /// A copy of one operation.
     pub(super) fn at(position: Position, direction: Direction, bytes: u64) -> Self {
-        Self { direction, bytes, first: position, last: position }
+        Self { direction, bytes, first: position, last: position, queued_ns: 0 }
     }
 
     /// A copy of these operations, which are all on one stream.
     pub(super) fn of(queued: &[(Stream, Position)], direction: Direction, bytes: u64) -> Self {
         let position = |queued: Option<&(Stream, Position)>| queued.map_or(Position(0), |it| it.1);
         let (first, last) = (position(queued.first()), position(queued.last()));
-        Self { direction, bytes, first, last }
+        Self { direction, bytes, first, last, queued_ns: 0 }
     }
 }
 
@@ -76,7 +79,7 @@ impl Moved {
 pub(super) fn count(
     request: &Request<'_>,
     state: &mut ArrayState,
-    Moved { direction, bytes, first, last }: Moved,
+    Moved { direction, bytes, first, last, queued_ns }: Moved,
     device: &Device,
     stream: &Stream,
     stale_since: StaleOrigin,
@@ -90,6 +93,7 @@ pub(super) fn count(
         stream.device_ref().count(&traffic);
     }
     audit::record_copy(bytes, || Copied {
+        queued_ns,
         storage: request.storage,
         direction,
         bytes,
@@ -105,6 +109,16 @@ pub(super) fn count(
             StaleOrigin::Call { site, .. } => Staleness::Since(site),
         },
     });
+}
+
+impl Request<'_> {
+    /// Records for captures an access that is no launch, on a device or on the host.
+    #[inline]
+    pub(super) fn record_access(&self, device: Option<&Device>, access: Access) {
+        let Self { storage, selection, site, .. } = *self;
+        let is_whole = matches!(selection, Selection::Whole);
+        audit::record_access(|| Accessed { storage, device, access, is_whole, site });
+    }
 }
 
 /// Records for captures what happened to an array's memory on a device.

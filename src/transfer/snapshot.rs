@@ -9,7 +9,7 @@ use super::download::prepare_downloads;
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use crate::access::Access;
-use crate::audit::{Cause, Direction};
+use crate::audit::{self, Cause, Direction, Discarded};
 use crate::backend::failure::Inquiry;
 use crate::backend::{
     Address, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy,
@@ -28,6 +28,28 @@ pub(crate) struct Snapshot {
     pub(crate) queued: Queued,
     /// Keeps the records of failures of the queued work.
     pub(crate) inquiry: Inquiry,
+    pub(crate) unread: Unread,
+}
+
+/// Tells captures when it drops that a snapshot was never taken.
+#[derive(Debug, Default)]
+pub(crate) struct Unread(Option<Box<Discarded>>);
+
+impl Unread {
+    /// The snapshot was taken, or there will be none.
+    pub(crate) fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        if let Some(discarded) = &self.0
+            && !std::thread::panicking()
+        {
+            audit::record_discard(discarded);
+        }
+    }
 }
 
 type Copies = SmallVec<[CopyBox; 1]>;
@@ -61,11 +83,14 @@ pub(crate) fn snapshot(
     let (buffer, inquiry) = (Arc::new(buffer), Inquiry::begin());
     let mut queued = Queued::new();
     let destination = Destination { memory: buffer.clone(), view: None, is_awaited };
-    snapshot_to(part, stream, &destination, &mut queued, operation, site)?;
-    Ok(Snapshot { buffer, queued, inquiry })
+    let bytes = snapshot_to(part, stream, &destination, &mut queued, operation, site)?;
+    let device = queued.first().map(|(stream, _)| stream.device_ref());
+    let unread = device.and_then(|device| audit::discardable(part.storage, device, bytes, site));
+    Ok(Snapshot { buffer, queued, inquiry, unread: Unread(unread) })
 }
 
-/// Copies a part to a destination, and adds the work that it queued to `queued`.
+/// Copies a part to a destination, and adds the work that it queued to `queued`. Returns the bytes
+/// that it copies from devices.
 pub(super) fn snapshot_to(
     part: StoredView<'_>,
     stream: Option<&Stream>,
@@ -73,9 +98,9 @@ pub(super) fn snapshot_to(
     queued: &mut Queued,
     operation: &str,
     site: CallSite,
-) -> Result<()> {
+) -> Result<u64> {
     if part.storage.memory_order().is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let to = destination.view.unwrap_or(part.view);
     if !part.is_divided() {
@@ -95,7 +120,7 @@ fn snapshot_units(
     queued: &mut Queued,
     operation: &str,
     site: CallSite,
-) -> Result<()> {
+) -> Result<u64> {
     let StoredView { storage, view, element_bytes } = part;
     let memory_order = storage.memory_order();
     let split = view.split_with(&to, element_bytes, memory_order);
@@ -104,7 +129,7 @@ fn snapshot_units(
     let request =
         Request::new(storage, &selection, Cause::Explicit, operation, site).ahead_of_use();
     let is_awaited = destination.is_awaited;
-    let mut copying = Copying { memory: &destination.memory, is_awaited, queued };
+    let mut copying = Copying { memory: &destination.memory, is_awaited, queued, copied_bytes: 0 };
     let unit_bytes = u64::from(element_bytes);
     // All parts from one device are one copy.
     let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
@@ -128,7 +153,7 @@ fn snapshot_units(
         .into_iter()
         .try_for_each(|parts| copying.copy_from_device(&request, stream, parts));
     run_deferred();
-    outcome
+    outcome.map(|()| copying.copied_bytes)
 }
 
 fn add(
@@ -219,6 +244,7 @@ struct Copying<'c> {
     memory: &'c Arc<dyn HostMemory>,
     is_awaited: bool,
     queued: &'c mut Queued,
+    copied_bytes: u64,
 }
 
 impl Copying<'_> {
@@ -292,6 +318,7 @@ impl Copying<'_> {
         let since = stale_since(&state, Location::HOST, &regions);
         let own = &self.queued[before..];
         let copied = Moved::of(own, Direction::ToHost, request.bytes_of(&regions));
+        self.copied_bytes += copied.bytes;
         count(request, &mut state, copied, stream.device_ref(), &stream, since);
         Ok(())
     }

@@ -212,14 +212,14 @@ impl WatchCore {
     }
 
     /// Waits for the first state after the change `seen`. `None` if there will be none.
-    pub(crate) fn wait(&self, seen: u64) -> Result<Option<Arc<WatchedState>>> {
+    pub(crate) fn wait(&self, seen: u64, site: CallSite) -> Result<Option<Arc<WatchedState>>> {
         loop {
             let news = self.news.current();
             match self.next(seen)? {
                 Next::State(state) => return Ok(Some(state)),
                 Next::Over => return Ok(None),
                 Next::Queued(stream, position) => {
-                    let waited = stream.queue().synchronize_to(position);
+                    let waited = stream.wait_until(position, site);
                     waited.map_err(|refusal| self.refused(&stream, "waiting for", &refusal))?;
                 }
                 Next::Blocked | Next::Nothing if scope::is_in_body() => {

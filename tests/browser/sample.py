@@ -77,7 +77,8 @@ class Sample:
         queued, started, finished = self.times(device, stream, self.random.randint(2_000, 60_000))
         other = (array + 1) % len(self.names)
         self.records.append({
-            "kind": "launch", "id": self.launch, "queued_ns": queued, "started_ns": started,
+            "kind": "launch", "id": self.launch, "called_ns": max(0, queued - 700),
+            "queued_ns": queued, "started_ns": started,
             "finished_ns": finished, "thread": self.thread(), "device": device, "stream": stream,
             "site": f"src/main.rs:{60 + array}:5", "name": KERNELS[array % len(KERNELS)],
             "arguments": [{"array": array, "access": "in"}, {"array": other, "access": "in_out"}]})
@@ -87,6 +88,12 @@ class Sample:
         self.records.append({"kind": "wait", "queued_ns": self.clock, "finished_ns": until,
                              "thread": "main", "device": device, "stream": stream})
         self.clock = until + 500
+
+    def access(self, array, device):
+        self.records.append({"kind": "access", "queued_ns": self.clock, "thread": "main",
+                             "device": device, "array": array, "access": "in", "is_whole": True,
+                             "site": f"src/main.rs:{90 + array}:7", "use_number": 0})
+        self.clock += 300
 
     def allocate(self, array):
         self.records.append({"kind": "allocation", "queued_ns": self.clock, "thread": "main",

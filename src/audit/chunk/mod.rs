@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::cause::Cause;
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry};
+use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::timeline::WaitReason;
 use crate::traffic::{Direction, Flow};
@@ -33,6 +34,7 @@ pub(super) enum EventKind {
     Launch(u32),
     Wait(u32),
     Memory(u32),
+    Access(u32),
 }
 
 /// The properties of a launch. Numbers without another meaning are indexes into the chunk's tables.
@@ -44,6 +46,18 @@ pub(super) struct LaunchEvent {
     arguments: (u32, u8),
     position: u64,
     pub(super) id: u64,
+    /// When it was called.
+    pub(super) called_ns: u64,
+}
+
+/// The properties of an access that is no launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct AccessEvent {
+    pub(super) array: u32,
+    /// `None` for the host's copy.
+    pub(super) device: Option<u32>,
+    pub(super) access: Access,
+    pub(super) is_whole: bool,
 }
 
 /// The properties of a wait.
@@ -76,6 +90,8 @@ pub(super) struct CopyEvent {
     positions: (u64, u64),
     /// The launch that needed it; 0 if none did.
     pub(super) launch: u64,
+    /// Which use of the array it is; `None` if that is not known.
+    pub(super) use_number: Option<u16>,
 }
 
 /// What the copies of one line of a report have in common. Call sites are compared by address: a
@@ -118,6 +134,8 @@ struct Lists {
     arguments: Vec<ArgumentRecord>,
     waits: Vec<WaitEvent>,
     memory: Vec<MemoryEvent>,
+    /// Each with the number of the array's use.
+    accesses: Vec<(AccessEvent, u16)>,
 }
 
 /// Events of one thread, in their order, and the tables to which they refer.
@@ -157,6 +175,10 @@ impl Chunk {
 
     pub(super) fn memory(&self, index: u32) -> &MemoryEvent {
         &self.lists.memory[index as usize]
+    }
+
+    pub(super) fn access(&self, index: u32) -> &(AccessEvent, u16) {
+        &self.lists.accesses[index as usize]
     }
 
     pub(super) fn array(&self, index: u32) -> &ArrayEntry {

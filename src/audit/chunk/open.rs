@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    Chunk, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists, MemoryEvent, SiteAddress,
-    WaitEvent,
+    AccessEvent, Chunk, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists, MemoryEvent,
+    SiteAddress, WaitEvent,
 };
+use crate::access::Access;
 use crate::audit::record::{
-    ArgumentRecord, ArrayEntry, Copied, Launched, MemoryUse, Record, Staleness, StreamEntry,
+    Accessed, ArgumentRecord, ArrayEntry, Copied, Discarded, Launched, MemoryChange, MemoryUse,
+    Record, Staleness, StreamEntry, called_ns,
 };
 use crate::call_site::CallSite;
 use crate::device::Stream;
@@ -123,9 +125,43 @@ impl OpenChunk {
             source,
         };
         let Copied { bytes, padding, positions, .. } = *copied;
-        let index =
-            push(&mut self.lists.copies, CopyEvent { key, bytes, padding, positions, launch });
-        self.push(copied.site, EventKind::Copy(index));
+        let use_number = Some(copied.storage.next_use());
+        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number };
+        let kind = EventKind::Copy(push(&mut self.lists.copies, copy));
+        self.events.push(Event { queued_ns: copied.queued_at_ns(), site: copied.site, kind });
+    }
+
+    /// Appends an access, unless the same access was appended last. A write that follows its own
+    /// read is one access.
+    pub(in crate::audit) fn push_access(&mut self, accessed: &Accessed<'_>) {
+        let Accessed { storage, device, access, is_whole, site } = *accessed;
+        let array = self.array(storage);
+        let device = device.map(|device| self.device(device.name_str()));
+        let event = AccessEvent { array, device, access, is_whole };
+        if let Some((last, _)) = self.last_access(site)
+            && (last.array, last.device, last.is_whole) == (array, device, is_whole)
+            && last.access == Access::Read
+        {
+            if access != Access::Read {
+                last.access = Access::ReadWrite;
+            }
+            return;
+        }
+        let use_number = storage.next_use();
+        let index = push(&mut self.lists.accesses, (event, use_number));
+        self.push(site, EventKind::Access(index));
+    }
+
+    /// The event that was appended last, if it is an access by this call.
+    fn last_access(&mut self, site: CallSite) -> Option<&mut (AccessEvent, u16)> {
+        match self.events.last()? {
+            Event { kind: EventKind::Access(index), site: last, .. }
+                if std::ptr::eq(*last, site) =>
+            {
+                self.lists.accesses.get_mut(*index as usize)
+            }
+            _ => None,
+        }
     }
 
     /// Appends a copy of which a subscriber was told.
@@ -145,8 +181,8 @@ impl OpenChunk {
             source: record.source.as_deref().map(|device| self.device(device)),
         };
         let Record { bytes, padding, positions, launch, .. } = *record;
-        let index =
-            push(&mut self.lists.copies, CopyEvent { key, bytes, padding, positions, launch });
+        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number: None };
+        let index = push(&mut self.lists.copies, copy);
         let (queued_ns, site) = (record.queued_ns, record.site);
         self.events.push(Event { queued_ns, site, kind: EventKind::Copy(index) });
     }
@@ -167,7 +203,8 @@ impl OpenChunk {
         let arguments = (first as u32, (self.lists.arguments.len() - first) as u8);
         self.avoided += launched.avoided;
         let position = launched.position;
-        let launch = LaunchEvent { kernel, stream, arguments, position, id };
+        let called_ns = called_ns();
+        let launch = LaunchEvent { kernel, stream, arguments, position, id, called_ns };
         let index = push(&mut self.lists.launches, launch);
         self.push(launched.site, EventKind::Launch(index));
     }
@@ -187,6 +224,14 @@ impl OpenChunk {
         let memory = MemoryEvent { kind: used.kind, array, device, bytes };
         let index = push(&mut self.lists.memory, memory);
         self.push(used.site, EventKind::Memory(index));
+    }
+
+    pub(in crate::audit) fn push_discard(&mut self, discarded: &Discarded) {
+        let Discarded { array, device, bytes, site } = discarded;
+        let array = self.arrays.index((array.id, 0), array.id, || array.clone());
+        let (kind, device, bytes) = (MemoryChange::Discard, self.device(device), *bytes);
+        let index = push(&mut self.lists.memory, MemoryEvent { kind, array, device, bytes });
+        self.push(site, EventKind::Memory(index));
     }
 
     #[inline]
@@ -237,13 +282,14 @@ fn replace<T>(list: &mut Vec<T>, has_successor: bool) -> Vec<T> {
 impl Lists {
     /// Takes the lists: see [`replace`].
     fn replace(&mut self, has_successor: bool) -> Self {
-        let Self { copies, launches, arguments, waits, memory } = self;
+        let Self { copies, launches, arguments, waits, memory, accesses } = self;
         Self {
             copies: replace(copies, has_successor),
             launches: replace(launches, has_successor),
             arguments: replace(arguments, has_successor),
             waits: replace(waits, has_successor),
             memory: replace(memory, has_successor),
+            accesses: replace(accesses, has_successor),
         }
     }
 }

@@ -25,12 +25,22 @@ pub(super) struct Copied<'d> {
     pub(super) direction: &'d str,
     pub(super) cause: &'d str,
     pub(super) bytes: u64,
+    /// The device from which a copy between devices comes.
+    pub(super) source: Option<&'d str>,
     /// The call that made the bytes stale.
     pub(super) stale_since: Option<&'d str>,
-    pub(super) thread: &'d str,
 }
 
 impl Copied<'_> {
+    /// The place that it reads: a device, or `None` for the host.
+    pub(super) fn from(&self) -> Option<&str> {
+        match self.direction {
+            "to_device" => None,
+            "to_host" => Some(self.device),
+            _ => self.source,
+        }
+    }
+
     /// How long the device took for it.
     pub(super) fn duration_ns(&self) -> Option<u64> {
         self.times.map(|(started_ns, finished_ns)| finished_ns.saturating_sub(started_ns))
@@ -41,13 +51,24 @@ impl Copied<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ArrayEvent<'d> {
     Copied(Copied<'d>),
-    /// A launch with the array; whether it may read it, and whether it writes all of it.
-    Launched {
-        reads: bool,
-        is_whole: bool,
-        thread: &'d str,
-    },
+    Used(Used<'d>),
     Evicted(&'d DocumentMemory),
+    /// A snapshot of it was dropped before anybody took it.
+    Discarded(&'d DocumentMemory),
+    /// Uses of which the records do not know, of a thread that does not count to the capture.
+    Unknown,
+}
+
+/// A launch with an array, or another access of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Used<'d> {
+    pub(super) is_launch: bool,
+    /// `None` for the host.
+    pub(super) device: Option<&'d str>,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+    /// Whether it writes all of the array.
+    pub(super) writes_all: bool,
 }
 
 impl<'d> History<'d> {
@@ -66,10 +87,22 @@ impl<'d> History<'d> {
 
     /// What happens to each array, in order.
     pub(super) fn arrays(&self) -> impl Iterator<Item = Vec<ArrayEvent<'d>>> {
-        let records = &self.document.records;
-        self.arrays.iter().map(|(array, indexes)| {
-            indexes.iter().filter_map(|index| event(&records[*index], *array)).collect()
-        })
+        self.arrays.iter().map(|(array, indexes)| self.events(*array, indexes))
+    }
+
+    fn events(&self, array: u64, indexes: &[usize]) -> Vec<ArrayEvent<'d>> {
+        let (mut events, mut next) = (Vec::with_capacity(indexes.len()), None);
+        for record in indexes.iter().map(|index| &self.document.records[*index]) {
+            if let Some(numbers) = use_numbers(record, array) {
+                if next.is_some_and(|next| Some(next) != numbers.first().copied().flatten()) {
+                    events.push(ArrayEvent::Unknown);
+                }
+                next =
+                    Some(numbers.last().copied().flatten().map_or(0, |last| last.wrapping_add(1)));
+            }
+            events.extend(event(record, array));
+        }
+        events
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = &'d DocumentRecord> {
@@ -82,26 +115,58 @@ fn arrays_of(record: &DocumentRecord) -> Vec<u64> {
         DocumentRecord::Copy { array, .. } => vec![*array],
         DocumentRecord::Launch { arguments, .. } => arguments.iter().map(|it| it.array).collect(),
         DocumentRecord::Wait { .. } => Vec::new(),
-        DocumentRecord::Allocation(memory) | DocumentRecord::Eviction(memory) => {
-            vec![memory.array]
+        DocumentRecord::Allocation(memory)
+        | DocumentRecord::Eviction(memory)
+        | DocumentRecord::Discard(memory) => vec![memory.array],
+        DocumentRecord::Access(access) => vec![access.array],
+    }
+}
+
+/// The numbers of the uses of an array in a record, in order; `None` if it is no use.
+fn use_numbers(record: &DocumentRecord, array: u64) -> Option<Vec<Option<u16>>> {
+    match record {
+        DocumentRecord::Copy { use_number, .. } => Some(vec![*use_number]),
+        DocumentRecord::Launch { arguments, .. } => {
+            let own = arguments.iter().filter(|argument| argument.array == array);
+            Some(own.map(|argument| argument.use_number).collect())
         }
+        DocumentRecord::Access(access) => Some(vec![Some(access.use_number)]),
+        _ => None,
     }
 }
 
 fn event(record: &DocumentRecord, array: u64) -> Option<ArrayEvent<'_>> {
     match record {
         DocumentRecord::Copy { .. } => copied(record).map(ArrayEvent::Copied),
-        DocumentRecord::Launch { arguments, thread, .. } => {
-            let uses = || arguments.iter().filter(|it| it.array == array);
-            Some(ArrayEvent::Launched {
-                reads: uses().any(|it| it.access != "out"),
-                is_whole: uses().any(|it| it.access != "in" && it.is_whole),
-                thread,
-            })
+        DocumentRecord::Launch { arguments, device, .. } => {
+            let own = arguments.iter().filter(|argument| argument.array == array);
+            let uses = own.map(|argument| (&*argument.access, argument.is_whole));
+            Some(ArrayEvent::Used(used(true, Some(device), uses)))
+        }
+        DocumentRecord::Access(access) => {
+            let one = [(&*access.access, access.is_whole)];
+            Some(ArrayEvent::Used(used(false, access.device.as_deref(), one.into_iter())))
         }
         DocumentRecord::Eviction(memory) => Some(ArrayEvent::Evicted(memory)),
+        DocumentRecord::Discard(memory) => Some(ArrayEvent::Discarded(memory)),
         DocumentRecord::Wait { .. } | DocumentRecord::Allocation(_) => None,
     }
+}
+
+/// What several uses by one call are together.
+fn used<'d>(
+    is_launch: bool,
+    device: Option<&'d str>,
+    uses: impl Iterator<Item = (&'d str, bool)>,
+) -> Used<'d> {
+    let mut all = Used { is_launch, device, reads: false, writes: false, writes_all: false };
+    for (access, is_whole) in uses {
+        let writes = access != "in";
+        all.reads |= access != "out";
+        all.writes |= writes;
+        all.writes_all |= writes && is_whole;
+    }
+    all
 }
 
 /// The copy of a record of one.
@@ -118,8 +183,8 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         direction,
         cause,
         bytes,
+        source,
         stale_since,
-        thread,
         ..
     } = record
     else {
@@ -136,8 +201,8 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         direction,
         cause,
         bytes: *bytes,
+        source: source.as_deref(),
         stale_since: stale_since.as_deref(),
-        thread,
     })
 }
 

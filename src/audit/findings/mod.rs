@@ -2,15 +2,15 @@
 //! change. Pure: it reads plain data only.
 //!
 //! To add a pattern: a file here with a function that returns findings, a line in [`of`], and two
-//! programs in `tests/suites/behaviour/findings.rs`, one that shows it and one that must not.
+//! programs in `tests/suites/audit/findings.rs`, one that shows it and one that must not.
 
 mod bounce;
 mod evicted;
 mod history;
-mod overwritten_upload;
 mod serial_copy;
 mod small_copies;
 mod stalling_wait;
+mod unused_copy;
 
 use std::cmp::Reverse;
 
@@ -23,10 +23,10 @@ pub(super) fn of(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(bounce::find(&history));
     findings.extend(evicted::find(&history));
-    findings.extend(overwritten_upload::find(&history));
     findings.extend(serial_copy::find(&history));
     findings.extend(small_copies::find(&history));
     findings.extend(stalling_wait::find(&history));
+    findings.extend(unused_copy::find(&history));
     findings.sort_by_key(|finding| {
         Reverse((finding.bytes, finding.nanoseconds.unwrap_or(0), finding.count))
     });

@@ -13,12 +13,19 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     history.arrays().flat_map(|events| in_series(&events)).collect()
 }
 
-/// Series of copies that one call makes, with no launch between that uses the array.
+/// Series of copies that one call makes, with no launch between that uses the array, and no other
+/// write on a device. What the host does between them, it can do before or after.
 fn in_series(events: &[ArrayEvent<'_>]) -> Vec<Finding> {
     let (mut series, mut findings) = (Vec::<Copied<'_>>::new(), Vec::new());
     for event in events {
         let next = match event {
             ArrayEvent::Copied(copy) if copy.bytes <= BYTES_MAX => Some(*copy),
+            ArrayEvent::Used(used)
+                if !used.is_launch && !(used.writes && used.device.is_some()) =>
+            {
+                continue;
+            }
+            ArrayEvent::Unknown => continue,
             _ => None,
         };
         let is_same = |last: &Copied<'_>| {

@@ -71,7 +71,10 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
                     read.insert((device, *stream));
                 }
             }
-            DocumentRecord::Allocation(_) | DocumentRecord::Eviction(_) => {}
+            DocumentRecord::Allocation(_)
+            | DocumentRecord::Eviction(_)
+            | DocumentRecord::Discard(_)
+            | DocumentRecord::Access(_) => {}
         }
     }
     let least_ns = (history.document.duration_ns / PART_MIN).max(1);

@@ -174,7 +174,9 @@ function recordOf(raw, index) {
   const timed = started !== null && finished !== null;
   return { index, raw, queued, started, finished, timed, kind: textOrNull(raw.kind) ?? "unknown",
     begins: timed ? started : queued, ends: timed ? Math.max(started, finished) : queued,
-    name: textOrNull(raw.name), thread: textOrNull(raw.thread), device: textOrNull(raw.device),
+    called: numberOrNull(raw.called_ns), name: textOrNull(raw.name),
+    thread: textOrNull(raw.thread),
+    device: textOrNull(raw.device) ?? (raw.kind === "access" ? "the host" : null),
     stream: typeof raw.stream === "string" ? raw.stream : numberOrNull(raw.stream),
     site: textOrNull(raw.site), direction: textOrNull(raw.direction),
     source: textOrNull(raw.source), cause: textOrNull(raw.cause), bytes: natural(raw.bytes),

@@ -4,7 +4,7 @@
 
 function recordTitle(record) {
   const words = { copy: "Copy of", launch: "Launch of", wait: "Wait for", allocation: "Allocation",
-    eviction: "Eviction" };
+    eviction: "Eviction", discard: "Unread copy of", access: "Access of" };
   const word = words[record.kind] ?? nameText(record.kind.replaceAll("_", " "), 30);
   const name = record.kind === "wait" ? record.device : record.name ?? arrayName(record.raw.array);
   return name === null ? word : `${word} ${apart(name, 60)}`;
@@ -17,7 +17,8 @@ function sentence(record) {
   const parts = [recordTitle(record)];
   if (record.kind === "copy") parts.push(routeText(record), bytesText(record.bytes));
   if (record.kind === "launch") parts.push(`on ${placeText(record)}`);
-  if (["allocation", "eviction"].includes(record.kind)) parts.push(bytesText(record.bytes));
+  const isMemory = ["allocation", "eviction", "discard"].includes(record.kind);
+  if (isMemory) parts.push(bytesText(record.bytes));
   parts.push(record.timed ? timeText(record.ends - record.begins)
     : `queued at ${timeText(record.queued)}`);
   if (record.site !== null) parts.push(apart(record.site, 60, true));
@@ -80,6 +81,7 @@ function fieldsOf(record) {
     ["Stream", record.stream === null ? null : text(String(record.stream))],
     ["Thread", text(record.thread)], ["Call site", code(record.site)],
     ["Stale since", record.kind === "copy" ? code(staleWords(record)) : null],
+    ["Access", record.kind === "access" ? code(textOrNull(raw.access)) : null],
     ["Cause", record.cause === null ? null : CAUSES.get(record.cause) ?? nameText(record.cause)],
     ["Bytes", raw.bytes === undefined ? null : bytesText(record.bytes)],
     ["Padding", record.padding > 0 ? `${bytesText(record.padding)} of these were up to date`
@@ -91,6 +93,7 @@ function timeFields(record) {
   const when = (time) => `${timeText(time)} (${grouped(time)} ns)`;
   const began = record.kind === "wait" ? "Began" : "Queued";
   const fields = [[began, when(record.queued)]];
+  if (record.called !== null) fields.unshift(["Called", when(record.called)]);
   const started = record.kind === "wait" ? null : record.started;
   if (started !== null) fields.push(["Started", when(started)]);
   if (record.finished !== null) fields.push(["Finished", when(record.finished)]);

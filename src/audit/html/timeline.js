@@ -25,7 +25,7 @@ function lowerBound(values, wanted, low = 0, high = values.length) {
 }
 
 const wholeTime = (record) => [record.begins, record.ends];
-const queuedTime = (record) => [record.queued, record.queued];
+const queuedTime = (record) => [record.called ?? record.queued, record.queued];
 
 // `reach` is the latest end so far, `busy` the sum of the durations before each bar.
 function makeSeries(category, records, timeOf) {

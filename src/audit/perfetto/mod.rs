@@ -10,7 +10,7 @@ use std::path::Path;
 
 use self::message::Message;
 use self::tracks::{Slice, Track, Tracks};
-use super::document::{Document, DocumentRecord};
+use super::document::{Document, DocumentAccess, DocumentRecord};
 use super::report::Report;
 
 impl Report {
@@ -19,9 +19,9 @@ impl Report {
     /// of the host; arrows lead from a launch to the copies that it caused and to its run on the
     /// device.
     ///
-    /// A thread's track shows its waits, and a slice from the first copy that a launch needed to
-    /// when it was queued. Work whose times on the device are not known is an instant, when it was
-    /// queued.
+    /// A thread's track shows its waits, a slice from each launch's call to when it was queued, and
+    /// other accesses of arrays as instants. Work whose times on the device are not known is an
+    /// instant, when it was queued.
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};
@@ -67,15 +67,16 @@ fn trace(document: &Document) -> Vec<u8> {
             DocumentRecord::Copy { .. } => add_copy(&mut tracks, record, &launches),
             DocumentRecord::Launch { .. } => add_launch(&mut tracks, record, &launches),
             DocumentRecord::Wait { .. } => add_wait(&mut tracks, record),
-            DocumentRecord::Allocation(_) | DocumentRecord::Eviction(_) => {
-                add_memory(&mut tracks, record);
-            }
+            DocumentRecord::Allocation(_)
+            | DocumentRecord::Eviction(_)
+            | DocumentRecord::Discard(_) => add_memory(&mut tracks, record),
+            DocumentRecord::Access(access) => add_access(&mut tracks, access),
         }
     }
     tracks.into_trace()
 }
 
-/// When the call of a launch began to copy, and when it was queued.
+/// When a launch was called, and when it was queued.
 #[derive(Clone, Copy)]
 struct Launched {
     began_ns: u64,
@@ -86,8 +87,9 @@ struct Launched {
 fn launched(document: &Document) -> BTreeMap<u64, Launched> {
     let mut launches = BTreeMap::new();
     for record in &document.records {
-        if let DocumentRecord::Launch { id, queued_ns, .. } = record {
-            launches.insert(*id, Launched { began_ns: *queued_ns, queued_ns: *queued_ns });
+        if let DocumentRecord::Launch { id, called_ns, queued_ns, .. } = record {
+            let began_ns = called_ns.unwrap_or(*queued_ns);
+            launches.insert(*id, Launched { began_ns, queued_ns: *queued_ns });
         }
     }
     for record in &document.records {
@@ -201,6 +203,7 @@ fn add_memory(tracks: &mut Tracks, record: &DocumentRecord) {
     let (verb, memory) = match record {
         DocumentRecord::Allocation(memory) => ("allocate", memory),
         DocumentRecord::Eviction(memory) => ("evict", memory),
+        DocumentRecord::Discard(memory) => ("discard a copy of", memory),
         _ => return,
     };
     let mut details = Message::default();
@@ -215,6 +218,21 @@ fn add_memory(tracks: &mut Tracks, record: &DocumentRecord) {
         flows: Vec::new(),
     };
     tracks.add(&Track::Thread { name: memory.thread.clone() }, slice);
+}
+
+fn add_access(tracks: &mut Tracks, access: &DocumentAccess) {
+    let mut details = Message::default();
+    details.annotate_text("device", access.device.as_deref().unwrap_or("host"));
+    details.annotate_text("site", &access.site);
+    details.annotate_text("access", &access.access);
+    let slice = Slice {
+        title: format!("access {}", access.name),
+        times: (access.queued_ns, None),
+        category: "access",
+        details,
+        flows: Vec::new(),
+    };
+    tracks.add(&Track::Thread { name: access.thread.clone() }, slice);
 }
 
 fn stream_track(device: &str, stream: u32) -> Track {

@@ -2,7 +2,7 @@
 //! that the change saves what the finding says.
 
 use resident::audit::{self, Finding, Report};
-use resident::{Device, Emulation, Link, Result, SmartArray, Traffic};
+use resident::{Device, Emulation, In, InOut, Kernel, Link, Result, SmartArray, Traffic};
 use std::time::Duration;
 use support::lab::lab;
 
@@ -153,6 +153,195 @@ fn an_upload_that_is_overwritten_before_use() -> Result<()> {
 }
 
 #[test]
+fn an_upload_that_other_calls_than_launches_make_useless() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let source = SmartArray::from(vec![1.0_f32; 100]);
+    source.prefetch(&stream)?;
+    let overwrites: [(&str, Overwrite<'_>); 5] = [
+        ("gpu_overwrite", &|target| target.gpu_overwrite_on(&stream).map(drop)),
+        ("assign", &|target| target.assign_on(&stream, &source)),
+        ("fill", &|target| target.fill_on(&stream, 3.0)),
+        ("host_overwrite", &|target| target.host_overwrite().map(drop)),
+        ("host_mut", &|target| target.host_mut().map(drop)),
+    ];
+    for (name, overwrite) in overwrites {
+        let program = |prefetches: bool| {
+            let mut target = SmartArray::from(vec![0.0_f32; 100]).named(name);
+            report(|| {
+                if prefetches {
+                    target.prefetch(&stream)?;
+                }
+                overwrite(&mut target)
+            })
+        };
+        let (before, after) = (program(true)?, program(false)?);
+        let finding = only(&before, "overwritten_upload");
+        let change = saved(&before.traffic(), &after.traffic());
+        assert_eq!((finding.count, finding.bytes), change, "{name}");
+        assert_eq!(change, (1, 400), "{name}");
+        assert_none(&after);
+    }
+    Ok(())
+}
+
+type Overwrite<'f> = &'f dyn Fn(&mut SmartArray<f32, ndarray::Ix1>) -> Result<()>;
+
+#[test]
+fn an_upload_that_something_reads_before_it_is_overwritten_is_correct() -> Result<()> {
+    let device = lab();
+    let (stream, other) = (device.stream(), device.new_stream()?);
+    let peer = Device::emulated(Emulation::new());
+    let source = SmartArray::from(vec![1.0_f32; 100]);
+    let reads: [(&str, Overwrite<'_>); 8] = [
+        ("a launch", &|array| double().launch_on(&stream, grid(), (array,))),
+        ("a guard", &|array| array.gpu_on(&other).map(drop)),
+        ("a guard that writes", &|array| array.gpu_mut_on(&stream).map(drop)),
+        ("an assignment", &|array| SmartArray::<f32, _>::zeros(100).assign_on(&stream, &*array)),
+        ("a clone", &|array| {
+            array.gpu_mut_on(&stream).map(drop)?;
+            array.try_clone().map(drop)
+        }),
+        ("a snapshot", &|array| {
+            array.gpu_mut_on(&stream).map(drop)?;
+            array.snapshot_on(&stream)?.wait().map(drop)
+        }),
+        ("another device", &|array| array.prefetch(&peer.stream())),
+        ("a part", &|array| array.slice(resident::ndarray::s![..5]).gpu_on(&stream).map(drop)),
+    ];
+    for (name, read) in reads {
+        let mut array = SmartArray::from(vec![0.0_f32; 100]).named(name);
+        let seen = report(|| {
+            array.prefetch(&stream)?;
+            read(&mut array)?;
+            // Both copies may have been read.
+            drop(array.gpu_on(&peer.stream())?);
+            copy().launch_on(&stream, grid(), (&source, &mut array))
+        })?;
+        let findings = seen.findings();
+        let is_other = |finding: &Finding| finding.kind != "overwritten_upload";
+        assert!(findings.iter().all(is_other), "{name}: {findings:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_download_ahead_of_use_that_nobody_reads() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let program = |prefetches: bool| {
+        let mut state = SmartArray::from(vec![1.0_f32; 100]).named("state");
+        report(|| {
+            for _ in 0..ROUNDS {
+                double().launch_on(&stream, grid(), (&mut state,))?;
+                if prefetches {
+                    state.prefetch_host()?;
+                }
+            }
+            state.host().map(drop)
+        })
+    };
+    let (before, after) = (program(true)?, program(false)?);
+    let finding = only(&before, "unread_download");
+    // The last one is read.
+    assert_eq!((finding.count, finding.bytes), (ROUNDS as u64 - 1, 400 * (ROUNDS as u64 - 1)));
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_none(&after);
+    Ok(())
+}
+
+#[test]
+fn a_download_that_something_reads_is_correct() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let show = Kernel::<(In<f32>,)>::new("show").host(|_grid, _| ());
+    let reads: [(&str, Overwrite<'_>); 8] = [
+        ("host", &|array| array.host().map(drop)),
+        ("a part", &|array| array.slice(resident::ndarray::s![3..4]).host().map(drop)),
+        ("get", &|array| array.get(7).map(drop)),
+        ("to_vec", &|array| array.to_vec().map(drop)),
+        ("call", &|array| show.call(grid(), (&*array,))),
+        ("host_mut", &|array| array.host_mut().map(drop)),
+        ("the next upload", &|array| array.release_on(&device)),
+        ("a clone on the host", &|array| SmartArray::<f32, _>::zeros(100).assign(&*array)),
+    ];
+    for (name, read) in reads {
+        let mut state = SmartArray::from(vec![1.0_f32; 100]).named(name);
+        let seen = report(|| {
+            for _ in 0..ROUNDS {
+                double().launch_on(&stream, grid(), (&mut state,))?;
+                state.prefetch_host()?;
+                read(&mut state)?;
+            }
+            Ok(())
+        })?;
+        let findings = seen.findings();
+        let is_other = |finding: &Finding| finding.kind != "unread_download";
+        assert!(findings.iter().all(is_other), "{name}: {findings:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_download_that_another_thread_reads_is_correct() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let mut state = SmartArray::from(vec![1.0_f32; 100]);
+    // The other thread counts to no capture, to one of its own, and to this one.
+    let by_another = |work: &(dyn Fn() + Sync), scope: u8| {
+        let own = audit::scope();
+        std::thread::scope(|threads| {
+            let run = || match scope {
+                0 => work(),
+                1 => audit::capture(work).0,
+                _ => own.run(work),
+            };
+            threads.spawn(run).join().expect("no panic");
+        });
+    };
+    for scope in 0..3 {
+        assert_none(&report(|| {
+            for _ in 0..ROUNDS {
+                double().launch_on(&stream, grid(), (&mut state,))?;
+                state.prefetch_host()?;
+                by_another(&|| drop(state.host().expect("nothing fails")), scope);
+            }
+            Ok(())
+        })?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_snapshot_that_nobody_takes() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let program = |takes: usize, drops: usize| {
+        let mut state = SmartArray::from(vec![1.0_f32; 100]).named("state");
+        report(|| {
+            double().launch_on(&stream, grid(), (&mut state,))?;
+            for index in 0..takes + drops {
+                let snapshot = state.snapshot_on(&stream)?;
+                if index >= drops {
+                    snapshot.wait()?;
+                }
+            }
+            Ok(())
+        })
+    };
+    let (before, after) = (program(2, 3)?, program(2, 0)?);
+    let finding = only(&before, "unread_download");
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_eq!(finding.bytes, 3 * 400);
+    assert!(finding.message.starts_with("a snapshot of \"state\""), "{}", finding.message);
+    assert_none(&after);
+    // What is on the host is copied from no device.
+    let array = SmartArray::from(vec![1.0_f32; 100]);
+    assert_none(&report(|| array.snapshot_on(&stream).map(drop))?);
+    Ok(())
+}
+
+#[test]
 fn many_small_copies_that_could_be_one() -> Result<()> {
     let device = lab();
     let stream = device.stream();
@@ -183,7 +372,7 @@ fn many_small_copies_that_could_be_one() -> Result<()> {
 fn waits_between_launches() -> Result<()> {
     let device = lab();
     let stream = device.stream();
-    let slow = resident::Kernel::<(resident::InOut<f32>,)>::new("slow")
+    let slow = Kernel::<(InOut<f32>,)>::new("slow")
         .host(|_grid, _| std::thread::sleep(Duration::from_micros(300)));
     let program = |waits: bool| {
         let mut array = SmartArray::from(vec![1.0_f32; 100]);
@@ -217,7 +406,7 @@ fn copies_that_wait_for_a_kernel_that_does_not_use_them() -> Result<()> {
     let link = Link { bytes_per_second: 1e6, latency: Duration::from_micros(50) };
     let device = Device::emulated(Emulation::new().link(link));
     let streams = [device.new_stream()?, device.new_stream()?];
-    let slow = resident::Kernel::<(resident::InOut<f32>,)>::new("slow")
+    let slow = Kernel::<(InOut<f32>,)>::new("slow")
         .host(|_grid, _| std::thread::sleep(Duration::from_millis(5)));
     let program = |copies_on: usize| {
         let mut state = SmartArray::from(vec![1.0_f32; 10]);

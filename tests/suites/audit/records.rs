@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use resident::audit::{self, Document, DocumentRecord, GroupBy};
-use resident::{Device, Emulation, In, Kernel, Result, SmartArray};
+use resident::ndarray::Ix1;
+use resident::{Device, DeviceArray, Emulation, In, InOut, Kernel, Result, SmartArray};
 use support::lab::lab;
 use support::own_process;
 
@@ -88,6 +90,77 @@ fn work_that_is_over_has_times_in_the_order_of_its_stream() -> Result<()> {
     Ok(())
 }
 
+/// The reasons and the lines of the waits.
+fn waits(document: &Document) -> Vec<(&str, &str)> {
+    let records = document.records.iter();
+    let waits = records.filter_map(|record| match record {
+        DocumentRecord::Wait { reason, site, .. } => Some((&**reason, &**site)),
+        _ => None,
+    });
+    waits.collect()
+}
+
+#[test]
+fn each_call_that_waits_for_a_device_is_recorded() -> Result<()> {
+    let device = lab();
+    let stream = device.new_stream()?;
+    let slow = Kernel::<(InOut<f32>,)>::new("slow")
+        .host(|_grid, _| std::thread::sleep(Duration::from_millis(3)));
+    let array = SmartArray::from(vec![1.0_f32; 4]);
+    let own = DeviceArray::<f32, _>::zeros_on(&stream, 4)?;
+    array.prefetch(&stream)?;
+    stream.synchronize()?;
+    type Call<'f, A> = &'f dyn Fn(&mut A) -> Result<()>;
+    let watched = array.try_clone()?;
+    let watch = watched.watch()?;
+    let mut arrays = (array, own, watched);
+    type Arrays = (SmartArray<f32, Ix1>, DeviceArray<f32, Ix1>, SmartArray<f32, Ix1>);
+    let calls: [(&str, Call<'_, Arrays>); 6] = [
+        ("contents", &|_| watch.changed().map(drop)),
+        ("synchronize", &|_| stream.synchronize()),
+        ("synchronize", &|_| {
+            drop(stream.auto_synchronize());
+            Ok(())
+        }),
+        ("contents", &|(array, ..)| array.host().map(drop)),
+        ("contents", &|(_, own, _)| own.copy_to_host().map(drop)),
+        ("host_function", &|_| stream.launch_host_function(|| ())?.wait()),
+    ];
+    for (expected, call) in calls {
+        let document = document(|| {
+            slow.launch_on(&stream, grid(), (&mut arrays.0,))?;
+            slow.launch_on(&stream, grid(), (&mut arrays.1,))?;
+            slow.launch_on(&stream, grid(), (&mut arrays.2,))?;
+            call(&mut arrays)
+        })?;
+        let waits = waits(&document);
+        let is_here = |(reason, site): &(&str, &str)| *reason == expected && site.contains(file!());
+        assert!(!waits.is_empty() && waits.iter().all(is_here), "{expected}: {waits:?}");
+        stream.synchronize()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_launch_tells_when_it_was_called() -> Result<()> {
+    let device = lab();
+    let stream = device.new_stream()?;
+    let mut array = SmartArray::from(vec![1.0_f32; 100_000]);
+    let document =
+        document(|| (0..3).try_for_each(|_| double().launch_on(&stream, grid(), (&mut array,))))?;
+    let mut last_ns = 0;
+    for record in &document.records {
+        if let DocumentRecord::Launch { called_ns, queued_ns, .. } = record {
+            let called_ns = called_ns.expect("it is recorded");
+            assert!(last_ns <= called_ns && called_ns < *queued_ns, "{document:?}");
+            last_ns = *queued_ns;
+        }
+    }
+    let [DocumentRecord::Copy { queued_ns, .. }] = &copies(&document)[..] else { panic!("one") };
+    assert!(*queued_ns < last_ns);
+    Ok(())
+}
+
 #[test]
 fn work_that_has_not_run_has_no_times() -> Result<()> {
     // Nothing runs before somebody waits.
@@ -124,7 +197,7 @@ fn allocations_and_evictions_are_recorded_and_added_up() -> Result<()> {
 fn an_allocation_counts_to_the_capture_in_which_it_was_made() -> Result<()> {
     let stream = lab().stream();
     let (made, report) =
-        audit::capture(|| resident::DeviceArray::<f32, _>::uninit_on(&stream, 100).map(drop));
+        audit::capture(|| DeviceArray::<f32, _>::uninit_on(&stream, 100).map(drop));
     made?;
     assert_eq!((report.allocations().count, report.allocations().bytes), (1, 400));
     let ((), empty) = audit::capture(|| ());

@@ -179,3 +179,48 @@ fn assign_under_a_panic(nth: usize) -> Result<bool> {
     assert!(seen == expected || assigned.is_err() && seen == [0; 300], "{nth}: {seen:?}");
     Ok(assigned.is_err() && seen == expected)
 }
+
+/// Captures, ledgers and reports within a subscriber see what the subscriber does, and no other
+/// part of the copy that it is told of: that one was counted before.
+#[test]
+fn a_subscriber_may_begin_captures_and_read_reports() {
+    own_process!();
+    without_deadlock(|| {
+        let device = Device::emulated(Emulation::new());
+        let (is_outermost, seen) = (AtomicBool::new(true), Arc::<Mutex<Vec<_>>>::default());
+        let told = {
+            let (seen, device) = (Arc::clone(&seen), device.clone());
+            move || {
+                if !is_outermost.swap(false, Ordering::SeqCst) {
+                    return;
+                }
+                let upload = |len: usize| {
+                    let array = SmartArray::from(vec![1_u8; len]);
+                    array.prefetch(&device.stream()).expect("there is memory");
+                };
+                let ledger = audit::Ledger::attach();
+                let ((), of_thread) = audit::capture(|| upload(10));
+                let ((), of_all) = audit::capture_all(|| upload(20));
+                let scope = audit::scope();
+                scope.run(|| upload(40));
+                let bytes = |report: &audit::Report| report.traffic().to_device.bytes;
+                seen.lock().expect("no panic").push([
+                    bytes(&of_thread),
+                    bytes(&of_all),
+                    bytes(&ledger.report()),
+                ]);
+                is_outermost.store(true, Ordering::SeqCst);
+            }
+        };
+        let subscriber = tracing_subscriber::registry().with(Answering { asked: || (), told });
+        let (outcome, report) = audit::capture(|| {
+            tracing::subscriber::with_default(subscriber, || {
+                let array = SmartArray::from(vec![1_u8; 100]);
+                array.prefetch(&device.stream())
+            })
+        });
+        outcome.expect("nothing fails");
+        assert_eq!(*seen.lock().expect("no panic"), [[10, 20, 70]]);
+        assert_eq!(report.traffic().to_device.bytes, 170);
+    });
+}
