@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
 use super::at_exit::{Outputs, at_exit};
+use super::contents;
 use super::deny::Rules;
 use super::listeners::{self, Capture};
 use super::log;
@@ -114,7 +115,8 @@ pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
 /// ```
 #[must_use]
 pub fn scope() -> Scope {
-    Scope { captures: listeners::share_own(), rules: Rules::current() }
+    let compares_contents = contents::is_asked_for();
+    Scope { captures: listeners::share_own(), rules: Rules::current(), compares_contents }
 }
 
 /// The captures and denials of a thread, for other threads; made by [`scope`]. Copies that are made
@@ -123,6 +125,7 @@ pub fn scope() -> Scope {
 pub struct Scope {
     captures: Vec<Arc<Capture>>,
     rules: Rules,
+    compares_contents: bool,
 }
 
 impl Scope {
@@ -136,6 +139,7 @@ impl Scope {
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _counting = Counting::start(&self.captures);
         let _rules = self.rules.enter();
+        let _contents = self.compares_contents.then(contents::compare_contents);
         work()
     }
 }

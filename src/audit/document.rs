@@ -124,6 +124,10 @@ pub enum DocumentRecord {
         launch: Option<u64>,
         #[cfg_attr(feature = "serde", serde(default))]
         use_number: Option<u16>,
+        /// How many of the bytes have other values than before at the destination, if
+        /// [`compare_contents`](super::compare_contents()) found out.
+        #[cfg_attr(feature = "serde", serde(default))]
+        changed_bytes: Option<u64>,
     },
     /// A launch of a kernel.
     Launch {
@@ -221,8 +225,7 @@ pub struct DocumentArgument {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is: `bounce`, `evicted`, `overwritten_upload`, `serial_copy`, `small_copies`,
-    /// `stalling_wait` or `unread_download`.
+    /// What it is: one of the kinds that [`Report::findings`](super::Report::findings) lists.
     pub kind: String,
     /// What happens, and where.
     pub message: String,

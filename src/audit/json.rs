@@ -160,6 +160,7 @@ fn copy(object: &mut Object, record: &DocumentRecord) {
         stale_since,
         launch,
         use_number,
+        changed_bytes,
         ..
     } = record
     else {
@@ -178,6 +179,7 @@ fn copy(object: &mut Object, record: &DocumentRecord) {
     object.optional("stale_since", stale_since.as_ref());
     object.number_or_null("launch", *launch);
     object.number_or_null("use_number", use_number.map(u64::from));
+    object.number_or_null("changed_bytes", *changed_bytes);
 }
 
 fn launch(object: &mut Object, record: &DocumentRecord) {

@@ -57,6 +57,7 @@ mod budget;
 mod capture;
 mod cause;
 mod chunk;
+mod contents;
 mod deny;
 mod document;
 mod events;
@@ -90,6 +91,8 @@ pub use crate::traffic::{Direction, Flow, Traffic};
 pub use budget::Budget;
 pub use capture::{Scope, capture, capture_all, scope};
 pub use cause::Cause;
+pub use contents::{ContentsGuard, compare_contents};
+pub(crate) use contents::{compares_contents, keep_contents, may_compare_contents, take_contents};
 pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use document::{

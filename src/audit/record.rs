@@ -21,6 +21,8 @@ use crate::traffic::{Direction, Flow};
 pub(crate) struct Copied<'a> {
     /// When its first operation was queued; 0 for now.
     pub(crate) queued_ns: u64,
+    /// How many of the bytes have other values than before at the destination, if that is known.
+    pub(crate) changed_bytes: Option<u64>,
     pub(crate) storage: &'a Storage,
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,

@@ -52,13 +52,16 @@ impl Report {
     /// |---|---|
     /// | `bounce` | an array that goes down and up again in a loop |
     /// | `evicted` | a copy that a full device gave up, and that was copied there again |
+    /// | `few_changes` | whole arrays copied for the sake of a few elements |
     /// | `overwritten_upload` | a prefetch to a device, overwritten before anything reads it |
+    /// | `round_trip` | an array that the host takes to write, and copies back as it was |
     /// | `serial_copy` | copies that wait for kernels with which they have nothing to do |
     /// | `small_copies` | many small copies of one array that could be one |
     /// | `stalling_wait` | waits after which the host reads nothing, between pieces of work |
     /// | `unread_download` | a prefetch or a snapshot that nobody on the host read |
     ///
-    /// `serial_copy` needs the times of a device: see [`DocumentRecord`].
+    /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes` and
+    /// `round_trip` need [`compare_contents`](super::compare_contents()).
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};
@@ -133,6 +136,7 @@ impl DocumentRecord {
             stale_since: key.staleness().since().map(|location| location.to_string()),
             launch: (copy.launch > 0).then_some(copy.launch),
             use_number: copy.use_number,
+            changed_bytes: copy.changed_bytes,
         }
     }
 

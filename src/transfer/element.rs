@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::acquire::{acquire_host, acquire_on};
+use super::compare::before_host_write;
 use super::constant::{Fill, queue_fill};
 use super::error::host_full;
 use super::mark::{mark, mark_host_written};
@@ -65,6 +66,7 @@ fn is_overwritten_on_host(request: &Request<'_>) -> bool {
     let is_written = state.overwrite_on_host(storage.memory_order(), region, request.site);
     storage.publish(&state);
     if is_written {
+        before_host_write(storage, request.selection, &state);
         request.record_access(None, Access::Overwrite);
     }
     is_written

@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_host};
+use super::compare::before_host_write;
 use super::request::Request;
 use crate::access::Access;
 use crate::audit::{self, Accessed};
@@ -120,6 +121,7 @@ fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
         && !state.has_new_failures()
         && (access == Access::Overwrite || request.is_valid(&state, host));
     if is_ready {
+        before_host_write(request.storage, request.selection, &state);
         request.record_write(&mut state, host, access);
         request.record_access(None, access);
     }
@@ -137,7 +139,11 @@ pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallS
     };
     let is_ready =
         state.host.is_some() && state.is_host_idle() && !state.has_new_failures() && is_valid();
-    if !is_ready || !state.become_only_holder(host, site) {
+    if !is_ready {
+        return false;
+    }
+    before_host_write(storage, &Selection::Whole, &state);
+    if !state.become_only_holder(host, site) {
         return false;
     }
     storage.forget_readers();
@@ -152,6 +158,7 @@ pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
     if !request.is_empty() {
         let mut state = request.storage.lock();
         let host = state.host_location();
+        before_host_write(request.storage, request.selection, &state);
         request.record_write(&mut state, host, access);
         request.record_access(None, access);
     }

@@ -21,6 +21,7 @@ mod allocate;
 mod assign;
 mod chunk;
 mod claim;
+mod compare;
 mod constant;
 mod denied;
 mod download;

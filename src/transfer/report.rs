@@ -1,5 +1,6 @@
 //! Counting and reporting copies.
 
+use super::compare::changed_bytes;
 use super::request::Request;
 use crate::access::Access;
 use crate::audit::{self, Accessed, Copied, Direction, MemoryChange, MemoryUse, Staleness};
@@ -85,6 +86,7 @@ pub(super) fn count(
     stale_since: StaleOrigin,
 ) {
     let padding = if direction == Direction::ToDevice { state.take_padding(bytes) } else { 0 };
+    let changed_bytes = changed_bytes(request, state, (direction, device), bytes);
     let traffic = Traffic::of(direction, bytes);
     state.count_traffic(request.storage.memory_order(), &traffic);
     device.count(&traffic);
@@ -94,6 +96,7 @@ pub(super) fn count(
     }
     audit::record_copy(bytes, || Copied {
         queued_ns,
+        changed_bytes,
         storage: request.storage,
         direction,
         bytes,

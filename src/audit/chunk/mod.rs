@@ -92,6 +92,7 @@ pub(super) struct CopyEvent {
     pub(super) launch: u64,
     /// Which use of the array it is; `None` if that is not known.
     pub(super) use_number: Option<u16>,
+    pub(super) changed_bytes: Option<u64>,
 }
 
 /// What the copies of one line of a report have in common. Call sites are compared by address: a

@@ -124,9 +124,9 @@ impl OpenChunk {
             stream,
             source,
         };
-        let Copied { bytes, padding, positions, .. } = *copied;
+        let Copied { bytes, padding, positions, changed_bytes, .. } = *copied;
         let use_number = Some(copied.storage.next_use());
-        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number };
+        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, changed_bytes };
         let kind = EventKind::Copy(push(&mut self.lists.copies, copy));
         self.events.push(Event { queued_ns: copied.queued_at_ns(), site: copied.site, kind });
     }
@@ -181,7 +181,8 @@ impl OpenChunk {
             source: record.source.as_deref().map(|device| self.device(device)),
         };
         let Record { bytes, padding, positions, launch, .. } = *record;
-        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number: None };
+        let (use_number, changed_bytes) = (None, None);
+        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, changed_bytes };
         let index = push(&mut self.lists.copies, copy);
         let (queued_ns, site) = (record.queued_ns, record.site);
         self.events.push(Event { queued_ns, site, kind: EventKind::Copy(index) });

@@ -27,6 +27,8 @@ pub(super) struct Copied<'d> {
     pub(super) bytes: u64,
     /// The device from which a copy between devices comes.
     pub(super) source: Option<&'d str>,
+    /// How many of the bytes have other values than before, if that is known.
+    pub(super) changed_bytes: Option<u64>,
     /// The call that made the bytes stale.
     pub(super) stale_since: Option<&'d str>,
 }
@@ -184,6 +186,7 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         cause,
         bytes,
         source,
+        changed_bytes,
         stale_since,
         ..
     } = record
@@ -202,6 +205,7 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         cause,
         bytes: *bytes,
         source: source.as_deref(),
+        changed_bytes: *changed_bytes,
         stale_since: stale_since.as_deref(),
     })
 }

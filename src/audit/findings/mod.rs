@@ -6,6 +6,7 @@
 
 mod bounce;
 mod evicted;
+mod few_changes;
 mod history;
 mod serial_copy;
 mod small_copies;
@@ -23,6 +24,7 @@ pub(super) fn of(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(bounce::find(&history));
     findings.extend(evicted::find(&history));
+    findings.extend(few_changes::find(&history));
     findings.extend(serial_copy::find(&history));
     findings.extend(small_copies::find(&history));
     findings.extend(stalling_wait::find(&history));

@@ -2,6 +2,7 @@
 //! that the change saves what the finding says.
 
 use resident::audit::{self, Finding, Report};
+use resident::ndarray::{Ix1, s};
 use resident::{Device, Emulation, In, InOut, Kernel, Link, Result, SmartArray, Traffic};
 use std::time::Duration;
 use support::lab::lab;
@@ -146,7 +147,7 @@ fn an_upload_that_is_overwritten_before_use() -> Result<()> {
         (SmartArray::from(vec![1.0_f32; 50]), SmartArray::from(vec![0.0; 100]));
     assert_none(&report(|| {
         parted.prefetch(&stream)?;
-        let mut part = parted.slice_mut(resident::ndarray::s![..50]);
+        let mut part = parted.slice_mut(s![..50]);
         copy().launch_on(&stream, grid(), (&half, &mut part))
     })?);
     Ok(())
@@ -185,7 +186,7 @@ fn an_upload_that_other_calls_than_launches_make_useless() -> Result<()> {
     Ok(())
 }
 
-type Overwrite<'f> = &'f dyn Fn(&mut SmartArray<f32, ndarray::Ix1>) -> Result<()>;
+type Overwrite<'f> = &'f dyn Fn(&mut SmartArray<f32, Ix1>) -> Result<()>;
 
 #[test]
 fn an_upload_that_something_reads_before_it_is_overwritten_is_correct() -> Result<()> {
@@ -207,7 +208,7 @@ fn an_upload_that_something_reads_before_it_is_overwritten_is_correct() -> Resul
             array.snapshot_on(&stream)?.wait().map(drop)
         }),
         ("another device", &|array| array.prefetch(&peer.stream())),
-        ("a part", &|array| array.slice(resident::ndarray::s![..5]).gpu_on(&stream).map(drop)),
+        ("a part", &|array| array.slice(s![..5]).gpu_on(&stream).map(drop)),
     ];
     for (name, read) in reads {
         let mut array = SmartArray::from(vec![0.0_f32; 100]).named(name);
@@ -257,7 +258,7 @@ fn a_download_that_something_reads_is_correct() -> Result<()> {
     let show = Kernel::<(In<f32>,)>::new("show").host(|_grid, _| ());
     let reads: [(&str, Overwrite<'_>); 8] = [
         ("host", &|array| array.host().map(drop)),
-        ("a part", &|array| array.slice(resident::ndarray::s![3..4]).host().map(drop)),
+        ("a part", &|array| array.slice(s![3..4]).host().map(drop)),
         ("get", &|array| array.get(7).map(drop)),
         ("to_vec", &|array| array.to_vec().map(drop)),
         ("call", &|array| show.call(grid(), (&*array,))),
@@ -338,6 +339,93 @@ fn a_snapshot_that_nobody_takes() -> Result<()> {
     // What is on the host is copied from no device.
     let array = SmartArray::from(vec![1.0_f32; 100]);
     assert_none(&report(|| array.snapshot_on(&stream).map(drop))?);
+    Ok(())
+}
+
+/// A loop in which a device reads what the host writes by `write`.
+fn compared(write: Overwrite<'_>) -> Result<Report> {
+    let device = lab();
+    let stream = device.stream();
+    let show = Kernel::<(In<f32>,)>::new("show").host(|_grid, _| ());
+    let mut field = SmartArray::from(vec![1.0_f32; 2000]).named("field");
+    field.prefetch(&stream)?;
+    report(|| {
+        let _guard = audit::compare_contents();
+        for _ in 0..ROUNDS {
+            write(&mut field)?;
+            show.launch_on(&stream, grid(), (&field,))?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn an_array_that_goes_down_and_up_again_unchanged() -> Result<()> {
+    let before = compared(&|field| field.host_mut().map(|field| assert_eq!(field.sum(), 2000.0)))?;
+    let after = compared(&|field| field.host().map(|field| assert_eq!(field.sum(), 2000.0)))?;
+    let finding = only(&before, "round_trip");
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_eq!((finding.count, finding.bytes), (10, 80_000));
+    assert_none(&after);
+    // A program that changes it; and one that changes it back.
+    assert_none(&compared(&|field| {
+        field.host_mut()?.mapv_inplace(|x| x + 1.0);
+        Ok(())
+    })?);
+    let back = compared(&|field| {
+        field.host_mut()?[3] += 1.0;
+        field.host_mut()?[3] -= 1.0;
+        Ok(())
+    })?;
+    assert_eq!(only(&back, "round_trip").bytes, 80_000);
+    Ok(())
+}
+
+#[test]
+fn a_whole_array_that_is_copied_for_a_few_elements() -> Result<()> {
+    let before = compared(&|field| {
+        field.host_mut()?.slice_mut(s![7..12]).mapv_inplace(|x| x + 1.0);
+        Ok(())
+    })?;
+    let after = compared(&|field| {
+        field.slice_mut(s![7..12]).host_mut()?.mapv_inplace(|x| x + 1.0);
+        Ok(())
+    })?;
+    let finding = only(&before, "few_changes");
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_eq!(finding.bytes, 10 * (8000 - 5 * 4));
+    assert!(finding.sites.iter().all(|site| site.contains(file!())), "{finding:?}");
+    assert_none(&after);
+    Ok(())
+}
+
+#[test]
+fn contents_are_compared_with_those_that_the_device_has() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let ones = SmartArray::from(vec![1.0_f32; 100]);
+    let mut field = SmartArray::from(vec![1.0_f32; 100]);
+    field.prefetch(&stream)?;
+    let seen = report(|| {
+        let _guard = audit::compare_contents();
+        drop(field.host_mut()?);
+        // The device's contents are others from here on: what was kept is of no use.
+        field.fill_on(&stream, 5.0)?;
+        field.host_overwrite()?.assign(&*ones.host()?);
+        double().launch_on(&stream, grid(), (&mut field,))?;
+        // Written by nobody before, and without a guard.
+        let mut other = SmartArray::from(vec![1.0_f32; 100]);
+        drop(other.host_mut()?);
+        other.prefetch(&stream)
+    })?;
+    let findings = seen.findings();
+    assert!(findings.iter().all(|finding| finding.kind != "round_trip"), "{findings:?}");
+    // Nobody asked.
+    drop(ones.gpu_on(&stream)?);
+    assert_none(&report(|| {
+        drop(field.host_mut()?);
+        field.gpu_on(&stream).map(drop)
+    })?);
     Ok(())
 }
 

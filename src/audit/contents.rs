@@ -1,0 +1,100 @@
+//! Contents that are compared before and after accesses, for a thread that asks for it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::capture;
+use crate::sync::Mutex;
+
+/// How many guards live, on all threads.
+static GUARDS: AtomicUsize = AtomicUsize::new(0);
+
+/// By the numbers of arrays: what was on the host when it began to write, and where else it was.
+static KEPT: Mutex<BTreeMap<u64, (u64, Vec<u8>)>> = Mutex::new(BTreeMap::new());
+
+thread_local! {
+    /// How many guards of this thread live.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While this lives, accesses of its thread are compared: made by [`compare_contents`].
+#[derive(Debug)]
+#[must_use = "contents are compared only while this guard lives"]
+pub struct ContentsGuard {
+    /// Makes the type not `Send`: the setting belongs to its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+/// Lets captures compare contents until the guard drops, so that their reports also tell of
+/// accesses that change nothing, or little: the findings `round_trip`, `few_changes` and
+/// `unchanged_argument`. It concerns captures in which this thread is, or is through a
+/// [`scope`](super::scope()) that was made under the guard.
+///
+/// - When the host takes a whole array to write it, which a device has too, its bytes are kept
+///   until they are copied to a device again, and compared then.
+/// - On embedded and emulated devices a launch compares its `InOut` arguments before and after.
+///
+/// So these accesses take longer, and arrays that the host writes take twice the host memory.
+///
+/// ```
+/// use resident::{Device, Grid, In, Kernel, SmartArray, audit};
+///
+/// let show = Kernel::<(In<f32>,)>::new("show").host(|_grid, _field| ());
+/// let _here = Device::cpu().enter();
+/// let mut field = SmartArray::from(vec![1.0_f32; 1000]).named("field");
+/// let (outcome, report) = audit::capture(|| {
+///     let _guard = audit::compare_contents();
+///     show.launch(Grid::cover(1000), (&field,))?;
+///     println!("{}", field.host_mut()?.sum());               // `host()` would do
+///     show.launch(Grid::cover(1000), (&field,))
+/// });
+/// outcome?;
+/// let finding = &report.findings()[0];
+/// assert_eq!((&*finding.kind, finding.bytes), ("round_trip", 4000));
+/// # Ok::<(), resident::Error>(())
+/// ```
+pub fn compare_contents() -> ContentsGuard {
+    GUARDS.fetch_add(1, Ordering::Relaxed);
+    DEPTH.set(DEPTH.get() + 1);
+    ContentsGuard { not_send: PhantomData }
+}
+
+impl Drop for ContentsGuard {
+    fn drop(&mut self) {
+        // The thread's thread-locals may be destroyed already.
+        let _ = DEPTH.try_with(|depth| depth.set(depth.get() - 1));
+        if GUARDS.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let kept = std::mem::take(&mut *KEPT.lock());
+            drop(kept);
+        }
+    }
+}
+
+/// Whether this thread compares contents, for other threads.
+pub(super) fn is_asked_for() -> bool {
+    DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+}
+
+/// Whether any thread compares contents. May be called with locks held.
+#[inline]
+pub(crate) fn may_compare_contents() -> bool {
+    GUARDS.load(Ordering::Relaxed) > 0
+}
+
+/// Whether this thread compares contents. May be called with locks held.
+#[inline]
+pub(crate) fn compares_contents() -> bool {
+    may_compare_contents() && is_asked_for() && capture::is_active()
+}
+
+/// Keeps the contents of an array, and the set of places where they are, unless some are kept.
+pub(crate) fn keep_contents(array: u64, places: u64, contents: impl FnOnce() -> Vec<u8>) {
+    KEPT.lock().entry(array).or_insert_with(|| (places, contents()));
+}
+
+/// Takes the kept contents of an array, and the set of places where they were.
+pub(crate) fn take_contents(array: u64) -> Option<(u64, Vec<u8>)> {
+    KEPT.lock().remove(&array)
+}
