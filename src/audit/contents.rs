@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::capture;
+use super::listeners::{self, Captures};
+use super::record;
 use crate::sync::Mutex;
 
 /// How many guards live, on all threads.
@@ -72,7 +73,7 @@ impl Drop for ContentsGuard {
     }
 }
 
-/// Whether this thread compares contents, for other threads.
+/// Whether this thread asks to compare contents.
 pub(super) fn is_asked_for() -> bool {
     DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
@@ -83,10 +84,25 @@ pub(crate) fn may_compare_contents() -> bool {
     GUARDS.load(Ordering::Relaxed) > 0
 }
 
-/// Whether this thread compares contents. May be called with locks held.
-#[inline]
-pub(crate) fn compares_contents() -> bool {
-    may_compare_contents() && is_asked_for() && capture::is_active()
+/// Tells captures what a launch has changed.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    launch: u64,
+    captures: Captures,
+}
+
+/// For the launch that this thread prepares, and the captures in which it is.
+pub(crate) fn comparison() -> Comparison {
+    Comparison { launch: record::launch_of_thread(), captures: listeners::of_thread() }
+}
+
+impl Comparison {
+    /// Tells how many bytes of one of its array arguments the launch has changed.
+    pub(crate) fn tell(&self, argument: usize, changed_bytes: u64) {
+        for capture in &self.captures {
+            capture.report.lock().records.add_compared(self.launch, argument, changed_bytes);
+        }
+    }
 }
 
 /// Keeps the contents of an array, and the set of places where they are, unless some are kept.

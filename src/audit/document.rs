@@ -128,6 +128,13 @@ pub enum DocumentRecord {
         /// [`compare_contents`](super::compare_contents()) found out.
         #[cfg_attr(feature = "serde", serde(default))]
         changed_bytes: Option<u64>,
+        /// How long the calling thread was busy with queueing it, if that is known: with packing
+        /// pageable memory, above all.
+        #[cfg_attr(feature = "serde", serde(default))]
+        host_ns: Option<u64>,
+        /// Whether it is between a GPU and pageable memory of the host.
+        #[cfg_attr(feature = "serde", serde(default))]
+        is_pageable: bool,
     },
     /// A launch of a kernel.
     Launch {
@@ -217,6 +224,10 @@ pub struct DocumentArgument {
     /// As in [`DocumentRecord`].
     #[cfg_attr(feature = "serde", serde(default))]
     pub use_number: Option<u16>,
+    /// How many bytes of an `in_out` argument the launch has changed, if
+    /// [`compare_contents`](super::compare_contents()) found out.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub changed_bytes: Option<u64>,
 }
 
 /// Something that could be saved.

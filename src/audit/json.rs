@@ -161,6 +161,8 @@ fn copy(object: &mut Object, record: &DocumentRecord) {
         launch,
         use_number,
         changed_bytes,
+        host_ns,
+        is_pageable,
         ..
     } = record
     else {
@@ -180,6 +182,8 @@ fn copy(object: &mut Object, record: &DocumentRecord) {
     object.number_or_null("launch", *launch);
     object.number_or_null("use_number", use_number.map(u64::from));
     object.number_or_null("changed_bytes", *changed_bytes);
+    object.number_or_null("host_ns", *host_ns);
+    object.raw("is_pageable", is_pageable);
 }
 
 fn launch(object: &mut Object, record: &DocumentRecord) {
@@ -199,6 +203,7 @@ fn argument(argument: &DocumentArgument) -> String {
     object.text("access", &argument.access);
     object.raw("is_whole", argument.is_whole);
     object.number_or_null("use_number", argument.use_number.map(u64::from));
+    object.number_or_null("changed_bytes", argument.changed_bytes);
     object.end()
 }
 

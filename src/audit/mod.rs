@@ -91,8 +91,10 @@ pub use crate::traffic::{Direction, Flow, Traffic};
 pub use budget::Budget;
 pub use capture::{Scope, capture, capture_all, scope};
 pub use cause::Cause;
+pub(crate) use contents::{
+    Comparison, comparison, keep_contents, may_compare_contents, take_contents,
+};
 pub use contents::{ContentsGuard, compare_contents};
-pub(crate) use contents::{compares_contents, keep_contents, may_compare_contents, take_contents};
 pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use document::{
@@ -193,6 +195,12 @@ pub(crate) fn record_discard(discarded: &Discarded) {
     if capture::is_active() {
         log::append(|chunk| chunk.push_discard(discarded));
     }
+}
+
+/// Whether contents are compared for captures of this thread. May be called with locks held.
+#[inline]
+pub(crate) fn compares_contents() -> bool {
+    may_compare_contents() && contents::is_asked_for() && capture::is_active()
 }
 
 /// Records an allocation or an eviction, if a capture wants it. May be called with locks held.

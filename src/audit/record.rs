@@ -21,6 +21,10 @@ use crate::traffic::{Direction, Flow};
 pub(crate) struct Copied<'a> {
     /// When its first operation was queued; 0 for now.
     pub(crate) queued_ns: u64,
+    /// How long the calling thread was busy with it, if that is known.
+    pub(crate) host_ns: Option<u64>,
+    /// Whether it is between a GPU and pageable memory of the host.
+    pub(crate) is_pageable: bool,
     /// How many of the bytes have other values than before at the destination, if that is known.
     pub(crate) changed_bytes: Option<u64>,
     pub(crate) storage: &'a Storage,

@@ -1,6 +1,6 @@
 //! The latest records of a capture, and exact totals of all.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::chunk::{Chunk, Event, EventKind};
@@ -29,6 +29,8 @@ pub(super) struct Records {
     pub(super) started_ns: u64,
     pub(super) duration_ns: u64,
     times: HashMap<(u64, u64), (u64, u64)>,
+    /// By the latest launches and their arguments, how many bytes the launch has changed.
+    compared: BTreeMap<(u64, usize), u64>,
 }
 
 /// Waits of threads for devices: how many, and how long they took together.
@@ -55,6 +57,7 @@ impl Default for Records {
             started_ns: timeline::now_ns(),
             duration_ns: 0,
             times: HashMap::new(),
+            compared: BTreeMap::new(),
         }
     }
 }
@@ -127,6 +130,19 @@ impl Records {
             }
         }
         Some((self.since_start(started_ns), self.since_start(finished_ns)))
+    }
+
+    /// Adds how many bytes of an argument a launch has changed.
+    pub(super) fn add_compared(&mut self, launch: u64, argument: usize, changed_bytes: u64) {
+        if self.compared.len() == RECORDS_KEPT {
+            self.compared.pop_first();
+        }
+        self.compared.insert((launch, argument), changed_bytes);
+    }
+
+    /// How many bytes of an argument a launch has changed, if that is known.
+    pub(super) fn changed_bytes(&self, launch: u64, argument: usize) -> Option<u64> {
+        self.compared.get(&(launch, argument)).copied()
     }
 
     pub(super) fn since_start(&self, time_ns: u64) -> u64 {

@@ -54,14 +54,16 @@ impl Report {
     /// | `evicted` | a copy that a full device gave up, and that was copied there again |
     /// | `few_changes` | whole arrays copied for the sake of a few elements |
     /// | `overwritten_upload` | a prefetch to a device, overwritten before anything reads it |
+    /// | `pageable_copies` | many or large copies to a GPU from memory that is not page-locked |
     /// | `round_trip` | an array that the host takes to write, and copies back as it was |
     /// | `serial_copy` | copies that wait for kernels with which they have nothing to do |
     /// | `small_copies` | many small copies of one array that could be one |
     /// | `stalling_wait` | waits after which the host reads nothing, between pieces of work |
+    /// | `unchanged_argument` | an `InOut` argument that no launch of a kernel has changed |
     /// | `unread_download` | a prefetch or a snapshot that nobody on the host read |
     ///
-    /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes` and
-    /// `round_trip` need [`compare_contents`](super::compare_contents()).
+    /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes`,
+    /// `round_trip` and `unchanged_argument` need [`compare_contents`](super::compare_contents()).
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};
@@ -136,18 +138,21 @@ impl DocumentRecord {
             stale_since: key.staleness().since().map(|location| location.to_string()),
             launch: (copy.launch > 0).then_some(copy.launch),
             use_number: copy.use_number,
-            changed_bytes: copy.changed_bytes,
+            changed_bytes: copy.details.changed_bytes,
+            host_ns: copy.details.host_ns,
+            is_pageable: copy.details.is_pageable,
         }
     }
 
     fn launch(records: &Records, (chunk, event): Recorded<'_>, launch: &LaunchEvent) -> Self {
         let times = records.times(chunk.span_of_launch(launch));
         let stream = chunk.stream(launch.stream);
-        let argument = |argument: &ArgumentRecord| DocumentArgument {
+        let argument = |(index, argument): (usize, &ArgumentRecord)| DocumentArgument {
             array: argument.array_id(),
             access: access_name(argument.access()).to_owned(),
             is_whole: argument.is_whole(),
             use_number: Some(argument.use_number()),
+            changed_bytes: records.changed_bytes(launch.id, index),
         };
         let called_ns = (launch.called_ns > 0).then_some(launch.called_ns);
         Self::Launch {
@@ -161,7 +166,7 @@ impl DocumentRecord {
             stream: stream.number,
             site: event.site.to_string(),
             name: chunk.kernel_name(launch).to_owned(),
-            arguments: chunk.arguments(launch).iter().map(argument).collect(),
+            arguments: chunk.arguments(launch).iter().enumerate().map(argument).collect(),
         }
     }
 

@@ -5,6 +5,7 @@ mod arguments;
 mod arity;
 mod comparator;
 mod compare;
+mod compared_body;
 mod device_code;
 mod flat;
 mod host_body;

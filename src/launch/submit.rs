@@ -21,6 +21,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray, Words};
+use super::compared_body::compared;
 use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
 use crate::backend::{
     Address, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall,
@@ -134,7 +135,9 @@ pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
 #[cold]
 fn launch_observed(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     let _span = audit::enter_launch(launch.title, stream, launch.site);
-    let queued = queue::<true>(launch, stream);
+    let code = compared(launch.code, launch.arrays());
+    let launch = Launch { code: code.as_ref().unwrap_or(launch.code), ..*launch };
+    let queued = queue::<true>(&launch, stream);
     audit::end_launch();
     queued
 }

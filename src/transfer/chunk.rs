@@ -91,6 +91,8 @@ pub(super) struct Pipeline {
     /// The largest number of chunks in flight; 0 until one is queued.
     in_flight_max: usize,
     copied: SmallVec<[Copied; 1]>,
+    /// When the call began to queue copies, for captures and subscribers; 0 if there are none.
+    begun_ns: u64,
     /// Keeps the records of failures of the queued work.
     inquiry: Option<Inquiry>,
 }
@@ -106,9 +108,12 @@ struct Copied {
 }
 
 impl Pipeline {
-    /// Keeps the records of failures of work that is queued from now on.
+    /// Keeps the records of failures of work that is queued from now on. Called before each chunk.
     pub(super) fn inquiry(&mut self) {
-        self.inquiry.get_or_insert_with(Inquiry::begin);
+        if self.inquiry.is_none() {
+            self.inquiry = Some(Inquiry::begin());
+            self.begun_ns = audit::listened_ns();
+        }
     }
 
     /// Adds a queued copy to the location of the call. `stale_since` is the origin of their
@@ -133,7 +138,7 @@ impl Pipeline {
                 known.stale_since = known.stale_since.or_later(stale_since);
             }
             None => self.copied.push(Copied {
-                moved: Moved { queued_ns, ..moved },
+                moved: Moved { queued_ns, begun_ns: self.begun_ns, ..moved },
                 device: device.clone(),
                 stream: stream.clone(),
                 stale_since,

@@ -3,8 +3,8 @@
 use super::compare::changed_bytes;
 use super::request::Request;
 use crate::access::Access;
-use crate::audit::{self, Accessed, Copied, Direction, MemoryChange, MemoryUse, Staleness};
-use crate::backend::Position;
+use crate::audit::{self, Accessed, Cause, Copied, Direction, MemoryChange, MemoryUse, Staleness};
+use crate::backend::{DeviceKind, Position};
 use crate::call_site::CallSite;
 use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
@@ -58,19 +58,21 @@ pub(super) struct Moved {
     pub(super) last: Position,
     /// When the first operation was queued; 0 for now.
     pub(super) queued_ns: u64,
+    /// When the call began to queue it; 0 if that is not known.
+    pub(super) begun_ns: u64,
 }
 
 impl Moved {
     /// A copy of one operation.
     pub(super) fn at(position: Position, direction: Direction, bytes: u64) -> Self {
-        Self { direction, bytes, first: position, last: position, queued_ns: 0 }
+        Self { direction, bytes, first: position, last: position, queued_ns: 0, begun_ns: 0 }
     }
 
     /// A copy of these operations, which are all on one stream.
     pub(super) fn of(queued: &[(Stream, Position)], direction: Direction, bytes: u64) -> Self {
         let position = |queued: Option<&(Stream, Position)>| queued.map_or(Position(0), |it| it.1);
         let (first, last) = (position(queued.first()), position(queued.last()));
-        Self { direction, bytes, first, last, queued_ns: 0 }
+        Self { direction, bytes, first, last, queued_ns: 0, begun_ns: 0 }
     }
 }
 
@@ -80,7 +82,7 @@ impl Moved {
 pub(super) fn count(
     request: &Request<'_>,
     state: &mut ArrayState,
-    Moved { direction, bytes, first, last, queued_ns }: Moved,
+    Moved { direction, bytes, first, last, queued_ns, begun_ns }: Moved,
     device: &Device,
     stream: &Stream,
     stale_since: StaleOrigin,
@@ -97,6 +99,11 @@ pub(super) fn count(
     audit::record_copy(bytes, || Copied {
         queued_ns,
         changed_bytes,
+        host_ns: (begun_ns > 0).then(|| audit::listened_ns().saturating_sub(begun_ns)),
+        is_pageable: request.cause != Cause::Explicit
+            && direction != Direction::BetweenDevices
+            && device.kind() != DeviceKind::Cpu
+            && !state.is_host_pinned_for(device.kind()),
         storage: request.storage,
         direction,
         bytes,

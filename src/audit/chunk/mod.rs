@@ -92,7 +92,18 @@ pub(super) struct CopyEvent {
     pub(super) launch: u64,
     /// Which use of the array it is; `None` if that is not known.
     pub(super) use_number: Option<u16>,
+    pub(super) details: CopyDetails,
+}
+
+/// Properties that not all copies have.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct CopyDetails {
+    /// How many of the bytes have other values than before at the destination.
     pub(super) changed_bytes: Option<u64>,
+    /// How long the calling thread was busy with it.
+    pub(super) host_ns: Option<u64>,
+    /// Whether it is between a GPU and pageable memory of the host.
+    pub(super) is_pageable: bool,
 }
 
 /// What the copies of one line of a report have in common. Call sites are compared by address: a

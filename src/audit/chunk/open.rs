@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    AccessEvent, Chunk, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists, MemoryEvent,
-    SiteAddress, WaitEvent,
+    AccessEvent, Chunk, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists,
+    MemoryEvent, SiteAddress, WaitEvent,
 };
 use crate::access::Access;
 use crate::audit::record::{
@@ -124,9 +124,11 @@ impl OpenChunk {
             stream,
             source,
         };
-        let Copied { bytes, padding, positions, changed_bytes, .. } = *copied;
+        let Copied { bytes, padding, positions, .. } = *copied;
+        let Copied { changed_bytes, host_ns, is_pageable, .. } = *copied;
+        let details = CopyDetails { changed_bytes, host_ns, is_pageable };
         let use_number = Some(copied.storage.next_use());
-        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, changed_bytes };
+        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, details };
         let kind = EventKind::Copy(push(&mut self.lists.copies, copy));
         self.events.push(Event { queued_ns: copied.queued_at_ns(), site: copied.site, kind });
     }
@@ -181,8 +183,8 @@ impl OpenChunk {
             source: record.source.as_deref().map(|device| self.device(device)),
         };
         let Record { bytes, padding, positions, launch, .. } = *record;
-        let (use_number, changed_bytes) = (None, None);
-        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, changed_bytes };
+        let (use_number, details) = (None, CopyDetails::default());
+        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, details };
         let index = push(&mut self.lists.copies, copy);
         let (queued_ns, site) = (record.queued_ns, record.site);
         self.events.push(Event { queued_ns, site, kind: EventKind::Copy(index) });

@@ -29,6 +29,10 @@ pub(super) struct Copied<'d> {
     pub(super) source: Option<&'d str>,
     /// How many of the bytes have other values than before, if that is known.
     pub(super) changed_bytes: Option<u64>,
+    /// How long the calling thread was busy with it, if that is known.
+    pub(super) host_ns: Option<u64>,
+    /// Whether it is between a GPU and pageable memory of the host.
+    pub(super) is_pageable: bool,
     /// The call that made the bytes stale.
     pub(super) stale_since: Option<&'d str>,
 }
@@ -105,6 +109,18 @@ impl<'d> History<'d> {
             events.extend(event(record, array));
         }
         events
+    }
+
+    /// The records that name each array, in order; no array of which some uses are not known.
+    pub(super) fn records_by_array(&self) -> impl Iterator<Item = (u64, Vec<&'d DocumentRecord>)> {
+        let is_known = |(array, indexes): &(&u64, &Vec<usize>)| {
+            let events = self.events(**array, indexes);
+            !events.iter().any(|event| matches!(event, ArrayEvent::Unknown))
+        };
+        let records = &self.document.records;
+        self.arrays.iter().filter(is_known).map(|(array, indexes)| {
+            (*array, indexes.iter().map(|index| &records[*index]).collect())
+        })
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = &'d DocumentRecord> {
@@ -187,6 +203,8 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         bytes,
         source,
         changed_bytes,
+        host_ns,
+        is_pageable,
         stale_since,
         ..
     } = record
@@ -206,6 +224,8 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
         bytes: *bytes,
         source: source.as_deref(),
         changed_bytes: *changed_bytes,
+        host_ns: *host_ns,
+        is_pageable: *is_pageable,
         stale_since: stale_since.as_deref(),
     })
 }

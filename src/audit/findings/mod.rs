@@ -8,9 +8,12 @@ mod bounce;
 mod evicted;
 mod few_changes;
 mod history;
+mod pageable_copies;
+mod replay;
 mod serial_copy;
 mod small_copies;
 mod stalling_wait;
+mod unchanged_argument;
 mod unused_copy;
 
 use std::cmp::Reverse;
@@ -25,9 +28,11 @@ pub(super) fn of(document: &Document) -> Vec<Finding> {
     findings.extend(bounce::find(&history));
     findings.extend(evicted::find(&history));
     findings.extend(few_changes::find(&history));
+    findings.extend(pageable_copies::find(&history));
     findings.extend(serial_copy::find(&history));
     findings.extend(small_copies::find(&history));
     findings.extend(stalling_wait::find(&history));
+    findings.extend(unchanged_argument::find(&history));
     findings.extend(unused_copy::find(&history));
     findings.sort_by_key(|finding| {
         Reverse((finding.bytes, finding.nanoseconds.unwrap_or(0), finding.count))

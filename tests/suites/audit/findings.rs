@@ -1,8 +1,8 @@
 //! Each finding: a program that shows it, the same program with the change, which must not, and
 //! that the change saves what the finding says.
 
-use resident::audit::{self, Finding, Report};
-use resident::ndarray::{Ix1, s};
+use resident::audit::{self, DocumentRecord, Finding, Report};
+use resident::ndarray::{Ix1, Ix2, s};
 use resident::{Device, Emulation, In, InOut, Kernel, Link, Result, SmartArray, Traffic};
 use std::time::Duration;
 use support::lab::lab;
@@ -399,6 +399,72 @@ fn a_whole_array_that_is_copied_for_a_few_elements() -> Result<()> {
     Ok(())
 }
 
+/// A loop with a kernel that declares to change its second argument, and changes the first.
+fn with_table(changes: bool) -> Result<Report> {
+    let device = lab();
+    let stream = device.stream();
+    let read = Kernel::<(InOut<f32>, In<f32>)>::new("add")
+        .host(|_grid, (xs, table)| xs.iter_mut().zip(table).for_each(|(x, t)| *x += t));
+    let change = Kernel::<(InOut<f32>, InOut<f32>)>::new("add")
+        .host(|_grid, (xs, table)| xs.iter_mut().zip(table).for_each(|(x, t)| *x += *t));
+    let mut state = SmartArray::from(vec![1.0_f32; 100]).named("state");
+    let mut table = SmartArray::from(vec![1.0_f32; 100]).named("table");
+    report(|| {
+        let _guard = audit::compare_contents();
+        for _ in 0..ROUNDS {
+            match changes {
+                true => change.launch_on(&stream, grid(), (&mut state, &mut table))?,
+                false => read.launch_on(&stream, grid(), (&mut state, &table))?,
+            }
+            assert_eq!(table.host()?.sum(), 100.0);
+        }
+        state.host().map(drop)?;
+        device.synchronize()
+    })
+}
+
+#[test]
+fn an_argument_that_no_launch_changes() -> Result<()> {
+    let (before, after) = (with_table(true)?, with_table(false)?);
+    let finding = only(&before, "unchanged_argument");
+    assert_eq!((finding.count, finding.bytes), saved(&before.traffic(), &after.traffic()));
+    assert_eq!((finding.count, finding.bytes), (10, 4000));
+    assert!(finding.message.contains("argument 1 of kernel \"add\""), "{finding:?}");
+    assert_none(&after);
+    Ok(())
+}
+
+#[test]
+fn an_argument_that_a_launch_changes_is_correct() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    // Views of any strides; the last launch changes one element.
+    let bump = Kernel::<(InOut<u16, Ix2>, u16)>::new("bump")
+        .host(|_grid, (mut xs, by)| xs[[1, 0]] = xs[[1, 0]].wrapping_add(by));
+    let mut table = SmartArray::from(ndarray::Array2::<u16>::zeros((30, 20)));
+    let seen = report(|| {
+        let _guard = audit::compare_contents();
+        for by in [0, 0, 0, 0, 1] {
+            let mut part = table.slice_mut(s![2..20;3, ..;-2]);
+            bump.launch_on(&stream, grid(), (&mut part, by))?;
+            table.host().map(drop)?;
+        }
+        stream.synchronize()
+    })?;
+    let document = seen.to_document();
+    let changed: Vec<_> = document
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            DocumentRecord::Launch { arguments, .. } => arguments[0].changed_bytes,
+            _ => None,
+        })
+        .collect();
+    assert_eq!(changed, [0, 0, 0, 0, 2]);
+    assert_none(&seen);
+    Ok(())
+}
+
 #[test]
 fn contents_are_compared_with_those_that_the_device_has() -> Result<()> {
     let device = lab();
@@ -514,4 +580,48 @@ fn copies_that_wait_for_a_kernel_that_does_not_use_them() -> Result<()> {
     let findings = program(1)?.findings();
     assert!(findings.iter().all(|finding| finding.kind != "serial_copy"), "{findings:?}");
     Ok(())
+}
+
+/// On the stand-in driver: memory is pageable or not only for GPUs.
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn copies_of_pageable_memory_that_a_gpu_needs_again_and_again() -> Result<()> {
+    support::own_process!();
+    // Its device copies nothing before somebody waits, so the calling thread only queues.
+    let settings = resident_stand_in::Settings::new().seed(1);
+    resident_stand_in::load(settings).expect("the stand-in driver loads");
+    let device = Device::cuda(0)?;
+    let stream = device.new_stream()?;
+    let program = |is_locked: bool, frames: usize| {
+        let mut frame = SmartArray::from(vec![1_u8; 4 << 20]).named("frame");
+        let _here = device.enter();
+        if is_locked {
+            frame.page_lock()?;
+        }
+        frame.prefetch(&stream)?;
+        let work = || {
+            (0..frames).try_for_each(|_| {
+                stream.synchronize()?;
+                frame.host_mut()?[0] += 1;
+                frame.prefetch(&stream)?;
+                frame.gpu_on(&stream).map(drop)
+            })
+        };
+        let seen = report(work)?;
+        let records = seen.to_document().records.into_iter();
+        let host_ns = records.filter_map(|record| match record {
+            DocumentRecord::Copy { host_ns, .. } => host_ns,
+            _ => None,
+        });
+        Ok((host_ns.collect::<Vec<u64>>(), seen))
+    };
+    let ((before_ns, before), (after_ns, after)) = (program(false, 10)?, program(true, 10)?);
+    let finding = only(&before, "pageable_copies");
+    assert_eq!(finding.nanoseconds, Some(before_ns.iter().sum()));
+    // Other programs make single copies slow.
+    let least = |times: &[u64]| times.iter().copied().min().expect("ten copies");
+    assert!(least(&after_ns) < least(&before_ns) / 2, "{after_ns:?} of {before_ns:?}");
+    assert_none(&after);
+    assert_none(&program(false, 3)?.1);
+    Ok::<(), resident::Error>(())
 }

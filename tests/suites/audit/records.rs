@@ -395,3 +395,29 @@ fn a_refused_launch_lends_its_number_to_no_other() -> Result<()> {
     }
     Ok(())
 }
+
+/// A copy of many chunks is queued when its first chunk is.
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn a_copy_in_chunks_is_queued_with_its_first_chunk() -> Result<()> {
+    own_process!();
+    let settings = resident_stand_in::Settings::new().seed(1);
+    resident_stand_in::load(settings).expect("the stand-in driver loads");
+    let stream = Device::cuda(0)?.new_stream()?;
+    let mut array = SmartArray::from(vec![1_u8; 48 << 20]);
+    // The staging memory is allocated first.
+    array.prefetch(&stream)?;
+    stream.synchronize()?;
+    array.host_mut()?[0] = 2;
+    let document = document(|| array.prefetch(&stream))?;
+    let [DocumentRecord::Copy { queued_ns, bytes, host_ns, is_pageable, .. }] =
+        &copies(&document)[..]
+    else {
+        panic!("one copy: {document:?}")
+    };
+    assert!(*bytes == 48 << 20 && *is_pageable);
+    // Much of the call came after the first chunk.
+    let (host_ns, end_ns) = (host_ns.expect("it is known"), document.duration_ns);
+    assert!(*queued_ns + host_ns / 4 < end_ns, "{queued_ns} {host_ns} {end_ns}");
+    Ok(())
+}
