@@ -69,6 +69,8 @@ class Sample:
         if self.random.random() < 0.15:
             self.copy(array, "between_devices", "cuda:1", stream, "launch", self.launch, "cuda:0")
         self.add_launch(device, stream, array)
+        if self.random.random() < 0.1:
+            self.access(array, self.random.choice([None, device]))
         if self.random.random() < 0.3:
             self.copy(array, "to_host", device, stream, "host")
             self.wait(device, stream)

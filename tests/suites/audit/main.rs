@@ -9,6 +9,7 @@ mod pages;
 mod records;
 mod scopes;
 mod traces;
+mod unused_copies;
 
 use resident::{Grid, In, InOut, Kernel, Out};
 
