@@ -7,7 +7,7 @@ use proptest_state_machine::StateMachineTest;
 use resident::ndarray::{ArrayD, Axis, Dim, IxDyn, ShapeBuilder};
 use resident::{
     Device, Element, Error, Grid, Pending, Residency, Result, SmartArray, SmartViewMut, Stream,
-    Traffic, Validity,
+    Traffic, Validity, audit,
 };
 
 use super::arrays::{FIELDS, Pair, Smart};
@@ -35,6 +35,7 @@ pub(crate) struct System {
     pending: Vec<(Pending<ArrayD<u32>>, ArrayD<u32>)>,
     kernels: Kernels,
     lab: Lab,
+    steps: u64,
 }
 
 /// The machine under test.
@@ -50,7 +51,11 @@ impl<C: Choice> StateMachineTest for Machine<C> {
     }
 
     fn apply(mut system: System, world: &World, step: Step) -> System {
-        system.apply(world, &step);
+        system.steps += 1;
+        match system.steps.is_multiple_of(2) {
+            true => system.apply_captured(world, &step),
+            false => system.apply(world, &step),
+        }
         system
     }
 
@@ -155,7 +160,24 @@ impl System {
             pending: Vec::new(),
             kernels: Kernels::new(&world.lab),
             lab: world.lab,
+            steps: 0,
         }
+    }
+
+    /// The traffic of all arrays so far.
+    fn moved(&self) -> Traffic {
+        self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic())
+    }
+
+    /// Applies a step in a capture, whose report has what the arrays say that they copied.
+    fn apply_captured(&mut self, world: &World, step: &Step) {
+        let before = self.moved();
+        let ((), report) = audit::capture(|| self.apply(world, step));
+        assert_eq!(report.traffic(), self.moved() - before, "{report}");
+        let document = report.to_document();
+        let of_sites = document.sites.iter().map(|site| site.bytes).sum::<u64>();
+        assert_eq!(of_sites, report.traffic().moved().bytes);
+        assert_eq!(document.records_forgotten, 0);
     }
 
     fn apply(&mut self, world: &World, step: &Step) {
@@ -392,7 +414,7 @@ impl System {
     /// Compares the devices' totals with those of the arrays; a copy between two devices is counted
     /// by both of them.
     fn check_device_totals(&self) {
-        let arrays = self.arrays.iter().fold(self.gone, |sum, array| sum + array.traffic());
+        let arrays = self.moved();
         let both =
             arrays + Traffic { between_devices: arrays.between_devices, ..Traffic::default() };
         assert_eq!(total(&self.devices), self.before + both, "totals of devices and of arrays");
