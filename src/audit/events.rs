@@ -123,6 +123,14 @@ pub(super) fn emit_printed(kernel: &str, text: &str) -> bool {
     is_enabled
 }
 
+/// Emits the event of what the checker found in a kernel.
+pub(super) fn emit_finding(kernel: &str, is_error: bool, text: &str) {
+    match is_error {
+        true => event!(target: "resident::finding", Level::ERROR, kernel, "{text}"),
+        false => event!(target: "resident::finding", Level::INFO, kernel, "{text}"),
+    }
+}
+
 /// Emits the event of one use of an array through its guard on a stream other than the guard's own.
 #[cfg(feature = "cuda")]
 pub(super) fn emit_foreign_use(array: &str, device: &str, stream: u32) {

@@ -34,7 +34,9 @@
 //!
 //! What a kernel in CUDA C prints on the embedded device is an event of level `INFO`, target
 //! `resident::printf`: the text is the message, without the end of its line, and the field `kernel`
-//! is the name of the function. Without a subscriber that wants it, it goes to standard output.
+//! is the name of the function. Without a subscriber that wants it, it goes to standard output. What
+//! [`Emulation::sanitize`](crate::Emulation::sanitize) finds there is an event with the target
+//! `resident::finding` and the same field, of level `ERROR` if it fails the launch, else `INFO`.
 //!
 //! ```
 //! use resident::{Device, SmartArray, audit};
@@ -274,6 +276,12 @@ pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
         capture::add_foreign_use(array);
     }
     events::emit_foreign_use(array, device, stream);
+}
+
+/// Reports what the checker found in a kernel. Callers hold no lock.
+pub(crate) fn report_finding(kernel: &str, is_error: bool, text: &str) {
+    sync::assert_none_held();
+    events::emit_finding(kernel, is_error, text);
 }
 
 /// Reports what a kernel printed to a subscriber; `false` if none wants it. Callers hold no lock.

@@ -270,7 +270,10 @@ impl<S: Signature> Kernel<S> {
     /// past the end of the launch: the memory may then be freed or reused.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
-        host_code::print_by(audit::report_printed);
+        host_code::tell(host_code::Listener {
+            printed: audit::report_printed,
+            found: audit::report_finding,
+        });
         let code = self.device_code(source.into());
         self.with(|inner| inner.cuda = Some(code))
     }

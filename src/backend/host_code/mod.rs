@@ -10,7 +10,7 @@
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
-//! | `printing` | where the text of `printf` goes |
+//! | `telling` | where the text of `printf` goes, and what the checker finds |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
 //! | `launch_timeout`, `stack_overflow` | ends launches that take too long, or too large a stack |
 //! | `sanitizer` | checks each access of a launch |
@@ -24,11 +24,11 @@ mod headers;
 mod launch_timeout;
 pub(crate) mod library;
 pub(crate) mod parallel;
-mod printing;
 mod processor;
 pub(crate) mod runtime;
 mod sanitizer;
 mod stack_overflow;
+mod telling;
 pub(crate) mod translation;
 mod waiting;
 
@@ -38,7 +38,7 @@ use std::sync::{Arc, LazyLock};
 use self::body::CompiledBody;
 use self::compiler::Compiler;
 use self::library::Library;
-pub(crate) use self::printing::print_by;
+pub(crate) use self::telling::{Listener, tell};
 use self::translation::Translation;
 use super::code::cache::DiskCache;
 use super::code::once::OncePerKey;

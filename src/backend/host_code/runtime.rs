@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
 
-use super::{launch_timeout, printing, waiting};
+use super::{launch_timeout, telling, waiting};
 
 /// The number of threads of a warp.
 pub(super) const LANES: usize = 32;
@@ -112,5 +112,5 @@ unsafe extern "C" fn print(kernel: *const c_char, text: *const c_char) {
     let kernel = unsafe { CStr::from_ptr(kernel) };
     // SAFETY: as above.
     let text = unsafe { CStr::from_ptr(text) };
-    printing::print(&kernel.to_string_lossy(), text.to_bytes());
+    telling::print(&kernel.to_string_lossy(), text.to_bytes());
 }

@@ -8,7 +8,9 @@
 
 use std::collections::HashSet;
 
-use super::super::{Coherence, ConstantId, Location, LossId, PlannedCopy, Region, Span};
+use super::super::{
+    Coherence, ConstantId, Location, LocationSet, LossId, PlannedCopy, Region, Span,
+};
 use super::model::{Distances, Model, form};
 use crate::access::Access;
 
@@ -19,6 +21,8 @@ enum Operation {
     Access(Location, Region, Access),
     Constant(Region, ConstantId),
     Invalidate(Location, Region, LossId),
+    /// Into at most so many cells; the locations whose copies may be withdrawn.
+    Coarsen(u64, LocationSet),
 }
 
 fn locations() -> impl Iterator<Item = Location> {
@@ -45,6 +49,13 @@ fn all_operations(regions: &[Region]) -> Vec<Operation> {
     accesses(regions).into_iter().chain(constants).chain(invalidations).collect()
 }
 
+/// Coarsening into one cell, two and three, of which each set of devices may be withdrawn from.
+fn coarsenings() -> impl Iterator<Item = Operation> {
+    let [_, one, two] = [0, 1, 2].map(|slot| Location::slot(slot).expect("a location"));
+    let sets = [LocationSet::of(one), LocationSet::of(two), LocationSet::of(one).with(two)];
+    sets.into_iter().flat_map(|set| (1..=3).map(move |cells| Operation::Coarsen(cells, set)))
+}
+
 /// Performs the operation on the state and on the model, with all checks.
 fn perform(
     shape: &[u64],
@@ -67,6 +78,10 @@ fn perform(
         Operation::Invalidate(location, region, loss) => {
             state.invalidate(shape, location, &region, loss);
             model.invalidate(location, &region, loss);
+        }
+        Operation::Coarsen(cells, withdrawable) => {
+            let withdrawn = state.coarsen(cells, withdrawable, |_, _| true);
+            assert_eq!(withdrawn, model.coarsened(state, withdrawable));
         }
     }
     model.check(shape, state);
@@ -141,6 +156,22 @@ fn accesses_on_a_square_to_depth_four() {
     let (shape, regions) = square();
     for start in starts(&shape) {
         assert!(sweep(&shape, start, &accesses(&regions), 4) > 1000);
+    }
+}
+
+/// What coarsening withdraws is copied again like anything stale, and nothing is lost.
+#[test]
+fn accesses_and_coarsenings_to_depth_four() {
+    let with_coarsenings = |regions: &[Region]| -> Vec<_> {
+        accesses(regions).into_iter().chain(coarsenings()).collect()
+    };
+    let (shape, regions) = line();
+    for start in starts(&shape) {
+        assert!(sweep(&shape, start, &with_coarsenings(&regions), 4) > 1000);
+    }
+    let (shape, regions) = square();
+    for start in starts(&shape) {
+        assert!(sweep(&shape, start, &with_coarsenings(&regions), 3) > 100);
     }
 }
 

@@ -4,10 +4,10 @@
 mod bad_input;
 mod bodies;
 mod endless;
+mod events;
 mod for_amd;
 mod half_numbers;
 mod language;
-mod printing;
 mod threads;
 
 use resident::{CudaSource, Device, Emulation, Error, Kernel, Signature};

@@ -30,7 +30,7 @@ use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, Places, Running};
 use super::block::{BlockRunner, Observer};
 use super::runtime::{LaunchParameters, RunBlocks};
-use super::waiting;
+use super::{telling, waiting};
 use crate::backend::ParameterLayout;
 
 /// Before the other headers.
@@ -51,7 +51,10 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, new: impl IntoIterator<Item = Finding>) {
+    fn add(&self, new: Vec<Finding>) {
+        for finding in &new {
+            telling::report(&finding.kernel, finding.kind.is_error(), &finding.to_string());
+        }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let room = FINDINGS_MAX - all.len();
         all.extend(new.into_iter().take(room));
@@ -154,7 +157,7 @@ impl Current<'_> {
             return Ok(());
         };
         let text = finding.to_string();
-        findings.add([*finding]);
+        findings.add(vec![*finding]);
         Err(text)
     }
 }

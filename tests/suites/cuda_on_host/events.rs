@@ -1,9 +1,9 @@
-//! `printf` in kernels: to `tracing` if a subscriber wants it, else to standard output. The tests
-//! run in processes of their own, since a subscriber belongs to the process.
+//! `printf` in kernels: to `tracing` if a subscriber wants it, else to standard output; and what the
+//! checker finds. The tests run in processes of their own, since a subscriber belongs to the process.
 
 use std::sync::{Arc, Mutex};
 
-use resident::{Grid, InOut, Result, SmartArray};
+use resident::{Device, Emulation, Grid, InOut, Out, Result, SmartArray};
 use support::own_process::{self, assert_success};
 use support::test_name;
 use tracing::field::{Field, Visit};
@@ -49,9 +49,13 @@ struct Keeper(Arc<Mutex<Vec<(String, String)>>>);
 
 impl<S: tracing::Subscriber> Layer<S> for Keeper {
     fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
-        if event.metadata().target() == "resident::printf" {
+        let metadata = event.metadata();
+        if ["resident::printf", "resident::finding"].contains(&metadata.target()) {
             let mut fields = Fields::default();
             event.record(&mut fields);
+            if metadata.target() == "resident::finding" {
+                fields.message = format!("{} {}", metadata.level(), fields.message);
+            }
             self.0.lock().expect("no panic").push((fields.kernel, fields.message));
         }
     }
@@ -98,4 +102,34 @@ fn a_subscriber_gets_the_text_instead() {
     assert_success(&output, "prints_to_a_subscriber");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(!text.contains("thread 0"), "{text}");
+}
+
+#[test]
+#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
+fn finds_and_tells_a_subscriber() {
+    let keeper = Keeper::default();
+    let subscriber = tracing_subscriber::registry().with(keeper.clone());
+    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    let source = "extern \"C\" __global__ void fill(int len, int *x) {
+        if (threadIdx.x < len) x[threadIdx.x] = 1;
+    }";
+    let Some(fill) = kernel::<(i32, Out<i32>)>("fill", source) else { return };
+    let device = Device::emulated(Emulation::new().sanitize(true));
+    let mut x = SmartArray::<i32, _>::uninit(4);
+    for len in [3, 5] {
+        fill.launch_on(&device.stream(), Grid::new(1, 8), (len, &mut x)).expect("queued");
+        let _lost = device.synchronize();
+    }
+    let kept = keeper.0.lock().expect("no panic").clone();
+    let starts = ["INFO kernel \"fill\" leaves unwritten", "ERROR kernel \"fill\" writes"];
+    assert_eq!(kept.len(), starts.len(), "{kept:?}");
+    for ((kernel, text), start) in kept.iter().zip(starts) {
+        assert!(kernel == "fill" && text.starts_with(start), "{text}");
+    }
+}
+
+#[test]
+fn a_subscriber_gets_what_the_checker_finds() {
+    let output = own_process::run(test_name!(finds_and_tells_a_subscriber), &[]);
+    assert_success(&output, "finds_and_tells_a_subscriber");
 }
