@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    #[should_panic(expected = "while a device is waited for")]
+    #[should_panic(expected = "while user code runs or a device is waited for")]
     fn waiting_under_a_lock_is_refused() {
         let lock = Mutex::<_, LeafLevel>::new(());
         let _held = lock.lock();
