@@ -2,6 +2,7 @@
 //! --bench kernels`. Both are compiled by one compiler with the same options, and run on as many
 //! threads. `-- --quick` runs one round of each, `-- --only=axpy` those whose names contain a word.
 
+mod checked;
 mod launches;
 mod loops;
 mod pairs;
@@ -40,6 +41,9 @@ fn main() {
     }
     if is_wanted("launch") {
         launches::report(rounds);
+    }
+    if is_wanted("checked") {
+        checked::report(&loops, rounds.min(11));
     }
 }
 

@@ -13,9 +13,8 @@ pub(crate) const SOURCE: &str = include_str!("kernels.cu");
 const FEW: usize = 1 << 17;
 const MANY: usize = 1 << 24;
 
-/// The rows of a picture and of matrices, and the threads of a tile along each axis.
+/// The rows of a picture, and the threads of a tile along each axis.
 const ROWS: usize = 2048;
-const PRODUCT_ROWS: usize = 512;
 const TILE: usize = 16;
 
 type Array = SmartArray<f32, Ix1>;
@@ -53,8 +52,12 @@ impl Pair {
 
     /// Runs the kernel, and waits for it.
     pub(crate) fn run_kernel(&mut self) {
-        let stream = Device::cpu().stream();
-        (self.run_kernel)(&stream, &mut self.by_kernel);
+        self.run_kernel_on(&Device::cpu().stream());
+    }
+
+    /// The same on a stream.
+    pub(crate) fn run_kernel_on(&mut self, stream: &Stream) {
+        (self.run_kernel)(stream, &mut self.by_kernel);
         stream.synchronize().expect("nothing failed");
     }
 
@@ -75,8 +78,18 @@ pub(crate) fn pairs(loops: &Rc<Loops>) -> Vec<Pair> {
         axpy("axpy, 2^24 elements", MANY, 1, Rc::clone(loops)),
         stencil("five points, 2048 by 2048", ROWS, 1, Rc::clone(loops)),
         stencil("five points, 256 by 256, 20 times", 256, 20, Rc::clone(loops)),
-        block_sum(Rc::clone(loops)),
-        matmul(Rc::clone(loops)),
+        block_sum("sums of blocks of 256, 2^20 elements", 1 << 12, Rc::clone(loops)),
+        matmul("product of 512 by 512, tiles of 16", 512, Rc::clone(loops)),
+    ]
+}
+
+/// Of sizes at which they can be checked in a moment.
+pub(crate) fn small_pairs(loops: &Rc<Loops>) -> Vec<Pair> {
+    vec![
+        axpy("axpy, 2^17 elements", FEW, 1, Rc::clone(loops)),
+        stencil("five points, 256 by 256", 256, 1, Rc::clone(loops)),
+        block_sum("sums of blocks of 256, 2^16 elements", 1 << 8, Rc::clone(loops)),
+        matmul("product of 128 by 128, tiles of 16", 128, Rc::clone(loops)),
     ]
 }
 
@@ -121,9 +134,9 @@ fn stencil(name: &'static str, rows: usize, turns: usize, loops: Rc<Loops>) -> P
     Pair::new((name, 1.1), len, run_kernel, run_loop)
 }
 
-fn block_sum(loops: Rc<Loops>) -> Pair {
+fn block_sum(name: &'static str, blocks: u32, loops: Rc<Loops>) -> Pair {
     let kernel = kernel::<(In<f32>, InOut<f32>)>("block_sum");
-    let (len, blocks) = (1 << 20, 1 << 12);
+    let len = 256 * blocks as usize;
     let (x, of_loop) = (Array::from(numbers(len)), numbers(len));
     let run_kernel = move |stream: &Stream, sums: &mut Array| {
         let grid = Grid::new(blocks, 256);
@@ -131,12 +144,12 @@ fn block_sum(loops: Rc<Loops>) -> Pair {
     };
     let blocks = blocks as usize;
     let run_loop = move |z: &mut [f32]| loops.run("block_sum", blocks, len, [&of_loop; 2], z);
-    Pair::new(("sums of blocks of 256, 2^20 elements", 12.0), blocks, run_kernel, run_loop)
+    Pair::new((name, 12.0), blocks, run_kernel, run_loop)
 }
 
-fn matmul(loops: Rc<Loops>) -> Pair {
+fn matmul(name: &'static str, rows: usize, loops: Rc<Loops>) -> Pair {
     let kernel = kernel::<(i64, In<f32>, In<f32>, InOut<f32>)>("matmul");
-    let (rows, tiles) = (PRODUCT_ROWS, PRODUCT_ROWS / TILE);
+    let tiles = rows / TILE;
     let (a, b) = (numbers(rows * rows), numbers(rows * rows + 1)[1..].to_vec());
     let (x, y) = (Array::from(a.clone()), Array::from(b.clone()));
     let grid = Grid::cover_2d((rows, rows), (TILE as u32, TILE as u32));
@@ -144,5 +157,5 @@ fn matmul(loops: Rc<Loops>) -> Pair {
         kernel.launch_on(stream, grid, (rows as i64, &x, &y, c)).expect("launched");
     };
     let run_loop = move |z: &mut [f32]| loops.run("matmul", tiles, rows, [&a, &b], z);
-    Pair::new(("product of 512 by 512, tiles of 16", 12.0), rows * rows, run_kernel, run_loop)
+    Pair::new((name, 12.0), rows * rows, run_kernel, run_loop)
 }

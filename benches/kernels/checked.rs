@@ -1,0 +1,38 @@
+//! What the checker of memory costs: kernels on a device that checks them, beside one that does not.
+
+use std::rc::Rc;
+
+use resident::{Device, Emulation};
+
+use crate::loops::Loops;
+use crate::{median, pairs, seconds};
+
+/// The largest ratio that is wanted.
+const TARGET: f64 = 60.0;
+
+/// Prints the time of each kernel with and without checks.
+pub(crate) fn report(loops: &Rc<Loops>, rounds: usize) {
+    println!("\n| kernel | unchecked, µs | checked, µs | ratio | target | met |");
+    println!("|---|---|---|---|---|---|");
+    for mut pair in pairs::small_pairs(loops) {
+        let [unchecked, checked] = [false, true].map(|is_checked| {
+            let device = Device::emulated(Emulation::new().sanitize(is_checked));
+            let stream = device.stream();
+            let mut run = || seconds(|| pair.run_kernel_on(&stream));
+            // The first compiles, and uploads.
+            run();
+            let time = median((0..rounds).map(|_| run()).collect());
+            let findings = device.emulation().expect("it is emulated").findings();
+            assert!(findings.is_empty(), "{}: {findings:?}", pair.name);
+            time
+        });
+        let ratio = checked / unchecked;
+        println!(
+            "| {} | {:.0} | {:.0} | {ratio:.0} | ≤ {TARGET} | {} |",
+            pair.name,
+            unchecked * 1e6,
+            checked * 1e6,
+            if ratio <= TARGET { "yes" } else { "**no**" },
+        );
+    }
+}
