@@ -1,5 +1,6 @@
 //! A long run in one process, of a program like a server, with short-lived streams, arrays and
-//! guards, and one like a batch job, with arrays that live long and are used in parts, in turn.
+//! guards, one like a batch job, with arrays that live long and are used in parts, and one with
+//! arrays of each kind and each kind of host memory, in turn.
 //!
 //! `RESIDENT_SOAK_SECONDS` sets how long it runs; 10 by default. The first tenth warms up. After
 //! some round of the last tenth, the process must have no more memory than it had at most then,
@@ -12,8 +13,12 @@ use std::fmt::Debug;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use resident::ndarray::{Ix1, Ix2, s};
-use resident::{Device, Error, Grid, In, InOut, Kernel, SmartArray, Stream};
+use resident::bytemuck::{Pod, Zeroable};
+use resident::ndarray::{Array1, Ix1, Ix2, s};
+use resident::{
+    Device, DeviceArray, Error, Grid, In, InOut, Kernel, ManagedArray, MappedArray, PinnedArray,
+    Result, SmartArray, Stream, field, field_mut, with_mapped, with_pinned,
+};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
@@ -190,14 +195,59 @@ impl Batch {
     }
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Particle {
+    mass: f32,
+    charge: f32,
+}
+
+/// Short-lived arrays of each kind, and copies between them, some of which nothing waits for.
+fn pass_through_all_kinds(device: &Device, add_one: &Kernel<(InOut<f32>,)>) -> Result<()> {
+    let stream = device.new_stream()?;
+    let mut lent = Array1::<f32>::ones(256);
+    let mut there = DeviceArray::from_host_on(&stream, &lent)?;
+    let mut pinned = PinnedArray::from_array(lent.view())?;
+    add_one.launch_on(&stream, Grid::cover(256), (&mut there,))?;
+    there.copy_to_pinned_on(&stream, &mut pinned)?;
+    there.copy_from_pinned_on(&stream, &pinned)?;
+    drop(there.copy_to_host_on(&stream)?);
+    let mut rows = DeviceArray::uninit_on(&stream, (9, 256))?;
+    rows.copy_from_device_on(&stream, &there.broadcast((9, 256))?)?;
+    let pending = rows.t().copy_to_host_on(&stream)?;
+    let mut mapped = MappedArray::from_array(lent.view())?;
+    add_one.launch_on(&stream, Grid::cover(256), (&mut mapped,))?;
+    let managed = SmartArray::from(ManagedArray::from_array(mapped.host()?.view())?);
+    let live = managed.watch()?;
+    with_pinned(&mut lent, |lent| there.copy_to_pinned_on(&stream, lent))?;
+    with_mapped(&mut lent, |lent| add_one.launch_on(&stream, Grid::cover(256), (lent,)))?;
+    assert_eq!((lent.sum(), managed.host()?.sum()), (768.0, 512.0));
+    let mut cloud = SmartArray::from(vec![Particle { mass: 1.0, charge: 2.0 }; 64]);
+    let (mut mass, charge) = field_mut!(cloud, Particle, mass, charge);
+    mass.assign_on(&stream, &charge)?;
+    drop(live);
+    let explicit = cloud.into_device(device)?;
+    assert_eq!(field!(explicit, Particle, mass).get(63)?, 2.0);
+    assert_eq!((pending.wait()?.sum(), pinned.host()?.sum()), (9.0 * 512.0, 512.0));
+    Ok(())
+}
+
 #[test]
 #[ignore = "run in processes of its own by the test below"]
-fn a_server_and_a_batch_job() {
+fn three_programs() {
+    let (device, kernel) = (Device::cpu(), add_one());
+    let _here = device.enter();
     let (server, mut batch) = (Server::new(), Batch::new());
     soak(|round| {
         server.run();
         batch.run(round);
+        for _ in 0..5 {
+            pass_through_all_kinds(&device, &kernel).expect("nothing fails");
+        }
     });
+    drop((server, batch));
+    device.synchronize().expect("nothing failed");
+    assert_eq!((device.memory().in_use, device.memory().pinned), (0, 0));
 }
 
 /// Other tests of this program would disturb the counts, so the programs run in a process that runs
@@ -205,7 +255,7 @@ fn a_server_and_a_batch_job() {
 #[test]
 fn long_runs_take_no_more_memory_threads_or_time() {
     let limit = Duration::from_secs(2 * seconds()) + own_process::HANG_LIMIT;
-    let test = test_name!(a_server_and_a_batch_job);
+    let test = test_name!(three_programs);
     let output = own_process::run_within(limit, test, &[]);
     println!("{}", String::from_utf8_lossy(&output.stdout));
     assert_success(&output, test);
