@@ -25,9 +25,9 @@ use crate::transfer::{self, Queued, Snapshot};
 ///
 /// A copy that fails is one failure, however many pieces it has: [`wait`](Self::wait) returns it,
 /// and no `synchronize` after that. If nothing waits for the copy, a `synchronize` returns the
-/// failure; a `wait` after that returns it too, since it has no array to return. While it lives,
-/// or if it is forgotten, the library keeps its records of work that failed since (about 200 bytes
-/// each), because the copy may be among that work.
+/// failure; a `wait` after that returns it too, since it has no array to return. While a `Pending`
+/// lives, or if it is forgotten, the library keeps its records of work that failed since (about 200
+/// bytes each), because the copy may be among that work.
 ///
 /// ```
 /// use resident::{Device, SmartArray, ndarray::s};

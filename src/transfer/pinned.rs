@@ -1,5 +1,5 @@
 //! Copies between explicit device arrays and coherent arrays whose host memory is pinned. A device
-//! accesses that memory itself, after the call, so that each copy is a use of both arrays.
+//! accesses that memory itself, after the call: each copy is a use of both arrays.
 
 use std::sync::Arc;
 
