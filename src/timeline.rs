@@ -110,8 +110,9 @@ pub(crate) fn timed<T>(queue: u64, position: u64, run: impl FnOnce() -> T) -> T 
     outcome
 }
 
+/// Records when an operation ran.
 #[cold]
-fn add_run(run: Run) {
+pub(crate) fn add_run(run: Run) {
     let mut runs = RUNS.lock();
     if runs.len() == RUNS_KEPT {
         runs.pop_front();

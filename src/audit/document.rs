@@ -93,9 +93,10 @@ pub struct DocumentArray {
 
 /// One record. `queued_ns` is when the host queued the work, or when a wait began; `started_ns` and
 /// `finished_ns` are when the device ran it, `None` if it had not finished or if the device does
-/// not tell (GPUs do not yet). `use_number` counts the uses of the array by all threads, modulo
-/// 65,536: where it has a gap, the report does not know of a use. It is `None` for copies of which
-/// only an event of `tracing` told.
+/// not tell (GPUs do while [`time_device`](super::time_device()) asks them).
+///
+/// `use_number` counts the uses of the array by all threads, modulo 65,536: where it has a gap, the
+/// report does not know of a use. It is `None` for copies of which only an event of `tracing` told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "snake_case"))]

@@ -61,6 +61,7 @@ mod cause;
 mod chunk;
 mod contents;
 mod deny;
+mod device_times;
 mod document;
 mod events;
 mod file;
@@ -99,6 +100,7 @@ pub(crate) use contents::{
 pub use contents::{ContentsGuard, compare_contents};
 pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
 pub(crate) use deny::{denied_at, may_be_denied};
+pub use device_times::{DeviceTimes, time_device};
 pub use document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
     DocumentSite, Finding,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::chunk::{Chunk, Event, EventKind};
 use super::record::{MemoryChange, QueueSpan};
+use crate::device;
 use crate::timeline;
 use crate::traffic::Flow;
 
@@ -104,6 +105,7 @@ impl Records {
 
     /// Takes over when devices ran what is recorded. Work that has not run has no times.
     pub(super) fn close(&mut self) {
+        device::take_times();
         self.duration_ns = timeline::now_ns().saturating_sub(self.started_ns);
         let runs = timeline::runs_since(self.started_ns).into_iter();
         self.times

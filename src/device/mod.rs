@@ -8,6 +8,7 @@
 //!   which `host_thread` runs.
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`:
 //!   its events, and waits between streams.
+//! - `timing`: the times of a GPU's work.
 //! - `deferred_free`: memory to free after its last uses.
 //! - `errors`: from a backend's errors to the library's [`Error`].
 
@@ -28,6 +29,7 @@ mod stream_core;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod timing;
 mod waits;
 
 use std::fmt;
@@ -49,6 +51,8 @@ pub use priorities::StreamPriorities;
 pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
 pub(crate) use streams::UNREPORTED_MAX;
+pub use timing::DeviceTimes;
+pub(crate) use timing::{take_some_times, take_times};
 
 impl Device {
     /// The kind of device: which driver controls it, and so which body of a kernel runs on it.

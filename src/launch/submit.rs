@@ -28,7 +28,7 @@ use crate::backend::{
     Position, failure,
 };
 use crate::call_site::CallSite;
-use crate::device::{Device, Stream, call_error};
+use crate::device::{self, Device, Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::layout::Selection;
@@ -156,14 +156,18 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         depends: &mut depends,
     };
     acquire(launch, &selections, stream, packed)?;
-    let submitted = stream.queue().launch(&mut LaunchCall {
+    let mut call = LaunchCall {
         code: launch.code,
         grid: launch.grid,
         words: &mut words,
         arrays: &arguments,
         depends: &depends,
         site: launch.site,
-    });
+    };
+    let submitted = match IS_OBSERVED {
+        true => submit_timed(stream, &mut call),
+        false => stream.queue().launch(&mut call),
+    };
     let position = match submitted {
         Ok(position) => position,
         Err(refusal) => return Err(refused(launch, stream, &refusal)),
@@ -173,6 +177,16 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         record(launch, stream, position, avoided);
     }
     Ok(())
+}
+
+/// Queues the body, and times it if that is asked for.
+#[cold]
+fn submit_timed(stream: &Stream, call: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
+    device::take_some_times();
+    let begun = stream.begin_timing();
+    let position = stream.queue().launch(call)?;
+    stream.end_timing(begun, position);
+    Ok(position)
 }
 
 fn record(launch: &Launch<'_>, stream: &Stream, position: Position, avoided: Flow) {

@@ -307,7 +307,7 @@ impl Assignment<'_> {
             depends,
             label: to.storage.label("assignment to", to.site),
         };
-        let submitted = stream.queue().submit(Work::Copy(Box::new(work)));
+        let submitted = stream.submit_timed(Work::Copy(Box::new(work)));
         let position =
             submitted.map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
         from.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));

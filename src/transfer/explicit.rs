@@ -199,7 +199,7 @@ impl Upload<'_> {
         }
         if self.lease.is_pinned() {
             // The call returns once the device has read the memory (`Lease`).
-            let position = queue.submit(Work::Copy(direct())).map_err(refused)?;
+            let position = self.stream.submit_timed(Work::Copy(direct())).map_err(refused)?;
             self.lease.queued = Some((self.stream.clone(), position));
             return Ok(());
         }
@@ -217,7 +217,7 @@ impl Upload<'_> {
             staged.push(from_packed);
         }
         let work = Work::Copy(self.work(staging, staged));
-        let position = queue.submit(work).map_err(refused)?;
+        let position = self.stream.submit_timed(work).map_err(refused)?;
         self.lease.queued = Some((self.stream.clone(), position));
         Ok(())
     }

@@ -41,7 +41,7 @@ pub(crate) fn copy_from_pinned(
     let Some(host) = state.host.clone() else { return Ok(false) };
     let parts = copies(&request, to, from);
     let work = upload_work(&request, (host, acquired.address), parts, Dependencies::new());
-    let submitted = stream.queue().submit(Work::Copy(work));
+    let submitted = stream.submit_timed(Work::Copy(work));
     let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
     let host = state.host_location();
     source.record_use(&mut state, host, Access::Read, stream, UseEnd::at(position));

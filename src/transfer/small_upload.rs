@@ -50,8 +50,10 @@ fn queue<'a>(
     staged: StagedBytes,
 ) -> Result<StateGuard<'a>> {
     let label = request.storage.label("upload of", request.site);
+    let begun = stream.begin_timing();
     let submitted = stream.queue().upload(staged, address, &label);
     let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
+    stream.end_timing(begun, position);
     let since = all_stale_since(&state, location, request.storage.memory_order());
     let mark = Mark::write(state.assign_key(stream), position);
     let memory_order = request.storage.memory_order();

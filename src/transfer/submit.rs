@@ -24,7 +24,7 @@ impl Request<'_> {
     }
 
     pub(super) fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
-        stream.queue().submit(work).map_err(|refusal| self.refused_copy(stream, &refusal))
+        stream.submit_timed(work).map_err(|refusal| self.refused_copy(stream, &refusal))
     }
 
     pub(super) fn refused_copy(&self, stream: &Stream, refusal: &BackendError) -> Error {

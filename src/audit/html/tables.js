@@ -84,6 +84,10 @@ function fieldsOf(record) {
     ["Access", record.kind === "access" ? code(textOrNull(raw.access)) : null],
     ["Cause", record.cause === null ? null : CAUSES.get(record.cause) ?? nameText(record.cause)],
     ["Bytes", raw.bytes === undefined ? null : bytesText(record.bytes)],
+    ["Changed", numberOrNull(raw.changed_bytes) === null ? null
+      : bytesText(natural(raw.changed_bytes))],
+    ["Host memory", raw.is_pageable === true ? "pageable" : null],
+    ["Queueing took", numberOrNull(raw.host_ns) === null ? null : timeText(raw.host_ns)],
     ["Padding", record.padding > 0 ? `${bytesText(record.padding)} of these were up to date`
       : null],
     ...timeFields(record), ...relationFields(record), ...otherFields(record)];

@@ -4,6 +4,8 @@ mod at_exit;
 mod attribute;
 mod documents;
 mod findings;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod gpu_times;
 mod logs;
 mod pages;
 mod records;

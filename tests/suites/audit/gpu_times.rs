@@ -1,0 +1,128 @@
+//! The times of a GPU's work, on the stand-in driver. Each test has its own process, because the
+//! driver and its record of calls belong to one.
+
+use std::time::Duration;
+
+use resident::audit::{self, Document, DocumentRecord};
+use resident::{CudaSource, Device, InOut, Kernel, Result, SmartArray};
+use resident_stand_in::{Access, Length, Parameter, Settings, load, register, take_calls};
+use support::own_process;
+
+use crate::grid;
+
+const PTX: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry pause(
+	.param .u64 pause_param_0
+)
+{ ret; }
+";
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A kernel that takes 5 ms, on the stand-in driver's device.
+fn gpu() -> Result<(Device, Kernel<(InOut<f32>,)>)> {
+    load(Settings::new()).expect("the stand-in driver loads");
+    let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
+    register("pause", &[memory], |_launch| {
+        std::thread::sleep(PAUSE);
+        Ok(())
+    });
+    // SAFETY: the function above accesses nothing.
+    let kernel = unsafe { Kernel::new("pause").cuda(CudaSource::ptx(PTX)) };
+    Ok((Device::cuda(0)?, kernel))
+}
+
+/// The name or the direction, and the times of each launch and copy.
+fn times(document: &Document) -> Vec<(&str, Option<(u64, u64)>)> {
+    let records = document.records.iter();
+    let times = records.filter_map(|record| match record {
+        DocumentRecord::Launch { name, started_ns, finished_ns, .. } => {
+            Some((&**name, started_ns.zip(*finished_ns)))
+        }
+        DocumentRecord::Copy { direction, started_ns, finished_ns, .. } => {
+            Some((&**direction, started_ns.zip(*finished_ns)))
+        }
+        _ => None,
+    });
+    times.collect()
+}
+
+/// Two launches on arrays of different sizes, on two streams, and downloads.
+fn work(device: &Device, kernel: &Kernel<(InOut<f32>,)>) -> Result<()> {
+    for len in [100, 200_000] {
+        let stream = device.new_stream()?;
+        let mut array = SmartArray::from(vec![1.0_f32; len]);
+        kernel.launch_on(&stream, grid(), (&mut array,))?;
+        array.host().map(drop)?;
+    }
+    device.synchronize()
+}
+
+#[test]
+fn launches_and_copies_have_the_times_of_the_device_while_a_guard_lives() -> Result<()> {
+    own_process!();
+    let (device, kernel) = gpu()?;
+    work(&device, &kernel)?;
+    let (outcome, report) = audit::capture(|| {
+        let _guard = audit::time_device(&device)?;
+        work(&device, &kernel)
+    });
+    outcome?;
+    let document = report.to_document();
+    let times = times(&document);
+    let names: Vec<_> = times.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["to_device", "pause", "to_host"].repeat(2));
+    let mut last_ns = 0;
+    for (name, work) in times {
+        let (started_ns, finished_ns) = work.unwrap_or_else(|| panic!("{name}: {document:?}"));
+        // The driver rounds to half a microsecond, and the clocks are compared by a wait.
+        assert!(last_ns <= started_ns + 100_000, "{name} from {started_ns}, after {last_ns}");
+        assert!(started_ns <= finished_ns && finished_ns <= document.duration_ns + 100_000);
+        if name == "pause" {
+            let took = Duration::from_nanos(finished_ns - started_ns);
+            assert!((PAUSE..20 * PAUSE).contains(&took), "{took:?}");
+        }
+        last_ns = finished_ns;
+    }
+    Ok(())
+}
+
+#[test]
+fn without_a_guard_there_are_no_times_and_no_events() -> Result<()> {
+    own_process!();
+    let (device, kernel) = gpu()?;
+    work(&device, &kernel)?;
+    let timed_events = |work: &dyn Fn() -> Result<()>| -> Result<(usize, Document)> {
+        take_calls();
+        let (outcome, report) = audit::capture(work);
+        outcome?;
+        let is_record = |name: &str| name.starts_with("cuEventRecord");
+        let records = take_calls().into_iter().filter(|call| is_record(&call.name)).count();
+        Ok((records, report.to_document()))
+    };
+    let (before, untimed) = timed_events(&|| work(&device, &kernel))?;
+    assert!(times(&untimed).iter().all(|(_, times)| times.is_none()), "{untimed:?}");
+    let guard = audit::time_device(&device)?;
+    let (during, _) = timed_events(&|| work(&device, &kernel))?;
+    drop(guard);
+    let (after, _) = timed_events(&|| work(&device, &kernel))?;
+    // Two for each of six pieces of work.
+    assert_eq!((before + 12, before), (during, after));
+    Ok(())
+}
+
+#[test]
+fn embedded_devices_need_no_guard() -> Result<()> {
+    let device = support::lab::lab();
+    let (outcome, report) = audit::capture(|| {
+        let _guard = audit::time_device(&device)?;
+        SmartArray::from(vec![1_u8; 10]).prefetch(&device.stream())?;
+        device.synchronize()
+    });
+    outcome?;
+    assert!(times(&report.to_document())[0].1.is_some());
+    Ok(())
+}
