@@ -20,9 +20,7 @@ fn in_series(events: &[ArrayEvent<'_>]) -> Vec<Finding> {
     for event in events {
         let next = match event {
             ArrayEvent::Copied(copy) if copy.bytes <= BYTES_MAX => Some(*copy),
-            ArrayEvent::Used(used)
-                if !used.is_launch && !(used.writes && used.device.is_some()) =>
-            {
+            ArrayEvent::Used(used) if !(used.is_launch || used.writes && used.device.is_some()) => {
                 continue;
             }
             ArrayEvent::Unknown => continue,

@@ -46,7 +46,7 @@ fn finding(
     let mut saved: Vec<Copied<'_>> = Vec::new();
     for (array, records) in history.records_by_array() {
         let is_argument = |record: &&DocumentRecord| argument(record, kernel, index) == Some(array);
-        if records.iter().any(|record| is_argument(record)) {
+        if records.iter().any(is_argument) {
             saved.extend(replay::saved(array, &records, is_this));
         }
     }
