@@ -8,13 +8,17 @@
 //! A [`Ledger`] reports what a `tracing` subscriber, or the whole process, has done so far.
 //! [`inventory`] lists the live arrays. Nothing here copies data.
 //!
-//! Reports also have the latest launches, copies, waits and allocations with their times. They are
-//! text ([`Report`]'s `Display`), JSON ([`Report::to_json`], [`Document`]), a page for a browser
+//! Reports also have the latest launches, copies, waits and allocations with their times: those of
+//! a GPU while a guard of [`time_device`](time_device()) lives. They are text ([`Report`]'s
+//! `Display`), JSON ([`Report::to_json`], [`Document`]), a page for a browser
 //! ([`Report::write_html`]) or a trace for Perfetto ([`Report::write_perfetto`]), and they say what
-//! could be saved ([`Report::findings`]). With the environment variable `RESIDENT_AUDIT` any
-//! program writes a report when it ends: `summary` (to standard error), `html:PATH`, `json:PATH`,
-//! `perfetto:PATH`, or several of them with commas between. It begins with the first copy or
-//! launch, and a program that has neither writes none.
+//! could be saved ([`Report::findings`]), in more detail if they may compare contents
+//! ([`compare_contents`](compare_contents())).
+//!
+//! With the environment variable `RESIDENT_AUDIT` any program writes a report when it ends:
+//! `summary` (to standard error), `html:PATH`, `json:PATH`, `perfetto:PATH`, or several of them
+//! with commas between. It begins with the first copy or launch, and a program that has neither
+//! writes none.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of

@@ -115,7 +115,7 @@ fn each_call_that_waits_for_a_device_is_recorded() -> Result<()> {
     let watch = watched.watch()?;
     let mut arrays = (array, own, watched);
     type Arrays = (SmartArray<f32, Ix1>, DeviceArray<f32, Ix1>, SmartArray<f32, Ix1>);
-    let calls: [(&str, Call<'_, Arrays>); 6] = [
+    let calls: [(&str, Call<'_, Arrays>); 7] = [
         ("contents", &|_| watch.changed().map(drop)),
         ("synchronize", &|_| stream.synchronize()),
         ("synchronize", &|_| {
@@ -124,6 +124,7 @@ fn each_call_that_waits_for_a_device_is_recorded() -> Result<()> {
         }),
         ("contents", &|(array, ..)| array.host().map(drop)),
         ("contents", &|(_, own, _)| own.copy_to_host().map(drop)),
+        ("contents", &|(_, own, _)| own.copy_to_host_into(&mut ndarray::Array1::zeros(4))),
         ("host_function", &|_| stream.launch_host_function(|| ())?.wait()),
     ];
     for (expected, call) in calls {
