@@ -38,8 +38,8 @@ macro_rules! reading_methods {
         }
 
         /// As [`copy_to_host`](Self::copy_to_host), in the order of `stream`. Returns at once: see
-        /// [`Pending`]. Later writes of this array come after the copy. The host itself makes copies
-        /// of mapped and managed memory: the call waits for kernels that write it.
+        /// [`Pending`]. Later writes of this array come after the copy. The host itself copies
+        /// mapped and managed memory: then the call waits for kernels that write it.
         ///
         /// ```
         /// use resident::{Device, DeviceArray};
