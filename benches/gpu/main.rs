@@ -10,6 +10,7 @@
     reason = "a program: `pub` says what a module is for"
 )]
 
+mod by_hand_hip;
 mod measure;
 mod report;
 mod rows;
@@ -31,11 +32,12 @@ use session::Session;
 const HELP: &str = "\
 Measures this library and programs written by hand with cudarc on a GPU, in the same run.
 
-usage: gpu [--only NAME]... [--json FILE] [--limit SECONDS] [--smoke] [--stand-in] [--list]
+usage: gpu [--only NAME]... [--json FILE] [--limit SECONDS] [--hip] [--smoke] [--stand-in] [--list]
 
   --only NAME      run only this row; may be repeated
   --json FILE      write the figures to this file as well
   --limit SECONDS  time limit of each row
+  --hip            on an AMD GPU, with programs by hand on HIP: the rows that have one
   --smoke          tiny sizes and few runs: checks that everything works, measures nothing
   --stand-in       run on the stand-in driver; requires --smoke
   --list           list the rows
@@ -48,6 +50,7 @@ struct Arguments {
     only: Vec<String>,
     json: Option<PathBuf>,
     limit: Option<Duration>,
+    is_hip: bool,
     is_smoke: bool,
     is_stand_in: bool,
     is_list: bool,
@@ -97,6 +100,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Outcome<Arguments> {
                 })?;
                 arguments.limit = Some(Duration::from_secs(seconds));
             }
+            "--hip" => arguments.is_hip = true,
             "--smoke" => arguments.is_smoke = true,
             "--stand-in" => arguments.is_stand_in = true,
             "--list" => arguments.is_list = true,
@@ -122,10 +126,21 @@ fn known(name: String) -> Outcome<String> {
 }
 
 fn open(arguments: &Arguments) -> Outcome<Session> {
-    if arguments.is_stand_in {
-        stand_in::load(Settings::new())?;
-    }
-    Ok(Session::new(Device::cuda(0)?, arguments.is_smoke, arguments.is_stand_in))
+    let gpu = match (arguments.is_hip, arguments.is_stand_in) {
+        (true, is_stand_in) => {
+            if is_stand_in {
+                stand_in::load_hip()?;
+            }
+            Device::hip(0)?
+        }
+        (false, is_stand_in) => {
+            if is_stand_in {
+                stand_in::load(Settings::new())?;
+            }
+            Device::cuda(0)?
+        }
+    };
+    Ok(Session::new(gpu, arguments.is_smoke, arguments.is_stand_in))
 }
 
 fn measure(session: &Session, arguments: &Arguments) -> ExitCode {
@@ -151,6 +166,11 @@ fn measure(session: &Session, arguments: &Arguments) -> ExitCode {
 
 fn measure_row(session: &Session, row: &Row, limit: Option<Duration>) -> Report {
     let mut report = Report { is_smoke: session.is_smoke, ..Report::default() };
+    if session.is_hip() && !row.has_hip {
+        let why = "its program by hand is written with cudarc";
+        report.add_fact("skipped on AMD GPUs", why, None);
+        return report;
+    }
     session.begin(limit.unwrap_or(Duration::from_secs(row.limit_s)));
     if let Err(fault) = (row.measure)(session, &mut report) {
         report.add_fact("the row ended early", fault.to_string(), Some(false));

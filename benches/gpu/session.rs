@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use resident::{Device, Stream};
+use resident::{Device, DeviceKind, Stream};
 
 use crate::measure::{self, Contender, Measured};
 use resident_benches::gpu::fault::Outcome;
@@ -25,6 +25,21 @@ impl Session {
     pub fn new(gpu: Device, is_smoke: bool, is_stand_in: bool) -> Self {
         let (deadline, cases_left) = (Cell::new(Instant::now()), Cell::new(1));
         Self { gpu, is_smoke, is_stand_in, deadline, cases_left, unordered: RefCell::default() }
+    }
+
+    /// Whether it is an AMD GPU, whose programs by hand call HIP.
+    pub fn is_hip(&self) -> bool {
+        self.gpu.kind() == DeviceKind::Hip
+    }
+
+    /// The programs by hand, for the report.
+    pub fn by_hand(&self) -> &'static str {
+        if self.is_hip() { "HIP by hand" } else { "cudarc, tracking off" }
+    }
+
+    /// A text for NVIDIA GPUs, and one for AMD's.
+    pub fn either(&self, cuda: &'static str, hip: &'static str) -> &'static str {
+        if self.is_hip() { hip } else { cuda }
     }
 
     /// Begins a row with this time limit.
@@ -50,8 +65,12 @@ impl Session {
     /// Adds the hazards found since the last call to this contender's count.
     pub fn count_hazards(&self, name: &str) {
         if self.is_stand_in {
-            *self.unordered.borrow_mut().entry(name.to_owned()).or_default() +=
-                stand_in::take_hazards();
+            let count = if self.is_hip() {
+                stand_in::take_hazards_of_hip()
+            } else {
+                stand_in::take_hazards()
+            };
+            *self.unordered.borrow_mut().entry(name.to_owned()).or_default() += count;
         }
     }
 

@@ -15,6 +15,38 @@ pub fn load(settings: Settings) -> Result<(), String> {
     resident_stand_in_nvrtc::load()
 }
 
+/// As [`load`], HIP's.
+///
+/// # Errors
+///
+/// As [`load`], and in builds without the feature `hip`.
+#[cfg(feature = "hip")]
+pub fn load_hip() -> Result<(), String> {
+    resident_stand_in_hip::load(resident_stand_in_hip::Settings::new())?;
+    resident_stand_in_hiprtc::load()
+}
+
+/// As above.
+///
+/// # Errors
+///
+/// In builds without the feature `hip`.
+#[cfg(not(feature = "hip"))]
+pub fn load_hip() -> Result<(), String> {
+    Err("this program was built without the feature `hip`".to_owned())
+}
+
+/// As [`take_hazards`], of HIP's.
+pub fn take_hazards_of_hip() -> usize {
+    #[cfg(feature = "hip")]
+    {
+        resident_stand_in_hip::take_calls();
+        resident_stand_in_hip::take_hazards().len()
+    }
+    #[cfg(not(feature = "hip"))]
+    0
+}
+
 /// The number of hazards since the last call. Also clears the record of calls, which would
 /// otherwise grow without end.
 pub fn take_hazards() -> usize {

@@ -16,6 +16,13 @@ for suffix in ("", "_versioned"):
     getattr(LIBRARY, "resident_import" + suffix).restype = ctypes.c_float
     getattr(LIBRARY, "resident_import" + suffix).argtypes = [ctypes.c_void_p]
 LIBRARY.resident_bytes_in_use.restype = ctypes.c_uint64
+LIBRARY.resident_use.restype = ctypes.c_bool
+LIBRARY.resident_use.argtypes = [ctypes.c_char_p]
+LIBRARY.resident_keep.restype = ctypes.c_uint64
+LIBRARY.resident_keep.argtypes = [ctypes.c_bool]
+
+# The numbers of kinds of devices in DLPack.
+KINDS = {"cpu": 1, "cuda": 2, "hip": 10}
 
 # The names must live as long as the capsules.
 NAMES = {"": (b"dltensor", b"used_dltensor"), "_versioned": (b"dltensor_versioned", b"used_dltensor_versioned")}
@@ -24,8 +31,8 @@ NAMES = {"": (b"dltensor", b"used_dltensor"), "_versioned": (b"dltensor_versione
 class Exported:
     """An object with the methods of the DLPack protocol."""
 
-    def __init__(self, suffix, is_column_major):
-        self.suffix, self.is_column_major = suffix, is_column_major
+    def __init__(self, suffix, is_column_major, kind="cpu"):
+        self.suffix, self.is_column_major, self.kind = suffix, is_column_major, KINDS[kind]
 
     def __dlpack__(self, **_options):
         pointer = getattr(LIBRARY, "resident_export" + self.suffix)(self.is_column_major)
@@ -33,7 +40,34 @@ class Exported:
         return CAPSULES.PyCapsule_New(pointer, NAMES[self.suffix][0], None)
 
     def __dlpack_device__(self):
-        return (1, 0)
+        return (self.kind, 0)
+
+
+class Interface:
+    """A table of the library with the fields of `__cuda_array_interface__`."""
+
+    def __init__(self, is_column_major):
+        address = LIBRARY.resident_keep(is_column_major)
+        assert address, "no table"
+        self.__cuda_array_interface__ = {
+            "shape": (2, 3),
+            "typestr": "<f4",
+            "data": (address, False),
+            "strides": (4, 8) if is_column_major else None,
+            "version": 3,
+        }
+
+
+def take_over_interface(array):
+    """As `take_over`, by the fields of `__cuda_array_interface__`."""
+    fields = array.__cuda_array_interface__
+    rows, columns = fields["shape"]
+    imports = LIBRARY.resident_import_interface
+    imports.restype = ctypes.c_float
+    imports.argtypes = [ctypes.c_uint64, ctypes.c_size_t, ctypes.c_size_t]
+    total = imports(fields["data"][0], rows, columns)
+    LIBRARY.resident_synchronize()
+    return total
 
 
 def take_over(tensor, suffix):

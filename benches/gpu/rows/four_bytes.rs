@@ -1,5 +1,6 @@
 //! The time for the host to read one number after a launch.
 
+use crate::by_hand_hip;
 use crate::measure::{Contender, Run, timed_each};
 use crate::report::{Report, Target};
 use crate::rows::launches::{LEN, arrays};
@@ -12,12 +13,21 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     session.expect(1);
     let measured = session.measure(vec![
         Contender::new("ours", || ours_run(session)),
-        Contender::new("cuMemcpyDtoH", || by_hand(session)),
+        Contender::new(session.either("cuMemcpyDtoH", "hipMemcpyDtoH"), || {
+            if !session.is_hip() {
+                return by_hand(session);
+            }
+            let mut before = 0.0;
+            by_hand_hip::four_bytes(session, move |seen| check_rise(&mut before, seen))
+        }),
     ]);
     let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
     report.compare(
         "a launch and 4 bytes",
-        "a launch on the legacy stream and `cuMemcpyDtoH`",
+        session.either(
+            "a launch on the legacy stream and `cuMemcpyDtoH`",
+            "a launch on the null stream and `hipMemcpyDtoH`",
+        ),
         figures,
         Target::More(1e-6),
     );

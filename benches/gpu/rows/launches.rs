@@ -6,6 +6,7 @@ use resident::SmartArray;
 use resident::cudarc::driver::CudaSlice;
 use resident::ndarray::Ix1;
 
+use crate::by_hand_hip;
 use crate::measure::{Contender, Run, Took, timed_each};
 use crate::report::{Report, Target};
 use crate::session::Session;
@@ -25,19 +26,25 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     for arrays in [1, 4, 8] {
         let contenders = vec![
             Contender::new("ours", || chain(session, arrays)),
-            Contender::new("cudarc", || chain_by_hand(session, arrays)),
+            Contender::new(session.by_hand(), || {
+                if session.is_hip() {
+                    by_hand_hip::chain(session, arrays)
+                } else {
+                    chain_by_hand(session, arrays)
+                }
+            }),
         ];
         let measured = session.measure(contenders);
         let figures = |part: fn(&Took) -> f64| [measured[0].figure(part), measured[1].figure(part)];
         report.compare(
             format!("a launch with {arrays} arrays: queueing"),
-            "cudarc, tracking off",
+            session.by_hand(),
             figures(|took| took.queue_s),
             TARGET,
         );
         report.compare(
             format!("a launch with {arrays} arrays: total"),
-            "cudarc, tracking off",
+            session.by_hand(),
             figures(|took| took.finish_s),
             TARGET,
         );

@@ -3,10 +3,10 @@
 mod changed_parts;
 mod conjugate_gradient;
 mod four_bytes;
-mod launches;
+pub mod launches;
 mod pageable;
 mod photos;
-mod pinned;
+pub mod pinned;
 mod pipeline;
 mod streams;
 
@@ -20,6 +20,8 @@ pub struct Row {
     pub about: &'static str,
     /// The time limit in seconds.
     pub limit_s: u64,
+    /// Whether there is a program by hand for AMD GPUs too.
+    pub has_hip: bool,
     pub measure: fn(&Session, &mut Report) -> Outcome,
 }
 
@@ -27,26 +29,30 @@ pub const ALL: [Row; 9] = [
     Row {
         name: "launches",
         about: "1,000 launches of a kernel with almost no work, on one stream: time per launch, \
-            compared with cudarc with tracking off.",
+            compared with programs by hand (cudarc with tracking off, or HIP).",
         limit_s: 10,
+        has_hip: true,
         measure: launches::measure,
     },
     Row {
         name: "streams",
         about: "Rounds over 4 streams: one kernel writes, then four read, each on its own stream.",
         limit_s: 10,
+        has_hip: false,
         measure: streams::measure,
     },
     Row {
         name: "four_bytes",
         about: "A kernel, then a host read of 4 bytes that it wrote; 100 times.",
         limit_s: 6,
+        has_hip: true,
         measure: four_bytes::measure,
     },
     Row {
         name: "pinned",
         about: "Copies of pinned memory, compared with the driver's asynchronous copies.",
         limit_s: 34,
+        has_hip: true,
         measure: pinned::measure,
     },
     Row {
@@ -54,12 +60,14 @@ pub const ALL: [Row; 9] = [
         about: "Copies of pageable memory, compared with the driver's synchronous copies of \
             pageable memory and its asynchronous copies of pinned memory.",
         limit_s: 39,
+        has_hip: true,
         measure: pageable::measure,
     },
     Row {
         name: "pipeline",
         about: "One upload, 50 kernels, one download.",
         limit_s: 38,
+        has_hip: false,
         measure: pipeline::measure,
     },
     Row {
@@ -67,18 +75,21 @@ pub const ALL: [Row; 9] = [
         about: "The example `photos` on 200 photographs, compared with the longest of upload, \
             computation and download alone.",
         limit_s: 15,
+        has_hip: false,
         measure: photos::measure,
     },
     Row {
         name: "conjugate_gradient",
         about: "Conjugate gradient on a square's Laplacian to a fixed residual.",
         limit_s: 11,
+        has_hip: false,
         measure: conjugate_gradient::measure,
     },
     Row {
         name: "changed_parts",
         about: "A part is changed on the host between launches that read the whole array.",
         limit_s: 20,
+        has_hip: false,
         measure: changed_parts::measure,
     },
 ];

@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use resident::cudarc::driver::CudaSlice;
 
+use crate::by_hand_hip;
 use crate::measure::{Contender, Measured, Run, Took, timed};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
@@ -22,11 +23,18 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     let sizes = sizes(session, report, &all)?;
     session.expect(sizes.len() * WAYS.len() + 2);
     for &len_bytes in &sizes {
-        let (ours, locked) = (pageable_pair(session, len_bytes), bare_pair(len_bytes, false));
+        let (ours, locked) =
+            (pageable_pair(session, len_bytes), bare_pair(session, len_bytes, false));
         for way in WAYS {
             let measured = session.measure(vec![
                 Contender::new("ours", || run(session, &ours, way)),
-                Contender::new("plain", || plain(len_bytes, way)),
+                Contender::new("plain", || {
+                    if session.is_hip() {
+                        by_hand_hip::plain(len_bytes, way, false)
+                    } else {
+                        plain(len_bytes, way)
+                    }
+                }),
                 Contender::new("pinned", || bare_run(&locked, way)),
             ]);
             compare(report, &measured, len_bytes, way);
@@ -102,10 +110,18 @@ fn memory_of_twin(len_bytes: u64) -> Outcome<(CudaSlice<f32>, u64)> {
 
 /// Untouched memory: the operating system allocates the pages during the copy.
 fn untouched(session: &Session, report: &mut Report, len_bytes: u64) {
-    for way in [Way::Up, Way::Down] {
+    // On AMD GPUs there is no cudarc to write what is downloaded.
+    let ways = if session.is_hip() { &[Way::Up][..] } else { &[Way::Up, Way::Down] };
+    for way in ways.iter().copied() {
         let measured = session.measure(vec![
             Contender::new("ours", || ours_untouched(session, len_bytes, way)),
-            Contender::new("plain", || plain_untouched(len_bytes, way)),
+            Contender::new("plain", || {
+                if session.is_hip() {
+                    by_hand_hip::plain(len_bytes, way, true)
+                } else {
+                    plain_untouched(len_bytes, way)
+                }
+            }),
         ]);
         let figures = [0, 1].map(|index| measured[index].figure(|took| took.finish_s));
         let work = format!("{} {}, untouched", size_text(len_bytes), way.name());

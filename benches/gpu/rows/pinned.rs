@@ -7,6 +7,7 @@ use std::sync::Arc;
 use resident::cudarc::driver::{CudaSlice, CudaStream};
 use resident::{SmartArray, Stream};
 
+use crate::by_hand_hip;
 use crate::measure::{Contender, Run, Took, timed};
 use crate::report::{Report, Target};
 use crate::rows::launches::Floats;
@@ -61,19 +62,31 @@ pub fn measure(session: &Session, report: &mut Report) -> Outcome {
     )?;
     session.expect(sizes.len() * WAYS.len());
     for len_bytes in sizes {
-        let (ours, allocated, registered) =
-            (pair(session, len_bytes), bare_pair(len_bytes, false), bare_pair(len_bytes, true));
+        let ours = pair(session, len_bytes);
+        let [allocated, registered] =
+            [false, true].map(|is_registered| bare_pair(session, len_bytes, is_registered));
+        let names = [
+            session.either("cuMemHostAlloc", "hipHostMalloc"),
+            session.either("cuMemHostRegister", "hipHostRegister"),
+        ];
         for way in WAYS {
             let measured = session.measure(vec![
                 Contender::new("ours", || run(session, &ours, way)),
-                Contender::new("cuMemHostAlloc", || bare_run(&allocated, way)),
-                Contender::new("cuMemHostRegister", || bare_run(&registered, way)),
+                Contender::new(names[0], || bare_run(&allocated, way)),
+                Contender::new(names[1], || bare_run(&registered, way)),
             ]);
             let least = if way == Way::Both { 0.95 } else { 0.97 };
             let target = if len_bytes >= LARGE_BYTES { Target::Speed(least) } else { Target::None };
             let work = format!("{} {}", size_text(len_bytes), way.name());
             for (theirs, against, target) in [
-                (1, "asynchronous copies, `cuMemHostAlloc`", Target::None),
+                (
+                    1,
+                    session.either(
+                        "asynchronous copies, `cuMemHostAlloc`",
+                        "asynchronous copies, `hipHostMalloc`",
+                    ),
+                    Target::None,
+                ),
                 // Ours is registered too. The driver may back memory that it allocates by larger
                 // pages.
                 (2, "the same, registered memory", target),
@@ -169,21 +182,43 @@ pub fn run(session: &Session, pair: &SharedPair, way: Way) -> Outcome<Run<'stati
 }
 
 /// The same copies by the driver's calls.
-pub struct BarePair {
+#[derive(Clone)]
+pub enum BarePair {
+    Cuda(SharedPairOfCuda),
+    Hip(by_hand_hip::SharedPair),
+}
+
+pub fn bare_pair(session: &Session, len_bytes: u64, is_registered: bool) -> BarePair {
+    if session.is_hip() {
+        BarePair::Hip(by_hand_hip::pair(len_bytes, is_registered))
+    } else {
+        BarePair::Cuda(pair_of_cuda(len_bytes, is_registered))
+    }
+}
+
+pub fn bare_run(pair: &BarePair, way: Way) -> Outcome<Run<'static>> {
+    match pair {
+        BarePair::Cuda(pair) => run_of_cuda(pair, way),
+        BarePair::Hip(pair) => by_hand_hip::copies(pair, way),
+    }
+}
+
+/// By cudarc.
+pub struct PairOfCuda {
     rising: HostMemory<f32>,
     falling: HostMemory<f32>,
     memory: [CudaSlice<f32>; 2],
     streams: [Arc<CudaStream>; 2],
 }
 
-pub type SharedBarePair = Outcome<Rc<RefCell<BarePair>>>;
+pub type SharedPairOfCuda = Outcome<Rc<RefCell<PairOfCuda>>>;
 
-pub fn bare_pair(len_bytes: u64, is_registered: bool) -> SharedBarePair {
+fn pair_of_cuda(len_bytes: u64, is_registered: bool) -> SharedPairOfCuda {
     let (twin, len) = (Twin::untracked()?, (len_bytes / 4) as usize);
     let make = if is_registered { HostMemory::registered } else { HostMemory::pinned };
     let streams = [twin.stream()?, twin.stream()?];
     let memory = [twin::zeros(&streams[0], len)?, twin::zeros(&streams[1], len)?];
-    let pair = BarePair {
+    let pair = PairOfCuda {
         rising: make(&twin.context, len)?,
         falling: make(&twin.context, len)?,
         memory,
@@ -193,10 +228,10 @@ pub fn bare_pair(len_bytes: u64, is_registered: bool) -> SharedBarePair {
     Ok(Rc::new(RefCell::new(pair)))
 }
 
-pub fn bare_run(pair: &SharedBarePair, way: Way) -> Outcome<Run<'static>> {
+fn run_of_cuda(pair: &SharedPairOfCuda, way: Way) -> Outcome<Run<'static>> {
     let pair = pair.clone()?;
     Ok(Box::new(move || {
-        let BarePair { rising, falling, memory, streams } = &mut *pair.borrow_mut();
+        let PairOfCuda { rising, falling, memory, streams } = &mut *pair.borrow_mut();
         let queue = || {
             if way.goes_up() {
                 bare::upload(&streams[0], twin::address(&memory[0], &streams[0]), rising.host())?;

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What this machine's driver, link and memory cost by themselves.
 
-usage: probe [--library FILE] [--json FILE] [--smoke] [--limit SECONDS]
+usage: probe [--library FILE] [--hip [FILE]] [--json FILE] [--smoke] [--limit SECONDS]
 
-  --library FILE   the driver [libcuda.so.1]
+  --library FILE   the driver [libcuda.so.1, or libamdhip64.so]
+  --hip FILE       AMD's: the driver is HIP's, and this is hiprtc, which compiles kernels
+                   [libhiprtc.so, else the driver]
   --json FILE      where to write the results, anew after each
   --smoke          tiny sizes and few runs
   --limit SECONDS  measure nothing more after this time [55]
@@ -14,6 +16,7 @@ runs; "net" means without what a call from Python costs. Leaves with 1 where the
 """
 
 import argparse
+import ctypes
 import json
 import pathlib
 import sys
@@ -76,11 +79,25 @@ def tell(results, file, name, value):
         )
 
 
+def driver_of(arguments):
+    if arguments.hip is None:
+        return Driver(arguments.library or "libcuda.so.1")
+    runtime, compiler = arguments.library or "libamdhip64.so", arguments.hip
+    if not compiler:
+        try:
+            ctypes.CDLL("libhiprtc.so")
+            compiler = "libhiprtc.so"
+        except OSError:
+            compiler = runtime  # which has it before ROCm 6
+    return Driver(runtime, compiler)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--library", default="libcuda.so.1")
+    parser.add_argument("--library")
+    parser.add_argument("--hip", nargs="?", const="")
     parser.add_argument("--json")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--limit", type=float, default=55.0)
@@ -94,10 +111,11 @@ def main():
     )
     host.timed = lambda work: Probe.timed(host, work)
     try:
-        probe, reason = Probe(Driver(arguments.library), arguments.smoke, arguments.limit), None
+        probe, reason = Probe(driver_of(arguments), arguments.smoke, arguments.limit), None
     except (OSError, Missing) as fault:
         probe, reason = None, fault
     for name, measure in {**DRIVER, **MACHINE}.items() if probe else MACHINE.items():
+        name = probe.driver.shown(name) if probe else name
         tell(results, arguments.json, name, outcome_of(measure, probe or host, end))
     if reason:
         tell(results, arguments.json, "driver", f"not available: {reason}")

@@ -6,7 +6,7 @@ import threading
 import time
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
-from driver import BLOCKING, KIB, LIBC, MIB, NO_TIMING, NON_BLOCKING, NOT_READY, PTX, microseconds
+from driver import BLOCKING, KIB, LIBC, MIB, NO_TIMING, NON_BLOCKING, NOT_READY, microseconds
 from machine import host_memory
 
 
@@ -178,13 +178,13 @@ def beside_a_capture(probe):
         "cuMemHostAlloc": (byref(start), c_size_t(4096), c_uint(1)),
         "cuMemcpyHtoDAsync": (device, host, c_size_t(64), probe.other),
         "cuMemcpyHtoD": (device, host, c_size_t(64)),
-        "cuModuleLoadData": (byref(made), PTX),
+        "cuModuleLoadData": (byref(made), driver.image()),
     }
     found = []
     for name, arguments in calls.items():
         outcomes = [one_beside_a_capture(probe, mode, name, arguments) for mode in (0, 1, 2)]
         if any(outcome != "0" for outcome in outcomes):
-            found.append(f"{name} {' / '.join(outcomes)}")
+            found.append(f"{driver.shown(name)} {' / '.join(outcomes)}")
     return "global / per thread / relaxed: " + ("; ".join(found) or "nothing is refused")
 
 
@@ -194,7 +194,10 @@ def one_beside_a_capture(probe, mode, name, arguments):
     driver.cuStreamBeginCapture(captured, 0)
 
     def other_thread():
-        driver.code("cuCtxSetCurrent", probe.context)
+        if driver.is_hip:
+            driver.library.hipSetDevice(0)
+        else:
+            driver.code("cuCtxSetCurrent", probe.context)
         driver.code("cuThreadExchangeStreamCaptureMode", byref(c_int(mode)))
         outcome.append(str(driver.code(name, *arguments)))
 

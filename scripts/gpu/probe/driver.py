@@ -1,6 +1,9 @@
-"""The driver's functions, and what the measurements share: a context, streams, memory, clocks."""
+"""The driver's functions, and what the measurements share: a context, streams, memory, clocks.
+
+The measurements name functions as CUDA does. HIP mirrors them under other names."""
 
 import ctypes
+import re
 import statistics
 import time
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -49,6 +52,55 @@ VERSION_2 = {
     "cuStreamBeginCapture",
 }
 
+# What HIP calls them, where more than the prefix differs. Without a counterpart: nothing.
+HIP = {
+    "cuCtxGetCurrent": "hipGetDevice",
+    "cuCtxSynchronize": "hipDeviceSynchronize",
+    "cuDriverGetVersion": "hipRuntimeGetVersion",
+    "cuEventCreate": "hipEventCreateWithFlags",
+    "cuLaunchKernel": "hipModuleLaunchKernel",
+    "cuMemAlloc": "hipMalloc",
+    "cuMemAllocAsync": "hipMallocAsync",
+    "cuMemFree": "hipFree",
+    "cuMemFreeAsync": "hipFreeAsync",
+    "cuMemFreeHost": "hipHostFree",
+    "cuMemHostAlloc": "hipHostMalloc",
+    "cuMemHostRegister": "hipHostRegister",
+    "cuMemHostUnregister": "hipHostUnregister",
+    "cuStreamCreate": "hipStreamCreateWithFlags",
+    "cuMemcpy2DAsync": "",
+    "cuMemcpyBatchAsync": "",
+    "cuDeviceGetAttribute": "",
+}
+
+# The kernels for AMD GPUs; `spin` takes a cycle for a nanosecond.
+HIP_KERNELS = b"""
+extern "C" __global__ void nothing() {}
+extern "C" __global__ void address(unsigned long long) {}
+extern "C" __global__ void spin(unsigned long long duration) {
+    unsigned long long start = clock64();
+    while (clock64() - start < duration) { }
+}
+"""
+
+
+def code_object(compiler, architecture):
+    """What hiprtc makes of the kernels."""
+    library, program, size = ctypes.CDLL(compiler), c_void_p(), c_size_t()
+
+    def call(name, *arguments):
+        code = getattr(library, name)(*arguments)
+        if code != 0:
+            raise Missing(f"{name} returned {code}")
+
+    options = (ctypes.c_char_p * 1)(b"--offload-arch=" + architecture)
+    call("hiprtcCreateProgram", byref(program), HIP_KERNELS, b"probe.cu", 0, None, None)
+    call("hiprtcCompileProgram", program, 1, options)
+    call("hiprtcGetCodeSize", program, byref(size))
+    code = ctypes.create_string_buffer(size.value)
+    call("hiprtcGetCode", program, code)
+    return code
+
 
 class Missing(Exception):
     """What this driver does not have or refuses."""
@@ -57,21 +109,49 @@ class Missing(Exception):
 class Driver:
     """The driver's functions by name; a code other than success is an exception."""
 
-    def __init__(self, file):
-        self.library = ctypes.CDLL(file)
+    def __init__(self, file, compiler=None):
+        self.library, self.compiler = ctypes.CDLL(file), compiler
+        self.is_hip = compiler is not None
+
+    def shown(self, text):
+        """A text with the driver's own names of functions."""
+        if not self.is_hip:
+            return text
+        word = re.compile(r"\bcu[A-Z]\w+")
+        return word.sub(lambda found: HIP.get(found[0]) or "hip" + found[0][2:], text)
 
     def function(self, name):
+        if self.is_hip and HIP.get(name) == "":
+            raise Missing(f"not measured with HIP ({name})")
+        own = self.shown(name) if self.is_hip else name + ("_v2" if name in VERSION_2 else "")
         try:
-            return getattr(self.library, name + ("_v2" if name in VERSION_2 else ""))
+            return getattr(self.library, own)
         except AttributeError:
-            raise Missing(f"{name} is not in the driver") from None
+            raise Missing(f"{own} is not in the driver") from None
+
+    def image(self):
+        """The kernels as a module."""
+        if not self.is_hip:
+            return PTX
+        properties = ctypes.create_string_buffer(8192)
+        try:
+            ask, start = self.library.hipGetDevicePropertiesR0600, 1160
+        except AttributeError:
+            ask, start = self.library.hipGetDeviceProperties, 396
+        if ask(properties, 0) != 0:
+            raise Missing("hipGetDeviceProperties fails")
+        return code_object(self.compiler, properties.raw[start:].split(b"\0")[0])
 
     def code(self, name, *arguments):
         return self.function(name)(*arguments)
 
     def name_of(self, code):
         text = ctypes.c_char_p()
-        self.function("cuGetErrorName")(code, byref(text))
+        if self.is_hip:
+            self.library.hipGetErrorName.restype = ctypes.c_char_p
+            text.value = self.library.hipGetErrorName(code)
+        else:
+            self.function("cuGetErrorName")(code, byref(text))
         return f"{code} {(text.value or b'').decode()}".strip()
 
     def __getattr__(self, name):
@@ -80,7 +160,7 @@ class Driver:
         def call(*arguments):
             code = function(*arguments)
             if code != 0:
-                raise Missing(f"{name} returned {self.name_of(code)}")
+                raise Missing(f"{self.shown(name)} returned {self.name_of(code)}")
 
         return call
 
@@ -94,8 +174,11 @@ class Probe:
         driver.cuInit(0)
         self.device, self.context, self.module = c_int(), c_void_p(), None
         driver.cuDeviceGet(byref(self.device), 0)
-        driver.cuDevicePrimaryCtxRetain(byref(self.context), self.device)
-        driver.cuCtxSetCurrent(self.context)
+        if driver.is_hip:
+            driver.library.hipSetDevice(0)
+        else:
+            driver.cuDevicePrimaryCtxRetain(byref(self.context), self.device)
+            driver.cuCtxSetCurrent(self.context)
         self.stream, self.other = self.new_stream(), self.new_stream()
         self.python_s = self.per_call(LIBC.abs, c_int(1))
 
@@ -140,8 +223,9 @@ class Probe:
     def kernel(self, name):
         function = c_void_p()
         if self.module is None:
-            self.module = c_void_p()
-            self.driver.cuModuleLoadData(byref(self.module), PTX)
+            # HIP reads the image as long as the module is loaded.
+            self.module, self.image = c_void_p(), self.driver.image()
+            self.driver.cuModuleLoadData(byref(self.module), self.image)
         self.driver.cuModuleGetFunction(byref(function), self.module, name.encode())
         return function
 

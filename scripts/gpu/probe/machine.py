@@ -65,6 +65,9 @@ def limits_of_host(_):
 
 def attributes(probe):
     value, found = c_int(), []
+    if probe.driver.is_hip:
+        probe.driver.cuDriverGetVersion(byref(value))
+        return f"HIP {value.value // 10_000_000}.{value.value // 100_000 % 100}"
     for name, number in ATTRIBUTES.items():
         code = probe.driver.code("cuDeviceGetAttribute", byref(value), number, probe.device)
         found.append(f"{name} {value.value if code == 0 else '-'}")

@@ -1,6 +1,9 @@
 //! Kernels with one known defect each, and correct twins, on a device that checks them: every
 //! defect is found at its line, and nothing else is. Without a C++ compiler these tests say so and
 //! do nothing.
+//!
+//! `RESIDENT_DEFECTS_ON=cuda:0` runs the kernels with defects on that GPU, where another checker may
+//! look at them (`scripts/gpu/defects.py`); `RESIDENT_DEFECTS_ON=list` only tells what they are.
 
 mod barriers;
 mod bounds;
@@ -64,8 +67,16 @@ impl Case {
         check::<Parameters>(self.source(), self.grid, arguments)
     }
 
-    /// The defect is found, and is the only one; without it nothing is found but notes.
+    /// The defect is found, and is the only one; without it nothing is found but notes. `None` if
+    /// there is no compiler, and where another checker looks for the defect.
     fn finds(self, kind: FindingKind) -> Option<Finding> {
+        if let Some(place) = std::env::var_os("RESIDENT_DEFECTS_ON") {
+            println!("defect: {kind:?}");
+            if place != "list" {
+                self.run_unchecked(&place.to_string_lossy());
+            }
+            return None;
+        }
         let findings = self.run(true)?;
         let errors: Vec<&Finding> = findings.iter().filter(|one| one.kind.is_error()).collect();
         let [error] = *errors else { panic!("{} errors: {errors:#?}", errors.len()) };
@@ -76,6 +87,21 @@ impl Case {
         assert_eq!(found, Some(line + 1), "{error}");
         self.is_correct_if_not_bad();
         Some(error.clone())
+    }
+
+    /// Runs the kernel with its defect. What comes of it is for the other checker to tell.
+    fn run_unchecked(&self, place: &str) {
+        let ordinal = place.strip_prefix("cuda:").and_then(|number| number.parse().ok());
+        let gpu = ordinal.map(Device::cuda).expect("RESIDENT_DEFECTS_ON names a GPU: cuda:0");
+        let stream = gpu.unwrap_or_else(|error| panic!("{error}")).stream();
+        let numbers = || SmartArray::from((0..LEN).map(|i| i as f32).collect::<Vec<_>>());
+        let (input, mut both, mut output) = (numbers(), numbers(), SmartArray::uninit(LEN));
+        let kernel = Kernel::<(In<f32>, InOut<f32>, Out<f32>, i32)>::new("kernel");
+        // SAFETY: it breaks what it promises, on a GPU and for a checker, in a process of its own.
+        let kernel = unsafe { kernel.cuda(CudaSource::c(self.source()).option("-lineinfo")) };
+        let arguments = (&input, &mut both, &mut output, 1);
+        let outcome = kernel.launch_on(&stream, self.grid, arguments);
+        println!("{:?}", outcome.and_then(|()| stream.synchronize()));
     }
 
     fn is_correct_if_not_bad(&self) {

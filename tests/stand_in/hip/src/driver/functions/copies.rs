@@ -60,6 +60,18 @@ hip_functions! {
         run(destination, source, len_bytes, 2, stream)
     }
 
+    hipMemcpyHtoD(destination: u64, source: u64, len_bytes: usize) {
+        run(destination, source, len_bytes, 1, 0)?;
+        let (context, stream) = own(0)?;
+        stream.synchronize(&context)
+    }
+
+    hipMemcpyDtoH(destination: u64, source: u64, len_bytes: usize) {
+        run(destination, source, len_bytes, 2, 0)?;
+        let (context, stream) = own(0)?;
+        stream.synchronize(&context)
+    }
+
     hipMemcpyDtoDAsync(destination: u64, source: u64, len_bytes: usize, stream: Handle) {
         run(destination, source, len_bytes, 3, stream)
     }

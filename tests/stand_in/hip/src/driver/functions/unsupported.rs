@@ -55,8 +55,8 @@ unsupported_functions! {
     hipMemPoolExportToShareableHandle hipMemPoolImportFromShareableHandle hipMemPoolImportPointer
     hipMemPtrGetInfo hipMemRangeGetAttributes hipMemRelease hipMemRetainAllocationHandle
     hipMemSetAccess hipMemUnmap hipMemcpy hipMemcpy2D hipMemcpy2DFromArray hipMemcpy2DFromArrayAsync
-    hipMemcpy2DToArray hipMemcpy2DToArrayAsync hipMemcpy3D hipMemcpyAtoH hipMemcpyDtoD hipMemcpyDtoH
-    hipMemcpyFromArray hipMemcpyFromSymbol hipMemcpyFromSymbolAsync hipMemcpyHtoA hipMemcpyHtoD
+    hipMemcpy2DToArray hipMemcpy2DToArrayAsync hipMemcpy3D hipMemcpyAtoH hipMemcpyDtoD
+    hipMemcpyFromArray hipMemcpyFromSymbol hipMemcpyFromSymbolAsync hipMemcpyHtoA
     hipMemcpyParam2D hipMemcpyParam2DAsync hipMemcpyPeer hipMemcpyToArray hipMemcpyToSymbol
     hipMemcpyToSymbolAsync hipMemcpyWithStream hipMemset hipMemset2D hipMemset3D hipMemset3DAsync
     hipMemsetD16 hipMemsetD32 hipMemsetD8 hipMipmappedArrayCreate hipMipmappedArrayDestroy
