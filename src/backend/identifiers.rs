@@ -17,6 +17,20 @@ pub enum DeviceKind {
 impl DeviceKind {
     /// The number of kinds: the length of a table that `kind as usize` indexes.
     pub(crate) const COUNT: usize = Self::Hip as usize + 1;
+
+    /// Why a build without the feature for this kind has no such device.
+    #[cold]
+    #[allow(dead_code, reason = "with both features only for kinds that do not occur")]
+    pub(crate) fn no_backend(self) -> String {
+        let (vendor, feature) = match self {
+            Self::Hip => ("HIP", "hip"),
+            Self::Cpu | Self::Cuda => ("CUDA", "cuda"),
+        };
+        format!(
+            "this build of resident has no {vendor} backend; enable its feature `{feature}`, or \
+             use Device::cpu()"
+        )
+    }
 }
 
 /// The number of an operation in its queue, counted from 1. Position 0 precedes the first operation

@@ -116,14 +116,7 @@ mod opening {
     use super::{Device, DeviceKind, KINDS};
 
     pub(in crate::device) fn opened(kind: DeviceKind, _ordinal: usize) -> Result<Device, String> {
-        let [vendor, feature] = match kind {
-            DeviceKind::Hip => ["HIP", "hip"],
-            _ => ["CUDA", "cuda"],
-        };
-        Err(format!(
-            "this build of resident has no {vendor} backend; enable its feature `{feature}`, or \
-             use Device::cpu()"
-        ))
+        Err(kind.no_backend())
     }
 
     pub(in crate::device) fn all() -> Vec<Device> {

@@ -54,16 +54,49 @@ pub(crate) fn architecture(image: &[u8]) -> Option<String> {
     text_of(&root, "amdhsa.target").ok().map(str::to_owned)
 }
 
-/// The kernels of a code object, or `None` as for [`parameter_bytes`].
+/// The kernels of a code object, or `None` as for [`parameter_bytes`]. All code objects of a bundle
+/// are made of one source, so the first one tells.
 ///
 /// # Errors
 ///
 /// If the image or its description is damaged.
 pub(crate) fn kernels(image: &[u8]) -> Result<Option<Vec<CompiledKernel>>, String> {
-    let Some(note) = note(image)? else { return Ok(None) };
+    let Some(note) = note(first_of_bundle(image)?)? else { return Ok(None) };
     let root = decode(note)?;
     let list = list_of(&root, "amdhsa.kernels")?.unwrap_or_default();
     list.iter().map(kernel).collect::<Result<_, _>>().map(Some)
+}
+
+/// How a bundle of code objects begins, as `hipcc --genco` writes it ("Clang Offload Bundler").
+const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+
+/// The first code object for an AMD GPU in a bundle; another image as it is.
+fn first_of_bundle(image: &[u8]) -> Result<&[u8], String> {
+    let Some(entries) = image.strip_prefix(BUNDLE) else { return Ok(image) };
+    let found = first_entry(image, entries);
+    found.ok_or_else(|| "the bundle has no whole code object for an AMD GPU".to_owned())
+}
+
+/// The table of a bundle has the number of entries, and for each one its start, its length, the
+/// length of its target's name, and the name.
+fn first_entry<'a>(image: &'a [u8], table: &'a [u8]) -> Option<&'a [u8]> {
+    fn number<'a>(rest: &mut &'a [u8]) -> Option<usize> {
+        let (number, others): (&'a [u8; 8], _) = rest.split_first_chunk()?;
+        *rest = others;
+        u64::from_le_bytes(*number).try_into().ok()
+    }
+    let rest = &mut &*table;
+    for _ in 0..number(rest)? {
+        let (start, len_bytes) = (number(rest)?, number(rest)?);
+        let name_bytes = number(rest)?;
+        let (name, others) = rest.split_at_checked(name_bytes)?;
+        *rest = others;
+        // The host's entry is empty.
+        if name.windows(6).any(|part| part == b"amdgcn") {
+            return image.get(start..start.checked_add(len_bytes)?);
+        }
+    }
+    None
 }
 
 /// The vendor and the type of the note.
@@ -226,15 +259,47 @@ mod tests {
 
     #[test]
     fn other_images_have_no_description() {
-        for image in
-            [&b""[..], b"//\n.version 8.7", b"\x7fELF\x01\x01", b"__CLANG_OFFLOAD_BUNDLE__"]
-        {
+        for image in [&b""[..], b"//\n.version 8.7", b"\x7fELF\x01\x01"] {
             assert_eq!(parameter_bytes(image, SYMBOL), Ok(None));
             assert_eq!(architecture(image), None);
         }
         let mut other = image(NOTE);
         other[120 + 8] = 1;
         assert_eq!(parameter_bytes(&other, SYMBOL), Ok(None), "a note of another type");
+    }
+
+    /// A bundle of an empty entry for the host and of code objects with these descriptions.
+    fn bundle(notes: &[&[u8]]) -> Vec<u8> {
+        let images = notes.iter().map(|note| image(note));
+        let names = std::iter::once("host-x86_64-unknown-linux--")
+            .chain(std::iter::repeat("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-"));
+        let entries: Vec<(&str, Vec<u8>)> =
+            names.zip(std::iter::once(Vec::new()).chain(images)).collect();
+        let mut start = 4096_u64;
+        let (mut bundle, mut images) = (super::BUNDLE.to_vec(), Vec::<u8>::new());
+        bundle.extend((entries.len() as u64).to_le_bytes());
+        for (name, image) in &entries {
+            for number in [start, image.len() as u64, name.len() as u64] {
+                bundle.extend(number.to_le_bytes());
+            }
+            bundle.extend(name.as_bytes());
+            images.extend(image);
+            start += image.len() as u64;
+        }
+        bundle.resize(4096, 0);
+        bundle.extend(images);
+        bundle
+    }
+
+    #[test]
+    fn the_first_code_object_of_a_bundle_tells() {
+        let whole = bundle(&[NOTE, NOTE]);
+        assert_eq!(parameter_bytes(&whole, SYMBOL), Ok(Some(vec![8, 24, 8, 1, 8])));
+        assert_eq!(architecture(&whole), None, "it has several");
+        for damaged in [super::BUNDLE, &whole[..100], &whole[..5000], &bundle(&[])] {
+            let fault = parameter_bytes(damaged, SYMBOL).expect_err("it has none");
+            assert!(fault.contains("no whole code object for an AMD GPU"), "{fault}");
+        }
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) fn count(kind: DeviceKind) -> Result<usize, String> {
         DeviceKind::Cuda => driver::cuda::count(),
         #[cfg(feature = "hip")]
         DeviceKind::Hip => driver::hip::count(),
-        _ => Err(no_backend(kind)),
+        _ => Err(kind.no_backend()),
     }
 }
 
@@ -93,23 +93,11 @@ pub(crate) fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, S
         DeviceKind::Cuda => driver::cuda::driver()?,
         #[cfg(feature = "hip")]
         DeviceKind::Hip => driver::hip::driver()?,
-        _ => return Err(no_backend(kind)),
+        _ => return Err(kind.no_backend()),
     };
     driver.expect_version()?;
     let staging_settings = StagingSettings::read()?;
     Context::open(driver, ordinal)
         .and_then(|context| GpuDevice::open(context, staging_settings))
         .map_err(|refusal| format!("the GPU exists, but does not open: {refusal}"))
-}
-
-#[cold]
-fn no_backend(kind: DeviceKind) -> String {
-    let (vendor, feature) = match kind {
-        DeviceKind::Hip => ("HIP", "hip"),
-        _ => ("CUDA", "cuda"),
-    };
-    format!(
-        "this build of resident has no {vendor} backend; enable its feature `{feature}`, or use \
-         Device::cpu()"
-    )
 }

@@ -51,6 +51,33 @@ fn a_device_beyond_the_last() {
     });
 }
 
+/// HIP takes NVIDIA's variable too, if AMD's is not set.
+#[test]
+fn a_device_that_nvidias_variable_hides() {
+    let variables = [("CUDA_VISIBLE_DEVICES", "3")];
+    alone(test_name!(a_device_that_nvidias_variable_hides), &variables, || {
+        driver::load(Settings::new().devices(0)).expect("it loads");
+        let text = refused(Device::hip(0));
+        assert_says(
+            &text,
+            &["shows no GPU", "CUDA_VISIBLE_DEVICES=3 counts for HIP too", "set both"],
+        );
+    });
+}
+
+/// Each vendor's variable names a library of the other.
+#[cfg(feature = "cuda")]
+#[test]
+fn variables_that_name_the_other_vendors_libraries() {
+    let program = std::env::current_exe().expect("a path");
+    let cuda = program.with_file_name("libresident_stand_in.so").display().to_string();
+    let test = test_name!(variables_that_name_the_other_vendors_libraries);
+    alone(test, &[("RESIDENT_HIP", &cuda)], || {
+        let text = refused(Device::hip(0));
+        assert_says(&text, &["RESIDENT_HIP names", "it has no function hipInit", "libamdhip64"]);
+    });
+}
+
 #[test]
 fn the_variable_names_the_device() {
     let variables = [("RESIDENT_DEVICE", "hip:1")];

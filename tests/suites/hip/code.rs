@@ -125,6 +125,40 @@ fn code_objects_that_are_none_or_for_another_architecture() {
 }
 
 #[test]
+fn a_code_object_for_another_architecture_is_named() {
+    alone(test_name!(a_code_object_for_another_architecture_is_named), &[], || {
+        let gpu = open(Settings::new().architecture("gfx90a:sramecc+:xnack-"));
+        let view = (24, 8, driver::Kind::Value);
+        let described = driver::Described {
+            name: "add".to_owned(),
+            parameters: vec![(4, 4, driver::Kind::Value), view],
+            threads_max: 1024,
+        };
+        let image = |target| driver::code_object(target, std::slice::from_ref(&described), &[]);
+        let other = image("gfx1030").expect("a target");
+        let text = log(&add(GpuSource::hsaco(other)), &gpu);
+        let what = "this code object (for amdgcn-amd-amdhsa--gfx1030) on gfx90a";
+        assert_says(&text, &[what, "make it for this architecture"]);
+        let own = image("gfx90a").expect("a target");
+        add(GpuSource::hsaco(own)).prepare(&gpu).expect("it is for this GPU");
+    });
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn a_compiler_of_the_other_vendor() {
+    let program = std::env::current_exe().expect("a path");
+    let nvrtc = program.with_file_name("libresident_stand_in_nvrtc.so").display().to_string();
+    let variables = [("RESIDENT_HIPRTC", &*nvrtc)];
+    alone(test_name!(a_compiler_of_the_other_vendor), &variables, || {
+        driver::load(Settings::new()).expect("it loads");
+        let gpu = Device::hip(0).expect("it opens");
+        let text = log(&add(ADD), &gpu);
+        assert_says(&text, &["RESIDENT_HIPRTC names", "hiprtcVersion", "or unset it"]);
+    });
+}
+
+#[test]
 fn a_compiler_that_is_none() {
     let variables = [("RESIDENT_HIPRTC", "libc.so.6")];
     alone(test_name!(a_compiler_that_is_none), &variables, || {

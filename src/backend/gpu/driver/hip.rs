@@ -121,15 +121,30 @@ fn no_gpu(found: &str) -> String {
     format!(
         "AMD's HIP runtime shows no GPU ({found}); look at rocminfo and HIP_VISIBLE_DEVICES, and \
          at the permissions of /dev/kfd and /dev/dri (the groups render and video), or use \
-         Device::cpu()"
+         Device::cpu(){}",
+        hidden_by_cudas()
     )
+}
+
+/// HIP takes NVIDIA's variable where AMD's is not set, so that one that was meant for NVIDIA GPUs
+/// hides AMD's.
+fn hidden_by_cudas() -> String {
+    let numbers = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    let is_alone = std::env::var_os("HIP_VISIBLE_DEVICES").is_none();
+    numbers.filter(|_| is_alone).map_or_else(String::new, |numbers| {
+        format!(
+            "; CUDA_VISIBLE_DEVICES={numbers} counts for HIP too while HIP_VISIBLE_DEVICES is not \
+             set: set both"
+        )
+    })
 }
 
 /// Why a device does not exist.
 pub(crate) fn beyond(count: usize) -> String {
     format!(
         "AMD's HIP runtime shows {count} GPU(s), numbered from 0; look at HIP_VISIBLE_DEVICES and \
-         ROCR_VISIBLE_DEVICES"
+         ROCR_VISIBLE_DEVICES{}",
+        hidden_by_cudas()
     )
 }
 
