@@ -2,8 +2,8 @@
 //! defect is found at its line, and nothing else is. Without a C++ compiler these tests say so and
 //! do nothing.
 //!
-//! `RESIDENT_DEFECTS_ON=cuda:0` runs the kernels with defects on that GPU, where another checker may
-//! look at them (`scripts/gpu/defects.py`); `RESIDENT_DEFECTS_ON=list` only tells what they are.
+//! `RESIDENT_DEFECTS_ON=cuda:0` runs the kernels with defects on that GPU, where another checker
+//! looks at them (`scripts/gpu/defects.py`); `RESIDENT_DEFECTS_ON=list` only tells what they are.
 
 mod barriers;
 mod bounds;

@@ -57,8 +57,8 @@ impl Product {
         name: "hiprtc",
         prefix: "hiprtc",
         oldest: "5.0",
-        // `__half` and its functions are there without a header.
-        headers: &[(c"cuda_fp16.h", c""), (c"cuda_bf16.h", hip_options::BF16)],
+        // `__half` and its functions are there without a header. An empty text is refused.
+        headers: &[(c"cuda_fp16.h", c"\n"), (c"cuda_bf16.h", hip_options::BF16)],
         architecture_option: hip_options::ARCHITECTURE,
         translated: hip_options::translated,
         architecture: hip_options::architecture,

@@ -28,8 +28,8 @@ compiler_functions! {
     ) {
         let count = usize::try_from(count).map_err(|_| Code::INVALID_INPUT)?;
         for index in 0..count {
-            text(nth(headers, index)?)?;
-            if !HEADERS.contains(&text(nth(names, index)?)?.as_str()) {
+            let is_empty = text(nth(headers, index)?)?.is_empty();
+            if is_empty || !HEADERS.contains(&text(nth(names, index)?)?.as_str()) {
                 return Err(Code::INVALID_INPUT);
             }
         }
