@@ -14,6 +14,12 @@ pub mod face {
     /// What the error of a lost first device says.
     pub const LOST_SAYS: [&str; 2] = ["cuda:0", "compute-sanitizer"];
 
+    /// The settings of the simulated machine.
+    #[must_use]
+    pub fn settings() -> Settings {
+        Settings::new()
+    }
+
     /// Opens a device.
     ///
     /// # Errors

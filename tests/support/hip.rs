@@ -14,6 +14,19 @@ pub mod face {
     /// What the error of a lost first device says.
     pub const LOST_SAYS: [&str; 2] = ["hip:0", "RESIDENT_SANITIZE=1"];
 
+    /// If this variable is set, the machine has HIP 5.2: no memory pools, no host functions behind
+    /// work.
+    pub const OLDER: &str = "RESIDENT_TEST_OLDER_HIP";
+
+    /// The settings of the simulated machine.
+    #[must_use]
+    pub fn settings() -> Settings {
+        if std::env::var_os(OLDER).is_none() {
+            return Settings::new();
+        }
+        Settings::new().without_pools().version(50_221_153)
+    }
+
     /// Opens a device.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-use super::face::{self as driver, Settings};
+use super::face as driver;
 use super::kernels;
 
 /// The scenario on two GPUs; its steps import this module.
@@ -119,7 +119,7 @@ mod scenario {
 }
 
 fn devices() -> [Device; 2] {
-    kernels::open(Settings::new().devices(2), 2).try_into().expect("two")
+    kernels::open(driver::settings().devices(2), 2).try_into().expect("two")
 }
 
 fn assert_nothing_left(what: &str) {

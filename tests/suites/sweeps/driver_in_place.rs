@@ -7,7 +7,7 @@ use resident::{Device, Error, ManagedArray, MappedArray, SmartArray, with_mapped
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-use super::face::{self as driver, Settings};
+use super::face as driver;
 use super::kernels;
 use crate::in_place::run;
 
@@ -19,7 +19,7 @@ const UNKNOWN: u32 = 999;
 fn each_refused_driver_call_on_memory_in_place_can_be_repeated() {
     support::own_process!();
     let devices: [Device; 2] =
-        kernels::open(Settings::new().devices(2), 2).try_into().expect("two");
+        kernels::open(driver::settings().devices(2), 2).try_into().expect("two");
     for code in [OUT_OF_MEMORY, UNKNOWN] {
         assert_eq!(run(&devices, false), 0, "without faults, no call is refused");
         for nth in 1.. {
@@ -85,7 +85,7 @@ fn program(device: &Device) {
 
 fn die(kill: fn(u64)) {
     let Some(nth) = std::env::var(NTH).ok().and_then(|nth| nth.parse().ok()) else { return };
-    let devices = kernels::open(Settings::new(), 1);
+    let devices = kernels::open(driver::settings(), 1);
     driver::take_calls();
     kill(nth);
     program(&devices[0]);

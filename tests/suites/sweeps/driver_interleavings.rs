@@ -13,7 +13,7 @@ use resident::{Device, Grid, InOut, Kernel, Pending, Result, Stream};
 use support::own_process::{self, assert_success};
 use support::test_name;
 
-use super::face::{self as driver, Settings};
+use super::face as driver;
 use super::kernels::{self, code, take_ran};
 
 /// The number of processes, each with its own seed, and the number of runs in each.
@@ -82,7 +82,7 @@ const SEED: &str = "RESIDENT_TEST_SEED";
 #[ignore = "run in processes of its own by the tests below"]
 fn runs_under_a_seed() {
     let seed = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    let devices = kernels::open(Settings::new().devices(2).seed(seed), 2);
+    let devices = kernels::open(driver::settings().devices(2).seed(seed), 2);
     let expected: (Vec<Array2<u32>>, _) = ((0..PICTURES).map(processed).collect(), cooled());
     let mut orders = BTreeSet::new();
     for number in 0..RUNS {

@@ -1,5 +1,7 @@
 //! The sweeps on the HIP backend, over the stand-in for HIP.
 
+use std::process::Command;
+
 use support::hip::{driver as kernels, face};
 
 #[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
@@ -11,3 +13,20 @@ mod driver_in_place;
 #[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
 #[path = "driver_interleavings.rs"]
 mod driver_interleavings;
+
+/// The sweeps of failing calls again, as HIP 5.2: other calls allocate and free, and another thread
+/// tells tasks of work. A process has one runtime, so these run in others.
+#[test]
+fn as_hip_5_without_pools() {
+    let program = std::env::current_exe().expect("a path");
+    let output = Command::new(program)
+        .args(["hip::driver_faults", "hip::driver_in_place"])
+        .env(face::OLDER, "1")
+        .env_remove("NEXTEST_EXECUTION_MODE")
+        .output()
+        .expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (written, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{written}\n{errors}");
+    assert!(written.contains("test result: ok. 7 passed"), "{written}");
+}
