@@ -15,7 +15,6 @@ pub mod face {
     pub const LOST_SAYS: [&str; 2] = ["cuda:0", "compute-sanitizer"];
 
     /// The settings of the simulated machine.
-    #[must_use]
     pub fn settings() -> Settings {
         Settings::new()
     }

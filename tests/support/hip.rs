@@ -19,7 +19,6 @@ pub mod face {
     pub const OLDER: &str = "RESIDENT_TEST_OLDER_HIP";
 
     /// The settings of the simulated machine.
-    #[must_use]
     pub fn settings() -> Settings {
         if std::env::var_os(OLDER).is_none() {
             return Settings::new();
