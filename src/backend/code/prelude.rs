@@ -5,16 +5,6 @@
 /// they lack of CUDA C.
 const PRELUDE: &str = concat!(include_str!("prelude.cuh"), include_str!("prelude_amd.cuh"));
 
-/// What AMD's compilers may lack without the prelude.
-const LACKING: [&str; 7] =
-    ["__shfl_", "__ballot_sync", "__any_sync", "__all_sync", "__syncwarp", "INFINITY", "NAN"];
-
-/// Whether a source names something of the prelude: `resident`, or what AMD's compilers lack.
-/// Answering by the text alone makes all kernels of one source compile alike.
-pub(crate) fn is_named_in(text: &str) -> bool {
-    text.contains("resident") || LACKING.iter().any(|name| text.contains(name))
-}
-
 /// The prelude, followed by the source from line 1 of `file` on.
 pub(crate) fn prepend_to(text: &str, file: &str) -> String {
     let file = file.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ");

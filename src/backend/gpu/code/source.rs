@@ -101,8 +101,18 @@ impl<'a> Source<'a> {
 /// text names something of it. The second condition makes all kernels of one source compile alike,
 /// whatever their signatures.
 fn needs_prelude(text: &str, parameters: &[ParameterLayout]) -> bool {
-    prelude::is_named_in(text)
+    names_prelude(text)
         || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))
+}
+
+/// What AMD's compilers may lack without the prelude.
+const LACKING: [&str; 7] =
+    ["__shfl_", "__ballot_sync", "__any_sync", "__all_sync", "__syncwarp", "INFINITY", "NAN"];
+
+/// Whether a source names something of the prelude: `resident`, or what AMD's compilers lack.
+/// Answering by the text alone makes all kernels of one source compile alike.
+fn names_prelude(text: &str) -> bool {
+    text.contains("resident") || LACKING.iter().any(|name| text.contains(name))
 }
 
 #[cfg(all(test, feature = "cuda"))]
