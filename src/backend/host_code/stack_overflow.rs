@@ -82,8 +82,10 @@ mod handler {
     /// Only reads memory of this thread, and the code on the stack has no destructors: so it may
     /// interrupt that code anywhere.
     unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-        // SAFETY: the system passes both, and nobody else uses them meanwhile.
-        let (information, registers) = unsafe { (&*info, &mut *context.cast::<ucontext_t>()) };
+        // SAFETY: the system passes it, and nobody else uses it meanwhile.
+        let information = unsafe { &*info };
+        // SAFETY: as above.
+        let registers = unsafe { &mut *context.cast::<ucontext_t>() };
         // SAFETY: a `SIGSEGV` has an address.
         let address = unsafe { information.si_addr() }.addr();
         if !end_thread(address, registers) {
