@@ -1,4 +1,4 @@
-//! What the checker of memory costs: kernels on a device that checks them, beside one that does not.
+//! What the checker costs: kernels on a device that checks them, beside one that does not.
 
 use std::rc::Rc;
 
