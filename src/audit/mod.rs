@@ -38,8 +38,8 @@
 //!
 //! What a kernel in CUDA C prints on the embedded device is an event of level `INFO`, target
 //! `resident::printf`: the text is the message, without the end of its line, and the field `kernel`
-//! is the name of the function. Without a subscriber that wants it, it goes to standard output. What
-//! [`Emulation::sanitize`](crate::Emulation::sanitize) finds there is an event with the target
+//! is the name of the function. Without a subscriber that wants it, it goes to standard output.
+//! What [`Emulation::sanitize`](crate::Emulation::sanitize) finds there is an event with the target
 //! `resident::finding` and the same field, of level `ERROR` if it fails the launch, else `INFO`.
 //!
 //! ```

@@ -1,5 +1,6 @@
-//! `printf` in kernels: to `tracing` if a subscriber wants it, else to standard output; and what the
-//! checker finds. The tests run in processes of their own, since a subscriber belongs to the process.
+//! `printf` in kernels: to `tracing` if a subscriber wants it, else to standard output; and what
+//! the checker finds. The tests run in processes of their own, since a subscriber belongs to the
+//! process.
 
 use std::sync::{Arc, Mutex};
 
