@@ -179,7 +179,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     }
 
     /// [`uninit`](Self::uninit) with the shape, the axis order and the device of another device
-    /// array or view. As Numba's `device_array_like`.
+    /// array or view; row-major if the other has gaps. As Numba's `device_array_like`.
     ///
     /// # Errors
     ///
@@ -189,6 +189,17 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
         let other = other.as_device_view();
         let array = SmartArray::uninit_in(other.part().layout, call_site());
         Self::allocated(&other.device.stream(), array, call_site())
+    }
+
+    /// As [`like`](Self::like), on `stream`'s device, in the order of that stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_host_on`](Self::from_host_on).
+    #[track_caller]
+    pub fn like_on<U: Element>(stream: &Stream, other: &impl AsDeviceView<U, D>) -> Result<Self> {
+        let array = SmartArray::uninit_in(other.as_device_view().part().layout, call_site());
+        Self::allocated(stream, array, call_site())
     }
 
     fn allocated(stream: &Stream, array: SmartArray<T, D>, site: CallSite) -> Result<Self> {

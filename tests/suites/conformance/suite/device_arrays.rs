@@ -224,7 +224,7 @@ pub(crate) fn device_arrays_are_refused_on_other_devices(lab: &Lab<'_>) -> Resul
     assert_eq!(array.copy_to_host()?, counting(64));
     let mut copy = DeviceArray::like(&array)?;
     assert_eq!(copy.device(), here);
-    copy = DeviceArray::uninit_on(&other, 64)?;
+    copy = DeviceArray::like_on(&other, &array)?;
     copy.copy_from_device(&array)?;
     assert_eq!((copy.device(), copy.copy_to_host()?), (there, counting(64)));
     Ok(())
