@@ -5,9 +5,10 @@
 //! `RESIDENT_SOAK_SECONDS` sets how long it runs; 10 by default. The first tenth warms up. After
 //! some round of the last tenth, the process must have no more memory than it had at most then,
 //! within 2 % and 1 MiB, and not 100 threads more: threads of dropped streams may be many for a
-//! moment, while what is leaked is there after each round. The quickest round of the last tenth may
-//! take 1.1 times the time of the quickest of the first: what grows makes the quickest slower too,
-//! and other programs disturb it least. On a quiet machine `RESIDENT_SOAK_TIME_MAX` can be lower.
+//! moment, while what is leaked is there after each round. What grows makes the quickest round of
+//! the last tenth slower than that of the first, and other programs disturb the quickest least; on
+//! a shared machine it may take three times as long. Where nothing else runs,
+//! `RESIDENT_SOAK_TIME_MAX=1.02` allows 2 %.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -26,7 +27,7 @@ use support::test_name;
 const SLACK_BYTES: u64 = 1 << 20;
 
 /// What the quickest round of the last tenth may take, as a multiple of the first tenth's.
-const TIME_MAX: f64 = 1.1;
+const TIME_MAX: f64 = 3.0;
 
 /// A busy machine may stop the process for the whole first tenth.
 const WARM_ROUNDS_MIN: u32 = 10;
