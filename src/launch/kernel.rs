@@ -11,6 +11,7 @@ use super::host_body::HostBody;
 use super::signature::Signature;
 use super::submit::{self, Launch};
 use crate::audit;
+use crate::backend::scope::BodyScope;
 use crate::backend::{
     BodyKind, GpuSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
     c_declaration, host_code,
@@ -271,8 +272,14 @@ impl<S: Signature> Kernel<S> {
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
         host_code::tell(host_code::Listener {
-            printed: audit::report_printed,
-            found: audit::report_finding,
+            printed: |kernel, text| {
+                let _running = BodyScope::enter();
+                audit::report_printed(kernel, text)
+            },
+            found: |kernel, is_error, text| {
+                let _running = BodyScope::enter();
+                audit::report_finding(kernel, is_error, text);
+            },
         });
         let code = self.device_code(source.into());
         self.with(|inner| inner.cuda = Some(code))

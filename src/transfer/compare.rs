@@ -35,6 +35,14 @@ fn keep(storage: &Storage, selection: &Selection, state: &ArrayState) {
     }
 }
 
+/// Forgets the contents of an array whose host copy queued work is about to write.
+#[inline]
+pub(super) fn before_queued_write(storage: &Storage) {
+    if audit::may_compare_contents() {
+        let _kept = audit::take_contents(storage.number());
+    }
+}
+
 /// The bit of a location in a set.
 fn place(location: Location) -> u64 {
     1_u64.checked_shl(location.index() as u32).unwrap_or(0)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::acquire::{acquire_host, acquire_on, users_of_other_kinds};
+use super::compare::before_queued_write;
 use super::explicit::{count_copy, parts_of, upload_work};
 use super::mark::mark;
 use super::report::run_deferred;
@@ -92,6 +93,7 @@ pub(crate) fn copy_to_pinned(
     stream.ensure_event_at_tail();
     request.record_use(&mut state, host, Access::Overwrite, stream, UseEnd::at(position));
     request.record_write(&mut state, host, Access::Overwrite);
+    before_queued_write(to.storage);
     drop(state);
     mark(&source, stream, acquired, Access::Read, UseEnd::at(position));
     count_copy(&source, stream, position, Direction::ToHost);

@@ -17,7 +17,7 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 11] = [
     "-std=c++17",
     "-O3",
     "-g",
@@ -29,6 +29,8 @@ const OPTIONS: [&str; 10] = [
     "-fstack-clash-protection",
     "-fno-math-errno",
     "-fno-trapping-math",
+    // `__global__` functions are inlined without being declared so.
+    "-Wno-attributes",
 ];
 
 /// Options for code that is checked while it runs: each access of the source is announced, as it

@@ -43,7 +43,7 @@
 #define __global__
 #else
 // Into the loop over the threads of a block.
-#define __global__ inline __attribute__((always_inline))
+#define __global__ __attribute__((always_inline))
 #endif
 #define __constant__
 #define __managed__

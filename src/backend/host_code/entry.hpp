@@ -31,13 +31,6 @@ inline void start_thread(resident_progress &, unsigned int) { resident_has_waite
 inline bool has_waited(resident_progress &, unsigned int) { return resident_has_waited; }
 #endif
 
-// The threads of a block run in any order, so that the compiler may run several of them at once.
-#if defined(__clang__)
-#define RESIDENT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define RESIDENT_INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 template <typename Kernel> struct entry;
 
 template <typename... Parameters> struct entry<void (*)(Parameters...)> {
@@ -54,7 +47,8 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         unsigned int number = first, x = first % width, y = first / width % height;
         for (unsigned int z = first / width / height; z < depth; ++z, y = 0)
             for (; y < height; ++y, x = 0)
-                RESIDENT_INDEPENDENT
+                // Without a pragma that iterations are independent: those of a kernel's local arrays,
+                // which all of them share here, are not.
                 for (; x < width; ++x) {
                     RESIDENT_PLACE(thread, threadIdx) = {x, y, z};
                     start_thread(progress, ++number);

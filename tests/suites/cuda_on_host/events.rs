@@ -134,3 +134,50 @@ fn a_subscriber_gets_what_the_checker_finds() {
     let output = own_process::run(test_name!(finds_and_tells_a_subscriber), &[]);
     assert_success(&output, "finds_and_tells_a_subscriber");
 }
+
+/// Uses the library where it is told what a kernel prints, and keeps what that returns.
+#[derive(Clone, Default)]
+struct Caller(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Caller {
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target() == "resident::printf" {
+            let other = SmartArray::<f32, _>::zeros(4);
+            let run = || -> Result<f32> {
+                let stream = Device::cpu().stream();
+                drop(other.gpu_on(&stream)?);
+                stream.synchronize()?;
+                Ok(other.host()?.sum())
+            };
+            let outcome = run().map_or_else(|error| error.to_string(), |sum| sum.to_string());
+            self.0.lock().expect("no panic").push(outcome);
+        }
+    }
+}
+
+#[test]
+#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
+fn prints_to_a_subscriber_that_uses_the_library() {
+    let caller = Caller::default();
+    let subscriber = tracing_subscriber::registry().with(caller.clone());
+    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    let source = "extern \"C\" __global__ void count(int *x) {
+        if (threadIdx.x == 0 && blockIdx.x % 16 == 3) printf(\"here\");
+        __syncthreads();
+        atomicAdd(x, 1);
+    }";
+    let Some(count) = kernel::<(InOut<i32>,)>("count", source) else { return };
+    let mut x = SmartArray::from(vec![0]);
+    count.launch_on(&Device::cpu().stream(), Grid::new(64, 256), (&mut x,)).expect("queued");
+    assert_eq!(x.to_vec().expect("it ran"), [64 * 256]);
+    let outcomes = caller.0.lock().expect("no panic").clone();
+    assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+}
+
+/// On each thread of the machine that runs blocks, such a call is one of a body: it waits for
+/// nothing.
+#[test]
+fn a_subscriber_may_use_the_library() {
+    let output = own_process::run(test_name!(prints_to_a_subscriber_that_uses_the_library), &[]);
+    assert_success(&output, "prints_to_a_subscriber_that_uses_the_library");
+}

@@ -236,3 +236,54 @@ fn mathematics_is_exact_where_cudas_is() -> Result<()> {
     assert_eq!(y.to_vec()?, [0.0, -1.0, 12.0, 2.5, 1.0]);
     Ok(())
 }
+
+/// The compiler may run several threads of a block at once, where each has local arrays of its own.
+#[test]
+fn local_arrays_belong_to_one_thread() -> Result<()> {
+    let source = r#"
+        struct Pair { float of[2]; };
+        extern "C" __global__ void pick(const int *which, const float *a, float *out) {
+            size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+            float two[2];
+            two[which[i]] = a[i];
+            two[1 - which[i]] = 0;
+            Pair pair = {{a[i], -a[i]}};
+            out[i] = two[0] + 2 * pair.of[which[i]];
+        }
+    "#;
+    let Some(pick) = kernel::<(In<i32>, In<f32>, Out<f32>)>("pick", source) else { return Ok(()) };
+    let which: Vec<i32> = (0..1024).map(|i| i32::from(i * 7 % 3 == 0)).collect();
+    let a: Vec<f32> = (1..=1024).map(|i| i as f32).collect();
+    let expected = |(which, a): (&i32, &f32)| if *which == 0 { 3.0 * a } else { -2.0 * a };
+    let expected: Vec<f32> = which.iter().zip(&a).map(expected).collect();
+    let (which, a) = (SmartArray::from(which), SmartArray::from(a));
+    let mut out = SmartArray::<f32, _>::uninit(1024);
+    pick.launch_on(&device().stream(), Grid::new(4, 256), (&which, &a, &mut out))?;
+    assert_eq!(out.to_vec()?, expected);
+    Ok(())
+}
+
+/// The ways in which CUDA C declares and defines a kernel.
+#[test]
+fn kernels_are_declared_as_cuda_allows() -> Result<()> {
+    let source = r#"
+        template <typename T> __global__ void all(T *x) { x[threadIdx.x] += 1; }
+        template __global__ void all<float>(float *);
+        inline __global__ void all_inline(float *x) { x[threadIdx.x] += 1; }
+        static inline __global__ void all_static(float *x) { x[threadIdx.x] += 1; }
+        __global__ __forceinline__ void all_forced(float *x) { x[threadIdx.x] += 1; }
+        extern "C" __global__ void all_declared(float *x);
+        extern "C" __global__ void __launch_bounds__(64) all_declared(float *x) {
+            x[threadIdx.x] += 1;
+        }
+    "#;
+    let mut x = SmartArray::<f32, _>::zeros(32);
+    let entries = ["all<float>", "all_inline", "all_static", "all_forced", "all_declared"];
+    for entry in entries {
+        let source = CudaSource::c(source).entry(entry);
+        let Some(all) = kernel::<(InOut<f32>,)>("all", source) else { return Ok(()) };
+        all.launch_on(&device().stream(), Grid::new(1, 32), (&mut x,))?;
+    }
+    assert_eq!(x.to_vec()?, [entries.len() as f32; 32]);
+    Ok(())
+}
