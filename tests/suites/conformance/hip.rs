@@ -44,7 +44,7 @@ suite::conformance!(crate::hip::run);
 fn on_a_poorer_machine() {
     let program = std::env::current_exe().expect("a path");
     let output = Command::new(program)
-        .args(["hip::", "--skip", "on_a_poorer_machine"])
+        .args(["hip::", "--skip", "on_a_poorer_machine", "--skip", "on_a_runtime"])
         .env(own_process::VARIABLE, "1")
         .env(POORER, "1")
         .output()
@@ -61,7 +61,8 @@ fn on_a_poorer_machine() {
 /// Runs the suite on a runtime that lacks functions, which `RESIDENT_HIP` names, in a process that
 /// knows nothing else of the runtime.
 fn on_a_runtime_without(missing: &[&'static str]) -> Output {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("without-{}", missing[0]));
+    let name = format!("{}-without-{}", std::process::id(), missing[0]);
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let image = resident_stand_in_hip::file_without(missing).unwrap_or_else(|it| panic!("{it}"));
     std::fs::write(&file, image).expect("it is written");
     let compiler = resident_stand_in_hiprtc::file().unwrap_or_else(|fault| panic!("{fault}"));
