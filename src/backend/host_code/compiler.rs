@@ -204,9 +204,8 @@ mod tests {
 
     #[test]
     fn compilers_get_the_options_that_they_know() {
-        let level = || processor::option().into_iter();
         let gcc = |options: &[&'static str]| [&[OPTION_GCC], options].concat();
-        let with_level: Vec<_> = level().collect();
+        let with_level: Vec<_> = processor::option().into_iter().collect();
         for (version, expected) in [
             ("c++ (Debian 12.2.0-14+deb12u1) 12.2.0", gcc(&with_level)),
             ("g++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0", gcc(&[])),

@@ -47,8 +47,8 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         unsigned int number = first, x = first % width, y = first / width % height;
         for (unsigned int z = first / width / height; z < depth; ++z, y = 0)
             for (; y < height; ++y, x = 0)
-                // Without a pragma that iterations are independent: those of a kernel's local arrays,
-                // which all of them share here, are not.
+                // Iterations are not independent: all share the memory of a kernel's local
+                // arrays here. So no pragma says that they are.
                 for (; x < width; ++x) {
                     RESIDENT_PLACE(thread, threadIdx) = {x, y, z};
                     start_thread(progress, ++number);
