@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use resident::ndarray::Ix1;
 use resident::{
     Device, Emulation, Error, Event, Grid, InOut, Kernel, Result, SmartArray, Stream, audit,
 };
+use support::block_on::block_on;
 use support::flags::without_deadlock;
 use support::own_process::HANG_LIMIT;
 
@@ -51,6 +52,32 @@ fn cross(nap: &Kernel<(u64, InOut<u64, Ix1>)>, left: &Stream, right: &Stream) ->
     left.synchronize()
 }
 
+/// A task awaits a seeded stream, which waits for the seeded stream of a thread that is gone.
+#[test]
+fn a_task_runs_the_simulations_that_its_stream_waits_for() {
+    without_deadlock(|| {
+        let (nap, worker) = (nap(), Device::cpu().new_stream().unwrap());
+        let other = std::thread::spawn(|| Device::emulated(Emulation::new().seed(1)).stream());
+        let (other, own) = (other.join().unwrap(), Device::emulated(Emulation::new().seed(2)));
+        let (mut a, mut b) = (array(), array());
+        nap.launch_on(&other, Grid::cover(1), (0, &mut a)).unwrap();
+        // By way of a stream with a worker, and directly.
+        worker.wait(&other.record().unwrap()).unwrap();
+        for event in [worker.record().unwrap(), other.record().unwrap()] {
+            own.stream().wait(&event).unwrap();
+            nap.launch_on(&own.stream(), Grid::cover(1), (0, &mut b)).unwrap();
+            assert_eq!(
+                block_on(b.snapshot_on(&own.stream()).unwrap()).unwrap()[0],
+                b.get(0).unwrap()
+            );
+            nap.launch_on(&other, Grid::cover(1), (0, &mut a)).unwrap();
+        }
+        own.stream().wait(&other.record().unwrap()).unwrap();
+        block_on(own.stream().done()).unwrap();
+        assert!(other.is_idle().unwrap());
+    });
+}
+
 /// A generator of choices (splitmix64).
 struct Choices(u64);
 
@@ -64,8 +91,8 @@ impl Choices {
     }
 }
 
-/// Threads with streams of seeded devices and of worker devices launch, record, wait, read and
-/// synchronise in random orders. Events cross threads.
+/// Threads with streams of seeded devices and of worker devices launch, record, wait, await, copy,
+/// release, read and synchronise in random orders. They share events, and an array that they read.
 #[test]
 fn seeded_and_worker_devices_mixed_over_threads_never_hang() {
     without_deadlock(|| {
@@ -75,7 +102,8 @@ fn seeded_and_worker_devices_mixed_over_threads_never_hang() {
                 Device::emulated(Emulation::new()),
                 Device::cpu(),
             ];
-            let (kernel, shared) = (nap(), std::sync::Mutex::new(Vec::new()));
+            let shared = Shared { events: Mutex::default(), ones: SmartArray::ones(4) };
+            let kernel = nap();
             std::thread::scope(|scope| {
                 for thread in 0..3 {
                     let (devices, kernel, shared) = (&devices, &kernel, &shared);
@@ -87,10 +115,22 @@ fn seeded_and_worker_devices_mixed_over_threads_never_hang() {
     });
 }
 
+/// What the threads share.
+struct Shared {
+    events: Mutex<Vec<Event>>,
+    ones: SmartArray<u64, Ix1>,
+}
+
+impl Shared {
+    fn last_event(&self) -> Option<Event> {
+        self.events.lock().unwrap().last().cloned()
+    }
+}
+
 fn wander(
     devices: &[Device; 3],
     kernel: &Kernel<(u64, InOut<u64, Ix1>)>,
-    shared: &std::sync::Mutex<Vec<Event>>,
+    shared: &Shared,
     mut choices: Choices,
 ) -> Result<()> {
     // A simulation belongs to the thread that made its device: this thread has one of its own too.
@@ -100,24 +140,31 @@ fn wander(
         streams.push(device.new_stream()?);
     }
     let (mut arrays, mut launches) = ([array(), array()], [0_u64; 2]);
-    for _ in 0..30 {
+    for _ in 0..40 {
         let (stream, at) = (&streams[choices.below(streams.len())], choices.below(2));
-        match choices.below(6) {
+        match choices.below(12) {
             0 | 1 => {
                 let micros = choices.below(60) as u64;
                 kernel.launch_on(stream, Grid::cover(1), (micros, &mut arrays[at]))?;
                 launches[at] += 1;
             }
-            2 => shared.lock().unwrap().push(stream.record()?),
-            3 => {
-                let event = shared.lock().unwrap().last().cloned();
-                event.map_or(Ok(()), |event| stream.wait(&event))?;
+            2 => {
+                let event = stream.record()?;
+                shared.events.lock().unwrap().push(event);
             }
+            3 => shared.last_event().map_or(Ok(()), |event| stream.wait(&event))?,
             4 => assert_eq!(arrays[at].get(0)?, launches[at]),
-            _ => {
-                let event = shared.lock().unwrap().last().cloned();
-                event.map_or(Ok(()), |event| event.synchronize())?;
+            5 => block_on(stream.done())?,
+            6 => assert_eq!(block_on(arrays[at].snapshot_on(stream)?)?[3], launches[at]),
+            7 => arrays[at].prefetch(stream)?,
+            8 => {
+                let [left, right] = &mut arrays;
+                left.assign_on(stream, &*right)?;
+                launches[0] = launches[1];
             }
+            9 => arrays[at].release_on(&stream.device())?,
+            10 => drop((shared.ones.gpu_on(stream)?, shared.ones.get(2)?)),
+            _ => shared.last_event().map_or(Ok(()), |event| event.synchronize())?,
         }
     }
     streams.iter().try_for_each(|stream| stream.synchronize())
@@ -138,7 +185,7 @@ fn a_snapshot_wakes_its_task_although_the_stream_is_busy_behind_it() {
     without_deadlock(|| {
         let (stream, first) = (Device::cpu().new_stream().unwrap(), nap());
         let (sender, receiver) = mpsc::channel::<u64>();
-        let receiver = std::sync::Mutex::new(receiver);
+        let receiver = Mutex::new(receiver);
         let answered =
             Kernel::<(InOut<u64, Ix1>,)>::new("answered").host(move |_grid, (mut x,)| {
                 let answer = receiver.lock().unwrap().recv_timeout(HANG_LIMIT);

@@ -372,14 +372,15 @@ impl StreamCore {
         }
     }
 
-    /// Whether `position` has completed. On a seeded stream, this runs one ready operation of the
-    /// simulation first, unless the thread already runs one.
+    /// Whether `position` has completed. On a seeded stream, this first runs one ready operation of
+    /// the simulation, or of one that it waits for, unless the thread already runs one.
     pub(crate) fn poll(&self, position: Position) -> bool {
         if let Scheduler::Seeded(simulation) = &self.scheduler
             && !self.progress.is_complete(position)
             && !scope::is_in_body()
+            && let Some(simulation) = simulation.upgrade()
         {
-            simulation.upgrade().map(|simulation| simulation.run_one());
+            simulation.poll(self, position);
         }
         self.progress.is_complete(position)
     }

@@ -14,6 +14,10 @@ const CALLS_MAX: usize = 1 << 18;
 /// The number of hazards that the log keeps. Further hazards are dropped.
 const HAZARDS_MAX: usize = 1 << 10;
 
+/// The number of failures that the log keeps until their submission is logged. Those of calls that
+/// the log has forgotten stay for ever, and make room here.
+const EARLY_FAILURES_MAX: usize = 64;
+
 /// The calls made to an emulated device, and the hazards found in their order.
 ///
 /// This is a handle: it is cheap to clone, and may be used after its device has dropped. The log
@@ -38,6 +42,28 @@ impl EmulationLog {
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.0.lock().calls.iter().cloned().collect()
+    }
+
+    /// As [`calls`](Self::calls), and forgets them: a long run looks at the log part by part, and a
+    /// test at what follows its preparations. Numbers are not started again.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray};
+    ///
+    /// let device = Device::emulated(Emulation::new());
+    /// let log = device.emulation().expect("this device is emulated");
+    /// let array = SmartArray::<f32, _>::ones(100);
+    /// drop(array.gpu_on(&device.stream())?);
+    /// assert!(!log.take_calls().is_empty());
+    /// drop(array.gpu_on(&device.stream())?);           // nothing moves
+    /// assert!(log.take_calls().is_empty());
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn take_calls(&self) -> Vec<Call> {
+        let mut state = self.0.lock();
+        state.early_failures.clear();
+        std::mem::take(&mut state.calls).into()
     }
 
     /// The hazards, in the order of the calls that completed them. A hazard between two devices is
@@ -112,10 +138,14 @@ impl CallLog {
     pub(crate) fn record_failure(&self, stream: u32, position: Position) {
         let mut state = self.lock();
         let is_it = |call: &&mut Call| call.stream == Some(stream) && call.position == position.0;
-        match state.calls.iter_mut().rev().find(is_it) {
-            Some(call) => call.outcome = Outcome::Failed,
-            None => state.early_failures.push((stream, position)),
+        if let Some(call) = state.calls.iter_mut().rev().find(is_it) {
+            call.outcome = Outcome::Failed;
+            return;
         }
+        if state.early_failures.len() == EARLY_FAILURES_MAX {
+            state.early_failures.remove(0);
+        }
+        state.early_failures.push((stream, position));
     }
 
     /// Adds hazards.
@@ -339,5 +369,27 @@ impl fmt::Display for Outcome {
             Self::Refused => "refused",
             Self::Failed => "failed",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_forgotten_calls_do_not_pile_up() {
+        let log = EmulationLog(Arc::default());
+        for position in 1..1_000 {
+            let draft = CallDraft::unlabelled(CallKind::Launch, Some(1));
+            let number = log.0.add_call(draft);
+            log.0.set_outcome(number, Some(Position(position)));
+            assert_eq!(log.take_calls()[0].number, position);
+            log.0.record_failure(1, Position(position));
+        }
+        assert!(log.0.lock().early_failures.len() <= EARLY_FAILURES_MAX);
+        let number = log.0.add_call(CallDraft::unlabelled(CallKind::Launch, Some(1)));
+        log.0.record_failure(1, Position(1_000));
+        log.0.set_outcome(number, Some(Position(1_000)));
+        assert_eq!(log.take_calls()[0].outcome, Outcome::Failed);
     }
 }

@@ -66,13 +66,23 @@ impl Simulation {
 
     /// Runs one ready operation. Returns `false` if no operation is ready. Must not be called on a
     /// thread that runs an operation, since that thread holds the turn.
-    pub(crate) fn run_one(&self) -> bool {
+    fn run_one(&self) -> bool {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((stream, queued)) = self.take_random_ready() else { return false };
         let due = stream.run(queued);
         drop(turn);
         wake_all(due);
         true
+    }
+
+    /// Runs one ready operation for a thread that polls `position` of `stream`. If none is ready,
+    /// and the position waits for another simulation, runs one there: perhaps no other thread does.
+    pub(crate) fn poll(&self, stream: &StreamCore, position: Position) {
+        if !self.run_one()
+            && let Some(point) = self.outside_point_before(stream, position)
+        {
+            point.stream.poll(point.position);
+        }
     }
 
     /// Runs ready operations until `position` of `stream` has completed. Returns `false` if that
@@ -112,11 +122,7 @@ impl Simulation {
     /// The event outside this simulation that `position` of `stream` waits for, directly or through
     /// the streams that it waits for. Later operations of these streams do not matter: perhaps only
     /// the calling thread can complete what they wait for.
-    fn outside_point_before(
-        &self,
-        stream: &Arc<StreamCore>,
-        position: Position,
-    ) -> Option<StreamPoint> {
+    fn outside_point_before(&self, stream: &StreamCore, position: Position) -> Option<StreamPoint> {
         let streams = self.lock().streams.clone();
         let mut point = pending_point(stream, position)?;
         while streams.iter().any(|known| Arc::ptr_eq(known, &point.stream)) {
@@ -153,7 +159,7 @@ fn is_ready(stream: &Arc<StreamCore>) -> bool {
 
 /// The event that the stream's next operation waits for, if `position` is not before that
 /// operation.
-fn pending_point(stream: &Arc<StreamCore>, position: Position) -> Option<StreamPoint> {
+fn pending_point(stream: &StreamCore, position: Position) -> Option<StreamPoint> {
     let state = stream.lock();
     let (_, control) = state.queued.front().filter(|(next, _)| *next <= position)?;
     match control {

@@ -51,6 +51,9 @@ unsafe extern "C" fn register(
 ///
 /// `visit` may be called with `list`.
 unsafe extern "C" fn calls(take: bool, visit: VisitCall, list: *mut c_void) {
+    if take {
+        machine::forget_calls();
+    }
     for call in call::calls(take) {
         let raw = RawCall {
             name: RawText::of(call.name),

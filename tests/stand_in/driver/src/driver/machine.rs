@@ -258,6 +258,13 @@ pub(super) fn hazards(take: bool) -> Vec<String> {
     texts
 }
 
+/// Forgets the engines' own records of calls: tests look at those of the driver.
+pub(super) fn forget_calls() {
+    if let Some(state) = state().as_mut() {
+        state.logs.iter().for_each(|(log, _)| drop(log.take_calls()));
+    }
+}
+
 /// Whether a hazard is none only because of what is not known: if a kernel may write memory, and it
 /// is not declared how, it is not known whether it reads.
 fn is_sure(hazard: &Hazard) -> bool {
