@@ -35,7 +35,7 @@ pub(super) struct Context {
 struct Lists {
     /// All streams except the NULL stream. A destroyed stream stays until its work is done.
     streams: Vec<Arc<Stream>>,
-    /// All queues that ever existed, to look up failures.
+    /// The queues of its streams, to look up failures; of streams that are over, those with one.
     queues: Vec<QueueId>,
     peers: BTreeSet<usize>,
     /// The per-thread default streams.
@@ -106,9 +106,7 @@ impl Context {
 
     fn first_failure(&self) -> Option<Arc<FailureRecord>> {
         let queues = self.lists().queues.clone();
-        let all =
-            |queue: QueueId| failure::first_between(queue, Position::START, Position(u64::MAX));
-        queues.into_iter().find_map(all).map(|(_, record)| record)
+        queues.into_iter().find_map(first_failure)
     }
 
     /// Marks the context as lost if work failed. Before any call reports that, work that has not
@@ -156,7 +154,11 @@ impl Context {
     /// Adds a stream.
     pub(super) fn add_stream(&self, stream: Arc<Stream>) {
         let mut lists = self.lists();
-        lists.streams.retain(|stream| !stream.is_over());
+        let all = std::mem::take(&mut lists.streams);
+        let (over, streams): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.is_over());
+        lists.streams = streams;
+        let is_over = |queue: QueueId| over.iter().any(|stream| stream.queue.id() == queue);
+        lists.queues.retain(|queue| !is_over(*queue) || first_failure(*queue).is_some());
         lists.queues.push(stream.queue.id());
         lists.streams.push(stream);
     }
@@ -256,4 +258,10 @@ pub(super) fn push_current(handle: Handle) {
 /// Pops the top of this thread's stack.
 pub(super) fn pop_current() -> Option<Handle> {
     CURRENT.with_borrow_mut(Vec::pop)
+}
+
+/// The first failure of a queue's work.
+fn first_failure(queue: QueueId) -> Option<Arc<FailureRecord>> {
+    let first = failure::first_between(queue, Position::START, Position(u64::MAX));
+    first.map(|(_, record)| record)
 }
