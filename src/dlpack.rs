@@ -1,4 +1,7 @@
 //! Device arrays to and from other libraries without a copy, as DLPack tensors.
+//!
+//! The functions take streams, where Python's `__dlpack__(stream=..)` takes numbers: their docs say
+//! which stream a number is.
 
 use dlpark::allocation::dynamic::Initialized;
 use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType};
@@ -79,6 +82,13 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
     /// from now on comes after all uses of the array. When the deleter is called, the memory is
     /// freed after the work that is queued on the stream then. A consumer on the CPU follows no
     /// stream: use [`into_dlpack`](Self::into_dlpack) there, or wait for the stream first.
+    ///
+    /// A binding for Python gets a number. By the array API standard it is, on CUDA: `None` or 1,
+    /// the legacy default stream (`Stream::legacy`); 2, the per-thread default stream, which has
+    /// no counterpart here, so use `into_dlpack`; -1, a consumer that orders nothing, for which
+    /// any stream of the device is right; any other number but 0, a stream's handle
+    /// (`Stream::adopt`). On ROCm, `None` and 0 are the default stream, and 1 and 2 are no stream:
+    /// use `into_dlpack` for them, which waits.
     ///
     /// # Errors
     ///

@@ -5,18 +5,21 @@
 //! Each lock has a level. A thread takes a lock only while all locks that it holds have lower
 //! levels. So it never holds two locks of one level, and threads cannot deadlock. Debug builds
 //! check this, and that no lock is held while a thread waits for a device or runs user code
-//! ([`assert_none_held`]). The backends' own locks are not counted: a seeded device holds its turn
-//! while a body runs. DESIGN.md, "Locks", gives the order.
+//! ([`assert_none_held`]). The order of a backend's own locks ([`BackendLock`]) is the backend's.
+//! DESIGN.md, "Locks", gives the order of the levels.
 //!
 //! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
-//! The backends use `std`'s locks, at which shuttle cannot switch threads. That suffices, because
+//! The backends' locks are `std`'s, at which shuttle cannot switch threads. That suffices, because
 //! in these tests no thread waits for such a lock.
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+#[cfg(any(feature = "cuda", feature = "hip", test))]
+use std::sync::TryLockError;
 use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
@@ -59,12 +62,15 @@ impl Level for StreamLevel {
 }
 
 impl Level for AuditLevel {
-    const RANK: u8 = 4;
+    const RANK: u8 = 5;
 }
 
 impl Level for LeafLevel {
-    const RANK: u8 = 5;
+    const RANK: u8 = 6;
 }
+
+/// The rank of the backends' locks.
+const BACKEND_RANK: u8 = 4;
 
 /// A spin lock for state that a thread locks for a few instructions, and never while the thread
 /// waits. Taking it is one atomic exchange, releasing it a plain store. A thread that finds the
@@ -128,9 +134,64 @@ impl<T, L: Level> Mutex<T, L> {
     fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.lock.try_lock() {
             Ok(guard) => Some(guard),
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(std::sync::TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
+    }
+}
+
+/// A lock of a backend: `std`'s mutex without poisoning. A thread may hold several, in an order
+/// that the backend keeps; none is held while user code runs.
+#[derive(Debug, Default)]
+pub(crate) struct BackendLock<T>(std::sync::Mutex<T>);
+
+/// The guard of a [`BackendLock`].
+pub(crate) type BackendGuard<'a, T> = Held<MutexGuard<'a, T>>;
+
+impl<T> BackendLock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> BackendGuard<'_, T> {
+        Self::held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The guard, if no thread holds the lock.
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    pub(crate) fn try_lock(&self) -> Option<BackendGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(Self::held(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Self::held(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[inline]
+    fn held(guard: MutexGuard<'_, T>) -> BackendGuard<'_, T> {
+        Held { guard, _counted: Counted::new(BACKEND_RANK) }
+    }
+}
+
+impl<'a, T> BackendGuard<'a, T> {
+    /// Sleeps until the condition is announced, with the lock released.
+    pub(crate) fn wait(self, announced: &Condvar) -> Self {
+        let guard = announced.wait(self.guard).unwrap_or_else(PoisonError::into_inner);
+        Self { guard, ..self }
+    }
+
+    /// As [`wait`](Self::wait), while `is_to_wait` holds, and no longer than `time_max`.
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    pub(crate) fn wait_while_for(
+        self,
+        announced: &Condvar,
+        time_max: Duration,
+        is_to_wait: impl FnMut(&mut T) -> bool,
+    ) -> Self {
+        let waited = announced.wait_timeout_while(self.guard, time_max, is_to_wait);
+        let (guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        Self { guard, ..self }
     }
 }
 
@@ -138,6 +199,12 @@ impl<T, L: Level> Mutex<T, L> {
 #[derive(Debug)]
 pub(crate) struct Held<G> {
     guard: G,
+    _counted: Counted,
+}
+
+/// One of the locks that this thread holds.
+#[derive(Debug)]
+struct Counted {
     #[cfg(debug_assertions)]
     rank: u8,
 }
@@ -145,52 +212,59 @@ pub(crate) struct Held<G> {
 #[cfg(debug_assertions)]
 thread_local! {
     /// The number of locks of each rank that this thread holds. Rank 0 is for unchecked guards.
-    static HELD: std::cell::Cell<[u32; 6]> = const { std::cell::Cell::new([0; 6]) };
+    static HELD: std::cell::Cell<[u32; 7]> = const { std::cell::Cell::new([0; 7]) };
 }
 
 impl<G> Held<G> {
     #[inline]
-    #[cfg_attr(not(debug_assertions), allow(unused_variables, reason = "only debug builds check"))]
     fn acquire(rank: u8, lock: impl FnOnce() -> G) -> Self {
-        #[cfg(debug_assertions)]
-        check_and_count(rank);
-        Self {
-            guard: lock(),
-            #[cfg(debug_assertions)]
-            rank,
-        }
+        check_order(rank);
+        Self { guard: lock(), _counted: Counted::new(rank) }
     }
 
     /// A guard in a shuttle test, whose threads all run on one system thread.
     #[cfg(test)]
     fn unchecked(guard: G) -> Self {
-        Self {
-            guard,
-            #[cfg(debug_assertions)]
-            rank: 0,
-        }
+        Self { guard, _counted: Counted::new(0) }
     }
 }
 
-/// Checks that all locks that this thread holds have lower ranks, and counts one more of `rank`.
-#[cfg(debug_assertions)]
-fn check_and_count(rank: u8) {
+/// Checks that all locks that this thread holds have lower ranks.
+#[inline]
+#[cfg_attr(not(debug_assertions), allow(unused_variables, reason = "only debug builds check"))]
+fn check_order(rank: u8) {
     // A thread whose thread-locals are being destroyed is not checked.
+    #[cfg(debug_assertions)]
     let _ = HELD.try_with(|held| {
-        let mut counts = held.get();
+        let counts = held.get();
         let above = counts[usize::from(rank)..].iter().sum::<u32>();
         assert!(
             above == 0,
             "a lock of rank {rank} is taken while {counts:?} are held, by rank: see \"Locks\" in \
              DESIGN.md"
         );
-        counts[usize::from(rank)] += 1;
-        held.set(counts);
     });
 }
 
+impl Counted {
+    #[inline]
+    #[cfg_attr(not(debug_assertions), allow(unused_variables, reason = "only debug builds check"))]
+    fn new(rank: u8) -> Self {
+        #[cfg(debug_assertions)]
+        let _ = HELD.try_with(|held| {
+            let mut counts = held.get();
+            counts[usize::from(rank)] += 1;
+            held.set(counts);
+        });
+        Self {
+            #[cfg(debug_assertions)]
+            rank,
+        }
+    }
+}
+
 #[cfg(debug_assertions)]
-impl<G> Drop for Held<G> {
+impl Drop for Counted {
     fn drop(&mut self) {
         let _ = HELD.try_with(|held| {
             let mut counts = held.get();
@@ -288,7 +362,7 @@ impl EventCount {
     }
 
     /// As [`wait_after`](Self::wait_after), for at most this time.
-    pub(crate) fn wait_after_at_most(&self, seen: u64, time_max: std::time::Duration) {
+    pub(crate) fn wait_after_at_most(&self, seen: u64, time_max: Duration) {
         assert_none_held();
         let is_same = |count: &mut u64| *count == seen;
         let waited = self.announced.wait_timeout_while(self.lock(), time_max, is_same);
@@ -356,7 +430,9 @@ pub(crate) mod explore {
 
 #[cfg(test)]
 mod tests {
-    use super::{ArrayLevel, LeafLevel, Mutex, ShortLock, StreamLevel, assert_none_held};
+    use super::{
+        ArrayLevel, BackendLock, LeafLevel, Mutex, ShortLock, StreamLevel, assert_none_held,
+    };
 
     #[test]
     fn locks_are_taken_in_the_order_of_levels() {
@@ -388,5 +464,25 @@ mod tests {
         let lock = Mutex::<_, LeafLevel>::new(());
         let _held = lock.lock();
         assert_none_held();
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "while user code runs or a device is waited for")]
+    fn a_backends_lock_counts() {
+        let lock = BackendLock::new(());
+        let _held = lock.lock();
+        assert_none_held();
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "a lock of rank 1 is taken while")]
+    fn an_array_is_not_locked_under_a_backends_lock() {
+        let locks = [BackendLock::new(()), BackendLock::new(())];
+        let array = ShortLock::<_, ArrayLevel>::new(1);
+        // A backend orders its own locks.
+        let _held = locks.each_ref().map(BackendLock::lock);
+        let _array = array.lock();
     }
 }

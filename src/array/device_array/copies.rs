@@ -356,6 +356,12 @@ macro_rules! writing_methods {
         /// order and of any device. Waits only if the two devices cannot access each other's
         /// memory: then the elements are copied to the host and from there.
         ///
+        /// Two parts of one array that share no element come from `split_at_mut` or
+        /// `multi_slice_mut`. Parts that overlap do not compile, since one of them is borrowed
+        /// exclusively: copy the source with [`to_contiguous`](Self::to_contiguous) first, as NumPy
+        /// does by itself. If the axes are in another order, as here, each run of elements is a
+        /// copy of its own on a GPU; [`ops::copy`](crate::ops::copy) copies numbers by one launch.
+        ///
         /// ```
         /// use resident::{Device, DeviceArray, ndarray::array};
         ///

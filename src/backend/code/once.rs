@@ -11,7 +11,8 @@ pub(crate) struct OncePerKey<K, V> {
     slots: Mutex<HashMap<K, Slot<V>>>,
 }
 
-/// A value, or `None` before it is made. The lock is held while a thread makes it.
+/// A value, or `None` before it is made. The lock is held while a thread makes it, from other
+/// values that it makes: so it is not counted among the thread's locks.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
 
 impl<K: Eq + Hash, V> OncePerKey<K, V> {

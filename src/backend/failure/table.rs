@@ -3,11 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::FailureRecord;
 use crate::backend::{Position, QueueId};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The number of failures of queued work so far in this process.
 #[inline]
@@ -92,14 +93,14 @@ pub(crate) fn first_between(
 }
 
 static EPOCH: AtomicU64 = AtomicU64::new(0);
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static TABLE: BackendLock<Option<Table>> = BackendLock::new(None);
 static FORGETTING_IS_DUE: AtomicBool = AtomicBool::new(false);
 
 /// With fewer records than this, none is removed.
 const KEPT_MIN: usize = 1_024;
 
-fn table() -> MutexGuard<'static, Option<Table>> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+fn table() -> BackendGuard<'static, Option<Table>> {
+    TABLE.lock()
 }
 
 #[derive(Default)]

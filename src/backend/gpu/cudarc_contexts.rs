@@ -1,11 +1,12 @@
 //! An NVIDIA GPU's primary context as two cudarc objects: one for this library, one for other code.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::driver::{Status, cuda, status};
 use crate::backend::BackendError;
+use crate::sync::BackendLock;
 
 /// cudarc's objects of one context.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct CudarcContexts {
     /// events.
     shared: Arc<CudaContext>,
     /// The first stream, until it is taken.
-    first_stream: Mutex<Option<Arc<CudaStream>>>,
+    first_stream: BackendLock<Option<Arc<CudaStream>>>,
 }
 
 impl CudarcContexts {
@@ -28,7 +29,7 @@ impl CudarcContexts {
         // and other code gets the other object (`Device::cuda_context`).
         unsafe { own.disable_event_tracking() };
         let (shared, first_stream) = shared_context(ordinal)?;
-        Ok(Self { own, shared, first_stream: Mutex::new(Some(first_stream)) })
+        Ok(Self { own, shared, first_stream: BackendLock::new(Some(first_stream)) })
     }
 
     pub(super) fn own(&self) -> &Arc<CudaContext> {
@@ -46,7 +47,7 @@ impl CudarcContexts {
         &self,
         priority: Option<i32>,
     ) -> Result<Arc<CudaStream>, BackendError> {
-        let first = || self.first_stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first = || self.first_stream.lock().take();
         if let Some(first) = priority.is_none().then(first).flatten() {
             return Ok(first);
         }

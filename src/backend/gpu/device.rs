@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
 use cudarc::driver::CudaContext;
@@ -19,6 +19,7 @@ use super::memory::staging_settings::StagingSettings;
 use super::stream::{EventPool, WakeStreams};
 use crate::backend::BackendError;
 use crate::backend::host_allocation::ByteCount;
+use crate::sync::BackendLock;
 
 /// One GPU. The module `backend` implements the trait `Backend` for this type.
 pub(crate) struct GpuDevice(Arc<DeviceCore>);
@@ -35,7 +36,7 @@ pub(crate) struct DeviceCore {
     programs: Programs,
     pitch_bytes_max: u64,
     /// The ordinals of the devices for which peer access was tried.
-    peers: Mutex<HashSet<usize>>,
+    peers: BackendLock<HashSet<usize>>,
 }
 
 impl GpuDevice {
@@ -55,7 +56,7 @@ impl GpuDevice {
             pinned: ByteCount::default(),
             programs: Programs::default(),
             pitch_bytes_max: u64::from(pitch_max.unsigned_abs()),
-            peers: Mutex::default(),
+            peers: BackendLock::default(),
             context,
         };
         Ok(Arc::new(Self(Arc::new(core))))
@@ -123,8 +124,7 @@ impl DeviceCore {
         if peer.context.ordinal() == self.context.ordinal() {
             return None;
         }
-        if self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(peer.context.ordinal())
-        {
+        if self.peers.lock().insert(peer.context.ordinal()) {
             self.enable_peer_access(peer);
         }
         Some(peer.context.place())

@@ -13,12 +13,13 @@
 use std::collections::VecDeque;
 use std::hint;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::copy_box;
 use crate::backend::CopyBox;
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The environment variable for the number of pool threads. 0 disables the pool.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
@@ -140,7 +141,7 @@ struct Job {
     taken: AtomicUsize,
     copied: AtomicUsize,
     /// Held to wait for the last share, and to announce it.
-    end: Mutex<()>,
+    end: BackendLock<()>,
     has_ended: Condvar,
 }
 
@@ -152,7 +153,7 @@ impl Job {
             whole,
             taken: AtomicUsize::new(0),
             copied: AtomicUsize::new(0),
-            end: Mutex::new(()),
+            end: BackendLock::new(()),
             has_ended: Condvar::new(),
         }
     }
@@ -195,7 +196,7 @@ impl Job {
         }
         let mut end = lock(&self.end);
         while !self.is_copied() {
-            end = self.has_ended.wait(end).unwrap_or_else(PoisonError::into_inner);
+            end = end.wait(&self.has_ended);
         }
     }
 }
@@ -225,7 +226,7 @@ impl Shares {
 
 #[derive(Default)]
 struct CopyPool {
-    jobs: Mutex<Jobs>,
+    jobs: BackendLock<Jobs>,
     arrived: Condvar,
     /// The number of jobs in the list, readable without the lock.
     waiting: AtomicUsize,
@@ -274,7 +275,7 @@ impl CopyPool {
                 return Arc::clone(job);
             }
             jobs.sleeping += 1;
-            jobs = self.arrived.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+            jobs = jobs.wait(&self.arrived);
             jobs.sleeping -= 1;
         }
     }
@@ -292,8 +293,8 @@ fn spin_until(is_true: impl Fn() -> bool) -> bool {
     true
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &BackendLock<T>) -> BackendGuard<'_, T> {
+    mutex.lock()
 }
 
 /// The pool, which the first large copy starts. `None` if it has no threads.

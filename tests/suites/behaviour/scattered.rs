@@ -1,7 +1,7 @@
 //! Many small parts of an array: what is copied for them, and what is not.
 
-use resident::ndarray::{Ix1, Ix2, s};
-use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream, audit};
+use resident::ndarray::{Array2, Ix1, Ix2, s};
+use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream, Validity, audit};
 
 const SIDE: usize = 256;
 
@@ -97,4 +97,33 @@ fn parts_that_a_device_wrote_are_downloaded_exactly() {
     let expected: Vec<u32> = (0..8_000).map(|index| 7 + u32::from(index % 4 == 0)).collect();
     assert_eq!(copied.expect("copied"), expected);
     assert_eq!((report.traffic().to_host.bytes, report.padding().bytes), (4 * 2_000, 0));
+}
+
+/// At 16,384 boxes the state is coarsened at once, without a plan: what the host has too becomes
+/// stale on the device, and what only the device has does not.
+#[test]
+fn writes_that_leave_very_many_parts_withdraw_what_lies_between_and_nothing_else() {
+    let stream = stream();
+    let mut array = Matrix::zeros((512, SIDE));
+    array.host_mut().expect("valid").fill(0);
+    let add = Kernel::<(InOut<u32, Ix2>,)>::new("add").host(|_, (mut part,)| part += 5);
+    array.prefetch(&stream).expect("room");
+    let mut last = array.slice_mut(s![511.., ..]);
+    add.launch_on(&stream, Grid::cover(SIDE), (&mut last,)).expect("launched");
+    let between = |array: &Matrix| array.slice(s![..1, 1..2]).residency().on(&stream.device());
+    write(&mut array, 10_000);
+    assert_eq!(between(&array), Validity::Valid);
+    write(&mut array, 20_000);
+    assert_eq!(between(&array), Validity::Stale);
+    let last = array.slice(s![511.., ..]).residency();
+    assert_eq!((last.host(), last.on(&stream.device())), (Validity::Stale, Validity::Valid));
+    let (host, report) = audit::capture(|| array.host().map(|host| host.to_owned()));
+    assert_eq!(report.traffic().to_host.bytes, 4 * SIDE as u64, "{report}");
+    let mut expected = Array2::<u32>::zeros((512, SIDE));
+    (0..20_000)
+        .for_each(|index| expected[(3 * index / SIDE, 3 * index % SIDE)] = 3 * index as u32 + 1);
+    expected.slice_mut(s![511.., ..]).fill(5);
+    assert_eq!(host.expect("copied"), expected);
+    add.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("launched");
+    assert_eq!(array.host().expect("copied"), expected + 5);
 }

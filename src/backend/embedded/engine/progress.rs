@@ -7,11 +7,12 @@
 
 use std::hint;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar};
 
 use smallvec::SmallVec;
 
 use crate::backend::{Position, QueueId, TaskWaker};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
 const SPINS: u32 = 200;
@@ -32,7 +33,7 @@ pub(crate) struct Progress {
     ran: AtomicU64,
     /// The number of registered wakers plus the number of threads that sleep or are about to sleep.
     waiter_count: AtomicUsize,
-    tasks: Mutex<WaitingTasks>,
+    tasks: BackendLock<WaitingTasks>,
     advanced: Condvar,
 }
 
@@ -44,7 +45,7 @@ impl Progress {
             completed: AtomicU64::new(0),
             ran: AtomicU64::new(0),
             waiter_count: AtomicUsize::new(0),
-            tasks: Mutex::new(Vec::new()),
+            tasks: BackendLock::new(Vec::new()),
             advanced: Condvar::new(),
         }
     }
@@ -97,7 +98,7 @@ impl Progress {
     }
 
     /// Returns the locked tasks if any thread or task may wait.
-    fn publish_to_threads(&self, position: Position) -> Option<MutexGuard<'_, WaitingTasks>> {
+    fn publish_to_threads(&self, position: Position) -> Option<BackendGuard<'_, WaitingTasks>> {
         self.completed.store(position.0, Ordering::SeqCst);
         if self.waiter_count.load(Ordering::SeqCst) == 0 {
             return None;
@@ -115,7 +116,7 @@ impl Progress {
         self.waiter_count.fetch_add(1, Ordering::SeqCst);
         let mut tasks = self.lock();
         while self.completed.load(Ordering::SeqCst) < position.0 {
-            tasks = self.advanced.wait(tasks).unwrap_or_else(PoisonError::into_inner);
+            tasks = tasks.wait(&self.advanced);
         }
         drop(tasks);
         self.waiter_count.fetch_sub(1, Ordering::SeqCst);
@@ -149,8 +150,8 @@ impl Progress {
         due
     }
 
-    fn lock(&self) -> MutexGuard<'_, WaitingTasks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BackendGuard<'_, WaitingTasks> {
+        self.tasks.lock()
     }
 }
 

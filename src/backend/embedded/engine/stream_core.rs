@@ -1,7 +1,7 @@
 //! A stream without its handle: its pending operations and its progress, which outlive the handle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Weak};
 use std::thread;
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
 use crate::backend::scope::{self, BodyScope};
 use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, failure};
+use crate::sync::{BackendGuard, BackendLock};
 use crate::timeline;
 
 /// One in-order stream.
@@ -30,7 +31,7 @@ pub(crate) struct StreamCore {
     last_free: AtomicU64,
     /// The modelled clock of a seeded stream, in nanoseconds.
     modelled_ns: AtomicU64,
-    state: Mutex<StreamState>,
+    state: BackendLock<StreamState>,
     arrived: Condvar,
 }
 
@@ -86,7 +87,7 @@ impl StreamCore {
             submitted: AtomicU64::new(0),
             last_free: AtomicU64::new(0),
             modelled_ns: AtomicU64::new(0),
-            state: Mutex::default(),
+            state: BackendLock::default(),
             arrived: Condvar::new(),
         }
     }
@@ -141,7 +142,7 @@ impl StreamCore {
     fn begin_enqueue(
         self: &Arc<Self>,
         is_free: bool,
-    ) -> Result<(MutexGuard<'_, StreamState>, Position), BackendError> {
+    ) -> Result<(BackendGuard<'_, StreamState>, Position), BackendError> {
         let mut state = self.lock();
         if matches!(self.scheduler, Scheduler::Worker) {
             worker::ensure_started(self, &mut state)?;
@@ -151,7 +152,7 @@ impl StreamCore {
     }
 
     #[inline]
-    fn end_enqueue(&self, mut state: MutexGuard<'_, StreamState>) {
+    fn end_enqueue(&self, mut state: BackendGuard<'_, StreamState>) {
         let must_wake = state.worker.mark_awake();
         drop(state);
         if must_wake {
@@ -187,7 +188,7 @@ impl StreamCore {
     /// The caller may hold locks of arrays, so this wakes no task: it leaves them to the worker.
     fn run_control_now(
         self: &Arc<Self>,
-        mut state: MutexGuard<'_, StreamState>,
+        mut state: BackendGuard<'_, StreamState>,
         control: &ControlOperation,
         observe: impl FnOnce(Position),
     ) -> Position {
@@ -223,7 +224,7 @@ impl StreamCore {
     }
 
     /// The locked state, if a submitting thread may run a copy itself now: no operation is pending.
-    pub(crate) fn lock_if_idle(&self) -> Option<MutexGuard<'_, StreamState>> {
+    pub(crate) fn lock_if_idle(&self) -> Option<BackendGuard<'_, StreamState>> {
         if !self.lets_callers_copy() {
             return None;
         }
@@ -235,7 +236,7 @@ impl StreamCore {
     /// [`run_own`](Self::run_own). Operations that are queued meanwhile wait for it.
     pub(crate) fn begin_own(
         &self,
-        mut idle: MutexGuard<'_, StreamState>,
+        mut idle: BackendGuard<'_, StreamState>,
         operation: Operation,
         fault: Option<u64>,
         observe: impl FnOnce(Position, &Operation),
@@ -415,16 +416,16 @@ impl StreamCore {
         wake_all(self.progress.publish(self.tail()));
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> BackendGuard<'_, StreamState> {
+        self.state.lock()
     }
 
     /// Sleeps until an operation arrives or the stream is closed.
     pub(super) fn sleep<'a>(
         &self,
-        state: MutexGuard<'a, StreamState>,
-    ) -> MutexGuard<'a, StreamState> {
-        self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner)
+        state: BackendGuard<'a, StreamState>,
+    ) -> BackendGuard<'a, StreamState> {
+        state.wait(&self.arrived)
     }
 }
 

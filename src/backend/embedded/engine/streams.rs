@@ -1,13 +1,14 @@
 //! All streams of one device.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::device_core::DeviceCore;
 use super::stream_core::{Scheduler, StreamCore};
 use crate::backend::embedded::errors::inside_kernel;
 use crate::backend::embedded::simulation::Simulation;
 use crate::backend::{BackendError, scope};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// A device with fewer streams than this is not searched for dropped ones.
 const SWEEP_AT_MIN: usize = 16;
@@ -18,7 +19,7 @@ const SWEEP_AT_MIN: usize = 16;
 pub(crate) struct Streams {
     simulation: Option<Arc<Simulation>>,
     count: AtomicU32,
-    known: Mutex<KnownStreams>,
+    known: BackendLock<KnownStreams>,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ impl Streams {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, KnownStreams> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BackendGuard<'_, KnownStreams> {
+        self.known.lock()
     }
 }

@@ -5,7 +5,7 @@
 //! when it runs, and keeps the blocks alive while it uses them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::block::{ALIGNMENT_BYTES, Block};
 use super::machine::machine_memory;
@@ -17,6 +17,7 @@ use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::host_copy::BoundedMemory;
 use crate::backend::{Address, BackendError, BackendErrorKind, MappedMemory, MemoryUsage};
 use crate::sync;
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The pool keeps at most this many bytes, or as many as are in use if that is more. Other freed
 /// blocks return to the system.
@@ -29,7 +30,7 @@ const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
     poison: Option<u8>,
-    state: Mutex<AddressSpaceState>,
+    state: BackendLock<AddressSpaceState>,
 }
 
 #[derive(Debug, Default)]
@@ -96,7 +97,7 @@ impl LocatedMemory {
 }
 
 /// The locked address space, for several lookups under one lock.
-pub(crate) struct LockedAddresses<'a>(MutexGuard<'a, AddressSpaceState>);
+pub(crate) struct LockedAddresses<'a>(BackendGuard<'a, AddressSpaceState>);
 
 impl LockedAddresses<'_> {
     /// The block that contains `address`, if there is one.
@@ -113,7 +114,7 @@ impl AddressSpace {
     pub(crate) fn new(first_address: u64, limit_bytes: Option<u64>, poison: Option<u8>) -> Self {
         let next_address = first_address.max(ALIGNMENT_BYTES as u64);
         let state = AddressSpaceState { limit_bytes, next_address, ..Default::default() };
-        Self { poison, state: Mutex::new(state) }
+        Self { poison, state: BackendLock::new(state) }
     }
 
     /// The poison byte, with which fresh and freed memory is filled, if the device uses one.
@@ -352,8 +353,8 @@ impl AddressSpace {
         Ok(block)
     }
 
-    fn lock(&self) -> MutexGuard<'_, AddressSpaceState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BackendGuard<'_, AddressSpaceState> {
+        self.state.lock()
     }
 }
 

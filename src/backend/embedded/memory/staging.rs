@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::block::Block;
 use crate::backend::HostMemory;
+use crate::sync::{BackendGuard, BackendLock};
 
 /// Shorter staging memory is not kept: the system's allocator keeps it.
 const LEN_BYTES_MIN: u64 = 64 << 10;
@@ -16,7 +17,7 @@ const KEPT_BYTES_MAX: u64 = 256 << 20;
 
 /// The unused blocks of one device.
 #[derive(Debug, Default)]
-pub(crate) struct StagingPool(Mutex<UnusedBlocks>);
+pub(crate) struct StagingPool(BackendLock<UnusedBlocks>);
 
 #[derive(Debug, Default)]
 struct UnusedBlocks {
@@ -51,8 +52,8 @@ impl StagingPool {
         drop(unused);
     }
 
-    fn lock(&self) -> MutexGuard<'_, UnusedBlocks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BackendGuard<'_, UnusedBlocks> {
+        self.0.lock()
     }
 }
 

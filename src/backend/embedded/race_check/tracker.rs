@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::access::{AccessKind, AccessedMemory, MemoryAccess};
 use super::hazard::{Hazard, HazardKind, HazardOperation, Touch};
@@ -17,6 +17,7 @@ use super::vector_clock::VectorClock;
 use super::written::ByteSet;
 use crate::backend::embedded::engine::Progress;
 use crate::backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The number of freed blocks whose labels are kept, so that a hazard can name the block if it is
 /// used after its free.
@@ -25,7 +26,7 @@ const FREED_MAX: usize = 1 << 10;
 /// The histories of all devices that may share work: those of one simulation, or all emulated
 /// devices without a seed.
 #[derive(Debug, Default)]
-pub(crate) struct Tracker(Mutex<Histories>);
+pub(crate) struct Tracker(BackendLock<Histories>);
 
 #[derive(Debug, Default)]
 struct Histories {
@@ -140,8 +141,8 @@ impl Tracker {
         hazards
     }
 
-    fn lock(&self) -> MutexGuard<'_, Histories> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BackendGuard<'_, Histories> {
+        self.0.lock()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::backend::embedded::race_check::Hazard;
 use crate::backend::host_code::{Finding, Findings};
 use crate::backend::{FailureKind, Footprint, Memory, Position, Work};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The number of calls that the log keeps. Beyond that it forgets the oldest.
 const CALLS_MAX: usize = 1 << 18;
@@ -85,7 +86,7 @@ impl EmulationLog {
 /// The log, shared by a device and its handles.
 #[derive(Debug, Default)]
 pub(crate) struct CallLog {
-    state: Mutex<CallLogState>,
+    state: BackendLock<CallLogState>,
     pub(crate) findings: Arc<Findings>,
 }
 
@@ -155,8 +156,8 @@ impl CallLog {
         state.hazards.extend(hazards.into_iter().take(room));
     }
 
-    fn lock(&self) -> MutexGuard<'_, CallLogState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BackendGuard<'_, CallLogState> {
+        self.state.lock()
     }
 }
 

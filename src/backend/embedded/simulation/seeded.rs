@@ -6,7 +6,7 @@
 //! and drops the work that no thread has waited for.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use smallvec::SmallVec;
 
@@ -15,6 +15,7 @@ use crate::backend::embedded::engine::{
     ControlOperation, QueuedOperation, StreamCore, StreamPoint, wake_all,
 };
 use crate::backend::embedded::race_check::Tracker;
+use crate::sync::{BackendGuard, BackendLock};
 
 thread_local! {
     /// The simulation that new seeded devices of this thread join, if it is still alive.
@@ -25,8 +26,8 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Simulation {
     /// The turn: a lock that is held while an operation runs, so that operations run one at a time.
-    turn: Mutex<()>,
-    state: Mutex<SimulationState>,
+    turn: std::sync::Mutex<()>,
+    state: BackendLock<SimulationState>,
     tracker: Arc<Tracker>,
 }
 
@@ -51,7 +52,11 @@ impl Simulation {
     }
 
     fn new() -> Self {
-        Self { turn: Mutex::new(()), state: Mutex::default(), tracker: Arc::default() }
+        Self {
+            turn: std::sync::Mutex::new(()),
+            state: BackendLock::default(),
+            tracker: Arc::default(),
+        }
     }
 
     /// The race check that the simulation's devices share.
@@ -131,8 +136,8 @@ impl Simulation {
         Some(point)
     }
 
-    fn lock(&self) -> MutexGuard<'_, SimulationState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BackendGuard<'_, SimulationState> {
+        self.state.lock()
     }
 }
 

@@ -2,10 +2,10 @@
 //! attributes that are set on it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::backend::BackendError;
 use crate::backend::gpu::driver::{Driver, FunctionAttribute, FunctionHandle};
+use crate::sync::BackendLock;
 
 /// A function, and the dynamic shared memory that its launches may use. The driver stores the
 /// latter as an attribute of the function.
@@ -16,7 +16,7 @@ pub(super) struct Function {
     /// The attribute's value, in bytes. It only grows.
     shared_bytes_allowed: AtomicU32,
     /// Locked while a thread raises the attribute, so that no other thread lowers it again.
-    raising: Mutex<()>,
+    raising: BackendLock<()>,
 }
 
 // SAFETY: the handle names an object of the driver, which may be used from any thread; its module
@@ -43,7 +43,7 @@ impl Function {
             allowed = unsafe { driver.attribute_of(handle, attribute) }?;
         }
         let shared_bytes_allowed = AtomicU32::new(allowed);
-        Ok(Self { handle, driver, shared_bytes_allowed, raising: Mutex::new(()) })
+        Ok(Self { handle, driver, shared_bytes_allowed, raising: BackendLock::new(()) })
     }
 
     #[inline]
@@ -70,7 +70,7 @@ impl Function {
 
     /// Allows launches to use this much dynamic shared memory. The context is current.
     pub(super) fn allow_shared(&self, len_bytes: u32) -> Result<(), BackendError> {
-        let _raising = self.raising.lock().unwrap_or_else(PoisonError::into_inner);
+        let _raising = self.raising.lock();
         if len_bytes <= self.shared_bytes_allowed() {
             return Ok(());
         }

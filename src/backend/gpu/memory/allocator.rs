@@ -1,7 +1,7 @@
 //! Device memory of one GPU: its live allocations, their limit, and freed memory still in use.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::external::ExternalAllocation;
 use super::managed::{ManagedMemory, expect_concurrent_access};
@@ -13,6 +13,7 @@ use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::{
     Address, BackendError, BackendErrorKind, HostMemory, MappedMemory, MemoryUsage,
 };
+use crate::sync::{BackendGuard, BackendLock};
 
 /// Allocates and frees device memory.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct DeviceMemory {
     driver: &'static Driver,
     /// `None` on devices without pools, which allocate and free by calls that wait for the device.
     pool: Option<MemoryPool>,
-    allocations: Mutex<Allocations>,
+    allocations: BackendLock<Allocations>,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ impl DeviceMemory {
             Some(functions) => Some(MemoryPool::create(driver, functions, context.place())?),
             None => None,
         };
-        Ok(Self { driver, pool, allocations: Mutex::default() })
+        Ok(Self { driver, pool, allocations: BackendLock::default() })
     }
 
     /// Whether `free` queues the free on a stream. Otherwise `start_draining` marks memory as
@@ -315,8 +316,8 @@ impl DeviceMemory {
         BackendError { kind, call, detail: String::new() }
     }
 
-    fn allocations(&self) -> MutexGuard<'_, Allocations> {
-        self.allocations.lock().unwrap_or_else(PoisonError::into_inner)
+    fn allocations(&self) -> BackendGuard<'_, Allocations> {
+        self.allocations.lock()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::{
     Address, BackendError, BackendErrorKind, DeviceKind, HostMemory, PinnedOptions,
 };
+use crate::sync;
 
 /// Pinned memory of an array, freed on drop.
 pub(crate) struct PinnedMemory {
@@ -32,6 +33,8 @@ impl PinnedMemory {
         (options, is_mapped): (PinnedOptions, bool),
         pinned: &ByteCount,
     ) -> Result<Self, BackendError> {
+        // The driver may wait for running kernels before it pins.
+        sync::assert_none_held();
         context.make_current()?;
         let mut start: *mut c_void = std::ptr::null_mut();
         let outcome = {

@@ -2,16 +2,16 @@
 //! no staging if it is pinned. The driver would tell too, by several calls per copy.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::backend::DeviceKind;
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The end of each range, by its start: what the driver of one kind of device pinned.
 type Ranges = BTreeMap<usize, usize>;
 
 /// By kind of device. No other lock is taken under one of these.
-static RANGES: [Mutex<Ranges>; DeviceKind::COUNT] =
-    [const { Mutex::new(BTreeMap::new()) }; DeviceKind::COUNT];
+static RANGES: [BackendLock<Ranges>; DeviceKind::COUNT] =
+    [const { BackendLock::new(BTreeMap::new()) }; DeviceKind::COUNT];
 
 /// A range of pinned memory, listed until this value drops.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ pub(crate) fn covers(kind: DeviceKind, start: *const u8, len_bytes: usize) -> bo
     before.is_some_and(|(_, end)| start.addr() + len_bytes <= *end)
 }
 
-fn ranges(kind: DeviceKind) -> MutexGuard<'static, Ranges> {
-    RANGES[kind as usize].lock().unwrap_or_else(PoisonError::into_inner)
+fn ranges(kind: DeviceKind) -> BackendGuard<'static, Ranges> {
+    RANGES[kind as usize].lock()
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::pinned_ranges::PinnedRange;
 use super::pointer::{self, PointerAttribute};
@@ -18,6 +18,7 @@ use crate::backend::gpu::context::Context;
 use crate::backend::gpu::driver::{Driver, status};
 use crate::backend::host_allocation::{ByteCount, CountedBytes};
 use crate::backend::{BackendError, DeviceKind, PinnedRegistration};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The registrations of this process by start address, for all devices of a kind: a registration
 /// made in one context is valid in all. The lock is held while the driver registers memory, so that
@@ -25,8 +26,8 @@ use crate::backend::{BackendError, DeviceKind, PinnedRegistration};
 /// which waits for the device on AMD's: an entry that is [ending](Stage::Ending) belongs to the
 /// thread that makes the call, and nothing else registers the bytes, because their owner keeps them
 /// until the call is over. Only the lock of the pinned ranges is taken under it.
-static REGISTRATIONS: [Mutex<Registrations>; DeviceKind::COUNT] =
-    [const { Mutex::new(Registrations(BTreeMap::new())) }; DeviceKind::COUNT];
+static REGISTRATIONS: [BackendLock<Registrations>; DeviceKind::COUNT] =
+    [const { BackendLock::new(Registrations(BTreeMap::new())) }; DeviceKind::COUNT];
 
 /// The process that made the first registration; 0 if there is none. In a forked child the
 /// registrations are invalid, and their lock may be held by a thread that does not exist in the
@@ -251,8 +252,8 @@ fn unregister_in(context: &Context, start: usize) -> bool {
     }
 }
 
-fn registrations(kind: DeviceKind) -> MutexGuard<'static, Registrations> {
-    REGISTRATIONS[kind as usize].lock().unwrap_or_else(PoisonError::into_inner)
+fn registrations(kind: DeviceKind) -> BackendGuard<'static, Registrations> {
+    REGISTRATIONS[kind as usize].lock()
 }
 
 /// Whether this process made the registrations, rather than the parent that it was forked from.

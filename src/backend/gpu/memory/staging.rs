@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::fork_mark::ForkMark;
 use super::numa::NumaAffinity;
 use crate::backend::gpu::capture_mode::Relaxed;
 use crate::backend::gpu::context::Context;
 use crate::backend::{BackendError, DeviceKind, HostMemory};
+use crate::sync::{self, BackendGuard, BackendLock};
 
 /// The smallest block.
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
@@ -38,7 +39,7 @@ pub(crate) struct StagingPool {
     limit_bytes: u64,
     /// A forked child has neither the pinned blocks nor the copy threads.
     process: ForkMark,
-    free: Mutex<FreeBlocks>,
+    free: BackendLock<FreeBlocks>,
 }
 
 /// A block in use. The block returns to its pool when this value drops.
@@ -91,7 +92,7 @@ impl StagingPool {
             context,
             limit_bytes,
             process: ForkMark::new(),
-            free: Mutex::default(),
+            free: BackendLock::default(),
         }
     }
 
@@ -160,6 +161,8 @@ impl StagingPool {
     /// Allocates a block of zeros, whose bytes the caller has counted.
     fn allocate(&self, block_bytes: u64) -> Option<BlockStart> {
         const PORTABLE: u32 = 1;
+        // The driver may wait for running kernels before it pins.
+        sync::assert_none_held();
         let mut start: *mut c_void = std::ptr::null_mut();
         let outcome = self.context.make_current().and_then(|()| {
             let _relaxed = Relaxed::enter(self.context.driver());
@@ -203,8 +206,8 @@ impl StagingPool {
         }
     }
 
-    fn free(&self) -> MutexGuard<'_, FreeBlocks> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn free(&self) -> BackendGuard<'_, FreeBlocks> {
+        self.free.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Completion of a stream's work: waits and polls ask the driver for the device's progress, and run
 //! the completion actions, in order, before the work counts as completed.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, TryLockError};
 
 use super::core::{StreamCore, find};
 use super::driver_event::DriverEvent;
@@ -35,7 +35,7 @@ impl StreamCore {
 
     /// Fails all work that is not known to have completed, because the context died.
     fn abandon_in_flight(&self) {
-        let _completion = self.completion_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _completion = self.completion_lock.lock();
         let mut state = self.state();
         let (completed, tail) = (self.completed(), Position(state.tail));
         if completed >= tail {
@@ -253,12 +253,9 @@ impl StreamCore {
     /// and this call does not wait for it.
     fn run_actions(&self, upto: Position, waits: bool) -> bool {
         let completion = match self.completion_lock.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-            Err(TryLockError::WouldBlock) if waits => {
-                self.completion_lock.lock().unwrap_or_else(PoisonError::into_inner)
-            }
-            Err(TryLockError::WouldBlock) => return false,
+            Some(guard) => guard,
+            None if waits => self.completion_lock.lock(),
+            None => return false,
         };
         let external = self.run_actions_locked(upto);
         drop(completion);
@@ -305,9 +302,9 @@ impl StreamCore {
         }
     }
 
-    /// Dropping an action may drop values that user code gave.
+    /// Runs under the completion lock: what an action drops is memory of this library, or of `Pod`
+    /// elements, and runs no code of others.
     fn run_action(&self, action: CompletionAction) {
-        sync::assert_none_held();
         match action {
             CompletionAction::Nothing
             | CompletionAction::Release { .. }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 #[cfg(feature = "cuda")]
 use cudarc::driver::CudaStream;
@@ -22,6 +22,7 @@ use crate::backend::{
     Address, BackendError, Dependencies, DeviceKind, FailureKind, FailureRecord, Position, QueueId,
     failure,
 };
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The number of recorded events that are kept for waits on the host. When an old event has been
 /// discarded, a wait for its position uses a later event, which covers more work.
@@ -36,7 +37,8 @@ const OPERATIONS_PER_EVENT: usize = 16;
 const OPERATIONS_MAX: usize = 64;
 
 /// All streams of all GPUs. A stream looks up here the streams on which its work depends.
-static STREAMS: Mutex<BTreeMap<QueueId, Weak<StreamCore>>> = Mutex::new(BTreeMap::new());
+static STREAMS: BackendLock<BTreeMap<QueueId, Weak<StreamCore>>> =
+    BackendLock::new(BTreeMap::new());
 
 /// One stream, kept alive by its handle and its events.
 pub(crate) struct StreamCore {
@@ -49,13 +51,13 @@ pub(crate) struct StreamCore {
     tail: AtomicU64,
     /// All work up to this position has completed, including its completion actions.
     pub(super) completed: AtomicU64,
-    state: Mutex<StreamState>,
+    state: BackendLock<StreamState>,
     /// Whether so many operations are in flight that the next launch should complete the finished
     /// ones.
     pub(super) needs_reap: AtomicBool,
     /// The completion lock. It is held while completion actions run, so that only one thread runs
     /// them, in order. Actions may copy memory.
-    pub(super) completion_lock: Mutex<()>,
+    pub(super) completion_lock: BackendLock<()>,
 }
 
 /// The state that the stream lock guards. The lock is held while work is queued.
@@ -76,9 +78,9 @@ impl StreamCore {
             is_shared: AtomicBool::new(false),
             tail: AtomicU64::new(0),
             completed: AtomicU64::new(0),
-            state: Mutex::default(),
+            state: BackendLock::default(),
             needs_reap: AtomicBool::new(false),
-            completion_lock: Mutex::new(()),
+            completion_lock: BackendLock::new(()),
         });
         streams().insert(core.id, Arc::downgrade(&core));
         core
@@ -135,8 +137,8 @@ impl StreamCore {
         Position(self.completed.load(Ordering::Acquire))
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, StreamState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn state(&self) -> BackendGuard<'_, StreamState> {
+        self.state.lock()
     }
 
     /// Makes the context current before work is queued. Refuses while the stream is being captured:
@@ -424,8 +426,8 @@ pub(super) fn all_of(device: &DeviceCore) -> Vec<Arc<StreamCore>> {
     all.into_iter().filter(|core| std::ptr::eq(Arc::as_ptr(&core.device), device)).collect()
 }
 
-fn streams() -> MutexGuard<'static, BTreeMap<QueueId, Weak<StreamCore>>> {
-    STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
+fn streams() -> BackendGuard<'static, BTreeMap<QueueId, Weak<StreamCore>>> {
+    STREAMS.lock()
 }
 
 impl fmt::Debug for StreamCore {

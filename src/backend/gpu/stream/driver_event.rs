@@ -1,18 +1,19 @@
 //! The driver's events. They are reused, because creating one costs more than recording it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::backend::gpu::capture_mode::Relaxed;
 use crate::backend::gpu::context::Context;
 use crate::backend::gpu::driver::{Driver, EventHandle, StreamHandle, status};
 use crate::backend::{BackendError, BackendErrorKind};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// Unused events of one device.
 #[derive(Debug)]
 pub(crate) struct EventPool {
     context: Arc<Context>,
     /// Two lists: events without timing, and events with timing.
-    free: [Mutex<Vec<Handle>>; 2],
+    free: [BackendLock<Vec<Handle>>; 2],
 }
 
 /// One of the driver's events. Dropping it returns the event to its pool. The event may then be
@@ -35,7 +36,7 @@ unsafe impl Sync for Handle {}
 
 impl EventPool {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, free: [Mutex::default(), Mutex::default()] }
+        Self { context, free: [BackendLock::default(), BackendLock::default()] }
     }
 
     /// An event to be recorded; the context is current.
@@ -58,8 +59,8 @@ impl EventPool {
         self.context.record_loss(create.check(outcome)).map(|()| Handle(event))
     }
 
-    fn list(&self, timing: bool) -> MutexGuard<'_, Vec<Handle>> {
-        self.free[usize::from(timing)].lock().unwrap_or_else(PoisonError::into_inner)
+    fn list(&self, timing: bool) -> BackendGuard<'_, Vec<Handle>> {
+        self.free[usize::from(timing)].lock()
     }
 }
 
@@ -70,7 +71,7 @@ impl Drop for EventPool {
             return;
         }
         for list in &self.free {
-            for Handle(event) in list.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            for Handle(event) in list.lock().drain(..) {
                 // SAFETY: `create` made the event, and its last `DriverEvent` put it back.
                 let _freed_with_the_context =
                     unsafe { (self.context.driver().event_destroy.function)(event) };

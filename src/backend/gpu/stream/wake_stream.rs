@@ -3,13 +3,14 @@
 //! function may not call the driver, and runs no user code.
 
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::driver_event::DriverEvent;
 use crate::backend::BackendError;
 use crate::backend::gpu::context::Context;
 use crate::backend::gpu::driver::HostFunction;
 use crate::backend::gpu::owned_stream::OwnedStream;
+use crate::sync::{BackendGuard, BackendLock};
 
 /// At most this many streams of a device tell at a time. Tasks beyond them are polled for.
 const STREAMS_MAX: usize = 16;
@@ -18,7 +19,7 @@ const STREAMS_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct WakeStreams {
     context: Arc<Context>,
-    streams: Mutex<Streams>,
+    streams: BackendLock<Streams>,
 }
 
 #[derive(Debug, Default)]
@@ -38,7 +39,7 @@ pub(super) struct WakeStream {
 
 impl WakeStreams {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, streams: Mutex::default() }
+        Self { context, streams: BackendLock::default() }
     }
 
     /// Calls `function` when the device reaches `event`, unless the context dies before. Returns
@@ -75,8 +76,8 @@ impl WakeStreams {
         Ok(Some(WakeStream { stream: Some(stream), pool: Arc::clone(self) }))
     }
 
-    fn streams(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    fn streams(&self) -> BackendGuard<'_, Streams> {
+        self.streams.lock()
     }
 }
 

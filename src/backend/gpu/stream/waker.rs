@@ -4,7 +4,7 @@
 //! beyond the streams that tell is found only in this way.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use super::core::StreamCore;
 use super::wake_stream::WakeStream;
 use crate::backend::gpu::capture_mode::relax_this_thread;
 use crate::backend::{BackendError, BackendErrorKind, Position, TaskWaker};
+use crate::sync::{BackendGuard, BackendLock};
 
 /// The first pause between two looks. The pause doubles while nothing completes.
 const PAUSE_MIN: Duration = Duration::from_micros(20);
@@ -20,8 +21,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(8);
 /// The longest pause while it does not.
 const PAUSE_MAX_UNTOLD: Duration = Duration::from_millis(1);
 
-static WAITERS: Mutex<Waiters> =
-    Mutex::new(Waiters { list: Vec::new(), arrivals: 0, has_thread: false });
+static WAITERS: BackendLock<Waiters> =
+    BackendLock::new(Waiters { list: Vec::new(), arrivals: 0, has_thread: false });
 static ARRIVED: Condvar = Condvar::new();
 
 /// No thread holds the lock during a driver call: the driver's own thread takes it.
@@ -91,9 +92,10 @@ fn watch_forever() {
 
 /// All tasks that wait, as soon as there is one, and the number of arrivals so far.
 fn next_round() -> (Vec<Waiter>, u64) {
-    let is_idle = |waiters: &mut Waiters| waiters.list.is_empty();
-    let mut waiters =
-        ARRIVED.wait_while(waiters(), is_idle).unwrap_or_else(PoisonError::into_inner);
+    let mut waiters = waiters();
+    while waiters.list.is_empty() {
+        waiters = waiters.wait(&ARRIVED);
+    }
     (std::mem::take(&mut waiters.list), waiters.arrivals)
 }
 
@@ -102,9 +104,7 @@ fn wait_for_arrival(pending: Vec<Waiter>, seen: u64, pause: Duration) {
     let mut waiters = waiters();
     waiters.list.extend(pending);
     if !waiters.list.is_empty() {
-        let is_same = |waiters: &mut Waiters| waiters.arrivals == seen;
-        let waited = ARRIVED.wait_timeout_while(waiters, pause, is_same);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        drop(waiters.wait_while_for(&ARRIVED, pause, |waiters| waiters.arrivals == seen));
     }
 }
 
@@ -141,8 +141,8 @@ fn wake(Waiter { core, task, told_by, .. }: Waiter) {
     task.wake();
 }
 
-fn waiters() -> MutexGuard<'static, Waiters> {
-    WAITERS.lock().unwrap_or_else(PoisonError::into_inner)
+fn waiters() -> BackendGuard<'static, Waiters> {
+    WAITERS.lock()
 }
 
 fn no_thread(fault: &std::io::Error) -> BackendError {
