@@ -49,6 +49,8 @@ pub(crate) enum WaitReason {
     Contents,
     /// For the result of a host function.
     HostFunction,
+    /// A stream is to wait for a device of another kind, for which the host waits.
+    OtherKind,
 }
 
 /// While one of these lives, runs and waits are recorded.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fmt, io};
 
 use super::report::Report;
+use crate::device;
 
 /// The variable that asks for reports.
-const VARIABLE: &str = "RESIDENT_AUDIT";
+const VARIABLE: &str = device::AUDIT_VARIABLE;
 
 /// What to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,12 +22,16 @@ enum Output {
 }
 
 /// What the variable asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Outputs(Vec<Output>);
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Outputs {
+    written: Vec<Output>,
+    /// Whether contents are compared, for the accesses of all threads.
+    pub(super) compares_contents: bool,
+}
 
 impl Outputs {
-    /// `None` if the variable is not set, or if it asks for nothing that is known: standard error
-    /// then says so, since the program has not asked and cannot be told.
+    /// `None` if the variable is not set, or if something in it is not known: standard error then
+    /// says so, since the program has not asked and cannot be told.
     pub(super) fn of_variable() -> Option<Self> {
         let value = env::var_os(VARIABLE)?.to_string_lossy().into_owned();
         if value.is_empty() {
@@ -34,24 +39,33 @@ impl Outputs {
         }
         match Self::parse(&value) {
             Ok(outputs) => Some(outputs),
-            Err(unknown) => {
-                say(format_args!(
-                    "{VARIABLE}={value} is ignored: \"{unknown}\" is neither `summary` nor \
-                     `json:PATH`, `html:PATH` or `perfetto:PATH`"
-                ));
+            Err(reason) => {
+                say(format_args!("{VARIABLE}={value} is ignored: {reason}"));
                 None
             }
         }
     }
 
-    /// Reads a list with commas. An error is the part that is not known.
+    /// Reads a list with commas. An error says what is wrong with it.
     fn parse(value: &str) -> Result<Self, String> {
-        value.split(',').map(|part| Output::parse(part).ok_or_else(|| part.to_owned())).collect()
+        let mut asked = Self::default();
+        for part in value.split(',') {
+            match part {
+                "contents" => asked.compares_contents = true,
+                // The device reads this word when it is opened.
+                device::GPU_TIMES => {}
+                _ => asked.written.push(Output::parse(part).ok_or_else(|| unknown(part))?),
+            }
+        }
+        match asked.written.is_empty() {
+            true => Err("it asks for no report; add `summary` or `html:PATH`".to_owned()),
+            false => Ok(asked),
+        }
     }
 
     /// Writes the reports. Failures go to standard error, and others are written nevertheless.
     pub(super) fn write(&self, report: &Report) {
-        for output in &self.0 {
+        for output in &self.written {
             if let Err(error) = output.write(report) {
                 say(format_args!("{VARIABLE}: the report was not written: {error}"));
             }
@@ -59,10 +73,12 @@ impl Outputs {
     }
 }
 
-impl FromIterator<Output> for Outputs {
-    fn from_iter<I: IntoIterator<Item = Output>>(outputs: I) -> Self {
-        Self(outputs.into_iter().collect())
-    }
+fn unknown(part: &str) -> String {
+    format!(
+        "\"{part}\" is none of `summary`, `json:PATH`, `html:PATH`, `perfetto:PATH`, `contents` \
+         and `{}`",
+        device::GPU_TIMES
+    )
 }
 
 impl Output {
@@ -121,15 +137,20 @@ mod tests {
     fn lists_are_read_and_what_is_unknown_is_named() {
         let parsed = Outputs::parse("summary,html:a/b:c.html,json:x,perfetto:y").unwrap();
         let absolute = |path: &str| std::path::absolute(path).expect("there is a current folder");
-        let expected = [
+        let expected = vec![
             Output::Summary,
             Output::Html(absolute("a/b:c.html")),
             Output::Json(absolute("x")),
             Output::Perfetto(absolute("y")),
         ];
-        assert_eq!(parsed, expected.into_iter().collect());
-        for wrong in ["html", "html:", "", "Summary", "xml:a"] {
-            assert_eq!(Outputs::parse(&format!("summary,{wrong}")), Err(wrong.to_owned()));
+        assert_eq!((parsed.written, parsed.compares_contents), (expected, false));
+        let detailed = Outputs::parse("contents,summary,gpu-times").unwrap();
+        assert_eq!((detailed.written, detailed.compares_contents), (vec![Output::Summary], true));
+        for wrong in ["html", "html:", "", "Summary", "xml:a", "contents:a", "gpu_times"] {
+            let reason = Outputs::parse(&format!("summary,{wrong}")).unwrap_err();
+            assert!(reason.starts_with(&format!("\"{wrong}\" is none of ")), "{reason}");
         }
+        let reason = Outputs::parse("contents,gpu-times").unwrap_err();
+        assert!(reason.starts_with("it asks for no report"), "{reason}");
     }
 }

@@ -9,6 +9,7 @@ use super::deny::Rules;
 use super::listeners::{self, Capture};
 use super::log;
 use super::report::Report;
+use crate::device;
 use crate::timeline::{self, Listener};
 use crate::traffic::Flow;
 
@@ -167,7 +168,8 @@ impl Capture {
 /// A running capture. It ends when this value drops, also during a panic.
 #[derive(Debug)]
 pub(super) struct Running {
-    _listener: Listener,
+    /// `None` while this value drops.
+    listener: Option<Listener>,
     /// What all threads had copied when it started.
     before: Flow,
 }
@@ -175,7 +177,7 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start() -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
-        Self { _listener: Listener::start(add_wait), before: copied_by_all() }
+        Self { listener: Some(Listener::start(add_wait)), before: copied_by_all() }
     }
 
     /// What all threads have copied since.
@@ -187,6 +189,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::Relaxed);
+        drop(self.listener.take());
+        // After the last capture nobody needs the times of work that still runs.
+        device::take_times();
     }
 }
 
@@ -266,7 +271,10 @@ fn is_active_here() -> bool {
 fn read_variable() {
     static READ: Once = Once::new();
     READ.call_once(|| {
-        if let Some(outputs) = Outputs::of_variable() {
+        let outputs = Outputs::of_variable();
+        let compares = outputs.as_ref().is_some_and(|outputs| outputs.compares_contents);
+        contents::compare_in_all_threads(compares);
+        if let Some(outputs) = outputs {
             let (attached, process) = (Attached::start(Arc::default()), std::process::id());
             if UNTIL_EXIT.set(UntilExit { attached, outputs, process }).is_ok() {
                 at_exit(write_outputs);

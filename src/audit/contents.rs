@@ -3,14 +3,18 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::listeners::{self, Captures};
 use super::record;
 use crate::sync::Mutex;
 
-/// How many guards live, on all threads.
-static GUARDS: AtomicUsize = AtomicUsize::new(0);
+/// How many guards live, on all threads; and one more for `RESIDENT_AUDIT`, until it was read and
+/// does not ask to compare.
+static GUARDS: AtomicUsize = AtomicUsize::new(1);
+
+/// Whether `RESIDENT_AUDIT` asks to compare, for all threads.
+static IN_ALL_THREADS: AtomicBool = AtomicBool::new(false);
 
 /// By the numbers of arrays: what was on the host when it began to write, and where else it was.
 static KEPT: Mutex<BTreeMap<u64, (u64, Vec<u8>)>> = Mutex::new(BTreeMap::new());
@@ -36,6 +40,8 @@ pub struct ContentsGuard {
 /// - When the host takes a whole array to write it, which a device has too, its bytes are kept
 ///   until they are copied to a device again, and compared then.
 /// - On embedded and emulated devices a launch compares its `InOut` arguments before and after.
+///
+/// With `contents` in `RESIDENT_AUDIT` this concerns all threads, without a guard.
 ///
 /// So these accesses take longer, and arrays that the host writes take twice the host memory.
 ///
@@ -73,9 +79,18 @@ impl Drop for ContentsGuard {
     }
 }
 
-/// Whether this thread asks to compare contents.
+/// Takes what `RESIDENT_AUDIT` asks for. Called once.
+pub(super) fn compare_in_all_threads(is_asked_for: bool) {
+    match is_asked_for {
+        true => IN_ALL_THREADS.store(true, Ordering::Relaxed),
+        false => _ = GUARDS.fetch_sub(1, Ordering::Relaxed),
+    }
+}
+
+/// Whether this thread asks to compare contents, or the program's user does.
 pub(super) fn is_asked_for() -> bool {
-    DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+    IN_ALL_THREADS.load(Ordering::Relaxed)
+        || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 
 /// Whether any thread compares contents. May be called with locks held.

@@ -13,7 +13,9 @@ use crate::error::Result;
 /// Each launch and copy is then between two events with timing (`cuEventRecord`), so it costs two
 /// driver calls more, and what is short looks longer than it is, by what the events take. Launches
 /// are timed only in a capture. Waits once for the work of the device's default stream, to compare
-/// the device's clock with the host's.
+/// the device's clock with the host's. Of more than 16,384 pieces of work that are not over, the
+/// oldest have no times. With `gpu-times` in `RESIDENT_AUDIT` every GPU is timed from the moment in
+/// which it is opened, without a guard.
 ///
 /// ```
 /// use resident::audit::{self, DocumentRecord};

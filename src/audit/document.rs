@@ -154,7 +154,8 @@ pub enum DocumentRecord {
         arguments: Vec<DocumentArgument>,
     },
     /// A wait of a thread for a stream. The `reason` is `synchronize`, `contents` (the call needed
-    /// contents, or memory that work still used) or `host_function` (the call needed its result).
+    /// contents, or memory that work still used), `host_function` (the call needed its result) or
+    /// `other_kind` (a stream waits for an event of another kind of device: then the host waits).
     Wait {
         queued_ns: u64,
         finished_ns: u64,

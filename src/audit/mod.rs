@@ -17,8 +17,10 @@
 //!
 //! With the environment variable `RESIDENT_AUDIT` any program writes a report when it ends:
 //! `summary` (to standard error), `html:PATH`, `json:PATH`, `perfetto:PATH`, or several of them
-//! with commas between. It begins with the first copy or launch, and a program that has neither
-//! writes none.
+//! with commas between. Two more words ask for details: with `contents` all threads compare
+//! contents ([`compare_contents`](compare_contents())), and with `gpu-times` every GPU is timed
+//! ([`time_device`](time_device())). The report begins with the first copy or launch, and a program
+//! that has neither writes none.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
@@ -208,7 +210,8 @@ pub(crate) fn record_discard(discarded: &Discarded) {
 /// Whether contents are compared for captures of this thread. May be called with locks held.
 #[inline]
 pub(crate) fn compares_contents() -> bool {
-    may_compare_contents() && contents::is_asked_for() && capture::is_active()
+    // The second reads `RESIDENT_AUDIT`, which the third asks for.
+    may_compare_contents() && capture::is_active() && contents::is_asked_for()
 }
 
 /// Records an allocation or an eviction, if a capture wants it. May be called with locks held.

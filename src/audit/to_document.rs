@@ -64,6 +64,9 @@ impl Report {
     ///
     /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes`,
     /// `round_trip` and `unchanged_argument` need [`compare_contents`](super::compare_contents()).
+    /// That a kernel overwrites an `InOut` without reading it cannot be seen from outside: the
+    /// checker of CUDA C notes it
+    /// ([`FindingKind::UnreadContents`](crate::emulation::FindingKind::UnreadContents)).
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};
@@ -182,6 +185,7 @@ impl DocumentRecord {
                 WaitReason::Synchronize => "synchronize".to_owned(),
                 WaitReason::Contents => "contents".to_owned(),
                 WaitReason::HostFunction => "host_function".to_owned(),
+                WaitReason::OtherKind => "other_kind".to_owned(),
             },
         }
     }

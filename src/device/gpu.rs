@@ -88,7 +88,11 @@ mod opening {
         // second device is dropped unused.
         let backend = gpu::open(kind, ordinal)?;
         let device = Device::over(backend).map_err(|refusal| refusal.to_string())?;
-        Ok(OPENED.lock().entry(key).or_insert(device).clone())
+        let opened = OPENED.lock().entry(key).or_insert_with(|| device.clone()).clone();
+        if opened == device {
+            device.time_if_asked();
+        }
+        Ok(opened)
     }
 
     /// All GPUs that can be used: NVIDIA's, then AMD's.

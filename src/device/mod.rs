@@ -52,7 +52,7 @@ pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
 pub(crate) use streams::UNREPORTED_MAX;
 pub use timing::DeviceTimes;
-pub(crate) use timing::{take_some_times, take_times};
+pub(crate) use timing::{AUDIT_VARIABLE, GPU_TIMES, take_some_times, take_times};
 
 impl Device {
     /// The kind of device: which driver controls it, and so which body of a kernel runs on it.

@@ -195,9 +195,10 @@ impl Stream {
     /// kernel body.
     #[track_caller]
     pub fn wait(&self, event: &Event) -> Result<()> {
-        self.wait_for_event(event.stream(), event.raw())
+        let site = call_site();
+        self.wait_for_event(event.stream(), event.raw(), site)
             .map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
-            .at(call_site())
+            .at(site)
     }
 
     /// Synchronises this stream when the returned guard drops, even while a panic unwinds (unlike

@@ -9,13 +9,19 @@ use super::{Device, Stream, call_error};
 use crate::backend::{BackendError, DeviceKind, Position, RawEvent, Work};
 use crate::call_site::CallSite;
 use crate::error::{AtCall, Result};
-use crate::sync::Mutex;
+use crate::sync::{self, Mutex};
 use crate::timeline::{self, Run};
 
-/// The number of guards: of devices whose work is timed.
-static GUARDS: AtomicUsize = AtomicUsize::new(0);
+/// The variable that asks for reports. The audit reads all words of it but one.
+pub(crate) const AUDIT_VARIABLE: &str = "RESIDENT_AUDIT";
 
-/// The clocks of these devices, one for each guard.
+/// The word in it that asks for the times of all GPUs.
+pub(crate) const GPU_TIMES: &str = "gpu-times";
+
+/// The number of clocks: of guards, and of devices that are timed until the process ends.
+static TIMED_DEVICES: AtomicUsize = AtomicUsize::new(0);
+
+/// The clocks of these devices.
 static CLOCKS: Mutex<Vec<(Device, Arc<Clock>)>> = Mutex::new(Vec::new());
 
 /// Work whose times were not asked for yet.
@@ -27,9 +33,20 @@ const TIMED_KEPT: usize = 1 << 14;
 /// After so much work a launch asks for times, so that the events can be used again.
 const TIMED_ASKED: usize = 1 << 10;
 
-/// An event, and when it was over by the process's clock.
+/// Drivers tell the time between two events as an `f32` of milliseconds. Up to 8 seconds it is
+/// rounded to half a microsecond, which is what drivers resolve. What is rounded away adds up to
+/// less than a ten-millionth of the time since the first event: two clocks differ by more.
+const REBASED_AFTER_NS: u64 = 4_000_000_000;
+
+/// The clock of a device: the times of its events are measured from another event.
 #[derive(Debug)]
 pub(crate) struct Clock {
+    base: Mutex<Base>,
+}
+
+/// An event, and when it was over by the process's clock.
+#[derive(Clone, Debug)]
+struct Base {
     event: Arc<dyn RawEvent>,
     time_ns: u64,
 }
@@ -64,20 +81,35 @@ impl Device {
             return Ok(DeviceTimes { clock: None });
         }
         let refused = |refusal: BackendError| call_error(self, "this", "timing", &refusal);
-        let stream = self.stream();
-        let event = stream.queue().record(true).map_err(refused).at(site)?;
-        stream.wait_until(event.position(), site).map_err(refused).at(site)?;
-        let clock = Arc::new(Clock { event, time_ns: timeline::now_ns() });
+        self.start_clock().map_err(refused).at(site).map(|clock| DeviceTimes { clock: Some(clock) })
+    }
+
+    fn start_clock(&self) -> std::result::Result<Arc<Clock>, BackendError> {
+        let event = self.stream().queue().record(true)?;
+        event.synchronize()?;
+        let base = Base { event, time_ns: timeline::now_ns() };
+        let clock = Arc::new(Clock { base: Mutex::new(base) });
         CLOCKS.lock().push((self.clone(), Arc::clone(&clock)));
-        GUARDS.fetch_add(1, Ordering::Relaxed);
-        Ok(DeviceTimes { clock: Some(clock) })
+        TIMED_DEVICES.fetch_add(1, Ordering::Relaxed);
+        Ok(clock)
+    }
+
+    /// Times the work of a GPU until the process ends, if the variable asks for that. The caller
+    /// has opened the device, and holds no lock.
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    pub(super) fn time_if_asked(&self) {
+        let value = std::env::var_os(AUDIT_VARIABLE).unwrap_or_default();
+        if value.to_string_lossy().split(',').any(|word| word == GPU_TIMES) {
+            // Without a clock the device's work has no times.
+            let _ = self.start_clock();
+        }
     }
 }
 
 impl Drop for DeviceTimes {
     fn drop(&mut self) {
         let Some(clock) = &self.clock else { return };
-        GUARDS.fetch_sub(1, Ordering::Relaxed);
+        TIMED_DEVICES.fetch_sub(1, Ordering::Relaxed);
         let ended = {
             let mut clocks = CLOCKS.lock();
             let own = clocks.iter().position(|(_, known)| Arc::ptr_eq(known, clock));
@@ -93,7 +125,7 @@ impl Stream {
     /// with the locks under which work is queued.
     #[inline]
     pub(crate) fn begin_timing(&self) -> Begun {
-        if GUARDS.load(Ordering::Relaxed) == 0 { None } else { self.record_begin() }
+        if TIMED_DEVICES.load(Ordering::Relaxed) == 0 { None } else { self.record_begin() }
     }
 
     #[cold]
@@ -125,7 +157,10 @@ impl Stream {
             timed.push_back(Timed { clock, queue, position, begun, ended });
             if timed.len() > TIMED_KEPT { timed.pop_front() } else { None }
         };
-        drop(oldest);
+        // It may have the last handle of a stream.
+        if let Some(oldest) = oldest {
+            sync::defer_drop(oldest);
+        }
     }
 
     /// Queues work, and times it if that is asked for.
@@ -140,15 +175,18 @@ impl Stream {
 /// As [`take_times`], if there is much to ask for. The caller holds no lock.
 #[inline]
 pub(crate) fn take_some_times() {
-    if GUARDS.load(Ordering::Relaxed) > 0 && TIMED.lock().len() >= TIMED_ASKED {
+    if TIMED_DEVICES.load(Ordering::Relaxed) > 0 && TIMED.lock().len() >= TIMED_ASKED {
         take_times();
     }
 }
 
-/// Passes the times of work that is over to the timeline. Asks the driver, and does not wait. The
-/// caller holds no lock.
+/// Passes the times of work that is over to the timeline, or forgets them if nobody wants any. Asks
+/// the driver, and does not wait. The caller holds no lock.
 pub(crate) fn take_times() {
     let timed = std::mem::take(&mut *TIMED.lock());
+    if !timeline::is_on() {
+        return;
+    }
     let mut running = VecDeque::new();
     for work in timed {
         match work.ended.is_complete() {
@@ -166,7 +204,7 @@ pub(crate) fn take_times() {
 impl Timed {
     /// When the work ran; `None` if the driver does not tell.
     fn run(&self) -> Option<Run> {
-        let started_ns = self.clock.time_of(&*self.begun)?;
+        let started_ns = self.clock.time_of(&self.begun)?;
         let length = self.ended.elapsed_since(&*self.begun).ok()?;
         let finished_ns = started_ns + length.as_nanos() as u64;
         Some(Run { queue: self.queue, position: self.position.0, started_ns, finished_ns })
@@ -174,7 +212,23 @@ impl Timed {
 }
 
 impl Clock {
-    /// When an event was over. One that was over before the clock's own event is "0 later".
+    /// When an event was over. One that is late becomes the event from which later ones are
+    /// measured.
+    fn time_of(&self, event: &Arc<dyn RawEvent>) -> Option<u64> {
+        let base = self.base.lock().clone();
+        let time_ns = base.time_of(&**event)?;
+        if time_ns.saturating_sub(base.time_ns) > REBASED_AFTER_NS {
+            let event = Arc::clone(event);
+            let before = std::mem::replace(&mut *self.base.lock(), Base { event, time_ns });
+            // The lock is released by now.
+            drop(before);
+        }
+        Some(time_ns)
+    }
+}
+
+impl Base {
+    /// When an event was over. One that was over before this one is "0 later".
     fn time_of(&self, event: &dyn RawEvent) -> Option<u64> {
         let later = event.elapsed_since(&*self.event).ok()?;
         if !later.is_zero() {
@@ -182,5 +236,67 @@ impl Clock {
         }
         let earlier = self.event.elapsed_since(event).ok()?;
         Some(self.time_ns.saturating_sub(earlier.as_nanos() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::{Base, Clock};
+    use crate::backend::{BackendError, Position, QueueId, RawEvent};
+    use crate::sync::Mutex;
+
+    /// An event that was over so many nanoseconds after a device began to count.
+    #[derive(Debug)]
+    struct At(u64);
+
+    impl RawEvent for At {
+        fn queue(&self) -> QueueId {
+            QueueId(0)
+        }
+
+        fn position(&self) -> Position {
+            Position(0)
+        }
+
+        fn is_complete(&self) -> Result<bool, BackendError> {
+            Ok(true)
+        }
+
+        fn synchronize(&self) -> Result<(), BackendError> {
+            Ok(())
+        }
+
+        /// As drivers tell it.
+        fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
+            let earlier = (earlier as &dyn Any).downcast_ref::<Self>().expect("an event of here");
+            let milliseconds = (self.0.saturating_sub(earlier.0) as f64 / 1e6) as f32;
+            Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
+        }
+    }
+
+    #[test]
+    fn events_after_an_hour_are_told_apart_as_at_first() {
+        const START_NS: u64 = 1_000_000;
+        let base = Base { event: Arc::new(At(0)), time_ns: START_NS };
+        let clock = Clock { base: Mutex::new(base) };
+        let error_ns = |device_ns: u64| {
+            let event: Arc<dyn RawEvent> = Arc::new(At(device_ns));
+            let time_ns = clock.time_of(&event).expect("it is over");
+            time_ns as i64 - (START_NS + device_ns) as i64
+        };
+        let mut last_ns = 0;
+        for second in 0..=3600 {
+            let device_ns = second * 1_000_000_000 + second * 7_919_777 % 1_000_003;
+            let seen_ns = error_ns(device_ns);
+            assert!(seen_ns.abs_diff(last_ns) < 1000, "{second} s: {last_ns} ns, {seen_ns} ns");
+            assert!(seen_ns.unsigned_abs() <= 1000 + device_ns / 10_000_000, "{seen_ns} ns");
+            last_ns = seen_ns;
+        }
+        // What began before the event from which it is measured.
+        assert!(error_ns(3_594_000_000_000).abs_diff(last_ns) < 1000);
     }
 }

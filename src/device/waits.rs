@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::Stream;
 use super::stream_core::{KeptEvent, StreamCore, StreamId, StreamLog};
 use crate::backend::{BackendError, Position, RawEvent};
+use crate::call_site::{CallSite, call_site};
 use crate::ordering::UseEnd;
-use crate::sync;
+use crate::timeline::WaitReason;
 
 /// The number of recorded events that are kept for later waits. Without an old event, a later wait
 /// uses a newer one, which covers more.
@@ -119,7 +120,7 @@ impl Stream {
             return Ok(false);
         }
         let event = other.core().event_covering(end)?;
-        self.wait_for_event(other, &event).map(|()| true)
+        self.wait_for_event(other, &event, call_site()).map(|()| true)
     }
 
     /// Whether the library knows that later work of this stream comes after a use on `other`.
@@ -143,14 +144,15 @@ impl Stream {
         &self,
         other: &Self,
         event: &Arc<dyn RawEvent>,
+        site: CallSite,
     ) -> Result<(), BackendError> {
         if self.device.kind() == other.device.kind() {
             self.queue().wait(&**event)?;
         } else {
             // No driver can wait for events of another driver, so the host waits. The work before
             // the event may be user code, which may take any lock.
-            sync::assert_none_held();
-            event.synchronize()?;
+            let reason = (site, WaitReason::OtherKind);
+            other.core().wait_until(&other.device.0.name, event.position(), reason)?;
         }
         self.core().record_wait(other.id(), event.position());
         Ok(())

@@ -7,16 +7,17 @@ use crate::audit::{self, Accessed, Cause, Copied, Direction, MemoryChange, Memor
 use crate::backend::{DeviceKind, Position};
 use crate::call_site::CallSite;
 use crate::coherence::{Location, Region};
-use crate::device::{Device, Stream};
+use crate::device::{self, Device, Stream};
 use crate::layout::{MemoryOrder, Selection};
 use crate::storage::{ArrayState, StaleOrigin, Storage, notify_watchers};
 use crate::sync;
 use crate::traffic::Traffic;
 
 /// Does the work that must be done with no lock held: tells subscribers of copies, drops streams
-/// that have no other handle, and tells watchers of changes.
+/// that have no other handle, tells watchers of changes, and asks for the times of much work.
 pub(super) fn run_deferred() {
     audit::report_recorded();
+    device::take_some_times();
     sync::run_deferred_drops();
     notify_watchers();
 }

@@ -1,7 +1,7 @@
 //! Arrays that go up and down again and again: a loop in which the host changes what a device
 //! computes with.
 
-use super::history::{ArrayEvent, Copied, History, add_site, total_ns};
+use super::history::{ArrayEvent, Copied, History, each_once, total_ns};
 use crate::audit::document::Finding;
 
 /// So many times down and up again are a loop.
@@ -41,8 +41,7 @@ fn finding(rounds: &[[Copied<'_>; 2]]) -> Option<Finding> {
     }
     let spared = rounds.as_flattened();
     let name = spared[0].name;
-    let mut sites = Vec::new();
-    spared.iter().for_each(|copy| add_site(&mut sites, copy.site));
+    let sites = each_once(spared.iter().map(|copy| copy.site));
     Some(Finding {
         kind: "bounce".to_owned(),
         message: format!(

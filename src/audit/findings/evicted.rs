@@ -1,6 +1,6 @@
 //! Arrays that a full device gave up, and that were copied to it again.
 
-use super::history::{ArrayEvent, Copied, History, add_site, total_ns};
+use super::history::{ArrayEvent, Copied, History, each_once, total_ns};
 use crate::audit::document::{DocumentMemory, Finding};
 
 pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
@@ -27,8 +27,7 @@ fn copied_again<'d>(events: &[ArrayEvent<'d>]) -> Vec<Copied<'d>> {
 
 fn finding(copies: &[Copied<'_>]) -> Option<Finding> {
     let first = copies.first()?;
-    let mut sites = Vec::new();
-    copies.iter().for_each(|copy| add_site(&mut sites, copy.site));
+    let sites = each_once(copies.iter().map(|copy| copy.site));
     Some(Finding {
         kind: "evicted".to_owned(),
         message: format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{Copied, History, add_site, copied, total_ns};
+use super::history::{Copied, History, about, copied, each_once, total_ns};
 use crate::audit::document::Finding;
 
 /// An array of which a larger part than one of so many has changed is left alone.
@@ -31,11 +31,10 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
 
 /// Without changes the copy is not needed; else only the changed elements are.
 fn finding((name, writer, is_changed): Key<'_>, copies: &[(Copied<'_>, u64)]) -> Finding {
-    let mut sites = vec![writer.to_owned()];
-    copies.iter().for_each(|(copy, _)| add_site(&mut sites, copy.site));
+    let sites = each_once(std::iter::once(writer).chain(copies.iter().map(|(copy, _)| copy.site)));
     let changed: u64 = copies.iter().map(|(_, changed_bytes)| changed_bytes).sum();
     let bytes: u64 = copies.iter().map(|(copy, _)| copy.bytes).sum();
-    let (kind, message, change) = match is_changed {
+    let text = match is_changed {
         false => (
             "round_trip",
             format!(
@@ -60,13 +59,9 @@ fn finding((name, writer, is_changed): Key<'_>, copies: &[(Copied<'_>, u64)]) ->
         Some((u128::from(copy.duration_ns()?) * saved / u128::from(copy.bytes.max(1))) as u64)
     };
     Finding {
-        kind: kind.to_owned(),
-        message,
-        change: change.to_owned(),
-        sites,
-        array: Some(name.to_owned()),
         count: if is_changed { 0 } else { copies.len() as u64 },
         bytes: bytes - changed,
         nanoseconds: total_ns(copies.iter().map(part_ns)),
+        ..about(name, text, sites)
     }
 }

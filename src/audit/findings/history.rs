@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::audit::document::{Document, DocumentMemory, DocumentRecord};
+use crate::audit::document::{Document, DocumentMemory, DocumentRecord, Finding};
 
 /// The records in order, and where each array occurs in them.
 pub(super) struct History<'d> {
@@ -230,10 +230,32 @@ pub(super) fn copied(record: &DocumentRecord) -> Option<Copied<'_>> {
     })
 }
 
-/// Adds a call site that is not in the list yet.
-pub(super) fn add_site(sites: &mut Vec<String>, site: &str) {
-    if !sites.iter().any(|known| known == site) {
-        sites.push(site.to_owned());
+/// The call sites, each once.
+pub(super) fn each_once<'d>(sites: impl IntoIterator<Item = &'d str>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for site in sites {
+        if !once.iter().any(|known| known == site) {
+            once.push(site.to_owned());
+        }
+    }
+    once
+}
+
+/// A finding about an array, without its figures.
+pub(super) fn about(
+    name: &str,
+    (kind, message, change): (&str, String, &str),
+    sites: Vec<String>,
+) -> Finding {
+    Finding {
+        kind: kind.to_owned(),
+        message,
+        change: change.to_owned(),
+        sites,
+        array: Some(name.to_owned()),
+        count: 0,
+        bytes: 0,
+        nanoseconds: None,
     }
 }
 

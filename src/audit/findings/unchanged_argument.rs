@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{Copied, History, add_site, total_ns};
+use super::history::{Copied, History, each_once, total_ns};
 use super::replay;
 use crate::audit::document::{DocumentArgument, DocumentRecord, Finding};
 
@@ -51,15 +51,11 @@ fn finding(
         }
     }
     let first = saved.first()?;
-    let mut sites = Vec::new();
-    history.records().for_each(|record| {
-        if let DocumentRecord::Launch { name, site, .. } = record
-            && name == kernel
-        {
-            add_site(&mut sites, site);
-        }
+    let launched = history.records().filter_map(|record| match record {
+        DocumentRecord::Launch { name, site, .. } if name == kernel => Some(&**site),
+        _ => None,
     });
-    saved.iter().for_each(|copy| add_site(&mut sites, copy.site));
+    let sites = each_once(launched.chain(saved.iter().map(|copy| copy.site)));
     Some(Finding {
         kind: "unchanged_argument".to_owned(),
         message: format!(

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{ArrayEvent, Copied, History, Used, add_site, total_ns};
+use super::history::{ArrayEvent, Copied, History, Used, about, each_once, total_ns};
 use crate::audit::document::{DocumentMemory, Finding};
 
 /// Which finding a copy belongs to: the array's name, the place where it goes, and the call.
@@ -86,8 +86,6 @@ fn discarded<'d>(snapshots: &mut Vec<Copied<'d>>, memory: &DocumentMemory) -> Op
 }
 
 fn finding((name, place, _, way): Key<'_>, copies: &[Copied<'_>]) -> Finding {
-    let mut sites = Vec::new();
-    copies.iter().for_each(|copy| add_site(&mut sites, copy.site));
     let kind = if place.is_some() { "overwritten_upload" } else { "unread_download" };
     let (message, change) = match way {
         Way::Superseded => (
@@ -107,13 +105,9 @@ fn finding((name, place, _, way): Key<'_>, copies: &[Copied<'_>]) -> Finding {
         ),
     };
     Finding {
-        kind: kind.to_owned(),
-        message,
-        change: change.to_owned(),
-        sites,
-        array: Some(name.to_owned()),
         count: copies.len() as u64,
         bytes: copies.iter().map(|copy| copy.bytes).sum(),
         nanoseconds: total_ns(copies.iter().map(|copy| copy.duration_ns())),
+        ..about(name, (kind, message, change), each_once(copies.iter().map(|copy| copy.site)))
     }
 }

@@ -4,6 +4,8 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+use resident::Device;
 use resident::{Result, SmartArray};
 use support::lab::lab;
 use support::own_process;
@@ -20,6 +22,26 @@ fn folder(name: &str) -> PathBuf {
 #[ignore = "moves an array: run in processes of its own by the tests below"]
 fn moves() -> Result<()> {
     SmartArray::from(vec![1_u8; 1234]).named("moved").prefetch(&lab().stream())
+}
+
+#[test]
+#[ignore = "changes nothing: run in processes of its own by the test below"]
+fn changes_nothing() -> Result<()> {
+    let mut array = SmartArray::from(vec![1_u8; 1234]).named("as it was");
+    let stream = lab().stream();
+    array.prefetch(&stream)?;
+    drop(array.host_mut()?);
+    array.prefetch(&stream)
+}
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+#[ignore = "loads the stand-in driver: run in processes of its own by the test below"]
+fn moves_to_a_gpu() -> Result<()> {
+    resident_stand_in::load(resident_stand_in::Settings::new()).expect("the driver loads");
+    let device = Device::cuda(0)?;
+    SmartArray::from(vec![1_u8; 1234]).prefetch(&device.stream())?;
+    device.synchronize()
 }
 
 #[test]
@@ -51,6 +73,37 @@ fn any_program_writes_the_reports_that_are_asked_for() {
     fs::remove_dir_all(folder).expect("a folder");
 }
 
+/// What a program reports as JSON, if these words are asked for too.
+fn json_with(words: &str, test: &str) -> String {
+    let folder = folder(&words.replace(',', "-"));
+    let path = folder.join("a.json");
+    let value = format!("{words}json:{}", path.display());
+    let output = own_process::run(test, &[("RESIDENT_AUDIT", &value)]);
+    own_process::assert_success(&output, test);
+    let json = fs::read_to_string(path).expect("it was written");
+    fs::remove_dir_all(folder).expect("a folder");
+    json
+}
+
+#[test]
+fn contents_are_compared_if_that_is_asked_for() {
+    let (without, with) = ("", "contents,");
+    assert!(!json_with(without, test_name!(changes_nothing)).contains("round_trip"));
+    let json = json_with(with, test_name!(changes_nothing));
+    assert!(json.contains(r#""kind": "round_trip""#), "{json}");
+}
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn gpus_are_timed_if_that_is_asked_for() {
+    let is_timed = |json: String| {
+        assert!(json.contains(r#""started_ns": "#), "{json}");
+        !json.contains(r#""started_ns": null"#)
+    };
+    assert!(!is_timed(json_with("", test_name!(moves_to_a_gpu))));
+    assert!(is_timed(json_with("gpu-times,", test_name!(moves_to_a_gpu))));
+}
+
 #[test]
 fn a_program_that_panics_writes_its_report() {
     let folder = folder("panic");
@@ -65,7 +118,8 @@ fn a_program_that_panics_writes_its_report() {
 #[test]
 fn what_cannot_be_written_is_said_and_stops_nothing() {
     for (value, message) in [
-        ("xml:a", "\"xml:a\" is neither `summary`"),
+        ("xml:a", "\"xml:a\" is none of `summary`"),
+        ("contents,gpu-times", "is ignored: it asks for no report; add `summary`"),
         ("json:/no/such/folder/a.json", "/no/such/folder/a.json: "),
     ] {
         let output = own_process::run(test_name!(moves), &[("RESIDENT_AUDIT", value)]);

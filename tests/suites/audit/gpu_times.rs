@@ -115,6 +115,56 @@ fn without_a_guard_there_are_no_times_and_no_events() -> Result<()> {
 }
 
 #[test]
+fn a_program_that_only_copies_has_the_times_of_all_its_copies() -> Result<()> {
+    const COPIES: usize = 20_000;
+    own_process!();
+    let (device, _) = gpu()?;
+    let stream = device.stream();
+    let mut array = SmartArray::from(vec![1_u32; 4]);
+    let (outcome, report) = audit::capture(|| {
+        let _guard = audit::time_device(&device)?;
+        for _ in 0..COPIES / 100 {
+            for _ in 0..100 {
+                array.host_mut()?[0] += 1;
+                array.prefetch(&stream)?;
+            }
+            stream.synchronize()?;
+        }
+        Ok(())
+    });
+    outcome?;
+    let document = report.to_document();
+    let times = times(&document);
+    let timed = times.iter().filter(|(_, times)| times.is_some()).count();
+    assert_eq!((times.len(), timed), (COPIES, COPIES));
+    Ok(())
+}
+
+#[test]
+fn the_hosts_wait_for_a_device_of_another_kind_is_recorded() -> Result<()> {
+    own_process!();
+    let (device, kernel) = gpu()?;
+    let (stream, other) = (device.stream(), Device::cpu().new_stream()?);
+    let mut array = SmartArray::from(vec![1.0_f32; 4]);
+    let (outcome, report) = audit::capture(|| {
+        kernel.launch_on(&stream, grid(), (&mut array,))?;
+        other.wait(&stream.record()?)
+    });
+    outcome?;
+    let document = report.to_document();
+    let waits = document.records.iter().filter_map(|record| match record {
+        DocumentRecord::Wait { device, site, reason, .. } => Some((device, site, reason)),
+        _ => None,
+    });
+    let [(waited_for, site, reason)] = waits.collect::<Vec<_>>()[..] else {
+        panic!("one wait: {document:?}")
+    };
+    assert_eq!((waited_for, &**reason), (&device.name(), "other_kind"));
+    assert!(site.contains(file!()), "{site}");
+    Ok(())
+}
+
+#[test]
 fn embedded_devices_need_no_guard() -> Result<()> {
     let device = support::lab::lab();
     let (outcome, report) = audit::capture(|| {
