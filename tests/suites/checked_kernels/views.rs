@@ -95,6 +95,49 @@ fn a_row_that_no_thread_writes_is_noted_and_fails_nothing() -> Result<()> {
     Ok(())
 }
 
+/// What is found if each thread runs this code for its element of an `InOut`.
+fn found_in_out(code: &str) -> Option<Vec<Finding>> {
+    let source = format!(
+        r#"extern "C" __global__ void kernel(resident::View2<float> b) {{
+            long long i = threadIdx.x;
+            {code}
+        }}"#
+    );
+    let mut b = SmartArray::from(Array2::<f32>::ones((5, 8)));
+    let mut part = b.slice_mut(s![1.., ..;2]);
+    check::<(InOut<f32, Ix2>,)>(source, Grid::new(1, 16), (&mut part,))
+}
+
+#[test]
+fn an_in_out_that_is_overwritten_unread_is_noted() {
+    // What is read after it was written is no contents of before.
+    for code in ["b.at(i) = 2;", "b.at(i) = 2; b.at(i) += b.at(i);"] {
+        let Some(found) = found_in_out(code) else { return };
+        let [note] = &found[..] else { panic!("{code}: {found:?}") };
+        assert_eq!((note.kind, note.kind.is_error()), (FindingKind::UnreadContents, false));
+        assert_eq!((note.argument, note.len_bytes, note.is_write), (Some(0), 64, true));
+        assert_eq!(
+            note.to_string(),
+            "kernel \"kernel\" overwrites all elements of argument 0 without reading any before, \
+             so the signature may pass it as `Out`, not `InOut` (64 bytes)"
+        );
+    }
+}
+
+#[test]
+fn an_in_out_whose_contents_a_launch_needs_is_not_noted() {
+    for code in [
+        "b.at(i) += 1;",
+        "if (i != 7) b.at(i) = 2;",
+        "float old = i == 3 ? b.at(i) : 0; b.at(i) = old;",
+        "atomicAdd(&b.at(i), 1.0f);",
+        "if (b.at(0) > 9) b.at(i) = 2;",
+    ] {
+        let Some(found) = found_in_out(code) else { return };
+        assert_eq!(found, [], "{code}");
+    }
+}
+
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Particle {

@@ -67,6 +67,9 @@ pub(super) struct Area {
     /// For each unit, which argument it belongs to: 0 if none. Empty if there are no gaps, and only
     /// one argument.
     owners: Vec<u8>,
+    /// Whether a thread has read contents that were there when the launch started, and that it may
+    /// overwrite.
+    reads_contents: bool,
 }
 
 impl Area {
@@ -81,7 +84,8 @@ impl Area {
         let len_bytes = range.len();
         let units = if rights == Some(Rights::INPUT) { 0 } else { len_bytes.div_ceil(1 << shift) };
         let (start, cells) = (range.start, vec![UNTOUCHED; units]);
-        Self { start, len_bytes, contents, rights, shift, cells, owners: Vec::new() }
+        let owners = Vec::new();
+        Self { start, len_bytes, contents, rights, shift, cells, owners, reads_contents: false }
     }
 
     /// Gives bytes to one of the arguments. All others become gaps.
@@ -130,7 +134,10 @@ impl Area {
         }
         let Some(cell) = self.cells.get_mut(offset >> self.shift) else { return false };
         match touch {
-            Touch::Read => shadow::read_quickly(cell, rights.is_written, me, order),
+            Touch::Read => {
+                self.reads_contents |= cell[0] == 0;
+                shadow::read_quickly(cell, rights.is_written, me, order)
+            }
             Touch::Write => rights.may_write && shadow::write_quickly(cell, me, order),
             _ => false,
         }
@@ -195,6 +202,7 @@ impl Area {
         if touch.reads() && !rights.is_written && cell[0] == 0 {
             return Err(Fault::Unwritten);
         }
+        self.reads_contents |= touch.reads() && cell[0] == 0;
         let earlier = shadow::conflict(cell, touch, me, order);
         // Two plain writes may write the same value.
         let is_of_writes = touch == Touch::Write
@@ -218,6 +226,11 @@ impl Area {
             (0..self.cells.len()).filter(|unit| self.cells[*unit][0] == 0 && is_owned(*unit));
         let first = units.next()?;
         Some((self.address(first), (1 + units.count()) << self.shift))
+    }
+
+    /// Whether threads have written all bytes of this argument, and read none before.
+    pub(super) fn needs_no_contents(&self, argument: usize) -> bool {
+        !self.cells.is_empty() && !self.reads_contents && self.unwritten(argument).is_none()
     }
 
     fn address(&self, unit: usize) -> usize {

@@ -83,9 +83,14 @@ impl ArrayOfLaunch {
         self.origin == address
     }
 
+    /// The bytes of its elements.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.footprint.len_bytes() as usize
+    }
+
     /// Whether all bytes of the range are those of elements.
     pub(super) fn has_no_gap(&self) -> bool {
-        self.footprint.len_bytes() == self.range().len() as u64
+        self.len_bytes() == self.range().len()
     }
 
     /// Calls `visit` with the address and the length of each contiguous part.

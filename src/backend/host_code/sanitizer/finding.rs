@@ -75,13 +75,22 @@ pub enum FindingKind {
     MissedBarrier,
     /// Elements of an `Out` that no thread wrote. This is a note: it does not fail the launch.
     Unwritten,
+    /// The launch has written all elements of an `InOut` and read none of them before: as an `Out`
+    /// it would need no copy to the device. Other launches of the kernel may need one. This is a
+    /// note.
+    UnreadContents,
 }
 
 impl FindingKind {
     /// Whether such a finding fails the launch.
     #[must_use]
     pub fn is_error(self) -> bool {
-        self != Self::Unwritten
+        !self.is_note()
+    }
+
+    /// Whether it concerns the launch, and no thread of it.
+    fn is_note(self) -> bool {
+        matches!(self, Self::Unwritten | Self::UnreadContents)
     }
 }
 
@@ -131,6 +140,7 @@ impl fmt::Display for Finding {
         match self.kind {
             FindingKind::MissedBarrier => f.write_str("waits at a barrier")?,
             FindingKind::Unwritten => f.write_str("leaves unwritten ")?,
+            FindingKind::UnreadContents => f.write_str("overwrites all ")?,
             _ => f.write_str(if self.is_write { "writes " } else { "reads " })?,
         }
         if self.kind != FindingKind::MissedBarrier {
@@ -141,7 +151,7 @@ impl fmt::Display for Finding {
             write!(f, " block {}, thread {}", Triple(other.block), Triple(other.thread))?;
         }
         write!(f, " ({} bytes", self.len_bytes)?;
-        if self.kind != FindingKind::Unwritten {
+        if !self.kind.is_note() {
             write!(f, ", block {}, thread {}", Triple(self.block), Triple(self.thread))?;
         }
         match &self.line {
@@ -156,6 +166,9 @@ impl Finding {
         match (&self.element, self.argument, &self.variable) {
             (Some(element), Some(argument), _) => {
                 write!(f, "element {element:?} of argument {argument}")
+            }
+            (None, Some(argument), _) if self.kind.is_note() => {
+                write!(f, "elements of argument {argument}")
             }
             (None, Some(argument), _) => write!(f, "bytes near argument {argument}"),
             (Some(element), None, Some(name)) => write!(f, "byte {} of `{name}`", element[0]),
@@ -173,6 +186,9 @@ impl Finding {
             FindingKind::Race => ", and nothing orders that and an access by",
             FindingKind::MissedBarrier => " that not all threads of the block reach, such as",
             FindingKind::Unwritten => ", which the signature passes as `Out`",
+            FindingKind::UnreadContents => {
+                " without reading any before, so the signature may pass it as `Out`, not `InOut`"
+            }
         }
     }
 }

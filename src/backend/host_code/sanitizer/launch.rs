@@ -290,10 +290,10 @@ impl<'a> LaunchCheck<'a> {
         first == second || self.lines.at(first) == self.lines.at(second)
     }
 
-    /// The notes at the end of the launch: elements of an `Out` that no thread wrote.
+    /// The notes at the end of the launch: elements of an `Out` that no thread wrote, and an
+    /// `InOut` whose contents no thread needed.
     pub(super) fn notes(&self) -> Vec<Finding> {
-        let outputs = |(_, array): &(usize, &ArrayOfLaunch)| array.access == Access::Overwrite;
-        let arrays = self.arrays.iter().enumerate().filter(outputs);
+        let arrays = self.arrays.iter().enumerate();
         arrays.filter_map(|(index, array)| self.note(index, array)).collect()
     }
 
@@ -302,14 +302,24 @@ impl<'a> LaunchCheck<'a> {
             Contents::Arguments(arguments) => arguments.contains(&index),
             _ => false,
         };
-        let (address, len_bytes) = self.areas.iter().find(is_its)?.unwritten(index)?;
+        let area = self.areas.iter().find(is_its)?;
+        let (kind, element, len_bytes) = match array.access {
+            Access::Overwrite => {
+                let (address, len_bytes) = area.unwritten(index)?;
+                (FindingKind::Unwritten, array.index_of(address), len_bytes)
+            }
+            Access::ReadWrite if area.needs_no_contents(index) => {
+                (FindingKind::UnreadContents, None, array.len_bytes())
+            }
+            _ => return None,
+        };
         Some(Finding {
-            kind: FindingKind::Unwritten,
+            kind,
             kernel: Arc::clone(self.kernel),
             argument: Some(array.parameter),
             variable: None,
-            element: array.index_of(address),
-            is_write: false,
+            element,
+            is_write: kind == FindingKind::UnreadContents,
             len_bytes,
             block: [0; 3],
             thread: [0; 3],
