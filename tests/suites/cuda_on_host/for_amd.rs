@@ -35,6 +35,15 @@ __device__ inline void amd_fence() { __syncwarp(); }
 #define __any_sync own_any_sync
 #define __all_sync own_all_sync
 #define __syncwarp own_syncwarp
+#define __activemask own_activemask
+#define __match_any_sync own_match_any_sync
+#define __match_all_sync own_match_all_sync
+#define __reduce_add_sync own_reduce_add_sync
+#define __reduce_min_sync own_reduce_min_sync
+#define __reduce_max_sync own_reduce_max_sync
+#define __reduce_and_sync own_reduce_and_sync
+#define __reduce_or_sync own_reduce_or_sync
+#define __reduce_xor_sync own_reduce_xor_sync
 ";
 
 /// Gives the names back to the host's functions.
@@ -47,6 +56,15 @@ const BACK: &str = r"
 #undef __any_sync
 #undef __all_sync
 #undef __syncwarp
+#undef __activemask
+#undef __match_any_sync
+#undef __match_all_sync
+#undef __reduce_add_sync
+#undef __reduce_min_sync
+#undef __reduce_max_sync
+#undef __reduce_and_sync
+#undef __reduce_or_sync
+#undef __reduce_xor_sync
 ";
 
 /// The lanes, widths and distances at which the two differ are counted.
@@ -63,6 +81,44 @@ template <typename T> __device__ int differ(T value, int distance, int width) {
     count += own_shfl_xor_sync(~0ull, value, distance, width)
         != __shfl_xor_sync(all, value, distance, width);
     return count;
+}
+
+/// The same for matches and reductions, with one mask or two.
+template <typename T> __device__ int reductions_differ(unsigned mask, T value) {
+    int count = own_reduce_add_sync(mask, value) != __reduce_add_sync(mask, value);
+    count += own_reduce_min_sync(mask, value) != __reduce_min_sync(mask, value);
+    count += own_reduce_max_sync(mask, value) != __reduce_max_sync(mask, value);
+    unsigned bits = value;
+    count += own_reduce_and_sync(mask, bits) != __reduce_and_sync(mask, bits);
+    count += own_reduce_or_sync(mask, bits) != __reduce_or_sync(mask, bits);
+    count += own_reduce_xor_sync(mask, bits) != __reduce_xor_sync(mask, bits);
+    return count;
+}
+
+template <typename T> __device__ int matches_differ(unsigned mask, T value) {
+    int own = 5, expected = 6;
+    int count = own_match_any_sync(mask, value) != __match_any_sync(mask, value);
+    count += own_match_all_sync(mask, value, &own) != __match_all_sync(mask, value, &expected);
+    return count + (own != expected);
+}
+
+__device__ int groups_differ(unsigned mask, int lane) {
+    int count = 0;
+    for (int kinds = 1; kinds < 34; kinds += 3) {
+        count += matches_differ(mask, lane % kinds) + matches_differ(mask, lane % kinds * 0.5f);
+        count += matches_differ(mask, static_cast<long long>(lane % kinds) << 40);
+        count += reductions_differ(mask, lane % kinds - 11);
+        count += reductions_differ(mask, 0xf0f0f0f0u + lane % kinds * 0x1010101u);
+    }
+    return count;
+}
+
+extern "C" __global__ void groups(resident::View1<int> faults) {
+    int lane = threadIdx.x % 32;
+    int count = groups_differ(0xffffffff, lane);
+    count += groups_differ(lane < 11 ? 0x000007ffu : 0xfffff800u, lane);
+    count += own_activemask() != __activemask();
+    faults(threadIdx.x) = count;
 }
 
 extern "C" __global__ void compare(resident::View1<int> faults) {
@@ -100,8 +156,19 @@ fn functions_of_warps_are_cudas() -> Result<()> {
     Ok(())
 }
 
-/// Where the compiler has the functions, as since ROCm 7, the library's give way: these would be
-/// ambiguous else.
+/// The last warp of the block has 8 lanes, and masks name others too.
+#[test]
+fn functions_of_groups_of_lanes_are_cudas() -> Result<()> {
+    let source = format!("{AMDS}{WARPS}{BACK}{COMPARE}");
+    let Some(groups) = kernel::<(Out<i32, Ix1>,)>("groups", source) else { return Ok(()) };
+    let mut faults = SmartArray::<i32, _>::uninit(72);
+    groups.launch_on(&device().stream(), Grid::new(1, 72), (&mut faults,))?;
+    assert_eq!(faults.to_vec()?, [0; 72]);
+    Ok(())
+}
+
+/// Where the compiler has the functions, as since ROCm 7, the library's give way, except that masks
+/// of 32 bits are the library's business: AMD's functions refuse them.
 #[test]
 fn functions_that_the_compiler_has_are_its_own() -> Result<()> {
     let theirs = r#"
@@ -110,22 +177,46 @@ fn functions_that_the_compiler_has_are_its_own() -> Result<()> {
             static_assert(sizeof(M) == 8, "");
             return value + T(100);
         }
-        template <typename M> __device__ inline int __any_sync(M, int) { return 7; }
-        template <typename M> __device__ inline void __syncwarp(M) {}
+        template <typename M> __device__ inline int __any_sync(M, int) {
+            static_assert(sizeof(M) == 8, "");
+            return 7;
+        }
+        template <typename M> __device__ inline void __syncwarp(M) {
+            static_assert(sizeof(M) == 8, "");
+        }
         __device__ inline void __syncwarp() {}
+        __device__ inline unsigned long long __activemask() { return 1000; }
+        template <typename M, typename T>
+        __device__ inline unsigned long long __match_any_sync(M, T) {
+            static_assert(sizeof(M) == 8, "");
+            return 2000;
+        }
+        template <typename M, typename T>
+        __device__ inline unsigned long long __match_all_sync(M, T, int *) { return 4000; }
+        template <typename M> __device__ inline int __reduce_add_sync(M, int) {
+            static_assert(sizeof(M) == 8, "");
+            return 8000;
+        }
     "#;
     let text = r#"
         extern "C" __global__ void theirs(resident::View1<int> x) {
             __syncwarp();
             __syncwarp(~0ull);
             x(0) = __shfl_sync(~0ull, 1, 0) + __any_sync(~0ull, 1);
+            x(0) += __activemask() + __match_any_sync(~0ull, 1) + __match_all_sync(~0ull, 1, &x(1));
+            x(0) += __reduce_add_sync(~0ull, 1);
+            // Theirs refuse 32 bits.
+            __syncwarp(0xffffffff);
+            __syncwarp(-1);
+            x(1) = __shfl_sync(0xffffffff, 5, 0) + __any_sync(-1, 1);
+            x(1) += 10 * __match_any_sync(resident::all_lanes(), 3) + __reduce_add_sync(-1, 60);
         }
     "#;
     let source = format!("{AMDS}{theirs}{WARPS}{text}");
     let Some(kernel) = kernel::<(InOut<i32, Ix1>,)>("theirs", source) else { return Ok(()) };
-    let mut x = SmartArray::<i32, _>::zeros(1);
+    let mut x = SmartArray::<i32, _>::zeros(2);
     kernel.launch_on(&device().stream(), Grid::new(1, 1), (&mut x,))?;
-    assert_eq!(x.to_vec()?, [108]);
+    assert_eq!(x.to_vec()?, [15108, 76]);
     Ok(())
 }
 

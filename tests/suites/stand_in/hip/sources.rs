@@ -156,6 +156,13 @@ extern "C" __global__ void sum(const float *x, float *sums, double *most) {
     if (__all_sync(odd, 1)) sums[blockIdx.x] = __shfl_sync(resident::all_lanes(), sum, 0);
     __syncwarp(resident::all_lanes());
     most[threadIdx.x] = other;
+    int is_same;
+    resident::lane_mask equal = __match_any_sync(__activemask(), other);
+    equal |= __match_all_sync(odd, threadIdx.x, &is_same);
+    int total = __reduce_add_sync(equal, static_cast<int>(threadIdx.x)) + is_same;
+    total += __reduce_min_sync(odd, total) + __reduce_max_sync(odd, total);
+    unsigned bits = __reduce_and_sync(odd, total + 0u) ^ __reduce_or_sync(odd, total + 0u);
+    sums[blockIdx.x + 1] = total + __reduce_xor_sync(odd, bits);
 }
 "#;
 
