@@ -217,7 +217,9 @@ impl<S: Signature> Kernel<S> {
     /// `cuda_fp16.h` and `cuda_bf16.h`. There are no inline PTX, cooperative groups, textures or
     /// dynamic parallelism. Local arrays of a thread may take about 1 MiB. On Linux on x86-64 more
     /// fails the launch: a handler of `SIGSEGV`, which passes on what does not concern it, is
-    /// installed with the first such kernel. Elsewhere more ends the process, at a guard page.
+    /// installed with the first such kernel and stays, so a shared library that contains this crate
+    /// must not be unloaded. A handler that the program installs later must pass on to it what it
+    /// does not handle. Elsewhere more ends the process, at a guard page.
     /// Products and sums are rounded apart unless `--fmad=true` is an option, and mathematical
     /// functions are the C library's.
     ///

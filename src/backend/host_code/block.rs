@@ -5,6 +5,7 @@
 use super::fiber::Fiber;
 use super::launch_timeout;
 use super::runtime::{Exchanged, LANES, LaunchParameters, Progress, RUNTIME, RunBlocks};
+use super::stack_overflow;
 use super::waiting::{Answer, Wait};
 
 /// What watches the threads of blocks.
@@ -52,6 +53,7 @@ impl<'a> BlockRunner<'a> {
     /// Runs these blocks. The error says why the launch failed.
     pub(super) fn run(&mut self, blocks: std::ops::Range<u64>) -> Result<(), String> {
         launch_timeout::start();
+        stack_overflow::prepare_thread();
         self.progress.block.set(blocks.start);
         while self.progress.block.get() < blocks.end {
             self.end = blocks.end;

@@ -106,8 +106,6 @@ struct resident_progress {
     /// The first thread of the block that no stack has taken, once a thread waits or the block's
     /// last thread has ended; in checked code always.
     unsigned int next;
-    /// The start and the end of this library's code.
-    const void *code[2];
 };
 
 /// The functions of the library. Those that wait return when all threads concerned have come.

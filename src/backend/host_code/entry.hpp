@@ -1,12 +1,6 @@
 
 // Before the source: how the blocks of a launch run.
 
-#if defined(__linux__)
-// The linker defines both.
-extern "C" const char __ehdr_start __attribute__((visibility("hidden")));
-extern "C" const char etext __attribute__((visibility("hidden")));
-#endif
-
 namespace resident {
 namespace host {
 
@@ -72,10 +66,6 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
 #else
         resident_library = &library;
         resident_progress_of_stack = &progress;
-#endif
-#if defined(__linux__)
-        progress.code[0] = &__ehdr_start;
-        progress.code[1] = &etext;
 #endif
         RESIDENT_PLACE(grid_shape, gridDim) = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
         RESIDENT_PLACE(block_shape, blockDim) =

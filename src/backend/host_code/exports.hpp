@@ -17,3 +17,15 @@ extern "C" __attribute__((visibility("default"))) const unsigned int *resident_h
     *count = resident_kernel::count;
     return resident_kernel::sizes;
 }
+
+#if defined(__linux__)
+// The linker defines both.
+extern "C" const char __ehdr_start __attribute__((visibility("hidden")));
+extern "C" const char etext __attribute__((visibility("hidden")));
+
+/// The start and the end of this library's code.
+extern "C" __attribute__((visibility("default"))) void resident_host_code(const void **addresses) {
+    addresses[0] = &__ehdr_start;
+    addresses[1] = &etext;
+}
+#endif

@@ -24,6 +24,7 @@ pub(super) struct Fiber {
     /// The way from this stack back to the scheduler, once the fiber has waited.
     switch: *const Switch,
     stack: RunningStack,
+    progress: *const Progress,
     /// The number of the thread that waits.
     pub(super) thread: u32,
     /// What the thread waits for; `None` if it does not wait, or has ended.
@@ -39,14 +40,23 @@ impl Fiber {
         code: impl FnOnce() + 'static,
     ) -> Result<Self, String> {
         let memory = stack()?;
-        let bounds = (memory.limit().get(), memory.base().get());
+        let addresses = memory.limit().get()..memory.base().get();
         let coroutine = Coroutine::with_stack(memory, move |switch: &Switch, _start| {
             SWITCH.set(switch);
             code();
             Ended::Returned
         });
-        let stack = RunningStack { bounds, trap: coroutine.trap_handler(), progress };
-        Ok(Self { coroutine, switch: std::ptr::null(), stack, thread: 0, wait: None, values: None })
+        let (page_bytes, trap) = (rustix::param::page_size(), coroutine.trap_handler());
+        let stack = RunningStack { addresses, page_bytes, trap };
+        Ok(Self {
+            coroutine,
+            switch: std::ptr::null(),
+            stack,
+            progress,
+            thread: 0,
+            wait: None,
+            values: None,
+        })
     }
 
     /// Runs until the code waits or ends.
@@ -67,7 +77,7 @@ impl Fiber {
     #[cold]
     fn overflow(&self) -> String {
         // SAFETY: the caller of `new` keeps the progress.
-        let block = unsafe { &*self.stack.progress }.block.get();
+        let block = unsafe { &*self.progress }.block.get();
         format!(
             "a thread of block {block} overflows its stack, which has {STACK_BYTES} bytes: make \
              its local arrays smaller, or let its functions recurse less deep"

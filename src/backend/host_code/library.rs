@@ -1,13 +1,13 @@
 //! A shared library that a compiler made of a source.
 
-use std::ffi::c_uint;
+use std::ffi::{c_uint, c_void};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::runtime::RunBlocks;
 use super::sanitizer::{CheckedLibrary, TakeCalls};
-use super::stack_overflow;
+use super::stack_overflow::{self, LoadedCode};
 use super::translation::Translation;
 
 /// A loaded library. It is never unloaded while a body refers to it.
@@ -16,6 +16,7 @@ pub(super) struct Library {
     run: RunBlocks,
     parameter_bytes: Vec<usize>,
     checked: Option<CheckedLibrary>,
+    _code: Option<LoadedCode>,
     _library: libloading::Library,
 }
 
@@ -40,6 +41,12 @@ impl Library {
         // SAFETY: the function has returned a static array of so many numbers.
         let sizes = unsafe { std::slice::from_raw_parts(sizes, count as usize) };
         let parameter_bytes = sizes.iter().map(|bytes| *bytes as usize).collect();
+        let code = match cfg!(target_os = "linux") {
+            false => None,
+            // SAFETY: `exports.hpp` defines the function with this type.
+            true => Some(unsafe { function::<Code>(&library, "resident_host_code") }?),
+        };
+        let code = code.map(loaded_code);
         let checked = match translation.is_checked() {
             false => None,
             // SAFETY: `hooks.hpp` defines the function with this type.
@@ -50,7 +57,7 @@ impl Library {
                 CheckedLibrary::new(calls, image, translation.file(), translation.dynamic_arrays())
             })
             .transpose()?;
-        Ok(Self { run, parameter_bytes, checked, _library: library })
+        Ok(Self { run, parameter_bytes, checked, _code: code, _library: library })
     }
 
     pub(super) fn entry(&self) -> RunBlocks {
@@ -82,6 +89,16 @@ fn not_loaded(fault: libloading::Error) -> String {
 
 /// `resident_host_parameters`.
 type Parameters = unsafe extern "C" fn(*mut c_uint) -> *const c_uint;
+
+/// `resident_host_code`.
+type Code = unsafe extern "C" fn(*mut *const c_void);
+
+fn loaded_code(code: Code) -> LoadedCode {
+    let mut addresses = [std::ptr::null(); 2];
+    // SAFETY: the function writes two pointers (`exports.hpp`).
+    unsafe { code(addresses.as_mut_ptr()) };
+    LoadedCode::new(addresses[0].addr()..addresses[1].addr())
+}
 
 /// A file of this process that is removed on drop.
 #[derive(Debug)]

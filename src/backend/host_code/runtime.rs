@@ -39,15 +39,6 @@ impl LaunchParameters {
 pub(crate) struct Progress {
     pub(super) block: Cell<c_ulonglong>,
     pub(super) next: Cell<c_uint>,
-    /// The start and the end of the library's code, once it has run.
-    code: [Cell<usize>; 2],
-}
-
-impl Progress {
-    /// The addresses of the library's code.
-    pub(super) fn code(&self) -> std::ops::Range<usize> {
-        self.code[0].get()..self.code[1].get()
-    }
 }
 
 /// The functions of the library: `resident_runtime`.

@@ -8,6 +8,7 @@ mod events;
 mod for_amd;
 mod half_numbers;
 mod language;
+mod stack_overflow;
 mod threads;
 
 use resident::{CudaSource, Device, Emulation, Error, Kernel, Signature};

@@ -1,0 +1,135 @@
+//! The handler of `SIGSEGV`.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use corosensei::trap::TrapHandlerRegs;
+use libc::{
+    REG_RBP, REG_RDI, REG_RIP, REG_RSI, REG_RSP, SIGSEGV, c_int, c_void, siginfo_t, ucontext_t,
+};
+
+use super::{Ended, RUNNING, code};
+
+/// What handled the signal before. Null is the default action.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Installs the handler, once in the process.
+pub(in super::super) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: zeros are a valid value of this structure of C.
+        let [mut action, mut before]: [libc::sigaction; 2] = unsafe { std::mem::zeroed() };
+        // Known before the handler can be called.
+        // SAFETY: both pointers are valid; none is the request to change nothing.
+        let asked = unsafe { libc::sigaction(SIGSEGV, std::ptr::null(), &raw mut before) };
+        if asked != 0 {
+            return;
+        }
+        keep(before);
+        let own: unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = on_signal;
+        action.sa_sigaction = own as usize;
+        action.sa_mask = before.sa_mask;
+        // On the stack for signals: the thread's own is full.
+        action.sa_flags = libc::SA_SIGINFO
+            | libc::SA_ONSTACK
+            | before.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART);
+        // SAFETY: the handler has the type that `SA_SIGINFO` asks for, and stays loaded.
+        // If the call fails, overflows end the process, as without a handler.
+        let installed = unsafe { libc::sigaction(SIGSEGV, &raw const action, &raw mut before) };
+        if installed == 0 {
+            // Another thread may have installed one in between.
+            keep(before);
+        }
+    });
+}
+
+/// Keeps what handled the signal before, for ever: the handler may be reading it.
+fn keep(before: libc::sigaction) {
+    BEFORE.store(Box::leak(Box::new(before)), Ordering::Release);
+}
+
+/// Only reads memory of this thread, and the code on the stack has no destructors: so it may
+/// interrupt that code anywhere.
+unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the system passes it, and nobody else uses it meanwhile.
+    let information = unsafe { &*info };
+    // SAFETY: as above.
+    let registers = unsafe { &mut *context.cast::<ucontext_t>() };
+    // Else it was sent by a program, and has no address.
+    let is_fault = information.si_code > 0;
+    // SAFETY: a `SIGSEGV` of the system has an address.
+    let has_ended = is_fault && end_thread(unsafe { information.si_addr() }.addr(), registers);
+    if !has_ended {
+        // SAFETY: the arguments are passed on.
+        unsafe { pass_on(signal, info, context, is_fault) };
+    }
+}
+
+/// If a kernel's code overflowed the stack that runs, lets it go on behind its end.
+fn end_thread(address: usize, context: &mut ucontext_t) -> bool {
+    let registers = &mut context.uc_mcontext.gregs;
+    let at = |register: c_int, registers: &[i64]| registers[register as usize] as usize;
+    if !code::is_loaded(at(REG_RIP, registers)) {
+        return false;
+    }
+    // SAFETY: `while_running` borrows the stack as long as the pointer is set.
+    let Some(stack) = (unsafe { RUNNING.get().as_ref() }) else { return false };
+    let is_overflow = address.wrapping_sub(stack.addresses.start) < stack.page_bytes
+        && stack.trap.stack_ptr_in_bounds(at(REG_RSP, registers));
+    if is_overflow {
+        // SAFETY: the stack pointer is in the stack. The kernel's code runs there, which has no
+        // destructors and holds no lock of the library; what it wrote counts as lost, since the
+        // launch fails. The registers are set below.
+        let go_on = unsafe { stack.trap.setup_trap_handler(|| Ended::Overflowed) };
+        let TrapHandlerRegs { rip, rsp, rbp, rdi, rsi } = go_on;
+        for (register, value) in
+            [(REG_RIP, rip), (REG_RSP, rsp), (REG_RBP, rbp), (REG_RDI, rdi), (REG_RSI, rsi)]
+        {
+            registers[register as usize] = value as i64;
+        }
+    }
+    is_overflow
+}
+
+/// Does what the handler before would do.
+///
+/// # Safety
+///
+/// The arguments are those of a signal handler.
+unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void, is_fault: bool) {
+    // SAFETY: null, or what `keep` has leaked.
+    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
+    match before.map(|before| (before.sa_sigaction, before.sa_flags)) {
+        // A fault is not ignored: the access would happen again, for ever.
+        Some((libc::SIG_IGN, _)) if !is_fault => {}
+        None | Some((libc::SIG_DFL | libc::SIG_IGN, _)) => end_process(signal, is_fault),
+        Some((handler, flags)) => {
+            if flags & libc::SA_RESETHAND != 0 {
+                BEFORE.store(std::ptr::null_mut(), Ordering::Release);
+            }
+            if flags & libc::SA_SIGINFO == 0 {
+                // SAFETY: without the flag the handler has this type.
+                let handler: unsafe extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
+                // SAFETY: the argument is the signal's.
+                unsafe { handler(signal) };
+            } else {
+                // SAFETY: the flag says that the handler has this type.
+                let handler: unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
+                    unsafe { std::mem::transmute(handler) };
+                // SAFETY: the arguments are those of the signal.
+                unsafe { handler(signal, info, context) };
+            }
+        }
+    }
+}
+
+/// The default action.
+fn end_process(signal: c_int, is_fault: bool) {
+    // SAFETY: the default action is valid.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // After a fault the access happens again, and ends the process.
+    if !is_fault {
+        // SAFETY: a handler may raise a signal. It arrives when this handler returns.
+        unsafe { libc::raise(signal) };
+    }
+}
