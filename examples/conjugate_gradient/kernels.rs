@@ -1,6 +1,6 @@
-//! The kernels, each with its requirements, a host body and a CUDA body.
+//! The kernels, each with its requirements and a body in CUDA C. The embedded device runs it too.
 
-use resident::ndarray::{ArrayView1, ArrayViewMut1, Ix1};
+use resident::ndarray::Ix1;
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature, SmartArray, SmartView};
 
 /// Threads of the one block that computes a dot product, as in `kernels.cu`.
@@ -66,9 +66,6 @@ fn multiply_kernel() -> Multiply {
         .require("a start for each row, and an end", |_grid, (_, _, starts, _, product)| {
             starts.len() == product.len() + 1
         })
-        .host(|_grid, (values, columns, starts, vector, product)| {
-            multiply((values, columns, starts), vector, product);
-        })
 }
 
 fn dot_kernel() -> Dot {
@@ -79,26 +76,18 @@ fn dot_kernel() -> Dot {
         .require("two vectors of one length, and one number", |_grid, (x, y, product)| {
             x.len() == y.len() && product.len() == 1
         })
-        .host(|_grid, (x, y, mut product)| product[0] = x.dot(&y))
 }
 
 fn add_kernel() -> Add {
-    Add::new("add")
-        .require("two vectors of one length, and one number", |_grid, (factor, x, y)| {
-            x.len() == y.len() && factor.len() == 1
-        })
-        .host(|_grid, (factor, x, mut y)| y.scaled_add(factor[0], &x))
+    Add::new("add").require("two vectors of one length, and one number", |_grid, (factor, x, y)| {
+        x.len() == y.len() && factor.len() == 1
+    })
 }
 
 fn step_kernel() -> Step {
-    Step::new("step")
-        .require("one number each, and two", |_grid, (square, curvature, step)| {
-            square.len() == 1 && curvature.len() == 1 && step.len() == 2
-        })
-        .host(|_grid, (square, curvature, mut step)| {
-            step[0] = square[0] / curvature[0];
-            step[1] = -step[0];
-        })
+    Step::new("step").require("one number each, and two", |_grid, (square, curvature, step)| {
+        square.len() == 1 && curvature.len() == 1 && step.len() == 2
+    })
 }
 
 fn turn_kernel() -> Turn {
@@ -107,26 +96,4 @@ fn turn_kernel() -> Turn {
         .require("two vectors of one length", |_grid, (_, _, residual, direction)| {
             residual.len() == direction.len()
         })
-        .host(|_grid, (now, before, residual, mut direction)| {
-            let kept = now[0] / before[0];
-            direction.zip_mut_with(&residual, |direction, residual| {
-                *direction = residual + kept * *direction;
-            });
-        })
-}
-
-/// The matrix may contain any values. An entry or column index outside the arrays counts as a zero,
-/// as in the CUDA body.
-fn multiply(
-    (values, columns, starts): (ArrayView1<'_, f64>, ArrayView1<'_, u32>, ArrayView1<'_, u32>),
-    vector: ArrayView1<'_, f64>,
-    mut product: ArrayViewMut1<'_, f64>,
-) {
-    let entry = |index: usize| {
-        vector.get(columns[index] as usize).map_or(0.0, |element| values[index] * element)
-    };
-    for (row, sum) in product.iter_mut().enumerate() {
-        let end = (starts[row + 1] as usize).min(values.len());
-        *sum = (starts[row] as usize..end).map(entry).sum();
-    }
 }

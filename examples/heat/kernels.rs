@@ -1,9 +1,9 @@
-//! The kernels, each with its requirements, a host body and a CUDA body.
+//! The kernels, each with its requirements and a body in CUDA C. The embedded device runs it too.
 
-use resident::ndarray::{ArrayView3, ArrayViewMut3, Ix3, Zip};
+use resident::ndarray::Ix3;
 use resident::{CudaSource, In, InOut, Kernel, Out, Signature};
 
-use super::waves::{POINTS, WAVES, heat};
+use super::waves::POINTS;
 
 /// The parameters: the index of the first plane in the whole cube; the planes to fill.
 type Start = Kernel<(u64, Out<f64, Ix3>)>;
@@ -34,25 +34,20 @@ impl Kernels {
                     })
                     .require("planes are as large as the cube's", |_grid, (_, planes)| {
                         planes.shape()[1..] == [POINTS, POINTS]
-                    })
-                    .host(|_grid, (first_plane, planes)| start(first_plane, planes)),
+                    }),
             ),
-            jacobi: with_cuda_body(
-                Jacobi::new("jacobi")
-                    .require("a wall or a neighbour's plane on each side", |_grid, (now, inner)| {
-                        now.shape().iter().zip(inner.shape()).all(|(all, inner)| *all == *inner + 2)
-                    })
-                    .host(|_grid, (now, inner)| jacobi(now, inner)),
-            ),
+            jacobi: with_cuda_body(Jacobi::new("jacobi").require(
+                "a wall or a neighbour's plane on each side",
+                |_grid, (now, inner)| {
+                    now.shape().iter().zip(inner.shape()).all(|(all, inner)| *all == *inner + 2)
+                },
+            )),
             residual: with_cuda_body(
                 Residual::new("residual")
                     .require("before and after have one shape", |_grid, (before, after, _)| {
                         before.shape() == after.shape()
                     })
-                    .require("one largest change", |_grid, (_, _, largest)| largest.len() == 1)
-                    .host(|_grid, (before, after, largest)| {
-                        largest[0] = largest[0].max(change(before, after));
-                    }),
+                    .require("one largest change", |_grid, (_, _, largest)| largest.len() == 1),
             ),
         }
     }
@@ -65,27 +60,4 @@ fn with_cuda_body<S: Signature>(kernel: Kernel<S>) -> Kernel<S> {
     // view, and the requirements relate the other shapes to that shape. The residual has one
     // element by its requirement.
     unsafe { kernel.cuda(CudaSource::c(include_str!("kernels.cu"))) }
-}
-
-fn start(first_plane: u64, mut planes: ArrayViewMut3<'_, f64>) {
-    for ((plane, row, column), value) in planes.indexed_iter_mut() {
-        *value = heat(&WAVES, [first_plane as usize + plane, row, column]);
-    }
-}
-
-/// Writes the mean of the six neighbours. `now` has one window (a point and its neighbours) for
-/// each point of `inner`.
-fn jacobi(now: ArrayView3<'_, f64>, inner: ArrayViewMut3<'_, f64>) {
-    Zip::from(inner).and(now.windows((3, 3, 3))).for_each(|value, around| {
-        let (planes, rows) =
-            (around[[0, 1, 1]] + around[[2, 1, 1]], around[[1, 0, 1]] + around[[1, 2, 1]]);
-        *value = (planes + rows + around[[1, 1, 0]] + around[[1, 1, 2]]) / 6.0;
-    });
-}
-
-/// The largest absolute difference of two arrays with the same shape.
-fn change(before: ArrayView3<'_, f64>, after: ArrayView3<'_, f64>) -> f64 {
-    Zip::from(before)
-        .and(after)
-        .fold(0.0, |largest, before, after| largest.max((after - before).abs()))
 }

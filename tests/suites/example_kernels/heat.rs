@@ -1,9 +1,9 @@
 //! The kernels of `heat`.
 
-use resident::ndarray::{Array3, Ix3, SliceArg, s};
+use resident::ndarray::{Array3, ArrayView3, Ix3, SliceArg, Zip, s};
 use resident::{Grid, SmartArray};
 use resident_examples::heat::kernels::Kernels;
-use resident_examples::heat::waves::POINTS;
+use resident_examples::heat::waves::{POINTS, WAVES, heat};
 
 use crate::{Bench, pairs};
 
@@ -41,7 +41,7 @@ fn inner((planes, rows, columns): Size) -> impl SliceArg<Ix3, OutDim = Ix3> {
 #[test]
 pub(crate) fn start_survives_wrong_sizes() {
     let kernels = Kernels::new();
-    let mut bench = Bench::new(|device| kernels.start.prepare(device));
+    let Some(mut bench) = Bench::new(|device| kernels.start.prepare(device)) else { return };
     for first_plane in [0, 63, 66, 67, u64::MAX] {
         for planes in [0, 1, 3, POINTS, POINTS + 1] {
             for (rows, columns) in pairs(&[POINTS - 1, POINTS, POINTS + 1, 0]) {
@@ -64,7 +64,7 @@ pub(crate) fn start_survives_wrong_sizes() {
 #[test]
 pub(crate) fn jacobi_survives_wrong_sizes_and_leaves_the_frame_alone() {
     let kernels = Kernels::new();
-    let mut bench = Bench::new(|device| kernels.jacobi.prepare(device));
+    let Some(mut bench) = Bench::new(|device| kernels.jacobi.prepare(device)) else { return };
     for (one, other) in pairs(&SIZES) {
         for (now, grid) in
             [one, framed(one)].into_iter().flat_map(|now| grids(one).map(|grid| (now, grid)))
@@ -91,7 +91,7 @@ pub(crate) fn jacobi_survives_wrong_sizes_and_leaves_the_frame_alone() {
 #[test]
 pub(crate) fn residual_survives_wrong_sizes() {
     let kernels = Kernels::new();
-    let mut bench = Bench::new(|device| kernels.residual.prepare(device));
+    let Some(mut bench) = Bench::new(|device| kernels.residual.prepare(device)) else { return };
     for (one, other) in pairs(&SIZES) {
         for (numbers, grid) in
             [0, 1, 2].into_iter().flat_map(|numbers| grids(one).map(|grid| (numbers, grid)))
@@ -106,4 +106,56 @@ pub(crate) fn residual_survives_wrong_sizes() {
         }
     }
     bench.assert_counts(15, 200);
+}
+
+#[test]
+pub(crate) fn the_start_is_the_sum_of_the_waves() {
+    let kernels = Kernels::new();
+    let Some(mut bench) = Bench::new(|device| kernels.start.prepare(device)) else { return };
+    for (first_plane, planes) in [(0, 3), (32, 2), (63, 3)] {
+        let size = (planes, POINTS, POINTS);
+        let mut filled = SmartArray::uninit(size);
+        bench.launch(true, &kernels.start, grids(size)[0], (first_plane as u64, &mut filled));
+        let expected = Array3::from_shape_fn(size, |(plane, row, column)| {
+            heat(&WAVES, [first_plane + plane, row, column])
+        });
+        let filled = filled.host().expect("the launch was done").to_owned();
+        let difference = change(&filled, &expected);
+        assert!(difference < 1e-14, "{difference:e} from plane {first_plane} on");
+    }
+}
+
+/// The mean of the six neighbours. `now` has one window (a point and its neighbours) for each
+/// point of the result.
+fn stepped(now: ArrayView3<'_, f64>) -> Array3<f64> {
+    Zip::from(now.windows((3, 3, 3))).map_collect(|around| {
+        let (planes, rows) =
+            (around[[0, 1, 1]] + around[[2, 1, 1]], around[[1, 0, 1]] + around[[1, 2, 1]]);
+        (planes + rows + around[[1, 1, 0]] + around[[1, 1, 2]]) / 6.0
+    })
+}
+
+/// The largest absolute difference of two arrays with the same shape.
+fn change(before: &Array3<f64>, after: &Array3<f64>) -> f64 {
+    (after - before).mapv(f64::abs).fold(0.0, |one, two| two.max(one))
+}
+
+#[test]
+pub(crate) fn steps_and_residuals_are_those_of_ndarray() {
+    let kernels = Kernels::new();
+    let Some(mut bench) = Bench::new(|device| kernels.jacobi.prepare(device)) else { return };
+    for size in SIZES.into_iter().filter(|size| size.0 > 0) {
+        let value = |(plane, row, column)| ((plane * 31 + row * 17 + column * 7) % 23) as f64 / 3.0;
+        let now = Array3::from_shape_fn(framed(size), value);
+        let (before, expected) = (now.slice(inner(size)).to_owned(), stepped(now.view()));
+        let (now, mut next) = (SmartArray::from(now), SmartArray::uninit(size));
+        bench.launch(true, &kernels.jacobi, grids(size)[0], (&now, &mut next));
+        let after = next.host().expect("the launch was done").to_owned();
+        assert!(change(&after, &expected) < 1e-14, "{after} and {expected}");
+        let mut largest = SmartArray::zeros(1);
+        let (grid, before_there) = (grids(size)[0], SmartArray::from(before.clone()));
+        bench.launch(true, &kernels.residual, grid, (&before_there, &next, &mut largest));
+        let largest: f64 = largest.get(0).expect("the launch was done");
+        assert_eq!(largest, change(&before, &after));
+    }
 }

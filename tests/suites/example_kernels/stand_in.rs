@@ -38,7 +38,8 @@ on_the_stand_in! {
     conjugate_gradient {
         multiply_survives_wrong_sizes,
         a_matrix_may_hold_anything,
-        both_bodies_make_the_same_of_a_matrix_of_noise,
+        a_matrix_of_noise_is_multiplied_as_by_a_loop,
+        vectors_become_those_of_ndarray,
         vectors_survive_wrong_sizes,
         products_survive_wrong_sizes_and_wrong_blocks,
         a_step_survives_wrong_sizes,
@@ -47,6 +48,8 @@ on_the_stand_in! {
         start_survives_wrong_sizes,
         jacobi_survives_wrong_sizes_and_leaves_the_frame_alone,
         residual_survives_wrong_sizes,
+        the_start_is_the_sum_of_the_waves,
+        steps_and_residuals_are_those_of_ndarray,
     }
     live {
         wave_survives_wrong_sizes,
