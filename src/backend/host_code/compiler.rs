@@ -1,7 +1,7 @@
 //! The C++ compiler that turns CUDA C into code of the host.
 
 use std::ffi::OsString;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::headers::Headers;
@@ -17,7 +17,7 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 10] = [
     "-std=c++17",
     "-O3",
     "-g",
@@ -25,8 +25,6 @@ const OPTIONS: [&str; 11] = [
     "-shared",
     "-fvisibility=hidden",
     "-fno-exceptions",
-    // A local array that is larger than the stack ends at the guard page, not behind it.
-    "-fstack-clash-protection",
     "-fno-math-errno",
     "-fno-trapping-math",
     // `__global__` functions are inlined without being declared so.
@@ -62,13 +60,24 @@ const CHECKED_OPTIONS_GCC: [&str; 8] = [
 const CHECKED_OPTIONS_CLANG: [&str; 4] =
     ["-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"];
 
-/// One more of GCC: pointers may wrap, as they do on a GPU. Without it GCC does not see that
-/// `p[i - 1]` and `p[i + 1]` of consecutive threads are consecutive.
-const OPTION_GCC: &str = "-fwrapv-pointer";
+/// Pointers may wrap, as they do on a GPU. Without it GCC does not see that `p[i - 1]` and
+/// `p[i + 1]` of consecutive threads are consecutive.
+const WRAPPING_POINTERS: &str = "-fwrapv-pointer";
 
-/// The first versions of GCC and of Clang that know the levels of x86-64.
-const LEVELS_SINCE_GCC: u32 = 11;
-const LEVELS_SINCE_CLANG: u32 = 12;
+/// A local array that is larger than the stack ends at the guard page, not behind it.
+const STACK_CLASH_PROTECTION: &str = "-fstack-clash-protection";
+
+/// GCC's guards on this processor have 64 KiB unless the option says how many bits: ours is a page.
+const GUARD_SIZE: &str = "--param=stack-clash-protection-guard-size=12";
+
+/// Whose compiler it is, by the macros that it defines, and its major version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Family {
+    Gcc(u32),
+    Clang(u32),
+    /// It gets only options that all compilers have.
+    Other,
+}
 
 /// A compiler that runs on this machine.
 #[derive(Debug)]
@@ -76,6 +85,7 @@ pub(crate) struct Compiler {
     program: OsString,
     /// The first line that it prints for `--version`.
     version: String,
+    family: Family,
     /// Options for every source, beyond `OPTIONS`.
     options: Vec<&'static str>,
 }
@@ -114,11 +124,11 @@ impl Compiler {
         let output = output.map_err(|fault| fault.to_string())?;
         let text = String::from_utf8_lossy(&output.stdout);
         match text.lines().next() {
-            Some(version) if output.status.success() => Ok(Self {
-                program: program.clone(),
-                version: version.to_owned(),
-                options: options_of(version),
-            }),
+            Some(version) if output.status.success() => {
+                let family = Family::of(program);
+                let (version, options) = (version.to_owned(), family.options());
+                Ok(Self { program: program.clone(), version, family, options })
+            }
             _ => Err(format!("`--version` ended with {}", output.status)),
         }
     }
@@ -157,7 +167,10 @@ impl Compiler {
 
     /// The options for checked code that this compiler has.
     fn checked_options(&self) -> &'static [&'static str] {
-        if is_clang(&self.version) { &CHECKED_OPTIONS_CLANG } else { &CHECKED_OPTIONS_GCC }
+        match self.family {
+            Family::Clang(_) => &CHECKED_OPTIONS_CLANG,
+            Family::Gcc(_) | Family::Other => &CHECKED_OPTIONS_GCC,
+        }
     }
 
     fn run(
@@ -180,41 +193,110 @@ impl Compiler {
     }
 }
 
-fn is_clang(version: &str) -> bool {
-    version.contains("clang")
-}
+impl Family {
+    fn of(program: &OsString) -> Self {
+        let mut command = Command::new(program);
+        command.args(["-dM", "-E", "-x", "c++", "-"]).stdin(Stdio::null());
+        let output = command.output().ok().filter(|output| output.status.success());
+        let macros = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        macros.map_or(Self::Other, |macros| Self::with_macros(&macros))
+    }
 
-/// The options that a compiler has beyond `OPTIONS`, by the line that it prints for `--version`.
-fn options_of(version: &str) -> Vec<&'static str> {
-    let words = version.split([' ', '-']);
-    let mut numbers = words.filter(|word| word.starts_with(|first: char| first.is_ascii_digit()));
-    let major = numbers.next().and_then(|number| number.split('.').next()?.parse::<u32>().ok());
-    let (since, own) = match is_clang(version) {
-        true => (LEVELS_SINCE_CLANG, None),
-        false => (LEVELS_SINCE_GCC, Some(OPTION_GCC)),
-    };
-    let level = processor::option().filter(|_| major.is_some_and(|major| major >= since));
-    own.into_iter().chain(level).collect()
+    fn with_macros(macros: &str) -> Self {
+        let value = |name: &str| {
+            let mut words = macros.lines().map(str::split_whitespace);
+            words.find_map(|mut words| {
+                words.next().filter(|word| *word == "#define")?;
+                words.next().filter(|word| *word == name)?;
+                words.next()?.parse::<u32>().ok()
+            })
+        };
+        // Clang defines the macro of an old GCC too. Apple's versions are not those of LLVM.
+        match (value("__clang_major__"), value("__GNUC__"), value("__apple_build_version__")) {
+            (Some(version), _, None) => Self::Clang(version),
+            (Some(_), _, Some(_)) => Self::Clang(0),
+            (None, Some(version), _) => Self::Gcc(version),
+            (None, None, _) => Self::Other,
+        }
+    }
+
+    /// The options for every source that this compiler has beyond `OPTIONS`.
+    fn options(self) -> Vec<&'static str> {
+        let is_since = |gcc: u32, clang: u32| match self {
+            Self::Gcc(version) => version >= gcc,
+            Self::Clang(version) => version >= clang,
+            Self::Other => false,
+        };
+        let needs_guard_size = cfg!(target_arch = "aarch64") && matches!(self, Self::Gcc(8..));
+        let level = processor::option().filter(|_| is_since(11, 12));
+        [
+            is_since(8, 20).then_some(WRAPPING_POINTERS),
+            is_since(8, 11).then_some(STACK_CLASH_PROTECTION),
+            needs_guard_size.then_some(GUARD_SIZE),
+            level,
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Compiler, OPTION_GCC, options_of};
+    use super::{Compiler, Family, GUARD_SIZE, STACK_CLASH_PROTECTION, WRAPPING_POINTERS};
     use crate::backend::host_code::processor;
+    use std::process::Stdio;
+
+    #[test]
+    fn the_family_of_a_compiler_is_in_its_macros() {
+        let of_clang = "#define __GNUC__ 4\n#define __clang__ 1\n#define __clang_major__ 14\n";
+        for (macros, expected) in [
+            ("#define __GNUC_MINOR__ 2\n#define __GNUC__ 12\n", Family::Gcc(12)),
+            (of_clang, Family::Clang(14)),
+            (&format!("{of_clang}#define __apple_build_version__ 14000\n"), Family::Clang(0)),
+            ("#define __cplusplus 201703L\n", Family::Other),
+            ("", Family::Other),
+        ] {
+            assert_eq!(Family::with_macros(macros), expected, "{macros}");
+        }
+        assert_eq!(Family::of(&"false".into()), Family::Other);
+    }
 
     #[test]
     fn compilers_get_the_options_that_they_know() {
-        let gcc = |options: &[&'static str]| [&[OPTION_GCC], options].concat();
-        let with_level: Vec<_> = processor::option().into_iter().collect();
-        for (version, expected) in [
-            ("c++ (Debian 12.2.0-14+deb12u1) 12.2.0", gcc(&with_level)),
-            ("g++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0", gcc(&[])),
-            ("g++ (GCC) 14.2.1 20240912", gcc(&with_level)),
-            ("Debian clang version 14.0.6", with_level.clone()),
-            ("clang version 11.1.0", Vec::new()),
-            ("another compiler", gcc(&[])),
+        let guard_size = Some(GUARD_SIZE).filter(|_| cfg!(target_arch = "aarch64"));
+        let (wrapping, protection) = (Some(WRAPPING_POINTERS), Some(STACK_CLASH_PROTECTION));
+        let level = processor::option();
+        for (family, expected) in [
+            (Family::Gcc(7), [None; 4]),
+            (Family::Gcc(9), [wrapping, protection, guard_size, None]),
+            (Family::Gcc(12), [wrapping, protection, guard_size, level]),
+            (Family::Clang(0), [None; 4]),
+            (Family::Clang(11), [None, protection, None, None]),
+            (Family::Clang(14), [None, protection, None, level]),
+            (Family::Clang(20), [wrapping, protection, None, level]),
+            (Family::Other, [None; 4]),
         ] {
-            assert_eq!(options_of(version), expected, "{version}");
+            let expected: Vec<_> = expected.into_iter().flatten().collect();
+            assert_eq!(family.options(), expected, "{family:?}");
+        }
+    }
+
+    /// Each option, as a compiler of this machine takes it.
+    #[test]
+    fn compilers_of_this_machine_accept_their_options() {
+        for program in super::USUAL {
+            let Ok(compiler) = Compiler::at(&program.into()) else { continue };
+            let mut command = std::process::Command::new(program);
+            command.args(super::OPTIONS).args(&compiler.options).args([
+                "-fsyntax-only",
+                "-x",
+                "c++",
+                "-",
+            ]);
+            command.stdin(Stdio::null());
+            let output = command.output().expect("it runs");
+            assert!(output.status.success(), "{program}: {output:?}");
         }
     }
 

@@ -177,8 +177,13 @@ namespace resident {
 namespace host {
 
 #ifdef RESIDENT_SANITIZE
-// Not inlined, so that the place from which each is called is one of the kernel's.
+// Not inlined, so that the place from which each is called is one of the kernel's. Nor does Clang
+// make one call of two (GCC has an option for that).
+#if defined(__clang__)
+#define RESIDENT_WAIT RESIDENT_UNCHECKED __attribute__((noinline, nomerge)) inline
+#else
 #define RESIDENT_WAIT RESIDENT_UNCHECKED __attribute__((noinline)) inline
+#endif
 #else
 #define RESIDENT_WAIT inline
 #endif

@@ -129,7 +129,8 @@ impl Emulation {
     /// announce, to tables of constants and to records that are passed by value to functions that
     /// are not inlined; vectors of 8 and 16 bytes at half their length; variables of a thread's
     /// own. Memory that a kernel allocates is out of bounds. This is what compute-sanitizer does on
-    /// NVIDIA's GPUs; it needs Linux and a C++ compiler, but no GPU.
+    /// NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC since 11, or Clang since 14), but no
+    /// GPU.
     ///
     /// ```
     /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};

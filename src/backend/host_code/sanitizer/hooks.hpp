@@ -2,7 +2,7 @@
 // calls before each access, which are those of a thread sanitizer.
 
 #define RESIDENT_HOOK                                                                             \
-    extern "C" __attribute__((no_sanitize_thread, noinline, used, visibility("hidden")))
+    extern "C" RESIDENT_UNCHECKED __attribute__((noinline, used, visibility("hidden")))
 RESIDENT_UNCHECKED __attribute__((always_inline)) static inline void resident_touched(
     const volatile void *address, unsigned long long bytes, unsigned int how, const void *code) {
     // The initialisers of globals run before the library is ready.

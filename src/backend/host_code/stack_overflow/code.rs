@@ -14,7 +14,7 @@ struct Entry {
     start: usize,
     /// 0 once the library is unloaded.
     end: AtomicUsize,
-    next: Option<&'static Entry>,
+    next: Option<&'static Self>,
 }
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
