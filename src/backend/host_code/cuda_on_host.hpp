@@ -140,19 +140,23 @@ static thread_local dim3 blockDim, gridDim;
 /// What the kernel may read, between bytes that it may not.
 static thread_local struct {
     char before[512];
-    uint3 thread, block;
-    dim3 block_shape, grid_shape;
     const resident_runtime *library;
     /// The library's functions, and what the lanes of a warp passed.
     resident_runtime functions;
     unsigned long long values[33];
     char behind[512];
 } resident_of_thread = {};
+/// One thread of the machine at a time runs checked code of this library. A variable of each would
+/// take a call to find.
+static struct {
+    uint3 thread, block;
+    dim3 block_shape, grid_shape;
+} resident_indices = {};
 #define resident_library resident_of_thread.library
 // Calls of functions that are not checked cost less than checked reads.
 #define RESIDENT_INDEX(name, T, field)                                                            \
     RESIDENT_UNCHECKED __attribute__((noinline, const)) static T name() {                         \
-        return resident_of_thread.field;                                                          \
+        return resident_indices.field;                                                            \
     }
 RESIDENT_INDEX(resident_thread_index, uint3, thread)
 RESIDENT_INDEX(resident_block_index, uint3, block)
@@ -168,7 +172,7 @@ static const int warpSize = 32;
 
 // Where an index is, to set it.
 #ifdef RESIDENT_SANITIZE
-#define RESIDENT_PLACE(field, variable) resident_of_thread.field
+#define RESIDENT_PLACE(field, variable) resident_indices.field
 #else
 #define RESIDENT_PLACE(field, variable) variable
 #endif

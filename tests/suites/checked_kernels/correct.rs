@@ -1,9 +1,9 @@
 //! Correct kernels that do what a simple check would take for an error.
 
 use resident::ndarray::{Array2, Ix2};
-use resident::{CudaSource, Grid, In, InOut, Out, Result, SmartArray};
+use resident::{CudaSource, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 
-use crate::{Case, check};
+use crate::{Case, check, device};
 
 /// Nothing is found in the kernel, notes aside.
 fn is_correct(body: &'static str, before: &'static str, grid: Grid) {
@@ -325,4 +325,42 @@ fn all_threads_fill_a_tile_with_the_same() {
         out[i] = tile[63 - threadIdx.x] + sine[63 - threadIdx.x] + cosine[63 - threadIdx.x];
     "#;
     is_correct(body, "", Grid::new(4, 64));
+}
+
+/// Several threads of the machine launch one kernel, in blocks of different shapes.
+#[test]
+fn launches_of_one_kernel_on_several_streams() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void number(int *x) {
+            x[blockIdx.x * blockDim.x + threadIdx.x] += 1000 * blockIdx.x + threadIdx.x;
+        }
+    "#;
+    // SAFETY: the device ends threads before they access what they must not.
+    let number = unsafe { Kernel::<(InOut<i32>,)>::new("number").cuda(source) };
+    let device = device();
+    match number.prepare(&device) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
+            eprintln!("skipped: {log}");
+            return Ok(());
+        }
+        outcome => outcome?,
+    }
+    let launch = |(blocks, threads): (u32, u32)| {
+        let stream = device.new_stream().expect("a stream");
+        let mut x = SmartArray::<i32, _>::zeros((blocks * threads) as usize);
+        for _ in 0..40 {
+            number.launch_on(&stream, Grid::new(blocks, threads), (&mut x,)).expect("queued");
+        }
+        let expected = (0..blocks * threads).map(|i| 1000 * (i / threads) + i % threads);
+        let expected = expected.map(|sum| 40 * sum as i32).collect::<Vec<_>>();
+        assert_eq!(x.to_vec().expect("nothing is found"), expected);
+    };
+    let launch = &launch;
+    std::thread::scope(|scope| {
+        for shape in [(64, 32), (16, 128), (128, 16), (2, 1024)] {
+            scope.spawn(move || launch(shape));
+        }
+    });
+    assert_eq!(device.emulation().expect("it is emulated").findings(), []);
+    Ok(())
 }

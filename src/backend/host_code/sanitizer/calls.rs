@@ -85,12 +85,21 @@ unsafe extern "C" fn access(
     touch: c_uint,
     code: *const c_void,
 ) {
-    const TOUCHES: [Touch; 5] =
-        [Touch::Read, Touch::Write, Touch::AtomicRead, Touch::AtomicWrite, Touch::AtomicUpdate];
+    // As many as three bits can name, so that there is nothing to check. The last are not used.
+    const TOUCHES: [Touch; 8] = [
+        Touch::Read,
+        Touch::Write,
+        Touch::AtomicRead,
+        Touch::AtomicWrite,
+        Touch::AtomicUpdate,
+        Touch::AtomicUpdate,
+        Touch::AtomicUpdate,
+        Touch::AtomicUpdate,
+    ];
     let access = MemoryAccess {
         address: address.addr(),
         len_bytes: len_bytes as usize,
-        touch: TOUCHES[(touch & 7) as usize % TOUCHES.len()],
+        touch: TOUCHES[(touch & 7) as usize],
         extent: match touch >> 3 {
             0 => Extent::Value,
             1 => Extent::Bytes,

@@ -69,6 +69,9 @@ pub(super) type TakeCalls =
 #[derive(Debug)]
 pub(super) struct CheckedLibrary {
     take_calls: TakeCalls,
+    /// Held while a launch runs the code, whose indices are variables of the library. Nothing that
+    /// a kernel calls waits for a launch (`backend::scope`).
+    running: Mutex<()>,
     lines: Lines,
     image: Image,
 }
@@ -85,7 +88,8 @@ impl CheckedLibrary {
         let image = Image::read(code, pointers).map_err(|fault| {
             format!("the compiled code cannot be read, as the checker must on Linux: {fault}")
         })?;
-        Ok(Self { take_calls, lines: Lines::new(code, file), image })
+        let (running, lines) = (Mutex::new(()), Lines::new(code, file));
+        Ok(Self { take_calls, running, lines, image })
     }
 
     /// Where the image is, and the variables of this thread of the machine.
@@ -131,7 +135,8 @@ impl CheckedLaunch<'_> {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
-        let CheckedLibrary { lines, image, .. } = self.library;
+        let CheckedLibrary { lines, image, running, .. } = self.library;
+        let _alone = running.lock().unwrap_or_else(PoisonError::into_inner);
         let places = self.library.places();
         let check = LaunchCheck::new(self.kernel, self.launch, lines, image, places, arrays);
         let current = Current {
