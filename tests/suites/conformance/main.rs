@@ -2,6 +2,8 @@
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cudarc_holes;
+#[cfg(any(feature = "cuda", feature = "hip"))]
+mod drivers_gpus;
 mod embedded;
 #[cfg(all(target_os = "linux", any(feature = "cuda", feature = "hip")))]
 mod faces;

@@ -7,40 +7,14 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Mutex, PoisonError};
 
-use crate::suite::lab::{self, Rig, Test};
+use resident::Device;
+
+use crate::drivers_gpus::DriversGpus;
+use crate::suite::lab::Test;
 use crate::suite::{self};
-use resident::{CudaSource, Device};
-
-/// Tests share the runtime's devices, so they run one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-struct Runtime;
-
-impl Rig for Runtime {
-    fn devices(&self, count: usize) -> Vec<Device> {
-        (0..count).map_while(|ordinal| Device::hip(ordinal).ok()).collect()
-    }
-
-    fn code(&self, _kernel: &str) -> CudaSource {
-        CudaSource::c(suite::cuda::SOURCE)
-    }
-
-    fn has_gates(&self) -> bool {
-        false
-    }
-
-    fn assert_clean(&self, devices: &[Device]) {
-        for device in devices {
-            device.trim().unwrap_or_else(|error| panic!("{device}: {error}"));
-            assert_eq!(device.memory().pooled, 0, "{device}");
-        }
-    }
-}
 
 fn run(name: &str, test: Test) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let is_required = std::env::var_os("RESIDENT_REQUIRE_GPU").is_some();
     let is_named = std::env::var_os("RESIDENT_HIP").is_some_and(|file| !file.is_empty());
     // The bundle for GPUs takes the machine's own.
@@ -57,7 +31,7 @@ fn run(name: &str, test: Test) {
 }
 
 fn run_or_skip(name: &str, test: Test) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| lab::run(&Runtime, test)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| DriversGpus(Device::hip).run(test)));
     let Err(panic) = outcome else { return };
     let text = text_of(&*panic).to_owned();
     match lacking(&text) {
