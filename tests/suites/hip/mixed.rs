@@ -4,7 +4,7 @@ use proptest::prelude::{ProptestConfig, any, prop};
 use proptest::prop_assert_eq;
 use proptest::test_runner::TestRunner;
 use resident::ndarray::{Array2, Ix2, s};
-use resident::{Device, DeviceKind, Grid, InOut, Kernel, Result, SmartArray};
+use resident::{Device, DeviceKind, Grid, InOut, Kernel, Result, SmartArray, Traffic, audit};
 use support::test_name;
 
 use super::{alone, open};
@@ -79,13 +79,22 @@ fn random_programs_over_both_vendors() {
                 let _here = devices[pin].enter();
                 array.page_lock().expect("it can be pinned");
             }
-            for (device, reads) in steps {
-                increment(&mut array, &devices[device]).expect("it runs");
-                plain.slice_mut(s![2.., ..;2]).mapv_inplace(|x| x + 1);
-                if reads {
-                    prop_assert_eq!(&*array.host().expect("a download"), &plain);
+            let total = || devices.iter().fold(Traffic::default(), |sum, one| sum + one.traffic());
+            let before = total();
+            let (outcome, report) = audit::capture(|| {
+                for (device, reads) in steps {
+                    increment(&mut array, &devices[device]).expect("it runs");
+                    plain.slice_mut(s![2.., ..;2]).mapv_inplace(|x| x + 1);
+                    if reads {
+                        prop_assert_eq!(&*array.host().expect("a download"), &plain);
+                    }
                 }
-            }
+                Ok(())
+            });
+            outcome?;
+            // All three count the same copies.
+            prop_assert_eq!(report.traffic(), array.traffic());
+            prop_assert_eq!(array.traffic(), total() - before);
             prop_assert_eq!(&*array.host().expect("a download"), &plain);
             Ok(())
         });
