@@ -5,3 +5,14 @@ pub(crate) use support::hip::face;
 #[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
 #[path = "stand_in.rs"]
 mod stand_in;
+
+/// The programs again, as HIP 5.2: other calls allocate and free. A process has one runtime, so
+/// they run in another.
+#[test]
+fn as_hip_5_without_pools() {
+    let output = support::own_process::run(
+        "hip::stand_in::programs_do_what_the_reference_says",
+        &[(face::OLDER, "1")],
+    );
+    support::own_process::assert_success(&output, "the model");
+}

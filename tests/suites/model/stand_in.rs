@@ -6,7 +6,7 @@ use std::sync::Once;
 use proptest_state_machine::prop_state_machine;
 use resident::{CudaSource, Device};
 
-use super::face::{self as driver, Access, Length, Parameter, Settings, declare};
+use super::face::{self as driver, Access, Length, Parameter, declare};
 use crate::config;
 use crate::contents::World;
 use crate::kernels::AXES_MAX;
@@ -42,7 +42,7 @@ const LENGTH: Parameter = Parameter::Scalar { len_bytes: 8 };
 fn opened() -> Vec<Device> {
     static LOADED: Once = Once::new();
     LOADED.call_once(|| {
-        driver::load(Settings::new().devices(3).seed(1)).expect("the stand-in loads");
+        driver::load(driver::settings().devices(3).seed(1)).expect("the stand-in loads");
         driver::load_compiler();
         (0..=AXES_MAX).for_each(declare_kernels);
     });
