@@ -25,6 +25,17 @@ enum Owner {
     Own(Arc<Context>),
 }
 
+impl Owner {
+    /// The context of a stream that this library destroys: cudarc destroys its own.
+    fn context(&self) -> Option<&Arc<Context>> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cudarc(_) => None,
+            Self::Own(context) => Some(context),
+        }
+    }
+}
+
 // SAFETY: the handle only names a stream, and the driver's functions are thread-safe.
 unsafe impl Send for OwnedStream {}
 // SAFETY: as above.
@@ -92,12 +103,7 @@ impl OwnedStream {
 
 impl Drop for OwnedStream {
     fn drop(&mut self) {
-        let context = match &self.owner {
-            // cudarc destroys it.
-            #[cfg(feature = "cuda")]
-            Owner::Cudarc(_) => return,
-            Owner::Own(context) => context,
-        };
+        let Some(context) = self.owner.context() else { return };
         // If the context is dead or the process ends, the driver frees the stream itself.
         if context.make_current().is_ok() {
             // SAFETY: `unshared` made the stream, which no other code has.
