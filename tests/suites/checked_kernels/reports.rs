@@ -36,7 +36,7 @@ fn a_race_names_both_threads_the_element_and_the_line() {
 fn a_launch_with_a_finding_fails_like_a_body_that_panics() -> Result<()> {
     let source = r#"
         extern "C" __global__ void kernel(const int *from, int *to) {
-            to[threadIdx.x] = from[threadIdx.x];
+            to[threadIdx.x] += from[threadIdx.x];
         }
     "#;
     // SAFETY: the device ends threads before they access what they must not.
