@@ -24,7 +24,7 @@ fn stream(gone: usize) -> f64 {
     median_ns(21, 256, |_| drop(device.new_stream().expect("a stream")))
 }
 
-/// Seeded, so that failures are the calling thread's work and quick to make.
+/// With nothing to wait for, behind launches that failed.
 fn synchronize(failures: usize) -> f64 {
     let device = Device::emulated(Emulation::new());
     let stream = device.stream();

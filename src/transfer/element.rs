@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::acquire::{acquire_host, acquire_on};
 use super::compare::before_host_write;
 use super::constant::{Fill, queue_fill};
+use super::download::prepare_downloads;
 use super::error::host_full;
 use super::mark::{mark, mark_host_written};
 use super::report::{Moved, count, run_deferred, stale_since};
@@ -189,6 +190,8 @@ fn read_on_device(
     let room =
         HostBuffer::zeroed::<u8>(len_bytes).ok_or_else(|| host_full(storage).at(request.site))?;
     let room = Arc::new(room);
+    let device = storage.lock().device_copy(location).device.clone();
+    prepare_downloads(&device, std::iter::once(len_bytes as u64));
     let _inquiry = failure::Inquiry::begin();
     let Some((stream, position)) = queue_read(request, location, region, Arc::clone(&room))? else {
         return read_element(request);

@@ -87,7 +87,8 @@ impl Emulation {
     /// of other threads with other devices.
     ///
     /// Work that no thread waits for is not run. Such work is dropped with the last handle of the
-    /// devices.
+    /// devices. A body, and the drop of what it has captured, must not wait for another thread that
+    /// waits for these devices: operations run one at a time.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
