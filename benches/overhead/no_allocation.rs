@@ -8,7 +8,7 @@ mod allocations;
 
 use std::sync::{Mutex, PoisonError};
 
-use resident_overhead::ours;
+use resident_overhead::{ours, tiles};
 
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
@@ -57,5 +57,20 @@ fn launches_allocate_nothing() {
             let allocations = in_steady_state(ours::launch(arrays, has_other_stream));
             assert_eq!(allocations, 0, "{arrays} arrays, two streams: {has_other_stream}");
         }
+    }
+}
+
+/// Streams that wait for each other, and that no thread waits for: their finished work is noticed
+/// by the launches themselves.
+#[test]
+fn a_program_that_never_waits_keeps_nothing_of_its_launches() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    for stream_count in [1, 4] {
+        let mut program = tiles::launch(4, stream_count, false);
+        (0..2_000).for_each(|_| program());
+        let before = allocations::live_bytes_of_this_thread();
+        (0..20_000).for_each(|_| program());
+        let grown = allocations::live_bytes_of_this_thread() - before;
+        assert!(grown < 64 << 10, "{grown} bytes more, {stream_count} streams");
     }
 }

@@ -12,7 +12,7 @@ mod allocations;
 use std::time::Instant;
 
 use resident_overhead::ours::Program;
-use resident_overhead::{by_hand, ours};
+use resident_overhead::{by_hand, ours, tiles};
 
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
@@ -62,6 +62,25 @@ fn rows() -> Vec<Row> {
         target: Target::Total(1_500.0),
     });
     rows
+}
+
+/// Launches over tiles. The program by hand is a launch with two arrays, and makes no stream wait.
+fn tile_rows() -> impl Iterator<Item = Row> {
+    let shapes = [4, 64, 256, 4_096, 16_384].into_iter().flat_map(|count| {
+        [(1, 1_500.0), (4, 3_000.0)]
+            .into_iter()
+            .flat_map(move |streams| [false, true].map(|is_random| (count, streams, is_random)))
+    });
+    shapes.map(|(count, (streams, target), is_random)| Row {
+        name: format!(
+            "{count} tiles, {streams} stream{}, {}",
+            if streams == 1 { "" } else { "s" },
+            if is_random { "random order" } else { "in order" }
+        ),
+        ours: tiles::launch(count, streams, is_random),
+        by_hand: by_hand::launch(2),
+        target: Target::Total(target),
+    })
 }
 
 /// How often a batch runs a program, and the number of batches of each contender.
@@ -125,7 +144,7 @@ fn main() {
         "{:<46} {:>8} {:>8} {:>8} {:>6}",
         "medians in ns; allocations", "resident", "cudarc", "above", "alloc."
     );
-    for mut row in rows() {
+    for mut row in rows().into_iter().chain(tile_rows()) {
         if filter.as_ref().is_none_or(|filter| row.name.contains(filter.as_str())) {
             print(&mut row, plan);
         }

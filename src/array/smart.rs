@@ -658,3 +658,6 @@ impl<T: Element, D: Dimension> AsViewMut<T, D> for SmartArray<T, D> {
 
 any_view!(SmartArray<T, D>);
 impl<T: Element, D: Dimension> AnyViewMut<T> for SmartArray<T, D> {}
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,7 @@ pub(crate) mod panic_message;
 pub(crate) mod program;
 pub(crate) mod scope;
 mod task_waker;
+mod waiting_tasks;
 pub(crate) mod work;
 
 use std::any::Any;
@@ -76,6 +77,7 @@ pub(crate) use program::{
     BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ParameterLayout, Program,
 };
 pub(crate) use task_waker::TaskWaker;
+pub(crate) use waiting_tasks::{Tasks, WaitingTasks};
 pub(crate) use work::{
     Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, LaunchCall,
     LaunchWork, Memory, SourceDevice, Work,

@@ -5,13 +5,19 @@ use std::cell::Cell;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    static LIVE_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
 /// The system's allocator, with a count per thread, so that the library's threads do not count.
 pub struct Counting;
 
-fn count() {
+fn count(len_bytes: usize) {
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+    change_live(len_bytes as i64);
+}
+
+fn change_live(by_bytes: i64) {
+    let _ = LIVE_BYTES.try_with(|live| live.set(live.get() + by_bytes));
 }
 
 /// The allocations of this thread so far.
@@ -20,27 +26,36 @@ pub fn of_this_thread() -> u64 {
     COUNT.get()
 }
 
+/// The bytes that this thread has allocated so far, less those that it has freed.
+#[must_use]
+#[allow(dead_code, reason = "not every test program asks")]
+pub fn live_bytes_of_this_thread() -> i64 {
+    LIVE_BYTES.get()
+}
+
 // SAFETY: every call is forwarded to `System` unchanged; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller's guarantee is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller's guarantee is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
+        count(new_size);
+        change_live(-(layout.size() as i64));
         // SAFETY: the caller's guarantee is passed on.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        change_live(-(layout.size() as i64));
         // SAFETY: the caller's guarantee is passed on.
         unsafe { System.dealloc(pointer, layout) }
     }

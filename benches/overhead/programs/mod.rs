@@ -5,3 +5,4 @@
 pub mod by_hand;
 pub mod kernels;
 pub mod ours;
+pub mod tiles;

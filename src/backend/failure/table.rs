@@ -107,7 +107,8 @@ fn table() -> BackendGuard<'static, Option<Table>> {
 struct Table {
     /// Failures of single operations.
     single: HashMap<QueueId, BTreeMap<Position, Arc<FailureRecord>>>,
-    /// Queues of lost devices.
+    /// The queues that had work in flight when their device was lost. Nothing adds more: a lost
+    /// device accepts no work until the process ends.
     lost_queues: HashMap<QueueId, QueueLoss>,
     /// The keys of `single`, in the order in which they were recorded.
     recorded: VecDeque<(QueueId, Position)>,

@@ -9,19 +9,11 @@ use std::hint;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar};
 
-use smallvec::SmallVec;
-
-use crate::backend::{Position, QueueId, TaskWaker};
+use crate::backend::{Position, QueueId, TaskWaker, Tasks, WaitingTasks};
 use crate::sync::{BackendGuard, BackendLock};
 
 /// The number of checks before a thread sleeps: a few microseconds, since there may be few cores.
 const SPINS: u32 = 200;
-
-/// Tasks, each with the position that it waits for.
-type WaitingTasks = Vec<(Position, Arc<TaskWaker>)>;
-
-/// Tasks whose position has completed, to be woken with no lock held.
-pub(crate) type DueTasks = SmallVec<[Arc<TaskWaker>; 2]>;
 
 /// The completed position of one stream.
 #[derive(Debug)]
@@ -45,7 +37,7 @@ impl Progress {
             completed: AtomicU64::new(0),
             ran: AtomicU64::new(0),
             waiter_count: AtomicUsize::new(0),
-            tasks: BackendLock::new(Vec::new()),
+            tasks: BackendLock::default(),
             advanced: Condvar::new(),
         }
     }
@@ -83,10 +75,10 @@ impl Progress {
     /// Records that `position` has completed, wakes sleeping threads, and returns the tasks for the
     /// caller to wake.
     #[must_use = "tasks must be woken"]
-    pub(super) fn publish(&self, position: Position) -> DueTasks {
+    pub(super) fn publish(&self, position: Position) -> Tasks {
         match self.publish_to_threads(position) {
             Some(mut tasks) => self.take_due(&mut tasks),
-            None => DueTasks::new(),
+            None => Tasks::new(),
         }
     }
 
@@ -94,7 +86,7 @@ impl Progress {
     /// there are any to wake.
     pub(super) fn publish_under_lock(&self, position: Position) -> bool {
         self.publish_to_threads(position)
-            .is_some_and(|tasks| tasks.iter().any(|(due, _)| self.is_complete(*due)))
+            .is_some_and(|tasks| tasks.first().is_some_and(|due| self.is_complete(due)))
     }
 
     /// Returns the locked tasks if any thread or task may wait.
@@ -124,30 +116,34 @@ impl Progress {
 
     /// Registers a task for the completion of `position`. Returns the tasks that are due already.
     #[must_use = "tasks must be woken"]
-    pub(crate) fn register(&self, position: Position, task: &Arc<TaskWaker>) -> DueTasks {
+    pub(crate) fn register(&self, position: Position, task: &Arc<TaskWaker>) -> Tasks {
         let mut tasks = self.lock();
-        let is_known = |(other, known): &(Position, Arc<TaskWaker>)| {
-            *other == position && Arc::ptr_eq(known, task)
-        };
-        if !tasks.iter().any(is_known) {
-            tasks.push((position, Arc::clone(task)));
-            self.waiter_count.fetch_add(1, Ordering::SeqCst);
-        }
-        self.take_due(&mut tasks)
+        let is_new = tasks.add(position, task);
+        self.waiter_count.fetch_add(usize::from(is_new), Ordering::SeqCst);
+        let abandoned = tasks.take_abandoned();
+        self.waiter_count.fetch_sub(abandoned.len(), Ordering::SeqCst);
+        let due = self.take_due(&mut tasks);
+        drop(tasks);
+        drop(abandoned);
+        due
     }
 
     /// Returns the tasks that are due, after a `publish` that left them.
     #[must_use = "tasks must be woken"]
-    pub(super) fn take_all_due(&self) -> DueTasks {
+    pub(super) fn take_all_due(&self) -> Tasks {
         self.take_due(&mut self.lock())
     }
 
-    fn take_due(&self, tasks: &mut WaitingTasks) -> DueTasks {
+    fn take_due(&self, tasks: &mut WaitingTasks) -> Tasks {
         let completed = Position(self.completed.load(Ordering::SeqCst));
-        let due: DueTasks =
-            tasks.extract_if(.., |(position, _)| *position <= completed).map(|due| due.1).collect();
+        let due = tasks.take_due(completed);
         self.waiter_count.fetch_sub(due.len(), Ordering::SeqCst);
         due
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiter_count(&self) -> usize {
+        self.waiter_count.load(Ordering::SeqCst)
     }
 
     fn lock(&self) -> BackendGuard<'_, WaitingTasks> {
@@ -156,7 +152,7 @@ impl Progress {
 }
 
 /// Wakes all of them. The stream continues even if a waker panics.
-pub(crate) fn wake_all(tasks: DueTasks) {
+pub(crate) fn wake_all(tasks: Tasks) {
     tasks.iter().for_each(|task| task.wake());
 }
 

@@ -8,12 +8,12 @@ use std::time::Instant;
 use super::clock::{self, Timestamp};
 use super::device_core::DeviceCore;
 use super::operation::{ControlOperation, Operation, OperationQueue, QueuedOperation};
-use super::progress::{DueTasks, Progress, wake_all};
+use super::progress::{Progress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::backend::embedded::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::backend::embedded::simulation::{CallDraft, CallKind, Simulation};
 use crate::backend::scope::{self, BodyScope};
-use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, failure};
+use crate::backend::{BackendError, FailureRecord, LaunchCall, Position, QueueId, Tasks, failure};
 use crate::sync::{BackendGuard, BackendLock};
 use crate::timeline;
 
@@ -268,7 +268,7 @@ impl StreamCore {
     /// Runs one operation, drops it, and then publishes its position. The caller wakes the returned
     /// tasks with no lock held.
     #[must_use = "tasks must be woken"]
-    pub(crate) fn run(&self, queued: QueuedOperation) -> DueTasks {
+    pub(crate) fn run(&self, queued: QueuedOperation) -> Tasks {
         let position = queued.position;
         self.run_unpublished(queued);
         self.progress.publish(position)

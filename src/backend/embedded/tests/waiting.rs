@@ -168,6 +168,28 @@ fn a_task_is_woken_although_its_stream_is_still_busy() {
     finish(&queue);
 }
 
+/// As `select!` in a loop does, which makes a future in each round and drops it.
+#[test]
+fn futures_that_were_polled_and_dropped_are_forgotten_before_their_work_is_complete() {
+    let device = EmbeddedDevice::plain();
+    let stream = device.streams.add(&device.core);
+    let count = Arc::new(Count::default());
+    let kept = task(Waker::from(Arc::clone(&count)));
+    assert!(stream.progress.register(Position(1), &kept).is_empty());
+    for _ in 0..10_000 {
+        assert!(stream.progress.register(Position(1), &Arc::default()).is_empty());
+        assert!(stream.progress.waiter_count() <= 64);
+    }
+    assert_eq!(
+        stream.enqueue_control(ControlOperation::Record(None), true, |_| ()),
+        Ok(Position(1))
+    );
+    while count.0.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(stream.progress.waiter_count(), 0);
+}
+
 /// A thread that submits may hold an array's lock, so it must wake no task: user code runs there.
 /// The task waits for the position that the submitted operation gets.
 #[test]

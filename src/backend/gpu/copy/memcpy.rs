@@ -35,7 +35,7 @@ pub(crate) unsafe fn queue(
     let mut outcome = Ok(());
     for part in parts {
         shape::for_each(part, target.pitch_bytes_max, &mut |shape| {
-            if outcome.is_ok() && !(are_lines_queued && shape.is_line()) {
+            if outcome.is_ok() && !(are_lines_queued && is_batched(&shape, parts)) {
                 // SAFETY: a shape covers only runs of its part, whose validity the caller
                 // guarantees.
                 outcome = unsafe { queue_shape(target, source, destination, shape) };
@@ -43,6 +43,14 @@ pub(crate) unsafe fn queue(
         });
     }
     outcome
+}
+
+/// Whether a batch copies this shape of the parts line by line. Of many parts, those of a few lines
+/// are copied so too: scattered elements become boxes of two elements, and a call for each costs
+/// more than a line.
+fn is_batched(shape: &Shape, parts: &[CopyBox]) -> bool {
+    let lines_max = if parts.len() < batch::LINES_MIN { 1 } else { batch::LINES_MIN as u64 };
+    shape.line_count() <= lines_max
 }
 
 /// Queues all lines in one call, if there are many and the driver supports such a call. Returns
@@ -69,8 +77,10 @@ unsafe fn queue_lines(
     let mut lines = LineBatch::default();
     for part in parts {
         shape::for_each(part, target.pitch_bytes_max, &mut |shape| {
-            if shape.is_line() {
-                lines.push(from + shape.source, to + shape.destination, shape.width_bytes);
+            if is_batched(&shape, parts) {
+                shape.for_each_line(&mut |source, destination| {
+                    lines.push(from + source, to + destination, shape.width_bytes);
+                });
             }
         });
     }

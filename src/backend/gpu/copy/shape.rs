@@ -74,6 +74,23 @@ impl Shape {
         self.height == 1 && self.depth == 1
     }
 
+    pub(super) fn line_count(&self) -> u64 {
+        self.height * self.depth
+    }
+
+    /// Calls `visit` with the offsets of each line at both ends.
+    pub(super) fn for_each_line(&self, visit: &mut impl FnMut(u64, u64)) {
+        for plane in 0..self.depth {
+            for line in 0..self.height {
+                let at = |pitch: Pitch| (plane * pitch.plane_lines + line) * pitch.line_bytes;
+                visit(
+                    self.source + at(self.source_pitch),
+                    self.destination + at(self.destination_pitch),
+                );
+            }
+        }
+    }
+
     fn shifted(self, source: u64, destination: u64) -> Self {
         Self { source: self.source + source, destination: self.destination + destination, ..self }
     }
@@ -130,17 +147,9 @@ mod tests {
     fn bytes_of_shapes(shapes: &[Shape]) -> Vec<(u64, u64)> {
         let mut bytes = Vec::new();
         for shape in shapes {
-            for plane in 0..shape.depth {
-                for line in 0..shape.height {
-                    let at =
-                        |pitch: super::Pitch| (plane * pitch.plane_lines + line) * pitch.line_bytes;
-                    let (from, to) = (
-                        shape.source + at(shape.source_pitch),
-                        shape.destination + at(shape.destination_pitch),
-                    );
-                    bytes.extend((0..shape.width_bytes).map(|byte| (from + byte, to + byte)));
-                }
-            }
+            shape.for_each_line(&mut |from, to| {
+                bytes.extend((0..shape.width_bytes).map(|byte| (from + byte, to + byte)));
+            });
         }
         bytes.sort_unstable();
         bytes

@@ -87,6 +87,7 @@ impl StreamCore {
         }
         self.make_current()?;
         self.check_capture()?;
+        let _relaxed = Relaxed::enter(self.driver());
         let wait = &self.driver().stream_synchronize;
         // SAFETY: the stream lives as long as `self`.
         let outcome = unsafe { (wait.function)(self.raw_stream()) };
@@ -292,6 +293,9 @@ impl StreamCore {
 
     /// For each operation up to `upto`: if it depends on failed work, records its failure.
     fn record_inherited_failures(&self, upto: Position) {
+        if failure::epoch() == 0 {
+            return;
+        }
         let dependents = self.state().in_flight.dependents(upto);
         for (position, depends, loss) in dependents {
             let mut failures =

@@ -32,10 +32,6 @@ const EVENTS_KEPT: usize = 32;
 /// completion can be detected while later work runs.
 const OPERATIONS_PER_EVENT: usize = 16;
 
-/// When this many operations with a completion action are in flight, the next launch reaps
-/// (completes) the finished ones.
-const OPERATIONS_MAX: usize = 64;
-
 /// All streams of all GPUs. A stream looks up here the streams on which its work depends.
 static STREAMS: BackendLock<BTreeMap<QueueId, Weak<StreamCore>>> =
     BackendLock::new(BTreeMap::new());
@@ -52,7 +48,7 @@ pub(crate) struct StreamCore {
     /// All work up to this position has completed, including its completion actions.
     pub(super) completed: AtomicU64,
     state: BackendLock<StreamState>,
-    /// Whether so many operations are in flight that the next launch should complete the finished
+    /// Whether so many operations have been queued that the next launch should complete the finished
     /// ones.
     pub(super) needs_reap: AtomicBool,
     /// The completion lock. It is held while completion actions run, so that only one thread runs
@@ -196,7 +192,9 @@ impl StreamCore {
         loss: FailureKind,
     ) -> Position {
         let position = self.next_position(state);
-        state.push(InFlight { position, depends, action, loss });
+        if state.push(InFlight { position, depends, action, loss }) {
+            self.needs_reap.store(true, Ordering::Relaxed);
+        }
         self.record_checkpoint(state);
         position
     }
@@ -210,7 +208,6 @@ impl StreamCore {
             return;
         }
         state.operations_since_event = 0;
-        self.needs_reap.store(state.in_flight.len() >= OPERATIONS_MAX, Ordering::Relaxed);
         let event = match state.take_oldest_event() {
             Some(event) => event,
             None => match self.device.events().take(false) {
@@ -387,8 +384,12 @@ impl StreamState {
         self.events.iter().find(|(at, _)| *at >= position).cloned()
     }
 
-    fn push(&mut self, operation: InFlight) {
-        self.operations_since_event += usize::from(self.in_flight.push(operation));
+    /// Adds an operation. Returns whether it is time to complete those that the device has finished.
+    /// That does not depend on events, which other streams may have recorded here at any time.
+    fn push(&mut self, operation: InFlight) -> bool {
+        let is_new = self.in_flight.push(operation);
+        self.operations_since_event += usize::from(is_new);
+        is_new && self.in_flight.is_reap_due()
     }
 
     /// If there is no room for another event, the oldest, to be recorded again unless somebody else

@@ -127,6 +127,7 @@ impl DriverEvent {
     pub(super) fn wait(&self) -> Result<(), BackendError> {
         let context = &self.pool.context;
         context.make_current()?;
+        let _relaxed = Relaxed::enter(context.driver());
         let wait = &context.driver().event_synchronize;
         // SAFETY: `self` owns the event.
         let outcome = unsafe { (wait.function)(self.handle.0) };

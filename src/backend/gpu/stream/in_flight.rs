@@ -15,6 +15,10 @@ use crate::backend::{
 };
 use crate::call_site::CallSite;
 
+/// When this many operations have been added since any were removed, the next launch reaps
+/// (completes) the finished ones.
+const ADDED_PER_REAP: usize = 64;
+
 /// The number of operations whose names are kept for the report of a device's loss.
 const NAMES_KEPT: usize = 64;
 
@@ -202,6 +206,13 @@ fn launch_name(kernel: &Arc<str>, site: CallSite) -> (usize, usize) {
 #[derive(Debug, Default)]
 pub(super) struct InFlightList {
     operations: VecDeque<InFlight>,
+    /// The positions of those whose action a waiting stream must complete first. A stream that
+    /// waits looks only at the first.
+    mattering: VecDeque<Position>,
+    /// The number of those that write host memory.
+    host_writers: usize,
+    /// The number of operations added since any were removed, or since a reap was due.
+    added: usize,
     names: OperationNames,
     last_named: Position,
     completing: Completing,
@@ -242,9 +253,24 @@ impl InFlightList {
         let is_needed =
             !operation.depends.is_empty() || !matches!(operation.action, CompletionAction::Nothing);
         if is_needed {
+            if operation.action.matters_to_waiters() {
+                self.mattering.push_back(operation.position);
+            }
+            self.host_writers += usize::from(operation.action.writes_host_memory());
             self.operations.push_back(operation);
+            self.added += 1;
         }
         is_needed
+    }
+
+    /// Whether it is time to complete finished operations. Then it is not again until as many have
+    /// been added.
+    pub(super) fn is_reap_due(&mut self) -> bool {
+        let is_due = self.added >= ADDED_PER_REAP;
+        if is_due {
+            self.added = 0;
+        }
+        is_due
     }
 
     #[inline]
@@ -268,20 +294,19 @@ impl InFlightList {
     /// Whether an action up to `upto` remains that a waiting stream must complete first.
     pub(super) fn matters_to_waiters(&self, upto: Position) -> bool {
         self.completing.matters_from.is_some_and(|from| from <= upto)
-            || self.upto(upto).any(|operation| operation.action.matters_to_waiters())
+            || self.mattering.front().is_some_and(|first| *first <= upto)
     }
 
     /// Whether a download must still be unpacked to its destination.
     pub(super) fn writes_host_memory(&self) -> bool {
-        self.completing.writes_host_memory
-            || self.operations.iter().any(|operation| operation.action.writes_host_memory())
+        self.completing.writes_host_memory || self.host_writers > 0
     }
 
     /// Whether the operation at `position` may still fail because of other work.
     pub(super) fn has_dependencies(&self, position: Position) -> bool {
         self.operations
-            .iter()
-            .any(|operation| operation.position == position && !operation.depends.is_empty())
+            .binary_search_by_key(&position, |operation| operation.position)
+            .is_ok_and(|index| !self.operations[index].depends.is_empty())
     }
 
     /// The first operation after `after` and up to `upto` that has prerequisites, and these
@@ -319,17 +344,11 @@ impl InFlightList {
     /// as in flight.
     pub(super) fn begin_completion(&mut self, upto: Position) -> Vec<InFlight> {
         let mut completing = std::mem::take(&mut self.spare);
-        let count = self.upto(upto).count();
-        completing.extend(self.operations.drain(..count));
-        self.completing = Completing {
-            matters_from: completing
-                .iter()
-                .find(|operation| operation.action.matters_to_waiters())
-                .map(|operation| operation.position),
-            writes_host_memory: completing
-                .iter()
-                .any(|operation| operation.action.writes_host_memory()),
-        };
+        let matters_from = self.mattering.front().copied().filter(|first| *first <= upto);
+        let writers_before = self.host_writers;
+        completing.extend(self.remove_upto(upto));
+        let writes_host_memory = self.host_writers < writers_before;
+        self.completing = Completing { matters_from, writes_host_memory };
         completing
     }
 
@@ -341,8 +360,20 @@ impl InFlightList {
 
     /// Removes and returns the operations up to `upto`.
     pub(super) fn retire_upto(&mut self, upto: Position) -> SmallVec<[InFlight; 4]> {
-        let count = self.upto(upto).count();
-        self.operations.drain(..count).collect()
+        self.remove_upto(upto).collect()
+    }
+
+    fn remove_upto(&mut self, upto: Position) -> impl Iterator<Item = InFlight> + '_ {
+        let mattering = self.mattering.partition_point(|position| *position <= upto);
+        self.mattering.drain(..mattering);
+        let count = self.operations.partition_point(|operation| operation.position <= upto);
+        let writers = self
+            .operations
+            .range(..count)
+            .filter(|operation| operation.action.writes_host_memory());
+        self.host_writers -= writers.count();
+        self.added = 0;
+        self.operations.drain(..count)
     }
 
     /// The failure of all work after `completed` on a dead device. The failure names the first
@@ -402,6 +433,20 @@ mod tests {
             list.retire_upto(Position(2)).iter().map(|operation| operation.position).collect();
         assert_eq!(retired, [Position(2)]);
         assert_eq!(list.retire_upto(Position(9)).len(), 1);
+    }
+
+    #[test]
+    fn finished_operations_are_looked_for_after_as_many_have_been_added() {
+        let mut list = InFlightList::default();
+        let add = |list: &mut InFlightList, position| {
+            list.push(operation(position, smallvec![(QueueId(9), Position(1))]));
+            list.is_reap_due()
+        };
+        let due: Vec<u64> = (1..=200).filter(|at| add(&mut list, *at)).collect();
+        assert_eq!(due, [64, 128, 192]);
+        list.retire_upto(Position(150));
+        assert!((201..264).all(|at| !add(&mut list, at)), "some were removed meanwhile");
+        assert!(add(&mut list, 264));
     }
 
     #[test]

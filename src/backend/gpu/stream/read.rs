@@ -3,6 +3,7 @@
 
 use super::core::StreamCore;
 use super::in_flight::OperationName;
+use crate::backend::gpu::capture_mode::Relaxed;
 use crate::backend::gpu::memory::staging::StagingBlock;
 use crate::backend::{Address, BackendError, HostMemory, Label, Position, scope};
 
@@ -59,6 +60,7 @@ impl StreamCore {
         label: &dyn Fn() -> Label,
     ) -> Result<(), BackendError> {
         self.make_current()?;
+        let _relaxed = Relaxed::enter(self.driver());
         let wait = &self.driver().stream_synchronize;
         // SAFETY: the stream lives as long as `self`.
         let outcome = wait.check(unsafe { (wait.function)(self.raw_stream()) });

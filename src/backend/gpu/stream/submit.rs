@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::completion::inherited;
 use super::core::{StreamCore, StreamState};
 use super::in_flight::{CompletionAction, OperationName};
+use crate::backend::gpu::capture_mode::Relaxed;
 use crate::backend::gpu::code::GpuKernel;
 use crate::backend::gpu::copy::cost::{Costs, DownloadPlan};
 use crate::backend::gpu::copy::from_staging::PendingUnpack;
@@ -205,6 +206,7 @@ fn drained_on_error(
     outcome: Result<(), BackendError>,
 ) -> Result<(), BackendError> {
     outcome.inspect_err(|_| {
+        let _relaxed = Relaxed::enter(core.driver());
         let wait = core.driver().stream_synchronize.function;
         // SAFETY: the stream lives. If waiting fails, the context is dead and executes nothing.
         let _dead = unsafe { wait(core.raw_stream()) };

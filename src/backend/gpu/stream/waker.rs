@@ -3,6 +3,7 @@
 //! It also looks from time to time: the driver tells nothing of a context that died, and a task
 //! beyond the streams that tell is found only in this way.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Condvar};
 use std::thread;
@@ -11,7 +12,9 @@ use std::time::Duration;
 use super::core::StreamCore;
 use super::wake_stream::WakeStream;
 use crate::backend::gpu::capture_mode::relax_this_thread;
-use crate::backend::{BackendError, BackendErrorKind, Position, TaskWaker};
+use crate::backend::{
+    BackendError, BackendErrorKind, Position, QueueId, TaskWaker, Tasks, WaitingTasks,
+};
 use crate::sync::{BackendGuard, BackendLock};
 
 /// The first pause between two looks. The pause doubles while nothing completes.
@@ -22,26 +25,25 @@ const PAUSE_MAX: Duration = Duration::from_millis(8);
 const PAUSE_MAX_UNTOLD: Duration = Duration::from_millis(1);
 
 static WAITERS: BackendLock<Waiters> =
-    BackendLock::new(Waiters { list: Vec::new(), arrivals: 0, has_thread: false });
+    BackendLock::new(Waiters { streams: BTreeMap::new(), arrivals: 0, has_thread: false });
 static ARRIVED: Condvar = Condvar::new();
 
 /// No thread holds the lock during a driver call: the driver's own thread takes it.
 #[derive(Debug)]
 struct Waiters {
-    list: Vec<Waiter>,
+    streams: BTreeMap<QueueId, StreamWaiters>,
     /// How many tasks have come, and how often the driver has told of work.
     arrivals: u64,
     has_thread: bool,
 }
 
-/// A task that waits for a position of a stream.
+/// The tasks that wait for positions of a stream.
 #[derive(Debug)]
-struct Waiter {
+struct StreamWaiters {
     core: Arc<StreamCore>,
-    position: Position,
-    task: Arc<TaskWaker>,
-    /// The stream that tells of the position.
-    told_by: Option<WakeStream>,
+    tasks: WaitingTasks,
+    /// The position that the driver tells of, and the stream that does so.
+    told: Option<(Position, WakeStream)>,
 }
 
 /// Wakes a task once all work up to `position` has completed.
@@ -64,12 +66,9 @@ pub(super) fn wake_when_complete(
             .map_err(|fault| no_thread(&fault))?;
         waiters.has_thread = true;
     }
-    let is_known = |known: &Waiter| known.position == position && Arc::ptr_eq(&known.task, task);
-    if !waiters.list.iter().any(is_known) {
-        let (core, task) = (Arc::clone(core), Arc::clone(task));
-        waiters.list.push(Waiter { core, position, task, told_by: None });
-        waiters.arrive();
-    }
+    let abandoned = waiters.add(core, position, task);
+    drop(waiters);
+    drop(abandoned);
     Ok(())
 }
 
@@ -77,33 +76,36 @@ pub(super) fn wake_when_complete(
 fn watch_forever() {
     let mut pause = PAUSE_MIN;
     loop {
-        let (list, arrivals) = next_round();
-        let (complete, mut pending): (Vec<Waiter>, Vec<Waiter>) =
-            list.into_iter().partition(Waiter::is_complete);
-        let has_progress = !complete.is_empty();
-        complete.into_iter().for_each(wake);
-        pending.iter_mut().for_each(Waiter::have_told);
-        let is_told = pending.iter().all(|waiter| waiter.told_by.is_some());
+        let (mut streams, arrivals) = next_round();
+        let due: Vec<_> = streams.values_mut().flat_map(StreamWaiters::take_due).collect();
+        // Before the tasks are woken: a task may expect to hold the last handle of its stream.
+        streams.retain(|_, stream| stream.tasks.first().is_some());
+        due.iter().for_each(|task| task.wake());
+        streams.values_mut().for_each(StreamWaiters::have_told);
+        let is_told = streams.values().all(|stream| stream.told.is_some());
         let pause_max = if is_told { PAUSE_MAX } else { PAUSE_MAX_UNTOLD };
-        pause = if has_progress { PAUSE_MIN } else { (pause * 2).min(pause_max) };
-        wait_for_arrival(pending, arrivals, pause);
+        pause = if due.is_empty() { (pause * 2).min(pause_max) } else { PAUSE_MIN };
+        wait_for_arrival(streams, arrivals, pause);
     }
 }
 
 /// All tasks that wait, as soon as there is one, and the number of arrivals so far.
-fn next_round() -> (Vec<Waiter>, u64) {
+fn next_round() -> (BTreeMap<QueueId, StreamWaiters>, u64) {
     let mut waiters = waiters();
-    while waiters.list.is_empty() {
+    while waiters.streams.is_empty() {
         waiters = waiters.wait(&ARRIVED);
     }
-    (std::mem::take(&mut waiters.list), waiters.arrivals)
+    (std::mem::take(&mut waiters.streams), waiters.arrivals)
 }
 
-/// Puts these tasks back, and pauses until something arrives that this thread has not seen.
-fn wait_for_arrival(pending: Vec<Waiter>, seen: u64, pause: Duration) {
+/// Puts these streams back, and pauses until something arrives that this thread has not seen.
+fn wait_for_arrival(mut pending: BTreeMap<QueueId, StreamWaiters>, seen: u64, pause: Duration) {
     let mut waiters = waiters();
-    waiters.list.extend(pending);
-    if !waiters.list.is_empty() {
+    for (id, arrived) in std::mem::take(&mut waiters.streams) {
+        pending.entry(id).and_modify(|known| known.tasks.merge(&arrived.tasks)).or_insert(arrived);
+    }
+    waiters.streams = pending;
+    if !waiters.streams.is_empty() {
         drop(waiters.wait_while_for(&ARRIVED, pause, |waiters| waiters.arrivals == seen));
     }
 }
@@ -114,31 +116,45 @@ unsafe extern "C" fn tell(_: *mut c_void) {
 }
 
 impl Waiters {
+    /// Adds a task, and returns tasks for the caller to drop.
+    fn add(&mut self, core: &Arc<StreamCore>, position: Position, task: &Arc<TaskWaker>) -> Tasks {
+        let new =
+            || StreamWaiters { core: Arc::clone(core), tasks: WaitingTasks::default(), told: None };
+        let stream = self.streams.entry(core.id).or_insert_with(new);
+        let is_new = stream.tasks.add(position, task);
+        let abandoned = stream.tasks.take_abandoned();
+        if is_new {
+            self.arrive();
+        }
+        abandoned
+    }
+
     fn arrive(&mut self) {
         self.arrivals = self.arrivals.wrapping_add(1);
         ARRIVED.notify_one();
     }
 }
 
-impl Waiter {
-    fn is_complete(&self) -> bool {
+impl StreamWaiters {
+    /// Removes and returns the tasks whose work is complete.
+    fn take_due(&mut self) -> Tasks {
         relax_this_thread(self.core.driver());
-        self.core.is_complete(self.position)
+        let mut due = Tasks::new();
+        while let Some(first) = self.tasks.first().filter(|first| self.core.is_complete(*first)) {
+            drop(self.told.take_if(|(told, _)| *told <= first));
+            due.extend(self.tasks.take_due(first));
+        }
+        due
     }
 
-    /// Has the driver tell of the position. If it refuses, the position is polled.
+    /// Has the driver tell of the first position. If it refuses, the position is polled.
     fn have_told(&mut self) {
-        if self.told_by.is_none() {
-            self.told_by = self.core.call_at(self.position, tell).unwrap_or_default();
+        let Some(first) = self.tasks.first() else { return };
+        if self.told.as_ref().is_none_or(|(told, _)| *told > first) {
+            let told_by = self.core.call_at(first, tell).unwrap_or_default();
+            self.told = told_by.map(|stream| (first, stream));
         }
     }
-}
-
-/// The stream's handle drops first: the woken task may expect to hold the last handle.
-fn wake(Waiter { core, task, told_by, .. }: Waiter) {
-    drop(told_by);
-    drop(core);
-    task.wake();
 }
 
 fn waiters() -> BackendGuard<'static, Waiters> {

@@ -6,7 +6,7 @@
 //! * Beside a capture in global mode, and on the thread of a capture that is not relaxed, calls
 //!   that are potentially unsafe return an error and invalidate the capture, unless the mode of the
 //!   calling thread allows them. CUDA does not list these calls; `POTENTIALLY_UNSAFE` has those
-//!   that are known to be among them, or may be. A wait for one event or stream is not.
+//!   that are known to be among them, or may be. HIP treats a wait for an event like a query.
 //! * `cuCtxSynchronize` waits for the captured streams too, so no mode allows it.
 
 use std::cell::Cell;

@@ -13,8 +13,9 @@ use super::{handle, machine};
 pub(super) const UNFAILING: [&str; 1] = ["cuThreadExchangeStreamCaptureMode"];
 
 /// See [`capture`](super::capture).
-pub(super) const POTENTIALLY_UNSAFE: [&str; 33] = [
+pub(super) const POTENTIALLY_UNSAFE: [&str; 35] = [
     "cuEventQuery",
+    "cuEventSynchronize",
     "cuMemAlloc_v2",
     "cuMemAllocHost_v2",
     "cuMemAllocManaged",
@@ -47,6 +48,7 @@ pub(super) const POTENTIALLY_UNSAFE: [&str; 33] = [
     "cuStreamCreate",
     "cuStreamCreateWithPriority",
     "cuStreamQuery",
+    "cuStreamSynchronize",
 ];
 
 /// The default limit of dynamic shared memory in bytes.

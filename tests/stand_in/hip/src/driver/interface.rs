@@ -16,8 +16,9 @@ pub(super) const UNFAILING: [&str; 3] =
     ["hipThreadExchangeStreamCaptureMode", "hipGetLastError", "hipPeekAtLastError"];
 
 /// See [`capture`](super::capture).
-pub(super) const POTENTIALLY_UNSAFE: [&str; 19] = [
+pub(super) const POTENTIALLY_UNSAFE: [&str; 21] = [
     "hipEventQuery",
+    "hipEventSynchronize",
     "hipFree",
     "hipHostFree",
     "hipHostMalloc",
@@ -36,6 +37,7 @@ pub(super) const POTENTIALLY_UNSAFE: [&str; 19] = [
     "hipModuleUnload",
     "hipStreamCreateWithPriority",
     "hipStreamQuery",
+    "hipStreamSynchronize",
 ];
 
 /// Shared memory (LDS) of a block in bytes. All of it may be dynamic.
