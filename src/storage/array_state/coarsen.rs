@@ -19,6 +19,7 @@ const BOXES_MAX: usize = 16_384;
 const CELLS_MAX: u64 = 512;
 
 /// The number of bytes whose copy takes as long as adding one part to a copy: about 2 µs at 8 GB/s.
+/// BENCHMARKS.md ("Many parts") has measurements of it on the embedded device.
 const BYTES_PER_PART: u64 = 16 << 10;
 
 impl ArrayState {
