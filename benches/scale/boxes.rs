@@ -32,6 +32,16 @@ pub const LINES: &[Line] = &[
         operation: |count| write(count, Pattern::Diagonal).1,
     },
     Line {
+        name: "write of every second element on the host, after n others",
+        sizes: COUNTS,
+        operation: |count| write(count, Pattern::Striped).0,
+    },
+    Line {
+        name: "write of an element of the diagonal on the host, after n others",
+        sizes: &[1, 100, 1_000, 2_048],
+        operation: |count| write(count, Pattern::Diagonal).0,
+    },
+    Line {
         name: "fill of a part with a value of its own, n parts",
         sizes: &[1, 1_000, 4_000, 16_000, 64_000],
         operation: fill,

@@ -35,7 +35,7 @@ pub const LINES: &[Line] = &[
     },
     Line {
         name: "launch on a tile with its border, and host() of the tile",
-        sizes: &[4, 64, 256, 4_096],
+        sizes: COUNTS,
         operation: launch_and_look,
     },
 ];

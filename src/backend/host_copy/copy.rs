@@ -76,6 +76,11 @@ pub(crate) unsafe fn copy_box_within(
 /// other thread accesses the runs. The length of each run is a multiple of the pattern's length; if
 /// the pattern is empty, so are the runs.
 pub(crate) unsafe fn fill(memory: *mut u8, footprint: &Footprint, pattern: &[u8]) {
+    if footprint.axes.is_empty() {
+        let run = memory.wrapping_add(footprint.offset_bytes as usize);
+        // SAFETY: as below: this is the only run.
+        return unsafe { fill_run(run, footprint.run_bytes as usize, pattern) };
+    }
     footprint.for_each_run(&mut |offset, run_bytes| {
         let run = memory.wrapping_add(offset as usize);
         // SAFETY: the caller promises that the run lies within the memory and that no other thread
