@@ -152,7 +152,7 @@ pub(crate) struct ArrayArgument {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
     pub(crate) words: SmallVec<[u64; 24]>,
-    pub(crate) arrays: SmallVec<[ArrayArgument; 6]>,
+    pub(crate) arrays: SmallVec<[ArrayArgument; 8]>,
 }
 
 impl Arguments {

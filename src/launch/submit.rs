@@ -318,7 +318,7 @@ pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
     }
     let mut words = Words::new();
     launch.bound.iter().for_each(|bound| bound.pack(&mut words));
-    let pointers: SmallVec<[*mut u8; 6]> = launch
+    let pointers: SmallVec<[*mut u8; 8]> = launch
         .arrays()
         .map(|array| array.storage.host_base().wrapping_add(array.origin_bytes() as usize))
         .collect();

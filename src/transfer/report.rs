@@ -88,7 +88,7 @@ pub(super) fn count(
     stream: &Stream,
     stale_since: StaleOrigin,
 ) {
-    let padding = if direction == Direction::ToDevice { state.take_padding(bytes) } else { 0 };
+    let padding = if direction == Direction::ToHost { 0 } else { state.take_padding(bytes) };
     let changed_bytes = changed_bytes(request, state, (direction, device), bytes);
     let traffic = Traffic::of(direction, bytes);
     state.count_traffic(request.storage.memory_order(), &traffic);

@@ -11,7 +11,8 @@ const EXACT_COPIES_MAX: usize = 1_024;
 /// takes longer than copying the array.
 const PLANNED_BOXES_MAX: usize = 4_096;
 
-/// The state is coarsened when it has this number of boxes, and each time that number has doubled.
+/// The state is coarsened after a write when it has this number of boxes, and each time that the
+/// number has doubled.
 const BOXES_MAX: usize = 16_384;
 
 /// The number of cells into which an array is divided. A coarsened plan has at most as many copies,
@@ -65,11 +66,12 @@ impl ArrayState {
     #[inline]
     pub(crate) fn coarsen_after_write(&mut self, memory_order: &MemoryOrder) {
         let boxes = self.coherence.box_count();
-        if boxes >= BOXES_MAX && boxes.is_power_of_two() {
+        if boxes >= BOXES_MAX && boxes >= self.cold().coarsened_again_at {
             let devices = self.locations().filter(|location| !self.is_of_host(*location));
             let withdrawable = devices.filter(|location| self.may_withdraw(*location));
             let withdrawable = withdrawable.fold(LocationSet::empty(), LocationSet::with);
             self.coarsen(memory_order, withdrawable);
+            self.cold().coarsened_again_at = 2 * self.coherence.box_count();
         }
     }
 
@@ -101,9 +103,15 @@ impl ArrayState {
         }
     }
 
-    /// How many of the bytes of an upload are padding.
+    /// How many of the bytes of a copy to a device are padding. Exact if nothing was written between
+    /// the coarsening and the copy; else at most the bytes that coarsening made stale. Once the
+    /// contents of all elements are at the same places, none of it is left.
     pub(crate) fn take_padding(&mut self, bytes: u64) -> u64 {
+        let is_uniform = self.coherence.uniform().is_some();
         let Some(cold) = &mut self.cold else { return 0 };
+        if is_uniform {
+            (cold.padding_bytes, cold.coarsened_again_at) = (0, 0);
+        }
         let padding = cold.padding_bytes.min(bytes);
         cold.padding_bytes -= padding;
         padding
@@ -112,25 +120,63 @@ impl ArrayState {
 
 #[cfg(test)]
 mod tests {
-    use super::{ArrayState, EXACT_COPIES_MAX};
+    use super::{ArrayState, BOXES_MAX, EXACT_COPIES_MAX};
     use crate::access::Access;
     use crate::coherence::{Coherence, Location, Region, Span};
     use crate::device::Device;
     use crate::layout::MemoryOrder;
 
-    /// A launch that has acquired the copy, and has not marked its use yet, may read any element.
+    /// Writes that add two boxes each pass by the number at which the state is coarsened.
     #[test]
-    fn nothing_is_withdrawn_while_a_use_is_not_marked() {
-        let len = 4 * EXACT_COPIES_MAX;
+    fn a_write_coarsens_the_state_at_any_number_of_boxes_above_the_limit() {
+        let len = 3 * BOXES_MAX;
+        let (memory_order, mut state) = on_host_and_device(len);
+        let mut most = 0;
+        for index in 0..len as u64 / 6 {
+            // The first write makes the number of boxes even or odd.
+            for place in [6 * index, 6 * index + 3] {
+                write(&mut state, &memory_order, place);
+            }
+            most = most.max(state.coherence.box_count());
+            if index > 0 {
+                state.coarsen_after_write(&memory_order);
+            }
+        }
+        assert!((BOXES_MAX..BOXES_MAX + 2).contains(&most), "{most} boxes");
+    }
+
+    #[test]
+    fn padding_is_forgotten_when_all_contents_are_at_the_same_places() {
+        let (memory_order, mut state) = on_host_and_device(4 * EXACT_COPIES_MAX);
+        (0..EXACT_COPIES_MAX as u64 + 1).for_each(|at| write(&mut state, &memory_order, 3 * at));
+        let boxes = state.coherence.box_count();
+        assert!(state.coarsen_after_plan(&memory_order, Location::slot(1).expect("one"), boxes));
+        assert_eq!(state.take_padding(8), 8);
+        state.coherence.apply_to_all(Location::HOST, Access::Overwrite);
+        assert_eq!(state.take_padding(8), 0);
+    }
+
+    /// An array of 4-byte elements that is valid at both places.
+    fn on_host_and_device(len: usize) -> (MemoryOrder, ArrayState) {
         let (memory_order, _) = MemoryOrder::of(&[len], &[1], 4).expect("an order");
         let mut state = ArrayState::new(Coherence::stored(Location::HOST));
         let location = state.assign_location(&Device::cpu()).expect("a location");
         state.coherence.apply_to_all(location, Access::Read);
-        for index in 0..len as u64 / 3 {
-            let element = Region::new(&[Span::single(3 * index)]);
-            let extents = memory_order.extents();
-            state.coherence.apply(extents, Location::HOST, &element, Access::Overwrite);
-        }
+        (memory_order, state)
+    }
+
+    fn write(state: &mut ArrayState, memory_order: &MemoryOrder, place: u64) {
+        let element = Region::new(&[Span::single(place)]);
+        state.coherence.apply(memory_order.extents(), Location::HOST, &element, Access::Overwrite);
+    }
+
+    /// A launch that has acquired the copy, and has not marked its use yet, may read any element.
+    #[test]
+    fn nothing_is_withdrawn_while_a_use_is_not_marked() {
+        let len = 4 * EXACT_COPIES_MAX;
+        let (memory_order, mut state) = on_host_and_device(len);
+        let location = Location::slot(1).expect("the device");
+        (0..len as u64 / 3).for_each(|index| write(&mut state, &memory_order, 3 * index));
         let boxes = state.coherence.box_count();
         assert!(boxes > EXACT_COPIES_MAX, "{boxes} boxes");
         state.pin();

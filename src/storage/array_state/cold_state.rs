@@ -20,6 +20,8 @@ pub(super) struct ColdState {
     pub(super) open_reads: Vec<OpenReads>,
     /// The bytes that coarsening made stale, and that were not copied since.
     pub(super) padding_bytes: u64,
+    /// The number of boxes with which a write coarsens the state again.
+    pub(super) coarsened_again_at: usize,
     /// Those of them that still exist are told of changes.
     pub(super) watchers: Vec<WeakWatcher>,
     /// How often queued work has changed the array while it had watchers.
@@ -40,6 +42,7 @@ impl ColdState {
             && self.claims.is_empty()
             && self.open_reads.is_empty()
             && self.padding_bytes == 0
+            && self.coarsened_again_at == 0
             && self.watchers.is_empty()
             && self.changes == 0
             && self.host_uses.is_none()

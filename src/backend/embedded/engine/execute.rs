@@ -132,8 +132,8 @@ fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String
     device.memory.locate(address).ok_or_else(|| no_memory_at(address))
 }
 
-/// Blocks and pointers of one launch; up to six arrays need no heap.
-type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 6]>, SmallVec<[*mut u8; 6]>);
+/// Blocks and pointers of one launch; up to eight arrays need no heap.
+type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 8]>, SmallVec<[*mut u8; 8]>);
 
 fn locate_arguments(
     device: &DeviceCore,
