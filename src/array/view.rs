@@ -352,7 +352,9 @@ impl<'a, T: Element, D: Dimension> SmartViewMut<'a, T, D> {
         self.index_axis_move(axis, 0)
     }
 
-    /// In another shape of as many elements: see [`SmartArray::reshape`].
+    /// In another shape of as many elements: see [`SmartArray::reshape`]. The result is exclusive
+    /// too. On a [`DeviceViewMut`](crate::DeviceViewMut), the method of this name returns a shared
+    /// view, and [`into_shape`](crate::DeviceViewMut::into_shape) an exclusive one.
     ///
     /// ```
     /// use resident::{SmartArray, ndarray::array};

@@ -259,8 +259,8 @@ macro_rules! writing_methods {
         /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left, or the
         ///   host none for staging.
         /// - [`Backend`](crate::Error::Backend) if the device refuses a call;
-        ///   [`DeviceLost`](crate::Error::DeviceLost) if it died. If a later piece of a large copy
-        ///   is refused, the earlier ones are written.
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if it died. A large copy is several calls,
+        ///   and so is one of many runs: if a later one is refused, the earlier ones are written.
         #[track_caller]
         pub fn copy_from_host(&mut self, from: &ArrayRef<T, D>) -> Result<()> {
             self.write_from_host(from, &self.home().stream(), call_site())
@@ -379,7 +379,8 @@ macro_rules! writing_methods {
         /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if the
         ///   other array has no contents.
         /// - [`OutOfMemory`](crate::Error::OutOfMemory), [`Backend`](crate::Error::Backend) or
-        ///   [`DeviceLost`](crate::Error::DeviceLost) if a device refuses a call.
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if a device refuses a call. A copy of many
+        ///   runs is several calls: if a later one is refused, the earlier ones are written.
         #[track_caller]
         pub fn copy_from_device(&mut self, from: &impl AsDeviceView<T, D>) -> Result<()> {
             let stream = self.home().stream();

@@ -196,6 +196,8 @@ macro_rules! rearranged_methods {
 macro_rules! reshape_method {
     ($life:lifetime) => {
         /// In another shape of as many elements, read and laid out in this order. Never copies.
+        /// The view is a shared one. [`DeviceViewMut::into_shape`] makes an exclusive one, as
+        /// [`SmartViewMut::reshape`](crate::SmartViewMut::reshape) does.
         ///
         /// # Errors
         ///

@@ -164,7 +164,8 @@ impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
     }
 
     /// In another shape of as many elements, read and laid out in this order: the mutable
-    /// counterpart of [`reshape`](Self::reshape).
+    /// counterpart of [`reshape`](Self::reshape), which returns a shared view. It consumes the
+    /// view, as [`SmartViewMut::reshape`](crate::SmartViewMut::reshape) does.
     ///
     /// ```
     /// use resident::{Device, DeviceArray, ndarray::{Order, array}};
