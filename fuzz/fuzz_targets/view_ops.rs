@@ -29,6 +29,7 @@ libfuzzer_sys::fuzz_target!(|program: Program| {
         operations::Chain::run_on_views,
         operations::Chain::run_on_device_views,
         operations::Chain::run_on_exclusive_views,
+        operations::Chain::run_on_exclusive_device_views,
         operations::Chain::run_on_fields,
         operations::Chain::run_on_device_fields,
         operations::Chain::run_on_exclusive_fields,

@@ -3,14 +3,14 @@
 use resident::ndarray::{
     ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Order, ShapeBuilder, SliceInfo, SliceInfoElem,
 };
-use resident::{DeviceView, Element, Error, Result, SmartView, SmartViewMut};
+use resident::{DeviceView, DeviceViewMut, Element, Error, Result, SmartView, SmartViewMut};
 
 const AXES_MAX: usize = 5;
 
 /// One step of a chain, with numbers from which its operands are made.
 pub(crate) type Step = (u8, [u8; 8]);
 
-/// A slice of this shape: ranges, steps in both directions, empty ranges.
+/// A slice of this shape: ranges, steps in both directions and beyond the axis, empty ranges.
 pub(crate) fn slice_of(
     shape: &[usize],
     numbers: [u8; 8],
@@ -19,7 +19,7 @@ pub(crate) fn slice_of(
         let (number, len) = (usize::from(numbers[axis]), *len);
         let (start, keep) = (number % (len + 1), number / 16 % 4);
         let end = if keep == 0 { start + (len - start) / 2 } else { len };
-        let step = [1, 2, -1, -3][number / 64];
+        let step = step_of(numbers[axis + 3], len);
         // Indices from the end are others for the same element.
         let start = if keep == 1 { start as isize - len as isize } else { start as isize };
         let start = if keep == 1 && start == 0 { len as isize } else { start };
@@ -27,6 +27,12 @@ pub(crate) fn slice_of(
     };
     let elements: Vec<_> = shape.iter().enumerate().map(axis).collect();
     SliceInfo::try_from(elements).expect("as many axes in as out")
+}
+
+/// Any step but 0, up to one that is longer than the axis.
+fn step_of(number: u8, len: usize) -> isize {
+    let indices = 1 + isize::from(number / 2) % (len as isize + 1);
+    if number % 2 == 0 { indices } else { -indices }
 }
 
 /// An order of the axes.
@@ -107,6 +113,34 @@ macro_rules! on_shared {
     };
 }
 
+/// The result of an operation on an exclusive view, which no copy is needed for.
+macro_rules! on_exclusive {
+    ($operation:expr, $view:expr, $reshape:expr) => {{
+        let mut view = $view;
+        match $operation {
+            Operation::Permute(axes) => view.permuted_axes(axes.clone()),
+            Operation::Transpose => view.reversed_axes(),
+            Operation::Slice(info) => view.slice_move(info),
+            Operation::Index(axis, index) => view.index_axis_move(*axis, *index),
+            Operation::Insert(axis) => view.insert_axis(*axis),
+            Operation::Remove(axis) => view.remove_axis(*axis),
+            Operation::Reshape(shape, order) => $reshape(view, shape.clone(), *order)?,
+            Operation::Broadcast(_) => unreachable!("not made for exclusive views"),
+            Operation::Split(axis, index, is_first) => {
+                let (first, second) = view.split_at(*axis, *index);
+                if *is_first { first } else { second }
+            }
+            Operation::Chunk(axis, size, number) => {
+                let len = view.shape()[axis.index()];
+                let seen = view.axis_chunks_iter_mut(*axis, *size).nth(*number).expect("a chunk");
+                let (from, to) = (number * size, len.min((number + 1) * size));
+                assert_eq!(seen.shape()[axis.index()], to - from);
+                view.split_at(*axis, to).0.split_at(*axis, from).1
+            }
+        }
+    }};
+}
+
 impl Operation {
     pub(crate) fn of((kind, numbers): Step, shape: &[usize], may_repeat: bool) -> Option<Self> {
         let ndim = shape.len();
@@ -147,6 +181,14 @@ impl Operation {
     pub(crate) fn fits(&self, view: &SmartView<'_, u32, IxDyn>) -> bool {
         match self {
             Self::Reshape(shape, order) => view.reshape((shape.clone(), *order)).is_ok(),
+            _ => true,
+        }
+    }
+
+    /// As [`fits`](Self::fits), on a device.
+    pub(crate) fn fits_on_device(&self, view: &DeviceView<'_, u32, IxDyn>) -> bool {
+        match self {
+            Self::Reshape(shape, order) => view.reshape(shape.clone(), *order).is_ok(),
             _ => true,
         }
     }
@@ -194,29 +236,18 @@ impl Operation {
 
     pub(crate) fn on_view_mut<'a>(
         &self,
-        mut view: SmartViewMut<'a, u32, IxDyn>,
+        view: SmartViewMut<'a, u32, IxDyn>,
     ) -> Result<SmartViewMut<'a, u32, IxDyn>> {
-        Ok(match self {
-            Self::Permute(axes) => view.permuted_axes(axes.clone()),
-            Self::Transpose => view.reversed_axes(),
-            Self::Slice(info) => view.slice_move(info),
-            Self::Index(axis, index) => view.index_axis_move(*axis, *index),
-            Self::Insert(axis) => view.insert_axis(*axis),
-            Self::Remove(axis) => view.remove_axis(*axis),
-            Self::Reshape(shape, order) => view.reshape((shape.clone(), *order))?,
-            Self::Broadcast(_) => unreachable!("not made for exclusive views"),
-            Self::Split(axis, index, is_first) => {
-                let (first, second) = view.split_at(*axis, *index);
-                if *is_first { first } else { second }
-            }
-            Self::Chunk(axis, size, number) => {
-                let len = view.shape()[axis.index()];
-                let seen = view.axis_chunks_iter_mut(*axis, *size).nth(*number).expect("a chunk");
-                let (from, to) = (number * size, len.min((number + 1) * size));
-                assert_eq!(seen.shape()[axis.index()], to - from);
-                view.split_at(*axis, to).0.split_at(*axis, from).1
-            }
-        })
+        let reshape = |view: SmartViewMut<'a, _, _>, shape, order| view.reshape((shape, order));
+        Ok(on_exclusive!(self, view, reshape))
+    }
+
+    pub(crate) fn on_device_view_mut<'a>(
+        &self,
+        view: DeviceViewMut<'a, u32, IxDyn>,
+    ) -> Result<DeviceViewMut<'a, u32, IxDyn>> {
+        let reshape = |view: DeviceViewMut<'a, _, _>, shape, order| view.into_shape(shape, order);
+        Ok(on_exclusive!(self, view, reshape))
     }
 }
 
@@ -239,4 +270,15 @@ pub(crate) fn distinct(array: &ArrayD<u32>) -> u64 {
     elements.sort_unstable();
     elements.dedup();
     elements.len() as u64
+}
+
+/// Writes values into the elements of an array of [`positions`] that its rearranged part has, in
+/// the part's row-major order.
+pub(crate) fn write(positions: &mut ArrayD<u32>, part: &ArrayD<u32>, values: &[u32]) {
+    let elements = positions.as_slice_memory_order_mut().expect("contiguous");
+    let place = |element: &u32| {
+        elements.iter().position(|seen| seen == element).expect("it was not written")
+    };
+    let places: Vec<usize> = part.iter().map(place).collect();
+    places.iter().zip(values).for_each(|(at, value)| elements[*at] = *value);
 }

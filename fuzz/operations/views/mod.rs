@@ -6,7 +6,7 @@ pub(crate) mod fields;
 use resident::ndarray::{ArrayD, IxDyn, ShapeBuilder};
 use resident::{DeviceArray, Result, SmartArray, SmartView, Stream};
 
-use self::chain::{Operation, Step, distinct, positions};
+use self::chain::{Operation, Step, distinct, positions, write};
 
 /// Chains of rearrangements of an array.
 #[derive(Clone, Debug)]
@@ -77,13 +77,37 @@ impl Chain {
         assert_eq!(view.traffic().to_host.bytes - before, 4 * part.len() as u64);
         let values: Vec<u32> = (1_000..).take(part.len()).collect();
         view.copy_from_slice(&values)?;
-        let contents_of = contents.as_slice_memory_order_mut().expect("contiguous");
-        let position = |element: u32| {
-            contents_of.iter().position(|seen| *seen == element).expect("it was not written")
-        };
-        let positions: Vec<usize> = part.iter().copied().map(position).collect();
-        positions.iter().zip(&values).for_each(|(at, value)| contents_of[*at] = *value);
+        write(&mut contents, &part, &values);
         assert_eq!(*array.host()?, contents);
+        Ok(())
+    }
+
+    /// As [`run_on_exclusive_views`](Self::run_on_exclusive_views), for an array that is on a
+    /// device only: values are written from the host, and then others on the device.
+    pub(crate) fn run_on_exclusive_device_views(&self, stream: &Stream) -> Result<()> {
+        let mut contents = positions(&self.shape, self.is_fortran);
+        let mut array = DeviceArray::from_host_on(stream, &contents)?;
+        let (mut part, mut view) = (contents.clone(), array.view_mut());
+        for step in &self.steps {
+            let Some(operation) = Operation::of(*step, view.shape(), false) else { continue };
+            if !operation.fits_on_device(&view.view()) {
+                continue;
+            }
+            part = operation.expected(&part);
+            view = operation.on_device_view_mut(view)?;
+        }
+        assert_eq!(view.shape(), part.shape());
+        assert_eq!(view.copy_to_host()?, part);
+        let mut values = ArrayD::zeros(part.raw_dim().set_f(self.is_fortran));
+        values.iter_mut().zip(1_000..).for_each(|(value, number)| *value = number);
+        view.copy_from_host(&values)?;
+        assert_eq!(view.copy_to_host()?, values);
+        values += 1_000;
+        view.copy_from_device(&DeviceArray::from_host_on(stream, &values)?)?;
+        assert_eq!(view.copy_to_host()?, values);
+        let values: Vec<u32> = values.iter().copied().collect();
+        write(&mut contents, &part, &values);
+        assert_eq!(array.copy_to_host()?, contents);
         Ok(())
     }
 }

@@ -31,8 +31,11 @@ impl Strides {
         let mut backing = vec![0; ndim];
         let mut elements = vec![SliceInfoElem::Index(0); ndim];
         for (axis, at) in order.iter().enumerate() {
-            let step = [1, 2, -1, -3][usize::from(numbers[axis] % 4)];
-            let (margin, len) = (usize::from(numbers[axis] / 4 % 2), shape[axis]);
+            let (number, len) = (usize::from(numbers[axis]), shape[axis]);
+            // Arrays of more axes would be large.
+            let indices = 1 + (number / 4 % if ndim > 3 { 3 } else { 7 }) as isize;
+            let step = if number.is_multiple_of(2) { indices } else { -indices };
+            let margin = number / 2 % 2;
             let reach = if len == 0 { 0 } else { (len - 1) * isize::unsigned_abs(step) + 1 };
             backing[*at] = reach + 2 * margin;
             elements[*at] = SliceInfoElem::Slice {

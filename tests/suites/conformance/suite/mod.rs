@@ -89,6 +89,7 @@ macro_rules! conformance {
                 chains_of_rearrangements_have_the_elements_of_ndarrays,
                 chains_on_device_arrays_have_the_elements_of_ndarrays,
                 chains_on_exclusive_views_write_the_elements_of_ndarrays,
+                chains_on_exclusive_device_views_write_the_elements_of_ndarrays,
                 chains_on_fields_have_the_elements_of_ndarrays,
                 chains_on_exclusive_fields_write_the_elements_of_ndarrays,
             }

@@ -58,6 +58,12 @@ pub(crate) fn chains_on_exclusive_views_write_the_elements_of_ndarrays(
     run_all(|chain| chain.run_on_exclusive_views(&lab.stream()))
 }
 
+pub(crate) fn chains_on_exclusive_device_views_write_the_elements_of_ndarrays(
+    lab: &Lab<'_>,
+) -> Result<()> {
+    run_all(|chain| chain.run_on_exclusive_device_views(&lab.stream()))
+}
+
 pub(crate) fn chains_on_fields_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
     run_all(|chain| chain.run_on_fields(&lab.stream()))?;
     run_all(|chain| chain.run_on_device_fields(&lab.stream()))
