@@ -7,6 +7,8 @@ pub mod bodies;
 pub mod cuda;
 pub mod device_sources;
 pub mod flags;
+#[cfg(feature = "dlpack")]
+pub mod foreign;
 #[cfg(all(target_os = "linux", feature = "hip"))]
 pub mod hip;
 pub mod lab;

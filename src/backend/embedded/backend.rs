@@ -35,12 +35,16 @@ impl EmbeddedDevice {
 }
 
 impl EmbeddedDevice {
+    /// Informs the race check of memory that the host or other code writes too.
+    fn track_shared(&self, address: Address, len_bytes: u64, label: &str) {
+        if let Some(instruments) = &self.core.instruments {
+            instruments.tracker.add_shared_block(self.core.ordinal, address, len_bytes, label);
+        }
+    }
+
     /// Informs the race check of memory that the host writes too.
     fn track_mapped(&self, address: Address, len_bytes: usize) {
-        if let Some(instruments) = &self.core.instruments {
-            let (device, len_bytes) = (self.core.ordinal, len_bytes as u64);
-            instruments.tracker.add_mapped_block(device, address, len_bytes);
-        }
+        self.track_shared(address, len_bytes as u64, "mapped memory");
     }
 }
 
@@ -160,8 +164,11 @@ impl Backend for EmbeddedDevice {
 
     #[cfg(feature = "dlpack")]
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        let len_bytes = memory.len_bytes;
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.core.memory.take_over(memory) }
+        let address = unsafe { self.core.memory.take_over(memory) }?;
+        self.track_shared(address, len_bytes, "memory of other code");
+        Ok(address)
     }
 
     #[cfg(feature = "dlpack")]

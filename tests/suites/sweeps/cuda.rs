@@ -2,6 +2,9 @@
 
 use support::cuda::{driver as kernels, face};
 
+#[cfg(feature = "dlpack")]
+#[path = "driver_exchange.rs"]
+mod driver_exchange;
 #[path = "driver_faults.rs"]
 mod driver_faults;
 #[path = "driver_in_place.rs"]

@@ -4,6 +4,10 @@ use std::process::Command;
 
 use support::hip::{driver as kernels, face};
 
+#[cfg(feature = "dlpack")]
+#[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
+#[path = "driver_exchange.rs"]
+mod driver_exchange;
 #[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
 #[path = "driver_faults.rs"]
 mod driver_faults;
@@ -20,7 +24,7 @@ mod driver_interleavings;
 fn as_hip_5_without_pools() {
     let program = std::env::current_exe().expect("a path");
     let output = Command::new(program)
-        .args(["hip::driver_faults", "hip::driver_in_place"])
+        .args(["hip::driver_faults", "hip::driver_in_place", "hip::driver_exchange"])
         .env(face::OLDER, "1")
         .env_remove("NEXTEST_EXECUTION_MODE")
         .output()
@@ -28,5 +32,6 @@ fn as_hip_5_without_pools() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (written, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{written}\n{errors}");
-    assert!(written.contains("test result: ok. 7 passed"), "{written}");
+    let count = if cfg!(feature = "dlpack") { 8 } else { 7 };
+    assert!(written.contains(&format!("test result: ok. {count} passed")), "{written}");
 }

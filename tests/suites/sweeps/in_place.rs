@@ -32,7 +32,7 @@ struct Run<'d> {
 }
 
 /// Repeats a call until it succeeds. With one fault, the second or third attempt succeeds.
-fn again<T>(told: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
+pub(crate) fn again<T>(told: &mut usize, mut call: impl FnMut() -> Result<T>) -> T {
     for _ in 0..4 {
         match call() {
             Ok(value) => return value,

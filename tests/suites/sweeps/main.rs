@@ -4,6 +4,8 @@
 mod bench;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cuda;
+#[cfg(feature = "dlpack")]
+mod exchange;
 mod faults;
 #[cfg(all(target_os = "linux", feature = "hip"))]
 mod hip;

@@ -94,9 +94,16 @@ impl Tracker {
         self.lock().memory.blocks.insert((device, address.0), block);
     }
 
-    /// Adds a new block that the host writes too, which the check does not see.
-    pub(crate) fn add_mapped_block(&self, device: usize, address: Address, len_bytes: u64) {
-        let block = BlockHistory::new(&Arc::from("mapped memory"), len_bytes, None);
+    /// Adds a new block that is initialised, and that the host or other code writes too, which the
+    /// check does not see.
+    pub(crate) fn add_shared_block(
+        &self,
+        device: usize,
+        address: Address,
+        len_bytes: u64,
+        label: &str,
+    ) {
+        let block = BlockHistory::new(&Arc::from(label), len_bytes, None);
         self.lock().memory.blocks.insert((device, address.0), block);
     }
 

@@ -8,6 +8,7 @@
 //! - `views`: rearranged, repeated and divided views, against ndarray's
 //! - `fields`: views of fields of records
 //! - `device_arrays`: explicit device arrays
+//! - `dlpack`: memory exchanged with other code
 //! - `launching`, `streams`, `guards`, `early`, `threads`: the order of work, and work in flight
 //! - `host_functions`: functions of the host behind a stream's work
 //! - `host_memory`: pinned and mapped arrays, and arrays that are lent
@@ -24,6 +25,8 @@ pub(crate) mod copies;
 pub(crate) mod cuda;
 pub(crate) mod device_arrays;
 pub(crate) mod devices;
+#[cfg(feature = "dlpack")]
+pub(crate) mod dlpack;
 pub(crate) mod early;
 pub(crate) mod fields;
 pub(crate) mod fills;
@@ -45,8 +48,9 @@ pub(crate) mod watching;
 
 /// Makes a `#[test]` for each function listed. `$run` gets the test's name and the function.
 macro_rules! tests_of {
-    ($run:path: $($module:ident { $($test:ident),+ $(,)? })+) => {
-        $(mod $module {
+    ($run:path: $($(#[$with:meta])* $module:ident { $($test:ident),+ $(,)? })+) => {
+        $($(#[$with])*
+        mod $module {
             $(#[test]
             fn $test() {
                 $run(support::test_name!($test), crate::suite::$module::$test);
@@ -110,6 +114,14 @@ macro_rules! conformance {
                 what_is_there_is_not_copied_between_kinds_of_arrays,
                 device_arrays_are_refused_on_other_devices,
                 device_arrays_refuse_what_does_not_fit,
+            }
+            #[cfg(feature = "dlpack")]
+            dlpack {
+                memory_of_others_is_used_in_place_and_freed_once,
+                tensors_of_any_layout_without_gaps_are_taken_over,
+                tensors_that_do_not_fit_are_refused_and_freed,
+                an_array_is_handed_out_in_place,
+                work_of_others_and_of_this_library_is_ordered_by_the_stream,
             }
             fills {
                 fills_of_all_sizes_of_elements,
