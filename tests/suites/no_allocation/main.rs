@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use resident::ndarray::{Array2, Axis, Ix2, s};
-use resident::{Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream};
+use resident::ndarray::{Array2, Axis, Ix2, Order, s};
+use resident::{Device, DeviceArray, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream};
 use support::allocations;
 
 #[global_allocator]
@@ -53,6 +53,30 @@ fn views_of_up_to_four_axes() -> Result<()> {
         black_box((view.insert_axis(Axis(0)), array.broadcast((4, 6, 5, 3))?));
         black_box((array.reshape((24, 15))?, array.axis_iter(Axis(0)).nth(2)));
         black_box(array.view_mut().reversed_axes().remove_axis(Axis(3)).len());
+        black_box(array.axis_chunks_iter_mut(Axis(1), 2).map(|part| part.len()).sum::<usize>());
+        black_box((dynamic.t(), dynamic.index_axis(Axis(0), 1)));
+        black_box(dynamic.view_mut().reversed_axes().len());
+        Ok(())
+    })?;
+    assert_eq!(allocations, 0);
+    Ok(())
+}
+
+#[test]
+fn views_of_device_arrays_of_up_to_four_axes() -> Result<()> {
+    let stream = own_stream()?;
+    let mut array = DeviceArray::<f32, _>::zeros_on(&stream, (4, 6, 5, 3))?;
+    let mut dynamic = DeviceArray::<f32, _>::zeros_on(&stream, (4, 6, 5, 3))?.into_dyn();
+    let allocations = in_steady_state(|| {
+        let view = array.slice(s![1..3, ..;-1, .., 2]);
+        black_box((view.t(), view.permuted_axes([1, 0, 2]), view.index_axis(Axis(1), 3)));
+        black_box((view.insert_axis(Axis(0)), array.broadcast((4, 6, 5, 3))?, array.view()));
+        black_box((array.reshape((24, 15), Order::C)?, array.axis_iter(Axis(0)).nth(2)));
+        black_box((array.ravel(Order::C)?, view.split_at(Axis(0), 1)));
+        black_box(array.slice_mut(s![.., 1.., ..;2, 0]).view().len());
+        black_box(array.view_mut().reversed_axes().remove_axis(Axis(3)).len());
+        black_box(array.view_mut().into_shape((24, 15), Order::C)?.len());
+        black_box(array.axis_iter_mut(Axis(0)).map(|part| part.len()).sum::<usize>());
         black_box(array.axis_chunks_iter_mut(Axis(1), 2).map(|part| part.len()).sum::<usize>());
         black_box((dynamic.t(), dynamic.index_axis(Axis(0), 1)));
         black_box(dynamic.view_mut().reversed_axes().len());

@@ -8,6 +8,7 @@ use support::test_name;
 
 use super::face as driver;
 use super::kernels;
+use crate::device_arrays;
 
 /// The scenario on two GPUs; its steps import this module.
 mod scenario {
@@ -177,6 +178,36 @@ fn each_refused_call_leaves_contents_unchanged_when_read_at_once() {
 fn each_call_without_memory_leaves_contents_unchanged() {
     support::own_process!();
     sweep(OUT_OF_MEMORY, false);
+}
+
+/// The program on device arrays. A copy of many runs that is refused in the middle has written some
+/// of them.
+#[test]
+fn each_refused_call_on_device_arrays_can_be_repeated() {
+    support::own_process!();
+    let devices = devices();
+    for code in [OUT_OF_MEMORY, UNKNOWN] {
+        assert_eq!(device_arrays::run(&devices, false), 0, "without faults, no call is refused");
+        let mut told = 0;
+        for nth in 1.. {
+            driver::take_calls();
+            driver::fail_any(nth, code);
+            let refused = device_arrays::run(&devices, false);
+            driver::forget_faults();
+            let mut calls = driver::take_calls();
+            // `fail_any` leaves these out.
+            calls.retain(|call| call.name != driver::CAPTURE_MODE);
+            let Some(failed) = calls.get(nth as usize - 1) else {
+                assert!(nth > 60 && told > nth as usize / 2, "{told} refusals in {nth} runs");
+                break;
+            };
+            told += refused;
+            let what = format!("call {nth}, {failed}");
+            assert_eq!(failed.code, code, "{what}");
+            assert!(refused <= 1, "{what}: one fault, {refused} refusals");
+            assert_nothing_left(&what);
+        }
+    }
 }
 
 /// This variable gives a child process the number of the operation or call at which the device

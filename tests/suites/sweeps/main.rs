@@ -4,6 +4,7 @@
 mod bench;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cuda;
+mod device_arrays;
 #[cfg(feature = "dlpack")]
 mod exchange;
 mod faults;
