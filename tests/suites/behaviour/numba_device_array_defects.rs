@@ -1,7 +1,7 @@
 //! The defects of Numba's `DeviceNDArray`, on which device arrays are modelled, and what it refused
-//! without need. Each test describes one, and shows that this library does not have it. Those of
-//! pinned memory and of array interfaces are in the suite `cuda`; there is no negative axis, and no
-//! shape of another type, to be ignored.
+//! without need. Each test describes one, and shows that this library does not have it. `d13` is in
+//! `cuda/pinned_arrays.rs`, `d14` in `cuda/dlpack.rs`, and `d15`, of `numba.roc`, in
+//! `hip/host_memory.rs`. There is no negative axis, and no shape of another type, to be ignored.
 
 use resident::ndarray::{Array, Array1, Array2, Axis, Dimension, Order, ShapeBuilder, array, s};
 use resident::{Device, DeviceArray, DeviceView, Error, Grid, InOut, Kernel, Result};

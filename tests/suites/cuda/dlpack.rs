@@ -1,5 +1,5 @@
-//! Memory of a GPU exchanged with other code by DLPack and array interfaces, on the stand-in
-//! driver.
+//! Memory of cudarc exchanged by DLPack, and array interfaces, on the stand-in driver. What DLPack
+//! does on every backend is in the conformance suite.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use resident::dlpark::ffi::{DLDataType, DLDevice, DLManagedTensorVersioned};
 use resident::dlpark::metadata::Dynamic;
 use resident::dlpark::versioned::Dlpack;
 use resident::ndarray::{Ix2, array, s};
-use resident::{CudaArrayInterface, Device, DeviceArray, Error, SmartArray, Stream};
+use resident::{CudaArrayInterface, Device, DeviceArray, DeviceView, Error, SmartArray, Stream};
 use resident_stand_in::{self as driver, Settings};
 
 /// cudarc's memory, which counts how often it is freed.
@@ -38,24 +38,6 @@ fn tensor_of_cudarc(device: &Device, freed: &Arc<AtomicU32>) -> Dlpack {
 }
 
 #[test]
-fn memory_of_others_on_a_gpu_is_used_in_place_and_freed_once() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
-    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
-    let tensor = tensor_of_cudarc(&device, &freed);
-    // SAFETY: nothing else uses the memory.
-    let mut table = unsafe { DeviceArray::<f32, Ix2>::from_dlpack_on(&stream, tensor) }
-        .expect("a tensor of this GPU");
-    assert_eq!(device.memory().in_use, 24);
-    table.set((1, 0), 7.0).expect("queued");
-    let pending = table.copy_to_host_on(&stream).expect("queued");
-    drop(table);
-    assert_eq!(pending.wait().expect("copied"), array![[0.0, 1.0, 2.0], [7.0, 4.0, 5.0]]);
-    device.synchronize().expect("nothing failed");
-    assert_eq!((freed.load(Ordering::SeqCst), driver::memory_in_use(0)), (1, 0));
-}
-
-#[test]
 fn memory_of_others_is_no_slice_of_cudarc_and_belongs_to_its_gpu() {
     support::own_process!();
     let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
@@ -72,27 +54,6 @@ fn memory_of_others_is_no_slice_of_cudarc_and_belongs_to_its_gpu() {
     assert!(refused.to_string().contains("another library owns the memory"), "{refused}");
     device.synchronize().expect("nothing failed");
     assert_eq!((freed.load(Ordering::SeqCst), driver::memory_in_use(0)), (2, 0));
-}
-
-#[test]
-fn a_gpus_array_is_handed_out_with_its_address() {
-    support::own_process!();
-    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
-    let (stream, other) = (device.stream(), device.new_stream().expect("a stream"));
-    let table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 1.5).expect("memory");
-    let coherent = SmartArray::from_device(table);
-    let address = coherent.gpu_on(&stream).expect("it is there").address();
-    let table = coherent.into_device(&device).expect("it is there");
-    let tensor: Dlpack = table.into_dlpack_on(&other).expect("it has contents");
-    let view = tensor.validate().expect("a tensor");
-    assert_eq!((view.device(), view.data_ptr().addr() as u64), (DLDevice::cuda(0), address));
-    // SAFETY: nothing else uses the memory.
-    let again = unsafe { DeviceArray::<f32, Ix2>::from_dlpack_on(&stream, tensor) };
-    let refused = again.expect_err("the library has the memory already");
-    assert!(matches!(refused, Error::Backend { .. }), "{refused}");
-    device.synchronize().expect("nothing failed");
-    device.trim().expect("nothing failed");
-    assert_eq!((device.memory().in_use, driver::memory_in_use(0)), (0, 0));
 }
 
 /// Six elements in memory that cudarc allocated, described as Python's libraries do.
@@ -144,10 +105,6 @@ fn guards_have_the_fields_of_an_array_interface() {
     let fields = guard.cuda_array_interface().expect("a GPU");
     assert_eq!((fields.shape, fields.strides), (vec![3, 2], Some(vec![4, 12])));
     assert_eq!((fields.data, fields.version), ((guard.address(), true), 3));
-    // Numba said that repeated elements are contiguous, so that consumers read past their end.
-    let repeated = table.row(0).broadcast((4, 3)).expect("it fits");
-    let fields = repeated.gpu_on(&stream).expect("there").cuda_array_interface().expect("a GPU");
-    assert_eq!((fields.shape, fields.strides), (vec![4, 3], Some(vec![0, 4])));
     let bytes = DeviceArray::<u8, _>::zeros_on(&stream, (0, 5)).expect("no memory");
     let fields = bytes.gpu_on(&stream).expect("empty").cuda_array_interface().expect("a GPU");
     assert_eq!((fields.typestr.as_str(), fields.data), ("|u1", (0, true)));
@@ -160,6 +117,49 @@ fn guards_have_the_fields_of_an_array_interface() {
     assert!(matches!(refused, Err(Error::NoDevice { .. })), "{refused:?}");
     let refused = other.gpu_on(&stream).map(drop);
     assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
+}
+
+/// Numba said that repeated elements are contiguous (`strides = None`), so that consumers read past
+/// their end.
+#[test]
+fn d14_strides_of_an_array_interface_are_none_only_for_row_major_elements() {
+    support::own_process!();
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let stream = device.stream();
+    let table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
+    let strides = |view: DeviceView<'_, f32, Ix2>| {
+        let guard = view.gpu_on(&stream).expect("it is there");
+        guard.cuda_array_interface().expect("a GPU").strides
+    };
+    assert_eq!(strides(table.row(0).broadcast((4, 3)).expect("it fits")), Some(vec![0, 4]));
+    assert_eq!(strides(table.slice(s![.., ..1]).broadcast((2, 5)).expect("1")), Some(vec![12, 0]));
+    assert_eq!(strides(table.slice(s![.., 1..])), Some(vec![12, 4]));
+    assert_eq!(strides(table.slice(s![..;-1, ..])), Some(vec![-12, 4]));
+    assert_eq!(strides(table.t()), Some(vec![4, 12]));
+    // Axes of length 1, and arrays without elements, have no gaps.
+    assert_eq!(strides(table.view()), None);
+    assert_eq!(strides(table.slice(s![1..;-1, 1..])), None);
+    assert_eq!(strides(table.row(0).broadcast((1, 3)).expect("it fits")), None);
+    assert_eq!(strides(table.slice(s![.., ..0])), None);
+}
+
+/// `strides = None` of other code's memory means row-major order.
+#[test]
+fn an_array_interface_without_strides_is_row_major() {
+    support::own_process!();
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    for strides in [None, Some(vec![12, 4])] {
+        let (mut fields, owner) = interface_of_cudarc(&device, &freed);
+        fields.strides = strides;
+        // SAFETY: the fields are true, and nothing else uses the memory.
+        let table = unsafe {
+            DeviceArray::<f32, Ix2>::from_cuda_array_interface_on(&stream, &fields, owner)
+        };
+        let table = table.expect("memory of this GPU");
+        assert_eq!(table.strides(), [3, 1]);
+        assert_eq!(table.copy_to_host().expect("copied"), array![[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]);
+    }
 }
 
 #[test]

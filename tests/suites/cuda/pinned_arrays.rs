@@ -407,18 +407,31 @@ fn lent_arrays_that_overlap_a_registration_are_refused_with_its_addresses() {
 
 /// Numba's `mapped_array` takes `portable` and `wc`, and passes neither to the driver.
 #[test]
+fn d13_options_of_mapped_arrays_reach_the_driver() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let _here = devices[0].enter();
+    for (is_portable, is_write_combined, flags) in
+        [(false, false, 2), (true, false, 3), (false, true, 6), (true, true, 7)]
+    {
+        let options = PinnedOptions::new().portable(is_portable).write_combined(is_write_combined);
+        let made = [
+            MappedArray::<u8, _>::zeros_with(100, options),
+            MappedArray::from_array_with(contents(1, 100), options),
+        ];
+        for array in made.map(|made| made.expect("memory")) {
+            assert_eq!(flags_of(array.host().expect("valid").as_ptr()), flags, "{options:?}");
+        }
+    }
+}
+
+#[test]
 fn mapped_arrays_are_allocated_for_the_device_and_freed_after_their_uses() {
     own_process!();
     let (_turn, devices) = devices();
     let _here = devices[0].enter();
-    let options = PinnedOptions::new().write_combined(true);
-    let own = MappedArray::<u8, _>::zeros_with(100, options.portable(false)).expect("memory");
-    assert_eq!(flags_of(own.host().expect("valid").as_ptr()), 6);
-    drop(own);
-    devices[0].synchronize().expect("alive");
     driver::take_calls();
-    let mut array = MappedArray::<u8, _>::zeros_with(5000, options).expect("memory");
-    assert_eq!(flags_of(array.host().expect("valid").as_ptr()), 7);
+    let mut array = MappedArray::<u8, _>::zeros(5000).expect("memory");
     assert_eq!(count("cuMemHostGetDevicePointer_v2"), 1);
     driver::take_calls();
     array.fill(7).expect("queued");

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use libloading::os::unix::Library;
 use resident::ndarray::{Array1, Ix1};
-use resident::{Error, Grid, InOut, Kernel, SmartArray, with_pinned};
+use resident::{
+    Error, Grid, InOut, Kernel, MappedArray, PinnedArray, PinnedOptions, SmartArray, with_pinned,
+};
 use resident_stand_in_hip::{self as driver, Access, Parameter, Settings};
 use support::hip::face;
 use support::own_process::HANG_LIMIT;
@@ -47,9 +49,15 @@ impl Other {
 
     /// Whether the runtime knows the address.
     fn knows(&self, start: usize) -> bool {
+        self.flags_of(start).is_some()
+    }
+
+    /// The flags with which the memory was allocated or registered.
+    fn flags_of(&self, start: usize) -> Option<u32> {
         let mut flags = 0;
         // SAFETY: the function writes one number.
-        unsafe { (self.flags)(&raw mut flags, start) == 0 }
+        let status = unsafe { (self.flags)(&raw mut flags, start) };
+        (status == 0).then_some(flags)
     }
 }
 
@@ -155,5 +163,45 @@ fn unpinning_waits_for_the_device_and_holds_up_no_other_thread() {
         drop(registering.join().expect("it ends"));
         device.synchronize().expect("the kernel ends");
         assert_eq!([count("hipHostRegister"), count("hipHostUnregister")], [2, 2]);
+    });
+}
+
+const PORTABLE: u32 = 1;
+const MAPPED: u32 = 2;
+const WRITE_COMBINED: u32 = 4;
+const COHERENT: u32 = 0x4000_0000;
+const NON_COHERENT: u32 = 0x8000_0000;
+
+/// Whether the runtime makes memory fine-grained that is allocated with these flags: the host and
+/// running kernels see each other's writes (`hipHostMalloc` of ROCm's clr, without variables of the
+/// environment).
+fn is_fine_grained(flags: u32) -> bool {
+    flags & NON_COHERENT == 0 && (flags == 0 || flags & (MAPPED | COHERENT) != 0)
+}
+
+/// Numba's `roc.finegrain_array` allocated the same coarse-grained memory as
+/// `roc.coarsegrain_array`. Its `mapped_array` ignored `portable` and `wc`.
+#[test]
+fn d15_fine_grained_memory_is_not_coarse_grained() {
+    alone(test_name!(d15_fine_grained_memory_is_not_coarse_grained), &[], || {
+        let device = open(Settings::new());
+        let (_here, other) = (device.enter(), Other::find());
+        for (is_portable, is_write_combined) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let options =
+                PinnedOptions::new().portable(is_portable).write_combined(is_write_combined);
+            let fine = MappedArray::<u8, _>::zeros_with(100, options).expect("memory");
+            let flags = other.flags_of(fine.host().expect("valid").as_ptr().addr());
+            let flags = flags.expect("the runtime allocated it");
+            assert!(is_fine_grained(flags), "{options:?}: {flags}");
+            assert_eq!(flags & PORTABLE != 0, is_portable, "{options:?}: {flags}");
+            assert_eq!(flags & WRITE_COMBINED != 0, is_write_combined, "{options:?}: {flags}");
+            let coarse = PinnedArray::<u8, _>::zeros_with(100, options).expect("memory");
+            let flags = other.flags_of(coarse.host().expect("valid").as_ptr().addr());
+            let flags = flags.expect("the runtime allocated it");
+            assert!(!is_fine_grained(flags), "{options:?}: {flags}");
+            assert_eq!(flags & WRITE_COMBINED != 0, is_write_combined, "{options:?}: {flags}");
+        }
     });
 }
