@@ -3,6 +3,7 @@
 mod bad_input;
 mod contract;
 mod device_arrays;
+mod device_views;
 #[cfg(feature = "dlpack")]
 mod dlpack;
 mod elements;
