@@ -105,7 +105,7 @@ impl Run<'_> {
             )
         };
         let effect = |x: &mut Array2<u32>| {
-            x.view_mut().reversed_axes().slice_move(part).mapv_inplace(|x| x + 7)
+            x.view_mut().reversed_axes().slice_move(part).mapv_inplace(|x| x + 7);
         };
         self.write((table, model), launch, effect);
         let within = |x: &mut Table| {
