@@ -32,7 +32,7 @@ pub(crate) fn slice_of(
 /// Any step but 0, up to one that is longer than the axis.
 fn step_of(number: u8, len: usize) -> isize {
     let indices = 1 + isize::from(number / 2) % (len as isize + 1);
-    if number % 2 == 0 { indices } else { -indices }
+    if number.is_multiple_of(2) { indices } else { -indices }
 }
 
 /// An order of the axes.
