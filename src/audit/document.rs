@@ -32,7 +32,8 @@ pub struct Document {
     pub between_devices: Flow,
     /// Copies that launches did not have to make.
     pub avoided: Flow,
-    /// The copied bytes that were up to date at their destination.
+    /// The copied bytes that nobody had changed: what lies between small stale parts, as in
+    /// [`Report::padding`](super::Report::padding).
     pub padding: Flow,
     /// The number of launches.
     pub launches: u64,

@@ -30,7 +30,8 @@ pub(crate) struct Copied<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
-    /// How many of the bytes were up to date at the destination.
+    /// How many of the bytes were up to date at the destination before elements between stale
+    /// parts were made stale there.
     pub(crate) padding: u64,
     /// The stream that runs the copy; for a copy between two devices, of the destination.
     pub(crate) stream: &'a Stream,

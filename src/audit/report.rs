@@ -273,10 +273,12 @@ impl Report {
         flow
     }
 
-    /// The copied bytes that were up to date at their destination. Many small stale parts of an
-    /// array are copied together with what lies between them where that is cheaper: a plan of more
-    /// than 1,024 copies to a device, or an array with 16,384 parts. The bytes are included in
-    /// [`traffic`](Self::traffic); the host's memory is never written where it is up to date.
+    /// The copied bytes that nobody had changed. Many small stale parts of an array are copied
+    /// together with what lies between them where that is cheaper: a plan of more than 1,024 copies
+    /// to a device, or an array with 16,384 parts. What lies between is up to date on both sides.
+    /// It is made stale on the device first, so that no copy writes bytes that are up to date at
+    /// its destination. The bytes are included in [`traffic`](Self::traffic). The host's memory is
+    /// never padded.
     ///
     /// ```
     /// use resident::ndarray::Ix1;

@@ -84,7 +84,8 @@ pub(super) struct MemoryEvent {
 pub(super) struct CopyEvent {
     pub(super) key: CopyKey,
     pub(super) bytes: u64,
-    /// How many of the bytes were up to date at the destination.
+    /// How many of the bytes were up to date at the destination before elements between stale
+    /// parts were made stale there.
     pub(super) padding: u64,
     /// The first and the last position in the stream's queue.
     positions: (u64, u64),

@@ -249,7 +249,7 @@ function showTotals() {
   parts.push(total("device memory", shortBytes(totals.allocations.bytes),
     `${plural(totals.allocations.count, "allocation")}, ${evictionsText(totals.evictions)}`));
   parts.push(total("copied along", shortBytes(totals.padding.bytes),
-    "already up to date; part of \u201cto devices\u201d"));
+    "unchanged bytes between stale parts; in \u201cto devices\u201d"));
   byId("totals").replaceChildren(...parts);
   byId("summary").textContent = summaryText(totals);
 }

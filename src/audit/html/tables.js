@@ -88,7 +88,7 @@ function fieldsOf(record) {
       : bytesText(natural(raw.changed_bytes))],
     ["Host memory", raw.is_pageable === true ? "pageable" : null],
     ["Queueing took", numberOrNull(raw.host_ns) === null ? null : timeText(raw.host_ns)],
-    ["Padding", record.padding > 0 ? `${bytesText(record.padding)} of these were up to date`
+    ["Padding", record.padding > 0 ? `${bytesText(record.padding)} of these were unchanged`
       : null],
     ...timeFields(record), ...relationFields(record), ...otherFields(record)];
 }
