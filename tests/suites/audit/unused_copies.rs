@@ -208,11 +208,13 @@ impl Model {
 fn run(steps: &[Step], left_out: &[usize]) -> Result<(Flow, Flow)> {
     let mut program = Program::new();
     program.source.prefetch(&program.stream)?;
+    let before = program.device.traffic();
     let (outcome, report) = audit::capture(|| {
         let kept = steps.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
         kept.map(|(_, step)| *step).try_for_each(|step| program.run(step))
     });
     outcome?;
+    assert_eq!(report.traffic(), program.device.traffic() - before, "{report}");
     program.device.synchronize()?;
     let kinds = ["overwritten_upload", "unread_download"];
     let findings = report.findings().into_iter();

@@ -15,7 +15,7 @@ use resident::{
 };
 
 use super::kernels::{add_sized, copy_sized, over_2d};
-use super::lab::Lab;
+use super::lab::{Lab, with_checked_totals};
 use super::values::{Sample, bytes, make_newest, numbered, value};
 use super::views::{runner, slice_of};
 
@@ -373,7 +373,8 @@ pub(crate) fn fields_and_elements_move_exactly_their_stale_bytes(lab: &Lab<'_>) 
     let devices = lab.pair().map_or_else(|| vec![lab.device()], Vec::from);
     let streams: Vec<Stream> = devices.iter().map(Device::stream).collect();
     let outcome = runner(600).run(&programs(), |program| {
-        run(&streams, program).unwrap_or_else(|error| panic!("{error}"));
+        with_checked_totals(&devices, || run(&streams, program))
+            .unwrap_or_else(|error| panic!("{error}"));
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));

@@ -17,7 +17,7 @@ use resident::{
 
 use super::gates::Gate;
 use super::kernels::{accumulate, add, add_sized, gated, gated_copy, over, over_2d};
-use super::lab::Lab;
+use super::lab::{Lab, with_checked_totals};
 use super::values::{bytes, counting, make_newest, numbered};
 
 pub(crate) fn pinned_arrays_are_made_used_and_taken_back(lab: &Lab<'_>) -> Result<()> {
@@ -427,15 +427,17 @@ pub(crate) fn any_uses_of_pinned_memory_are_those_of_ndarray(lab: &Lab<'_>) -> R
                 make_use(lab, stream, next, (array, &mut other), models)
             })
         };
-        let outcome = if is_lent {
-            let mut array = counting(LEN);
-            with_pinned(&mut array, &mut all).map(|()| array)
-        } else {
-            PinnedArray::from_array(counting(LEN)).and_then(|mut array| {
-                all(&mut array.view_mut())?;
-                array.into_array()
-            })
-        };
+        let outcome = with_checked_totals(&[lab.device()], || {
+            if is_lent {
+                let mut array = counting(LEN);
+                with_pinned(&mut array, &mut all).map(|()| array)
+            } else {
+                PinnedArray::from_array(counting(LEN)).and_then(|mut array| {
+                    all(&mut array.view_mut())?;
+                    array.into_array()
+                })
+            }
+        });
         assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")), model);
         assert_eq!(*other.host().expect("it is there"), model_other);
         Ok(())
@@ -548,11 +550,14 @@ pub(crate) fn any_uses_of_mapped_memory_are_those_of_ndarray(lab: &Lab<'_>) -> R
     };
     let outcome = TestRunner::new(config).run(&vec(uses(), 1..30), |uses| {
         let mut model = counting(LEN);
-        let outcome = MappedArray::from_array(counting(LEN)).and_then(|mut array| {
+        let program = |mut array: MappedArray<u32, Ix1>| {
             for (next, stream) in &uses {
                 use_mapped(lab, &streams[usize::from(*stream)], next, &mut array, &mut model)?;
             }
             array.into_array()
+        };
+        let outcome = with_checked_totals(&[lab.device()], || {
+            MappedArray::from_array(counting(LEN)).and_then(program)
         });
         assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")), model);
         Ok(())

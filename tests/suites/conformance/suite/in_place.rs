@@ -11,13 +11,13 @@ use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner}
 
 use resident::ndarray::{Array1, Array2, Ix1, ShapeBuilder, Slice, s};
 use resident::{
-    Advice, Device, DeviceArray, Error, ManagedArray, MappedArray, MemoryLocation, Result,
-    SmartArray, SmartViewMut, Stream, Validity, audit, with_mapped, with_pinned,
+    Advice, Device, DeviceArray, Emulation, Error, ManagedArray, MappedArray, MemoryLocation,
+    Result, SmartArray, SmartViewMut, Stream, Validity, audit, with_mapped, with_pinned,
 };
 
 use super::gates::Gate;
 use super::kernels::{accumulate, add, add_sized, gated, gated_copy, over, over_2d};
-use super::lab::Lab;
+use super::lab::{Lab, with_checked_totals};
 use super::values::{bytes, counting, numbered};
 
 /// Coherent arrays in each kind of memory that the host and the current device access.
@@ -434,6 +434,12 @@ fn run_programs(lab: &Lab<'_>, seed: u64, streams: &[Stream], moves_nothing: boo
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
         ..Config::default()
     };
+    let mut devices: Vec<Device> = Vec::new();
+    for device in streams.iter().map(Stream::device) {
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
     let outcome = TestRunner::new(config).run(&(0..3, vec(uses(), 1..30)), |(kind, uses)| {
         let mut expected = counting(LEN);
         let mut all = |array: &mut SmartViewMut<'_, u32, Ix1>| {
@@ -451,16 +457,18 @@ fn run_programs(lab: &Lab<'_>, seed: u64, streams: &[Stream], moves_nothing: boo
             Ok(())
         };
         let mut lent = counting(LEN);
-        let outcome = if kind == 2 {
-            with_mapped(&mut lent, &mut all).map(|()| lent)
-        } else {
-            both_kinds(&counting(LEN)).and_then(|arrays| {
-                let [mapped, managed] = arrays;
-                let mut array = if kind == 0 { mapped } else { managed };
-                all(&mut array.view_mut())?;
-                array.into_array()
-            })
-        };
+        let outcome = with_checked_totals(&devices, || {
+            if kind == 2 {
+                with_mapped(&mut lent, &mut all).map(|()| lent)
+            } else {
+                both_kinds(&counting(LEN)).and_then(|arrays| {
+                    let [mapped, managed] = arrays;
+                    let mut array = if kind == 0 { mapped } else { managed };
+                    all(&mut array.view_mut())?;
+                    array.into_array()
+                })
+            }
+        });
         assert_eq!(outcome.unwrap_or_else(|error| panic!("{error}")), expected);
         Ok(())
     });
@@ -476,7 +484,8 @@ pub(crate) fn any_uses_in_place_move_nothing(lab: &Lab<'_>) -> Result<()> {
 /// Other devices, of the same kind and of another, have copies of their own.
 pub(crate) fn any_uses_on_several_devices_are_those_of_ndarray(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
-    let mut streams = vec![lab.stream(), lab.new_stream()?, Device::cpu().stream()];
+    let embedded = Device::emulated(Emulation::new());
+    let mut streams = vec![lab.stream(), lab.new_stream()?, embedded.stream()];
     if let Some([_, other]) = lab.pair() {
         streams.push(other.stream());
     }

@@ -1,6 +1,7 @@
 //! The devices under test, and the checks at the end of a test.
 
-use resident::{CudaSource, Device, Result, Stream};
+use resident::audit::{self, Document, DocumentRecord};
+use resident::{CudaSource, Device, Flow, Result, Stream, Traffic};
 
 /// A backend under test.
 pub(crate) trait Rig: Sync {
@@ -69,4 +70,46 @@ impl Lab<'_> {
     pub(crate) fn has_gates(&self) -> bool {
         self.rig.has_gates()
     }
+}
+
+/// Does `work`, and asserts that the audit has the copies that the devices counted meanwhile: in
+/// its totals, its sites and its records. No other test may use the devices, and `work` no others.
+pub(crate) fn with_checked_totals<T>(devices: &[Device], work: impl FnOnce() -> T) -> T {
+    let total = || devices.iter().map(Device::traffic).sum::<Traffic>();
+    let before = total();
+    let (value, report) = audit::capture(work);
+    let mut expected = total() - before;
+    // Both devices count a copy between them.
+    expected.between_devices.count /= 2;
+    expected.between_devices.bytes /= 2;
+    assert_eq!(report.traffic(), expected, "{report}");
+    let document = report.to_document();
+    let sites = document.sites.iter();
+    let of_sites = by_direction(sites.map(|site| (&*site.direction, site.count, site.bytes)));
+    assert_eq!(of_sites, directions(expected), "{report}");
+    assert_eq!(document.records_forgotten, 0);
+    assert_eq!(by_direction(copies(&document)), directions(expected), "{report}");
+    value
+}
+
+/// The direction and the bytes of each copy in the records.
+fn copies(document: &Document) -> impl Iterator<Item = (&str, u64, u64)> {
+    document.records.iter().filter_map(|record| match record {
+        DocumentRecord::Copy { direction, bytes, .. } => Some((&**direction, 1, *bytes)),
+        _ => None,
+    })
+}
+
+fn directions(traffic: Traffic) -> [Flow; 3] {
+    [traffic.to_device, traffic.to_host, traffic.between_devices]
+}
+
+fn by_direction<'d>(flows: impl Iterator<Item = (&'d str, u64, u64)>) -> [Flow; 3] {
+    let mut sums = [Flow::default(); 3];
+    for (direction, count, bytes) in flows {
+        let directions = ["to_device", "to_host", "between_devices"];
+        let index = directions.iter().position(|known| *known == direction);
+        sums[index.expect("a known direction")] += Flow { count, bytes };
+    }
+    sums
 }

@@ -9,7 +9,7 @@ use resident::Result;
 use self::programs::Chain;
 use self::programs::chain::Step;
 pub(super) use self::programs::chain::slice_of;
-use super::lab::Lab;
+use super::lab::{Lab, with_checked_totals};
 
 #[path = "../../../../fuzz/operations/views/mod.rs"]
 mod programs;
@@ -35,9 +35,10 @@ pub(super) fn runner(cases: u32) -> TestRunner {
     })
 }
 
-fn run_all(run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
+fn run_all(lab: &Lab<'_>, run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
     let outcome = runner(96).run(&cases(), |chain| {
-        run(&chain).unwrap_or_else(|error| panic!("{error}"));
+        with_checked_totals(&[lab.device()], || run(&chain))
+            .unwrap_or_else(|error| panic!("{error}"));
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
@@ -45,17 +46,17 @@ fn run_all(run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
 }
 
 pub(crate) fn chains_of_rearrangements_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
-    run_all(|chain| chain.run_on_views(&lab.stream()))
+    run_all(lab, |chain| chain.run_on_views(&lab.stream()))
 }
 
 pub(crate) fn chains_on_device_arrays_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
-    run_all(|chain| chain.run_on_device_views(&lab.stream()))
+    run_all(lab, |chain| chain.run_on_device_views(&lab.stream()))
 }
 
 pub(crate) fn chains_on_exclusive_views_write_the_elements_of_ndarrays(
     lab: &Lab<'_>,
 ) -> Result<()> {
-    run_all(|chain| chain.run_on_exclusive_views(&lab.stream()))
+    run_all(lab, |chain| chain.run_on_exclusive_views(&lab.stream()))
 }
 
 pub(crate) fn chains_on_exclusive_device_views_write_the_elements_of_ndarrays(
@@ -65,12 +66,12 @@ pub(crate) fn chains_on_exclusive_device_views_write_the_elements_of_ndarrays(
 }
 
 pub(crate) fn chains_on_fields_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
-    run_all(|chain| chain.run_on_fields(&lab.stream()))?;
-    run_all(|chain| chain.run_on_device_fields(&lab.stream()))
+    run_all(lab, |chain| chain.run_on_fields(&lab.stream()))?;
+    run_all(lab, |chain| chain.run_on_device_fields(&lab.stream()))
 }
 
 pub(crate) fn chains_on_exclusive_fields_write_the_elements_of_ndarrays(
     lab: &Lab<'_>,
 ) -> Result<()> {
-    run_all(|chain| chain.run_on_exclusive_fields(&lab.stream()))
+    run_all(lab, |chain| chain.run_on_exclusive_fields(&lab.stream()))
 }
