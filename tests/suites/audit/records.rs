@@ -255,6 +255,24 @@ fn totals_are_those_of_the_device() -> Result<()> {
     Ok(())
 }
 
+/// Buffers in rotation are one group, if they have no names and one line makes them; a named one is
+/// a group of its own.
+#[test]
+fn buffers_that_one_line_makes_are_one_group() -> Result<()> {
+    let stream = lab().stream();
+    let line = line!() + 1;
+    let mut buffers = [(); 3].map(|()| SmartArray::from(vec![1_u8; 100]));
+    buffers[2].set_name("the last");
+    let (outcome, report) =
+        audit::capture(|| buffers.iter().try_for_each(|buffer| buffer.prefetch(&stream)));
+    outcome?;
+    let groups = report.group_by(GroupBy::Array);
+    let [(of_line, flow), (named, _)] = &groups[..] else { panic!("two groups: {groups:?}") };
+    assert!(of_line.contains(&format!("{}:{line}:", file!())), "{of_line}");
+    assert_eq!((flow.moved().count, flow.moved().bytes, &**named), (2, 200, "the last"));
+    Ok(())
+}
+
 #[test]
 fn an_attached_ledger_sees_all_threads_while_a_clone_lives() -> Result<()> {
     let ledger = audit::Ledger::attach();
