@@ -166,6 +166,11 @@ pub(crate) trait Backend: SourceDevice {
     /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
     /// staging memory, while no lock is held.
     fn prepare_downloads(&self, lens_bytes: &[u64]);
+    /// The length of the staging memory for a download of these parts that may also read what lies
+    /// between them: that of the parts, or more if it reads more.
+    fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
+        parts.iter().map(CopyBox::len_bytes).sum()
+    }
     /// The largest copy between pageable host memory and this device that should be one operation,
     /// in bytes. The caller splits larger copies.
     fn chunk_bytes_max(&self) -> u64;

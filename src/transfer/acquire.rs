@@ -448,6 +448,7 @@ fn next_step(
     let mut copies = Vec::new();
     if is_missing {
         request.expect_allowed(state, location)?;
+        state.forget_padding();
         state.coarsen_before_plan(memory_order, location, request.selection);
         copies = request.plan(state, location)?;
         if state.coarsen_after_plan(memory_order, location, copies.len()) {

@@ -43,7 +43,8 @@ impl Request<'_> {
         let memory_order = self.storage.memory_order();
         let chunks = memory_order.split_regions(&copies.regions, chunk_bytes_max);
         let device = self.storage.lock().device_copy(from).device.clone();
-        prepare_downloads(&device, chunks.iter().map(|regions| self.bytes_of(regions)));
+        let lens_bytes = chunks.iter().flat_map(|regions| self.staged_bytes(&device, regions));
+        prepare_downloads(&device, lens_bytes);
         for (number, regions) in chunks.iter().enumerate() {
             if number > 0 {
                 // The host unpacks the chunk before this one while the device copies this one.
@@ -52,6 +53,17 @@ impl Request<'_> {
             self.download_chunk(from, regions, queueing, pipeline)?;
         }
         Ok(())
+    }
+
+    /// The lengths of the staging memory of a download: with what lies between the parts if it may
+    /// read that too, which shows only once the array is locked, and without.
+    fn staged_bytes(&self, device: &Device, regions: &Regions) -> SmallVec<[u64; 2]> {
+        let packed_bytes = self.bytes_of(regions);
+        let parts = self.same_offsets(regions);
+        let has_gaps = parts.len() > 1 || parts.iter().any(|part| !part.axes.is_empty());
+        let with_gaps = has_gaps.then(|| device.backend().staged_bytes(&parts));
+        let with_gaps = with_gaps.filter(|len_bytes| *len_bytes != packed_bytes);
+        [packed_bytes].into_iter().chain(with_gaps).collect()
     }
 
     fn download_chunk(

@@ -49,6 +49,7 @@ fn queue<'a>(
     (location, address): (Location, Address),
     staged: StagedBytes,
 ) -> Result<StateGuard<'a>> {
+    state.forget_padding();
     let label = request.storage.label("upload of", request.site);
     let begun = stream.begin_timing();
     let submitted = stream.queue().upload(staged, address, &label);

@@ -7,6 +7,7 @@ use cudarc::driver::CudaStream;
 use smallvec::SmallVec;
 
 use super::code;
+use super::copy::cost::{Costs, DownloadPlan};
 use super::device::GpuDevice;
 use super::memory::allocator::free_and_total;
 #[cfg(feature = "dlpack")]
@@ -21,9 +22,9 @@ use super::stream::{self, GpuQueue, StreamCore};
 #[cfg(feature = "dlpack")]
 use crate::backend::ForeignMemory;
 use crate::backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage, PinnedOptions,
-    PinnedRegistration, Program, Queue, SourceDevice, scope,
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, CopyBox, DeviceKind,
+    HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage,
+    PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
 impl GpuDevice {
@@ -150,6 +151,10 @@ impl Backend for GpuDevice {
             lens_bytes.iter().map_while(|len_bytes| staging.take(*len_bytes)).collect();
         // The blocks return to the pool, from which downloads take them.
         drop(blocks);
+    }
+
+    fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
+        DownloadPlan::new(parts, self.core().pitch_bytes_max(), true, Costs::current()).len_bytes
     }
 
     fn chunk_bytes_max(&self) -> u64 {

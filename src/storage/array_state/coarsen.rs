@@ -45,6 +45,17 @@ impl ArrayState {
         }
     }
 
+    /// Called before a copy is planned. If the contents of all elements are at the same places, the
+    /// elements that coarsening made stale have been copied, or written since.
+    #[inline]
+    pub(crate) fn forget_padding(&mut self) {
+        if let Some(cold) = &mut self.cold
+            && self.coherence.uniform().is_some()
+        {
+            (cold.padding_bytes, cold.coarsened_again_at) = (0, 0);
+        }
+    }
+
     /// Coarsens the state after a plan for `location` with this number of copies, if they are too
     /// many. Returns whether another plan must be made.
     pub(crate) fn coarsen_after_plan(
@@ -104,14 +115,9 @@ impl ArrayState {
     }
 
     /// How many of the bytes of a copy to a device are padding. Exact if nothing was written between
-    /// the coarsening and the copy; else at most the bytes that coarsening made stale. Once the
-    /// contents of all elements are at the same places, none of it is left.
+    /// the coarsening and the copy; else at most the bytes that coarsening made stale.
     pub(crate) fn take_padding(&mut self, bytes: u64) -> u64 {
-        let is_uniform = self.coherence.uniform().is_some();
         let Some(cold) = &mut self.cold else { return 0 };
-        if is_uniform {
-            (cold.padding_bytes, cold.coarsened_again_at) = (0, 0);
-        }
         let padding = cold.padding_bytes.min(bytes);
         cold.padding_bytes -= padding;
         padding
@@ -151,8 +157,10 @@ mod tests {
         (0..EXACT_COPIES_MAX as u64 + 1).for_each(|at| write(&mut state, &memory_order, 3 * at));
         let boxes = state.coherence.box_count();
         assert!(state.coarsen_after_plan(&memory_order, Location::slot(1).expect("one"), boxes));
+        state.forget_padding();
         assert_eq!(state.take_padding(8), 8);
         state.coherence.apply_to_all(Location::HOST, Access::Overwrite);
+        state.forget_padding();
         assert_eq!(state.take_padding(8), 0);
     }
 

@@ -1,7 +1,7 @@
 //! Many small parts of an array: what is copied for them, and what is not.
 
-use resident::ndarray::{Array2, Ix1, Ix2, s};
-use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Stream, Validity, audit};
+use resident::ndarray::{Array1, Array2, Ix1, Ix2, s};
+use resident::{Device, Emulation, Grid, In, InOut, Kernel, SmartArray, Stream, Validity, audit};
 
 const SIDE: usize = 256;
 
@@ -70,6 +70,20 @@ fn more_parts_are_copied_with_what_lies_between_and_the_rest_is_not() {
     assert_eq!(array.residency().on(&stream.device()), array.residency().host());
 }
 
+/// What was written after the coarsening is no padding.
+#[test]
+fn an_upload_of_what_was_overwritten_has_no_padding() {
+    let stream = stream();
+    let mut array = matrix(&stream);
+    // So many that a write coarsens the state.
+    write(&mut array, 20_000);
+    array.host_mut().expect("valid").fill(1);
+    let (copied, report) = audit::capture(|| array.prefetch(&stream));
+    copied.expect("copied");
+    let all = (SIDE * SIDE * 4) as u64;
+    assert_eq!((report.traffic().to_device.bytes, report.padding().bytes), (all, 0), "{report}");
+}
+
 #[test]
 fn an_array_with_many_parts_stays_fast_and_right() {
     let stream = stream();
@@ -126,4 +140,33 @@ fn writes_that_leave_very_many_parts_withdraw_what_lies_between_and_nothing_else
     assert_eq!(host.expect("copied"), expected);
     add.launch_on(&stream, Grid::cover(1), (&mut array,)).expect("launched");
     assert_eq!(array.host().expect("copied"), expected + 5);
+}
+
+/// In whatever order the work of two streams runs, what is uploaded between parts waits for those
+/// who still read it.
+#[test]
+fn what_is_uploaded_between_parts_waits_for_its_readers() {
+    let add = Kernel::<(In<u32, Ix1>, InOut<u32>)>::new("sum").host(|_, (array, sums)| {
+        sums[0] = array.iter().fold(0, |sum: u32, value| sum.wrapping_add(*value));
+    });
+    for seed in 0..40 {
+        let device = Device::emulated(Emulation::new().seed(seed).poison(false));
+        let [one, other] = [(); 2].map(|()| device.new_stream().expect("a stream"));
+        let mut array = SmartArray::from(Array1::from_elem(1 << 14, 1_u32));
+        array.prefetch(&other).expect("room");
+        let [mut before, mut after] = [(); 2].map(|()| SmartArray::<u32, Ix1>::zeros(1));
+        let between = array.slice(s![1..;3]);
+        add.launch_on(&one, Grid::cover(1), (&between, &mut before)).expect("queued");
+        let count = 5_000;
+        (0..count).for_each(|index| array.set(3 * index, 2).expect("valid"));
+        let (queued, report) =
+            audit::capture(|| add.launch_on(&other, Grid::cover(1), (&array, &mut after)));
+        queued.expect("queued");
+        assert!(report.padding().bytes > 0, "{report}");
+        let sum = |array: &SmartArray<u32, Ix1>| array.host().expect("copied")[0];
+        assert_eq!(sum(&after) as usize, (1 << 14) + count, "seed {seed}");
+        assert_eq!(sum(&before), (1 << 14) / 3, "seed {seed}");
+        let hazards = device.emulation().expect("emulated").hazards();
+        assert!(hazards.is_empty(), "seed {seed}: {}", hazards[0]);
+    }
 }

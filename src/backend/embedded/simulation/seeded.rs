@@ -26,6 +26,8 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct Simulation {
     /// The turn: a lock that is held while an operation runs, so that operations run one at a time.
+    /// Bodies, and drops of what they captured, run under it. They cannot ask for it again: calls
+    /// that would run or wait for other work are refused inside a body (`BodyScope`).
     turn: std::sync::Mutex<()>,
     state: BackendLock<SimulationState>,
     tracker: Arc<Tracker>,

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
+use super::shape;
 use crate::backend::{CopyBox, Footprint};
 
 type Parts = SmallVec<[CopyBox; 1]>;
@@ -59,10 +60,21 @@ pub(crate) struct DownloadPlan {
 }
 
 impl DownloadPlan {
-    /// The cheaper of two ways: pack each part separately, which takes `calls` driver calls; or
-    /// download everything from the first byte to the last in one call, if `may_read_between`
-    /// allows that, and unpack only the parts.
-    pub(crate) fn new(parts: &[CopyBox], calls: u64, may_read_between: bool, costs: Costs) -> Self {
+    /// The cheaper of two ways: pack each part separately, in as many driver calls as the pitch
+    /// limit needs; or download everything from the first byte to the last in one call, if
+    /// `may_read_between` allows that, and unpack only the parts.
+    pub(crate) fn new(
+        parts: &[CopyBox],
+        pitch_bytes_max: u64,
+        may_read_between: bool,
+        costs: Costs,
+    ) -> Self {
+        let mut calls = 0;
+        parts.iter().for_each(|part| shape::for_each(part, pitch_bytes_max, &mut |_| calls += 1));
+        Self::of_calls(parts, calls, may_read_between, costs)
+    }
+
+    fn of_calls(parts: &[CopyBox], calls: u64, may_read_between: bool, costs: Costs) -> Self {
         let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
         let end = parts.iter().filter_map(CopyBox::source_end_bytes).max().unwrap_or(0);
         let covering_bytes = end.saturating_sub(start);
@@ -109,7 +121,7 @@ mod tests {
     const COSTS: Costs = Costs { call_bytes: 150_000, row_bytes: 256 };
 
     fn plan(parts: &[CopyBox], calls: u64, may_read_between: bool) -> DownloadPlan {
-        DownloadPlan::new(parts, calls, may_read_between, COSTS)
+        DownloadPlan::of_calls(parts, calls, may_read_between, COSTS)
     }
 
     fn part(source: u64, destination: u64, axes: &[(u64, u64, u64)]) -> CopyBox {
@@ -162,7 +174,7 @@ mod tests {
         assert_eq!((Costs::with(set).call_bytes, Costs::with(set).row_bytes), (7, 256));
         let every_second = [part(0, 0, &[(1000, 8, 4)])];
         let cheap_rows = Costs { row_bytes: 4, ..COSTS };
-        let plan = DownloadPlan::new(&every_second, 1, true, cheap_rows);
+        let plan = DownloadPlan::of_calls(&every_second, 1, true, cheap_rows);
         assert_eq!(plan.len_bytes, 4000, "it costs no more than its bytes");
     }
 

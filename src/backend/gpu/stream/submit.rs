@@ -10,9 +10,9 @@ use super::in_flight::{CompletionAction, OperationName};
 use crate::backend::gpu::capture_mode::Relaxed;
 use crate::backend::gpu::code::GpuKernel;
 use crate::backend::gpu::copy::cost::{Costs, DownloadPlan};
+use crate::backend::gpu::copy::fill;
 use crate::backend::gpu::copy::from_staging::PendingUnpack;
 use crate::backend::gpu::copy::memcpy::{self, StreamTarget};
-use crate::backend::gpu::copy::{fill, shape};
 use crate::backend::gpu::device::GpuDevice;
 use crate::backend::gpu::driver::{CopyEnd, invalid};
 use crate::backend::gpu::launch;
@@ -178,14 +178,10 @@ fn queue_staged_download(
     may_read_between: bool,
 ) -> Result<CompletionAction, BackendError> {
     let target = target(core);
-    let mut calls = 0;
-    parts
-        .iter()
-        .for_each(|part| shape::for_each(part, target.pitch_bytes_max, &mut |_| calls += 1));
-    if calls == 0 {
+    let plan = DownloadPlan::new(parts, target.pitch_bytes_max, may_read_between, Costs::current());
+    if plan.len_bytes == 0 {
         return Ok(CompletionAction::Nothing);
     }
-    let plan = DownloadPlan::new(parts, calls, may_read_between, Costs::current());
     let staged: Arc<dyn HostMemory> = match core.device.staging().take(plan.len_bytes) {
         Some(pinned) => Arc::new(pinned),
         None => Arc::new(PageableBlock::zeroed(plan.len_bytes, "download")?),

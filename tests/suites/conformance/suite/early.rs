@@ -199,6 +199,23 @@ pub(crate) fn a_waker_is_woken_once_the_work_is_done(lab: &Lab<'_>) -> Result<()
     Ok(())
 }
 
+/// Tasks wait for their own work, not for what is queued behind it on the same stream.
+pub(crate) fn tasks_are_woken_while_work_behind_theirs_waits(lab: &Lab<'_>) -> Result<()> {
+    let (first, behind, stream) = (Gate::new(), Gate::new(), lab.new_stream()?);
+    let (mut array, mut other) = (SmartArray::from(counting(LEN)), SmartArray::from(counting(LEN)));
+    let gated = gated(lab);
+    gated.launch_on(&stream, over(LEN), (first.number(), &mut array, LEN as u64))?;
+    let (snapshot, done) = (array.snapshot_on(&stream)?, stream.done());
+    gated.launch_on(&stream, over(LEN), (behind.number(), &mut other, LEN as u64))?;
+    first.open();
+    block_on(done)?;
+    assert_eq!(block_on(snapshot)?, counting(LEN).mapv(|x| x + 1));
+    assert!(!lab.has_gates() || !stream.is_idle()?, "the work behind waits");
+    behind.open();
+    assert_eq!(*other.host()?, counting(LEN).mapv(|x| x + 1));
+    Ok(())
+}
+
 pub(crate) fn an_array_dropped_in_flight(lab: &Lab<'_>) -> Result<()> {
     let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
     let before = lab.device().memory().in_use;

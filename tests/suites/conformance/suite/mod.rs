@@ -88,6 +88,7 @@ macro_rules! conformance {
                 only_changed_rows_are_uploaded,
                 a_part_of_a_part,
                 halves_newest_at_different_places_are_joined,
+                what_is_uploaded_between_parts_waits_for_its_readers,
             }
             views {
                 chains_of_rearrangements_have_the_elements_of_ndarrays,
@@ -279,6 +280,7 @@ macro_rules! conformance {
                 a_snapshot_is_awaited,
                 many_snapshots_are_awaited_in_any_order,
                 a_waker_is_woken_once_the_work_is_done,
+                tasks_are_woken_while_work_behind_theirs_waits,
                 an_array_dropped_in_flight,
             }
             threads {

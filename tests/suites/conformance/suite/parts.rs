@@ -1,10 +1,12 @@
 //! Parts: only their bytes are copied, in any shape.
 
 use resident::ndarray::{
-    Array, Array3, Axis, Dimension, IxDyn, SliceArg, SliceInfo, SliceInfoElem, s,
+    Array, Array2, Array3, Axis, Dimension, Ix1, IxDyn, SliceArg, SliceInfo, SliceInfoElem, s,
 };
-use resident::{Result, SmartArray, Validity};
+use resident::{Result, SmartArray, Validity, audit};
 
+use super::gates::Gate;
+use super::kernels::{copy_sized, gated, over};
 use super::lab::Lab;
 use super::values::{bytes, copies, make_newest, numbered};
 
@@ -192,5 +194,34 @@ pub(crate) fn halves_newest_at_different_places_are_joined(lab: &Lab<'_>) -> Res
     make_newest(&mut array, &lab.stream())?;
     assert_eq!(bytes(array.traffic()), [320 + 160, 160, 0]);
     assert_eq!(*array.host()?, expected);
+    Ok(())
+}
+
+/// Very many parts are uploaded with what lies between them, to which a kernel on another stream
+/// still looks. The upload waits for the kernel, as if the elements had been written.
+pub(crate) fn what_is_uploaded_between_parts_waits_for_its_readers(lab: &Lab<'_>) -> Result<()> {
+    const LEN: usize = 1 << 16;
+    let (gate, one, other) = (Gate::new(), lab.new_stream()?, lab.new_stream()?);
+    let mut contents: Array2<u32> = numbered((1, LEN), 0);
+    let mut array = SmartArray::from(contents.clone());
+    let mut held = SmartArray::<u32, Ix1>::zeros(1);
+    array.prefetch(&other)?;
+    let between = contents.slice(s![.., 1..;3]).to_owned();
+    let (mut seen, mut all) = (SmartArray::uninit(between.dim()), SmartArray::uninit((1, LEN)));
+    gated(lab).launch_on(&one, over(1), (gate.number(), &mut held, 1))?;
+    let copy = copy_sized(lab);
+    copy.launch_on(&one, over(between.len()), (&array.slice(s![.., 1..;3]), &mut seen))?;
+    for index in (0..8_000).map(|index| 3 * index) {
+        array.set((0, index), 7)?;
+        contents[[0, index]] = 7;
+    }
+    let (launched, report) =
+        audit::capture(|| copy.launch_on(&other, over(LEN), (&array, &mut all)));
+    launched?;
+    // Emulated devices fill stale elements with poison, and then nothing is uploaded along.
+    let is_poisoned = lab.device().emulation().is_some();
+    assert_eq!(report.padding().bytes > 0, !is_poisoned, "{report}");
+    gate.open();
+    assert_eq!((seen.into_array()?, all.into_array()?), (between, contents));
     Ok(())
 }

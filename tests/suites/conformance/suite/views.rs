@@ -62,7 +62,7 @@ pub(crate) fn chains_on_exclusive_views_write_the_elements_of_ndarrays(
 pub(crate) fn chains_on_exclusive_device_views_write_the_elements_of_ndarrays(
     lab: &Lab<'_>,
 ) -> Result<()> {
-    run_all(|chain| chain.run_on_exclusive_device_views(&lab.stream()))
+    run_all(lab, |chain| chain.run_on_exclusive_device_views(&lab.stream()))
 }
 
 pub(crate) fn chains_on_fields_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
