@@ -61,6 +61,8 @@ pub(crate) enum By {
     Array,
     /// The devices.
     Device,
+    /// The streams that ran the copies.
+    Stream,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -29,7 +29,10 @@ fn main() -> ExitCode {
 
 fn run(command_line: CommandLine) -> Result<ExitCode, String> {
     match command_line.task {
-        Task::Show { report, by } => print(&show::text(&document::read(&report)?, by)),
+        Task::Show { report, by } => {
+            let text = show::text(&document::read(&report)?, by);
+            print(&text.map_err(|error| format!("{}: {error}", report.display()))?)
+        }
         Task::Html { report, output } => {
             let document = document::read(&report)?;
             document.write_html(output).map_err(|error| error.to_string())?;

@@ -12,14 +12,15 @@ use crate::command_line::By;
 /// The table is at most so many columns wide.
 const COLUMNS: u16 = 100;
 
-/// The report as text.
-pub(crate) fn text(document: &Document, by: By) -> String {
+/// The report as text. An error says what the report lacks.
+pub(crate) fn text(document: &Document, by: By) -> Result<String, String> {
     let table = match by {
         By::Site => sites(document),
         By::Array => groups(document, "array", |site| &site.array),
         By::Device => groups(document, "device", |site| &site.device),
+        By::Stream => streams(document)?,
     };
-    format!("{table}\n\n{}{}", totals(document), findings(document))
+    Ok(format!("{table}\n\n{}{}", totals(document), findings(document)))
 }
 
 fn new_table(header: &[&str]) -> Table {
@@ -63,12 +64,41 @@ fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) ->
         flow.count = flow.count.saturating_add(site.count);
         flow.bytes = flow.bytes.saturating_add(site.bytes);
     }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, flow)| Reverse(flow.bytes));
+    let row = |((name, direction), flow): ((&str, _), Flow)| (name.to_owned(), direction, flow);
+    group_table(what, groups.into_iter().map(row).collect())
+}
+
+/// The copies by stream. Reports of earlier versions of the library do not have them.
+fn streams(document: &Document) -> Result<Table, String> {
+    if document.streams.is_empty() && !document.sites.is_empty() {
+        return Err(
+            "the report does not have its copies by stream: the program that wrote it uses \
+                    an earlier version of the library; use `--by device`"
+                .to_owned(),
+        );
+    }
+    let rows = document.streams.iter().flat_map(|of| {
+        let name = match of.stream {
+            Some(number) => format!("{} stream {number}", of.device),
+            None => format!("{} other streams", of.device),
+        };
+        let flows = [
+            ("to_device", of.to_device),
+            ("to_host", of.to_host),
+            ("between_devices", of.between_devices),
+        ];
+        flows.map(|(direction, flow)| (name.clone(), direction, flow))
+    });
+    Ok(group_table("stream", rows.filter(|(.., flow)| flow.count > 0).collect()))
+}
+
+/// A table of groups, the largest first.
+fn group_table(what: &str, mut groups: Vec<(String, &str, Flow)>) -> Table {
+    groups.sort_by_key(|(.., flow)| Reverse(flow.bytes));
     let mut table = new_table(&["bytes", "copies", "direction", what]);
-    for ((name, direction), flow) in groups {
+    for (name, direction, flow) in groups {
         let bytes = grouped(flow.bytes);
-        table.add_row([bytes, flow.count.to_string(), visible(direction), visible(name)]);
+        table.add_row([bytes, flow.count.to_string(), visible(direction), visible(&name)]);
     }
     table
 }

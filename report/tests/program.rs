@@ -62,6 +62,28 @@ fn a_report_is_shown_by_array() {
 }
 
 #[test]
+fn a_report_is_shown_by_stream() {
+    let sample = Scratch::new("stream.json", SAMPLE);
+    insta::assert_snapshot!(stdout(&run(&["show", "--by", "stream", sample.path()])));
+}
+
+#[test]
+fn a_report_of_an_earlier_library_is_read_and_has_no_streams() {
+    let mut sample: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
+    sample.as_object_mut().expect("an object").remove("streams").expect("it is there");
+    let earlier = Scratch::new("earlier.json", &sample.to_string());
+    assert_eq!(
+        stdout(&run(&["show", earlier.path()])),
+        stdout(&run(&["show", Scratch::new("later.json", SAMPLE).path()]))
+    );
+    let refused = run(&["show", "--by", "stream", earlier.path()]);
+    assert_refused(&refused, "earlier.json: the report does not have its copies by stream");
+    sample["sites"] = serde_json::Value::Array(Vec::new());
+    let empty = Scratch::new("empty_earlier.json", &sample.to_string());
+    assert!(stdout(&run(&["show", "--by", "stream", empty.path()])).contains("to devices"));
+}
+
+#[test]
 fn more_copies_than_before_are_an_exit_code_and_a_line() {
     let before = Scratch::new("before.json", SAMPLE);
     let more = SAMPLE

@@ -47,6 +47,9 @@ pub struct Document {
     pub duration_ns: u64,
     /// The copies by call site, exact, in the order of files and lines.
     pub sites: Vec<DocumentSite>,
+    /// The copies by the stream that ran them, exact, in the order of devices and streams. Optional
+    /// in version 1: reports of earlier libraries do not have it, and reading one leaves it empty.
+    pub streams: Vec<DocumentStream>,
     /// The arrays that the records name.
     pub arrays: Vec<DocumentArray>,
     /// The latest records, in the order in which work was queued or waits began.
@@ -75,6 +78,23 @@ pub struct DocumentSite {
     pub bytes: u64,
     pub stale_since: Option<String>,
     pub never_there: bool,
+}
+
+/// The copies that one stream ran: one element of [`Document::streams`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentStream {
+    /// The device; for copies between two devices, the destination.
+    pub device: String,
+    /// Its number on its device; `None` for all streams after the first 65,536 together.
+    pub stream: Option<u32>,
+    /// Copies from the host to the device.
+    pub to_device: Flow,
+    /// Copies from the device to the host.
+    pub to_host: Flow,
+    /// Copies from another device to this one.
+    pub between_devices: Flow,
 }
 
 /// An array that records name.

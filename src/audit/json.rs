@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, Finding,
+    DocumentSite, DocumentStream, Finding,
 };
 use super::file;
 use super::report::Report;
@@ -17,7 +17,7 @@ impl Report {
     /// `padding` are totals: `{"count": 1, "bytes": 4000}`. Each element of `sites` has `site`
     /// (file:line:column), `array`, `direction`, `device`, `source` (`null` except between
     /// devices), `cause`, `count`, `bytes`, `stale_since` (`null` if unknown) and `never_there`:
-    /// see [`Site`](super::Site). `records` has the latest copies, launches, waits and allocations
+    /// see [`Site`](super::Site). `streams` has the totals of each stream. `records` has the latest copies, launches, waits and allocations
     /// with their times. [`Document`] tells all keys. `version` rises when keys change their
     /// meaning or go.
     ///
@@ -62,6 +62,7 @@ impl Document {
         ];
         flows.into_iter().for_each(|(name, flow)| object.flow(name, flow));
         object.list("sites", &self.sites, site);
+        object.list("streams", &self.streams, stream);
         object.number("launches", self.launches);
         let mut waits = Object::new();
         waits.number("count", self.waits.count);
@@ -90,6 +91,16 @@ fn site(site: &DocumentSite) -> String {
     object.number("bytes", site.bytes);
     object.optional("stale_since", site.stale_since.as_ref());
     object.raw("never_there", site.never_there);
+    object.end()
+}
+
+fn stream(stream: &DocumentStream) -> String {
+    let mut object = Object::new();
+    object.text("device", &stream.device);
+    object.number_or_null("stream", stream.stream.map(u64::from));
+    object.flow("to_device", stream.to_device);
+    object.flow("to_host", stream.to_host);
+    object.flow("between_devices", stream.between_devices);
     object.end()
 }
 

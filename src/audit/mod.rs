@@ -109,7 +109,7 @@ pub(crate) use deny::{denied_at, may_be_denied};
 pub use device_times::{DeviceTimes, time_device};
 pub use document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, Finding,
+    DocumentSite, DocumentStream, Finding,
 };
 pub(crate) use events::LaunchSpan;
 pub use inventory::{Entry, inventory};

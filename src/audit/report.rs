@@ -192,14 +192,13 @@ impl Report {
     pub fn group_by(&self, key: GroupBy) -> Vec<(String, Traffic)> {
         let mut groups: BTreeMap<String, Traffic> = BTreeMap::new();
         if key == GroupBy::Stream {
-            let named = |((device, number), traffic): (&(Arc<str>, u32), &Traffic)| {
-                let name = match *number {
-                    OTHER_STREAMS => format!("{device} other streams"),
-                    number => format!("{device} stream {number}"),
+            groups.extend(self.streams().into_iter().map(|(device, number, traffic)| {
+                let name = match number {
+                    None => format!("{device} other streams"),
+                    Some(number) => format!("{device} stream {number}"),
                 };
-                (name, *traffic)
-            };
-            groups.extend(self.streams.iter().map(named));
+                (name, traffic)
+            }));
         } else {
             for (site, flow) in &self.sites {
                 let name = match key {
@@ -247,6 +246,19 @@ impl Report {
         let mut sites: Vec<_> = self.sites.iter().collect();
         sites.sort_by_key(|(key, _)| *key);
         sites.into_iter().map(|(key, flow)| key.site(*flow)).collect()
+    }
+
+    /// The copies by the device and the number of the stream that ran them, in that order. The
+    /// number is `None` for all streams beyond [`KEYS_MAX`].
+    pub(super) fn streams(&self) -> Vec<(&str, Option<u32>, Traffic)> {
+        let mut streams: Vec<_> = self.streams.iter().collect();
+        streams.sort_by_key(|(key, _)| *key);
+        let streams = streams.into_iter();
+        streams
+            .map(|((device, number), traffic)| {
+                (&**device, (*number != OTHER_STREAMS).then_some(*number), *traffic)
+            })
+            .collect()
     }
 
     /// The copies that a simple launcher would have made at the launches of this capture: each

@@ -7,7 +7,7 @@ use super::chunk::{
 };
 use super::document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, Finding,
+    DocumentSite, DocumentStream, Finding,
 };
 use super::findings;
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
@@ -16,6 +16,7 @@ use super::report::{Report, Site};
 use crate::access::Access;
 use crate::storage;
 use crate::timeline::WaitReason;
+use crate::traffic::Traffic;
 
 impl Report {
     /// The report as plain data.
@@ -36,6 +37,7 @@ impl Report {
             evictions: kept.evictions,
             duration_ns: kept.duration_ns,
             sites: self.sites().iter().map(DocumentSite::of).collect(),
+            streams: self.streams().into_iter().map(DocumentStream::of).collect(),
             arrays: arrays(&records),
             records: records.iter().map(|record| DocumentRecord::of(kept, *record)).collect(),
             records_forgotten: kept.forgotten(),
@@ -101,6 +103,13 @@ impl DocumentSite {
             stale_since: site.stale_since.map(|location| location.to_string()),
             never_there: site.never_there,
         }
+    }
+}
+
+impl DocumentStream {
+    fn of((device, stream, traffic): (&str, Option<u32>, Traffic)) -> Self {
+        let Traffic { to_device, to_host, between_devices, .. } = traffic;
+        Self { device: device.to_owned(), stream, to_device, to_host, between_devices }
     }
 }
 

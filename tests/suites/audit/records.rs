@@ -252,6 +252,13 @@ fn totals_are_those_of_the_device() -> Result<()> {
     assert_eq!(report.group_by(GroupBy::Array).len(), 5);
     let streams = report.group_by(GroupBy::Stream);
     assert!(streams.iter().any(|(name, _)| name.ends_with(" stream 1")), "{streams:?}");
+    let document = report.to_document();
+    assert_eq!(document.streams.len(), streams.len());
+    for of in &document.streams {
+        let name = format!("{} stream {}", of.device, of.stream.expect("there are few"));
+        let (_, traffic) = streams.iter().find(|group| group.0 == name).expect("a group");
+        assert_eq!((of.to_device, of.to_host), (traffic.to_device, traffic.to_host), "{name}");
+    }
     Ok(())
 }
 
