@@ -8,7 +8,7 @@ use tracing::{Event, Level, Subscriber, event, event_enabled, span};
 use tracing_subscriber::layer::{Context, Layer};
 
 use super::ledger::LedgerLayer;
-use super::record::Record;
+use super::record::{Record, kernel_name};
 use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::sync;
@@ -36,13 +36,13 @@ pub(crate) struct LaunchSpan {
 
 impl LaunchSpan {
     #[cold]
-    pub(super) fn enter(kernel: &str, stream: &Stream, site: CallSite) -> Self {
+    pub(super) fn enter(title: &str, stream: &Stream, site: CallSite) -> Self {
         sync::assert_none_held();
         let span = span!(
             target: "resident::launch",
             Level::DEBUG,
             "launch",
-            kernel,
+            kernel = kernel_name(title),
             device = stream.device_ref().name_str(),
             stream = u64::from(stream.number()),
             site = %site

@@ -32,6 +32,8 @@
 //!
 //! A launch is a span of level `DEBUG`, name `launch`, target `resident::launch`, with the fields
 //! `kernel`, `device`, `stream` and `site`; the events of the copies that it needs are in it.
+//! OpenTelemetry has events only within spans: of the copies that no launch needs, it has those
+//! that a program makes within a span of its own.
 //!
 //! A copy is reported under the name of the array whose bytes it moves. The exception is
 //! `destination.assign(&source)`, which uses two arrays: copies that first bring the source to a
@@ -241,12 +243,12 @@ pub(crate) fn report_recorded() {
 /// lives.
 #[inline]
 pub(crate) fn enter_launch(
-    kernel: &Arc<str>,
+    title: &Arc<str>,
     stream: &Stream,
     site: CallSite,
 ) -> Option<LaunchSpan> {
     record::note_call();
-    events::may_be_enabled().then(|| LaunchSpan::enter(kernel, stream, site))
+    events::may_be_enabled().then(|| LaunchSpan::enter(title, stream, site))
 }
 
 /// Whether a capture or a subscriber may want to know of launches: two loads if not.

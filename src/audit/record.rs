@@ -315,6 +315,12 @@ pub(super) fn forget_launch() {
     let _ = LAUNCH.try_with(|launch| launch.set(0));
 }
 
+/// The kernel's name, which is in quotation marks in its title: `kernel "blur"`.
+pub(super) fn kernel_name(title: &str) -> &str {
+    let quoted = title.strip_prefix("kernel \"").unwrap_or(title);
+    quoted.strip_suffix('"').unwrap_or(quoted)
+}
+
 /// The thread's name and its number.
 pub(super) fn thread_name() -> Arc<str> {
     let known = THREAD.try_with(|name| {

@@ -9,6 +9,9 @@ use crate::traffic::{Traffic, grouped};
 /// The table is at most so many columns wide.
 const COLUMNS: usize = 100;
 
+/// What begins the second line of something.
+const INDENT: &str = "    ";
+
 /// Two lines for each [`Site`], the largest first, then the totals. If there is no site, although
 /// other threads copied something meanwhile, the last line says so.
 impl fmt::Display for Report {
@@ -61,7 +64,6 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row, widths: &[usize; LEADING]) -
 
 /// The call that needed the bytes, and the one that made them stale: on one line, if they fit.
 fn write_calls(f: &mut fmt::Formatter<'_>, site: &Site) -> fmt::Result {
-    const INDENT: &str = "    ";
     let room = COLUMNS - INDENT.len();
     let call = format!("at {}", site.location);
     let stale = match (site.stale_since, site.never_there) {
@@ -77,6 +79,24 @@ fn write_calls(f: &mut fmt::Formatter<'_>, site: &Site) -> fmt::Result {
         writeln!(f, "{INDENT}{}", shortened(line, room))?;
     }
     Ok(())
+}
+
+/// Writes a text, whose lines are broken between words.
+fn write_wrapped(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    let (mut indent, mut line) = ("", String::new());
+    for word in text.split(' ') {
+        let word = shortened(word, COLUMNS - INDENT.len());
+        let len = indent.len() + line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && len > COLUMNS {
+            writeln!(f, "{indent}{line}")?;
+            (indent, line) = (INDENT, String::new());
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line += &word;
+    }
+    writeln!(f, "{indent}{line}")
 }
 
 /// The text in at most `room` columns: of a longer one its first third and its end.
@@ -128,17 +148,17 @@ impl Report {
         }
         for (array, count) in self.waited_for() {
             let uses = if count == 1 { "use" } else { "uses" };
-            writeln!(f, "{count} {uses} of {array} on foreign streams, waited for")?;
+            write_wrapped(f, &format!("{count} {uses} of {array} on foreign streams, waited for"))?;
         }
         for finding in self.findings() {
-            writeln!(f, "finding: {}", finding.message)?;
+            write_wrapped(f, &format!("finding: {}", finding.message))?;
         }
         if let Some(missed) = self.missed() {
-            writeln!(
-                f,
+            let text = format!(
                 "other threads copied {missed} meanwhile, which do not count here: use \
                  `audit::capture_all`, or run them in an `audit::scope` of this capture",
-            )?;
+            );
+            write_wrapped(f, &text)?;
         }
         Ok(())
     }
@@ -146,7 +166,24 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::shortened;
+    use super::{COLUMNS, shortened, write_wrapped};
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        let wrapped = |text: &str| {
+            let mut wrapped = String::new();
+            write_wrapped(&mut wrapped, text).expect("a string takes all");
+            wrapped
+        };
+        assert_eq!(wrapped("a text"), "a text\n");
+        for len in 1..=150 {
+            let text = [&*"ä".repeat(len), "word"].repeat(30).join(" ");
+            let lines = wrapped(&text);
+            assert!(lines.lines().all(|line| line.chars().count() <= COLUMNS), "{lines}");
+            let words = lines.split_whitespace().count();
+            assert_eq!((words, lines.matches("word").count()), (60, 30), "{lines}");
+        }
+    }
 
     #[test]
     fn long_texts_keep_their_ends() {

@@ -11,7 +11,9 @@ pub(super) mod open;
 use std::sync::Arc;
 
 use super::cause::Cause;
-use super::record::{ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry};
+use super::record::{
+    ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry, kernel_name,
+};
 use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::timeline::WaitReason;
@@ -211,11 +213,8 @@ impl Chunk {
         &self.lists.arguments[first as usize..][..usize::from(count)]
     }
 
-    /// The kernel's name, which is in quotation marks in its title: `kernel "blur"`.
     pub(super) fn kernel_name(&self, launch: &LaunchEvent) -> &str {
-        let title = &*self.kernels[launch.kernel as usize];
-        let quoted = title.strip_prefix("kernel \"").unwrap_or(title);
-        quoted.strip_suffix('"').unwrap_or(quoted)
+        kernel_name(&self.kernels[launch.kernel as usize])
     }
 
     /// The source device of a copy between two devices.

@@ -7,13 +7,21 @@ mod findings;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod gpu_times;
 mod logs;
+mod memory;
 mod pages;
 mod records;
 mod scopes;
+mod snapshots;
+mod subscribers;
 mod traces;
 mod unused_copies;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+mod waits;
 
 use resident::{Grid, In, InOut, Kernel, Out};
+
+#[global_allocator]
+static ALLOCATOR: support::allocations::Counting = support::allocations::Counting;
 
 /// Doubles each element.
 fn double() -> Kernel<(InOut<f32>,)> {

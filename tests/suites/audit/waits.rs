@@ -1,0 +1,131 @@
+//! Waits of the host for a device of another kind that still uses an array, on the stand-in driver.
+//! Each test has its own process, because the driver belongs to one.
+
+use std::time::Duration;
+
+use resident::audit::{self, Document, DocumentRecord};
+use resident::ndarray::Ix1;
+use resident::{
+    CudaSource, Device, DeviceArray, Emulation, InOut, Kernel, MappedArray, Result, SmartArray,
+    Stream,
+};
+use resident_stand_in::{Access, Length, Parameter, Settings, load, register};
+use support::bodies::Gate;
+use support::own_process;
+
+use crate::{double, grid};
+
+const PTX: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry gated(
+	.param .u64 gated_param_0
+)
+{ ret; }
+";
+
+/// The stand-in driver's device, and a kernel that waits at the gate there.
+fn gpu(gate: &Gate) -> Result<(Device, Kernel<(InOut<f32>,)>)> {
+    load(Settings::new()).expect("the stand-in driver loads");
+    let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
+    let gate = gate.clone();
+    register("gated", &[memory], move |_launch| {
+        gate.pass();
+        Ok(())
+    });
+    // SAFETY: the function above accesses nothing.
+    let kernel = unsafe { Kernel::new("gated").cuda(CudaSource::ptx(PTX)) };
+    Ok((Device::cuda(0)?, kernel))
+}
+
+/// The device, the stream, the reason and the line of each wait.
+fn waits(document: &Document) -> Vec<(&str, u32, &str, &str)> {
+    let records = document.records.iter();
+    let waits = records.filter_map(|record| match record {
+        DocumentRecord::Wait { device, stream, reason, site, .. } => {
+            Some((&**device, *stream, &**reason, &**site))
+        }
+        _ => None,
+    });
+    waits.collect()
+}
+
+/// Runs `access`, which makes the host wait for this device, and for no other: for contents, in a
+/// call of this file.
+#[track_caller]
+fn assert_waits_for(stream: &Stream, access: impl FnOnce() -> Result<()>) {
+    let (outcome, report) = audit::capture(access);
+    outcome.expect("nothing fails");
+    let document = report.to_document();
+    let (waits, device) = (waits(&document), stream.device().name());
+    let [(waited_for, number, reason, site)] = waits[..] else { panic!("one wait: {waits:?}") };
+    assert_eq!((waited_for, number, reason), (&*device, 0, "contents"));
+    assert!(site.contains(file!()), "{site}");
+}
+
+/// A stream of a device that runs nothing before somebody waits for it.
+fn waiting() -> Stream {
+    Device::emulated(Emulation::new().seed(1)).stream()
+}
+
+const LEN: usize = 100_000;
+
+/// Queues a kernel that changes the array, and the copy to the host.
+fn copy_back_from(embedded: &Stream, array: &mut SmartArray<f32, Ix1>) -> Result<()> {
+    double().launch_on(embedded, grid(), (&mut *array,))?;
+    array.prefetch_host()
+}
+
+#[test]
+fn the_host_reads_from_a_gpu_what_an_embedded_device_still_copies_back() -> Result<()> {
+    own_process!();
+    let ((gpu, _), embedded) = (gpu(&Gate::default())?, waiting());
+    let mut array = SmartArray::from(vec![1.0_f32; LEN]);
+    copy_back_from(&embedded, &mut array)?;
+    drop(array.gpu_overwrite_on(&gpu.stream())?);
+    // Else the older download could overwrite the newer one.
+    assert_waits_for(&embedded, || array.prefetch_host());
+    Ok(())
+}
+
+#[test]
+fn a_gpu_reads_mapped_memory_to_which_an_embedded_device_still_copies() -> Result<()> {
+    own_process!();
+    let gate = Gate::default();
+    gate.open();
+    let ((gpu, kernel), embedded) = (gpu(&gate)?, waiting());
+    let mut array = SmartArray::from(MappedArray::<f32, _>::zeros(LEN)?);
+    copy_back_from(&embedded, &mut array)?;
+    assert_waits_for(&embedded, || kernel.launch_on(&gpu.stream(), grid(), (&mut array,)));
+    Ok(())
+}
+
+#[test]
+fn a_copy_overwrites_pinned_memory_to_which_an_embedded_device_still_copies() -> Result<()> {
+    own_process!();
+    let ((gpu, _), embedded) = (gpu(&Gate::default())?, waiting());
+    let (stream, own) = (gpu.stream(), DeviceArray::<f32, _>::zeros_on(&gpu.stream(), LEN)?);
+    let mut array = SmartArray::from(vec![1.0_f32; LEN]);
+    array.page_lock()?;
+    copy_back_from(&embedded, &mut array)?;
+    assert_waits_for(&embedded, || own.copy_to_pinned_on(&stream, &mut array));
+    Ok(())
+}
+
+#[test]
+fn an_embedded_device_reads_what_a_gpu_still_writes() -> Result<()> {
+    own_process!();
+    let gate = Gate::default();
+    let ((gpu, kernel), embedded) = (gpu(&gate)?, waiting());
+    let (stream, mut array) = (gpu.stream(), SmartArray::from(vec![1.0_f32; LEN]));
+    kernel.launch_on(&stream, grid(), (&mut array,))?;
+    let opener = std::thread::spawn(move || {
+        // By then the call below waits.
+        std::thread::sleep(Duration::from_millis(200));
+        gate.open();
+    });
+    assert_waits_for(&stream, || array.prefetch(&embedded));
+    opener.join().expect("no panic");
+    Ok(())
+}
