@@ -114,8 +114,8 @@ impl ArrayState {
         }
     }
 
-    /// How many of the bytes of a copy to a device are padding. Exact if nothing was written between
-    /// the coarsening and the copy; else at most the bytes that coarsening made stale.
+    /// How many of the bytes of a copy to a device are padding. Exact if nothing was written
+    /// between the coarsening and the copy; else at most the bytes that coarsening made stale.
     pub(crate) fn take_padding(&mut self, bytes: u64) -> u64 {
         let Some(cold) = &mut self.cold else { return 0 };
         let padding = cold.padding_bytes.min(bytes);

@@ -48,8 +48,8 @@ pub(crate) struct StreamCore {
     /// All work up to this position has completed, including its completion actions.
     pub(super) completed: AtomicU64,
     state: BackendLock<StreamState>,
-    /// Whether so many operations have been queued that the next launch should complete the finished
-    /// ones.
+    /// Whether so many operations have been queued that the next launch should complete those that
+    /// have finished.
     pub(super) needs_reap: AtomicBool,
     /// The completion lock. It is held while completion actions run, so that only one thread runs
     /// them, in order. Actions may copy memory.
@@ -384,7 +384,7 @@ impl StreamState {
         self.events.iter().find(|(at, _)| *at >= position).cloned()
     }
 
-    /// Adds an operation. Returns whether it is time to complete those that the device has finished.
+    /// Adds an operation. Returns whether it is time to complete those that have finished.
     /// That does not depend on events, which other streams may have recorded here at any time.
     fn push(&mut self, operation: InFlight) -> bool {
         let is_new = self.in_flight.push(operation);

@@ -2,9 +2,9 @@
 //! function. So no thread polls, and a task is told of exactly the work that it waits for. The host
 //! function may not call the driver, and runs no user code.
 //!
-//! Only a stream's first awaited position needs one. An event with blocking synchronization for each
-//! task would need a thread for each task, which sleeps in the driver; a thread that waits for an
-//! array sleeps in `cuEventSynchronize` or spins there, as the context's flags say.
+//! Only a stream's first awaited position needs one. An event with blocking synchronization for
+//! each task would need a thread for each task, which sleeps in the driver. A thread that waits for
+//! an array sleeps in `cuEventSynchronize` or spins there, as the context's flags say.
 
 use std::ptr::null_mut;
 use std::sync::Arc;
