@@ -17,9 +17,9 @@ impl Report {
     /// `padding` are totals: `{"count": 1, "bytes": 4000}`. Each element of `sites` has `site`
     /// (file:line:column), `array`, `direction`, `device`, `source` (`null` except between
     /// devices), `cause`, `count`, `bytes`, `stale_since` (`null` if unknown) and `never_there`:
-    /// see [`Site`](super::Site). `streams` has the totals of each stream. `records` has the latest copies, launches, waits and allocations
-    /// with their times. [`Document`] tells all keys. `version` rises when keys change their
-    /// meaning or go.
+    /// see [`Site`](super::Site). `streams` has the totals of each stream. `records` has the latest
+    /// copies, launches, waits and allocations with their times. [`Document`] tells all keys.
+    /// `version` rises when keys change their meaning or go.
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};
@@ -62,7 +62,6 @@ impl Document {
         ];
         flows.into_iter().for_each(|(name, flow)| object.flow(name, flow));
         object.list("sites", &self.sites, site);
-        object.list("streams", &self.streams, stream);
         object.number("launches", self.launches);
         let mut waits = Object::new();
         waits.number("count", self.waits.count);
@@ -71,6 +70,7 @@ impl Document {
         object.flow("allocations", self.allocations);
         object.flow("evictions", self.evictions);
         object.number("duration_ns", self.duration_ns);
+        object.list("streams", &self.streams, stream);
         object.list("arrays", &self.arrays, array);
         object.list("records", &self.records, record);
         object.number("records_forgotten", self.records_forgotten);
