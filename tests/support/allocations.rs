@@ -1,5 +1,5 @@
-//! Counts the allocations of each thread, and the live bytes of all. Test programs of other packages
-//! include this file.
+//! Counts the allocations of each thread, and the live bytes of all. Test programs of other
+//! packages include this file.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
