@@ -37,7 +37,7 @@ fn copies_launches_waits_and_findings() -> Result<()> {
     let mut photo = SmartArray::<f32, Ix2>::zeros((100, 100)).named("photo");
     photo.gpu_on(&stream).map(drop)?;
     // Too many parts to be copied one by one.
-    let scattered = (0..3_000_usize).map(|number| (number * 2_654_435_761 >> 12) % 10_000);
+    let scattered = (0..3_000_usize).map(|number| ((number * 2_654_435_761) >> 12) % 10_000);
     scattered
         .map(|index| (index / 100, index % 100))
         .try_for_each(|index| photo.set(index, 1.0))?;
