@@ -297,10 +297,10 @@ impl Report {
     /// use resident::{Device, SmartArray, audit};
     ///
     /// let stream = Device::cpu().stream();
-    /// let mut array = SmartArray::<f32, Ix1>::zeros(4_000);
+    /// let mut array = SmartArray::<f32, Ix1>::zeros(6_000);
     /// array.gpu_on(&stream)?;
     /// for index in 0..2_000 {
-    ///     array.set(2 * index, 1.0)?;
+    ///     array.set(3 * index + index % 2, 1.0)?;
     /// }
     /// let (guard, report) = audit::capture(|| array.gpu_on(&stream).map(drop));
     /// guard?;

@@ -53,20 +53,29 @@ impl Coherence {
     ) -> u64 {
         let withdrawable = withdrawable.without(Location::HOST);
         let Self::Parts(contents) = self else { return 0 };
-        let mut coarse = RegionMap::new(contents.shape(), *contents.background());
+        let cells = Cells::of(contents.shape(), cells_max);
         let mut withdrawn = 0_u64;
-        for_each_cell(contents.shape(), cells_max, |cell| {
-            let parts = Parts::of(contents, cell);
-            match parts.common_holders(withdrawable).filter(|_| is_cheaper(parts.count, cell.len()))
-            {
-                Some(holders) => {
-                    withdrawn = withdrawn.saturating_add(parts.held_elsewhere);
-                    coarse.update(cell, |_| Content::Stored(holders));
-                }
-                None => contents.visit(cell, |part, content| {
+        let mut coarse = RegionMap::new(contents.shape(), *contents.background());
+        let holders: Vec<Option<Holders>> = cells
+            .parts(contents)
+            .iter()
+            .enumerate()
+            .map(|(number, parts)| {
+                let cell = cells.cell(number);
+                let holders = parts.common_holders(withdrawable)?;
+                is_cheaper(parts.count, cell.len()).then(|| {
+                    withdrawn = withdrawn.saturating_add(parts.held_elsewhere());
+                    coarse.update(&cell, |_| Content::Stored(holders));
+                    holders
+                })
+            })
+            .collect();
+        contents.for_each_box(|region, content| {
+            cells.visit(region, |number, part| {
+                if holders[number].is_none() {
                     coarse.update(part, |_| *content);
-                }),
-            }
+                }
+            });
         });
         **contents = coarse;
         withdrawn
@@ -74,33 +83,42 @@ impl Coherence {
 }
 
 /// The parts of a cell.
+#[derive(Clone)]
 struct Parts {
     count: usize,
     /// The locations that hold all parts.
     common: LocationSet,
     /// The locations that hold any part.
     all: LocationSet,
-    /// The number of elements that are held at locations which do not hold all parts.
-    held_elsewhere: u64,
+    /// The number of elements at each set of locations. There are few different sets.
+    elements_at: SmallVec<[(LocationSet, u64); 2]>,
 }
 
 impl Parts {
-    fn of(contents: &RegionMap<Content>, cell: &Region) -> Self {
-        let (mut count, mut common, mut all) = (0, LocationSet::ALL, LocationSet::empty());
-        // There are few different sets of locations.
-        let mut elements_at: SmallVec<[(LocationSet, u64); 4]> = SmallVec::new();
-        contents.visit_counts(cell, |content, elements| {
-            let locations = stored_at(content);
-            (count, common, all) =
-                (count + 1, common.intersection(locations), all.union(locations));
-            match elements_at.iter_mut().find(|(known, _)| *known == locations) {
-                Some((_, sum)) => *sum = sum.saturating_add(elements),
-                None => elements_at.push((locations, elements)),
-            }
-        });
-        let elsewhere = elements_at.iter().filter(|(locations, _)| *locations != common);
-        let held_elsewhere = elsewhere.fold(0, |sum: u64, (_, more)| sum.saturating_add(*more));
-        Self { count, common, all, held_elsewhere }
+    fn new() -> Self {
+        let (common, all) = (LocationSet::ALL, LocationSet::empty());
+        Self { count: 0, common, all, elements_at: SmallVec::new() }
+    }
+
+    fn add(&mut self, content: &Content, elements: u64) {
+        let locations = stored_at(content);
+        self.count += 1;
+        self.common = self.common.intersection(locations);
+        self.all = self.all.union(locations);
+        match self.elements_at.iter_mut().find(|(known, _)| *known == locations) {
+            Some((_, sum)) => *sum = sum.saturating_add(elements),
+            None => self.elements_at.push((locations, elements)),
+        }
+    }
+
+    fn elements(&self) -> u64 {
+        self.elements_at.iter().fold(0, |sum: u64, (_, more)| sum.saturating_add(*more))
+    }
+
+    /// The number of elements that are held at locations which do not hold all parts.
+    fn held_elsewhere(&self) -> u64 {
+        let elsewhere = self.elements_at.iter().filter(|(locations, _)| *locations != self.common);
+        elsewhere.fold(0, |sum: u64, (_, more)| sum.saturating_add(*more))
     }
 
     /// The locations that hold all parts, if there are several parts and all other locations may be
@@ -120,34 +138,100 @@ fn stored_at(content: &Content) -> LocationSet {
     }
 }
 
-/// Calls `visit` with at most `cells_max` disjoint boxes that cover an array of this shape. They
-/// are cut along the first axes, which are the slowest in memory.
-fn for_each_cell(shape: &[u64], cells_max: u64, mut visit: impl FnMut(&Region)) {
-    let mut counts = [1_u64; AXES_MAX];
-    let mut cells = 1;
-    for (count, extent) in counts.iter_mut().zip(shape) {
-        *count = (cells_max / cells).clamp(1, (*extent).max(1));
-        cells *= *count;
-        if *count < *extent {
-            break;
-        }
-    }
-    for number in 0..cells {
-        visit(&cell(shape, &counts, number));
-    }
+/// Disjoint boxes that cover an array. They are cut along the first axes, which are the slowest in
+/// memory.
+struct Cells<'a> {
+    shape: &'a [u64],
+    /// The number of cells along each axis.
+    counts: [u64; AXES_MAX],
 }
 
-/// One cell, by its number in row-major order.
-fn cell(shape: &[u64], counts: &[u64; AXES_MAX], number: u64) -> Region {
-    let mut cell = Region::whole(shape);
-    let mut rest = number;
-    for axis in (0..shape.len()).rev() {
-        let (count, extent) = (counts[axis], shape[axis]);
-        let index = rest % count;
-        rest /= count;
-        let start =
-            |index: u64| (u128::from(extent) * u128::from(index) / u128::from(count)) as u64;
-        cell = cell.with_span(axis, Span::new(start(index), start(index + 1), 1));
+impl<'a> Cells<'a> {
+    /// At most `cells_max` cells.
+    fn of(shape: &'a [u64], cells_max: u64) -> Self {
+        let mut counts = [1_u64; AXES_MAX];
+        let mut cells = 1;
+        for (count, extent) in counts.iter_mut().zip(shape) {
+            *count = (cells_max / cells).clamp(1, (*extent).max(1));
+            cells *= *count;
+            if *count < *extent {
+                break;
+            }
+        }
+        Self { shape, counts }
     }
-    cell
+
+    fn count(&self) -> usize {
+        self.counts.iter().product::<u64>() as usize
+    }
+
+    /// One cell, by its number in row-major order.
+    fn cell(&self, number: usize) -> Region {
+        let mut cell = Region::whole(self.shape);
+        let mut rest = number as u64;
+        for axis in (0..self.shape.len()).rev() {
+            let index = rest % self.counts[axis];
+            rest /= self.counts[axis];
+            cell = cell.with_span(axis, self.span(axis, index));
+        }
+        cell
+    }
+
+    fn span(&self, axis: usize, index: u64) -> Span {
+        let (count, extent) = (u128::from(self.counts[axis]), u128::from(self.shape[axis]));
+        let start = |index: u64| (extent * u128::from(index) / count) as u64;
+        Span::new(start(index), start(index + 1), 1)
+    }
+
+    /// The index along the axis of the cell that has the elements with this index.
+    fn index_of(&self, axis: usize, element: u64) -> u64 {
+        let (count, extent) = (u128::from(self.counts[axis]), u128::from(self.shape[axis]));
+        (((u128::from(element) + 1) * count - 1) / extent) as u64
+    }
+
+    /// The parts of each cell. Each box is looked at once: cells are long and thin, and a search
+    /// for the boxes of each would pass the same nodes of the tree many times.
+    fn parts(&self, contents: &RegionMap<Content>) -> Vec<Parts> {
+        let mut parts = vec![Parts::new(); self.count()];
+        contents.for_each_box(|region, content| {
+            self.visit(region, |number, part| parts[number].add(content, part.len()));
+        });
+        for (number, parts) in parts.iter_mut().enumerate() {
+            let rest = self.cell(number).len() - parts.elements();
+            if rest > 0 {
+                parts.add(contents.background(), rest);
+            }
+        }
+        parts
+    }
+
+    /// Calls `f` with the number of each cell that has elements of the region, and with the part of
+    /// the region in it.
+    fn visit(&self, region: &Region, mut f: impl FnMut(usize, &Region)) {
+        self.visit_from(0, 0, region, &mut f);
+    }
+
+    /// As [`visit`](Self::visit), for the part of a region in a cell along the axes before `axis`;
+    /// `number` is the number of this cell, counted along these axes.
+    fn visit_from(
+        &self,
+        axis: usize,
+        number: usize,
+        part: &Region,
+        f: &mut impl FnMut(usize, &Region),
+    ) {
+        let Some(span) = part.spans().get(axis) else { return f(number, part) };
+        let number = number * self.counts[axis] as usize;
+        let (first, last) =
+            (self.index_of(axis, span.start()), self.index_of(axis, span.end() - 1));
+        if first == last {
+            return self.visit_from(axis + 1, number + first as usize, part, f);
+        }
+        for index in first..=last {
+            if let Some(common) = span.intersection(&self.span(axis, index)) {
+                let part = part.with_span(axis, common);
+                self.visit_from(axis + 1, number + index as usize, &part, f);
+            }
+        }
+    }
 }

@@ -36,8 +36,39 @@ pub(crate) unsafe fn copy_box(source: *const u8, destination: *mut u8, copy_box:
         let to = destination.wrapping_add(destination_offset as usize);
         // SAFETY: the caller promises that both runs lie within their memory and that no other
         // thread interferes.
-        unsafe { ptr::copy(from, to, run_bytes as usize) };
+        unsafe { copy_run(from, to, run_bytes as usize) };
     });
+}
+
+/// Copies `len_bytes` bytes as if through a buffer. Elements are copied inline: a call for each
+/// takes longer than the copy.
+///
+/// # Safety
+///
+/// As for [`ptr::copy`].
+#[inline]
+unsafe fn copy_run(from: *const u8, to: *mut u8, len_bytes: usize) {
+    // In each arm:
+    // SAFETY: `len_bytes` bytes are copied; the caller promises that both runs are valid.
+    match len_bytes {
+        1 => unsafe { copy_bytes::<1>(from, to) },
+        2 => unsafe { copy_bytes::<2>(from, to) },
+        4 => unsafe { copy_bytes::<4>(from, to) },
+        8 => unsafe { copy_bytes::<8>(from, to) },
+        16 => unsafe { copy_bytes::<16>(from, to) },
+        _ => unsafe { ptr::copy(from, to, len_bytes) },
+    }
+}
+
+/// Copies `LEN` bytes as if through a buffer.
+///
+/// # Safety
+///
+/// As for [`ptr::copy`].
+#[inline]
+unsafe fn copy_bytes<const LEN: usize>(from: *const u8, to: *mut u8) {
+    // SAFETY: the caller promises that both runs are valid; an array of bytes has no alignment.
+    unsafe { ptr::copy(from.cast::<[u8; LEN]>(), to.cast::<[u8; LEN]>(), 1) };
 }
 
 /// A function that copies a box: [`copy_box`], or one that also needs the memories to be apart.

@@ -20,6 +20,9 @@ const SCAN_MAX: usize = 8;
 /// insertions and removals do not rebuild the tree.
 const INDEXED_MIN: usize = 4;
 
+/// The number of no slot.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+
 /// Disjoint, non-empty boxes, each with a value. See the module's documentation.
 #[derive(Clone, Debug)]
 pub(super) struct BoxStore<V> {
@@ -39,6 +42,9 @@ pub(super) struct BoxStore<V> {
     index: Option<Box<Index>>,
     /// Whether boxes are also found by their exact spans.
     has_exact: bool,
+    /// The slots of the last boxes that [`merge_all`](Self::merge_all) was called with, the last
+    /// one first. They may be free by now, or have other boxes.
+    pub(super) recent: [u32; 2],
 }
 
 /// How boxes are found if there are too many to scan.
@@ -63,6 +69,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             changes: 0,
             index: None,
             has_exact,
+            recent: [NO_SLOT; 2],
         }
     }
 

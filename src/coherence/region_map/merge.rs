@@ -4,54 +4,99 @@ use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
-use super::box_store::BoxStore;
+use super::box_store::{BoxStore, NO_SLOT};
 use crate::coherence::region::{AXES_MAX, Region, elements, merged_spans};
 use crate::coherence::span::Span;
 
 /// A box of up to this number of elements has only a few neighbours.
 const FEW_ELEMENTS_MAX: u64 = 16;
 
+/// Single boxes are joined to one with a step only if that is small: boxes with large steps lie
+/// inside one another, so that searches find many that do not have the element.
+const STEP_MAX: u64 = 8;
+
 /// One index per axis.
 type Point = SmallVec<[u64; AXES_MAX]>;
 
 impl<V: Clone + PartialEq> BoxStore<V> {
-    /// Merges the boxes in these slots with their neighbours, until no two can be merged. A merge
-    /// can free slots; free slots in the list are ignored.
+    /// Merges the boxes in these slots with the boxes changed before them and with their neighbours,
+    /// until no two can be merged. A merge can free slots; free slots in the list are ignored.
     pub(super) fn merge_all(&mut self, slots: &[u32]) {
-        if self.count() > 1 {
-            for slot in slots {
-                self.merge(*slot);
+        for slot in slots {
+            self.merge_with_recent(*slot);
+            if self.count() > 1 {
+                self.merge_with_neighbours(*slot);
             }
         }
     }
 
     /// Merges the box in `slot` with its neighbours until none can be merged.
-    fn merge(&mut self, slot: u32) {
+    fn merge_with_neighbours(&mut self, slot: u32) {
         while let Some((neighbour, union)) = self.mergeable_neighbour(slot) {
             let _ = self.remove(neighbour);
             self.reshape(slot, &union);
         }
     }
 
+    /// Merges the box in `slot` with the box changed before it, or with the last two if the three
+    /// lie at equal distances. So the writes of every second element become one box with a step,
+    /// although no two of these elements may be joined.
+    fn merge_with_recent(&mut self, slot: u32) {
+        let [last, before] = self.recent;
+        if last == slot || self.value(slot).is_none() {
+            return;
+        }
+        if let Some(union) = self.union(slot, last, Span::union_without_gap) {
+            let _ = self.remove(last);
+            self.reshape(slot, &union);
+            self.recent[0] = slot;
+        } else if let Some(union) = self.union_of_three(slot, last, before) {
+            let _ = (self.remove(last), self.remove(before));
+            self.reshape(slot, &union);
+            self.recent = [slot, NO_SLOT];
+        } else {
+            self.recent = [slot, last];
+        }
+    }
+
+    /// The union of two boxes, if they have the same value and `merge` joins them.
+    fn union(
+        &self,
+        slot: u32,
+        other: u32,
+        merge: impl Fn(&Span, &Span) -> Option<Span>,
+    ) -> Option<Region> {
+        let value = self.value(slot)?;
+        if other == slot || self.value(other) != Some(value) {
+            return None;
+        }
+        let (axis, span) = merged_spans(self.spans(slot), self.spans(other), merge)?;
+        Some(self.region(slot).with_span(axis, span))
+    }
+
+    /// The union of three boxes with the same value that lie at equal, small distances along one
+    /// axis.
+    fn union_of_three(&self, slot: u32, last: u32, before: u32) -> Option<Region> {
+        let near = |a: &Span, b: &Span| a.union(b).filter(|span| span.step() <= STEP_MAX);
+        let two = self.union(last, before, near)?;
+        if slot == before || self.value(slot) != self.value(last) {
+            return None;
+        }
+        let (axis, span) = merged_spans(two.spans(), self.spans(slot), near)?;
+        Some(two.with_span(axis, span))
+    }
+
     /// A box with the same value whose union with the box in `slot` is a box, and that union.
     fn mergeable_neighbour(&self, slot: u32) -> Option<(u32, Region)> {
-        let value = self.value(slot)?;
-        let union = |other: u32| {
-            if other == slot || self.value(other) != Some(value) {
-                return None;
-            }
-            let (axis, span) =
-                merged_spans(self.spans(slot), self.spans(other), Span::union_without_gap)?;
-            Some((other, axis, span))
-        };
-        let (other, axis, span) = if !self.is_indexed() {
-            self.slots().find_map(union)?
+        let _ = self.value(slot)?;
+        let union = |other: u32| Some((other, self.union(slot, other, Span::union_without_gap)?));
+        if !self.is_indexed() {
+            self.slots().find_map(union)
         } else if self.has_few_neighbours(slot) {
-            self.find_around(slot, union)?
+            self.find_around(slot, union)
         } else {
-            self.adjacent(slot).find_map(union)?
-        };
-        Some((other, self.region(slot).with_span(axis, span)))
+            self.adjacent(slot).find_map(union)
+        }
     }
 
     /// Whether the box in `slot` is so small that at most a few boxes touch it.

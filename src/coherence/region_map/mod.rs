@@ -190,28 +190,16 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         !covers(covered, clip)
     }
 
-    /// Calls `f` with the value of each box that has elements in the region and the number of these
-    /// elements, and with the value and number of the other elements of the region. Cheaper than
-    /// [`visit`](Self::visit), which must also find the parts of the background.
-    pub(crate) fn visit_counts(&self, region: &Region, mut f: impl FnMut(&V, u64)) {
-        let mut room = None;
-        let Some(clip) = self.clip(region, &mut room) else { return };
-        let mut rest = clip.len();
-        if let Some(boxes) = self.boxes() {
-            let _ = boxes.any_value(clip, |value, count| {
-                rest = rest.saturating_sub(count);
-                f(value, count);
-                false
-            });
-        }
-        if rest > 0 {
-            f(&self.background, rest);
-        }
-    }
-
     /// Calls `f` with disjoint parts that exactly cover the whole space, and their values.
     pub(crate) fn visit_all(&self, f: impl FnMut(&Region, &V)) {
         self.visit(&Region::whole(&self.shape), f);
+    }
+
+    /// Calls `f` with each box and its value.
+    pub(crate) fn for_each_box(&self, mut f: impl FnMut(&Region, &V)) {
+        if let Some(boxes) = self.boxes() {
+            boxes.iter().for_each(|(_, region, value)| f(&region, value));
+        }
     }
 
     /// The value outside all boxes.

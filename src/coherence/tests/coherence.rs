@@ -167,7 +167,7 @@ fn scattered_writes_are_coarsened_to_cells() {
     let mut state = Coherence::stored(Location::HOST);
     state.apply(&shape, device(1), &Region::whole(&shape), Access::Read);
     for index in 0..32 * 16 {
-        let at = [index / 16, index % 16 * 4 + index / 16 % 2];
+        let at = [index / 16, index % 16 * 4 + (index / 16 + index) % 2];
         let element = Region::new(&at.map(Span::single));
         state.apply(&shape, Location::HOST, &element, Access::Overwrite);
     }

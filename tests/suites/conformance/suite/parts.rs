@@ -206,12 +206,12 @@ pub(crate) fn what_is_uploaded_between_parts_waits_for_its_readers(lab: &Lab<'_>
     let mut array = SmartArray::from(contents.clone());
     let mut held = SmartArray::<u32, Ix1>::zeros(1);
     array.prefetch(&other)?;
-    let between = contents.slice(s![.., 1..;3]).to_owned();
+    let between = contents.slice(s![.., 2..;3]).to_owned();
     let (mut seen, mut all) = (SmartArray::uninit(between.dim()), SmartArray::uninit((1, LEN)));
     gated(lab).launch_on(&one, over(1), (gate.number(), &mut held, 1))?;
     let copy = copy_sized(lab);
-    copy.launch_on(&one, over(between.len()), (&array.slice(s![.., 1..;3]), &mut seen))?;
-    for index in (0..8_000).map(|index| 3 * index) {
+    copy.launch_on(&one, over(between.len()), (&array.slice(s![.., 2..;3]), &mut seen))?;
+    for index in (0..8_000).map(|index| 3 * index + index % 2) {
         array.set((0, index), 7)?;
         contents[[0, index]] = 7;
     }
