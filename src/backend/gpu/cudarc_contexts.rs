@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
-use super::driver::{Status, cuda, status};
+use super::driver::{Status, cuda};
 use crate::backend::BackendError;
 use crate::sync::BackendLock;
 
@@ -84,8 +84,5 @@ pub(super) fn checked<T>(
     result: Result<T, DriverError>,
     call: &'static str,
 ) -> Result<T, BackendError> {
-    result.map_err(|DriverError(failed)| {
-        let failed = failed as Status;
-        status::refusal(failed, call, cuda::describe(failed))
-    })
+    result.map_err(|DriverError(failed)| cuda::VENDOR.refusal(failed as Status, call))
 }

@@ -112,6 +112,20 @@ fn an_amd_gpu_is_the_current_device_where_there_is_no_other() {
     });
 }
 
+/// 911 is `CUDA_ERROR_EXTERNAL_DEVICE`, which kills the device, and `hipErrorInvalidChannelDescriptor`.
+#[test]
+fn a_code_that_only_cudas_devices_die_of() {
+    alone(test_name!(a_code_that_only_cudas_devices_die_of), &[], || {
+        let gpu = open(Settings::new());
+        let _here = gpu.enter();
+        let array = SmartArray::<u32, _>::from(vec![3; 9000]);
+        driver::fail_nth("hipMemcpyHtoDAsync", 1, 911);
+        let text = array.gpu().map(drop).expect_err("it failed").to_string();
+        assert_says(&text, &["hipMemcpyHtoDAsync", "driver error 911"]);
+        drop(array.gpu().expect("the device lives"));
+    });
+}
+
 /// After an error that kills the device, contents that are nowhere else are lost, and say so.
 #[test]
 fn a_device_that_dies() {

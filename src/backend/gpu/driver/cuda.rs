@@ -15,12 +15,14 @@ const VERSION_MIN: c_int = 11_040;
 const DEINITIALIZED: Status = 4;
 const STUB_LIBRARY: Status = 34;
 
-const VENDOR: Vendor = Vendor {
+pub(crate) static VENDOR: Vendor = Vendor {
     kind: DeviceKind::Cuda,
     prefix: "cuda",
     name: "CUDA",
     compiler_hint: "`RESIDENT_NVRTC` names the NVRTC that compiles CUDA C",
     version_text,
+    describe,
+    is_sticky,
     refuses_registered_memory: true,
     copies_without_peer_access: true,
     refuses_forked_children: true,
@@ -50,9 +52,9 @@ fn find() -> Result<Driver, String> {
             files.len() - 1
         ));
     };
-    let symbols = Symbols { library, is_hip: false, describe };
+    let symbols = Symbols { library, vendor: &VENDOR };
     // SAFETY: the library has the name of CUDA's driver.
-    unsafe { Driver::of(symbols, VENDOR) }
+    unsafe { Driver::of(symbols) }
         .map_err(|reason| format!("the NVIDIA driver was found, but {reason}"))
 }
 
@@ -86,8 +88,36 @@ pub(crate) fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
+/// The driver's documentation says of these errors that the process must be restarted.
+fn is_sticky(failed: Status) -> bool {
+    const ECC_UNCORRECTABLE: Status = 214;
+    const NVLINK_UNCORRECTABLE: Status = 220;
+    const CONTAINED: Status = 226;
+    const ILLEGAL_ADDRESS: Status = 700;
+    const LAUNCH_TIMEOUT: Status = 702;
+    const CONTEXT_IS_DESTROYED: Status = 709;
+    const ASSERT: Status = 710;
+    const HARDWARE_STACK_ERROR: Status = 714;
+    const LAUNCH_FAILED: Status = 719;
+    const TENSOR_MEMORY_LEAK: Status = 721;
+    const MPS_CLIENT_TERMINATED: Status = 810;
+    const EXTERNAL_DEVICE: Status = 911;
+    matches!(
+        failed,
+        ECC_UNCORRECTABLE
+            | NVLINK_UNCORRECTABLE
+            | CONTAINED
+            | ILLEGAL_ADDRESS
+            | LAUNCH_TIMEOUT
+            | CONTEXT_IS_DESTROYED
+            | ASSERT
+            | HARDWARE_STACK_ERROR
+            ..=LAUNCH_FAILED | TENSOR_MEMORY_LEAK | MPS_CLIENT_TERMINATED | EXTERNAL_DEVICE
+    )
+}
+
 /// The driver's name for a result code, and advice for common codes.
-pub(crate) fn describe(failed: Status) -> String {
+fn describe(failed: Status) -> String {
     // The library for linking has all functions, and refuses each, this one too.
     let unnamed = || match failed {
         STUB_LIBRARY => "CUDA_ERROR_STUB_LIBRARY".to_owned(),

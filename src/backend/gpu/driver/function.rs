@@ -1,5 +1,6 @@
 //! One function of a driver: its pointer, its name, and the errors of its result codes.
 
+use super::Vendor;
 use super::status::{self, Status};
 use crate::backend::{BackendError, BackendErrorKind};
 
@@ -10,8 +11,7 @@ pub(crate) struct Function<F> {
     pub(crate) function: F,
     /// Its name in messages: that of the driver's manual.
     pub(crate) name: &'static str,
-    /// The driver's name for a result code, and advice for common codes.
-    pub(super) describe: fn(Status) -> String,
+    pub(super) vendor: &'static Vendor,
 }
 
 impl<F> Function<F> {
@@ -38,6 +38,6 @@ impl<F> Function<F> {
     /// The error of a call that failed.
     #[cold]
     pub(crate) fn refusal(&self, failed: Status) -> BackendError {
-        status::refusal(failed, self.name, (self.describe)(failed))
+        self.vendor.refusal(failed, self.name)
     }
 }

@@ -21,12 +21,14 @@ const VERSION_MIN: c_int = 50_000_000;
 /// The major versions of the runtime that are tried, newest first.
 const MAJORS: [u32; 3] = [7, 6, 5];
 
-const VENDOR: Vendor = Vendor {
+static VENDOR: Vendor = Vendor {
     kind: DeviceKind::Hip,
     prefix: "hip",
     name: "HIP",
     compiler_hint: "`RESIDENT_HIPRTC` names the hiprtc that compiles CUDA C",
     version_text,
+    describe,
+    is_sticky,
     // It keeps the older registration, and one call ends both (ROCm's clr, `ihipHostRegister`).
     refuses_registered_memory: false,
     // For boxes it does so with offsets that may lie beyond its staging memory.
@@ -56,9 +58,9 @@ fn find() -> Result<Driver, String> {
         Some(file) => (open(file).map_err(|fault| misnamed(file, &fault.to_string()))?, true),
         None => (find_library()?, false),
     };
-    let symbols = Symbols { library, is_hip: true, describe };
+    let symbols = Symbols { library, vendor: &VENDOR };
     // SAFETY: the library has the name of AMD's runtime, or the environment names it as that.
-    unsafe { Driver::of(symbols, VENDOR) }.map_err(|reason| match &named {
+    unsafe { Driver::of(symbols) }.map_err(|reason| match &named {
         Some(file) if found => misnamed(file, &reason),
         _ => format!("AMD's HIP runtime was found, but {reason}"),
     })
@@ -151,6 +153,25 @@ pub(crate) fn beyond(count: usize) -> String {
 /// A version in its usual form: 5.2 for 50221153.
 pub(crate) fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 10_000_000, version / 100_000 % 100)
+}
+
+/// Whether every later call fails too, by HIP's texts for its result codes.
+fn is_sticky(failed: Status) -> bool {
+    const ECC_NOT_CORRECTABLE: Status = 214;
+    const ILLEGAL_ADDRESS: Status = 700;
+    const LAUNCH_TIMEOUT: Status = 702;
+    const CONTEXT_IS_DESTROYED: Status = 709;
+    const ASSERT: Status = 710;
+    const LAUNCH_FAILURE: Status = 719;
+    [
+        ECC_NOT_CORRECTABLE,
+        ILLEGAL_ADDRESS,
+        LAUNCH_TIMEOUT,
+        CONTEXT_IS_DESTROYED,
+        ASSERT,
+        LAUNCH_FAILURE,
+    ]
+    .contains(&failed)
 }
 
 /// The runtime's name for a result code, and advice for common codes.

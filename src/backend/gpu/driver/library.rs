@@ -4,19 +4,23 @@ use std::ffi::OsStr;
 
 use libloading::Library;
 
+use super::Vendor;
 use super::function::Function;
-use super::status::Status;
+use crate::backend::DeviceKind;
 
-/// A driver's library, and which of a function's names it has.
+/// A driver's library, and whose it is.
 #[derive(Debug)]
 pub(crate) struct Symbols {
     pub(super) library: Library,
-    pub(super) is_hip: bool,
-    /// The driver's name for a result code, and advice for common codes.
-    pub(super) describe: fn(Status) -> String,
+    pub(super) vendor: &'static Vendor,
 }
 
 impl Symbols {
+    /// The one of a function's names in CUDA and in HIP that this library has.
+    pub(super) fn name(&self, cuda: &'static str, hip: &'static str) -> &'static str {
+        if self.vendor.kind == DeviceKind::Hip { hip } else { cuda }
+    }
+
     /// A function that every version has.
     ///
     /// # Safety
@@ -28,10 +32,8 @@ impl Symbols {
         hip: &'static str,
     ) -> Result<Function<F>, String> {
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.optional(cuda, hip) }.ok_or_else(|| {
-            let name = if self.is_hip { hip } else { cuda };
-            format!("it has no function {name}")
-        })
+        unsafe { self.optional(cuda, hip) }
+            .ok_or_else(|| format!("it has no function {}", self.name(cuda, hip)))
     }
 
     /// A function that other versions, or the other driver, lack.
@@ -44,7 +46,7 @@ impl Symbols {
         cuda: &'static str,
         hip: &'static str,
     ) -> Option<Function<F>> {
-        let symbol = if self.is_hip { hip } else { cuda };
+        let symbol = self.name(cuda, hip);
         if symbol.is_empty() {
             return None;
         }
@@ -52,7 +54,7 @@ impl Symbols {
         // (`Driver`), so the pointer does not dangle.
         let function = *unsafe { self.library.get::<F>(symbol.as_bytes()) }.ok()?;
         let name = symbol.strip_suffix("_v2").unwrap_or(symbol);
-        Some(Function { function, name, describe: self.describe })
+        Some(Function { function, name, vendor: self.vendor })
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) type PoolHandle = *mut c_void;
 #[derive(Debug)]
 pub(crate) struct Driver {
     functions: Functions,
-    pub(crate) vendor: Vendor,
+    pub(crate) vendor: &'static Vendor,
     /// Asked for when the first device is opened.
     version: OnceLock<c_int>,
     /// Keeps the library open.
@@ -65,7 +65,7 @@ pub(crate) struct Driver {
 }
 
 /// The names and numbers of one vendor's driver.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Vendor {
     pub(crate) kind: DeviceKind,
     /// Of its devices: `cuda` in `cuda:0`.
@@ -76,6 +76,10 @@ pub(crate) struct Vendor {
     pub(crate) compiler_hint: &'static str,
     /// A version in its usual form: 12.4 for 12040.
     pub(crate) version_text: fn(c_int) -> String,
+    /// The driver's name for a result code, and advice for common codes.
+    describe: fn(Status) -> String,
+    /// Whether after this result every later call in the context fails too.
+    is_sticky: fn(Status) -> bool,
     /// Whether the driver refuses to register host memory that is registered already.
     pub(crate) refuses_registered_memory: bool,
     /// Whether the driver copies between devices that cannot access each other's memory.
@@ -98,6 +102,17 @@ pub(crate) struct Vendor {
 }
 
 impl Vendor {
+    /// The error of a call that failed.
+    #[cold]
+    pub(crate) fn refusal(&self, failed: Status, call: &'static str) -> BackendError {
+        let kind = if (self.is_sticky)(failed) {
+            BackendErrorKind::DeviceLost
+        } else {
+            BackendErrorKind::Driver { code: i64::from(failed) }
+        };
+        BackendError { kind, call, detail: (self.describe)(failed) }
+    }
+
     /// The number of host memory among types of memory (`CUmemorytype`, `hipMemoryType`).
     pub(crate) fn host_memory_type(&self, version: c_int) -> u64 {
         (self.host_memory_type)(version)
@@ -119,7 +134,8 @@ impl Driver {
     /// # Safety
     ///
     /// The library is a driver of the vendor.
-    unsafe fn of(symbols: Symbols, vendor: Vendor) -> Result<Self, String> {
+    unsafe fn of(symbols: Symbols) -> Result<Self, String> {
+        let vendor = symbols.vendor;
         // SAFETY: the caller's promise is passed on.
         let functions = unsafe { Functions::of(&symbols) };
         let functions = functions.map_err(|reason| {
@@ -136,7 +152,7 @@ impl Driver {
 
     /// Asks for the driver's version. Fails if it is too old.
     pub(crate) fn expect_version(&self) -> Result<(), String> {
-        let (mut version, ask, vendor) = (0, &self.functions.version, &self.vendor);
+        let (mut version, ask, vendor) = (0, &self.functions.version, self.vendor);
         // SAFETY: the driver writes one `int`.
         let outcome = ask.check(unsafe { (ask.function)(&raw mut version) });
         outcome.map_err(|refusal| refusal.to_string())?;
@@ -160,7 +176,7 @@ impl Driver {
     fn count_devices(&self) -> Result<usize, (Status, String)> {
         // SAFETY: the function takes no pointer.
         let outcome = unsafe { (self.initialize.function)(0) };
-        let described = |failed| (failed, (self.symbols.describe)(failed));
+        let described = |failed| (failed, (self.vendor.describe)(failed));
         if outcome != status::SUCCESS {
             return Err(described(outcome));
         }
@@ -206,7 +222,7 @@ impl Driver {
     /// The error of a driver without a function, by its name in CUDA and in HIP.
     #[cold]
     pub(crate) fn lacks(&self, [cuda, hip]: [&'static str; 2]) -> BackendError {
-        let call = if self.symbols.is_hip { hip } else { cuda };
+        let call = self.symbols.name(cuda, hip);
         BackendError {
             kind: BackendErrorKind::Driver { code: i64::from(status::NOT_SUPPORTED) },
             call,
