@@ -6,7 +6,8 @@ use std::time::Duration;
 use libloading::os::unix::Library;
 use resident::ndarray::{Array1, Ix1};
 use resident::{
-    Error, Grid, InOut, Kernel, MappedArray, PinnedArray, PinnedOptions, SmartArray, with_pinned,
+    DeviceArray, Error, Grid, InOut, Kernel, MappedArray, PinnedArray, PinnedOptions, SmartArray,
+    with_pinned,
 };
 use resident_stand_in_hip::{self as driver, Access, Parameter, Settings};
 use support::hip::face;
@@ -163,6 +164,25 @@ fn unpinning_waits_for_the_device_and_holds_up_no_other_thread() {
         drop(registering.join().expect("it ends"));
         device.synchronize().expect("the kernel ends");
         assert_eq!([count("hipHostRegister"), count("hipHostUnregister")], [2, 2]);
+    });
+}
+
+/// An event tells the device alone, unless it is made to release to the host too. The memory that a
+/// download is staged in is not coherent.
+#[test]
+fn events_release_to_the_host_what_copies_wrote() {
+    alone(test_name!(events_release_to_the_host_what_copies_wrote), &[], || {
+        let device = open(Settings::new());
+        let (_here, stream) = (device.enter(), device.stream());
+        let array = DeviceArray::from_host(&Array1::<u32>::from_elem(10_000, 7)).expect("memory");
+        let pending = array.copy_to_host_on(&stream).expect("it is queued");
+        let event = stream.record().expect("an event");
+        event.synchronize().expect("it works");
+        assert!(event.is_complete().expect("it works"));
+        assert_eq!(pending.wait().expect("a download").sum(), 70_000);
+        let is_told = ["hipEventSynchronize", "hipEventQuery"].map(count) != [0, 0];
+        assert!(count("hipMemcpyDtoHAsync") > 0 && is_told, "{:?}", driver::calls());
+        assert_eq!(driver::take_notes(), [""; 0]);
     });
 }
 

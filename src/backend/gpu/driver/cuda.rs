@@ -27,6 +27,7 @@ pub(crate) static VENDOR: Vendor = Vendor {
     copies_without_peer_access: true,
     refuses_forked_children: true,
     unmapped_flags: 0,
+    event_flags: 0,
     keeps_images: false,
     version_min: VERSION_MIN,
     update: "update the NVIDIA driver",

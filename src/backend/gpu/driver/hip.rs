@@ -37,6 +37,9 @@ static VENDOR: Vendor = Vendor {
     refuses_forked_children: false,
     // Portable memory is coarse-grained; memory without a flag is coherent.
     unmapped_flags: 1,
+    // `hipEventReleaseToSystem`: other events release to the device alone, and the host may then see
+    // old bytes of coarse-grained memory ("hipEventCreateWithFlags" in HIP's manual).
+    event_flags: 0x8000_0000,
     // Its loader reads the image in place.
     keeps_images: true,
     version_min: VERSION_MIN,

@@ -88,6 +88,8 @@ pub(crate) struct Vendor {
     pub(crate) refuses_forked_children: bool,
     /// The flag of pinned host memory that is not mapped, beside those that the user asks for.
     pub(crate) unmapped_flags: u32,
+    /// The flags of all events.
+    pub(crate) event_flags: u32,
     /// Whether a module uses its image after it was loaded, and tells the sizes of parameters by
     /// it.
     pub(crate) keeps_images: bool,

@@ -51,9 +51,9 @@ impl EventPool {
 
     fn create(&self, timing: bool) -> Result<Handle, BackendError> {
         const DISABLE_TIMING: u32 = 2;
-        let flags = if timing { 0 } else { DISABLE_TIMING };
-        let mut event = std::ptr::null_mut();
-        let create = &self.context.driver().event_create;
+        let driver = self.context.driver();
+        let flags = driver.vendor.event_flags | if timing { 0 } else { DISABLE_TIMING };
+        let (mut event, create) = (std::ptr::null_mut(), &driver.event_create);
         // SAFETY: the context is current (the caller's promise); the driver writes one handle.
         let outcome = unsafe { (create.function)(&raw mut event, flags) };
         self.context.record_loss(create.check(outcome)).map(|()| Handle(event))

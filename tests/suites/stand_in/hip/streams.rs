@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use resident_stand_in_hip::Settings;
+use resident_stand_in_hip::{Settings, take_notes};
 
 use super::api::{Handle, Hip, function, get, load, ok};
 
@@ -96,6 +96,34 @@ fn events_order_streams_and_measure_time() {
         let mut wrong = 0;
         for flags in [4, 8, 0xC000_0000] {
             assert_eq!((hip.hipEventCreateWithFlags)(&raw mut wrong, flags), INVALID_VALUE);
+        }
+    }
+}
+
+/// Host memory is not coherent if it is allocated with a flag that does not say otherwise.
+#[test]
+fn events_release_to_the_host_only_if_they_are_made_to() {
+    const RELEASE_TO_SYSTEM: u32 = 0x8000_0002;
+    support::own_process!();
+    let hip = load(Settings::new());
+    let (stream, memory) = (hip.stream(), hip.memory(64));
+    for (host_flags, event_flags, notes) in
+        [(1, 2, 1), (1, RELEASE_TO_SYSTEM, 0), (0, 2, 0), (2, 2, 0), (0x8000_0000, 0x4000_0002, 1)]
+    {
+        // SAFETY: the functions write what the pointers have room for.
+        unsafe {
+            let pinned = get(|pointer| (hip.hipHostMalloc)(pointer, 64, host_flags));
+            let event = get(|event| (hip.hipEventCreateWithFlags)(event, event_flags));
+            ok((hip.hipMemcpyDtoHAsync)(pinned, memory, 64, stream));
+            ok((hip.hipEventRecord)(event, stream));
+            ok((hip.hipEventSynchronize)(event));
+            assert_eq!(take_notes().len(), notes, "{host_flags:#x}, {event_flags:#x}");
+            // A stream releases by itself.
+            ok((hip.hipStreamSynchronize)(stream));
+            ok((hip.hipEventRecord)(event, stream));
+            ok((hip.hipEventSynchronize)(event));
+            assert_eq!(take_notes(), [""; 0]);
+            ok((hip.hipHostFree)(pinned));
         }
     }
 }

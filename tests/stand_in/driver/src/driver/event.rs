@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
+use super::interface::RELEASES_TO_HOST;
 use super::stream::Stream;
-use super::work;
+use super::{call, work};
 use crate::backend::{BackendErrorKind, Position, RawEvent};
 
 /// `CU_EVENT_DISABLE_TIMING`.
@@ -29,6 +30,8 @@ struct Record {
     event: Arc<dyn RawEvent>,
     /// The work queued before the event.
     work: Position,
+    /// Whether the host may not see bytes yet that copies before the event wrote.
+    is_unreleased: bool,
 }
 
 impl Event {
@@ -49,7 +52,9 @@ impl Event {
         let has_timing = self.flags & DISABLE_TIMING == 0;
         let work = stream.last();
         let event = stream.ordered(context, |queue| queue.record(has_timing))?;
-        *self.record.lock().unwrap_or_else(PoisonError::into_inner) = Some(Record { event, work });
+        let is_unreleased = stream.release(self.flags & RELEASES_TO_HOST == RELEASES_TO_HOST);
+        *self.record.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Record { event, work, is_unreleased });
         Ok(())
     }
 
@@ -70,7 +75,21 @@ impl Event {
             }
         };
         context.check()?;
-        if is_complete { Ok(()) } else { Err(Code::NOT_READY) }
+        if !is_complete {
+            return Err(Code::NOT_READY);
+        }
+        self.tell_of_unreleased();
+        Ok(())
+    }
+
+    /// Notes if the host takes bytes for complete that it may not see.
+    fn tell_of_unreleased(&self) {
+        if self.last().is_some_and(|record| record.is_unreleased) {
+            call::note(String::from(
+                "an event without the flag that releases to the host tells of a copy to host \
+                 memory that is not coherent: the host may see its old bytes",
+            ));
+        }
     }
 
     /// Waits for the last record.
@@ -78,6 +97,7 @@ impl Event {
         if let Some(record) = self.last() {
             record.event.synchronize().map_err(|error| work::code_of_error(&error))?;
         }
+        self.tell_of_unreleased();
         context.device.ledger().settle();
         context.check()
     }

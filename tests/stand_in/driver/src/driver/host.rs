@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::code::{Code, Outcome};
 use super::handle::Handle;
-use super::machine;
+use super::{interface, machine};
 use crate::backend::HostMemory;
 
 /// The page size. Host memory is pinned in units of pages, and pinned memory that the driver
@@ -187,6 +187,12 @@ impl Locked {
         } else {
             self.start..end
         }
+    }
+
+    /// Whether the driver allocated it, and the host needs an event to see what copies write.
+    pub(super) fn needs_release(&self) -> bool {
+        let is_pinned = self.block.is_some() && !self.is_managed();
+        is_pinned && interface::needs_release(self.flags)
     }
 
     /// Whether this is managed memory.

@@ -51,6 +51,15 @@ pub(super) const POTENTIALLY_UNSAFE: [&str; 35] = [
     "cuStreamSynchronize",
 ];
 
+/// The flags of an event behind which the host sees all that copies wrote: all events are such.
+pub(super) const RELEASES_TO_HOST: u32 = 0;
+
+/// Whether the host may see old bytes of memory that was allocated with these flags, until an event
+/// releases the new ones to it.
+pub(super) fn needs_release(_host_flags: u32) -> bool {
+    false
+}
+
 /// The default limit of dynamic shared memory in bytes.
 pub(super) const SHARED_BYTES: i32 = 48 << 10;
 /// The opt-in limit in bytes, as on devices with compute capability 9.0.

@@ -8,6 +8,7 @@ use super::capture;
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
+use super::host;
 use super::machine::Device;
 use super::work;
 use crate::backend::{
@@ -41,6 +42,8 @@ struct State {
     joined: HashMap<QueueId, Position>,
     /// The copies to the host that were not complete when the last one was queued.
     copies_to_host: Vec<Position>,
+    /// Whether a copy was queued whose bytes the host sees only behind a release.
+    is_unreleased: bool,
 }
 
 impl Stream {
@@ -109,11 +112,17 @@ impl Stream {
         self.join(context)?;
         let mut state = self.state();
         let work = make(self.depends_in(&state));
-        let is_to_host =
-            matches!(&work, Work::Copy(copy) if matches!(copy.destination, Memory::Host(_)));
+        let to_host = match &work {
+            Work::Copy(copy) => match &copy.destination {
+                Memory::Host(memory) => Some(memory.base().addr() as u64),
+                Memory::Device(_) => None,
+            },
+            _ => None,
+        };
         let position = self.queue.submit(work).map_err(|error| work::code_of_error(&error))?;
         state.last = position;
-        if is_to_host {
+        if let Some(address) = to_host {
+            state.is_unreleased |= host::around(address).is_some_and(|range| range.needs_release());
             let completed = self.queue.completed();
             state.copies_to_host.retain(|copy| *copy > completed);
             state.copies_to_host.push(position);
@@ -154,6 +163,14 @@ impl Stream {
         queue(self.queue.as_ref()).map_err(|error| work::code_of_error(&error))
     }
 
+    /// Takes note of an event that releases all bytes to the host, or of another. Returns whether
+    /// there are bytes that it does not release.
+    pub(super) fn release(&self, is_to_host: bool) -> bool {
+        let mut state = self.state();
+        state.is_unreleased &= !is_to_host;
+        state.is_unreleased
+    }
+
     /// Makes later work wait for an event. `work` is the work that precedes the event in its
     /// stream, if that stream belongs to the same context.
     pub(super) fn wait_for(
@@ -186,6 +203,7 @@ impl Stream {
     pub(super) fn synchronize(&self, context: &Context) -> Outcome {
         capture::check_stream(self.handle)?;
         self.wait_until(self.queue.tail())?;
+        self.release(true);
         context.device.ledger().settle();
         context.check()
     }

@@ -40,6 +40,18 @@ pub(super) const POTENTIALLY_UNSAFE: [&str; 21] = [
     "hipStreamSynchronize",
 ];
 
+/// `hipEventReleaseToSystem`: behind another event the host may see old bytes of memory that is not
+/// coherent.
+pub(super) const RELEASES_TO_HOST: u32 = 0x8000_0000;
+
+/// Whether memory that was allocated with these flags is not coherent: it is if it has no flag, is
+/// mapped, or is said to be coherent (`hipHostMalloc` of ROCm's clr).
+pub(super) fn needs_release(host_flags: u32) -> bool {
+    const NON_COHERENT: u32 = 0x8000_0000;
+    const MAPPED_OR_COHERENT: u32 = 0x4000_0002;
+    host_flags & NON_COHERENT != 0 || (host_flags != 0 && host_flags & MAPPED_OR_COHERENT == 0)
+}
+
 /// Shared memory (LDS) of a block in bytes. All of it may be dynamic.
 pub(super) const SHARED_BYTES: i32 = 64 << 10;
 /// The maximum number of threads per block.

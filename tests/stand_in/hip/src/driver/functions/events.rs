@@ -62,7 +62,7 @@ fn create(place: Out<Handle>, flags: u32) -> Outcome {
     if flags & !(FLAGS | RELEASES) != 0 || (flags & RELEASES).count_ones() > 1 {
         return Err(Code::INVALID_VALUE);
     }
-    place.set(Event::new(&*Context::current()?, flags & FLAGS).handle)
+    place.set(Event::new(&*Context::current()?, flags).handle)
 }
 
 /// An event of any device, and its context.
