@@ -48,6 +48,18 @@ fn cuda_c_runs_as_it_is_with_its_options_translated() {
     });
 }
 
+/// The library's `resident::wave_size()` is the architecture's.
+#[test]
+fn an_option_for_wavefronts_of_another_size_is_refused() {
+    alone(test_name!(an_option_for_wavefronts_of_another_size_is_refused), &[], || {
+        let gpu = open(Settings::new().architecture("gfx1030"));
+        for option in ["-mwavefrontsize64", " -mno-wavefrontsize64", "+wavefrontsize64"] {
+            let text = log(&add(GpuSource::c(ADD).define("ADDEND", 2).option(option)), &gpu);
+            assert_says(&text, &[option.trim(), "resident::wave_size()", "leave it out"]);
+        }
+    });
+}
+
 #[test]
 fn the_compilers_log_is_shown() {
     alone(test_name!(the_compilers_log_is_shown), &[], || {

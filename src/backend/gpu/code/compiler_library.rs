@@ -37,6 +37,8 @@ pub(super) struct Product {
     pub(super) architecture_option: &'static str,
     /// The user's options, which have NVRTC's spelling, as this compiler takes them.
     pub(super) translated: fn(&[String]) -> Vec<String>,
+    /// Why one of the user's options cannot be used.
+    pub(super) refused: fn(&[String]) -> Option<String>,
     /// The architecture that the user's options name.
     pub(super) architecture: fn(&[String]) -> Option<&str>,
 }
@@ -50,6 +52,7 @@ impl Product {
         headers: &[],
         architecture_option: "--gpu-architecture=",
         translated: <[String]>::to_vec,
+        refused: |_| None,
         architecture: options::architecture,
     };
     #[cfg(feature = "hip")]
@@ -61,6 +64,7 @@ impl Product {
         headers: &[(c"cuda_fp16.h", c"\n"), (c"cuda_bf16.h", hip_options::BF16)],
         architecture_option: hip_options::ARCHITECTURE,
         translated: hip_options::translated,
+        refused: hip_options::refused,
         architecture: hip_options::architecture,
     };
 }

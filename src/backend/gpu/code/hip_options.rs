@@ -21,6 +21,17 @@ pub(super) fn architecture(options: &[String]) -> Option<&str> {
     options.iter().rev().find_map(|option| option.trim().strip_prefix(ARCHITECTURE))
 }
 
+/// Why an option cannot be used, if there is one. hiprtc takes it, and the device code of the library
+/// would go on to count by wavefronts of the usual size.
+pub(super) fn refused(options: &[String]) -> Option<String> {
+    let mut options = options.iter().map(|option| option.trim());
+    let option = options.find(|option| option.ends_with("wavefrontsize64"))?;
+    Some(format!(
+        "the option `{option}` changes the number of lanes of a wavefront, and \
+         `resident::wave_size()` is that of the architecture, as for HIP itself; leave it out"
+    ))
+}
+
 /// NVRTC's options that take a value, which may be the next option.
 const WITH_VALUE: [&str; 22] = [
     "-arch",

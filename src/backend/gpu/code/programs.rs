@@ -237,6 +237,9 @@ struct CachedCode {
 impl<'a> CompileJob<'a> {
     fn new(context: &Context, source: &'a Source<'a>) -> Result<Self, String> {
         let compiler = Compiler::find(context.driver())?;
+        if let Some(refusal) = source.refused(compiler.product()) {
+            return Err(refusal);
+        }
         let target = match source.architecture(compiler.product()) {
             Some(named) => named.to_owned(),
             None => compiler.target_of(context)?,

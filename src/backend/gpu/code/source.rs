@@ -75,6 +75,11 @@ impl<'a> Source<'a> {
         (product.architecture)(&self.options)
     }
 
+    /// Why the compiler must not be given one of the user's options.
+    pub(super) fn refused(&self, product: &Product) -> Option<String> {
+        (product.refused)(&self.options)
+    }
+
     /// The compiler's input for a target, which is `architecture` if that is set.
     pub(super) fn input(&self, target: &str, product: &Product) -> CompilerInput {
         let text = if self.has_prelude {
