@@ -5,7 +5,7 @@ use resident::{Device, Error, GpuSource, Grid, InOut, Kernel, SmartArray};
 use resident_stand_in_hip::{self as driver, Settings};
 use support::test_name;
 
-use super::{alone, assert_says, open};
+use super::{CHILD, alone, assert_says, open};
 
 const ADD: &str = r#"
 extern "C" __global__ void add(unsigned k, resident::View1<unsigned> x) {
@@ -58,6 +58,35 @@ fn an_option_for_wavefronts_of_another_size_is_refused() {
             assert_says(&text, &[option.trim(), "resident::wave_size()", "leave it out"]);
         }
     });
+}
+
+/// hiprtc calls itself 9.0 in every release, so its file tells which one compiled.
+#[test]
+fn each_compilers_code_is_its_own() {
+    let test = test_name!(each_compilers_code_is_its_own);
+    if std::env::var_os(CHILD).is_none() {
+        let Ok(compiler) = resident_stand_in_hiprtc::file() else { return };
+        let folder = std::env::temp_dir().join(format!("resident-hiprtc-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("cache")).expect("writable");
+        let (copy, cache) = (folder.join("copy.so"), folder.join("cache"));
+        std::fs::copy(&compiler, &copy).expect("writable");
+        let cached = [&compiler, &copy, &copy].map(|file| {
+            let text = |path: &std::path::Path| path.display().to_string();
+            let variables = [("RESIDENT_HIPRTC", &*text(file)), ("RESIDENT_CACHE", &text(&cache))];
+            alone(test, &variables, || ());
+            std::fs::read_dir(&cache).expect("a folder").count()
+        });
+        std::fs::remove_dir_all(folder).expect("it is there");
+        let programs = usize::from(resident_stand_in_hiprtc::compiles());
+        assert_eq!(cached, [programs, 2 * programs, 2 * programs]);
+        return;
+    }
+    driver::load(Settings::new()).expect("it loads");
+    let gpu = Device::hip(0).expect("it opens");
+    if resident_stand_in_hiprtc::compiles() {
+        let kernel = add(GpuSource::c(ADD).define("ADDEND", 1));
+        kernel.prepare(&gpu).expect("it compiles");
+    }
 }
 
 #[test]

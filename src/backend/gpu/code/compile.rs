@@ -155,6 +155,11 @@ impl Compiler {
         format!("{} {}.{}", self.library.product.name, self.version.0, self.version.1)
     }
 
+    /// The file that it is in.
+    pub(super) fn file(self) -> &'static str {
+        &self.library.file
+    }
+
     /// The name of the architecture to compile for, for a device.
     pub(super) fn target_of(self, context: &Context) -> Result<String, String> {
         match context.architecture() {

@@ -82,6 +82,8 @@ macro_rules! library {
             pub(super) product: Product,
             $(pub(super) $field: $kind,)*
             $($(#[$doc])* pub(super) $other: Option<$other_kind>,)*
+            /// The file that it is in: its path, its length and when it was written.
+            pub(super) file: String,
             /// Keeps the library open.
             _library: Library,
         }
@@ -105,7 +107,10 @@ macro_rules! library {
                     let $other = unsafe { library.get::<$other_kind>(symbol.as_bytes()) };
                     let $other = $other.ok().map(|function| *function);
                 )*
-                Ok(Self { product, $($field,)* $($other,)* _library: library })
+                let file = String::new();
+                let mut found = Self { product, $($field,)* $($other,)* file, _library: library };
+                found.file = file_at(found.version as *const ());
+                Ok(found)
             }
         }
     };
@@ -147,6 +152,24 @@ library! {
         /// The machine code, as hiprtc calls it.
         code_size = "GetCodeSize": Size,
         code = "GetCode": Content,
+    }
+}
+
+/// Describes the file whose code is at an address; nothing where the system does not tell.
+fn file_at(code: *const ()) -> String {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let is_around = |line: &&str| {
+        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+        let [start, end] = range
+            .map_or(["", ""], |(start, end)| [start, end])
+            .map(|number| usize::from_str_radix(number, 16).unwrap_or_default());
+        (start..end).contains(&code.addr())
+    };
+    let path = maps.lines().find(is_around).and_then(|line| Some(&line[line.find('/')?..]));
+    let Some(path) = path else { return String::new() };
+    match std::fs::metadata(path) {
+        Ok(known) => format!("{path}, {} bytes, {:?}", known.len(), known.modified()),
+        Err(_) => path.to_owned(),
     }
 }
 

@@ -244,9 +244,10 @@ impl<'a> CompileJob<'a> {
             Some(named) => named.to_owned(),
             None => compiler.target_of(context)?,
         };
-        // The version of the driver too: hiprtc says 9.0 in every version.
+        // The version of the driver too: hiprtc is a part of some, and says 9.0 in every version.
         let (name, version) = (compiler.name(), context.driver().version());
-        let key = source.key(&format!("{target} by {name} beside {version}"));
+        let file = compiler.file();
+        let key = source.key(&format!("{target} by {name} in {file} beside {version}"));
         Ok(Self { source, compiler, target, key })
     }
 
