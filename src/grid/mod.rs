@@ -208,6 +208,15 @@ impl Grid {
         self.shared_bytes
     }
 
+    /// The number of threads along each axis.
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    #[inline]
+    pub(crate) fn threads_along(&self) -> [u64; 3] {
+        let (blocks, threads) = (self.blocks, self.threads);
+        let pairs = [(blocks.x, threads.x), (blocks.y, threads.y), (blocks.z, threads.z)];
+        pairs.map(|(blocks, threads)| u64::from(blocks) * u64::from(threads))
+    }
+
     /// Whether the device chooses the block size.
     #[inline]
     pub(crate) fn is_auto(&self) -> bool {

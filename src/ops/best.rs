@@ -4,7 +4,7 @@ use ndarray::{Axis, IxDyn, Zip};
 
 use super::align;
 use super::cache;
-use super::call::Call;
+use super::call::{self, Call};
 use super::elements::Number;
 use super::elementwise;
 use super::host::rows;
@@ -14,7 +14,6 @@ use super::reduce::{
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut};
 use crate::error::Result;
-use crate::grid::Grid;
 use crate::launch::{In, Kernel, Out};
 
 type BestKernel<T> = Kernel<(i64, In<T, IxDyn>, Out<u64, IxDyn>)>;
@@ -122,7 +121,7 @@ fn of_rows<T: Number>(
     let chunk = chunk(a.axes());
     let shape = shape_of_chunks(a.axes(), chunk);
     let kernel = kernel::<T>(best, shape.len());
-    let grid = Grid::cover(shape.iter().product());
+    let grid = call::cover(shape.iter().product());
     if shape.last() == Some(&1) {
         return call.launch(kernel, grid, (chunk as i64, &a, out));
     }
@@ -141,7 +140,7 @@ fn among<T: Number>(
     let chunk = chunk(places.axes());
     let shape = shape_of_chunks(places.axes(), chunk);
     let kernel = among_kernel::<T>(best, shape.len());
-    let grid = Grid::cover(shape.iter().product());
+    let grid = call::cover(shape.iter().product());
     if shape.last() == Some(&1) {
         return call.launch(kernel, grid, (chunk as i64, a, &places, out));
     }

@@ -15,6 +15,19 @@ pub(super) struct Call<'a> {
     pub(super) site: CallSite,
 }
 
+/// A thread for each of `len` elements, for kernels that count by `resident::thread()`. AMD's
+/// runtime takes less than 2³² threads along an axis, so that many elements have blocks along y too.
+pub(super) fn cover(len: usize) -> Grid {
+    const THREADS: u32 = 256;
+    const BLOCKS_MAX: usize = u32::MAX as usize / THREADS as usize;
+    let blocks = len.div_ceil(THREADS as usize);
+    let rows = blocks.div_ceil(BLOCKS_MAX);
+    if rows < 2 {
+        return Grid::cover(len);
+    }
+    Grid::new((blocks.div_ceil(rows) as u32, rows as u32), THREADS)
+}
+
 impl Call<'_> {
     pub(super) fn launch<S: Signature>(
         &self,
@@ -68,5 +81,22 @@ impl Call<'_> {
 
     pub(super) fn at(&self) -> CalledAt {
         self.site.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cover;
+
+    #[test]
+    fn no_axis_has_more_threads_than_32_bits_count() {
+        for len in [0, 1, 1 << 31, (1 << 31) + 1, (1 << 32) - 1, 1 << 32, 5_000_000_000, 1 << 40] {
+            let (blocks, threads) = (cover(len).blocks(), cover(len).threads());
+            let rows = [(blocks.x, threads.x), (blocks.y, threads.y)];
+            let [columns, rows] = rows.map(|(blocks, threads)| blocks as usize * threads as usize);
+            assert!(columns < 1 << 32 && rows < 1 << 16, "{len}");
+            assert!((len..len + 256 + 256 * rows).contains(&(columns * rows)), "{len}");
+            assert!(threads.y == 1 && blocks.z == 1, "{len}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use ndarray::IxDyn;
 use super::align;
 use super::c_type::CType;
 use super::cache;
-use super::call::Call;
+use super::call::{self, Call};
 use super::elements::{Arithmetic, Number, Word};
 use super::host::zip;
 use super::source::{self, Parameter};
@@ -13,7 +13,6 @@ use super::unary::Unary;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::grid::Grid;
 use crate::launch::{In, InOut, Kernel, Out};
 
 type OneKernel<A, U> = Kernel<(In<A, IxDyn>, Out<U, IxDyn>)>;
@@ -65,7 +64,7 @@ pub(super) fn binary<T: Arithmetic>(
     call.fit(&mut b, out.axes())?;
     align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
     let kernel = binary_kernel::<T>(op, out.axes().shape().len());
-    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &b, &mut out))
+    call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
 }
 
 fn binary_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static TwoKernel<T> {
@@ -103,7 +102,7 @@ pub(super) fn scaled_add<T: Arithmetic>(
     call.fit(&mut x, y.axes())?;
     align::in_any_order([y.axes_mut(), x.axes_mut()]);
     let kernel = scaled_kernel::<T>(y.axes().shape().len());
-    call.launch(kernel, Grid::cover(y.axes().len()), (alpha, &x, &mut y))
+    call.launch(kernel, call::cover(y.axes().len()), (alpha, &x, &mut y))
 }
 
 fn scaled_kernel<T: Arithmetic>(rank: usize) -> &'static ScaledKernel<T> {
@@ -134,7 +133,7 @@ pub(super) fn map<T: Number>(
     call.fit(&mut a, out.axes())?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = map_kernel::<T>(function, out.axes().shape().len());
-    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &mut out))
+    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
 }
 
 fn map_kernel<T: Number>(function: Unary, rank: usize) -> &'static OneKernel<T, T> {
@@ -175,7 +174,7 @@ pub(super) fn clamp<T: Number>(
     call.fit(&mut a, out.axes())?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = clamp_kernel::<T>(out.axes().shape().len());
-    call.launch(kernel, Grid::cover(out.axes().len()), (low, high, &a, &mut out))
+    call.launch(kernel, call::cover(out.axes().len()), (low, high, &a, &mut out))
 }
 
 fn clamp_kernel<T: Number>(rank: usize) -> &'static ClampKernel<T> {
@@ -215,7 +214,7 @@ pub(super) fn select<T: Arithmetic>(
     call.fit(&mut b, out.axes())?;
     align::in_any_order([out.axes_mut(), mask.axes_mut(), a.axes_mut(), b.axes_mut()]);
     let kernel = select_kernel::<T::Word>(out.axes().shape().len());
-    call.launch(kernel, Grid::cover(out.axes().len()), (&mask, &a, &b, &mut out))
+    call.launch(kernel, call::cover(out.axes().len()), (&mask, &a, &b, &mut out))
 }
 
 fn select_kernel<T: Word>(rank: usize) -> &'static ThreeKernel<T> {
@@ -246,7 +245,7 @@ pub(super) fn cast<T: Arithmetic, U: Arithmetic>(
     call.fit(&mut a, out.axes())?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = cast_kernel::<T, U>(out.axes().shape().len());
-    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &mut out))
+    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
 }
 
 fn cast_kernel<T: Arithmetic, U: Arithmetic>(rank: usize) -> &'static OneKernel<T, U> {
@@ -271,7 +270,7 @@ pub(super) fn copy<T: Arithmetic>(
     let (mut a, mut out) = (a.reinterpreted::<T::Word>(), out.reinterpreted::<T::Word>());
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = copy_kernel::<T::Word>(out.axes().shape().len());
-    call.launch(kernel, Grid::cover(out.axes().len()), (&a, &mut out))
+    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
 }
 
 /// Copies elements of one size, whatever they are.

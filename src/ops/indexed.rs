@@ -5,13 +5,12 @@ use ndarray::IxDyn;
 use super::align;
 use super::c_type::CType;
 use super::cache;
-use super::call::Call;
+use super::call::{self, Call};
 use super::elements::{Arithmetic, Word};
 use super::host::indexed as host;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::error::Result;
-use crate::grid::Grid;
 use crate::launch::{In, InOut, Kernel, Out};
 
 type CheckKernel = Kernel<(u64, In<u64, IxDyn>, InOut<u64, IxDyn>)>;
@@ -49,7 +48,7 @@ fn read<W: Word>(
     out: &mut OperandMut<'_, W>,
 ) -> Result<()> {
     let kernel = gather_kernel::<W>(ranks(a.axes(), index.axes()));
-    call.launch(kernel, Grid::cover(out.axes().len()), (&a, index, out))
+    call.launch(kernel, call::cover(out.axes().len()), (&a, index, out))
 }
 
 /// `out[index[i]] = a[i]`, where the last of several wins.
@@ -71,7 +70,7 @@ pub(super) fn scatter<T: Arithmetic>(
     align::in_row_order([out.axes_mut()]);
     align::in_row_order([a.axes_mut(), index.axes_mut()]);
     let mut last = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[len]), 0, call.site);
-    let (ranks, grid) = (ranks(out.axes(), index.axes()), Grid::cover(index.axes().len()));
+    let (ranks, grid) = (ranks(out.axes(), index.axes()), call::cover(index.axes().len()));
     call.launch(last_kernel(ranks.1), grid, (&index, &mut OperandMut::of(&mut last)))?;
     let kernel = scatter_kernel::<T::Word>(ranks);
     call.launch(kernel, grid, (&a, &index, &Operand::of(&last), &mut out))
@@ -92,7 +91,7 @@ fn expect_within(
     align::in_row_order([line.axes_mut()]);
     let mut first_bad = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), u64::MAX, call.site);
     let kernel = check_kernel(line.axes().shape().len());
-    let grid = Grid::cover(line.axes().len());
+    let grid = call::cover(line.axes().len());
     call.launch(kernel, grid, (len as u64, &line, &mut OperandMut::of(&mut first_bad)))?;
     match first_bad.get_at(0, call.site)? {
         u64::MAX => Ok(()),

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::align;
 use super::cache;
-use super::call::Call;
+use super::call::{self, Call};
 use super::elements::Number;
 use super::elementwise;
 use super::host::rows::{self, Fold, Max, Min, Sum};
@@ -112,7 +112,7 @@ impl Cut {
 
     fn grid(self, items: usize) -> Grid {
         match self.is_by_thread {
-            true => Grid::cover(items),
+            true => call::cover(items),
             false => grid_of_blocks(items),
         }
     }
@@ -397,7 +397,7 @@ pub(super) fn divide<T: Number>(
         // SAFETY: each thread reads and writes one element.
         unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, "y / T(count)")) }
     });
-    call.launch(kernel, Grid::cover(out.axes().len()), (count as u64, out))
+    call.launch(kernel, call::cover(out.axes().len()), (count as u64, out))
 }
 
 /// The square root of each element.
@@ -413,7 +413,7 @@ pub(super) fn root<T: Number>(call: &Call<'_>, out: &mut OperandMut<'_, T>) -> R
             kernel.cuda(source::elementwise(rank, T::C, &[Parameter::InOut(T::C)], "sqrt(y)"))
         }
     });
-    call.launch(kernel, Grid::cover(out.axes().len()), (out,))
+    call.launch(kernel, call::cover(out.axes().len()), (out,))
 }
 
 /// The mean of all elements.

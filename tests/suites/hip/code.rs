@@ -2,7 +2,8 @@
 
 use resident::ndarray::Ix1;
 use resident::{Device, Error, GpuSource, Grid, InOut, Kernel, SmartArray};
-use resident_stand_in_hip::{self as driver, Settings};
+use resident_stand_in_hip::{self as driver, Access, Parameter, Settings};
+use support::hip::face;
 use support::test_name;
 
 use super::{CHILD, alone, assert_says, open};
@@ -87,6 +88,31 @@ fn each_compilers_code_is_its_own() {
         let kernel = add(GpuSource::c(ADD).define("ADDEND", 1));
         kernel.prepare(&gpu).expect("it compiles");
     }
+}
+
+/// The runtime refuses 2^32 threads and more along an axis. Elsewhere a grid may have them.
+#[test]
+fn a_grid_of_too_many_threads_along_an_axis_is_named() {
+    alone(test_name!(a_grid_of_too_many_threads_along_an_axis_is_named), &[], || {
+        let gpu = open(Settings::new());
+        let view = Parameter::View { dimensions: 1, element_bytes: 4, access: Access::ReadWrite };
+        let value = Parameter::Scalar { len_bytes: 4 };
+        driver::register("add", &[value, view], |_| Ok(()));
+        // SAFETY: a host function replaces it, which accesses nothing.
+        let kernel = unsafe { Kernel::<Add>::new("add").hip(face::code("add", &[value, view])) };
+        let (_here, mut x) = (gpu.enter(), SmartArray::from(vec![1_u32; 10]));
+        for grid in [Grid::new(1 << 24, 256), Grid::cover(1 << 32)] {
+            let refused = kernel.launch(grid, (1, &mut x));
+            let Err(error @ Error::Grid { .. }) = &refused else { panic!("{refused:?}") };
+            let parts = ["4294967296 threads along x", "4294967295 is the most", "along y"];
+            assert_says(&error.to_string(), &parts);
+        }
+        for grid in [Grid::new((1 << 23, 2), 256), Grid::cover((1 << 32) - 256)] {
+            kernel.launch(grid, (1, &mut x)).expect("it is within the limits");
+        }
+        gpu.synchronize().expect("it works");
+        assert_eq!(x.host().expect("a download").sum(), 10);
+    });
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(in crate::backend::gpu) struct GpuKernel {
     starts: Option<ParameterStarts>,
     attributes: KernelAttributes,
     limits: GridLimits,
+    /// The most threads of a grid along an axis.
+    axis_threads_max: u64,
     /// The last automatic block size: the dynamic shared bytes in the upper 32 bits, the threads in
     /// the lower ones. 0 threads mean that no block size is known yet.
     auto_block: AtomicU64,
@@ -43,6 +45,7 @@ impl GpuKernel {
             local_bytes: ask(Attribute::LocalBytes)?,
             block_threads_max: ask(Attribute::BlockThreadsMax)?,
         };
+        let axis_threads_max = module.context().driver().vendor.axis_threads_max;
         Ok(Self {
             name: Arc::clone(name),
             function,
@@ -51,6 +54,7 @@ impl GpuKernel {
             parameters,
             attributes,
             limits: GridLimits { block_threads_max: attributes.block_threads_max, ..limits },
+            axis_threads_max,
             auto_block: AtomicU64::new(0),
         })
     }
@@ -120,6 +124,29 @@ impl GpuKernel {
         Ok(threads)
     }
 
+    /// Whether blocks and threads are within the limits.
+    #[inline]
+    fn allows_extents(&self, grid: &Grid) -> bool {
+        let threads = grid.threads_along();
+        self.limits.allows_extents(grid)
+            && threads.iter().all(|threads| *threads <= self.axis_threads_max)
+    }
+
+    /// The limit that the grid exceeds.
+    #[cold]
+    fn violation(&self, grid: &Grid) -> String {
+        let along = ['x', 'y', 'z'].into_iter().zip(grid.threads_along());
+        let beyond = along.filter(|(_, threads)| *threads > self.axis_threads_max).next();
+        match beyond.filter(|_| self.limits.allows_extents(grid)) {
+            Some((axis, threads)) => format!(
+                "has {threads} threads along {axis}, where {} is the most; put blocks along y too \
+                 (`resident::thread()` counts on there), or let a thread do several elements",
+                self.axis_threads_max
+            ),
+            None => self.limits.violation(grid),
+        }
+    }
+
     /// The grid with the automatic block size.
     fn with_auto_blocks(&self, grid: Grid) -> Result<Grid, String> {
         let threads = self.auto_block_threads(grid.dynamic_shared_bytes());
@@ -147,7 +174,7 @@ impl LoadedKernel for GpuKernel {
     fn accepts_grid(&self, grid: &Grid) -> bool {
         !grid.is_auto()
             && grid.dynamic_shared_bytes() <= self.function.shared_bytes_allowed()
-            && self.limits.allows_extents(grid)
+            && self.allows_extents(grid)
     }
 
     fn resolve_grid(&self, grid: &Grid) -> Result<Option<Grid>, String> {
@@ -157,9 +184,9 @@ impl LoadedKernel for GpuKernel {
         }
         let auto = if grid.is_auto() { Some(self.with_auto_blocks(*grid)?) } else { None };
         let grid = auto.as_ref().unwrap_or(grid);
-        if self.limits.allows_extents(grid) {
+        if self.allows_extents(grid) {
             return Ok(auto);
         }
-        Err(self.limits.violation(grid))
+        Err(self.violation(grid))
     }
 }

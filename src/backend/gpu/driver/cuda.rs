@@ -28,6 +28,7 @@ pub(crate) static VENDOR: Vendor = Vendor {
     refuses_forked_children: true,
     unmapped_flags: 0,
     event_flags: 0,
+    axis_threads_max: u64::MAX,
     keeps_images: false,
     version_min: VERSION_MIN,
     update: "update the NVIDIA driver",

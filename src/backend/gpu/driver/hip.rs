@@ -40,6 +40,8 @@ static VENDOR: Vendor = Vendor {
     // `hipEventReleaseToSystem`: other events release to the device alone, and the host may then see
     // old bytes of coarse-grained memory ("hipEventCreateWithFlags" in HIP's manual).
     event_flags: 0x8000_0000,
+    // `hipModuleLaunchKernel` refuses more (ROCm's clr, `hip_module.cpp`).
+    axis_threads_max: u32::MAX as u64,
     // Its loader reads the image in place.
     keeps_images: true,
     version_min: VERSION_MIN,

@@ -90,6 +90,8 @@ pub(crate) struct Vendor {
     pub(crate) unmapped_flags: u32,
     /// The flags of all events.
     pub(crate) event_flags: u32,
+    /// The most threads of a grid along an axis.
+    pub(crate) axis_threads_max: u64,
     /// Whether a module uses its image after it was loaded, and tells the sizes of parameters by
     /// it.
     pub(crate) keeps_images: bool,

@@ -134,7 +134,9 @@ pub(super) fn check_shape(
     if !is_within || threads == 0 {
         return Err(Code::INVALID_VALUE);
     }
-    if u64::from(grid[0]) * u64::from(block[0]) > u64::from(u32::MAX) {
+    let threads_along =
+        grid.iter().zip(block).map(|(grid, block)| u64::from(*grid) * u64::from(block));
+    if threads_along.max() > Some(u64::from(u32::MAX)) {
         return Err(Code::INVALID_CONFIGURATION);
     }
     if i64::from(shared_bytes) > i64::from(SHARED_BYTES) || threads > u64::from(THREADS_MAX) {
