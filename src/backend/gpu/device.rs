@@ -1,8 +1,8 @@
 //! One GPU, and the state that its streams share.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "cuda")]
 use cudarc::driver::CudaContext;
@@ -35,8 +35,9 @@ pub(crate) struct DeviceCore {
     pinned: ByteCount,
     programs: Programs,
     pitch_bytes_max: u64,
-    /// The ordinals of the devices for which peer access was tried.
-    peers: BackendLock<HashSet<usize>>,
+    /// By ordinal, whether this device has access to another's memory. The first thread that asks
+    /// enables it, while others wait.
+    peers: BackendLock<HashMap<usize, Arc<OnceLock<bool>>>>,
 }
 
 impl GpuDevice {
@@ -124,9 +125,7 @@ impl DeviceCore {
         if peer.context.ordinal() == self.context.ordinal() {
             return None;
         }
-        if self.peers.lock().insert(peer.context.ordinal()) {
-            self.enable_peer_access(peer);
-        }
+        let _without_it_the_driver_copies_through_the_host = self.has_access_to(peer);
         Some(peer.context.place())
     }
 
@@ -134,7 +133,14 @@ impl DeviceCore {
     pub(super) fn can_copy_from(&self, peer: &Self) -> bool {
         self.context.driver().vendor.copies_without_peer_access
             || peer.context.ordinal() == self.context.ordinal()
-            || self.can_access(peer)
+            || self.has_access_to(peer)
+    }
+
+    /// Whether this GPU has access to the memory of another, which is enabled when it is first
+    /// asked for. A refusal is remembered.
+    fn has_access_to(&self, peer: &Self) -> bool {
+        let access = Arc::clone(self.peers.lock().entry(peer.context.ordinal()).or_default());
+        *access.get_or_init(|| self.can_access(peer) && self.enable_peer_access(peer).is_ok())
     }
 
     /// Whether this GPU can access the memory of another.
@@ -147,16 +153,13 @@ impl DeviceCore {
         outcome == status::SUCCESS && can_access != 0
     }
 
-    /// Enables this GPU's access to the memory of `peer`. A failure only makes copies slower.
-    fn enable_peer_access(&self, peer: &Self) {
-        let (driver, other) = (self.context.driver(), peer.context.place());
-        if !self.can_access(peer) {
-            return;
-        }
+    /// Enables this GPU's access to the memory of `peer`.
+    fn enable_peer_access(&self, peer: &Self) -> Result<(), BackendError> {
+        self.context.make_current()?;
+        let driver = self.context.driver();
         let _relaxed = Relaxed::enter(driver);
-        // This GPU's context is current, because the calling thread is queueing a copy on it.
-        let _slower = driver.enable_peer_access(other);
-        let _slower = peer.memory.share_with(self.context.ordinal());
+        driver.enable_peer_access(peer.context.place())?;
+        peer.memory.share_with(self.context.ordinal())
     }
 }
 

@@ -27,6 +27,52 @@ fn without_peer_access_arrays_move_by_way_of_the_host() {
     });
 }
 
+/// Where the runtime promises access and then refuses it, its own copies are not used either.
+fn arrays_move_by_way_of_the_host_after_a_failure_of(call: &str) {
+    let one = open(Settings::new().devices(2));
+    let other = Device::hip(1).expect("it opens");
+    resident_stand_in_hip::fail_nth(call, 1, 801);
+    for _ in 0..2 {
+        let mut array = SmartArray::<u32, _>::ones((60, 40));
+        drop(array.gpu_mut_on(&one.stream()).expect("it uploads"));
+        drop(array.gpu_on(&other.stream()).expect("it moves"));
+        let traffic = array.traffic();
+        assert_eq!((traffic.between_devices.bytes, traffic.to_host.bytes), (0, 9600));
+        assert_eq!(array.host().expect("a download").sum(), 2400);
+    }
+    let calls = resident_stand_in_hip::take_calls();
+    assert!(!calls.iter().any(|call| call.name.contains("Peer") && call.name.contains("cpy")));
+    assert_eq!(calls.iter().filter(|known| known.name == call).count(), 1);
+}
+
+#[test]
+fn access_that_is_refused() {
+    alone(test_name!(access_that_is_refused), &[], || {
+        arrays_move_by_way_of_the_host_after_a_failure_of("hipDeviceEnablePeerAccess");
+    });
+}
+
+#[test]
+fn access_to_the_pool_that_is_refused() {
+    alone(test_name!(access_to_the_pool_that_is_refused), &[], || {
+        arrays_move_by_way_of_the_host_after_a_failure_of("hipMemPoolSetAccess");
+    });
+}
+
+/// Access that another library enabled is access.
+#[test]
+fn access_that_is_there_already_is_used() {
+    alone(test_name!(access_that_is_there_already_is_used), &[], || {
+        let one = open(Settings::new().devices(2));
+        let other = Device::hip(1).expect("it opens");
+        resident_stand_in_hip::fail_nth("hipDeviceEnablePeerAccess", 1, 704);
+        let mut array = SmartArray::<u32, _>::ones((60, 40));
+        drop(array.gpu_mut_on(&one.stream()).expect("it uploads"));
+        drop(array.gpu_on(&other.stream()).expect("it moves"));
+        assert_eq!(array.traffic().between_devices.bytes, 9600);
+    });
+}
+
 #[test]
 fn with_peer_access_they_move_directly() {
     alone(test_name!(with_peer_access_they_move_directly), &[], || {

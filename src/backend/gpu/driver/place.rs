@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::Driver;
+use super::status::{self, Status};
 use crate::backend::BackendError;
 
 /// The primary context of a device.
@@ -36,16 +37,24 @@ impl Driver {
         set.check(unsafe { (set.function)(place.device) })
     }
 
-    /// Lets the current device access the memory of another. A failure only makes copies slower.
+    /// Lets the current device access the memory of another.
     pub(crate) fn enable_peer_access(&self, peer: Place) -> Result<(), BackendError> {
         if let Some(enable) = &self.enable_peer_context {
             // SAFETY: the other device's owner retains its context.
-            return enable.check(unsafe { (enable.function)(peer.context(), 0) });
+            let outcome = unsafe { (enable.function)(peer.context(), 0) };
+            return enable.check(unless_enabled(outcome));
         }
         let Some(enable) = &self.enable_peer_device else {
             return Err(self.lacks(["cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess"]));
         };
         // SAFETY: the function takes any number.
-        enable.check(unsafe { (enable.function)(peer.device, 0) })
+        let outcome = unsafe { (enable.function)(peer.device, 0) };
+        enable.check(unless_enabled(outcome))
     }
+}
+
+/// Access that other code of the process enabled before is as good.
+fn unless_enabled(outcome: Status) -> Status {
+    const PEER_ACCESS_ALREADY_ENABLED: Status = 704;
+    if outcome == PEER_ACCESS_ALREADY_ENABLED { status::SUCCESS } else { outcome }
 }
