@@ -165,7 +165,7 @@ driver_functions! {
         ) = "cuLaunchKernel", "hipModuleLaunchKernel";
     }
     optional {
-        /// Exchanges this thread's capture mode (HIP: since 5.0).
+        /// Exchanges this thread's capture mode (HIP: since 5.2).
         exchange_capture_mode: fn(*mut c_int)
             = "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode";
         /// Calls a host function behind the work of a stream (HIP: since 5.3).
@@ -175,7 +175,7 @@ driver_functions! {
         pointer_attribute: fn(*mut c_void, c_int, u64)
             = "cuPointerGetAttribute", "hipPointerGetAttribute";
 
-        // Pools of memory (HIP: since 5.1).
+        // Pools of memory (HIP: since 5.2).
         create_pool: fn(*mut PoolHandle, *const c_void) = "cuMemPoolCreate", "hipMemPoolCreate";
         set_pool_attribute: fn(PoolHandle, c_int, *mut c_void)
             = "cuMemPoolSetAttribute", "hipMemPoolSetAttribute";

@@ -223,17 +223,20 @@ impl Driver {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// The error of a driver without a function, by its name in CUDA and in HIP.
+    /// The error of a driver without a function, by its name in CUDA and in HIP: one that every
+    /// version has from the oldest on. What came later has another way.
     #[cold]
     pub(crate) fn lacks(&self, [cuda, hip]: [&'static str; 2]) -> BackendError {
-        let call = self.symbols.name(cuda, hip);
+        let (call, vendor) = (self.symbols.name(cuda, hip), self.vendor);
         BackendError {
             kind: BackendErrorKind::Driver { code: i64::from(status::NOT_SUPPORTED) },
             call,
             detail: format!(
-                "{} {} has no function {call}: update it",
-                self.vendor.name,
-                self.version_text()
+                "{} {} has no function {call}, which {} {} and later have: update it",
+                vendor.name,
+                self.version_text(),
+                vendor.name,
+                (vendor.version_text)(vendor.version_min)
             ),
         }
     }
