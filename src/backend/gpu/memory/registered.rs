@@ -291,7 +291,8 @@ fn is_one_registration(driver: &Driver, bytes: &Range<usize>) -> bool {
     first.is_some() && first == last
 }
 
-/// Whether the first or the last of these bytes is registered; a context is current.
+/// Whether the first or the last of these bytes is registered; a context is current. A registration
+/// between them is not seen: a question for each page would take long.
 fn is_registered_in_part(driver: &Driver, bytes: &Range<usize>) -> bool {
     [bytes.start, bytes.end - 1].into_iter().any(|at| registration_at(driver, at).is_some())
 }
