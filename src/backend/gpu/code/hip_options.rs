@@ -61,6 +61,7 @@ const WITH_VALUE: [&str; 22] = [
 /// The options as hiprtc takes them.
 pub(super) fn translated(options: &[String]) -> Vec<String> {
     let mut translated = Vec::new();
+    let mut is_precise = [None; 2];
     let mut options = options.iter().map(|option| option.trim());
     while let Some(option) = options.next() {
         let (name, value) = match option.split_once('=') {
@@ -68,7 +69,16 @@ pub(super) fn translated(options: &[String]) -> Vec<String> {
             None if WITH_VALUE.contains(&option) => (option, options.next()),
             None => (option, None),
         };
-        translated.extend(translate(option, name.trim_start_matches('-'), value));
+        let name = name.trim_start_matches('-');
+        match name {
+            "prec-div" => is_precise[0] = Some(value != Some("false")),
+            "prec-sqrt" => is_precise[1] = Some(value != Some("false")),
+            _ => translated.extend(translate(option, name, value)),
+        }
+    }
+    // One option of clang's is for both: it must not make imprecise what the user asks to be precise.
+    if is_precise.contains(&Some(false)) && !is_precise.contains(&Some(true)) {
+        translated.push("-fno-hip-fp32-correctly-rounded-divide-sqrt".to_owned());
     }
     translated
 }
@@ -76,10 +86,8 @@ pub(super) fn translated(options: &[String]) -> Vec<String> {
 /// One option: its text, its name without dashes, and its value.
 fn translate(option: &str, name: &str, value: Option<&str>) -> Option<String> {
     let value_of = |prefix: &str| value.map(|value| format!("{prefix}{value}"));
-    let switch = |on: &str, off: &str| {
-        let text = if value == Some("false") { off } else { on };
-        (!text.is_empty()).then(|| text.to_owned())
-    };
+    let switch =
+        |on: &str, off: &str| Some(if value == Some("false") { off } else { on }.to_owned());
     match name {
         "define-macro" | "D" => value_of("-D"),
         "undefine-macro" | "U" => value_of("-U"),
@@ -90,7 +98,6 @@ fn translate(option: &str, name: &str, value: Option<&str>) -> Option<String> {
         "fmad" => switch("-ffp-contract=fast", "-ffp-contract=off"),
         "use_fast_math" => Some("-ffast-math".to_owned()),
         "ftz" => switch("-fgpu-flush-denormals-to-zero", "-fno-gpu-flush-denormals-to-zero"),
-        "prec-div" | "prec-sqrt" => switch("", "-fno-hip-fp32-correctly-rounded-divide-sqrt"),
         "device-debug" | "G" => Some("-g".to_owned()),
         "generate-line-info" | "lineinfo" => Some("-gline-tables-only".to_owned()),
         "device-as-default-execution-space"
@@ -127,6 +134,12 @@ mod tests {
             (&["-use_fast_math"], "-ffast-math"),
             (&["--ftz=true", "--prec-div=true"], "-fgpu-flush-denormals-to-zero"),
             (&["--prec-sqrt=false"], "-fno-hip-fp32-correctly-rounded-divide-sqrt"),
+            (&["--prec-div=false", "-prec-sqrt", "true"], ""),
+            (&["-prec-div=true", "--prec-sqrt=false", "-w"], "-w"),
+            (
+                &["-prec-div=false", "-w", "--prec-sqrt=false"],
+                "-w -fno-hip-fp32-correctly-rounded-divide-sqrt",
+            ),
             (&["-arch=sm_90", "--gpu-architecture", "compute_80"], ""),
             (&["-arch=gfx90a"], "--offload-arch=gfx90a"),
             (&["--maxrregcount", "32", "-G"], "-g"),
