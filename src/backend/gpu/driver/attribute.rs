@@ -47,18 +47,73 @@ attributes! {
     MemoryPools = 115, 88;
 }
 
-#[cfg(all(test, feature = "cuda"))]
+#[cfg(test)]
 mod tests {
+    #[cfg(feature = "cuda")]
     use cudarc::driver::sys::CUdevice_attribute as Of;
 
     use super::Attribute;
 
+    /// The names of `hipDeviceAttribute_t` in the order of HIP 5.2's header, which begins with 0.
+    const OF_HIP: &str = "
+        EccEnabled AccessPolicyMaxWindowSize AsyncEngineCount CanMapHostMemory
+        CanUseHostPointerForRegisteredMem ClockRate ComputeMode ComputePreemptionSupported
+        ConcurrentKernels ConcurrentManagedAccess CooperativeLaunch
+        CooperativeMultiDeviceLaunch DeviceOverlap DirectManagedMemAccessFromHost
+        GlobalL1CacheSupported HostNativeAtomicSupported Integrated IsMultiGpuBoard
+        KernelExecTimeout L2CacheSize LocalL1CacheSupported Luid LuidDeviceNodeMask
+        ComputeCapabilityMajor ManagedMemory MaxBlocksPerMultiProcessor MaxBlockDimX
+        MaxBlockDimY MaxBlockDimZ MaxGridDimX MaxGridDimY MaxGridDimZ MaxSurface1D
+        MaxSurface1DLayered MaxSurface2D MaxSurface2DLayered MaxSurface3D MaxSurfaceCubemap
+        MaxSurfaceCubemapLayered MaxTexture1DWidth MaxTexture1DLayered MaxTexture1DLinear
+        MaxTexture1DMipmap MaxTexture2DWidth MaxTexture2DHeight MaxTexture2DGather
+        MaxTexture2DLayered MaxTexture2DLinear MaxTexture2DMipmap MaxTexture3DWidth
+        MaxTexture3DHeight MaxTexture3DDepth MaxTexture3DAlt MaxTextureCubemap
+        MaxTextureCubemapLayered MaxThreadsDim MaxThreadsPerBlock MaxThreadsPerMultiProcessor
+        MaxPitch MemoryBusWidth MemoryClockRate ComputeCapabilityMinor MultiGpuBoardGroupID
+        MultiprocessorCount Name PageableMemoryAccess PageableMemoryAccessUsesHostPageTables
+        PciBusId PciDeviceId PciDomainID PersistingL2CacheMaxSize MaxRegistersPerBlock
+        MaxRegistersPerMultiprocessor ReservedSharedMemPerBlock MaxSharedMemoryPerBlock
+        SharedMemPerBlockOptin SharedMemPerMultiprocessor SingleToDoublePrecisionPerfRatio
+        StreamPrioritiesSupported SurfaceAlignment TccDriver TextureAlignment
+        TexturePitchAlignment TotalConstantMemory TotalGlobalMem UnifiedAddressing Uuid
+        WarpSize MemoryPoolsSupported
+    ";
+
+    #[test]
+    fn the_numbers_of_hip_are_those_of_its_header() {
+        for (attribute, name) in [
+            (Attribute::BlockExtentMaxX, "MaxBlockDimX"),
+            (Attribute::BlockExtentMaxY, "MaxBlockDimY"),
+            (Attribute::BlockExtentMaxZ, "MaxBlockDimZ"),
+            (Attribute::GridExtentMaxX, "MaxGridDimX"),
+            (Attribute::GridExtentMaxY, "MaxGridDimY"),
+            (Attribute::GridExtentMaxZ, "MaxGridDimZ"),
+            (Attribute::SharedBytesPerBlock, "MaxSharedMemoryPerBlock"),
+            (Attribute::PitchBytesMax, "MaxPitch"),
+            (Attribute::PciBus, "PciBusId"),
+            (Attribute::PciDevice, "PciDeviceId"),
+            (Attribute::PciDomain, "PciDomainID"),
+            (Attribute::CapabilityMajor, "ComputeCapabilityMajor"),
+            (Attribute::CapabilityMinor, "ComputeCapabilityMinor"),
+            (Attribute::ConcurrentManagedAccess, "ConcurrentManagedAccess"),
+            (Attribute::SharedBytesPerBlockOptIn, "SharedMemPerBlockOptin"),
+            (Attribute::MemoryPools, "MemoryPoolsSupported"),
+        ] {
+            let number = OF_HIP.split_whitespace().position(|known| known == name);
+            assert_eq!(Some(attribute.number_in_hip() as usize), number, "{attribute:?}");
+        }
+    }
+
+    #[cfg(feature = "cuda")]
     #[test]
     fn the_numbers_of_cuda_are_those_of_the_bindings() {
         for (attribute, number) in [
             (Attribute::BlockExtentMaxX, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+            (Attribute::BlockExtentMaxY, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
             (Attribute::BlockExtentMaxZ, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z),
             (Attribute::GridExtentMaxX, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+            (Attribute::GridExtentMaxY, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
             (Attribute::GridExtentMaxZ, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z),
             (Attribute::SharedBytesPerBlock, Of::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
             (Attribute::PitchBytesMax, Of::CU_DEVICE_ATTRIBUTE_MAX_PITCH),
