@@ -182,6 +182,8 @@ fn code_objects_that_are_none_or_for_another_architecture() {
             let text = log(&add(GpuSource::hsaco(image)), &gpu);
             assert!(text.contains("code object") || text.contains("headers"), "{text}");
         }
+        let text = log(&add(GpuSource::hsaco(*b"CCOB\x02\0\x01\0")), &gpu);
+        assert_says(&text, &["compressed bundle", "--no-offload-compress"]);
         if !resident_stand_in_hiprtc::compiles() {
             return;
         }

@@ -13,6 +13,9 @@ const FATBIN_HEADER_BYTES: usize = 16;
 /// The first bytes of a bundle of code objects.
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
+/// The first bytes of a compressed bundle.
+const COMPRESSED: &[u8] = b"CCOB";
+
 /// Returns what is wrong with the image, if anything is.
 pub(super) fn check(image: &[u8]) -> Result<(), String> {
     let len_bytes = image.len();
@@ -34,6 +37,12 @@ pub(super) fn check_code_object(image: &[u8]) -> Result<(), String> {
     let len_bytes = image.len();
     if image.starts_with(BUNDLE) {
         return Ok(());
+    }
+    if image.starts_with(COMPRESSED) {
+        return Err(String::from(
+            "it is a compressed bundle of code objects, which tells no sizes of parameters; make \
+             it with `--no-offload-compress`",
+        ));
     }
     if !image.starts_with(&ELF) {
         return Err(format!(
