@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
 use object::LittleEndian;
 use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -72,20 +74,29 @@ const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 
 /// The first code object for an AMD GPU in a bundle; another image as it is.
 fn first_of_bundle(image: &[u8]) -> Result<&[u8], String> {
-    let Some(entries) = image.strip_prefix(BUNDLE) else { return Ok(image) };
-    let found = first_entry(image, entries);
+    let Some(table) = image.strip_prefix(BUNDLE) else { return Ok(image) };
+    let first = entries(table).and_then(|entries| entries.into_iter().next());
+    let found = first.and_then(|(_, place)| image.get(place));
     found.ok_or_else(|| "the bundle has no whole code object for an AMD GPU".to_owned())
 }
 
-/// The table of a bundle has the number of entries, and for each one its start, its length, the
-/// length of its target's name, and the name.
-fn first_entry<'a>(image: &'a [u8], table: &'a [u8]) -> Option<&'a [u8]> {
+/// The targets of a bundle's code objects, such as `gfx90a:xnack-`. None if it is no bundle.
+pub(crate) fn bundled_targets(image: &[u8]) -> Vec<String> {
+    let entries = image.strip_prefix(BUNDLE).and_then(entries).unwrap_or_default();
+    let target = |name: &str| name.rsplit("--").next().unwrap_or_default().to_owned();
+    entries.iter().map(|(name, _)| target(&String::from_utf8_lossy(name))).collect()
+}
+
+/// The names of targets, and the places, of a bundle's code objects for AMD GPUs. The table has the
+/// number of entries, and for each one its start, its length, the length of its target's name, and
+/// the name.
+fn entries(table: &[u8]) -> Option<Vec<(&[u8], Range<usize>)>> {
     fn number<'a>(rest: &mut &'a [u8]) -> Option<usize> {
         let (number, others): (&'a [u8; 8], _) = rest.split_first_chunk()?;
         *rest = others;
         u64::from_le_bytes(*number).try_into().ok()
     }
-    let rest = &mut &*table;
+    let (rest, mut found) = (&mut &*table, Vec::new());
     for _ in 0..number(rest)? {
         let (start, len_bytes) = (number(rest)?, number(rest)?);
         let name_bytes = number(rest)?;
@@ -93,10 +104,10 @@ fn first_entry<'a>(image: &'a [u8], table: &'a [u8]) -> Option<&'a [u8]> {
         *rest = others;
         // The host's entry is empty.
         if name.windows(6).any(|part| part == b"amdgcn") {
-            return image.get(start..start.checked_add(len_bytes)?);
+            found.push((name, start..start.checked_add(len_bytes)?));
         }
     }
-    None
+    Some(found)
 }
 
 /// The vendor and the type of the note.
@@ -189,7 +200,9 @@ fn missing(key: &str, kind: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{CompiledKernel, CompiledParameter, architecture, kernels, parameter_bytes};
+    use super::{
+        CompiledKernel, CompiledParameter, architecture, bundled_targets, kernels, parameter_bytes,
+    };
 
     /// What hiprtc 5.2 wrote for gfx90a:xnack- of
     /// `template <typename T> __global__ void __launch_bounds__(128) tk(T *, V, double, char, long
@@ -296,6 +309,8 @@ mod tests {
         let whole = bundle(&[NOTE, NOTE]);
         assert_eq!(parameter_bytes(&whole, SYMBOL), Ok(Some(vec![8, 24, 8, 1, 8])));
         assert_eq!(architecture(&whole), None, "it has several");
+        assert_eq!(bundled_targets(&whole), ["gfx90a:xnack-", "gfx90a:xnack-"]);
+        assert_eq!(bundled_targets(&image(NOTE)), [""; 0]);
         for damaged in [super::BUNDLE, &whole[..100], &whole[..5000], &bundle(&[])] {
             let fault = parameter_bytes(damaged, SYMBOL).expect_err("it has none");
             assert!(fault.contains("no whole code object for an AMD GPU"), "{fault}");

@@ -208,9 +208,31 @@ fn a_code_object_for_another_architecture_is_named() {
         let text = log(&add(GpuSource::hsaco(other)), &gpu);
         let what = "this code object (for amdgcn-amd-amdhsa--gfx1030) on gfx90a";
         assert_says(&text, &[what, "make it for this architecture"]);
+        let others = bundle(["gfx1030", "gfx1100"].map(|it| (it, image(it).expect("a target"))));
+        let text = log(&add(GpuSource::hsaco(others)), &gpu);
+        assert_says(&text, &["this bundle of code objects (for gfx1030, gfx1100) on gfx90a"]);
         let own = image("gfx90a").expect("a target");
         add(GpuSource::hsaco(own)).prepare(&gpu).expect("it is for this GPU");
     });
+}
+
+/// Code objects as `hipcc --genco` bundles them.
+fn bundle(images: [(&str, Vec<u8>); 2]) -> Vec<u8> {
+    let mut start = 4096_u64;
+    let (mut bundle, mut code) = (b"__CLANG_OFFLOAD_BUNDLE__".to_vec(), Vec::new());
+    bundle.extend((images.len() as u64).to_le_bytes());
+    for (target, image) in images {
+        let name = format!("hipv4-amdgcn-amd-amdhsa--{target}");
+        for number in [start, image.len() as u64, name.len() as u64] {
+            bundle.extend(number.to_le_bytes());
+        }
+        bundle.extend(name.as_bytes());
+        start += image.len() as u64;
+        code.extend(image);
+    }
+    bundle.resize(4096, 0);
+    bundle.extend(code);
+    bundle
 }
 
 #[cfg(feature = "cuda")]

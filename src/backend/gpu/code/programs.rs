@@ -141,7 +141,10 @@ fn find(
             image::check_code_object(code)?;
             let description = match code_object::architecture(code) {
                 Some(target) => format!("this code object (for {target})"),
-                None => "this bundle of code objects".to_owned(),
+                None => {
+                    let targets = code_object::bundled_targets(code).join(", ");
+                    format!("this bundle of code objects (for {targets})")
+                }
             };
             programs.given(context, Compiled::machine_code(code), &description)?
         }
