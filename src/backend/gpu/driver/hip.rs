@@ -61,7 +61,7 @@ fn find() -> Result<Driver, String> {
     let named = std::env::var_os(VARIABLE).filter(|file| !file.is_empty());
     let (library, found) = match &named {
         Some(file) => (open(file).map_err(|fault| misnamed(file, &fault.to_string()))?, true),
-        None => (find_library()?, false),
+        None => (find_library(&files("amdhip64"))?, false),
     };
     let symbols = Symbols { library, vendor: &VENDOR };
     // SAFETY: the library has the name of AMD's runtime, or the environment names it as that.
@@ -71,9 +71,8 @@ fn find() -> Result<Driver, String> {
     })
 }
 
-fn find_library() -> Result<Library, String> {
-    let files = files("amdhip64");
-    open_first(&files).ok_or_else(|| {
+fn find_library(files: &[String]) -> Result<Library, String> {
+    open_first(files).ok_or_else(|| {
         format!(
             "AMD's HIP runtime was not found (looked for {}); install ROCm's package of it \
              (`hip-runtime-amd`, or Debian's `libamdhip64-5`), name its file by `{VARIABLE}`, or \
@@ -241,7 +240,18 @@ pub(crate) fn architecture(driver: &Driver, device: c_int) -> Result<String, Bac
 
 #[cfg(test)]
 mod tests {
-    use super::version_text;
+    use super::{files, find_library, version_text};
+
+    #[test]
+    fn without_a_library_the_error_says_what_was_looked_for_and_what_to_do() {
+        let text = find_library(&files("no-such-runtime")).expect_err("there is none");
+        for words in
+            ["not found", "no-such-runtime", "libamdhip64-5", "RESIDENT_HIP", "Device::cpu"]
+        {
+            assert!(text.contains(words), "\"{words}\" is not in: {text}");
+        }
+        assert_eq!(text.matches("no-such-runtime").count(), 4, "{text}");
+    }
 
     #[test]
     fn versions_have_two_numbers() {
