@@ -18,13 +18,14 @@ mod driver_in_place;
 #[path = "driver_interleavings.rs"]
 mod driver_interleavings;
 
-/// The sweeps of failing calls again, as HIP 5.2: other calls allocate and free, and another thread
+/// The sweeps of failing calls and of orders again, as HIP 5.2: other calls allocate and free, and another thread
 /// tells tasks of work. A process has one runtime, so these run in others.
 #[test]
 fn as_hip_5_without_pools() {
     let program = std::env::current_exe().expect("a path");
     let output = Command::new(program)
         .args(["hip::driver_faults", "hip::driver_in_place", "hip::driver_exchange"])
+        .arg("hip::driver_interleavings")
         .env(face::OLDER, "1")
         .env_remove("NEXTEST_EXECUTION_MODE")
         .output()
@@ -32,6 +33,6 @@ fn as_hip_5_without_pools() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (written, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{written}\n{errors}");
-    let count = if cfg!(feature = "dlpack") { 9 } else { 8 };
+    let count = if cfg!(feature = "dlpack") { 11 } else { 10 };
     assert!(written.contains(&format!("test result: ok. {count} passed")), "{written}");
 }
