@@ -70,6 +70,8 @@ fn properties_have_the_layout_of_hip_5() {
     for name in ["hipGetDevicePropertiesR0600", "hipLaunchHostFunc"] {
         assert!(!has(name), "{name} came later");
     }
+    let pools = ["hipMemPoolCreate", "hipMallocFromPoolAsync", "hipFreeAsync"];
+    assert!(pools.iter().all(|name| has(name)), "5.2 exports them, whatever the GPU supports");
 }
 
 #[test]
