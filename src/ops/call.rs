@@ -16,7 +16,7 @@ pub(super) struct Call<'a> {
 }
 
 /// A thread for each of `len` elements, for kernels that count by `resident::thread()`. AMD's
-/// runtime takes less than 2³² threads along an axis, so that many elements have blocks along y too.
+/// runtime takes less than 2³² threads along an axis, so very many have blocks along y too.
 pub(super) fn cover(len: usize) -> Grid {
     const THREADS: u32 = 256;
     const BLOCKS_MAX: usize = u32::MAX as usize / THREADS as usize;

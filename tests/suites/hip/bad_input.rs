@@ -112,7 +112,8 @@ fn an_amd_gpu_is_the_current_device_where_there_is_no_other() {
     });
 }
 
-/// 911 is `CUDA_ERROR_EXTERNAL_DEVICE`, which kills the device, and `hipErrorInvalidChannelDescriptor`.
+/// 911 is `CUDA_ERROR_EXTERNAL_DEVICE`, which kills the device, and in HIP
+/// `hipErrorInvalidChannelDescriptor`.
 #[test]
 fn a_code_that_only_cudas_devices_die_of() {
     alone(test_name!(a_code_that_only_cudas_devices_die_of), &[], || {

@@ -18,8 +18,8 @@ mod driver_in_place;
 #[path = "driver_interleavings.rs"]
 mod driver_interleavings;
 
-/// The sweeps of failing calls and of orders again, as HIP 5.2: other calls allocate and free, and another thread
-/// tells tasks of work. A process has one runtime, so these run in others.
+/// The sweeps of failing calls and of orders again, as HIP 5.2: other calls allocate and free, and
+/// another thread tells tasks of work. A process has one runtime, so these run in others.
 #[test]
 fn as_hip_5_without_pools() {
     let program = std::env::current_exe().expect("a path");

@@ -21,7 +21,7 @@ pub(super) fn architecture(options: &[String]) -> Option<&str> {
     options.iter().rev().find_map(|option| option.trim().strip_prefix(ARCHITECTURE))
 }
 
-/// Why an option cannot be used, if there is one. hiprtc takes it, and the device code of the library
+/// Why an option cannot be used, if there is one. hiprtc takes it, and the library's device code
 /// would go on to count by wavefronts of the usual size.
 pub(super) fn refused(options: &[String]) -> Option<String> {
     let mut options = options.iter().map(|option| option.trim());
@@ -76,7 +76,7 @@ pub(super) fn translated(options: &[String]) -> Vec<String> {
             _ => translated.extend(translate(option, name, value)),
         }
     }
-    // One option of clang's is for both: it must not make imprecise what the user asks to be precise.
+    // One option of clang's is for both. It must not make imprecise what is to be precise.
     if is_precise.contains(&Some(false)) && !is_precise.contains(&Some(true)) {
         translated.push("-fno-hip-fp32-correctly-rounded-divide-sqrt".to_owned());
     }

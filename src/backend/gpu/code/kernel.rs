@@ -135,8 +135,8 @@ impl GpuKernel {
     /// The limit that the grid exceeds.
     #[cold]
     fn violation(&self, grid: &Grid) -> String {
-        let along = ['x', 'y', 'z'].into_iter().zip(grid.threads_along());
-        let beyond = along.filter(|(_, threads)| *threads > self.axis_threads_max).next();
+        let mut along = ['x', 'y', 'z'].into_iter().zip(grid.threads_along());
+        let beyond = along.find(|(_, threads)| *threads > self.axis_threads_max);
         match beyond.filter(|_| self.limits.allows_extents(grid)) {
             Some((axis, threads)) => format!(
                 "has {threads} threads along {axis}, where {} is the most; put blocks along y too \

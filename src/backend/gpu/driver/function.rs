@@ -1,7 +1,7 @@
 //! One function of a driver: its pointer, its name, and the errors of its result codes.
 
-use super::Vendor;
 use super::status::{self, Status};
+use super::vendor::Vendor;
 use crate::backend::{BackendError, BackendErrorKind};
 
 /// A function of a driver, of type `F`.

@@ -37,8 +37,8 @@ static VENDOR: Vendor = Vendor {
     refuses_forked_children: false,
     // Portable memory is coarse-grained; memory without a flag is coherent.
     unmapped_flags: 1,
-    // `hipEventReleaseToSystem`: other events release to the device alone, and the host may then see
-    // old bytes of coarse-grained memory ("hipEventCreateWithFlags" in HIP's manual).
+    // `hipEventReleaseToSystem`: other events release to the device alone, and the host may then
+    // see old bytes of coarse-grained memory ("hipEventCreateWithFlags" in HIP's manual).
     event_flags: 0x8000_0000,
     // `hipModuleLaunchKernel` refuses more (ROCm's clr, `hip_module.cpp`).
     axis_threads_max: u32::MAX as u64,

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 
 use libloading::Library;
 
-use super::Vendor;
 use super::function::Function;
+use super::vendor::Vendor;
 use crate::backend::DeviceKind;
 
 /// A driver's library, and whose it is.

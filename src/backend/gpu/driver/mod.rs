@@ -7,6 +7,7 @@
 //! | `functions`, `function` | the table; one function, its name and its errors |
 //! | `status`, `attribute` | result codes; attributes of devices, by two numberings |
 //! | `place` | what is current on a thread |
+//! | `vendor` | the names and numbers of one vendor |
 //! | `copies`, `descriptors`, `kernels` | what has two forms: copies of planes, occupancy |
 //! | `library` | opens libraries and looks functions up |
 //! | `cuda`, `hip` | where each driver is found, and what it says |
@@ -24,6 +25,7 @@ pub(crate) mod kernels;
 pub(in crate::backend::gpu) mod library;
 mod place;
 pub(crate) mod status;
+mod vendor;
 
 use std::ffi::{c_int, c_void};
 use std::ops::Deref;
@@ -37,8 +39,9 @@ pub(crate) use functions::{Functions, HostFunction};
 pub(crate) use kernels::FunctionAttribute;
 pub(crate) use place::Place;
 pub(crate) use status::{Status, invalid};
+pub(crate) use vendor::Vendor;
 
-use crate::backend::{BackendError, BackendErrorKind, DeviceKind};
+use crate::backend::{BackendError, BackendErrorKind};
 use library::Symbols;
 
 /// `CUstream`, `hipStream_t`.
@@ -62,65 +65,6 @@ pub(crate) struct Driver {
     version: OnceLock<c_int>,
     /// Keeps the library open.
     symbols: Symbols,
-}
-
-/// The names and numbers of one vendor's driver.
-#[derive(Debug)]
-pub(crate) struct Vendor {
-    pub(crate) kind: DeviceKind,
-    /// Of its devices: `cuda` in `cuda:0`.
-    pub(crate) prefix: &'static str,
-    /// `CUDA`, `HIP`.
-    pub(crate) name: &'static str,
-    /// How to choose the compiler.
-    pub(crate) compiler_hint: &'static str,
-    /// A version in its usual form: 12.4 for 12040.
-    pub(crate) version_text: fn(c_int) -> String,
-    /// The driver's name for a result code, and advice for common codes.
-    describe: fn(Status) -> String,
-    /// Whether after this result every later call in the context fails too.
-    is_sticky: fn(Status) -> bool,
-    /// Whether the driver refuses to register host memory that is registered already.
-    pub(crate) refuses_registered_memory: bool,
-    /// Whether the driver copies between devices that cannot access each other's memory.
-    pub(crate) copies_without_peer_access: bool,
-    /// Whether calls in a forked child fail, rather than wait for threads that it does not have.
-    pub(crate) refuses_forked_children: bool,
-    /// The flag of pinned host memory that is not mapped, beside those that the user asks for.
-    pub(crate) unmapped_flags: u32,
-    /// The flags of all events.
-    pub(crate) event_flags: u32,
-    /// The most threads of a grid along an axis.
-    pub(crate) axis_threads_max: u64,
-    /// Whether a module uses its image after it was loaded, and tells the sizes of parameters by
-    /// it.
-    pub(crate) keeps_images: bool,
-    /// The oldest version whose functions this backend needs.
-    version_min: c_int,
-    /// What to do if it is older.
-    update: &'static str,
-    /// The number of an attribute of devices.
-    attribute: fn(Attribute) -> c_int,
-    /// The number of host memory among types of memory, by the driver's version.
-    host_memory_type: fn(c_int) -> u64,
-}
-
-impl Vendor {
-    /// The error of a call that failed.
-    #[cold]
-    pub(crate) fn refusal(&self, failed: Status, call: &'static str) -> BackendError {
-        let kind = if (self.is_sticky)(failed) {
-            BackendErrorKind::DeviceLost
-        } else {
-            BackendErrorKind::Driver { code: i64::from(failed) }
-        };
-        BackendError { kind, call, detail: (self.describe)(failed) }
-    }
-
-    /// The number of host memory among types of memory (`CUmemorytype`, `hipMemoryType`).
-    pub(crate) fn host_memory_type(&self, version: c_int) -> u64 {
-        (self.host_memory_type)(version)
-    }
 }
 
 impl Deref for Driver {

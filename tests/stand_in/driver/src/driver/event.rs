@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::handle::{self, Handle, Object};
-use super::interface::RELEASES_TO_HOST;
+use super::interface::releases_to_host;
 use super::stream::Stream;
 use super::{call, work};
 use crate::backend::{BackendErrorKind, Position, RawEvent};
@@ -52,7 +52,7 @@ impl Event {
         let has_timing = self.flags & DISABLE_TIMING == 0;
         let work = stream.last();
         let event = stream.ordered(context, |queue| queue.record(has_timing))?;
-        let is_unreleased = stream.release(self.flags & RELEASES_TO_HOST == RELEASES_TO_HOST);
+        let is_unreleased = stream.release(releases_to_host(self.flags));
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Record { event, work, is_unreleased });
         Ok(())

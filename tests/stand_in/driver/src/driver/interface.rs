@@ -51,8 +51,10 @@ pub(super) const POTENTIALLY_UNSAFE: [&str; 35] = [
     "cuStreamSynchronize",
 ];
 
-/// The flags of an event behind which the host sees all that copies wrote: all events are such.
-pub(super) const RELEASES_TO_HOST: u32 = 0;
+/// Whether the host sees all that copies wrote before an event with these flags.
+pub(super) fn releases_to_host(_event_flags: u32) -> bool {
+    true
+}
 
 /// Whether the host may see old bytes of memory that was allocated with these flags, until an event
 /// releases the new ones to it.

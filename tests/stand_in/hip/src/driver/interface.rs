@@ -40,9 +40,12 @@ pub(super) const POTENTIALLY_UNSAFE: [&str; 21] = [
     "hipStreamSynchronize",
 ];
 
-/// `hipEventReleaseToSystem`: behind another event the host may see old bytes of memory that is not
-/// coherent.
-pub(super) const RELEASES_TO_HOST: u32 = 0x8000_0000;
+/// Whether the host sees all that copies wrote before an event with these flags. Otherwise it may
+/// see old bytes of memory that is not coherent.
+pub(super) fn releases_to_host(event_flags: u32) -> bool {
+    const RELEASE_TO_SYSTEM: u32 = 0x8000_0000;
+    event_flags & RELEASE_TO_SYSTEM != 0
+}
 
 /// Whether memory that was allocated with these flags is not coherent: it is if it has no flag, is
 /// mapped, or is said to be coherent (`hipHostMalloc` of ROCm's clr).
