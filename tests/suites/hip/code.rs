@@ -1,7 +1,7 @@
 //! Kernels: one source for both vendors, bodies for AMD alone, code of another kind, and options.
 
 use resident::ndarray::Ix1;
-use resident::{Device, Error, GpuSource, Grid, InOut, Kernel, SmartArray};
+use resident::{Device, DeviceArray, Error, GpuSource, Grid, InOut, Kernel, SmartArray, ops};
 use resident_stand_in_hip::{self as driver, Access, Parameter, Settings};
 use support::hip::face;
 use support::test_name;
@@ -112,6 +112,28 @@ fn a_grid_of_too_many_threads_along_an_axis_is_named() {
         }
         gpu.synchronize().expect("it works");
         assert_eq!(x.host().expect("a download").sum(), 10);
+    });
+}
+
+/// 4 GiB of the host's memory are the device's, so this runs only if it is asked for.
+#[test]
+fn operations_take_more_elements_than_threads_along_an_axis() {
+    if std::env::var_os("RESIDENT_LARGE").is_none() {
+        println!("not done: RESIDENT_LARGE=1 asks for it");
+        return;
+    }
+    alone(test_name!(operations_take_more_elements_than_threads_along_an_axis), &[], || {
+        if !resident_stand_in_hiprtc::compiles() {
+            return;
+        }
+        let gpu = open(Settings::new().memory(5 << 30).poison(false));
+        let (_here, len) = (gpu.enter(), (1 << 32) + 1000);
+        let sevens = SmartArray::from(vec![7_u8]);
+        let mut copied = DeviceArray::<u8, _>::uninit(len).expect("memory");
+        ops::copy(&sevens, &mut copied).expect("it is queued");
+        for place in [0, (1 << 32) - 256, 1 << 32, len - 1] {
+            assert_eq!(copied.get(place).expect("a download"), 7, "{place}");
+        }
     });
 }
 
