@@ -34,8 +34,9 @@ libfuzzer_sys::fuzz_target!(|program: Program| {
         operations::Chain::run_on_device_fields,
         operations::Chain::run_on_exclusive_fields,
     ];
+    let kernels = operations::launched::Kernels::new(None);
     for run in runs {
-        run(&chain, &device.stream()).unwrap_or_else(|error| panic!("{error}"));
+        run(&chain, &device.stream(), &kernels).unwrap_or_else(|error| panic!("{error}"));
     }
     assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
 });

@@ -5,7 +5,7 @@ use resident::ndarray::{
 };
 use resident::{DeviceView, DeviceViewMut, Element, Error, Result, SmartView, SmartViewMut};
 
-const AXES_MAX: usize = 5;
+pub(crate) const AXES_MAX: usize = 5;
 
 /// One step of a chain, with numbers from which its operands are made.
 pub(crate) type Step = (u8, [u8; 8]);

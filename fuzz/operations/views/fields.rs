@@ -5,6 +5,7 @@ use resident::ndarray::ArrayD;
 use resident::{DeviceArray, Result, SmartArray, Stream, field, field_mut};
 
 use super::chain::{Operation, distinct, owned, positions};
+use super::launched::{Kernels, STEP};
 use super::{Chain, check_view};
 
 #[repr(C)]
@@ -23,7 +24,7 @@ fn records(numbers: &ArrayD<u32>) -> ArrayD<Record> {
 impl Chain {
     /// The field of the view at the end of the chain is the view at the end of the field's chain.
     /// Reading it moves its bytes, and reading the view the others.
-    pub(crate) fn run_on_fields(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn run_on_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut expected = positions(&self.shape, self.is_fortran);
         let mut array = SmartArray::from(records(&expected));
         array.gpu_mut_on(stream).map(drop)?;
@@ -40,6 +41,7 @@ impl Chain {
         let of_view = field!(view, Record, number);
         assert_eq!(of_view.shape(), number.shape());
         check_view(stream, &number, &expected)?;
+        kernels.read(stream, &number, &expected)?;
         assert_eq!(owned(of_view.host()?.view()), expected);
         let before = array.traffic().to_host.bytes;
         assert_eq!(owned(view.host()?.view()), records(&expected));
@@ -48,7 +50,7 @@ impl Chain {
     }
 
     /// As [`run_on_fields`](Self::run_on_fields), for an array that is on a device only.
-    pub(crate) fn run_on_device_fields(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn run_on_device_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut expected = positions(&self.shape, self.is_fortran);
         let array = DeviceArray::from_host_on(stream, &records(&expected))?;
         let mut number = field!(array, Record, number);
@@ -62,11 +64,11 @@ impl Chain {
         assert_eq!(number.shape(), expected.shape());
         assert_eq!(number.copy_to_host()?, expected);
         assert_eq!(number.to_contiguous()?.copy_to_host()?, expected);
-        Ok(())
+        kernels.read(stream, &number, &expected)
     }
 
     /// The field's view at the end of the chain writes the elements of ndarray's, and no others.
-    pub(crate) fn run_on_exclusive_fields(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn run_on_exclusive_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut part = positions(&self.shape, self.is_fortran);
         let mut contents = records(&part);
         let mut array = SmartArray::from(contents.clone());
@@ -82,9 +84,11 @@ impl Chain {
         }
         let before = number.traffic().to_host.bytes;
         assert_eq!(owned(number.host()?.view()), part);
-        let values: Vec<u32> = (1_000..).take(part.len()).collect();
+        let mut values: Vec<u32> = (1_000..).take(part.len()).collect();
         number.copy_from_slice(&values)?;
         assert_eq!(number.traffic().to_host.bytes - before, 4 * part.len() as u64);
+        kernels.change(stream, &mut number, part.shape())?;
+        values.iter_mut().for_each(|value| *value += STEP);
         let elements = contents.as_slice_memory_order_mut().expect("contiguous");
         for (old, value) in part.iter().zip(values) {
             let is_old = |record: &&mut Record| record.neighbour == !old;

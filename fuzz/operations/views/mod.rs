@@ -2,11 +2,13 @@
 
 pub(crate) mod chain;
 pub(crate) mod fields;
+pub(crate) mod launched;
 
 use resident::ndarray::{ArrayD, IxDyn, ShapeBuilder};
 use resident::{DeviceArray, Result, SmartArray, SmartView, Stream};
 
 use self::chain::{Operation, Step, distinct, positions, write};
+use self::launched::{Kernels, STEP};
 
 /// Chains of rearrangements of an array.
 #[derive(Clone, Debug)]
@@ -25,7 +27,7 @@ impl Chain {
     }
 
     /// The view at the end of the chain has the elements of ndarray's, and only these are copied.
-    pub(crate) fn run_on_views(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn run_on_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let (array, mut expected) = (self.array(stream)?, positions(&self.shape, self.is_fortran));
         let mut view = array.view();
         for step in &self.steps {
@@ -35,11 +37,12 @@ impl Chain {
                 view = next;
             }
         }
-        check_view(stream, &view, &expected)
+        check_view(stream, &view, &expected)?;
+        kernels.read(stream, &view, &expected)
     }
 
     /// As [`run_on_views`](Self::run_on_views), for an array that is on a device only.
-    pub(crate) fn run_on_device_views(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn run_on_device_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut expected = positions(&self.shape, self.is_fortran);
         let array = DeviceArray::from_host_on(stream, &expected)?;
         let mut view = array.view();
@@ -55,11 +58,12 @@ impl Chain {
         let mut copy = DeviceArray::uninit_on(stream, expected.raw_dim().f())?;
         copy.copy_from_device(&view)?;
         assert_eq!(copy.copy_to_host()?, expected);
-        Ok(())
+        kernels.read(stream, &view, &expected)
     }
 
-    /// The view at the end of the chain writes the elements of ndarray's, and no others.
-    pub(crate) fn run_on_exclusive_views(&self, stream: &Stream) -> Result<()> {
+    /// The view at the end of the chain writes the elements of ndarray's, and no others; so does a
+    /// kernel.
+    pub(crate) fn run_on_exclusive_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let (mut array, mut contents) =
             (self.array(stream)?, positions(&self.shape, self.is_fortran));
         let (mut part, mut view) = (contents.clone(), array.view_mut());
@@ -75,8 +79,10 @@ impl Chain {
         let before = view.traffic().to_host.bytes;
         assert_eq!(*view.host()?, part);
         assert_eq!(view.traffic().to_host.bytes - before, 4 * part.len() as u64);
-        let values: Vec<u32> = (1_000..).take(part.len()).collect();
+        let mut values: Vec<u32> = (1_000..).take(part.len()).collect();
         view.copy_from_slice(&values)?;
+        kernels.change(stream, &mut view, part.shape())?;
+        values.iter_mut().for_each(|value| *value += STEP);
         write(&mut contents, &part, &values);
         assert_eq!(*array.host()?, contents);
         Ok(())
@@ -84,7 +90,11 @@ impl Chain {
 
     /// As [`run_on_exclusive_views`](Self::run_on_exclusive_views), for an array that is on a
     /// device only: values are written from the host, and then others on the device.
-    pub(crate) fn run_on_exclusive_device_views(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn run_on_exclusive_device_views(
+        &self,
+        stream: &Stream,
+        kernels: &Kernels,
+    ) -> Result<()> {
         let mut contents = positions(&self.shape, self.is_fortran);
         let mut array = DeviceArray::from_host_on(stream, &contents)?;
         let (mut part, mut view) = (contents.clone(), array.view_mut());
@@ -105,6 +115,8 @@ impl Chain {
         values += 1_000;
         view.copy_from_device(&DeviceArray::from_host_on(stream, &values)?)?;
         assert_eq!(view.copy_to_host()?, values);
+        kernels.change(stream, &mut view, part.shape())?;
+        values += STEP;
         let values: Vec<u32> = values.iter().copied().collect();
         write(&mut contents, &part, &values);
         assert_eq!(array.copy_to_host()?, contents);

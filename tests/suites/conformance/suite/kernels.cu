@@ -50,3 +50,64 @@ extern "C" __global__ void copy_sized(resident::View2<const u32> x, resident::Vi
     long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y, column = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (y.contains(row, column)) y(row, column) = x(row, column);
 }
+
+// Views of each number of axes, one thread for each element.
+
+template <typename T, int N>
+__device__ T &element(const resident::View<T, N> &x, long long n) {
+    return x.at(n);
+}
+
+template <typename T>
+__device__ T &element(const resident::View<T, 0> &x, long long) {
+    return x();
+}
+
+template <typename X, typename Y>
+__device__ void plus_of(u32 k, X x, Y y) {
+    long long n = resident::thread();
+    if (n < y.size()) element(y, n) = element(x, n) + k;
+}
+
+template <typename X>
+__device__ void add_of(u32 k, X x) {
+    long long n = resident::thread();
+    if (n < x.size()) element(x, n) += k;
+}
+
+extern "C" __global__ void plus_of_rank_0(u32 k, resident::View0<const u32> x,
+                                          resident::View0<u32> y) {
+    plus_of(k, x, y);
+}
+
+extern "C" __global__ void plus_of_rank_1(u32 k, resident::View1<const u32> x,
+                                          resident::View1<u32> y) {
+    plus_of(k, x, y);
+}
+
+extern "C" __global__ void plus_of_rank_2(u32 k, resident::View2<const u32> x,
+                                          resident::View2<u32> y) {
+    plus_of(k, x, y);
+}
+
+extern "C" __global__ void plus_of_rank_3(u32 k, resident::View3<const u32> x,
+                                          resident::View3<u32> y) {
+    plus_of(k, x, y);
+}
+
+extern "C" __global__ void plus_of_rank_4(u32 k, resident::View4<const u32> x,
+                                          resident::View4<u32> y) {
+    plus_of(k, x, y);
+}
+
+extern "C" __global__ void plus_of_rank_5(u32 k, resident::View5<const u32> x,
+                                          resident::View5<u32> y) {
+    plus_of(k, x, y);
+}
+
+extern "C" __global__ void add_of_rank_0(u32 k, resident::View0<u32> x) { add_of(k, x); }
+extern "C" __global__ void add_of_rank_1(u32 k, resident::View1<u32> x) { add_of(k, x); }
+extern "C" __global__ void add_of_rank_2(u32 k, resident::View2<u32> x) { add_of(k, x); }
+extern "C" __global__ void add_of_rank_3(u32 k, resident::View3<u32> x) { add_of(k, x); }
+extern "C" __global__ void add_of_rank_4(u32 k, resident::View4<u32> x) { add_of(k, x); }
+extern "C" __global__ void add_of_rank_5(u32 k, resident::View5<u32> x) { add_of(k, x); }

@@ -97,6 +97,7 @@ macro_rules! conformance {
                 chains_on_exclusive_device_views_write_the_elements_of_ndarrays,
                 chains_on_fields_have_the_elements_of_ndarrays,
                 chains_on_exclusive_fields_write_the_elements_of_ndarrays,
+                kernels_take_rows_columns_chunks_and_other_axes,
             }
             fields {
                 fields_and_elements_move_exactly_their_stale_bytes,

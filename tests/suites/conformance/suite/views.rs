@@ -1,15 +1,18 @@
-//! Views: random chains of rearrangements have the elements that ndarray's have, and only these
-//! move.
+//! Views: random chains of rearrangements have the elements that ndarray's have, on the host and in
+//! kernels, and only these move.
 
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resident::Result;
+use resident::ndarray::{Array2, Axis, s};
+use resident::{DeviceArray, Result, SmartArray, Stream};
 
 use self::programs::Chain;
 use self::programs::chain::Step;
 pub(super) use self::programs::chain::slice_of;
+use self::programs::launched::{Kernels, STEP};
 use super::lab::{Lab, with_checked_totals};
+use super::values::numbered;
 
 #[path = "../../../../fuzz/operations/views/mod.rs"]
 mod programs;
@@ -35,9 +38,10 @@ pub(super) fn runner(cases: u32) -> TestRunner {
     })
 }
 
-fn run_all(lab: &Lab<'_>, run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
+fn run_all(lab: &Lab<'_>, run: impl Fn(&Chain, &Stream, &Kernels) -> Result<()>) -> Result<()> {
+    let kernels = Kernels::new(Some(&lab.code("of_each_rank")));
     let outcome = runner(96).run(&cases(), |chain| {
-        with_checked_totals(&[lab.device()], || run(&chain))
+        with_checked_totals(&[lab.device()], || run(&chain, &lab.stream(), &kernels))
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(())
     });
@@ -46,32 +50,81 @@ fn run_all(lab: &Lab<'_>, run: impl Fn(&Chain) -> Result<()>) -> Result<()> {
 }
 
 pub(crate) fn chains_of_rearrangements_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
-    run_all(lab, |chain| chain.run_on_views(&lab.stream()))
+    run_all(lab, Chain::run_on_views)
 }
 
 pub(crate) fn chains_on_device_arrays_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
-    run_all(lab, |chain| chain.run_on_device_views(&lab.stream()))
+    run_all(lab, Chain::run_on_device_views)
 }
 
 pub(crate) fn chains_on_exclusive_views_write_the_elements_of_ndarrays(
     lab: &Lab<'_>,
 ) -> Result<()> {
-    run_all(lab, |chain| chain.run_on_exclusive_views(&lab.stream()))
+    run_all(lab, Chain::run_on_exclusive_views)
 }
 
 pub(crate) fn chains_on_exclusive_device_views_write_the_elements_of_ndarrays(
     lab: &Lab<'_>,
 ) -> Result<()> {
-    run_all(lab, |chain| chain.run_on_exclusive_device_views(&lab.stream()))
+    run_all(lab, Chain::run_on_exclusive_device_views)
 }
 
 pub(crate) fn chains_on_fields_have_the_elements_of_ndarrays(lab: &Lab<'_>) -> Result<()> {
-    run_all(lab, |chain| chain.run_on_fields(&lab.stream()))?;
-    run_all(lab, |chain| chain.run_on_device_fields(&lab.stream()))
+    run_all(lab, Chain::run_on_fields)?;
+    run_all(lab, Chain::run_on_device_fields)
 }
 
 pub(crate) fn chains_on_exclusive_fields_write_the_elements_of_ndarrays(
     lab: &Lab<'_>,
 ) -> Result<()> {
-    run_all(lab, |chain| chain.run_on_exclusive_fields(&lab.stream()))
+    run_all(lab, Chain::run_on_exclusive_fields)
+}
+
+/// Launches on parts of a table that are taken in turn, on an array of each kind. Each part is read
+/// first.
+macro_rules! change_parts {
+    ($table:expr, $stream:expr, $kernels:expr, $expected:expr) => {{
+        let (mut table, stream, kernels, expected) = ($table, $stream, $kernels, $expected);
+        kernels.read(stream, &table.row(1).into_dyn(), &expected.row(1).to_owned().into_dyn())?;
+        kernels.change(stream, &mut table.row_mut(1).into_dyn(), &[6])?;
+        expected.row_mut(1).map_inplace(|x| *x += STEP);
+        let column = expected.column(2).to_owned().into_dyn();
+        kernels.read(stream, &table.column(2).into_dyn(), &column)?;
+        kernels.change(stream, &mut table.column_mut(2).into_dyn(), &[5])?;
+        expected.column_mut(2).map_inplace(|x| *x += STEP);
+        let chunks = table.axis_chunks_iter(Axis(1), 4);
+        for (chunk, expected) in chunks.zip(expected.axis_chunks_iter(Axis(1), 4)) {
+            kernels.read(stream, &chunk.into_dyn(), &expected.to_owned().into_dyn())?;
+        }
+        for chunk in table.axis_chunks_iter_mut(Axis(0), 2).skip(1) {
+            let shape = chunk.shape().to_vec();
+            kernels.change(stream, &mut chunk.into_dyn(), &shape)?;
+        }
+        expected.slice_mut(s![2.., ..]).map_inplace(|x| *x += STEP);
+        let inserted = expected.clone().insert_axis(Axis(1)).into_dyn();
+        kernels.read(stream, &table.insert_axis(Axis(1)).into_dyn(), &inserted)?;
+        let mut plane = table.view_mut().insert_axis(Axis(0)).into_dyn();
+        kernels.change(stream, &mut plane, &[1, 5, 6])?;
+        *expected += STEP;
+        let first = expected.column(0).to_owned().into_dyn();
+        kernels.read(stream, &table.remove_axis(Axis(1)).into_dyn(), &first)?;
+        let mut row = table.view_mut().remove_axis(Axis(0)).into_dyn();
+        kernels.change(stream, &mut row, &[6])?;
+        expected.row_mut(0).map_inplace(|x| *x += STEP);
+        table
+    }};
+}
+
+pub(crate) fn kernels_take_rows_columns_chunks_and_other_axes(lab: &Lab<'_>) -> Result<()> {
+    let (stream, contents): (_, Array2<u32>) = (lab.stream(), numbered((5, 6), 0));
+    let kernels = Kernels::new(Some(&lab.code("of_each_rank")));
+    let mut expected = contents.clone();
+    let table = SmartArray::from(contents.clone());
+    let table = change_parts!(table, &stream, &kernels, &mut expected);
+    assert_eq!(*table.host()?, expected);
+    let mut expected = contents.clone();
+    let table = DeviceArray::from_host_on(&stream, &contents)?;
+    let table = change_parts!(table, &stream, &kernels, &mut expected);
+    assert_eq!(table.copy_to_host()?, expected);
+    Ok(())
 }
