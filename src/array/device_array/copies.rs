@@ -1,7 +1,7 @@
 //! Copies between device arrays and host memory, and between device arrays.
 
 use ndarray::{
-    Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn, Order, ShapeBuilder,
+    Array, ArrayD, ArrayRef, Axis, Dimension, IntoDimension, IxDyn, Order, ShapeBuilder, SliceArg,
 };
 
 use super::super::as_view::{AsView, AsViewMut};
@@ -358,9 +358,9 @@ macro_rules! writing_methods {
         ///
         /// Two parts of one array that share no element come from `split_at_mut` or
         /// `multi_slice_mut`. Parts that overlap do not compile, since one of them is borrowed
-        /// exclusively: copy the source with [`to_contiguous`](Self::to_contiguous) first, as NumPy
-        /// does by itself. If the axes are in another order, as here, each run of elements is a
-        /// copy of its own on a GPU; [`ops::copy`](crate::ops::copy) copies numbers by one launch.
+        /// exclusively: [`copy_within`](Self::copy_within) copies these. If the axes are in another
+        /// order, as here, each run of elements is a copy of its own on a GPU;
+        /// [`ops::copy`](crate::ops::copy) copies numbers by one launch.
         ///
         /// ```
         /// use resident::{Device, DeviceArray, ndarray::array};
@@ -420,6 +420,59 @@ macro_rules! writing_methods {
             let site = call_site();
             self.part().expect_home(self.home(), stream, "copy_from_device_on", site)?;
             self.write_from_device(&from.as_device_view(), stream, site)
+        }
+
+        /// Overwrites one part of the array with another of the same shape, which may overlap it in
+        /// any direction: `a[1:] = a[:-1]` in NumPy, and `copy_within` of std's slices. All
+        /// elements are read, into memory that the call takes on the device, before any is written.
+        /// Parts of [`multi_slice_mut`](Self::multi_slice_mut) share no element, and need no such
+        /// memory.
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, ndarray::{array, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let mut line = DeviceArray::from_host(&array![1, 2, 3, 4, 5])?;
+        /// line.copy_within(s![..4], s![1..])?;
+        /// assert_eq!(line.copy_to_host()?, array![1, 1, 2, 3, 4]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_from_device`](Self::copy_from_device).
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice`, if an index is out of bounds.
+        #[track_caller]
+        pub fn copy_within<I, J>(&mut self, from: I, to: J) -> Result<()>
+        where
+            I: SliceArg<D>,
+            J: SliceArg<D, OutDim = I::OutDim>,
+        {
+            let stream = self.home().stream();
+            self.copy_within_on(&stream, from, to)
+        }
+
+        /// As [`copy_within`](Self::copy_within), in the order of `stream`.
+        ///
+        /// # Errors
+        ///
+        /// As [`copy_within`](Self::copy_within), and
+        /// [`WrongDevice`](crate::Error::WrongDevice) if the stream is one of another device.
+        ///
+        /// # Panics
+        ///
+        /// As [`copy_within`](Self::copy_within).
+        #[track_caller]
+        pub fn copy_within_on<I, J>(&mut self, stream: &Stream, from: I, to: J) -> Result<()>
+        where
+            I: SliceArg<D>,
+            J: SliceArg<D, OutDim = I::OutDim>,
+        {
+            let elements = self.slice(from).to_contiguous_on(stream)?;
+            self.slice_mut(to).copy_from_device_on(stream, &elements)
         }
 
         /// Makes all elements `value`, in the order of the device's default stream.

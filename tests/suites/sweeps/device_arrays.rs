@@ -116,6 +116,11 @@ impl Run<'_> {
             let (mut above, below) = x.view_mut().split_at(Axis(0), 4);
             above.assign(&below.slice(s![..;-1, ..]));
         });
+        let shift = |x: &mut Table| x.copy_within_on(&own, s![..7, 1..], s![1.., ..5]);
+        self.write((table, model), shift, |x| {
+            let elements = x.slice(s![..7, 1..]).to_owned();
+            x.slice_mut(s![1.., ..5]).assign(&elements);
+        });
         let fill = |x: &mut Table| x.column_mut(2).fill_on(&own, 9);
         self.write((table, model), fill, |x| x.column_mut(2).fill(9));
         self.write((table, model), |x| x.set((7, 5), 1), |x| x[[7, 5]] = 1);

@@ -2,9 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::any;
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
 use resident::ndarray::{
-    Array1, Array2, ArrayD, Axis, IxDyn, Order, SliceInfo, SliceInfoElem, array, s,
+    Array1, Array2, ArrayD, Axis, IxDyn, Order, ShapeBuilder, SliceInfo, SliceInfoElem, array, s,
 };
 use resident::{
     DeviceArray, DeviceView, DeviceViewMut, Error, PinnedArray, Result, SmartArray, Validity,
@@ -13,6 +12,7 @@ use resident::{
 use super::kernels;
 use super::lab::Lab;
 use super::values::{bytes, counting, numbered};
+use super::views::runner;
 
 /// A view of some shape with strides: a slice of a larger array, and then another order of axes.
 #[derive(Debug)]
@@ -112,18 +112,62 @@ fn is_row_major(shape: &[usize], strides: &[isize]) -> bool {
 
 pub(crate) fn strided_copies_in_every_direction_are_exact(lab: &Lab<'_>) -> Result<()> {
     let _here = lab.device().enter();
-    let config = Config {
-        cases: 64,
-        rng_seed: RngSeed::Fixed(10),
-        failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
-        ..Config::default()
-    };
     let cases = (vec(0_usize..5, 0..6), any::<[[u8; 8]; 4]>());
-    let outcome = TestRunner::new(config).run(&cases, |(shape, numbers)| {
+    let outcome = runner(64).run(&cases, |(shape, numbers)| {
         copies(lab, &shape, numbers).unwrap_or_else(|error| panic!("{error}"));
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    Ok(())
+}
+
+/// A range of `keep` of `len` indices: any step that fits, any start, either direction.
+fn range_of(len: usize, keep: usize, number: u8) -> SliceInfoElem {
+    let (number, gaps) = (usize::from(number), keep.saturating_sub(1));
+    let step = 1 + number % len.saturating_sub(1).checked_div(gaps).unwrap_or(1).max(1);
+    let reach = if keep == 0 { 0 } else { gaps * step + 1 };
+    let start = number / 4 % (len - reach + 1);
+    let step = if number < 128 { step as isize } else { -(step as isize) };
+    SliceInfoElem::Slice { start: start as isize, end: Some((start + reach) as isize), step }
+}
+
+/// Two slices of one shape, which may share elements.
+fn two_slices(
+    shape: &[usize],
+    numbers: &[[u8; 3]],
+) -> [SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>; 2] {
+    [1, 2].map(|which| {
+        let range = |(len, numbers): (&usize, &[u8; 3])| {
+            range_of(*len, len - usize::from(numbers[0]) % 4 % (len + 1), numbers[which])
+        };
+        let ranges: Vec<_> = shape.iter().zip(numbers).map(range).collect();
+        SliceInfo::try_from(ranges).expect("as many axes in as out")
+    })
+}
+
+pub(crate) fn parts_that_overlap_are_copied_as_through_a_temporary(lab: &Lab<'_>) -> Result<()> {
+    let own = lab.new_stream()?;
+    let cases = (vec(0_usize..9, 0..4), any::<[[u8; 3]; 3]>(), any::<bool>());
+    let outcome = runner(128).run(&cases, |(shape, numbers, is_turned)| {
+        let [from, to] = two_slices(&shape, &numbers);
+        let mut expected: ArrayD<u32> = numbered(IxDyn(&shape).set_f(is_turned), 0);
+        let array = DeviceArray::from_host_on(&own, &expected);
+        let elements = expected.slice(&from).to_owned();
+        expected.slice_mut(&to).assign(&elements);
+        let copied = array.and_then(|mut array| {
+            array.view_mut().copy_within_on(&own, &from, &to)?;
+            array.copy_to_host()
+        });
+        assert_eq!(copied.unwrap_or_else(|error| panic!("{error}")), expected);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    let mut line = DeviceArray::from_host_on(&own, &counting(5))?;
+    let refused = line.copy_within(s![..3], s![1..]).expect_err("3 elements are not 4");
+    assert!(matches!(refused, Error::Shape { .. }), "{refused}");
+    assert_eq!(line.copy_to_host()?, counting(5));
+    line.copy_within(s![..4], s![1..])?;
+    assert_eq!(line.copy_to_host()?, array![0, 0, 1, 2, 3]);
     Ok(())
 }
 

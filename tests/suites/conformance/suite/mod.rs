@@ -110,6 +110,7 @@ macro_rules! conformance {
             }
             device_arrays {
                 strided_copies_in_every_direction_are_exact,
+                parts_that_overlap_are_copied_as_through_a_temporary,
                 large_copies_arrive_in_pieces,
                 kernels_take_device_arrays_and_nothing_moves,
                 a_copy_that_is_pending_has_the_contents_of_its_time,
