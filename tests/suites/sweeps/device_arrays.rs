@@ -6,6 +6,7 @@ use resident::ndarray::{Array2, Axis, Ix2, Order, Zip, s};
 use resident::{Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, Result};
 
 use crate::in_place::again;
+use crate::seeds::{self, RUNS_LATE};
 use crate::steps::with_device_code;
 
 type Table = DeviceArray<u32, Ix2>;
@@ -173,16 +174,15 @@ fn emulated(failing: Option<(usize, Fault)>) -> [Device; 2] {
 }
 
 fn sweep_emulated(is_late: bool) {
-    use CallKind::{CopyBetween, CopyWithin, Download, Fill, Launch, Poison, Upload};
     let devices = emulated(None);
     assert_eq!(run(&devices, is_late), 0, "without faults, no call is refused");
     let calls = devices.map(|device| device.emulation().expect("emulated").calls());
-    let runs_late = [Upload, Download, CopyWithin, CopyBetween, Fill, Poison, Launch];
     let kinds: Vec<CallKind> = calls.iter().flatten().map(|call| call.kind).collect();
-    assert!(runs_late[..6].iter().all(|kind| kinds.contains(kind) || *kind == Poison), "{kinds:?}");
+    let is_met = |kind| kinds.contains(kind) || *kind == CallKind::Poison;
+    assert!(RUNS_LATE.iter().all(is_met), "{kinds:?}");
     let mut told = 0;
     for (device, calls) in calls.iter().enumerate() {
-        for call in calls.iter().filter(|call| !is_late || runs_late.contains(&call.kind)) {
+        for call in calls.iter().filter(|call| !is_late || RUNS_LATE.contains(&call.kind)) {
             let fault = Fault::nth(call.number);
             let fault = if is_late { fault.late() } else { fault };
             let devices = emulated(Some((device, fault)));
@@ -203,4 +203,9 @@ fn each_refused_call_on_device_arrays_can_be_repeated() {
 #[test]
 fn work_on_device_arrays_that_fails_late_loses_only_what_it_was_to_write() {
     sweep_emulated(true);
+}
+
+#[test]
+fn seeds_of_work_on_device_arrays_with_and_without_a_fault() {
+    seeds::sweep(250, run);
 }

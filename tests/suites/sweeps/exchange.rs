@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use resident::dlpark::versioned::Dlpack;
-use resident::emulation::CallKind;
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, Result, Stream};
 use support::foreign::{ForeignMemory, Form};
 
 use crate::in_place::again;
+use crate::seeds::{self, RUNS_LATE};
 use crate::steps::with_device_code;
 
 type Table = DeviceArray<u32, Ix2>;
@@ -159,14 +159,12 @@ pub(crate) fn run(device: &Device, memory: &Arc<ForeignMemory>, is_late: bool) -
 }
 
 fn sweep_emulated(is_late: bool) {
-    use CallKind::{CopyWithin, Download, Fill, Launch, Poison, Upload};
     let emulation = || Emulation::new().seed(3);
     let device = Device::emulated(emulation());
     assert_eq!(run(&device, &memory(&device), is_late), 0, "without faults, no call is refused");
     let calls = device.emulation().expect("emulated").calls();
-    let runs_late = [Upload, Download, CopyWithin, Fill, Poison, Launch];
     let failing: Vec<_> =
-        calls.iter().filter(|call| !is_late || runs_late.contains(&call.kind)).collect();
+        calls.iter().filter(|call| !is_late || RUNS_LATE.contains(&call.kind)).collect();
     assert!(failing.len() > if is_late { 5 } else { 15 }, "{} calls", failing.len());
     let mut told = 0;
     for call in failing {
@@ -189,4 +187,9 @@ fn each_refused_call_of_an_exchange_can_be_repeated() {
 #[test]
 fn work_on_exchanged_memory_that_fails_late_loses_only_what_it_was_to_write() {
     sweep_emulated(true);
+}
+
+#[test]
+fn seeds_of_an_exchange_with_and_without_a_fault() {
+    seeds::sweep(1_000, |[device]: &[Device; 1], is_late| run(device, &memory(device), is_late));
 }

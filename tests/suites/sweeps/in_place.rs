@@ -8,6 +8,7 @@ use resident::{
     MappedArray, MemoryLocation, PinnedArray, Result, SmartArray, SmartViewMut, with_mapped,
 };
 
+use crate::seeds::{self, RUNS_LATE};
 use crate::steps::with_device_code;
 
 type Table = SmartArray<u32, Ix2>;
@@ -203,7 +204,6 @@ fn emulated(failing: Option<(usize, Fault)>) -> [Device; 2] {
 }
 
 fn sweep_emulated(is_late: bool) {
-    use CallKind::{CopyBetween, CopyWithin, Download, Fill, Launch, Poison, Upload};
     let devices = emulated(None);
     assert_eq!(run(&devices, is_late), 0, "without faults, no call is refused");
     let calls = devices.map(|device| device.emulation().expect("emulated").calls());
@@ -211,9 +211,8 @@ fn sweep_emulated(is_late: bool) {
     for kind in [CallKind::AllocateManaged, CallKind::Prefetch, CallKind::Advise] {
         assert!(kinds.contains(&kind), "{kind}");
     }
-    let runs_late = [Upload, Download, CopyWithin, CopyBetween, Fill, Poison, Launch];
     for (device, calls) in calls.iter().enumerate() {
-        for call in calls.iter().filter(|call| !is_late || runs_late.contains(&call.kind)) {
+        for call in calls.iter().filter(|call| !is_late || RUNS_LATE.contains(&call.kind)) {
             let fault = Fault::nth(call.number);
             let fault = if is_late { fault.late() } else { fault };
             let devices = emulated(Some((device, fault)));
@@ -233,4 +232,9 @@ fn each_refused_call_on_memory_in_place_can_be_repeated() {
 #[test]
 fn work_on_memory_in_place_that_fails_late_loses_only_what_it_was_to_write() {
     sweep_emulated(true);
+}
+
+#[test]
+fn seeds_of_work_on_memory_in_place_with_and_without_a_fault() {
+    seeds::sweep(1_000, run);
 }

@@ -15,6 +15,7 @@ mod interleavings;
 mod model;
 mod pictures;
 mod scenario;
+mod seeds;
 #[cfg(target_os = "linux")]
 mod soak;
 mod steps;

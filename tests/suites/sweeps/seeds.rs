@@ -1,0 +1,57 @@
+//! Runs a program on seeded devices under many seeds: each draws another legal order of the work,
+//! and lets another call fail. `RESIDENT_SWEEP_SEEDS` sets the number of seeds:
+//!
+//! ```sh
+//! RESIDENT_SWEEP_SEEDS=5000 cargo test --test sweeps seeds_
+//! ```
+
+use resident::emulation::CallKind;
+use resident::{Device, Emulation, Fault};
+
+/// The work that can fail when it runs.
+pub(crate) const RUNS_LATE: [CallKind; 7] = [
+    CallKind::Upload,
+    CallKind::Download,
+    CallKind::CopyWithin,
+    CallKind::CopyBetween,
+    CallKind::Fill,
+    CallKind::Poison,
+    CallKind::Launch,
+];
+
+fn count(default: u64) -> u64 {
+    let given = std::env::var("RESIDENT_SWEEP_SEEDS").ok();
+    given.map_or(default, |seeds| seeds.parse().expect("RESIDENT_SWEEP_SEEDS is a number"))
+}
+
+/// The calls of this device that may fail.
+fn failing(device: &Device, is_late: bool) -> Vec<u64> {
+    let calls = device.emulation().expect("emulated").calls();
+    let may_fail = calls.iter().filter(|call| !is_late || RUNS_LATE.contains(&call.kind));
+    may_fail.map(|call| call.number).collect()
+}
+
+/// Runs the program with each seed: once without faults, when no call may return an error, and once
+/// with one. The program gets the devices and whether work fails when it runs, and returns the
+/// number of errors.
+pub(crate) fn sweep<const N: usize>(default: u64, run: impl Fn(&[Device; N], bool) -> usize) {
+    for seed in 0..count(default) {
+        let (is_late, which) = (seed % 2 == 1, (seed / 2) as usize % N);
+        let emulation = || Emulation::new().seed(seed);
+        let devices = std::array::from_fn(|_| Device::emulated(emulation()));
+        assert_eq!(run(&devices, is_late), 0, "seed {seed}, without faults");
+        let calls = failing(&devices[which], is_late);
+        // A prime, so that neighbouring seeds take calls that are far apart.
+        let fault = Fault::nth(calls[(seed * 7_919) as usize % calls.len()]);
+        let fault = if is_late { fault.late() } else { fault };
+        let failing = std::array::from_fn(|device| match device == which {
+            true => Device::emulated(emulation().fail(fault)),
+            false => Device::emulated(emulation()),
+        });
+        let told = run(&failing, is_late);
+        assert!(told <= 2, "seed {seed}: {told} errors of one fault");
+        for device in devices.iter().chain(&failing) {
+            assert_eq!(device.emulation().expect("emulated").hazards(), [], "seed {seed}");
+        }
+    }
+}
