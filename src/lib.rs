@@ -163,8 +163,8 @@ pub use ndarray;
 pub use resident_macros::budget;
 
 #[cfg_attr(
-    not(feature = "cuda"),
-    allow(rustdoc::broken_intra_doc_links, reason = "some items exist only with the feature")
+    not(all(feature = "cuda", feature = "dlpack")),
+    allow(rustdoc::broken_intra_doc_links, reason = "some items exist only with the features")
 )]
 #[doc = include_str!("from_numba_cupy_and_cudarc/introduction.md")]
 #[doc = include_str!("from_numba_cupy_and_cudarc/numba.md")]

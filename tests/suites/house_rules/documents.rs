@@ -71,3 +71,30 @@ fn paths_in_the_design_exist() {
     let missing = words.filter(|word| is_path(word) && !exists(word, &files));
     none(missing.map(str::to_owned).collect());
 }
+
+/// The items of the lists in a document, each with its further lines.
+fn items(text: &str) -> Vec<String> {
+    let mut items: Vec<String> = Vec::new();
+    let mut is_in_item = false;
+    for line in text.lines() {
+        let starts = line.starts_with("- ");
+        is_in_item = starts || is_in_item && line.starts_with("  ");
+        match items.last_mut() {
+            Some(item) if is_in_item && !starts => item.push_str(line),
+            _ if starts => items.push(line.to_owned()),
+            _ => {}
+        }
+    }
+    items
+}
+
+#[test]
+fn each_name_of_numba_cupy_and_cudarc_has_a_link() {
+    let folder = root().join("src/from_numba_cupy_and_cudarc");
+    let lists = ["numba.md", "cupy.md", "cudarc.md"];
+    let texts = lists.map(|list| fs::read_to_string(folder.join(list)).expect("it is there"));
+    let all: Vec<String> = texts.iter().flat_map(|text| items(text)).collect();
+    assert!(all.len() > 250, "{} items", all.len());
+    let has_link = |item: &String| item.contains("[`") || item.contains("](");
+    none(all.into_iter().filter(|item| !has_link(item)).collect());
+}
