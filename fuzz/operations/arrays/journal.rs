@@ -48,13 +48,18 @@ pub(super) struct Journal {
     is_limited: bool,
     /// The number of calls that each device had received at the last search for failures.
     seen: [u64; 2],
+    /// The failures that were noted: operations and causes, which name the failed call.
+    noted: Vec<[String; 2]>,
+    /// Those of them that waits for copies returned, and no `synchronize` yet.
+    waited: Vec<[String; 2]>,
 }
 
 impl Journal {
     pub(super) fn new(devices: [Device; 2], faults: Vec<Failing>, is_limited: bool) -> Self {
         let failures_left = faults.len();
         let late = faults.into_iter().filter(|fault| fault.late).collect();
-        Self { devices, late, failures_left, is_limited, seen: [0; 2] }
+        let (noted, waited) = (Vec::new(), Vec::new());
+        Self { devices, late, failures_left, is_limited, seen: [0; 2], noted, waited }
     }
 
     /// Allows one more failure, for work that will fail.
@@ -62,20 +67,39 @@ impl Journal {
         self.failures_left += 1;
     }
 
+    /// The number of failures that calls may still return.
     pub(super) fn failures_left(&self) -> usize {
-        self.failures_left
+        self.failures_left + self.waited.len()
     }
 
     /// Counts a failure that a backend reported: a refused call or failed work. Each is reported
-    /// once.
+    /// once, apart from those that [`note_of_wait`](Self::note_of_wait) describes.
     pub(super) fn note(&mut self, error: &Error) {
         match error {
             Error::OutOfMemory { .. } if self.is_limited => {}
-            Error::Backend { .. } => {
+            Error::Backend { operation, cause, .. } => {
+                let failure = [operation.clone(), cause.clone()];
+                if let Some(at) = self.waited.iter().position(|waited| *waited == failure) {
+                    self.waited.swap_remove(at);
+                    return;
+                }
                 assert!(self.failures_left > 0, "more failures than were injected: {error}");
                 self.failures_left -= 1;
+                self.noted.push(failure);
             }
             other => panic!("an unexpected error: {other}"),
+        }
+    }
+
+    /// Counts what a wait for a copy to the host returned instead of the elements: a failure that a
+    /// `synchronize` may have returned before, or may return once more if it is one of work that
+    /// the copy followed.
+    pub(super) fn note_of_wait(&mut self, error: &Error) {
+        let Error::Backend { operation, cause, .. } = error else { return self.note(error) };
+        let failure = [operation.clone(), cause.clone()];
+        if !self.noted.contains(&failure) {
+            self.note(error);
+            self.waited.push(failure);
         }
     }
 
@@ -92,6 +116,26 @@ impl Journal {
         references: &mut [Reference<T>],
         uses: &[Use],
         misfits: &[Misfit],
+    ) -> Option<R> {
+        self.judge_by(Self::note, outcome, references, (uses, misfits))
+    }
+
+    /// As [`judge`](Self::judge), for a call that waits for a copy to the host.
+    pub(super) fn judge_wait<T: Value, R>(
+        &mut self,
+        outcome: Result<R>,
+        references: &mut [Reference<T>],
+        uses: &[Use],
+    ) -> Option<R> {
+        self.judge_by(Self::note_of_wait, outcome, references, (uses, &[]))
+    }
+
+    fn judge_by<T: Value, R>(
+        &mut self,
+        note: impl FnOnce(&mut Self, &Error),
+        outcome: Result<R>,
+        references: &mut [Reference<T>],
+        (uses, misfits): (&[Use], &[Misfit]),
     ) -> Option<R> {
         if self.has_late_failure() {
             uses.iter().for_each(|used| references[used.array].is_doubtful = true);
@@ -111,7 +155,7 @@ impl Journal {
                 if misfits.contains(&Misfit::Shapes) => {}
             Err(Error::NotContiguous { .. }) if misfits.contains(&Misfit::Gaps) => {}
             Err(Error::LayoutMismatch { .. }) if misfits.contains(&Misfit::Orders) => {}
-            Err(error) => self.note(&error),
+            Err(error) => note(self, &error),
         }
         None
     }

@@ -121,6 +121,10 @@ impl<T: Value> Machine<T> {
             Operation::WaitEvent { lane, event } => self.wait_event(*lane, *event),
             Operation::WaitPending { pending } => self.wait_pending(*pending),
             Operation::Synchronize { what } => self.synchronize(*what),
+            Operation::Explicit { array, part, lane, value, visits } => {
+                let target = (below(*array, ARRAYS), part);
+                self.explicit(target, (*lane, u32::from(*value)), visits);
+            }
         }
     }
 
@@ -312,7 +316,7 @@ impl<T: Value> Machine<T> {
         }
     }
 
-    fn promise(&mut self, outcome: Result<Pending<ArrayD<T>>>, used: Use) {
+    pub(super) fn promise(&mut self, outcome: Result<Pending<ArrayD<T>>>, used: Use) {
         let uses = [used];
         let Some(pending) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else {
             return;
@@ -394,15 +398,15 @@ impl<T: Value> Machine<T> {
 }
 
 /// One part, and the other arguments of an operation on it.
-struct Target {
-    array: usize,
-    cells: Cells,
-    lane: u8,
-    value: u32,
+pub(super) struct Target {
+    pub(super) array: usize,
+    pub(super) cells: Cells,
+    pub(super) lane: u8,
+    pub(super) value: u32,
 }
 
 /// An element of a part, if it has any.
-fn nth(cells: &Cells, number: u8) -> Option<(IxDyn, Cells)> {
+pub(super) fn nth(cells: &Cells, number: u8) -> Option<(IxDyn, Cells)> {
     let (index, cell) = cells.indexed_iter().nth(below(number, cells.len().max(1)))?;
     Some((index, Cells::from_elem(IxDyn(&[]), *cell)))
 }

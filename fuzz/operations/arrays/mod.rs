@@ -4,6 +4,7 @@
 //! program says so, at once or when their work runs. `reference` tracks for each element whether a
 //! failure may have lost it, and `journal` checks the result of every call against that record.
 
+mod explicit;
 mod journal;
 mod kernels;
 #[path = "../list.rs"]
@@ -62,6 +63,22 @@ enum Operation {
     WaitEvent { lane: u8, event: u8 },
     WaitPending { pending: u8 },
     Synchronize { what: Waiting },
+    Explicit { array: u8, part: Part, lane: u8, value: u8, visits: [Visit; 4] },
+}
+
+/// An operation on one part of a device array.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Visit {
+    Read,
+    Promise,
+    Write,
+    Fill,
+    /// Copies the part to itself, one index further along its first axis.
+    Shift,
+    Mix,
+    Get(u8),
+    /// Launches on the other device, which is refused.
+    Elsewhere,
 }
 
 /// An operation on one part.

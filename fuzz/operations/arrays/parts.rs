@@ -89,6 +89,17 @@ pub(super) fn comb(shape: &[usize], axis: usize, first: usize) -> Info {
     info(shape.iter().enumerate().map(all).collect())
 }
 
+/// All indices of the first axis but the last one, and all but the first one. `None` if there are
+/// none.
+pub(super) fn shifted(shape: &[usize]) -> Option<[Info; 2]> {
+    let (first, others) = shape.split_first().filter(|(first, _)| **first > 0)?;
+    let from = |start| {
+        let others = others.iter().map(|extent| range(0, *extent, 1));
+        info(std::iter::once(range(start, first - 1 + start, 1)).chain(others).collect())
+    };
+    Some([from(0), from(1)])
+}
+
 /// Elements in memory order, the order of a flat parameter (a slice).
 pub(super) fn in_memory_order(cells: &Cells) -> Vec<usize> {
     let mut sorted: Vec<usize> = cells.iter().copied().collect();

@@ -118,10 +118,7 @@ impl<T: Value> Machine<T> {
         let uses = [Use::read(array, self.references[array].layout.clone())];
         let outcome = taken.into_array();
         let Some(given) = self.journal.judge(outcome, &mut self.references, &uses, &[]) else {
-            self.arrays[array] = Smart::zeros(IxDyn(&shape));
-            let zeros = std::iter::repeat(Contents::Value(T::of(0)));
-            self.references[array] = Reference::new(&shape, self.arrays[array].strides(), zeros);
-            return;
+            return self.replace_by_zeros(array, &shape);
         };
         assert_allowed(&given, &self.references[array].contents(&uses[0].cells));
         // Without elements, strides have no meaning.
@@ -130,6 +127,12 @@ impl<T: Value> Machine<T> {
             given.iter().map(|value| Contents::Value(*value)).collect();
         self.arrays[array] = Smart::from(given);
         self.references[array] = Reference::new(&shape, self.arrays[array].strides(), contents);
+    }
+
+    pub(super) fn replace_by_zeros(&mut self, array: usize, shape: &[usize]) {
+        self.arrays[array] = Smart::zeros(IxDyn(shape));
+        let zeros = std::iter::repeat(Contents::Value(T::of(0)));
+        self.references[array] = Reference::new(shape, self.arrays[array].strides(), zeros);
     }
 
     /// Checks that queries copy nothing.
@@ -173,7 +176,7 @@ impl<T: Value> Machine<T> {
         match promised.pending.wait() {
             Ok(seen) => assert_allowed(&seen, &promised.contents),
             Err(Error::Lost { .. }) if promised.may_be_lost => {}
-            Err(error) => self.journal.note(&error),
+            Err(error) => self.journal.note_of_wait(&error),
         }
     }
 

@@ -1,0 +1,132 @@
+//! Operations on an array that is a device array for a while.
+
+use resident::ndarray::{Array, IxDyn};
+use resident::{DeviceArray, DeviceViewMut, Error, Result, Stream};
+
+use super::Visit;
+use super::journal::{Use, may_be_lost};
+use super::machine::{Machine, Smart, Target, grid, nth};
+use super::parts::{Part, shifted};
+use super::reference::{Contents, assert_allowed};
+use super::value::{Value, counting};
+
+type View<'a, T> = DeviceViewMut<'a, T, IxDyn>;
+
+/// Whether copies of `into_device` failed when they ran: `synchronize` returns their failures.
+fn is_late(error: &Error) -> bool {
+    matches!(error, Error::Backend { operation, .. } if operation == "into_device")
+}
+
+impl<T: Value> Machine<T> {
+    /// Takes an array to the device of a stream, makes the visits to a part, and makes a coherent
+    /// array of it again.
+    pub(super) fn explicit(&mut self, (array, part): (usize, &Part), to: (u8, u32), all: &[Visit]) {
+        let (lane, value) = to;
+        let Some(mut there) = self.taken_to(array, &self.stream(lane)) else { return };
+        let info = part.resolve(there.shape());
+        let cells = self.references[array].layout.slice(&info).to_owned();
+        for visit in all {
+            let target = Target { array, cells: cells.clone(), lane, value };
+            self.visit(there.slice_mut(&info), target, *visit);
+        }
+        self.arrays[array] = Smart::from_device(there);
+    }
+
+    /// An error drops the array, and zeros of its shape replace it.
+    fn taken_to(&mut self, array: usize, stream: &Stream) -> Option<DeviceArray<T, IxDyn>> {
+        let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(IxDyn(&[0])));
+        let (shape, strides) = (taken.shape().to_vec(), taken.strides().to_vec());
+        let uses = [Use::change(array, self.references[array].layout.clone())];
+        let outcome = taken.into_device(&stream.device());
+        let judged = match outcome {
+            Err(error) if is_late(&error) => None,
+            outcome => self.journal.judge(outcome, &mut self.references, &uses, &[]),
+        };
+        let Some(there) = judged else {
+            self.replace_by_zeros(array, &shape);
+            return None;
+        };
+        assert!(there.is_empty() || there.strides() == strides);
+        let lost = may_be_lost(&self.references, &uses);
+        let contents = self.references[array].contents(&uses[0].cells);
+        self.references[array].write(uses[0].cells.iter().copied(), contents, lost);
+        Some(there)
+    }
+
+    fn visit(&mut self, mut view: View<'_, T>, target: Target, visit: Visit) {
+        let (stream, Target { array, cells, value, lane }) = (self.stream(target.lane), target);
+        match visit {
+            Visit::Read => {
+                let uses = [Use::read(array, cells)];
+                let outcome = view.copy_to_host();
+                let judged = self.journal.judge_wait(outcome, &mut self.references, &uses);
+                if let Some(seen) = judged {
+                    let contents = self.references[array].contents(&uses[0].cells);
+                    assert_allowed(&seen, &contents);
+                }
+            }
+            Visit::Promise => {
+                self.promise(view.copy_to_host_on(&stream), Use::read(array, cells));
+            }
+            Visit::Write => {
+                let values: Vec<T> = counting(value).take(cells.len()).collect();
+                let values = Array::from_shape_vec(cells.raw_dim(), values).expect("as many");
+                let outcome = view.copy_from_host_on(&stream, &values);
+                let written = values.map(|value| Contents::Value(*value));
+                self.copied(outcome, &[Use::overwrite(array, cells)], written);
+            }
+            Visit::Fill => {
+                let outcome = view.fill_on(&stream, T::of(value));
+                let written = cells.map(|_| Contents::Value(T::of(value)));
+                self.copied(outcome, &[Use::overwrite(array, cells)], written);
+            }
+            Visit::Shift => {
+                let Some([from, to]) = shifted(cells.shape()) else { return };
+                let [read, written] = [&from, &to].map(|info| cells.slice(info).to_owned());
+                let contents = self.references[array].contents(&read);
+                let outcome = view.copy_within_on(&stream, &from, &to);
+                let uses = [Use::overwrite(array, written), Use::read(array, read)];
+                self.copied(outcome, &uses, contents);
+            }
+            Visit::Mix => {
+                let outcome = self.kernels.mix.launch_on(&stream, grid(), (value, &mut view));
+                let uses = [Use::change(array, cells)];
+                if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some() {
+                    self.change(&uses[0], value, may_be_lost(&self.references, &uses));
+                }
+            }
+            Visit::Get(number) => {
+                let Some((index, cell)) = nth(&cells, number) else { return };
+                let (outcome, uses) = (view.get(index), [Use::read(array, cell)]);
+                let judged = self.journal.judge_wait(outcome, &mut self.references, &uses);
+                if let Some(seen) = judged {
+                    let contents = self.references[array].contents(&uses[0].cells);
+                    assert_allowed(&Array::from_elem(IxDyn(&[]), seen), &contents);
+                }
+            }
+            Visit::Elsewhere => {
+                let elsewhere = self.stream(lane % 4 + 2);
+                let outcome = self.kernels.mix.launch_on(&elsewhere, grid(), (value, &mut view));
+                assert!(matches!(outcome, Err(Error::WrongDevice { .. })), "{outcome:?}");
+            }
+        }
+    }
+
+    /// Updates the reference after a copy to the elements of the first use. A copy of several runs
+    /// that is refused may have written some of them.
+    fn copied(
+        &mut self,
+        outcome: Result<()>,
+        uses: &[Use],
+        contents: impl IntoIterator<Item = Contents<T>>,
+    ) {
+        let Use { array, cells, .. } = &uses[0];
+        let judged = self.journal.judge(outcome, &mut self.references, uses, &[]);
+        let lost = may_be_lost(&self.references, uses);
+        let reference = &mut self.references[*array];
+        if judged.is_some() {
+            return reference.write(cells.iter().copied(), contents, lost);
+        }
+        cells.iter().for_each(|cell| reference.elements[*cell].contents = Contents::Anything);
+    }
+}
