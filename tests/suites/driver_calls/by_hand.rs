@@ -31,6 +31,17 @@ pub(crate) fn zeros(stream: &Arc<CudaStream>, len: usize) -> CudaSlice<f32> {
     stream.alloc_zeros(len).expect("memory")
 }
 
+/// Writes one value into all of the memory.
+pub(crate) fn fill(stream: &Arc<CudaStream>, memory: &mut CudaSlice<f32>, value: f32) {
+    let len = memory.len();
+    let (address, _order) = memory.device_ptr_mut(stream);
+    stream.context().bind_to_thread().expect("a context");
+    // SAFETY: the memory has this many floats.
+    unsafe { sys::cuMemsetD32Async(address, value.to_bits(), len, stream.cu_stream()) }
+        .result()
+        .expect("a fill");
+}
+
 /// Launches a kernel with the inputs and the output.
 pub(crate) fn launch(
     stream: &Arc<CudaStream>,

@@ -143,6 +143,16 @@ pairs! {
     a_chain_with_four_device_arrays,
     a_device_array_up_and_down,
     columns_between_device_arrays,
+    a_large_device_array_up_and_down_pageable,
+    a_large_device_array_up_and_down_pinned,
+    a_device_array_copied_behind_a_kernel,
+    a_device_array_filled_set_and_read,
+}
+
+#[cfg(feature = "dlpack")]
+pairs! {
+    device_arrays:
+    a_tensor_taken_over_and_handed_out,
 }
 
 pairs! {
