@@ -79,7 +79,8 @@ pub(crate) struct DeviceShared {
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
-/// The stream lives as long as it has a handle or queued work.
+/// The stream lives as long as it has a handle or queued work, and keeps its device open. So there
+/// is no stream of a device that was dropped.
 #[derive(Clone)]
 pub struct Stream {
     pub(super) device: Device,

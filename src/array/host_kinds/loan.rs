@@ -24,6 +24,9 @@ use crate::transfer;
 /// its memory is complete, and it is unpinned; also if `run` returns an error or panics. The array
 /// may have any axis order and direction, but no gaps.
 ///
+/// The borrow shows that the memory is live and that nothing else uses it. So memory that was
+/// freed, or is lent already, cannot be pinned: programs that try do not compile.
+///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, ndarray::Array1, with_pinned};
 ///

@@ -1,5 +1,9 @@
 //! Explicit device arrays: copies in every direction, of any strides, and only when asked for.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
 use proptest::collection::vec;
 use proptest::prelude::any;
 use resident::ndarray::{
@@ -8,7 +12,9 @@ use resident::ndarray::{
 use resident::{
     DeviceArray, DeviceView, DeviceViewMut, Error, PinnedArray, Result, SmartArray, Validity,
 };
+use support::block_on::block_on;
 
+use super::gates::Gate;
 use super::kernels;
 use super::lab::Lab;
 use super::values::{bytes, counting, numbered};
@@ -230,6 +236,24 @@ pub(crate) fn a_copy_that_is_pending_has_the_contents_of_its_time(lab: &Lab<'_>)
     Ok(())
 }
 
+pub(crate) fn a_pending_copy_is_awaited(lab: &Lab<'_>) -> Result<()> {
+    let (gate, stream) = (Gate::new(), lab.new_stream()?);
+    let mut array = DeviceArray::from_host_on(&stream, &counting(64))?;
+    let gated = kernels::gated(lab);
+    gated.launch_on(&stream, kernels::over(64), (gate.number(), &mut array, 64))?;
+    let mut pending = array.copy_to_host_on(&stream)?;
+    drop(array);
+    let first = Pin::new(&mut pending).poll(&mut Context::from_waker(Waker::noop()));
+    assert!(!lab.has_gates() || first.is_pending());
+    gate.open();
+    let copy = match first {
+        Poll::Ready(copy) => copy,
+        Poll::Pending => block_on(pending),
+    };
+    assert_eq!(copy?, counting(64) + 1);
+    Ok(())
+}
+
 pub(crate) fn what_is_there_is_not_copied_between_kinds_of_arrays(lab: &Lab<'_>) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     let contents = Array2::from_shape_fn((30, 40), |(row, column)| (row * 100 + column) as u32);
@@ -256,7 +280,8 @@ pub(crate) fn device_arrays_are_refused_on_other_devices(lab: &Lab<'_>) -> Resul
         let error = outcome.expect_err("it is on another device");
         assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
         let text = error.to_string();
-        assert!(text.contains("\"weights\"") && text.contains(&here.name()), "{text}");
+        let named = ["\"weights\"", &here.name(), "`copy_from_device`", "`copy_to_host`"];
+        assert!(named.iter().all(|word| text.contains(word)), "{text}");
     };
     let other = there.stream();
     refused(add.launch_on(&other, kernels::over(64), (1, &mut array, 64)));

@@ -114,6 +114,7 @@ macro_rules! conformance {
                 large_copies_arrive_in_pieces,
                 kernels_take_device_arrays_and_nothing_moves,
                 a_copy_that_is_pending_has_the_contents_of_its_time,
+                a_pending_copy_is_awaited,
                 what_is_there_is_not_copied_between_kinds_of_arrays,
                 device_arrays_are_refused_on_other_devices,
                 device_arrays_refuse_what_does_not_fit,
