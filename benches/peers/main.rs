@@ -16,6 +16,7 @@ mod footprint;
 mod gate;
 mod measure;
 mod operations;
+mod views;
 
 use measure::Row;
 
@@ -31,7 +32,8 @@ fn main() {
         "{:<58} {:>12} {:>12} {:>7}",
         "operation, medians in ns", "resident", "coaster", "ratio"
     );
-    for (name, operation) in operations::ALL {
+    let views = [views::COHERENT, views::TABLE, views::EXPLICIT];
+    for (name, operation) in operations::ALL.iter().chain(views.into_iter().flatten()) {
         if filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
             print_row(name, &operation());
         }

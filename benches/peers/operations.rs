@@ -17,7 +17,7 @@ use crate::gate::Gate;
 use crate::measure::{Row, batched, compared, difference, single, turns};
 use resident_benches::cube::{Cube, cube};
 
-type Operation = fn() -> Row;
+pub type Operation = fn() -> Row;
 
 /// Names and operations, in the order in which they are printed.
 pub const ALL: &[(&str, Operation)] = &[
