@@ -5,6 +5,8 @@
 //! RESIDENT_SWEEP_SEEDS=5000 cargo test --test sweeps seeds_
 //! ```
 
+use std::thread;
+
 use resident::emulation::CallKind;
 use resident::{Device, Emulation, Fault};
 
@@ -31,15 +33,27 @@ fn failing(device: &Device, is_late: bool) -> Vec<u64> {
     may_fail.map(|call| call.number).collect()
 }
 
+/// Prints the seed if its run panics.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("the seed is {}", self.0);
+        }
+    }
+}
+
 /// Runs the program with each seed: once without faults, when no call may return an error, and once
 /// with one. The program gets the devices and whether work fails when it runs, and returns the
 /// number of errors.
 pub(crate) fn sweep<const N: usize>(default: u64, run: impl Fn(&[Device; N], bool) -> usize) {
     for seed in 0..count(default) {
+        let _named = Named(seed);
         let (is_late, which) = (seed % 2 == 1, (seed / 2) as usize % N);
         let emulation = || Emulation::new().seed(seed);
         let devices = std::array::from_fn(|_| Device::emulated(emulation()));
-        assert_eq!(run(&devices, is_late), 0, "seed {seed}, without faults");
+        assert_eq!(run(&devices, is_late), 0, "an error without a fault");
         let calls = failing(&devices[which], is_late);
         // A prime, so that neighbouring seeds take calls that are far apart.
         let fault = Fault::nth(calls[(seed * 7_919) as usize % calls.len()]);
@@ -49,9 +63,9 @@ pub(crate) fn sweep<const N: usize>(default: u64, run: impl Fn(&[Device; N], boo
             false => Device::emulated(emulation()),
         });
         let told = run(&failing, is_late);
-        assert!(told <= 2, "seed {seed}: {told} errors of one fault");
+        assert!(told <= 2, "{told} errors of one fault");
         for device in devices.iter().chain(&failing) {
-            assert_eq!(device.emulation().expect("emulated").hazards(), [], "seed {seed}");
+            assert_eq!(device.emulation().expect("emulated").hazards(), []);
         }
     }
 }
