@@ -48,14 +48,18 @@ pub(crate) unsafe fn copy_box(source: *const u8, destination: *mut u8, copy_box:
 /// As for [`ptr::copy`].
 #[inline]
 unsafe fn copy_run(from: *const u8, to: *mut u8, len_bytes: usize) {
-    // In each arm:
-    // SAFETY: `len_bytes` bytes are copied; the caller promises that both runs are valid.
     match len_bytes {
+        // SAFETY: the caller promises that both runs are valid; they have this length.
         1 => unsafe { copy_bytes::<1>(from, to) },
+        // SAFETY: the caller promises that both runs are valid; they have this length.
         2 => unsafe { copy_bytes::<2>(from, to) },
+        // SAFETY: the caller promises that both runs are valid; they have this length.
         4 => unsafe { copy_bytes::<4>(from, to) },
+        // SAFETY: the caller promises that both runs are valid; they have this length.
         8 => unsafe { copy_bytes::<8>(from, to) },
+        // SAFETY: the caller promises that both runs are valid; they have this length.
         16 => unsafe { copy_bytes::<16>(from, to) },
+        // SAFETY: as above.
         _ => unsafe { ptr::copy(from, to, len_bytes) },
     }
 }

@@ -19,8 +19,9 @@ const STEP_MAX: u64 = 8;
 type Point = SmallVec<[u64; AXES_MAX]>;
 
 impl<V: Clone + PartialEq> BoxStore<V> {
-    /// Merges the boxes in these slots with the boxes changed before them and with their neighbours,
-    /// until no two can be merged. A merge can free slots; free slots in the list are ignored.
+    /// Merges the boxes in these slots with the boxes changed before them and with their
+    /// neighbours, until no two can be merged. A merge can free slots; free slots in the list are
+    /// ignored.
     pub(super) fn merge_all(&mut self, slots: &[u32]) {
         for slot in slots {
             self.merge_with_recent(*slot);
