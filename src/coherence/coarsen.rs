@@ -56,23 +56,19 @@ impl Coherence {
         let cells = Cells::of(contents.shape(), cells_max);
         let mut withdrawn = 0_u64;
         let mut coarse = RegionMap::new(contents.shape(), *contents.background());
-        let holders: Vec<Option<Holders>> = cells
-            .parts(contents)
-            .iter()
-            .enumerate()
-            .map(|(number, parts)| {
-                let cell = cells.cell(number);
-                let holders = parts.common_holders(withdrawable)?;
-                is_cheaper(parts.count, cell.len()).then(|| {
-                    withdrawn = withdrawn.saturating_add(parts.held_elsewhere());
-                    coarse.update(&cell, |_| Content::Stored(holders));
-                    holders
-                })
-            })
-            .collect();
+        let mut is_coarse = vec![false; cells.count()];
+        for (number, parts) in cells.parts(contents).iter().enumerate() {
+            let cell = cells.cell(number);
+            let Some(holders) = parts.common_holders(withdrawable) else { continue };
+            if is_cheaper(parts.count, cell.len()) {
+                is_coarse[number] = true;
+                withdrawn = withdrawn.saturating_add(parts.held_elsewhere());
+                coarse.update(&cell, |_| Content::Stored(holders));
+            }
+        }
         contents.for_each_box(|region, content| {
             cells.visit(region, |number, part| {
-                if holders[number].is_none() {
+                if !is_coarse[number] {
                     coarse.update(part, |_| *content);
                 }
             });

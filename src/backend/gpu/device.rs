@@ -125,7 +125,8 @@ impl DeviceCore {
         if peer.context.ordinal() == self.context.ordinal() {
             return None;
         }
-        let _without_it_the_driver_copies_through_the_host = self.has_access_to(peer);
+        // Without access the driver copies by way of the host.
+        let _ = self.has_access_to(peer);
         Some(peer.context.place())
     }
 

@@ -3,7 +3,9 @@
 use resident::ndarray::{Array1, Array2, Ix1, s};
 use resident::{Device, DeviceArray, PinnedArray};
 
-use crate::programs::{LAUNCHES, LEN, gpu, grid, twin_chain};
+use crate::programs::{
+    LAUNCHES, LEN, gpu, grid, through_pinned_memory, twin_chain, up_and_down_by_hand,
+};
 use crate::{Pair, by_hand, touches};
 
 fn zeros(device: &Device) -> DeviceArray<f32, Ix1> {
@@ -101,35 +103,11 @@ pub(crate) fn a_large_device_array_up_and_down_pageable() -> Pair {
         array.copy_to_host_into(&mut host).expect("a download");
         assert!(host[5] > 0.0);
     };
-    let stream = by_hand::context().new_stream().expect("a stream");
-    let mut memory = by_hand::zeros(&stream, LARGE);
-    let mut host = vec![1.0_f32; LARGE];
-    let by_hand = move || {
-        stream.memcpy_htod(&host, &mut memory).expect("a copy");
-        stream.memcpy_dtoh(&memory, &mut host).expect("a copy");
-        stream.synchronize().expect("a wait");
-        assert!(host[5] > 0.0);
-    };
     Pair {
         name: "8 MiB of a device array up and down, pageable",
         ours: Box::new(ours),
-        twin: Box::new(by_hand),
-        extra: &[
-            (
-                "cuMemcpyHtoDAsync_v2",
-                1,
-                "the copy goes through pinned memory in chunks of 4 MiB; the twin leaves that to \
-                 the driver",
-            ),
-            ("cuMemcpyDtoHAsync_v2", 1, "the same"),
-            (
-                "cuEventRecord",
-                1,
-                "the host unpacks the first chunk of the download while the second is downloaded",
-            ),
-            ("cuEventSynchronize", 1, "the same"),
-            ("cuCtxGetCurrent", 4, "with those calls"),
-        ],
+        twin: up_and_down_by_hand(),
+        extra: const { &through_pinned_memory(4) },
     }
 }
 

@@ -30,8 +30,11 @@ struct Pair {
     twin: Box<dyn FnMut()>,
     /// The driver calls that this library makes more often than the twin, with the reasons. A
     /// negative number means less often; zero means at another place.
-    extra: &'static [(&'static str, i64, &'static str)],
+    extra: &'static [Difference],
 }
+
+/// A driver call, how much more often the library makes it, and why.
+type Difference = (&'static str, i64, &'static str);
 
 type Counts = BTreeMap<String, i64>;
 
@@ -63,7 +66,7 @@ fn counts(calls: &[String]) -> Counts {
 }
 
 /// The calls that are not listed as differences between the two programs.
-fn common<'a>(calls: &'a [String], extra: &[(&str, i64, &str)]) -> Vec<&'a str> {
+fn common<'a>(calls: &'a [String], extra: &[Difference]) -> Vec<&'a str> {
     calls
         .iter()
         .map(String::as_str)
