@@ -127,6 +127,14 @@ impl<T: Value> Machine<T> {
         if judged.is_some() {
             return reference.write(cells.iter().copied(), contents, lost);
         }
-        cells.iter().for_each(|cell| reference.elements[*cell].contents = Contents::Anything);
+        self.forget(&uses[0]);
+    }
+
+    /// After a copy of several calls was refused, of which some may have written their elements.
+    pub(super) fn forget(&mut self, written: &Use) {
+        let elements = &mut self.references[written.array].elements;
+        for cell in &written.cells {
+            elements[*cell].contents = elements[*cell].contents.after_refused_copy();
+        }
     }
 }

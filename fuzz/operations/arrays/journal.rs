@@ -148,7 +148,8 @@ impl Journal {
                 assert!(!has_unwritten, "elements that were never written were read");
                 return Some(value);
             }
-            Err(Error::Uninitialised { .. }) if has_unwritten => {}
+            Err(Error::Uninitialised { .. })
+                if read().any(|used| references[used.array].may_be_unwritten(&used.cells)) => {}
             Err(Error::Lost { .. })
                 if read().any(|used| references[used.array].may_be_lost(&used.cells)) => {}
             Err(Error::Shape { .. } | Error::Requirement { .. })

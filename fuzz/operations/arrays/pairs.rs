@@ -113,8 +113,14 @@ impl<T: Value> Machine<T> {
         [(from, source), (to, target)]: [(usize, Cells); 2],
     ) {
         let misfits = misfits(transfer, &source, &target);
+        let is_assigned = matches!(transfer, Transfer::Assign | Transfer::AssignOn);
         let uses = [Use::read(from, source), Use::overwrite(to, target)];
         if self.journal.judge(outcome, &mut self.references, &uses, &misfits).is_none() {
+            // It takes several calls if its sources are several devices, which the model does not
+            // know.
+            if is_assigned && misfits.is_empty() {
+                self.forget(&uses[1]);
+            }
             return;
         }
         let contents = self.references[from].contents(&uses[0].cells);

@@ -9,8 +9,10 @@ use super::value::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contents<T> {
     Unwritten,
-    /// The program requested access to overwrite the element and did not write it: any value is
-    /// allowed.
+    /// The element was never written, unless a copy did so that took several calls and was refused.
+    PerhapsWritten,
+    /// The program requested access to overwrite the element and did not write it, or a copy that
+    /// was refused may have: any value is allowed.
     Anything,
     Value(T),
 }
@@ -36,6 +38,14 @@ pub(super) struct Reference<T> {
 }
 
 impl<T: Value> Contents<T> {
+    /// The contents after a copy that may have written them.
+    pub(super) fn after_refused_copy(self) -> Self {
+        match self {
+            Self::Unwritten | Self::PerhapsWritten => Self::PerhapsWritten,
+            Self::Anything | Self::Value(_) => Self::Anything,
+        }
+    }
+
     /// The contents after a change of the value.
     pub(super) fn map(self, change: impl FnOnce(T) -> T) -> Self {
         match self {
@@ -48,7 +58,7 @@ impl<T: Value> Contents<T> {
     pub(super) fn allows(self, seen: T) -> bool {
         match self {
             Self::Unwritten => false,
-            Self::Anything => true,
+            Self::PerhapsWritten | Self::Anything => true,
             Self::Value(value) => value == seen,
         }
     }
@@ -77,6 +87,11 @@ impl<T: Value> Reference<T> {
 
     pub(super) fn has_unwritten(&self, cells: &Cells) -> bool {
         cells.iter().any(|cell| self.elements[*cell].contents == Contents::Unwritten)
+    }
+
+    pub(super) fn may_be_unwritten(&self, cells: &Cells) -> bool {
+        let perhaps = |cell: &usize| self.elements[*cell].contents == Contents::PerhapsWritten;
+        self.has_unwritten(cells) || cells.iter().any(perhaps)
     }
 
     pub(super) fn may_be_lost(&self, cells: &Cells) -> bool {
