@@ -55,25 +55,15 @@ impl Coherence {
         let Self::Parts(contents) = self else { return 0 };
         let cells = Cells::of(contents.shape(), cells_max);
         let mut withdrawn = 0_u64;
-        let mut coarse = RegionMap::new(contents.shape(), *contents.background());
-        let mut is_coarse = vec![false; cells.count()];
+        let mut coarse_cells: Vec<Option<Holders>> = vec![None; cells.count()];
         for (number, parts) in cells.parts(contents).iter().enumerate() {
-            let cell = cells.cell(number);
-            let Some(holders) = parts.common_holders(withdrawable) else { continue };
-            if is_cheaper(parts.count, cell.len()) {
-                is_coarse[number] = true;
+            let holders = parts.common_holders(withdrawable);
+            if holders.is_some() && is_cheaper(parts.count, cells.cell(number).len()) {
                 withdrawn = withdrawn.saturating_add(parts.held_elsewhere());
-                coarse.update(&cell, |_| Content::Stored(holders));
+                coarse_cells[number] = holders;
             }
         }
-        contents.for_each_box(|region, content| {
-            cells.visit(region, |number, part| {
-                if !is_coarse[number] {
-                    coarse.update(part, |_| *content);
-                }
-            });
-        });
-        **contents = coarse;
+        **contents = cells.coarsened(contents, &coarse_cells);
         withdrawn
     }
 }
@@ -181,8 +171,13 @@ impl<'a> Cells<'a> {
 
     /// The index along the axis of the cell that has the elements with this index.
     fn index_of(&self, axis: usize, element: u64) -> u64 {
-        let (count, extent) = (u128::from(self.counts[axis]), u128::from(self.shape[axis]));
-        (((u128::from(element) + 1) * count - 1) / extent) as u64
+        let (count, extent) = (self.counts[axis], self.shape[axis]);
+        match (element + 1).checked_mul(count) {
+            Some(product) => (product - 1) / extent,
+            None => {
+                (((u128::from(element) + 1) * u128::from(count) - 1) / u128::from(extent)) as u64
+            }
+        }
     }
 
     /// The parts of each cell. Each box is looked at once: cells are long and thin, and a search
@@ -199,6 +194,33 @@ impl<'a> Cells<'a> {
             }
         }
         parts
+    }
+
+    /// The map in which each cell that has holders here is stored at them as a whole.
+    fn coarsened(
+        &self,
+        contents: &RegionMap<Content>,
+        coarse_cells: &[Option<Holders>],
+    ) -> RegionMap<Content> {
+        if let [Some(holders), rest @ ..] = coarse_cells
+            && rest.iter().all(|other| *other == Some(*holders))
+        {
+            return RegionMap::new(self.shape, Content::Stored(*holders));
+        }
+        let mut coarse = RegionMap::new(self.shape, *contents.background());
+        for (number, holders) in coarse_cells.iter().enumerate() {
+            if let Some(holders) = holders {
+                coarse.update(&self.cell(number), |_| Content::Stored(*holders));
+            }
+        }
+        contents.for_each_box(|region, content| {
+            self.visit(region, |number, part| {
+                if coarse_cells[number].is_none() {
+                    coarse.update(part, |_| *content);
+                }
+            });
+        });
+        coarse
     }
 
     /// Calls `f` with the number of each cell that has elements of the region, and with the part of

@@ -40,22 +40,18 @@ pub(crate) trait CopyCosts {
     fn cost(&self, from: Location) -> u32;
 }
 
-/// Adds one copy for each part of a region that is not valid at `location`. `visit` calls its
-/// argument with disjoint parts that exactly cover the region.
+/// Adds one copy for each part of a region that is not valid at the destination. `visit` calls its
+/// argument with these parts, which are disjoint.
 ///
 /// # Errors
 /// Part of the region is undefined.
 pub(super) fn collect_copies(
     visit: impl FnOnce(&mut dyn FnMut(&Region, Content)),
-    location: Location,
     costs: &(impl CopyCosts + ?Sized),
     copies: &mut Vec<PlannedCopy>,
 ) -> Result<(), UndefinedRead> {
     let mut undefined_read: Option<UndefinedRead> = None;
     visit(&mut |part, content| {
-        if content.is_valid(location) {
-            return;
-        }
         let source = match content {
             Content::Undefined(undefined) => {
                 return keep_first_or_lost(&mut undefined_read, undefined, part);

@@ -96,8 +96,8 @@ impl Coherence {
         costs: &(impl CopyCosts + ?Sized),
         copies: &mut Vec<PlannedCopy>,
     ) -> Result<(), UndefinedRead> {
-        let visit = |add: &mut dyn FnMut(&Region, Content)| self.visit_contents(region, add);
-        let planned = plan::collect_copies(visit, location, costs, copies);
+        let visit = |add: &mut dyn FnMut(&Region, Content)| self.visit_stale(location, region, add);
+        let planned = plan::collect_copies(visit, costs, copies);
         match planned {
             Ok(()) => plan::join_copies(region.axes(), copies),
             Err(_) => copies.clear(),
@@ -214,6 +214,26 @@ impl Coherence {
             Self::Uniform(content) if !region.is_empty() => f(region, *content),
             Self::Uniform(_) => {}
             Self::Parts(contents) => contents.visit(region, |part, content| f(part, *content)),
+        }
+    }
+
+    /// Calls `f` with disjoint parts that exactly cover the elements of the region that are not
+    /// valid at `location`.
+    fn visit_stale(
+        &self,
+        location: Location,
+        region: &Region,
+        mut f: impl FnMut(&Region, Content),
+    ) {
+        let is_stale = |content: &Content| !content.is_valid(location);
+        match self {
+            Self::Uniform(content) if is_stale(content) && !region.is_empty() => {
+                f(region, *content)
+            }
+            Self::Uniform(_) => {}
+            Self::Parts(contents) => {
+                contents.visit_where(region, is_stale, |part, content| f(part, *content));
+            }
         }
     }
 

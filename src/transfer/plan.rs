@@ -21,7 +21,11 @@ impl Request<'_> {
                 let planned =
                     state.coherence.plan(location, region, Access::Read, &costs, &mut copies);
                 refusal = planned.err();
-                all.append(&mut copies);
+                if all.is_empty() {
+                    all = copies;
+                } else {
+                    all.append(&mut copies);
+                }
             }
         });
         refusal.map_or(Ok(all), |refusal| Err(error::undefined(self, state, &refusal)))

@@ -116,12 +116,38 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         });
     }
 
+    /// Calls `f` with disjoint parts that exactly cover the elements of the region whose values
+    /// `is_wanted`. The parts of the background are not looked for if its value is not wanted:
+    /// among many boxes, that takes longer than to find the boxes.
+    pub(crate) fn visit_where(
+        &self,
+        region: &Region,
+        is_wanted: impl Fn(&V) -> bool,
+        mut f: impl FnMut(&Region, &V),
+    ) {
+        let _ = self.any_where(region, is_wanted, |part, value| {
+            f(part, value);
+            false
+        });
+    }
+
     /// Whether `f` returns true for any of the disjoint parts that exactly cover the region. Stops
     /// at the first such part.
     #[must_use]
-    pub(crate) fn any(&self, region: &Region, mut f: impl FnMut(&Region, &V) -> bool) -> bool {
+    pub(crate) fn any(&self, region: &Region, f: impl FnMut(&Region, &V) -> bool) -> bool {
+        self.any_where(region, |_| true, f)
+    }
+
+    /// As [`any`](Self::any), for the elements whose values `is_wanted`.
+    fn any_where(
+        &self,
+        region: &Region,
+        is_wanted: impl Fn(&V) -> bool,
+        mut f: impl FnMut(&Region, &V) -> bool,
+    ) -> bool {
         let mut room = None;
         let Some(clip) = self.clip(region, &mut room) else { return false };
+        let mut f = |part: &Region, value: &V| is_wanted(value) && f(part, value);
         let Some(boxes) = self.boxes() else { return f(clip, &self.background) };
         let mut slots = Slots::new();
         let mut covered = 0_u64;
@@ -131,7 +157,7 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
             if f(part, value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let mut found = flow.is_break();
-        if !found && !covers(covered, clip) {
+        if !found && is_wanted(&self.background) && !covers(covered, clip) {
             boxes.remainder(clip, &slots, |part| found = found || f(part, &self.background));
         }
         found

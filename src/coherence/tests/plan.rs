@@ -86,8 +86,8 @@ fn a_lost_part_is_reported_before_one_never_written() {
         let whole = Region::whole(&[8, 100]);
         let costs = Distances;
         let visit = |add: &mut dyn FnMut(&Region, Content)| state.visit_contents(&whole, add);
-        let undefined_read = collect_copies(visit, Location::HOST, &costs, &mut Vec::new())
-            .expect_err("nothing is defined");
+        let undefined_read =
+            collect_copies(visit, &costs, &mut Vec::new()).expect_err("nothing is defined");
         assert_eq!(undefined_read.undefined, Undefined::Lost(LossId(3)));
         assert_eq!(state.common_content(&undefined_read.region), Some(lost));
     }
