@@ -1,0 +1,69 @@
+# Steps of the checks, and what they install: read by `.ci/run` and `scripts/long-checks`.
+# shellcheck shell=bash
+
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
+# Every step builds once.
+export CARGO_INCREMENTAL=0
+# The second of the two sets of features with which programs are built; the first is the default.
+readonly all_features=(--workspace --all-features)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+timings=""
+
+# step NAME COMMAND...: says what runs, and afterwards how long it took.
+step() {
+    local name=$1 started=$SECONDS
+    shift
+    printf '\n=== %s\n' "$name"
+    "$@"
+    local line
+    line=$(printf '%5d s  %s' "$((SECONDS - started))" "$name")
+    timings+="$line"$'\n'
+    printf '=== done: %s\n' "$line"
+}
+
+# What each step took, and all of them.
+print_timings() {
+    printf '\n%s%5d s  all of it, which passed\n' "$timings" "$SECONDS"
+}
+
+# CUDA C is compiled for the host as C++, and libFuzzer is written in it.
+install_cxx() {
+    command -v "${CXX:-c++}" >/dev/null && return
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get update -qq && apt-get install -y -qq --no-install-recommends g++
+    else
+        echo "the checks need a C++ compiler: install g++ or clang, or set CXX" >&2
+        return 1
+    fi
+}
+
+# NVRTC needs no GPU and no driver; its library comes with a package of the Python package index.
+fetch_nvrtc() {
+    if ! python3 -m venv "$scratch/nvrtc" >/dev/null 2>&1; then
+        if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+            echo "compiling the CUDA sources needs NVRTC, which pip brings: install python3 with venv" >&2
+            return 1
+        fi
+        apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv
+        rm -rf "$scratch/nvrtc"
+        python3 -m venv "$scratch/nvrtc"
+    fi
+    "$scratch/nvrtc/bin/pip" install --quiet --disable-pip-version-check nvidia-cuda-nvrtc
+}
+
+# AMD's runtime and compiler need no GPU. Prints the file that has both; nothing where there is no
+# permission to install them, or no apt, and there alone what needs them is not done.
+fetch_hip() {
+    local library=/usr/lib/x86_64-linux-gnu/libamdhip64.so.5
+    if [ ! -e "$library" ]; then
+        [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+        apt-get update -qq >&2 || return 1
+        apt-get install -y -qq --no-install-recommends libamdhip64-5 libhiprtc-builtins5 >&2 || return 1
+    fi
+    echo "$library"
+}
+
+nvrtc_file() {
+    find "$scratch/nvrtc" -name 'libnvrtc.so*' -print -quit
+}
