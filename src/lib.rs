@@ -92,12 +92,10 @@
 
 #![deny(missing_docs)]
 
-mod access;
 mod array;
 pub mod audit;
 mod backend;
 mod call_site;
-mod coherence;
 mod device;
 #[cfg(feature = "dlpack")]
 mod dlpack;
@@ -107,10 +105,8 @@ mod grid;
 #[cfg(feature = "cuda")]
 mod interop;
 mod launch;
-mod layout;
 mod live_arrays;
 pub mod ops;
-mod ordering;
 mod storage;
 mod sync;
 mod timeline;

@@ -1,14 +1,6 @@
-//! Programs over the coherence core, whose sources are included here: it is pure, and uses nothing
-//! else of the library.
+//! Programs over the pure core, compared with models that contain only cells and bytes.
 #![no_main]
 
-#[allow(dead_code, reason = "programs use a part of it")]
-#[path = "../../src/access.rs"]
-mod access;
-#[allow(dead_code, unused_imports, reason = "programs use a part of it")]
-#[path = "../../src/coherence/mod.rs"]
-mod coherence;
-#[path = "../operations/coherence/mod.rs"]
-mod operations;
+use resident_core::programs::Program;
 
-libfuzzer_sys::fuzz_target!(|program: operations::Program| program.run());
+libfuzzer_sys::fuzz_target!(|program: Program| program.run());

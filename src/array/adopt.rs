@@ -6,8 +6,8 @@ use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
 use super::layout::{Layout, element_bytes};
 use crate::element::{Element, is_number};
-use crate::layout::MemoryOrder;
 use crate::storage::{HostBuffer, Origin};
+use resident_core::layout::MemoryOrder;
 
 /// The memory order of an array with these strides, and the offset of its first element; `None` if
 /// it has gaps.

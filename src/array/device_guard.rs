@@ -11,10 +11,10 @@ use std::sync::OnceLock;
 use ndarray::Dimension;
 
 use super::layout::{Layout, element_bytes};
-use crate::coherence::Location;
 use crate::device::{Device, Stream};
 use crate::storage::{OpenRead, Storage};
 use crate::transfer;
+use resident_core::coherence::Location;
 
 /// A part of one device's copy, used on one stream: the state of both kinds of guard.
 pub(crate) struct DevicePart<'a, D> {

@@ -7,7 +7,7 @@ use ndarray::{
     SliceArg, SliceInfoElem, StrideShape,
 };
 
-use crate::layout::{MemoryOrder, Selection, Strided};
+use resident_core::layout::{MemoryOrder, Selection, Strided};
 
 /// A view of an array's memory. Strides are ndarray's: an `isize` kept in a `usize`.
 #[derive(Clone, Copy, Debug)]

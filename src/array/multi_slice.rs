@@ -8,8 +8,8 @@ use super::rearrange::in_range;
 use super::view::SmartViewMut;
 use crate::device::Device;
 use crate::element::Element;
-use crate::layout::{MemoryOrder, Selection};
 use crate::storage::Storage;
+use resident_core::layout::{MemoryOrder, Selection};
 
 /// A tuple of one to six of ndarray's `s![..]`, for
 /// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut). The counterpart of

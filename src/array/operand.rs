@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 use super::as_view::{AnyView, AnyViewMut, WithDimension, sealed};
 use crate::device::Device;
 use crate::element::Element;
-use crate::layout::Strided;
 use crate::storage::Storage;
 use crate::transfer::StoredView;
+use resident_core::layout::Strided;
 
 /// The axes of an operand. Each method leads to the same elements as before, or to some of them, so
 /// that an operand never leaves the array or view that it was made from.

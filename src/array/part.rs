@@ -8,18 +8,18 @@ use super::device_guard::{DeviceMut, DevicePart, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
 use super::layout::{Layout, element_bytes};
 use super::pending::Pending;
-use crate::access::Access;
 use crate::audit::{Cause, Residency};
 use crate::backend::{Address, Bytes, Dependencies};
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location, Undefined};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
-use crate::layout::{Selection, Strided};
-use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
 use crate::transfer::{self, Opened, Request, StoredView, Target};
+use resident_core::Access;
+use resident_core::coherence::{Content, Location, Undefined};
+use resident_core::layout::{Selection, Strided};
+use resident_core::ordering::UseEnd;
 
 /// A part of an array, borrowed for `'a`. Methods that write need an exclusive borrow: only `&mut
 /// self` methods of `SmartArray` and `SmartViewMut` may call them.

@@ -5,8 +5,8 @@ use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, SliceInfoElem};
 use smallvec::SmallVec;
 
 use super::layout::Layout;
-use crate::layout::is_repeated;
 use crate::storage::Storage;
+use resident_core::layout::is_repeated;
 
 /// Why ndarray would panic.
 pub(super) type OutOfRange = String;

@@ -15,7 +15,6 @@ use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
 use super::watch::Watch;
-use crate::access::Access;
 use crate::audit::{self, Cause, Implicit};
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::backend::Address;
@@ -27,9 +26,10 @@ use crate::device::Device;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
-use crate::layout::{MemoryOrder, Selection};
 use crate::storage::{Origin, Storage};
 use crate::transfer::{self, Request, StoredView, Target, WatchCore};
+use resident_core::Access;
+use resident_core::layout::{MemoryOrder, Selection};
 
 /// An n-dimensional array with one copy on the host and one on each device that used it, kept
 /// coherent region by region.

@@ -11,12 +11,12 @@ use super::host_guard::HostMut;
 use super::layout::Layout;
 use super::part::Part;
 use super::rearrange::in_range;
-use crate::access::Access;
 use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::storage::Storage;
+use resident_core::Access;
 
 /// A shared view of a part of a [`SmartArray`](crate::SmartArray), returned by the array's methods
 /// [`slice`](crate::SmartArray::slice) and [`view`](crate::SmartArray::view).

@@ -9,12 +9,12 @@ use std::thread;
 use smallvec::SmallVec;
 
 use super::cause::Cause;
-use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::storage::Storage;
 use crate::timeline;
 use crate::traffic::{Direction, Flow};
+use resident_core::Access;
 
 /// One copy that is being queued.
 #[derive(Clone, Copy, Debug)]

@@ -13,10 +13,10 @@ use super::findings;
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
 use super::records::Records;
 use super::report::{Report, Site};
-use crate::access::Access;
 use crate::storage;
 use crate::timeline::WaitReason;
 use crate::traffic::Traffic;
+use resident_core::Access;
 
 impl Report {
     /// The report as plain data.

@@ -1,7 +1,7 @@
 //! The C declaration of a kernel with a signature, for `Kernel::prototype` and error messages.
 
 use super::{ElementLayout, ParameterLayout};
-use crate::access::Access;
+use resident_core::Access;
 
 /// The size in bytes of a pointer, a length, or a stride.
 pub(crate) const WORD_BYTES: usize = 8;
@@ -111,8 +111,8 @@ pub(crate) fn identifier(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{declaration, identifier, is_identifier, parameter_bytes};
-    use crate::access::Access;
     use crate::backend::{ElementLayout, ParameterLayout};
+    use resident_core::Access;
 
     fn element(rust_name: &'static str, len_bytes: usize) -> ElementLayout {
         ElementLayout { len_bytes, align_bytes: len_bytes.min(8), rust_name }

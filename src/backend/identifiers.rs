@@ -33,16 +33,6 @@ impl DeviceKind {
     }
 }
 
-/// The number of an operation in its queue, counted from 1. Position 0 precedes the first operation
-/// and always counts as completed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub(crate) struct Position(pub(crate) u64);
-
-impl Position {
-    /// The position before the first operation, which always counts as completed.
-    pub(crate) const START: Self = Self(0);
-}
-
 /// The number of a queue: unique in the process and never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct QueueId(pub(crate) u64);

@@ -68,7 +68,7 @@ pub(crate) use gpu_source::GpuCode;
 pub use gpu_source::{CudaSource, GpuSource};
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
-pub(crate) use identifiers::{Address, Position, QueueId};
+pub(crate) use identifiers::{Address, QueueId};
 pub(crate) use label::{AutomaticName, Label, LabelText, short_type};
 pub use program::KernelAttributes;
 #[cfg(any(feature = "cuda", feature = "hip", test))]
@@ -83,7 +83,8 @@ pub(crate) use work::{
     LaunchWork, Memory, SourceDevice, Work,
 };
 
-pub(crate) use crate::layout::{CopyBox, Footprint};
+pub(crate) use resident_core::Position;
+pub(crate) use resident_core::layout::{CopyBox, Footprint};
 
 /// The memory of a device as its driver reports it, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::{BackendError, GpuSource};
-use crate::access::Access;
 use crate::grid::{Grid, GridLimits};
+use resident_core::Access;
 
 /// The bodies of kernels that a device runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Address, DeviceKind, FailureKind, KernelCode, Label, Position, QueueId};
-use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::grid::Grid;
-use crate::layout::{CopyBox, Footprint};
+use resident_core::Access;
+use resident_core::layout::{CopyBox, Footprint};
 
 /// The bytes of a value, as a fill pattern.
 pub(crate) type Bytes = SmallVec<[u8; 16]>;

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::handles::{DeferredFree, Device, Stream};
 use crate::backend::Address;
-use crate::ordering::UseEnd;
 use crate::sync;
+use resident_core::ordering::UseEnd;
 
 impl Device {
     /// Frees memory after these uses. If the backend refuses, the free is tried again before the

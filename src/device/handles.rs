@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use super::stream_core::StreamCore;
 use crate::backend::{Address, Backend, BodyKind, FailureRecord, Position};
 use crate::grid::GridLimits;
-use crate::ordering::UseEnd;
 use crate::sync::{DeviceLevel, Mutex};
 use crate::traffic::TrafficCounter;
+use resident_core::ordering::UseEnd;
 
 /// A device: its own memory, and streams of work. Cheap to clone; two handles are equal if they
 /// refer to the same device.

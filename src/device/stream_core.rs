@@ -12,9 +12,9 @@ use crate::backend::{
     BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
 };
 use crate::call_site::CallSite;
-use crate::ordering::UseEnd;
 use crate::sync::{self, Mutex, StreamLevel};
 use crate::timeline::{self, WaitReason};
+use resident_core::ordering::UseEnd;
 
 /// A stream's number, unique in the process.
 pub(crate) type StreamId = QueueId;

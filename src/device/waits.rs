@@ -6,8 +6,8 @@ use super::Stream;
 use super::stream_core::{KeptEvent, StreamCore, StreamId, StreamLog};
 use crate::backend::{BackendError, Position, RawEvent};
 use crate::call_site::{CallSite, call_site};
-use crate::ordering::UseEnd;
 use crate::timeline::WaitReason;
+use resident_core::ordering::UseEnd;
 
 /// The number of recorded events that are kept for later waits. Without an old event, a later wait
 /// uses a newer one, which covers more.

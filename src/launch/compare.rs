@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::comparator::ElementComparator;
 use super::submit::{self, Launch};
-use crate::access::Access;
 use crate::audit::{self, Cause, Implicit};
 use crate::backend::{KernelBody, KernelCode, ParameterLayout};
 use crate::call_site::CallSite;
@@ -16,6 +15,7 @@ use crate::error::Result;
 use crate::grid::Grid;
 use crate::storage::Storage;
 use crate::transfer::{self, Request, StoredView};
+use resident_core::Access;
 
 /// The first element at which a kernel's host body and its device body gave different results, as
 /// [`Kernel::compare`](crate::Kernel::compare) returns it. Its `Display` is one sentence.

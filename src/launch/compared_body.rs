@@ -5,11 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::arguments::bound::BoundArray;
-use crate::access::Access;
 use crate::audit::{self, Comparison};
 use crate::backend::{KernelBody, KernelCode, host_copy};
 use crate::grid::Grid;
-use crate::layout::Footprint;
+use resident_core::Access;
+use resident_core::layout::Footprint;
 
 /// A body, and the arguments that are compared before and after it.
 struct ComparedBody {

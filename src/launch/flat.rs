@@ -5,10 +5,10 @@
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
-use crate::access::Access;
 use crate::backend::{ParameterLayout, short_type};
 use crate::error::{CalledAt, Error, Result};
-use crate::layout::Strided;
+use resident_core::Access;
+use resident_core::layout::Strided;
 
 /// The axes longer than 1, slowest in memory first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;

@@ -9,10 +9,10 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::arguments::unpack::Unpacker;
 use super::arity::for_each_arity;
-use crate::access::Access;
 use crate::backend::{ElementLayout, ParameterLayout};
 use crate::element::Element;
-use crate::layout::Strided;
+use resident_core::Access;
+use resident_core::layout::Strided;
 
 /// Marks a parameter without a dimension, which is flat: a slice of contiguous elements in memory
 /// order. `In<f32>` is `In<f32, Flat>`.

@@ -31,10 +31,10 @@ use crate::call_site::CallSite;
 use crate::device::{self, Device, Stream, call_error};
 use crate::error::{Error, Result};
 use crate::grid::Grid;
-use crate::layout::Selection;
 use crate::storage::{self, Storage};
 use crate::sync;
 use crate::transfer::{self, LaunchedArrays, Request};
+use resident_core::layout::Selection;
 
 /// The selections of the arguments that are parts of arrays, in order, made when the first is
 /// needed. Whole arrays need none.

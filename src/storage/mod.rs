@@ -20,16 +20,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use smallvec::SmallVec;
 
-use crate::access::Access;
 use crate::backend::{
     Address, AutomaticName, Bytes, Dependencies, HostMemory, Label, LabelText, Position, failure,
 };
 use crate::call_site::CallSite;
-use crate::coherence::{Coherence, Location};
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::layout::MemoryOrder;
 use crate::live_arrays::{ArrayName, LiveArrays, Place};
+use resident_core::Access;
+use resident_core::coherence::{Coherence, Location};
+use resident_core::layout::MemoryOrder;
 
 /// The atomics that `published` uses; its test replaces them by those of loom.
 mod atomics {

@@ -10,14 +10,14 @@ use std::ops::{Deref, DerefMut};
 
 use super::ArrayState;
 use super::published::Published;
-use crate::access::Access;
 use crate::backend::{Address, Dependencies, Position, QueueId, failure};
-use crate::coherence::Location;
 use crate::device::Stream;
-use crate::layout::MemoryOrder;
-use crate::ordering::{Mark, StreamKey, UseEnd};
 use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 use crate::traffic::{Direction, Flow, Traffic};
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::layout::MemoryOrder;
+use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
 /// The lock of an array's state and its summary.
 #[derive(Debug)]

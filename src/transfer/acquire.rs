@@ -10,15 +10,15 @@ use super::chunk::{Chunk, Pipeline};
 use super::report::run_deferred;
 use super::request::{Marks, Queued, Queueing, Request, add_mark, ends_of};
 use super::route::{Route, RoutedPlan, routed, through_host};
-use crate::access::Access;
 use crate::backend::failure::{self, Inquiry};
 use crate::backend::{Address, Dependencies, FailureRecord};
-use crate::coherence::{Location, Region, Source};
 use crate::device::{self, Device, Stream};
 use crate::error::Result;
-use crate::layout::Selection;
-use crate::ordering::{Mark, StreamKey, UseEnd};
 use crate::storage::{self, ArrayState, ReadyCopy, StateGuard, Storage};
+use resident_core::Access;
+use resident_core::coherence::{Location, Region, Source};
+use resident_core::layout::Selection;
+use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
 /// An array's copy on a device, acquired for a use that is not marked yet.
 #[derive(Debug)]

@@ -6,14 +6,14 @@ use super::error::host_full;
 use super::evict::make_room;
 use super::report::{record_memory, run_deferred};
 use super::request::Request;
-use crate::access::Access;
 use crate::audit::MemoryChange;
 use crate::backend::{Address, BackendErrorKind, HostMemory};
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, HostBuffer};
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::ordering::{Mark, UseEnd};
 
 /// Allocates memory for the array on `stream`'s device if it has none.
 pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {

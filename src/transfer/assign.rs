@@ -11,18 +11,18 @@ use super::mark::{mark, mark_host_written};
 use super::report::{Moved, count, run_deferred};
 use super::request::{Request, StoredView};
 use super::route::can_access;
-use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{
     Address, Bytes, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
 };
 use crate::call_site::CallSite;
-use crate::coherence::{ConstantId, Content, Holders, Location, Region, Undefined};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::{Selection, ViewBox};
-use crate::ordering::UseEnd;
 use crate::storage::{StaleOrigin, StateGuard, Storage};
+use resident_core::Access;
+use resident_core::coherence::{ConstantId, Content, Holders, Location, Region, Undefined};
+use resident_core::layout::{Selection, ViewBox};
+use resident_core::ordering::UseEnd;
 
 /// Determines where the destination is newest after an assignment.
 #[derive(Clone, Copy, Debug)]

@@ -12,8 +12,8 @@ use crate::backend::failure::{self, Inquiry};
 use crate::backend::{Position, scope};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::layout::MemoryOrder;
 use crate::storage::StaleOrigin;
+use resident_core::layout::MemoryOrder;
 
 /// The copies of a plan that are queued at once: several chunks, which the host packs together.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ mod tests {
     use smallvec::SmallVec;
 
     use super::{Chunk, MemoryOrder, Regions, Route, RoutedCopies};
-    use crate::coherence::{ConstantId, Location, Region, Source, Span};
+    use resident_core::coherence::{ConstantId, Location, Region, Source, Span};
 
     fn memory_order() -> MemoryOrder {
         MemoryOrder::of(&[10, 20, 30], &[600, 30, 1], 4).expect("contiguous").0

@@ -4,10 +4,10 @@
 
 use super::request::Request;
 use crate::backend::scope;
-use crate::coherence::Location;
 use crate::error::Result;
 use crate::storage::StateGuard;
 use crate::sync::EventCount;
+use resident_core::coherence::Location;
 
 /// Counts the claims that were released, of all arrays.
 static RELEASED: EventCount = EventCount::new();

@@ -3,10 +3,10 @@
 
 use super::request::Request;
 use crate::audit::{self, Direction};
-use crate::coherence::{Content, Location};
 use crate::device::Device;
-use crate::layout::Selection;
 use crate::storage::{ArrayState, Storage};
+use resident_core::coherence::{Content, Location};
+use resident_core::layout::Selection;
 
 /// Keeps the contents of an array whose host copy the caller is about to write, if they are also on
 /// a device: what is copied there later is compared with them. The caller has an exclusive borrow

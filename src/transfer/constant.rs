@@ -5,16 +5,16 @@ use smallvec::SmallVec;
 
 use super::acquire::acquire_on;
 use super::request::{Regions, Request};
-use crate::access::Access;
 use crate::backend::{
     Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work, host_copy,
 };
-use crate::coherence::{ConstantId, Location};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::layout::MemoryOrder;
-use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, notify_watchers};
+use resident_core::Access;
+use resident_core::coherence::{ConstantId, Location};
+use resident_core::layout::MemoryOrder;
+use resident_core::ordering::UseEnd;
 
 /// Makes the elements a constant.
 pub(crate) fn fill(request: &Request<'_>, value: Bytes) {

@@ -4,10 +4,10 @@ use super::request::{Regions, Request};
 use super::route::{Route, RoutedCopies, routed};
 use crate::audit::{self, Direction, Implicit};
 use crate::call_site::CallSite;
-use crate::coherence::{Location, Source};
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, StaleOrigin};
 use crate::traffic::grouped;
+use resident_core::coherence::{Location, Source};
 
 impl Request<'_> {
     /// Refuses the request if it needs copies to `location` that the thread denies. Changes

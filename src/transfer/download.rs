@@ -9,16 +9,16 @@ use super::chunk::Pipeline;
 use super::report::{Moved, stale_since};
 use super::request::{Marks, Queueing, Regions, Request, collect_conflicts};
 use super::route::{Route, RoutedCopies};
-use crate::access::Access;
 use crate::audit::Direction;
 use crate::backend::{
     Address, CopyWork, FailureKind, HostMemory, Memory, OwnCopy, Position, Work, scope,
 };
-use crate::coherence::{Location, Region, Span};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::layout::Selection;
 use crate::storage::ArrayState;
+use resident_core::Access;
+use resident_core::coherence::{Location, Region, Span};
+use resident_core::layout::Selection;
 
 /// Pins the staging memory for downloads of these lengths to pageable memory, so that no memory has
 /// to be pinned under the array's lock.

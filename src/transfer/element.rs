@@ -12,20 +12,20 @@ use super::error::host_full;
 use super::mark::{mark, mark_host_written};
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Regions, Request};
-use crate::access::Access;
 use crate::audit::{self, Direction};
 use crate::backend::{
     Address, Bytes, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
     failure, host_copy,
 };
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location, PlannedCopy, Region, Source};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::layout::Selection;
-use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer, Storage, notify_watchers};
 use crate::sync;
+use resident_core::Access;
+use resident_core::coherence::{Content, Location, PlannedCopy, Region, Source};
+use resident_core::layout::Selection;
+use resident_core::ordering::UseEnd;
 
 /// Writes the single element of the request at the location of its newest contents, or on the host
 /// if it has none.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
-use crate::coherence::{Region, Span, Undefined, UndefinedRead};
 use crate::device::{self, Device};
 use crate::error::{CalledAt, Error, Shortage};
-use crate::layout::Selection;
 use crate::storage::{ArrayState, Storage};
+use resident_core::coherence::{Region, Span, Undefined, UndefinedRead};
+use resident_core::layout::Selection;
 
 /// The error of a refused plan: some bytes have no contents.
 pub(super) fn undefined(

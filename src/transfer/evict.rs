@@ -4,15 +4,15 @@ use super::acquire::acquire_host;
 use super::release;
 use super::report::record_memory;
 use super::request::{Regions, Request, ends_of};
-use crate::access::Access;
 use crate::audit::MemoryChange;
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location};
 use crate::device::Device;
 use crate::error::Result;
-use crate::layout::Selection;
-use crate::ordering::UseEnd;
 use crate::storage::{self, ArrayState, Storage};
+use resident_core::Access;
+use resident_core::coherence::{Content, Location};
+use resident_core::layout::Selection;
+use resident_core::ordering::UseEnd;
 
 /// Frees the array's memory on a device, after its uses. Contents that are valid only there are
 /// first copied to the host. The caller borrows the array exclusively.

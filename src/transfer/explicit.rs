@@ -12,18 +12,18 @@ use super::mark::mark;
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use super::snapshot::{Destination, snapshot_to};
-use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{
     Address, CopyBox, CopyWork, Dependencies, DeviceKind, FailureKind, HostMemory, Memory,
     Position, Work, failure, host_copy, scope,
 };
 use crate::call_site::CallSite;
-use crate::coherence::{Location, Region};
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::layout::{Selection, Strided};
-use crate::ordering::UseEnd;
+use resident_core::Access;
+use resident_core::coherence::{Location, Region};
+use resident_core::layout::{Selection, Strided};
+use resident_core::ordering::UseEnd;
 
 /// Initialised memory that the caller lends for `'a`, and a view of it.
 #[derive(Debug)]

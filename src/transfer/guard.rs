@@ -5,16 +5,16 @@
 use super::acquire::{Acquired, Readiness, copy_to_device, readiness};
 use super::mark::{known_heir, mark_foreign, record_foreign};
 use super::request::Request;
-use crate::access::Access;
 use crate::audit::{self, Accessed};
 use crate::backend::{Address, Dependencies};
 use crate::call_site::CallSite;
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::Selection;
-use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, OpenRead, Storage, notify_watchers};
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::layout::Selection;
+use resident_core::ordering::UseEnd;
 
 /// A device copy in use by a guard.
 pub(crate) struct Opened {
@@ -90,7 +90,7 @@ fn publish_reader(
     stream: &Stream,
     acquired: &Acquired<'_>,
 ) {
-    let is_valid = |content: crate::coherence::Content| content.is_valid(acquired.location);
+    let is_valid = |content: resident_core::coherence::Content| content.is_valid(acquired.location);
     let is_whole = matches!(request.selection, Selection::Whole);
     if is_whole && state.coherence.uniform().is_some_and(is_valid) {
         request.storage.publish_reader(state, stream.id().0, acquired.address.0);

@@ -8,14 +8,14 @@ use super::acquire::{Acquired, acquire_on};
 use super::report::run_deferred;
 use super::request::Request;
 use super::small_upload::upload_small;
-use crate::access::Access;
 use crate::audit::{self, Flow};
 use crate::backend::{Address, Dependencies, Position};
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage};
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::ordering::UseEnd;
 
 /// The arrays of a launch, in the order of its parameters. Those that are not marked when this
 /// value drops are only unpinned. Launches with up to 16 arrays allocate nothing.

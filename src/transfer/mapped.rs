@@ -9,15 +9,15 @@ use super::evict::make_room;
 use super::mark::mark;
 use super::report::run_deferred;
 use super::request::Request;
-use crate::access::Access;
 use crate::backend::{
     Address, BackendError, BackendErrorKind, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
     PinnedOptions,
 };
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::ordering::{UseEnd, Uses};
 use crate::storage::HostBuffer;
+use resident_core::Access;
+use resident_core::ordering::{UseEnd, Uses};
 
 /// Allocates mapped memory, all zeros, for a new array. It stays until the array drops.
 pub(crate) fn allocate_mapped(

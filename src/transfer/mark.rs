@@ -6,16 +6,16 @@ use smallvec::SmallVec;
 use super::acquire::{Acquired, acquire_host};
 use super::compare::before_host_write;
 use super::request::Request;
-use crate::access::Access;
 use crate::audit::{self, Accessed};
 use crate::backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
 use crate::call_site::CallSite;
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::Selection;
-use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, Storage, notify_watchers};
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::layout::Selection;
+use resident_core::ordering::{Mark, UseEnd};
 
 /// Marks a use on a device. The caller tells watchers once the whole call is done.
 pub(super) fn mark(

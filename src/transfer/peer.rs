@@ -7,9 +7,9 @@ use super::report::{Moved, stale_since};
 use super::request::{Regions, Request};
 use crate::audit::Direction;
 use crate::backend::{Address, CopyWork, FailureKind, Memory, Work};
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
+use resident_core::coherence::Location;
 
 impl Request<'_> {
     /// Queues a copy from the device at `from`.

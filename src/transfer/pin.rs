@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::acquire::acquire_host;
 use super::request::{Marks, Queued, Regions, Request, ends_of};
-use crate::access::Access;
 use crate::backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
 use crate::call_site::CallSite;
-use crate::coherence::Content;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::layout::Selection;
 use crate::storage::{ArrayState, HostBuffer, Storage};
+use resident_core::Access;
+use resident_core::coherence::Content;
+use resident_core::layout::Selection;
 
 /// How often the copy of the newest contents to lent memory is tried: afterwards the memory belongs
 /// to the caller, and what is newer elsewhere is gone.

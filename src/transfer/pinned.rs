@@ -11,14 +11,14 @@ use super::explicit::{count_copy, parts_of, upload_work};
 use super::mark::mark;
 use super::report::run_deferred;
 use super::request::{Regions, Request, StoredView};
-use crate::access::Access;
 use crate::audit::{Cause, Direction};
 use crate::backend::{CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work};
 use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::ordering::UseEnd;
 use crate::storage::{StateGuard, Storage};
+use resident_core::Access;
+use resident_core::ordering::UseEnd;
 
 /// Overwrites a part on `stream`'s device with a part of a coherent array, of the same shape, whose
 /// host memory is pinned for the device. Returns at once: later writes of the host wait for the

@@ -3,11 +3,11 @@
 use super::error;
 use super::request::Request;
 use super::route::can_access;
-use crate::access::Access;
-use crate::coherence::{CopyCosts, Location, PlannedCopy};
 use crate::device::Device;
 use crate::error::Result;
 use crate::storage::ArrayState;
+use resident_core::Access;
+use resident_core::coherence::{CopyCosts, Location, PlannedCopy};
 
 impl Request<'_> {
     /// The copies that a read at `location` needs. If a copy is queued in several chunks, a new

@@ -4,12 +4,12 @@
 use smallvec::SmallVec;
 
 use super::request::{Marks, Request, collect_conflicts};
-use crate::access::Access;
 use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
-use crate::coherence::{Location, Region};
 use crate::device::{self, Stream};
-use crate::ordering::{Mark, UseEnd};
 use crate::storage::ArrayState;
+use resident_core::Access;
+use resident_core::coherence::{Location, Region};
+use resident_core::ordering::{Mark, UseEnd};
 
 /// Regions that are about to become stale on devices that use poison bytes.
 pub(super) type StaleCopies = SmallVec<[(Location, Region); 1]>;

@@ -1,17 +1,17 @@
 //! Freeing an array's device memory after its last uses, without waiting.
 
 use super::request::{Marks, add_mark};
-use crate::access::Access;
 #[cfg(feature = "cuda")]
 use crate::backend::Address;
 #[cfg(feature = "cuda")]
 use crate::device::Device;
 use crate::device::Stream;
-#[cfg(feature = "cuda")]
-use crate::ordering::Uses;
-use crate::ordering::{Mark, UseEnd};
 use crate::storage::{ArrayState, DeviceCopy, Storage};
 use crate::sync;
+use resident_core::Access;
+#[cfg(feature = "cuda")]
+use resident_core::ordering::Uses;
+use resident_core::ordering::{Mark, UseEnd};
 
 /// Frees all device copies of an array that is being dropped. Never waits and never fails: if a
 /// backend refuses, the free is tried again later.

@@ -2,16 +2,16 @@
 
 use super::compare::changed_bytes;
 use super::request::Request;
-use crate::access::Access;
 use crate::audit::{self, Accessed, Cause, Copied, Direction, MemoryChange, MemoryUse, Staleness};
 use crate::backend::{DeviceKind, Position};
 use crate::call_site::CallSite;
-use crate::coherence::{Location, Region};
 use crate::device::{self, Device, Stream};
-use crate::layout::{MemoryOrder, Selection};
 use crate::storage::{ArrayState, StaleOrigin, Storage, notify_watchers};
 use crate::sync;
 use crate::traffic::Traffic;
+use resident_core::Access;
+use resident_core::coherence::{Location, Region};
+use resident_core::layout::{MemoryOrder, Selection};
 
 /// Does the work that must be done with no lock held: tells subscribers of copies, drops streams
 /// that have no other handle, tells watchers of changes, and asks for the times of much work.

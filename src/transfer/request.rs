@@ -2,15 +2,15 @@
 
 use smallvec::SmallVec;
 
-use crate::access::Access;
 use crate::audit::Cause;
 use crate::backend::{Dependencies, Position};
 use crate::call_site::CallSite;
-use crate::coherence::{Location, Region};
 use crate::device::Stream;
-use crate::layout::{OwnView, Selection, Strided};
-use crate::ordering::Mark;
 use crate::storage::{ArrayState, Storage};
+use resident_core::Access;
+use resident_core::coherence::{Location, Region};
+use resident_core::layout::{OwnView, Selection, Strided};
+use resident_core::ordering::Mark;
 
 /// An access that a call needs: its elements, and the name and site of the call for messages and
 /// reports.

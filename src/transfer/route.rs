@@ -4,10 +4,10 @@
 use smallvec::SmallVec;
 
 use super::request::Regions;
-use crate::coherence::{ConstantId, Location, PlannedCopy, Source};
 use crate::device::Device;
-use crate::layout::Selection;
 use crate::storage::ArrayState;
+use resident_core::coherence::{ConstantId, Location, PlannedCopy, Source};
+use resident_core::layout::Selection;
 
 /// How contents are copied from one location to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

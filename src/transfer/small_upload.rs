@@ -2,14 +2,14 @@
 
 use super::report::{Moved, all_stale_since, count};
 use super::request::Request;
-use crate::access::Access;
 use crate::audit::{self, Direction};
 use crate::backend::{Address, StagedBytes};
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
-use crate::ordering::Mark;
 use crate::storage::{StateGuard, Storage};
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::ordering::Mark;
 
 /// Uploads the whole array of the request, if it is small and newest only on the host, and if the
 /// copy on the stream's device needs neither memory nor a wait. Returns the lock on its state;

@@ -8,18 +8,18 @@ use super::acquire::acquire_host;
 use super::download::prepare_downloads;
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
-use crate::access::Access;
 use crate::audit::{self, Cause, Direction, Discarded};
 use crate::backend::failure::Inquiry;
 use crate::backend::{
     Address, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy,
 };
 use crate::call_site::CallSite;
-use crate::coherence::{ConstantId, Content, Holders, Location, Region, Source};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::layout::{Selection, Strided, split_copies};
 use crate::storage::HostBuffer;
+use resident_core::Access;
+use resident_core::coherence::{ConstantId, Content, Holders, Location, Region, Source};
+use resident_core::layout::{Selection, Strided, split_copies};
 
 /// Memory that queued work fills.
 #[derive(Debug)]

@@ -2,13 +2,13 @@
 //! use.
 
 use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
-use crate::access::Access;
 use crate::backend::{BackendError, Dependencies, Position, Work};
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::{Error, Result};
-use crate::ordering::{Mark, UseEnd};
 use crate::storage::ArrayState;
+use resident_core::Access;
+use resident_core::coherence::Location;
+use resident_core::ordering::{Mark, UseEnd};
 
 impl Request<'_> {
     /// Makes `stream` wait for these uses.

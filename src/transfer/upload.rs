@@ -14,10 +14,10 @@ use crate::backend::{
     Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
     host_copy,
 };
-use crate::coherence::Location;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::ArrayState;
+use resident_core::coherence::Location;
 
 /// An upload that the copy thread pool packs into staging memory.
 struct StagedUpload {

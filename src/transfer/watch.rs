@@ -17,7 +17,6 @@ use smallvec::SmallVec;
 use super::download::prepare_downloads;
 use super::report::{Moved, count, stale_since};
 use super::request::{Marks, Queued, Regions, Request, collect_conflicts};
-use crate::access::Access;
 use crate::audit::{self, Cause, Direction};
 use crate::backend::failure::{self, Inquiry};
 use crate::backend::{
@@ -25,13 +24,14 @@ use crate::backend::{
     Work, host_copy, scope,
 };
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location, Region, Undefined};
 use crate::device::{self, Device, Stream};
 use crate::error::{CalledAt, Error, Result};
-use crate::layout::{Selection, split_copies};
-use crate::ordering::UseEnd;
 use crate::storage::{ArrayState, HostBuffer, StateGuard, Storage, Watcher};
 use crate::sync::{self, EventCount, Mutex};
+use resident_core::Access;
+use resident_core::coherence::{Content, Location, Region, Undefined};
+use resident_core::layout::{Selection, split_copies};
+use resident_core::ordering::UseEnd;
 
 /// The buffers that are kept for later states. With those of the newest state and of the copy in
 /// flight, each state that a reader has left finds one.
@@ -595,7 +595,7 @@ fn queue(
     let mut writers = Marks::new();
     collect_conflicts(&state, location, None, Access::Read, stream, &mut writers);
     let kind = stream.device_ref().kind();
-    let is_strange = |mark: &crate::ordering::Mark| {
+    let is_strange = |mark: &resident_core::ordering::Mark| {
         let other = state.stream(mark.stream);
         mark.end == UseEnd::OPEN || other.is_some_and(|other| other.device_ref().kind() != kind)
     };

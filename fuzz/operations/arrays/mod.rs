@@ -7,8 +7,6 @@
 mod explicit;
 mod journal;
 mod kernels;
-#[path = "../list.rs"]
-mod list;
 mod machine;
 mod pairs;
 mod parts;
@@ -18,9 +16,9 @@ mod whole;
 
 use arbitrary::Arbitrary;
 
-use list::List;
 use machine::Machine;
 use parts::Part;
+use resident_core::programs::List;
 
 /// The number of operations of one program that run; more would only take time.
 const OPERATIONS_MAX: usize = 60;

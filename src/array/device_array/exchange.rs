@@ -6,12 +6,12 @@ use super::super::adopt;
 use super::super::layout::Layout;
 use super::super::smart::SmartArray;
 use super::DeviceArray;
-use crate::access::Access;
 use crate::backend::Address;
 use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
+use resident_core::Access;
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     /// The address of the array's memory, for other code that reads and writes it in the order of

@@ -4,11 +4,11 @@ use ndarray::Dimension;
 
 use super::super::device_guard::{DeviceMut, DeviceRef};
 use super::{DeviceArray, DeviceView, DeviceViewMut};
-use crate::access::Access;
 use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
+use resident_core::Access;
 
 macro_rules! guard_methods {
     ($life:lifetime) => {

@@ -6,12 +6,12 @@ use num_traits::One;
 
 use super::super::smart::SmartArray;
 use super::{AsDeviceView, DeviceArray};
-use crate::access::Access;
 use crate::audit::{self, Implicit};
 use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, Error, Result};
+use resident_core::Access;
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     /// A copy of a host array on the current device, in the axis order of the host array if it has

@@ -13,12 +13,12 @@ use super::super::host_guard::{HostMut, HostRef};
 use super::super::smart::SmartArray;
 use super::managed::ManagedArray;
 use super::mapped::MappedArray;
-use crate::access::Access;
 use crate::call_site::call_site;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
 use crate::transfer::StoredView;
+use resident_core::Access;
 
 /// The host's accesses, and all that needs `&mut`. There is no `&mut DeviceArray`, so that no array
 /// in other memory can take the place of one of these.

@@ -11,10 +11,10 @@ use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
-use crate::layout::MemoryOrder;
 use crate::storage::{HostBuffer, Origin};
 use crate::sync;
 use crate::transfer;
+use resident_core::layout::MemoryOrder;
 
 /// Pins (page-locks) an array of the program for devices of the current device's kind, and lends it
 /// to `run` as an exclusive view, which kernels and copies use without staging. Numba's

@@ -10,7 +10,6 @@ use super::super::layout::Layout;
 use super::super::smart::SmartArray;
 use super::super::view::{SmartView, SmartViewMut};
 use super::constructors::{constructors, constructors_with_options};
-use crate::access::Access;
 use crate::audit::Cause;
 use crate::backend::PinnedOptions;
 use crate::call_site::{CallSite, call_site};
@@ -18,6 +17,7 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::transfer::{self, StoredView};
+use resident_core::Access;
 
 /// A [`SmartArray`] whose host memory the driver allocated, pinned (page-locked): copies between it
 /// and devices go directly, without staging, and uploads return at once. Numba's `pinned_array`.

@@ -31,13 +31,13 @@ use super::pending::Pending;
 use super::rearrange::{chunk_size, in_range};
 use super::smart::SmartArray;
 use super::view::{SmartView, SmartViewMut};
-use crate::access::Access;
 use crate::audit::{Residency, Traffic};
 use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::transfer::Target;
+use resident_core::Access;
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     shape_methods!();

@@ -14,10 +14,10 @@ use super::cause::Cause;
 use super::record::{
     ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry, kernel_name,
 };
-use crate::access::Access;
 use crate::call_site::CallSite;
 use crate::timeline::WaitReason;
 use crate::traffic::{Direction, Flow};
+use resident_core::Access;
 
 /// Something that happened, and when.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,6 @@ use super::{
     AccessEvent, Chunk, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists,
     MemoryEvent, SiteAddress, WaitEvent,
 };
-use crate::access::Access;
 use crate::audit::record::{
     Accessed, ArgumentRecord, ArrayEntry, Copied, Discarded, Launched, MemoryChange, MemoryUse,
     Record, Staleness, StreamEntry, called_ns,
@@ -16,6 +15,7 @@ use crate::device::Stream;
 use crate::storage::Storage;
 use crate::timeline;
 use crate::traffic::Flow;
+use resident_core::Access;
 
 /// A chunk with so many events is full.
 const EVENTS_MAX: usize = 1 << 10;

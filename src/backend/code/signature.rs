@@ -62,8 +62,8 @@ fn mismatch(entry: &str, expected: &[ParameterLayout], compiled_bytes: &[usize])
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::access::Access;
     use crate::backend::{ElementLayout, ParameterLayout};
+    use resident_core::Access;
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
 

@@ -95,9 +95,9 @@ fn wrong_dimensions(compiled: usize, given: u64) -> BackendError {
 #[cfg(test)]
 mod tests {
     use super::{PARAMETERS_MAX, find_parameters, insert_addresses};
-    use crate::access::Access;
     use crate::backend::gpu::code::ParameterStarts;
     use crate::backend::{Address, ArrayArgument, BackendError, ElementLayout, ParameterLayout};
+    use resident_core::Access;
 
     /// The index of the word at which each parameter starts.
     fn starts(layouts: &[ParameterLayout], words: &mut [u64]) -> Result<Vec<usize>, BackendError> {

@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use crate::access::Access;
 use crate::backend::ElementLayout;
 use crate::device::Device;
 use crate::element::Element;
-use crate::layout::{Selection, Strided};
 use crate::storage::Storage;
 use crate::transfer::StoredView;
+use resident_core::Access;
+use resident_core::layout::{Selection, Strided};
 
 /// Words of a launch, as [`BoundArgument::pack`] writes them and `Unpacker` reads them.
 pub(in crate::launch) type Words = SmallVec<[u64; 128]>;

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::bound::scalar_from;
 use crate::array::Layout;
 use crate::element::Element;
-use crate::layout::Strided;
+use resident_core::layout::Strided;
 
 /// Reads the arguments in the order in which they were packed.
 #[derive(Debug)]

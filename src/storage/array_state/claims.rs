@@ -2,8 +2,8 @@
 //! need the same elements at that location wait, instead of copying them again.
 
 use super::ArrayState;
-use crate::coherence::Location;
-use crate::layout::Selection;
+use resident_core::coherence::Location;
+use resident_core::layout::Selection;
 
 impl ArrayState {
     fn claims(&self) -> impl Iterator<Item = &(Location, Selection)> {

@@ -1,8 +1,8 @@
 //! Joins many small stale parts to fewer large ones, where that makes copies cheaper.
 
 use super::ArrayState;
-use crate::coherence::{Location, LocationSet};
-use crate::layout::{MemoryOrder, Selection};
+use resident_core::coherence::{Location, LocationSet};
+use resident_core::layout::{MemoryOrder, Selection};
 
 /// Plans of up to this number of copies are exact to the byte.
 const EXACT_COPIES_MAX: usize = 1_024;
@@ -127,10 +127,10 @@ impl ArrayState {
 #[cfg(test)]
 mod tests {
     use super::{ArrayState, BOXES_MAX, EXACT_COPIES_MAX};
-    use crate::access::Access;
-    use crate::coherence::{Coherence, Location, Region, Span};
     use crate::device::Device;
-    use crate::layout::MemoryOrder;
+    use resident_core::Access;
+    use resident_core::coherence::{Coherence, Location, Region, Span};
+    use resident_core::layout::MemoryOrder;
 
     /// Writes that add two boxes each pass by the number at which the state is coarsened.
     #[test]

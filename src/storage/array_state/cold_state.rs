@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::constant_table::Constants;
 use super::stale_record::StaleLog;
 use crate::backend::FailureRecord;
-use crate::coherence::Location;
-use crate::layout::Selection;
-use crate::ordering::Uses;
 use crate::storage::watchers::WeakWatcher;
 use crate::traffic::Traffic;
+use resident_core::coherence::Location;
+use resident_core::layout::Selection;
+use resident_core::ordering::Uses;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]

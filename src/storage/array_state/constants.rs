@@ -2,8 +2,8 @@
 
 use super::ArrayState;
 use crate::backend::Bytes;
-use crate::coherence::{ConstantId, Content, Region};
-use crate::layout::MemoryOrder;
+use resident_core::coherence::{ConstantId, Content, Region};
+use resident_core::layout::MemoryOrder;
 
 impl ArrayState {
     /// The number of a constant: the bytes of one element.

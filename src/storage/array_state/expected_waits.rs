@@ -1,7 +1,7 @@
 //! Predicts for which uses of an array another stream will wait, so that an event is recorded
 //! directly after these uses, and after no others.
 
-use crate::ordering::StreamKey;
+use resident_core::ordering::StreamKey;
 
 /// For each stream that uses the array: whether another stream has waited for its last recorded
 /// read, or write.
@@ -50,7 +50,7 @@ fn flag(key: StreamKey) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::ExpectedWaits;
-    use crate::ordering::StreamKey;
+    use resident_core::ordering::StreamKey;
 
     #[test]
     fn one_wait_lets_one_later_use_of_that_kind_and_stream_record_an_event() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::ArrayState;
 use crate::backend::{FailureRecord, failure};
-use crate::coherence::{Location, LossId, Region};
-use crate::layout::MemoryOrder;
+use resident_core::coherence::{Location, LossId, Region};
+use resident_core::layout::MemoryOrder;
 
 /// Fewer losses than this are kept although no element of them is left.
 const LOSSES_MIN: usize = 16;

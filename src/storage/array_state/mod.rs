@@ -30,20 +30,20 @@ use self::stream_table::StreamTable;
 pub(crate) use self::whole::ReadyCopy;
 use self::whole_copies::WholeCopies;
 use super::HostBuffer;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
-use crate::access::Access;
 use crate::backend::{Address, Bytes, DeviceKind, HostMemory};
 use crate::call_site::CallSite;
-use crate::coherence::{Coherence, ConstantId, Location, LossId};
 use crate::device::Device;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
-use crate::layout::MemoryOrder;
-use crate::ordering::Uses;
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
-use crate::ordering::{Mark, UseEnd};
 use crate::sync;
 use crate::traffic::{Flow, Traffic};
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
+use resident_core::Access;
+use resident_core::coherence::{Coherence, ConstantId, Location, LossId};
+use resident_core::layout::MemoryOrder;
+use resident_core::ordering::Uses;
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
+use resident_core::ordering::{Mark, UseEnd};
 
 /// The mutable state of an array.
 #[derive(Debug)]

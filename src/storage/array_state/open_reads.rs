@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use super::ArrayState;
 use super::cold_state::{OpenRead, OpenReads};
-use crate::coherence::Location;
 use crate::device::Stream;
+use resident_core::coherence::Location;
 
 impl ArrayState {
     /// The token of a new read guard. A stream that is not published now has no guard without a

@@ -5,8 +5,8 @@ use super::cold_state::ColdState;
 use super::stale_record::{StaleLog, StaleOrigin};
 use super::{ArrayState, DeviceCopy};
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location, LocationSet, Region};
-use crate::layout::{MemoryOrder, Selection};
+use resident_core::coherence::{Content, Location, LocationSet, Region};
+use resident_core::layout::{MemoryOrder, Selection};
 
 impl ArrayState {
     /// Records that the call at `site` makes `newest` the only holder of the selection, or makes

@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::call_site::CallSite;
-use crate::coherence::Region;
+use resident_core::coherence::Region;
 
 /// The number of records at which older records of the same parts are removed.
 const RECORDS_MAX: usize = 1024;
@@ -156,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{RECORDS_MAX, StaleLog, StaleOrigin};
-    use crate::coherence::{Region, Span};
+    use resident_core::coherence::{Region, Span};
 
     const ROWS: u64 = 6;
     const COLUMNS: u64 = 5;

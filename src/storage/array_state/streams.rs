@@ -4,13 +4,13 @@ use smallvec::SmallVec;
 
 use super::ArrayState;
 use super::stream_table::StreamTable;
-use crate::access::Access;
 use crate::backend::{BackendError, failure};
-use crate::coherence::{Location, Region};
 use crate::device::Stream;
-use crate::layout::{MemoryOrder, Selection};
-use crate::ordering::{Mark, StreamKey, UseEnd};
 use crate::sync;
+use resident_core::Access;
+use resident_core::coherence::{Location, Region};
+use resident_core::layout::{MemoryOrder, Selection};
+use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
 /// Up to this number of streams, none is removed.
 const STREAMS_KEPT: usize = 8;

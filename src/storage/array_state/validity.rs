@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::ArrayState;
-use crate::coherence::{Location, Region};
-use crate::layout::{MemoryOrder, Selection};
 use crate::storage::Validity;
+use resident_core::coherence::{Location, Region};
+use resident_core::layout::{MemoryOrder, Selection};
 
 impl ArrayState {
     /// Whether these regions are still valid at `location`. The source of a plan may have become

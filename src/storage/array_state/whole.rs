@@ -1,13 +1,13 @@
 //! Fast paths for accesses of the whole array, and for writes of single elements on the host.
 
 use super::ArrayState;
-use crate::access::Access;
 use crate::backend::{Address, Position};
 use crate::call_site::CallSite;
-use crate::coherence::{Content, Location, Region};
 use crate::device::Stream;
-use crate::layout::MemoryOrder;
-use crate::ordering::{Mark, StreamKey, UseEnd};
+use resident_core::Access;
+use resident_core::coherence::{Content, Location, Region};
+use resident_core::layout::MemoryOrder;
+use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
 /// The whole array on a device, ready for an access without a copy or a wait.
 pub(crate) struct ReadyCopy {

@@ -1,8 +1,8 @@
 //! Counts the copies of an array in few bytes: almost all copies are of the whole array, and of
 //! these the number is enough.
 
-use crate::layout::MemoryOrder;
 use crate::traffic::{Flow, Traffic};
+use resident_core::layout::MemoryOrder;
 
 /// The numbers of copies of the whole array. Other copies, and those that a number has no room for,
 /// are counted elsewhere.

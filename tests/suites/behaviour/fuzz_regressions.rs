@@ -1,12 +1,11 @@
 //! Runs the fuzzer's programs without a fuzzer: inputs that once failed, and a few random ones.
-//! `src/coherence/tests/programs.rs` replays the inputs of the coherence core.
+//! `crates/core/src/programs` replays the inputs of the core.
 
 #[path = "../../../fuzz/operations/arrays/mod.rs"]
 mod operations;
-#[path = "../../../fuzz/operations/replay.rs"]
-mod replay;
 
 use operations::Program;
+use resident_core::programs::replay;
 
 #[test]
 fn kept_programs_over_arrays_go_well() {

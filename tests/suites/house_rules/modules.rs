@@ -8,8 +8,9 @@ use crate::tokens::{group_len, item_len, tokens_of};
 type Path = Vec<String>;
 
 /// The modules by their paths, and their files.
-#[derive(Default)]
 pub(crate) struct Crate {
+    /// The folder of `lib.rs`.
+    folder: String,
     modules: BTreeMap<Path, Module>,
 }
 
@@ -38,19 +39,22 @@ enum Target {
 }
 
 impl Crate {
+    /// Reads the crate of which a folder has the sources.
+    pub(crate) fn read(folder: String, text_of: &impl Fn(&str) -> Option<String>) -> Self {
+        let root = format!("{folder}/lib.rs");
+        let mut read = Self { folder, modules: BTreeMap::new() };
+        read.read_module(Path::new(), &root, text_of);
+        read
+    }
+
     /// Reads the module of a file, and the modules of the files that it declares.
-    pub(crate) fn read(
-        &mut self,
-        path: Path,
-        file: &str,
-        text_of: &impl Fn(&str) -> Option<String>,
-    ) {
+    fn read_module(&mut self, path: Path, file: &str, text_of: &impl Fn(&str) -> Option<String>) {
         let Some(text) = text_of(file) else { return };
         let declared = self.add(path, file, &tokens_of(&text));
         for path in declared {
-            let folder = format!("src/{}", path.join("/"));
+            let folder = format!("{}/{}", self.folder, path.join("/"));
             for file in [format!("{folder}.rs"), format!("{folder}/mod.rs")] {
-                self.read(path.clone(), &file, text_of);
+                self.read_module(path.clone(), &file, text_of);
             }
         }
     }

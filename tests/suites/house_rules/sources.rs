@@ -48,9 +48,9 @@ pub(crate) fn sources(paths_from_root: &[&str]) -> Vec<Source> {
 }
 
 impl Source {
-    /// The part of the crate: `launch` for `src/launch/flat.rs`, `error` for `src/error.rs`.
+    /// The part of its crate: `launch` for `src/launch/flat.rs`, `error` for `src/error.rs`.
     pub(crate) fn layer(&self) -> &str {
-        let inner = self.path.strip_prefix("src/").unwrap_or(&self.path);
+        let inner = self.path.split_once("src/").map_or(&*self.path, |(_, inner)| inner);
         inner.split('/').next().unwrap_or(inner).trim_end_matches(".rs")
     }
 
@@ -80,16 +80,18 @@ impl Source {
         self.code().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
 
-    /// The parts of the crate that this file names: `crate::part::..` and `use crate::{part::..,
-    /// part}`.
+    /// The parts that this file names, of its own crate and of the core: `crate::part::..`,
+    /// `resident_core::part::..` and `use crate::{part::.., part}`.
     pub(crate) fn imports(&self) -> BTreeSet<String> {
         let text = self.code_text();
         let mut found = BTreeSet::new();
-        for (position, _) in text.match_indices("crate::") {
-            let is_macro_or_path = text[..position].ends_with('$')
-                || text[..position].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-            if !is_macro_or_path {
-                first_words(&text[position + "crate::".len()..], &mut found);
+        for root in ["crate::", "resident_core::"] {
+            for (position, _) in text.match_indices(root) {
+                let is_macro_or_path = text[..position].ends_with('$')
+                    || text[..position].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+                if !is_macro_or_path {
+                    first_words(&text[position + root.len()..], &mut found);
+                }
             }
         }
         found

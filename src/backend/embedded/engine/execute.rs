@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use smallvec::SmallVec;
 
 use super::device_core::DeviceCore;
-use crate::access::Access;
 use crate::backend::embedded::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
 use crate::backend::host_copy::{self, BoundedMemory, CopyFunction};
 use crate::backend::panic_message::panic_message;
@@ -15,6 +14,7 @@ use crate::backend::{
     Memory,
 };
 use crate::sync;
+use resident_core::Access;
 
 /// Shorter copies are made by one thread: waking another takes too long.
 const PARALLEL_BYTES_MIN: u64 = 16 << 20;

@@ -5,10 +5,10 @@
 use std::ops::Range;
 
 use super::hazard::Touch;
-use crate::access::Access;
 use crate::backend::{
     Address, ArrayArgument, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork, Memory,
 };
+use resident_core::Access;
 
 /// How an operation accesses bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::fixtures::{allocate, body, entered_gate, finish, launch, queue_of};
-use crate::access::Access;
 use crate::backend::embedded::EmbeddedDevice;
+use resident_core::Access;
 
 #[allow(unreachable_pub, reason = "the file is also a module of a library")]
 #[path = "../../../../tests/support/allocations.rs"]

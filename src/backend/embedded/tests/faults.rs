@@ -8,11 +8,11 @@ use super::fixtures::{
     HostBytes, allocate, body, contents, contiguous, depending, download, fill, finish, increment,
     label, launch, log_of, queue_of, upload,
 };
-use crate::access::Access;
 use crate::backend::embedded::{CallKind, EmbeddedDevice, Emulation, Fault, Outcome};
 use crate::backend::{
     Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure,
 };
+use resident_core::Access;
 
 /// Makes each kind of call once, and some kinds twice. Returns the downloaded bytes.
 fn scenario(device: &Arc<EmbeddedDevice>) -> Result<Vec<u8>, BackendError> {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
 use crate::backend::{
     Address, Arguments, ArrayArgument, Backend, BackendError, CopyBox, CopyWork, Dependencies,
@@ -15,6 +14,7 @@ use crate::backend::{
 };
 use crate::call_site::call_site;
 use crate::grid::Grid;
+use resident_core::Access;
 
 /// Host memory shared by a test and queued work.
 pub(super) struct HostBytes(Box<[UnsafeCell<u8>]>);

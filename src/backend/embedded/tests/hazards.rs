@@ -9,12 +9,12 @@ use super::fixtures::{
     HostBytes, allocate, body, contiguous, copy, depending, download, entered_gate, fill, finish,
     flat, gate, increment, label, launch, log_of, queue_of, upload,
 };
-use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use crate::backend::{
     Address, ArrayArgument, Backend, CopyWork, Dependencies, FailureKind, Footprint, Memory,
     Position, Queue, SourceDevice, Work, failure,
 };
+use resident_core::Access;
 
 struct TwoQueues {
     device: Arc<EmbeddedDevice>,

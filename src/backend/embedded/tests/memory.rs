@@ -5,10 +5,10 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::fixtures::{allocate, body, contents, contiguous, fill, finish, gate, launch, queue_of};
-use crate::access::Access;
 use crate::backend::embedded::memory::AddressSpace;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Backend, BackendErrorKind, MemoryUsage};
+use resident_core::Access;
 
 fn usage(in_use: u64, pooled: u64) -> MemoryUsage {
     MemoryUsage { in_use, pooled, pinned: 0 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::fixtures::{
     HostBytes, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
 };
-use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Backend, Position};
+use resident_core::Access;
 
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
 

@@ -6,9 +6,9 @@ use std::thread;
 use super::fixtures::{
     HostBytes, allocate, contents, finish, gate, increment, launch, queue_of, upload,
 };
-use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::backend::{Address, CopyWork, OwnCopy, Queue, Work};
+use resident_core::Access;
 
 const LEN_BYTES: u64 = 4096;
 

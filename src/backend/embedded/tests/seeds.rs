@@ -7,9 +7,9 @@ use super::fixtures::{
     HostBytes, allocate, body, contents, contiguous, download, fill, finish, increment, launch,
     log_of, queue_of, upload,
 };
-use crate::access::Access;
 use crate::backend::embedded::{EmbeddedDevice, Emulation, HazardKind};
 use crate::backend::{Backend, Queue};
+use resident_core::Access;
 
 const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
 

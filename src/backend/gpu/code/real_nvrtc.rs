@@ -4,8 +4,8 @@
 use super::compile::{Compiled, Compiler, Target};
 use super::image;
 use super::source::Source;
-use crate::access::Access;
 use crate::backend::{ElementLayout, GpuSource, ParameterLayout, Program};
+use resident_core::Access;
 
 const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
 const BYTE: ElementLayout = ElementLayout { len_bytes: 1, align_bytes: 1, rust_name: "u8" };

@@ -125,9 +125,9 @@ mod tests {
     use std::path::Path;
 
     use super::{Product, Source, needs_prelude};
-    use crate::access::Access;
     use crate::backend::code::includes;
     use crate::backend::{ElementLayout, GpuSource, ParameterLayout, Program};
+    use resident_core::Access;
 
     fn program(kernel: &str, source: GpuSource) -> Program {
         let element = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };

@@ -286,7 +286,7 @@ mod tests {
 
     use super::{SettablePattern, doublings, seed_count};
     use crate::backend::{CopyBox, Footprint};
-    use crate::layout::for_each_start;
+    use resident_core::layout::for_each_start;
 
     fn run(memory: &mut [u8], part: &CopyBox) {
         let start = (part.source_offset_bytes, part.destination_offset_bytes);

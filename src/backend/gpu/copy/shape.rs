@@ -1,7 +1,7 @@
 //! Splits a box of bytes into lines, planes and volumes within the pitch limit. Arithmetic only.
 
 use crate::backend::CopyBox;
-use crate::layout::for_each_start;
+use resident_core::layout::for_each_start;
 
 /// The copy of one driver call: `depth` planes of `height` lines of `width_bytes` bytes. Offsets
 /// are in bytes.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::access::Access;
 use crate::backend::{Footprint, ParameterLayout};
+use resident_core::Access;
 
 /// One array of a launch.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl ArrayOfLaunch {
 #[cfg(test)]
 mod tests {
     use super::ArrayOfLaunch;
-    use crate::access::Access;
+    use resident_core::Access;
 
     #[test]
     fn every_element_of_a_strided_view_is_found_at_its_address() {

@@ -9,8 +9,8 @@ use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::order::{Order, Stamp};
 use super::shadow::Touch;
-use crate::access::Access;
 use crate::backend::host_code::runtime::LaunchParameters;
+use resident_core::Access;
 
 /// The bytes of a unit of memory that has no elements of its own.
 const UNIT_BYTES: usize = 4;

@@ -27,10 +27,6 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod driver;
 
-#[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "the library uses more of it")]
-#[path = "../../../../src/access.rs"]
-mod access;
 /// The engine: the library's embedded device.
 #[cfg(target_os = "linux")]
 #[allow(
@@ -47,17 +43,9 @@ mod backend;
 #[path = "../../../../src/call_site.rs"]
 mod call_site;
 #[cfg(target_os = "linux")]
-#[allow(dead_code, unused_imports, reason = "the layout uses its regions")]
-#[path = "../../../../src/coherence/mod.rs"]
-mod coherence;
-#[cfg(target_os = "linux")]
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
 #[path = "../../../../src/grid/mod.rs"]
 mod grid;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unused_imports, reason = "the library uses more of it")]
-#[path = "../../../../src/layout/mod.rs"]
-mod layout;
 #[cfg(target_os = "linux")]
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
 #[path = "../../../../src/sync.rs"]

@@ -51,10 +51,6 @@ mod options;
 #[path = "../../nvrtc/src/programs.rs"]
 mod programs;
 
-#[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "the library uses more of it")]
-#[path = "../../../../src/access.rs"]
-mod access;
 /// The compiler for the host, with what it is a part of.
 #[cfg(target_os = "linux")]
 #[allow(
@@ -71,17 +67,9 @@ mod backend;
 #[path = "../../../../src/call_site.rs"]
 mod call_site;
 #[cfg(target_os = "linux")]
-#[allow(dead_code, unused_imports, reason = "the layout uses its regions")]
-#[path = "../../../../src/coherence/mod.rs"]
-mod coherence;
-#[cfg(target_os = "linux")]
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
 #[path = "../../../../src/grid/mod.rs"]
 mod grid;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unused_imports, reason = "the library uses more of it")]
-#[path = "../../../../src/layout/mod.rs"]
-mod layout;
 #[cfg(target_os = "linux")]
 #[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
 #[path = "../../../../src/sync.rs"]

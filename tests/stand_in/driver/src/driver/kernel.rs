@@ -15,7 +15,7 @@ use super::handle::{self, Handle};
 use super::module::Function;
 use super::stream::Stream;
 use super::{call, host, interface, work};
-use crate::access;
+
 use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
 use crate::grid::Grid;
 use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
@@ -284,11 +284,11 @@ fn room(context: &Context, address: u64) -> u64 {
     end.map_or(1, |end| end - address)
 }
 
-fn access_of(access: Access) -> access::Access {
+fn access_of(access: Access) -> resident_core::Access {
     match access {
-        Access::Read => access::Access::Read,
-        Access::Write => access::Access::Overwrite,
-        Access::ReadWrite => access::Access::ReadWrite,
+        Access::Read => resident_core::Access::Read,
+        Access::Write => resident_core::Access::Overwrite,
+        Access::ReadWrite => resident_core::Access::ReadWrite,
     }
 }
 
