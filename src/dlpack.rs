@@ -11,11 +11,11 @@ use dlpark::{DlpackElement, DlpackFlags, Managed, ManagedTensorBase};
 use ndarray::Dimension;
 
 use crate::array::{DeviceArray, offset_without_gaps};
-use crate::backend::{DeviceKind, ForeignMemory};
-use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::{DeviceKind, ForeignMemory};
 
 /// An array that another library uses, on this stream. Its drop is the deleter's call.
 struct Exported<T: Element, D: Dimension> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::panic::Location;
 
-use crate::call_site::CallSite;
+use resident_backend::call_site::CallSite;
 
 /// The result of every operation of this crate that can fail.
 ///

@@ -94,22 +94,17 @@
 
 mod array;
 pub mod audit;
-mod backend;
-mod call_site;
 mod device;
 #[cfg(feature = "dlpack")]
 mod dlpack;
 mod element;
 mod error;
-mod grid;
 #[cfg(feature = "cuda")]
 mod interop;
 mod launch;
 mod live_arrays;
 pub mod ops;
 mod storage;
-mod sync;
-mod timeline;
 mod traffic;
 mod transfer;
 
@@ -126,19 +121,15 @@ pub mod iter {
 #[doc(hidden)]
 pub use array::__field;
 pub use audit::{Budget, Flow, Residency, Traffic, Validity};
-pub use backend::embedded::{Emulation, Fault, Link};
+pub use resident_embedded::{Emulation, Fault, Link};
 /// What an emulated device records: its calls, and hazards, which are unordered accesses to the
 /// same bytes.
 pub mod emulation {
-    pub use crate::backend::embedded::{
+    pub use resident_embedded::{
         Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch,
     };
-    pub use crate::backend::host_code::{Finding, FindingKind, OtherThread, SourceLine};
+    pub use resident_host_code::{Finding, FindingKind, OtherThread, SourceLine};
 }
-pub use backend::{
-    Capacity, CudaSource, DeviceKind, GpuSource, KernelAttributes, MemoryUsage as Memory,
-    PinnedOptions,
-};
 pub use bytemuck;
 #[cfg(feature = "cuda")]
 pub use cudarc;
@@ -149,13 +140,17 @@ pub use device::{
 pub use dlpark;
 pub use element::Element;
 pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
-pub use grid::{Extent3, Grid, GridLimits};
 #[cfg(all(feature = "cuda", feature = "dlpack"))]
 pub use interop::CudaArrayInterface;
 pub use launch::{
     Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
 };
 pub use ndarray;
+pub use resident_backend::grid::{Extent3, Grid, GridLimits};
+pub use resident_backend::{
+    Capacity, CudaSource, DeviceKind, GpuSource, KernelAttributes, MemoryUsage as Memory,
+    PinnedOptions,
+};
 pub use resident_macros::budget;
 
 #[cfg_attr(

@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
-use crate::sync::ShortLock;
+use resident_backend::sync::ShortLock;
 
 /// Copies of one direction: how many, and how many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

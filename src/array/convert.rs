@@ -6,8 +6,8 @@
 use ndarray::{Array, Array1, ArrayView, Dimension, Ix1};
 
 use super::smart::SmartArray;
-use crate::call_site::call_site;
 use crate::element::Element;
+use resident_backend::call_site::call_site;
 
 /// Adopts an array: keeps its allocation, which [`into_array`](SmartArray::into_array) returns. An
 /// array with gaps between its elements is copied once, without the gaps; any order and direction

@@ -13,9 +13,9 @@ use ndarray::{
 
 use super::adopt;
 use super::layout::{Layout, element_bytes};
-use crate::backend::HostMemory;
 use crate::element::Element;
 use crate::storage::Storage;
+use resident_backend::HostMemory;
 
 /// Shared access to the host's copy of a part, returned by
 /// [`SmartArray::host`](crate::SmartArray::host). Dereferences to an `ndarray::ArrayRef`. The host

@@ -10,13 +10,13 @@ use ndarray::{Array, Dimension, IxDyn};
 
 use super::adopt::{packed_array, reversed_axes};
 use super::layout::Layout;
-use crate::backend::{TaskWaker, failure};
-use crate::call_site::{CallSite, call_site};
 use crate::device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::HostBuffer;
 use crate::transfer::{self, Queued, Snapshot};
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::{TaskWaker, failure};
 
 /// The result of an asynchronous copy, returned by
 /// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): call [`wait`](Self::wait), or

@@ -16,11 +16,6 @@ use super::pending::sole_owner;
 use super::view::{SmartView, SmartViewMut};
 use super::watch::Watch;
 use crate::audit::{self, Cause, Implicit};
-#[cfg(any(feature = "cuda", feature = "dlpack"))]
-use crate::backend::Address;
-#[cfg(feature = "cuda")]
-use crate::backend::DeviceKind;
-use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
@@ -28,6 +23,11 @@ use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::storage::{Origin, Storage};
 use crate::transfer::{self, Request, StoredView, Target, WatchCore};
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
+use resident_backend::Address;
+#[cfg(feature = "cuda")]
+use resident_backend::DeviceKind;
+use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 use resident_core::layout::{MemoryOrder, Selection};
 

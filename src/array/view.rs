@@ -11,11 +11,11 @@ use super::host_guard::HostMut;
 use super::layout::Layout;
 use super::part::Part;
 use super::rearrange::in_range;
-use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::storage::Storage;
+use resident_backend::call_site::call_site;
 use resident_core::Access;
 
 /// A shared view of a part of a [`SmartArray`](crate::SmartArray), returned by the array's methods

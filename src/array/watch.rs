@@ -12,12 +12,12 @@ use std::task::{Context, Poll};
 use ndarray::{ArrayRef, ArrayView, Dimension};
 
 use super::layout::Layout;
-use crate::backend::TaskWaker;
-use crate::call_site::call_site;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
-use crate::sync;
 use crate::transfer::{Next, WatchCore, WatchedState};
+use resident_backend::TaskWaker;
+use resident_backend::call_site::call_site;
+use resident_backend::sync;
 
 /// A live view of an array, returned by [`SmartArray::watch`](crate::SmartArray::watch). While it
 /// exists, the states that launches and other queued work give the array come down to the host by
@@ -197,7 +197,7 @@ pub struct Changed<'w, T, D> {
     watch: &'w Watch<T, D>,
     /// Made when the future is first polled in vain.
     task: Option<Arc<TaskWaker>>,
-    site: crate::call_site::CallSite,
+    site: resident_backend::call_site::CallSite,
 }
 
 impl<T: Element, D: Dimension> Changed<'_, T, D> {

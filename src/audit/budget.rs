@@ -2,10 +2,10 @@
 
 use super::capture::capture;
 use super::report::Site;
-use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::traffic::{Direction, Flow, grouped};
+use resident_backend::call_site::{CallSite, call_site};
 
 /// The most bytes that a piece of work may copy in each direction: a test that fails at the call
 /// sites that spend too much. A direction without a limit is free.

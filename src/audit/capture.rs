@@ -10,8 +10,8 @@ use super::listeners::{self, Capture};
 use super::log;
 use super::report::Report;
 use crate::device;
-use crate::timeline::{self, Listener};
 use crate::traffic::Flow;
+use resident_backend::timeline::{self, Listener};
 
 /// The number of running captures, and [`UNREAD`] until the first copy or launch. While it is 0, a
 /// copy and a launch pay one load for captures.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::listeners::{self, Captures};
 use super::record;
-use crate::sync::Mutex;
+use resident_backend::sync::Mutex;
 
 /// How many guards live, on all threads; and one more for `RESIDENT_AUDIT`, until it was read and
 /// does not ask to compare.

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use std::ops::{BitOr, BitOrAssign};
 
 use super::cause::Cause;
-use crate::call_site::{CallSite, call_site};
 use crate::traffic::Direction;
+use resident_backend::call_site::{CallSite, call_site};
 
 /// A set of directions of implicit copies, for [`deny`] and [`allow`]. Sets are combined by `|`.
 ///

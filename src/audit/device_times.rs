@@ -2,9 +2,9 @@
 
 pub use crate::device::DeviceTimes;
 
-use crate::call_site::call_site;
 use crate::device::Device;
 use crate::error::Result;
+use resident_backend::call_site::call_site;
 
 /// Times the launches and copies of a GPU until the guard drops, so that reports have when the
 /// device ran them, as they have it of embedded and emulated devices at all times. All captures see

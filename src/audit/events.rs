@@ -9,9 +9,9 @@ use tracing_subscriber::layer::{Context, Layer};
 
 use super::ledger::LedgerLayer;
 use super::record::{Record, kernel_name};
-use crate::call_site::CallSite;
 use crate::device::Stream;
-use crate::sync;
+use resident_backend::call_site::CallSite;
+use resident_backend::sync;
 
 /// The target of the events of copies.
 const TRANSFER: &str = "resident::transfer";

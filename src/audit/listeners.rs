@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::chunk::Chunk;
 use super::report::Report;
-use crate::sync::Mutex;
+use resident_backend::sync::Mutex;
 
 /// The captures to which the calls of a thread count.
 pub(super) type Captures = SmallVec<[Arc<Capture>; 2]>;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::chunk::open::OpenChunk;
 use super::listeners::{self, Captures};
 use super::record::thread_name;
-use crate::sync::{AuditLevel, Mutex, ShortLock};
+use resident_backend::sync::{AuditLevel, Mutex, ShortLock};
 
 /// The logs of all threads that have one.
 static LOGS: Mutex<Vec<Arc<Log>>> = Mutex::new(Vec::new());

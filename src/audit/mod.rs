@@ -91,11 +91,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::storage::Storage;
-use crate::sync;
-use crate::timeline;
+use resident_backend::call_site::CallSite;
+use resident_backend::sync;
+use resident_backend::timeline;
 
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};

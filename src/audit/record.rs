@@ -9,11 +9,11 @@ use std::thread;
 use smallvec::SmallVec;
 
 use super::cause::Cause;
-use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::storage::Storage;
-use crate::timeline;
 use crate::traffic::{Direction, Flow};
+use resident_backend::call_site::CallSite;
+use resident_backend::timeline;
 use resident_core::Access;
 
 /// One copy that is being queued.

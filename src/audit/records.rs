@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::chunk::{Chunk, Event, EventKind};
 use super::record::{MemoryChange, QueueSpan};
 use crate::device;
-use crate::timeline;
 use crate::traffic::Flow;
+use resident_backend::timeline;
 
 /// How many of the latest records are kept.
 const RECORDS_KEPT: usize = 1 << 16;

@@ -11,8 +11,8 @@ use super::cause::Cause;
 use super::chunk::{Chunk, CopyKey};
 use super::record::Staleness;
 use super::records::{Records, Waits};
-use crate::call_site::CallSite;
 use crate::traffic::{Direction, Flow, Traffic};
+use resident_backend::call_site::CallSite;
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
 /// cause. Its `Display` is one line. The example of [`Report`] prints one.

@@ -14,8 +14,8 @@ use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
 use super::records::Records;
 use super::report::{Report, Site};
 use crate::storage;
-use crate::timeline::WaitReason;
 use crate::traffic::Traffic;
+use resident_backend::timeline::WaitReason;
 use resident_core::Access;
 
 impl Report {

@@ -5,10 +5,10 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
 
 use super::{Device, gpu};
-use crate::backend::DeviceKind;
-use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
-use crate::sync::Mutex;
+use resident_backend::DeviceKind;
+use resident_backend::call_site::call_site;
+use resident_backend::sync::Mutex;
 
 /// The environment variable that names the device on which threads start.
 const VARIABLE: &str = "RESIDENT_DEVICE";

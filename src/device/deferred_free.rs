@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::handles::{DeferredFree, Device, Stream};
-use crate::backend::Address;
-use crate::sync;
+use resident_backend::Address;
+use resident_backend::sync;
 use resident_core::ordering::UseEnd;
 
 impl Device {

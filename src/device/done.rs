@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::{Stream, call_error};
-use crate::backend::{Position, TaskWaker};
-use crate::call_site::CallSite;
 use crate::error::{AtCall, Result};
+use resident_backend::call_site::CallSite;
+use resident_backend::{Position, TaskWaker};
 
 /// Waits for work queued on a stream, in a task of any executor: see [`Stream::done`].
 ///

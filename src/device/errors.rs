@@ -1,8 +1,8 @@
 //! Conversion of a backend's errors and failures to the library's [`Error`].
 
 use super::Device;
-use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use crate::error::{CalledAt, Error, Shortage};
+use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 
 /// The error of a call that a backend refused: nothing was queued.
 pub(crate) fn call_error(

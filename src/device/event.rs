@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Stream, call_error};
-use crate::backend::RawEvent;
-use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
+use resident_backend::RawEvent;
+use resident_backend::call_site::call_site;
 
 /// A point in a stream, made by [`Stream::record`]. It is complete once all work queued before it
 /// has completed. Cheap to clone; two handles are equal if they refer to the same point.

@@ -2,9 +2,9 @@
 //! process.
 
 use super::Device;
-use crate::backend::DeviceKind;
-use crate::call_site::call_site;
 use crate::error::{AtCall, Error, Result};
+use resident_backend::DeviceKind;
+use resident_backend::call_site::call_site;
 
 impl Device {
     /// The NVIDIA GPU with this driver number (`CUDA_VISIBLE_DEVICES` renumbers GPUs). The first
@@ -71,8 +71,7 @@ mod opening {
     use std::sync::OnceLock;
 
     use super::{Device, DeviceKind, KINDS};
-    use crate::backend::gpu;
-    use crate::sync::{DeviceLevel, Mutex};
+    use resident_backend::sync::{DeviceLevel, Mutex};
 
     /// By kind and ordinal.
     static OPENED: Mutex<BTreeMap<(usize, usize), Device>, DeviceLevel> =
@@ -86,7 +85,7 @@ mod opening {
         }
         // Opening may take a second, so it is done without the lock. If two threads open a GPU, the
         // second device is dropped unused.
-        let backend = gpu::open(kind, ordinal)?;
+        let backend = resident_gpu::open(kind, ordinal)?;
         let device = Device::over(backend).map_err(|refusal| refusal.to_string())?;
         let opened = OPENED.lock().entry(key).or_insert_with(|| device.clone()).clone();
         if opened == device {
@@ -108,7 +107,7 @@ mod opening {
 
     fn usable() -> impl Iterator<Item = Device> {
         let of_kind = |kind| {
-            let ordinals = 0..gpu::count(kind).unwrap_or(0);
+            let ordinals = 0..resident_gpu::count(kind).unwrap_or(0);
             ordinals.filter_map(move |ordinal| opened(kind, ordinal).ok())
         };
         KINDS.into_iter().flat_map(of_kind)

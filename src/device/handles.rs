@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::stream_core::StreamCore;
-use crate::backend::{Address, Backend, BodyKind, FailureRecord, Position};
-use crate::grid::GridLimits;
-use crate::sync::{DeviceLevel, Mutex};
 use crate::traffic::TrafficCounter;
+use resident_backend::grid::GridLimits;
+use resident_backend::sync::{DeviceLevel, Mutex};
+use resident_backend::{Address, Backend, BodyKind, FailureRecord, Position};
 use resident_core::ordering::UseEnd;
 
 /// A device: its own memory, and streams of work. Cheap to clone; two handles are equal if they

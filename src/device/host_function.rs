@@ -9,12 +9,12 @@ use std::task::{Context, Poll};
 
 use super::host_thread;
 use super::{Stream, call_error};
-use crate::backend::panic_message::panic_message;
-use crate::backend::{BackendError, Position, TaskWaker, scope};
-use crate::call_site::{CallSite, call_site};
 use crate::error::{AtCall, CalledAt, Error, Result};
-use crate::sync::{EventCount, Mutex};
-use crate::timeline::{self, WaitReason};
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::panic_message::panic_message;
+use resident_backend::sync::{EventCount, Mutex};
+use resident_backend::timeline::{self, WaitReason};
+use resident_backend::{BackendError, Position, TaskWaker, scope};
 
 /// What the handle does, in errors.
 const WAITING: &str = "waiting for a host function";

@@ -11,8 +11,8 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::backend::{Position, Queue, QueueId, TaskWaker};
-use crate::sync::{self, EventCount, Mutex};
+use resident_backend::sync::{self, EventCount, Mutex};
+use resident_backend::{Position, Queue, QueueId, TaskWaker};
 
 /// How long the thread waits for another function before it ends.
 const IDLE_MAX: Duration = Duration::from_millis(100);

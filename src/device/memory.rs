@@ -1,9 +1,9 @@
 //! The memory of a device: how much is used, its limit, and how it is returned to the system.
 
 use super::{Device, call_error};
-use crate::backend::{Capacity, MemoryUsage};
-use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
+use resident_backend::call_site::call_site;
+use resident_backend::{Capacity, MemoryUsage};
 
 impl Device {
     /// The bytes that this library holds on the device: the bytes of live arrays, and bytes that

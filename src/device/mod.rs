@@ -36,10 +36,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::backend::embedded::{EmbeddedDevice, EmulationLog};
-use crate::backend::{Backend, BodyKind, DeviceKind};
-use crate::grid::GridLimits;
 use crate::traffic::{Flow, Traffic};
+use resident_backend::grid::GridLimits;
+use resident_backend::{Backend, BodyKind, DeviceKind};
+use resident_embedded::{EmbeddedDevice, EmulationLog};
 
 pub use current::Entered;
 pub use done::Done;

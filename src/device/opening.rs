@@ -8,11 +8,11 @@ use super::errors::backend_error;
 use super::gpu;
 use super::handles::{Device, DeviceShared, RemoteUses, StreamList};
 use super::stream_core::StreamCore;
-use crate::backend::Backend;
-use crate::backend::embedded::{EmbeddedDevice, Emulation};
 use crate::error::Result;
-use crate::sync::Mutex;
 use crate::traffic::TrafficCounter;
+use resident_backend::Backend;
+use resident_backend::sync::Mutex;
+use resident_embedded::{EmbeddedDevice, Emulation};
 
 impl Device {
     /// The *embedded device*: an asynchronous device that this library makes of the process's own

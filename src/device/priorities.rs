@@ -1,8 +1,8 @@
 //! Priorities of streams.
 
 use super::{Device, Stream, call_error};
-use crate::call_site::call_site;
 use crate::error::{AtCall, Result};
+use resident_backend::call_site::call_site;
 
 /// The priorities that a device's streams may have: `cuCtxGetStreamPriorityRange`. As in CUDA, a
 /// *greater* priority has a *lower* number, and 0 is the default. Both numbers are 0 if the device

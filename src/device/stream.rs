@@ -10,10 +10,10 @@ use super::handles::{Device, Stream};
 use super::host_function::HostFunction;
 use super::stream_core::{StreamCore, StreamId};
 use super::{call_error, late_error};
-use crate::backend::{BackendError, Position, Queue};
-use crate::call_site::{CallSite, call_site};
 use crate::error::{AtCall, Result};
-use crate::timeline::WaitReason;
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::timeline::WaitReason;
+use resident_backend::{BackendError, Position, Queue};
 
 impl Stream {
     pub(super) fn of(device: Device, core: Arc<StreamCore>) -> Self {

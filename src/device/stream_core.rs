@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::host_thread::{HostThread, Waiting};
-use crate::backend::{
+use resident_backend::call_site::CallSite;
+use resident_backend::sync::{self, Mutex, StreamLevel};
+use resident_backend::timeline::{self, WaitReason};
+use resident_backend::{
     BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
 };
-use crate::call_site::CallSite;
-use crate::sync::{self, Mutex, StreamLevel};
-use crate::timeline::{self, WaitReason};
 use resident_core::ordering::UseEnd;
 
 /// A stream's number, unique in the process.

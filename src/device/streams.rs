@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::handles::{Device, RemoteUses, Stream};
 use super::{StreamCore, call_error, late_error};
-use crate::backend::{BackendError, FailureKind, FailureRecord, Position, Queue};
-use crate::call_site::{CallSite, call_site};
 use crate::error::{AtCall, Error, Result};
-use crate::sync;
-use crate::timeline::WaitReason;
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::sync;
+use resident_backend::timeline::WaitReason;
+use resident_backend::{BackendError, FailureKind, FailureRecord, Position, Queue};
 
 /// A device with fewer streams than this is not searched for unused ones when another is made.
 const SWEEP_AT_MIN: usize = 16;

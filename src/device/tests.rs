@@ -4,9 +4,9 @@ use ndarray::s;
 
 use super::Device;
 use super::streams::UNREPORTED_MAX;
-use crate::backend::embedded::Emulation;
-use crate::backend::{FailureKind, FailureRecord, failure};
 use crate::{Grid, InOut, Kernel, SmartArray};
+use resident_backend::{FailureKind, FailureRecord, failure};
+use resident_embedded::Emulation;
 
 fn device() -> Device {
     Device::emulated(Emulation::new())

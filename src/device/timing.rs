@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Device, Stream, call_error};
-use crate::backend::{BackendError, DeviceKind, Position, RawEvent, Work};
-use crate::call_site::CallSite;
 use crate::error::{AtCall, Result};
-use crate::sync::{self, Mutex};
-use crate::timeline::{self, Run};
+use resident_backend::call_site::CallSite;
+use resident_backend::sync::{self, Mutex};
+use resident_backend::timeline::{self, Run};
+use resident_backend::{BackendError, DeviceKind, Position, RawEvent, Work};
 
 /// The variable that asks for reports. The audit reads all words of it but one.
 pub(crate) const AUDIT_VARIABLE: &str = "RESIDENT_AUDIT";
@@ -246,8 +246,8 @@ mod tests {
     use std::time::Duration;
 
     use super::{Base, Clock};
-    use crate::backend::{BackendError, Position, QueueId, RawEvent};
-    use crate::sync::Mutex;
+    use resident_backend::sync::Mutex;
+    use resident_backend::{BackendError, Position, QueueId, RawEvent};
 
     /// An event that was over so many nanoseconds after a device began to count.
     #[derive(Debug)]

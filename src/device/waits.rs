@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Stream;
 use super::stream_core::{KeptEvent, StreamCore, StreamId, StreamLog};
-use crate::backend::{BackendError, Position, RawEvent};
-use crate::call_site::{CallSite, call_site};
-use crate::timeline::WaitReason;
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::timeline::WaitReason;
+use resident_backend::{BackendError, Position, RawEvent};
 use resident_core::ordering::UseEnd;
 
 /// The number of recorded events that are kept for later waits. Without an old event, a later wait

@@ -8,12 +8,12 @@ use ndarray::Dimension;
 
 use super::no_gpu;
 use crate::array::{DeviceArray, DeviceMut, DevicePart, DeviceRef, offset_without_gaps};
-use crate::backend::ForeignMemory;
-use crate::backend::gpu::GpuQueue;
-use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
+use resident_backend::ForeignMemory;
+use resident_backend::call_site::{CallSite, call_site};
+use resident_gpu::GpuQueue;
 
 /// The version of the protocol that [`CudaArrayInterface`] follows.
 const VERSION: u32 = 3;

@@ -17,10 +17,10 @@ use ndarray::Dimension;
 use super::no_gpu;
 use crate::array::{DeviceMut, DevicePart, DeviceRef};
 use crate::audit;
-use crate::backend::gpu::GpuQueue;
-use crate::call_site::call_site;
 use crate::device::Device;
 use crate::error::{AtCall, CalledAt, Error, Result};
+use resident_backend::call_site::call_site;
+use resident_gpu::GpuQueue;
 
 impl<D: Dimension> DevicePart<'_, D> {
     /// Whether cudarc can use the guard as a slice: it must be contiguous memory of a GPU.

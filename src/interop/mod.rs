@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaContext;
 
-use crate::backend::DeviceKind;
-use crate::backend::gpu::GpuDevice;
-use crate::call_site::call_site;
 use crate::device::Device;
 use crate::error::{AtCall, Error, Result};
+use resident_backend::DeviceKind;
+use resident_backend::call_site::call_site;
+use resident_gpu::GpuDevice;
 
 #[cfg(feature = "dlpack")]
 pub use array_interface::CudaArrayInterface;

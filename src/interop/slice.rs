@@ -6,10 +6,10 @@ use ndarray::{Dimension, Ix1};
 use super::no_gpu;
 use super::stream::primary_device;
 use crate::array::SmartArray;
-use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
+use resident_backend::call_site::{CallSite, call_site};
 
 impl<T: Element> SmartArray<T, Ix1> {
     /// An array whose newest contents are a cudarc slice, in place. Copies nothing and does not

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream};
 
 use super::no_gpu;
-use crate::backend::gpu::GpuQueue;
-use crate::backend::{DeviceKind, Queue};
-use crate::call_site::call_site;
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
+use resident_backend::call_site::call_site;
+use resident_backend::{DeviceKind, Queue};
+use resident_gpu::GpuQueue;
 
 impl Stream {
     /// This stream as a cudarc stream, for cudarc's copies, launches and wrapped libraries. For an

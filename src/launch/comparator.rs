@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::backend::ElementLayout;
+use resident_backend::ElementLayout;
 
 /// The numbers of which an element consists: one, or several for a complex number or an array.
 type Numbers = SmallVec<[f64; 2]>;
@@ -119,8 +119,8 @@ fn from_bf16(bits: u16) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{ElementComparator, from_f16};
-    use crate::backend::ElementLayout;
     use crate::element::Element;
+    use resident_backend::ElementLayout;
 
     fn comparator<T: Element>() -> ElementComparator {
         ElementComparator::new(ElementLayout::of::<T>())

@@ -8,13 +8,13 @@ use super::arguments::bound::{BoundArgument, BoundArray};
 use super::comparator::ElementComparator;
 use super::submit::{self, Launch};
 use crate::audit::{self, Cause, Implicit};
-use crate::backend::{KernelBody, KernelCode, ParameterLayout};
-use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::grid::Grid;
 use crate::storage::Storage;
 use crate::transfer::{self, Request, StoredView};
+use resident_backend::call_site::CallSite;
+use resident_backend::grid::Grid;
+use resident_backend::{KernelBody, KernelCode, ParameterLayout};
 use resident_core::Access;
 
 /// The first element at which a kernel's host body and its device body gave different results, as

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::arguments::bound::BoundArray;
 use crate::audit::{self, Comparison};
-use crate::backend::{KernelBody, KernelCode, host_copy};
-use crate::grid::Grid;
+use resident_backend::grid::Grid;
+use resident_backend::{KernelBody, KernelCode, host_copy};
 use resident_core::Access;
 use resident_core::layout::Footprint;
 

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::backend::{KernelCode, LoadError, Program};
 use crate::device::Device;
+use resident_backend::{KernelCode, LoadError, Program};
 
 /// A kernel's device code, and a list of the devices on which it is loaded.
 ///
@@ -76,8 +76,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::DeviceCode;
-    use crate::backend::{KernelAttributes, KernelCode, LoadedKernel, Program};
-    use crate::grid::Grid;
+    use resident_backend::grid::Grid;
+    use resident_backend::{KernelAttributes, KernelCode, LoadedKernel, Program};
 
     #[derive(Debug)]
     struct Named(Arc<str>);
@@ -88,12 +88,10 @@ mod tests {
         }
 
         fn attributes(&self) -> KernelAttributes {
-            KernelAttributes {
-                registers: 1,
-                shared_bytes: 0,
-                local_bytes: 0,
-                block_threads_max: 32,
-            }
+            let mut attributes = KernelAttributes::default();
+            attributes.registers = 1;
+            attributes.block_threads_max = 32;
+            attributes
         }
 
         fn resolve_grid(&self, _grid: &Grid) -> Result<Option<Grid>, String> {

@@ -5,8 +5,8 @@
 use smallvec::SmallVec;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
-use crate::backend::{ParameterLayout, short_type};
 use crate::error::{CalledAt, Error, Result};
+use resident_backend::{ParameterLayout, short_type};
 use resident_core::Access;
 use resident_core::layout::Strided;
 

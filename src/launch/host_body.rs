@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::arguments::unpack::Unpacker;
 use super::signature::Signature;
-use crate::backend::KernelBody;
-use crate::grid::Grid;
+use resident_backend::KernelBody;
+use resident_backend::grid::Grid;
 
 /// A closure as the body of a kernel with signature `S`.
 pub(super) struct HostBody<S, F> {

@@ -11,16 +11,16 @@ use super::host_body::HostBody;
 use super::signature::Signature;
 use super::submit::{self, Launch};
 use crate::audit;
-use crate::backend::scope::BodyScope;
-use crate::backend::{
-    BodyKind, GpuSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
-    c_declaration, host_code,
-};
-use crate::call_site::{CallSite, call_site};
 use crate::device::{self, Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
-use crate::grid::{Grid, GridLimits};
-use crate::sync;
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::grid::{Grid, GridLimits};
+use resident_backend::scope::BodyScope;
+use resident_backend::sync;
+use resident_backend::{
+    BodyKind, GpuSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
+};
+use resident_code::c_declaration;
 
 /// A function over arrays that runs on a device. Its type declares which arguments it reads and
 /// which it writes, so a launch uploads only bytes that are stale on the device and that the kernel
@@ -273,7 +273,7 @@ impl<S: Signature> Kernel<S> {
     /// past the end of the launch: the memory may then be freed or reused.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
-        host_code::tell(host_code::Listener {
+        resident_host_code::tell(resident_host_code::Listener {
             printed: |kernel, text| {
                 let _running = BodyScope::enter();
                 audit::report_printed(kernel, text)

@@ -9,8 +9,8 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::arguments::unpack::Unpacker;
 use super::arity::for_each_arity;
-use crate::backend::{ElementLayout, ParameterLayout};
 use crate::element::Element;
+use resident_backend::{ElementLayout, ParameterLayout};
 use resident_core::Access;
 use resident_core::layout::Strided;
 

@@ -23,17 +23,17 @@ use smallvec::SmallVec;
 use super::arguments::bound::{BoundArgument, BoundArray, Words};
 use super::compared_body::compared;
 use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
-use crate::backend::{
+use crate::device::{self, Device, Stream, call_error};
+use crate::error::{Error, Result};
+use crate::storage::{self, Storage};
+use crate::transfer::{self, LaunchedArrays, Request};
+use resident_backend::call_site::CallSite;
+use resident_backend::grid::Grid;
+use resident_backend::sync;
+use resident_backend::{
     Address, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall,
     Position, failure,
 };
-use crate::call_site::CallSite;
-use crate::device::{self, Device, Stream, call_error};
-use crate::error::{Error, Result};
-use crate::grid::Grid;
-use crate::storage::{self, Storage};
-use crate::sync;
-use crate::transfer::{self, LaunchedArrays, Request};
 use resident_core::layout::Selection;
 
 /// The selections of the arguments that are parts of arrays, in order, made when the first is

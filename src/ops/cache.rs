@@ -17,7 +17,7 @@ trait Cached: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 
     #[cfg(all(test, feature = "cuda"))]
-    fn program(&self) -> Option<&crate::backend::Program>;
+    fn program(&self) -> Option<&resident_backend::Program>;
 }
 
 impl<S: Signature> Cached for Kernel<S> {
@@ -26,7 +26,7 @@ impl<S: Signature> Cached for Kernel<S> {
     }
 
     #[cfg(all(test, feature = "cuda"))]
-    fn program(&self) -> Option<&crate::backend::Program> {
+    fn program(&self) -> Option<&resident_backend::Program> {
         Self::program(self)
     }
 }
@@ -52,7 +52,7 @@ fn leaked<S: Signature>(kernel: Kernel<S>) -> AnyKernel {
 
 /// The device code of all kernels made so far.
 #[cfg(all(test, feature = "cuda"))]
-pub(super) fn programs() -> Vec<&'static crate::backend::Program> {
+pub(super) fn programs() -> Vec<&'static resident_backend::Program> {
     let programs = KERNELS.iter().map(|entry| {
         let kernel: AnyKernel = *entry.value();
         kernel.program()

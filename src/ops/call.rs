@@ -1,12 +1,12 @@
 //! One call of an operation: where it runs, and how it launches and refuses.
 
 use crate::array::{Axes, Operand};
-use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{CalledAt, Error, Result};
-use crate::grid::Grid;
 use crate::launch::{Arguments, Kernel, Signature};
+use resident_backend::call_site::CallSite;
+use resident_backend::grid::Grid;
 
 /// The stream and the line of the program for which an operation runs.
 pub(super) struct Call<'a> {

@@ -11,8 +11,8 @@ use super::host::matmul as host;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
-use crate::grid::Grid;
 use crate::launch::{In, Kernel, Out};
+use resident_backend::grid::Grid;
 
 type MatmulKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 

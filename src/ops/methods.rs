@@ -9,9 +9,9 @@ use super::reduce::{self, Reduction};
 use crate::array::{
     AnyView, DeviceArray, DeviceView, DeviceViewMut, SmartArray, SmartView, SmartViewMut,
 };
-use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, Result};
+use resident_backend::call_site::{CallSite, call_site};
 
 /// The number that an operation leaves in a result of one element.
 fn number<T: Number>(

@@ -16,8 +16,8 @@ use super::host::zip;
 use super::source::{self, Parameter};
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::error::{Error, Result};
-use crate::grid::Grid;
 use crate::launch::{In, InOut, Kernel, Out};
+use resident_backend::grid::Grid;
 
 type ReduceKernel<A, T> = Kernel<(i64, In<A, IxDyn>, Out<T, IxDyn>)>;
 type DotKernel<T> = Kernel<(i64, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;

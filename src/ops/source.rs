@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::c_type::CType;
-use crate::backend::GpuSource;
+use resident_backend::GpuSource;
 
 /// One parameter of an elementwise kernel. In the expression it is the value of its element.
 pub(super) enum Parameter {

@@ -1,16 +1,34 @@
-//! Makes the kernels of all operations and types, for the test that compiles them.
+//! Makes the kernels of all operations and types, and compiles them with a real NVRTC if
+//! `RESIDENT_NVRTC` names the library.
 
 use ndarray::{Axis, s};
 
 use super::elements::{Arithmetic, Number};
 use super::unary::Unary;
 use crate::array::SmartArray;
-use crate::backend::Program;
 use crate::device::Device;
 use crate::error::Result;
+use resident_backend::{GpuCode, Program};
+
+/// No file has the sources of `ops`.
+#[test]
+fn real_nvrtc_compiles_every_operation() {
+    if std::env::var_os("RESIDENT_NVRTC").is_none() {
+        return eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
+    }
+    let programs = every_program();
+    assert!(programs.len() > 200, "only {}", programs.len());
+    for program in programs {
+        let GpuCode::C(text) = &program.source.code else { unreachable!("all are texts") };
+        let names = resident_gpu::kernel_names_by_nvrtc(program, text)
+            .unwrap_or_else(|log| panic!("{}: {log}\n{text}", program.kernel));
+        let entry = program.source.entry.as_deref().expect("all have names");
+        assert_eq!(names, [entry], "{}", program.kernel);
+    }
+}
 
 /// Every operation on elements of every type, on one axis and on two.
-pub(crate) fn every_program() -> Vec<&'static Program> {
+fn every_program() -> Vec<&'static Program> {
     let _here = Device::cpu().enter();
     let mut outcome = Ok(());
     macro_rules! each {

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::{Storage, live_arrays};
-use crate::backend::{Position, failure};
 use crate::device::{Device, StreamCore, UNREPORTED_MAX};
-use crate::sync::{self, Mutex};
+use resident_backend::sync::{self, Mutex};
+use resident_backend::{Position, failure};
 
 /// The first step, taken.
 struct Sweep {

@@ -8,8 +8,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
 use crate::element::Element;
+use resident_backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
 
 /// The host memory of an array, kept as a pointer: while devices share it, no reference or box to
 /// it may exist.
@@ -382,7 +382,7 @@ fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
 #[cfg(test)]
 mod tests {
     use super::HostBuffer;
-    use crate::backend::HostMemory;
+    use resident_backend::HostMemory;
 
     #[test]
     fn a_vector_keeps_its_capacity_and_offset() {
@@ -406,7 +406,7 @@ mod tests {
         let buffer = HostBuffer::zeroed::<u8>(len).expect("memory");
         #[cfg(target_os = "linux")]
         {
-            use crate::backend::huge_pages::tests::is_advised;
+            use resident_backend::huge_pages::is_advised;
             assert_ne!(is_advised(buffer.base()), Some(false));
         }
         // SAFETY: the buffer was made from a vector of bytes above, and no work is queued.

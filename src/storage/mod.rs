@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use smallvec::SmallVec;
 
-use crate::backend::{
-    Address, AutomaticName, Bytes, Dependencies, HostMemory, Label, LabelText, Position, failure,
-};
-use crate::call_site::CallSite;
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::live_arrays::{ArrayName, LiveArrays, Place};
+use resident_backend::call_site::CallSite;
+use resident_backend::{
+    Address, AutomaticName, Bytes, Dependencies, HostMemory, Label, LabelText, Position, failure,
+};
 use resident_core::Access;
 use resident_core::coherence::{Coherence, Location};
 use resident_core::layout::MemoryOrder;
@@ -36,12 +36,12 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
-pub(crate) use crate::backend::short_type;
 pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
 pub use residency::{Residency, Validity};
+pub(crate) use resident_backend::short_type;
 use sole_use::SummarisedState;
 pub(crate) use sole_use::{PinnedCopy, StateGuard};
 pub(crate) use watchers::{Watcher, notify_watchers};

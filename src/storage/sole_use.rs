@@ -10,10 +10,10 @@ use std::ops::{Deref, DerefMut};
 
 use super::ArrayState;
 use super::published::Published;
-use crate::backend::{Address, Dependencies, Position, QueueId, failure};
 use crate::device::Stream;
-use crate::sync::{ArrayLevel, ShortGuard, ShortLock};
 use crate::traffic::{Direction, Flow, Traffic};
+use resident_backend::sync::{ArrayLevel, ShortGuard, ShortLock};
+use resident_backend::{Address, Dependencies, Position, QueueId, failure};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::MemoryOrder;

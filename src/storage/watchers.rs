@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::sync;
+use resident_backend::sync;
 
 /// Is notified of what queued work does with an array.
 pub(crate) trait Watcher: Send + Sync {

@@ -12,13 +12,13 @@ use super::report::{Moved, count, run_deferred};
 use super::request::{Request, StoredView};
 use super::route::can_access;
 use crate::audit::{Cause, Direction};
-use crate::backend::{
-    Address, Bytes, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
-};
-use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{StaleOrigin, StateGuard, Storage};
+use resident_backend::call_site::CallSite;
+use resident_backend::{
+    Address, Bytes, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
+};
 use resident_core::Access;
 use resident_core::coherence::{ConstantId, Content, Holders, Location, Region, Undefined};
 use resident_core::layout::{Selection, ViewBox};

@@ -8,11 +8,11 @@ use super::report::{Moved, count};
 use super::request::{Queued, Regions, Request};
 use super::route::{Route, RoutedCopies, RoutedPlan};
 use crate::audit;
-use crate::backend::failure::{self, Inquiry};
-use crate::backend::{Position, scope};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::StaleOrigin;
+use resident_backend::failure::{self, Inquiry};
+use resident_backend::{Position, scope};
 use resident_core::layout::MemoryOrder;
 
 /// The copies of a plan that are queued at once: several chunks, which the host packs together.

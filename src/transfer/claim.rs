@@ -3,10 +3,10 @@
 //! too. No claim is held while waiting for a device.
 
 use super::request::Request;
-use crate::backend::scope;
 use crate::error::Result;
 use crate::storage::StateGuard;
-use crate::sync::EventCount;
+use resident_backend::scope;
+use resident_backend::sync::EventCount;
 use resident_core::coherence::Location;
 
 /// Counts the claims that were released, of all arrays.

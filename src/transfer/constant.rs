@@ -5,12 +5,12 @@ use smallvec::SmallVec;
 
 use super::acquire::acquire_on;
 use super::request::{Regions, Request};
-use crate::backend::{
-    Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work, host_copy,
-};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::storage::{ArrayState, notify_watchers};
+use resident_backend::{
+    Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work, host_copy,
+};
 use resident_core::Access;
 use resident_core::coherence::{ConstantId, Location};
 use resident_core::layout::MemoryOrder;

@@ -3,10 +3,10 @@
 use super::request::{Regions, Request};
 use super::route::{Route, RoutedCopies, routed};
 use crate::audit::{self, Direction, Implicit};
-use crate::call_site::CallSite;
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, StaleOrigin};
 use crate::traffic::grouped;
+use resident_backend::call_site::CallSite;
 use resident_core::coherence::{Location, Source};
 
 impl Request<'_> {

@@ -10,12 +10,12 @@ use super::report::{Moved, stale_since};
 use super::request::{Marks, Queueing, Regions, Request, collect_conflicts};
 use super::route::{Route, RoutedCopies};
 use crate::audit::Direction;
-use crate::backend::{
-    Address, CopyWork, FailureKind, HostMemory, Memory, OwnCopy, Position, Work, scope,
-};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::ArrayState;
+use resident_backend::{
+    Address, CopyWork, FailureKind, HostMemory, Memory, OwnCopy, Position, Work, scope,
+};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region, Span};
 use resident_core::layout::Selection;

@@ -13,15 +13,15 @@ use super::mark::{mark, mark_host_written};
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Regions, Request};
 use crate::audit::{self, Direction};
-use crate::backend::{
-    Address, Bytes, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
-    failure, host_copy,
-};
-use crate::call_site::CallSite;
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::storage::{ArrayState, HostBuffer, Storage, notify_watchers};
-use crate::sync;
+use resident_backend::call_site::CallSite;
+use resident_backend::sync;
+use resident_backend::{
+    Address, Bytes, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
+    failure, host_copy,
+};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, PlannedCopy, Region, Source};
 use resident_core::layout::Selection;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::request::Request;
-use crate::backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use crate::device::{self, Device};
 use crate::error::{CalledAt, Error, Shortage};
 use crate::storage::{ArrayState, Storage};
+use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use resident_core::coherence::{Region, Span, Undefined, UndefinedRead};
 use resident_core::layout::Selection;
 

@@ -13,13 +13,13 @@ use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use super::snapshot::{Destination, snapshot_to};
 use crate::audit::{Cause, Direction};
-use crate::backend::{
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use resident_backend::call_site::CallSite;
+use resident_backend::{
     Address, CopyBox, CopyWork, Dependencies, DeviceKind, FailureKind, HostMemory, Memory,
     Position, Work, failure, host_copy, scope,
 };
-use crate::call_site::CallSite;
-use crate::device::{Device, Stream};
-use crate::error::Result;
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{Selection, Strided};

@@ -9,13 +9,13 @@ use super::evict::make_room;
 use super::mark::mark;
 use super::report::run_deferred;
 use super::request::Request;
-use crate::backend::{
-    Address, BackendError, BackendErrorKind, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
-    PinnedOptions,
-};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::HostBuffer;
+use resident_backend::{
+    Address, BackendError, BackendErrorKind, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
+    PinnedOptions,
+};
 use resident_core::Access;
 use resident_core::ordering::{UseEnd, Uses};
 

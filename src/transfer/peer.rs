@@ -6,9 +6,9 @@ use super::chunk::Pipeline;
 use super::report::{Moved, stale_since};
 use super::request::{Regions, Request};
 use crate::audit::Direction;
-use crate::backend::{Address, CopyWork, FailureKind, Memory, Work};
 use crate::device::Stream;
 use crate::error::Result;
+use resident_backend::{Address, CopyWork, FailureKind, Memory, Work};
 use resident_core::coherence::Location;
 
 impl Request<'_> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::acquire::acquire_host;
 use super::request::{Marks, Queued, Regions, Request, ends_of};
-use crate::backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
-use crate::call_site::CallSite;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, HostBuffer, Storage};
+use resident_backend::call_site::CallSite;
+use resident_backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
 use resident_core::Access;
 use resident_core::coherence::Content;
 use resident_core::layout::Selection;

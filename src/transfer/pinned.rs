@@ -12,11 +12,11 @@ use super::mark::mark;
 use super::report::run_deferred;
 use super::request::{Regions, Request, StoredView};
 use crate::audit::{Cause, Direction};
-use crate::backend::{CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work};
-use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{StateGuard, Storage};
+use resident_backend::call_site::CallSite;
+use resident_backend::{CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work};
 use resident_core::Access;
 use resident_core::ordering::UseEnd;
 

@@ -4,9 +4,9 @@
 use smallvec::SmallVec;
 
 use super::request::{Marks, Request, collect_conflicts};
-use crate::backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
 use crate::device::{self, Stream};
 use crate::storage::ArrayState;
+use resident_backend::{Bytes, Dependencies, FailureKind, FillWork, Work};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::ordering::{Mark, UseEnd};

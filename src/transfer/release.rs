@@ -2,12 +2,12 @@
 
 use super::request::{Marks, add_mark};
 #[cfg(feature = "cuda")]
-use crate::backend::Address;
-#[cfg(feature = "cuda")]
 use crate::device::Device;
 use crate::device::Stream;
 use crate::storage::{ArrayState, DeviceCopy, Storage};
-use crate::sync;
+#[cfg(feature = "cuda")]
+use resident_backend::Address;
+use resident_backend::sync;
 use resident_core::Access;
 #[cfg(feature = "cuda")]
 use resident_core::ordering::Uses;

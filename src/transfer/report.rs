@@ -3,12 +3,12 @@
 use super::compare::changed_bytes;
 use super::request::Request;
 use crate::audit::{self, Accessed, Cause, Copied, Direction, MemoryChange, MemoryUse, Staleness};
-use crate::backend::{DeviceKind, Position};
-use crate::call_site::CallSite;
 use crate::device::{self, Device, Stream};
 use crate::storage::{ArrayState, StaleOrigin, Storage, notify_watchers};
-use crate::sync;
 use crate::traffic::Traffic;
+use resident_backend::call_site::CallSite;
+use resident_backend::sync;
+use resident_backend::{DeviceKind, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{MemoryOrder, Selection};

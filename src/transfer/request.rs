@@ -3,10 +3,10 @@
 use smallvec::SmallVec;
 
 use crate::audit::Cause;
-use crate::backend::{Dependencies, Position};
-use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::storage::{ArrayState, Storage};
+use resident_backend::call_site::CallSite;
+use resident_backend::{Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{OwnView, Selection, Strided};

@@ -3,10 +3,10 @@
 use super::report::{Moved, all_stale_since, count};
 use super::request::Request;
 use crate::audit::{self, Direction};
-use crate::backend::{Address, StagedBytes};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{StateGuard, Storage};
+use resident_backend::{Address, StagedBytes};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::Mark;

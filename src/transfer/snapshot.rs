@@ -9,14 +9,14 @@ use super::download::prepare_downloads;
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Queued, Regions, Request, StoredView};
 use crate::audit::{self, Cause, Direction, Discarded};
-use crate::backend::failure::Inquiry;
-use crate::backend::{
-    Address, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy,
-};
-use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::HostBuffer;
+use resident_backend::call_site::CallSite;
+use resident_backend::failure::Inquiry;
+use resident_backend::{
+    Address, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, host_copy,
+};
 use resident_core::Access;
 use resident_core::coherence::{ConstantId, Content, Holders, Location, Region, Source};
 use resident_core::layout::{Selection, Strided, split_copies};

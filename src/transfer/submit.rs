@@ -2,10 +2,10 @@
 //! use.
 
 use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
-use crate::backend::{BackendError, Dependencies, Position, Work};
 use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::storage::ArrayState;
+use resident_backend::{BackendError, Dependencies, Position, Work};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::{Mark, UseEnd};

@@ -7,8 +7,8 @@ use ndarray::Ix1;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 
-use crate::sync::explore;
 use crate::{Device, Emulation, Error, Fault, Grid, In, InOut, Kernel, Out, SmartArray, Stream};
+use resident_backend::sync::explore;
 
 const LEN: usize = 8;
 const INTERLEAVINGS: usize = 200;

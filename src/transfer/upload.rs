@@ -9,14 +9,14 @@ use super::report::{Moved, stale_since};
 use super::request::{Regions, Request};
 use super::route::{Route, RoutedCopies};
 use crate::audit::Direction;
-use crate::backend::host_copy::PendingCopy;
-use crate::backend::{
-    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
-    host_copy,
-};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::ArrayState;
+use resident_backend::host_copy::PendingCopy;
+use resident_backend::{
+    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
+    host_copy,
+};
 use resident_core::coherence::Location;
 
 /// An upload that the copy thread pool packs into staging memory.

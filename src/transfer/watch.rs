@@ -18,16 +18,16 @@ use super::download::prepare_downloads;
 use super::report::{Moved, count, stale_since};
 use super::request::{Marks, Queued, Regions, Request, collect_conflicts};
 use crate::audit::{self, Cause, Direction};
-use crate::backend::failure::{self, Inquiry};
-use crate::backend::{
-    Address, Bytes, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, TaskWaker,
-    Work, host_copy, scope,
-};
-use crate::call_site::CallSite;
 use crate::device::{self, Device, Stream};
 use crate::error::{CalledAt, Error, Result};
 use crate::storage::{ArrayState, HostBuffer, StateGuard, Storage, Watcher};
-use crate::sync::{self, EventCount, Mutex};
+use resident_backend::call_site::CallSite;
+use resident_backend::failure::{self, Inquiry};
+use resident_backend::sync::{self, EventCount, Mutex};
+use resident_backend::{
+    Address, Bytes, CopyWork, FailureKind, FailureRecord, HostMemory, Memory, Position, TaskWaker,
+    Work, host_copy, scope,
+};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Region, Undefined};
 use resident_core::layout::{Selection, split_copies};
@@ -254,7 +254,7 @@ impl WatchCore {
         &self,
         stream: &Stream,
         doing: &str,
-        refusal: &crate::backend::BackendError,
+        refusal: &resident_backend::BackendError,
     ) -> Error {
         let operation = format!("{doing} a state of {}", self.array);
         device::call_error(stream.device_ref(), &self.array, &operation, refusal)

@@ -10,11 +10,11 @@ use super::super::part::Part;
 use super::super::pending::Pending;
 use super::super::view::{SmartView, SmartViewMut};
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
-use crate::call_site::{CallSite, call_site};
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::transfer::{self, LentView, Target};
+use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 
 macro_rules! reading_methods {

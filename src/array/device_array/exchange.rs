@@ -6,11 +6,11 @@ use super::super::adopt;
 use super::super::layout::Layout;
 use super::super::smart::SmartArray;
 use super::DeviceArray;
-use crate::backend::Address;
-use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
+use resident_backend::Address;
+use resident_backend::call_site::CallSite;
 use resident_core::Access;
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {

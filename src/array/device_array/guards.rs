@@ -4,10 +4,10 @@ use ndarray::Dimension;
 
 use super::super::device_guard::{DeviceMut, DeviceRef};
 use super::{DeviceArray, DeviceView, DeviceViewMut};
-use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
+use resident_backend::call_site::call_site;
 use resident_core::Access;
 
 macro_rules! guard_methods {

@@ -7,10 +7,10 @@ use num_traits::One;
 use super::super::smart::SmartArray;
 use super::{AsDeviceView, DeviceArray};
 use crate::audit::{self, Implicit};
-use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, Error, Result};
+use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {

@@ -14,10 +14,10 @@ use super::super::view::{SmartView, SmartViewMut};
 use super::parts::{rearranged_methods, reshape_method, row_methods, view_methods};
 use super::parts_mut::{row_mut_methods, view_mut_methods};
 use super::{DeviceArray, DeviceView, DeviceViewMut};
-use crate::call_site::call_site;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
+use resident_backend::call_site::call_site;
 
 fn seen<'v, T: Element, D: Dimension>(
     view: SmartView<'v, T, D>,

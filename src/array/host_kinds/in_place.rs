@@ -13,11 +13,11 @@ use super::super::host_guard::{HostMut, HostRef};
 use super::super::smart::SmartArray;
 use super::managed::ManagedArray;
 use super::mapped::MappedArray;
-use crate::call_site::call_site;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
 use crate::transfer::StoredView;
+use resident_backend::call_site::call_site;
 use resident_core::Access;
 
 /// The host's accesses, and all that needs `&mut`. There is no `&mut DeviceArray`, so that no array

@@ -7,13 +7,13 @@ use super::super::layout::Layout;
 use super::super::smart::SmartArray;
 use super::super::view::SmartViewMut;
 use crate::audit::Cause;
-use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::{HostBuffer, Origin};
-use crate::sync;
 use crate::transfer;
+use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::sync;
 use resident_core::layout::MemoryOrder;
 
 /// Pins (page-locks) an array of the program for devices of the current device's kind, and lends it

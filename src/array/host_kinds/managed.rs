@@ -7,12 +7,12 @@ use super::super::layout::Layout;
 use super::super::smart::SmartArray;
 use super::constructors::constructors;
 use crate::audit::Cause;
-use crate::backend::MemoryAdvice;
-use crate::call_site::{CallSite, call_site};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::transfer;
+use resident_backend::MemoryAdvice;
+use resident_backend::call_site::{CallSite, call_site};
 
 /// An array in managed memory (unified memory), whose pages the driver moves between the host and
 /// one device when either accesses them. Numba's `managed_array`, CUDA's `cuMemAllocManaged`.

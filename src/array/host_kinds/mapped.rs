@@ -7,12 +7,12 @@ use super::super::layout::Layout;
 use super::super::smart::SmartArray;
 use super::constructors::{constructors, constructors_with_options};
 use crate::audit::Cause;
-use crate::backend::PinnedOptions;
-use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::transfer;
+use resident_backend::PinnedOptions;
+use resident_backend::call_site::{CallSite, call_site};
 
 /// An array in host memory that one device accesses itself: nothing is ever copied, only the order
 /// of accesses remains. Numba's `mapped_array`, CUDA's zero-copy memory (`cuMemHostAlloc` with

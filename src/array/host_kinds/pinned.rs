@@ -11,12 +11,12 @@ use super::super::smart::SmartArray;
 use super::super::view::{SmartView, SmartViewMut};
 use super::constructors::{constructors, constructors_with_options};
 use crate::audit::Cause;
-use crate::backend::PinnedOptions;
-use crate::call_site::{CallSite, call_site};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::transfer::{self, StoredView};
+use resident_backend::PinnedOptions;
+use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 
 /// A [`SmartArray`] whose host memory the driver allocated, pinned (page-locked): copies between it

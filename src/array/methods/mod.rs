@@ -32,11 +32,11 @@ use super::rearrange::{chunk_size, in_range};
 use super::smart::SmartArray;
 use super::view::{SmartView, SmartViewMut};
 use crate::audit::{Residency, Traffic};
-use crate::call_site::call_site;
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::transfer::Target;
+use resident_backend::call_site::call_site;
 use resident_core::Access;
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {

@@ -14,9 +14,9 @@ use super::cause::Cause;
 use super::record::{
     ArgumentRecord, ArrayEntry, MemoryChange, QueueSpan, Staleness, StreamEntry, kernel_name,
 };
-use crate::call_site::CallSite;
-use crate::timeline::WaitReason;
 use crate::traffic::{Direction, Flow};
+use resident_backend::call_site::CallSite;
+use resident_backend::timeline::WaitReason;
 use resident_core::Access;
 
 /// Something that happened, and when.

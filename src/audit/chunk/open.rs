@@ -10,11 +10,11 @@ use crate::audit::record::{
     Accessed, ArgumentRecord, ArrayEntry, Copied, Discarded, Launched, MemoryChange, MemoryUse,
     Record, Staleness, StreamEntry, called_ns,
 };
-use crate::call_site::CallSite;
 use crate::device::Stream;
 use crate::storage::Storage;
-use crate::timeline;
 use crate::traffic::Flow;
+use resident_backend::call_site::CallSite;
+use resident_backend::timeline;
 use resident_core::Access;
 
 /// A chunk with so many events is full.

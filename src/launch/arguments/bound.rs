@@ -2,11 +2,11 @@
 
 use smallvec::SmallVec;
 
-use crate::backend::ElementLayout;
 use crate::device::Device;
 use crate::element::Element;
 use crate::storage::Storage;
 use crate::transfer::StoredView;
+use resident_backend::ElementLayout;
 use resident_core::Access;
 use resident_core::layout::{Selection, Strided};
 

@@ -2,13 +2,13 @@
 
 use super::operation::operation;
 use crate::array::{AnyView, AnyViewMut};
-use crate::call_site::call_site;
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, Result};
 use crate::ops::call::Call;
 use crate::ops::elements::{Arithmetic, Number};
 use crate::ops::elementwise::{self, Binary};
 use crate::ops::unary::Unary;
+use resident_backend::call_site::call_site;
 
 operation! {
     /// `out = a + b`, element by element. Integers wrap around. As NumPy's `add` with `out`.

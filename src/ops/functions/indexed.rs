@@ -2,12 +2,12 @@
 
 use super::operation::operation;
 use crate::array::{AnyView, AnyViewMut};
-use crate::call_site::call_site;
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, Result};
 use crate::ops::call::Call;
 use crate::ops::elements::Arithmetic;
 use crate::ops::indexed;
+use resident_backend::call_site::call_site;
 
 operation! {
     /// `out[i] = a[index[i]]`: NumPy's `take`. Indices count the elements of `a` in row-major

@@ -2,12 +2,12 @@
 
 use super::operation::operation;
 use crate::array::{AnyView, AnyViewMut};
-use crate::call_site::call_site;
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, Result};
 use crate::ops::call::Call;
 use crate::ops::elements::Number;
 use crate::ops::matmul as tables;
+use resident_backend::call_site::call_site;
 
 operation! {
     /// The matrix product `out = a b`, of tables of n x k and k x m elements into one of n x m. One

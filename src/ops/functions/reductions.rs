@@ -4,7 +4,6 @@ use ndarray::Axis;
 
 use super::operation::operation;
 use crate::array::{AnyView, AnyViewMut};
-use crate::call_site::call_site;
 use crate::device::{Device, Stream};
 use crate::error::{AtCall, Result};
 use crate::ops::best::{self, Best};
@@ -12,6 +11,7 @@ use crate::ops::call::Call;
 use crate::ops::cumulative;
 use crate::ops::elements::Number;
 use crate::ops::reduce::{self, Reduction};
+use resident_backend::call_site::call_site;
 
 operation! {
     /// The sum of all elements, into the one element of `out`. The sum of nothing is 0.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::constant_table::Constants;
 use super::stale_record::StaleLog;
-use crate::backend::FailureRecord;
 use crate::storage::watchers::WeakWatcher;
 use crate::traffic::Traffic;
+use resident_backend::FailureRecord;
 use resident_core::coherence::Location;
 use resident_core::layout::Selection;
 use resident_core::ordering::Uses;

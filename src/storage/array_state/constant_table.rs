@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use crate::backend::Bytes;
+use resident_backend::Bytes;
 
 /// Up to this number of values, unused ones are kept.
 const CONSTANTS_KEPT: usize = 64;
@@ -99,7 +99,7 @@ fn hash(value: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Constants;
-    use crate::backend::Bytes;
+    use resident_backend::Bytes;
 
     #[test]
     fn values_keep_their_numbers_and_unused_ones_go() {

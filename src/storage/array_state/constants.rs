@@ -1,7 +1,7 @@
 //! The values of constants. The coherence core refers to constants by number.
 
 use super::ArrayState;
-use crate::backend::Bytes;
+use resident_backend::Bytes;
 use resident_core::coherence::{ConstantId, Content, Region};
 use resident_core::layout::MemoryOrder;
 

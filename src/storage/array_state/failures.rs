@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::ArrayState;
-use crate::backend::{FailureRecord, failure};
+use resident_backend::{FailureRecord, failure};
 use resident_core::coherence::{Location, LossId, Region};
 use resident_core::layout::MemoryOrder;
 

@@ -30,13 +30,13 @@ use self::stream_table::StreamTable;
 pub(crate) use self::whole::ReadyCopy;
 use self::whole_copies::WholeCopies;
 use super::HostBuffer;
-use crate::backend::{Address, Bytes, DeviceKind, HostMemory};
-use crate::call_site::CallSite;
 use crate::device::Device;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
-use crate::sync;
 use crate::traffic::{Flow, Traffic};
+use resident_backend::call_site::CallSite;
+use resident_backend::sync;
+use resident_backend::{Address, Bytes, DeviceKind, HostMemory};
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use resident_core::Access;
 use resident_core::coherence::{Coherence, ConstantId, Location, LossId};

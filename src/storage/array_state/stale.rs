@@ -4,7 +4,7 @@
 use super::cold_state::ColdState;
 use super::stale_record::{StaleLog, StaleOrigin};
 use super::{ArrayState, DeviceCopy};
-use crate::call_site::CallSite;
+use resident_backend::call_site::CallSite;
 use resident_core::coherence::{Content, Location, LocationSet, Region};
 use resident_core::layout::{MemoryOrder, Selection};
 

@@ -9,7 +9,7 @@
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::call_site::CallSite;
+use resident_backend::call_site::CallSite;
 use resident_core::coherence::Region;
 
 /// The number of records at which older records of the same parts are removed.

@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 
 use super::ArrayState;
 use super::stream_table::StreamTable;
-use crate::backend::{BackendError, failure};
 use crate::device::Stream;
-use crate::sync;
+use resident_backend::sync;
+use resident_backend::{BackendError, failure};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{MemoryOrder, Selection};

@@ -1,9 +1,9 @@
 //! Fast paths for accesses of the whole array, and for writes of single elements on the host.
 
 use super::ArrayState;
-use crate::backend::{Address, Position};
-use crate::call_site::CallSite;
 use crate::device::Stream;
+use resident_backend::call_site::CallSite;
+use resident_backend::{Address, Position};
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, Region};
 use resident_core::layout::MemoryOrder;

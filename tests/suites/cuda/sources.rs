@@ -12,7 +12,7 @@ use resident::cudarc::nvrtc::sys;
 use support::device_sources;
 
 /// The declarations that are put before sources with sized parameters (views).
-const PRELUDE: &str = include_str!("../../../src/backend/code/prelude.cuh");
+const PRELUDE: &str = include_str!("../../../crates/code/src/prelude.cuh");
 
 /// Compute capabilities of supported GPUs.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_90", "sm_100"];

@@ -7,8 +7,8 @@ use resident::{Grid, In, InOut, Out, Result, SmartArray};
 
 use super::{device, kernel};
 
-const WARPS: &str = include_str!("../../../src/backend/code/prelude_amd.cuh");
-const BF16: &str = include_str!("../../../src/backend/gpu/code/cuda_bf16_of_amd.h");
+const WARPS: &str = include_str!("../../../crates/code/src/prelude_amd.cuh");
+const BF16: &str = include_str!("../../../crates/gpu/src/code/cuda_bf16_of_amd.h");
 
 /// What AMD's compiler has, and other names for what it has not.
 const AMDS: &str = r"

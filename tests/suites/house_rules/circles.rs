@@ -7,7 +7,7 @@ use crate::modules::Crate;
 use crate::sources::{none, root};
 
 /// Folders that may contain one import circle, of at most this many files.
-const ENGINE_CORES: [(&str, usize); 2] = [("src/backend/gpu/", 3), ("src/backend/embedded/", 4)];
+const ENGINE_CORES: [(&str, usize); 2] = [("crates/gpu/", 3), ("crates/embedded/", 4)];
 
 /// Circles of two and more files: the strongly connected components of the graph.
 fn circles(edges: &BTreeMap<&str, BTreeSet<String>>) -> Vec<Vec<String>> {

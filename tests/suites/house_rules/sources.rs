@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The parts of `crates/backend` that are named by themselves.
+const INTERFACE_PARTS: [&str; 4] = ["call_site", "grid", "sync", "timeline"];
+
 /// A source file: its path from the root of the repository, and its text.
 pub(crate) struct Source {
     pub(crate) path: String,
@@ -80,18 +83,32 @@ impl Source {
         self.code().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
 
-    /// The parts that this file names, of its own crate and of the core: `crate::part::..`,
-    /// `resident_core::part::..` and `use crate::{part::.., part}`.
+    /// The parts that this file names: of its own crate, of the core, and of the backends' crates,
+    /// which are all `backend` but for the parts of the interface that have rows of their own.
     pub(crate) fn imports(&self) -> BTreeSet<String> {
+        let mut found = self.named_after("crate::");
+        found.extend(self.named_after("resident_core::"));
+        for name in self.named_after("resident_backend::") {
+            let is_own = INTERFACE_PARTS.contains(&name.as_str());
+            found.insert(if is_own { name } else { "backend".to_owned() });
+        }
+        for name in ["resident_code::", "resident_embedded::", "resident_gpu::"] {
+            if !self.named_after(name).is_empty() {
+                found.insert("backend".to_owned());
+            }
+        }
+        found
+    }
+
+    /// The words that follow a crate's name, in paths and in `use`.
+    fn named_after(&self, crate_name: &str) -> BTreeSet<String> {
         let text = self.code_text();
         let mut found = BTreeSet::new();
-        for root in ["crate::", "resident_core::"] {
-            for (position, _) in text.match_indices(root) {
-                let is_macro_or_path = text[..position].ends_with('$')
-                    || text[..position].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-                if !is_macro_or_path {
-                    first_words(&text[position + root.len()..], &mut found);
-                }
+        for (position, _) in text.match_indices(crate_name) {
+            let is_macro_or_path = text[..position].ends_with('$')
+                || text[..position].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            if !is_macro_or_path {
+                first_words(&text[position + crate_name.len()..], &mut found);
             }
         }
         found

@@ -17,7 +17,7 @@ use resident_examples::pipeline::steps::BLOCK;
 
 /// The kernels, after the prelude that defines their views.
 const SOURCE: &str = concat!(
-    include_str!("../../../../src/backend/code/prelude.cuh"),
+    include_str!("../../../../crates/code/src/prelude.cuh"),
     include_str!("../../../../examples/pipeline/kernels.cu")
 );
 

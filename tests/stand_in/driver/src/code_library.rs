@@ -3,8 +3,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use crate::backend::host_code::library::TemporaryFile;
-use crate::backend::host_code::runtime::RunBlocks;
+use resident_host_code::library::TemporaryFile;
+use resident_host_code::runtime::RunBlocks;
 
 /// A loaded library.
 #[derive(Debug)]

@@ -105,34 +105,6 @@ mod driver {
     mod work;
 }
 
-/// The engine: the library's embedded device.
-#[cfg(target_os = "linux")]
-#[allow(
-    dead_code,
-    unused_imports,
-    unreachable_pub,
-    rustdoc::broken_intra_doc_links,
-    reason = "the library uses more of it and exports some"
-)]
-#[path = "../../../../src/backend/mod.rs"]
-mod backend;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "the library uses more of it")]
-#[path = "../../../../src/call_site.rs"]
-mod call_site;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
-#[path = "../../../../src/grid/mod.rs"]
-mod grid;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
-#[path = "../../../../src/sync.rs"]
-mod sync;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "there is no listener")]
-#[path = "../../../../src/timeline.rs"]
-mod timeline;
-
 /// The function by which the client gets the table of the stand-in.
 const CONTROL: &str = "resident_stand_in_hip_control";
 

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::backend::host_code::library::TemporaryFile;
 use crate::library::Library;
+use resident_host_code::library::TemporaryFile;
 
 /// The shared object, which cargo builds beside the test.
 const FILE: &str = "libresident_stand_in_hip.so";

@@ -73,7 +73,7 @@ pub fn compiles() -> bool {
 
 #[cfg(target_os = "linux")]
 fn missing_compiler() -> Option<String> {
-    crate::backend::host_code::compiler::Compiler::find().err()
+    resident_host_code::compiler::Compiler::find().err()
 }
 
 #[cfg(not(target_os = "linux"))]

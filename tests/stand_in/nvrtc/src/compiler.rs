@@ -8,14 +8,14 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::backend::code::cache::DiskCache;
-use crate::backend::host_code::compiler::Compiler;
-use crate::backend::host_code::translation::Translation;
-use crate::backend::{self, CudaSource};
 use crate::code_library::{CodeLibrary, Kernel};
 use crate::image::{self, Code};
 use crate::options::{self, Options};
 use crate::{kernels, log};
+use resident_backend::{self, CudaSource};
+use resident_code::cache::DiskCache;
+use resident_host_code::compiler::Compiler;
+use resident_host_code::translation::Translation;
 
 /// The error of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,7 +100,7 @@ impl Program {
         Ok(library)
     }
 
-    fn translated(&self, options: &Options) -> backend::Program {
+    fn translated(&self, options: &Options) -> resident_backend::Program {
         let mut source = CudaSource::c("").entry("resident_no_kernel");
         for (name, value) in &options.macros {
             source = source.define(name.as_str(), value);
@@ -111,7 +111,7 @@ impl Program {
         for option in &options.others {
             source = source.option(option.as_str());
         }
-        backend::Program {
+        resident_backend::Program {
             kernel: Arc::from(self.name.as_str()),
             source,
             parameters: Box::default(),

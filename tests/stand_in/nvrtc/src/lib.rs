@@ -41,34 +41,6 @@ mod options;
 #[cfg(target_os = "linux")]
 mod programs;
 
-/// The compiler for the host, with what it is a part of.
-#[cfg(target_os = "linux")]
-#[allow(
-    dead_code,
-    unused_imports,
-    unreachable_pub,
-    rustdoc::broken_intra_doc_links,
-    reason = "the library uses more of it and exports some"
-)]
-#[path = "../../../../src/backend/mod.rs"]
-mod backend;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "the library uses more of it")]
-#[path = "../../../../src/call_site.rs"]
-mod call_site;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, reason = "the library uses more of it and exports some")]
-#[path = "../../../../src/grid/mod.rs"]
-mod grid;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, reason = "the library uses more of it")]
-#[path = "../../../../src/sync.rs"]
-mod sync;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, reason = "nobody listens")]
-#[path = "../../../../src/timeline.rs"]
-mod timeline;
-
 /// The shared object, which cargo builds beside the test.
 const FILE: &str = "libresident_stand_in_nvrtc.so";
 /// The function by which the client gets the number of compilations.

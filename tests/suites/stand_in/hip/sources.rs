@@ -8,20 +8,17 @@ use std::collections::BTreeMap;
 
 use support::device_sources;
 
-use self::code_object::{architecture, kernels, parameter_bytes};
 use super::api::{Compiled, Hiprtc, hiprtc, open};
-
-#[path = "../../../../src/backend/code/code_object.rs"]
-mod code_object;
+use resident_code::code_object::{self, architecture, kernels, parameter_bytes};
 
 /// The declarations that are put before sources with sized parameters (views).
 const PRELUDE: &str = concat!(
-    include_str!("../../../../src/backend/code/prelude.cuh"),
-    include_str!("../../../../src/backend/code/prelude_amd.cuh")
+    include_str!("../../../../crates/code/src/prelude.cuh"),
+    include_str!("../../../../crates/code/src/prelude_amd.cuh")
 );
 
 /// What `#include <cuda_bf16.h>` brings.
-const BF16: &str = include_str!("../../../../src/backend/gpu/code/cuda_bf16_of_amd.h");
+const BF16: &str = include_str!("../../../../crates/gpu/src/code/cuda_bf16_of_amd.h");
 
 /// Architectures with wavefronts of 64 and of 32 lanes, and those that hiprtc 6 knows too.
 const ARCHITECTURES: [(&str, u32); 2] = [("gfx90a", 64), ("gfx1030", 32)];

@@ -9,7 +9,7 @@ use super::handle::Handle;
 use super::ledger::Allocation;
 use super::stream::Stream;
 use super::work;
-use crate::backend::Address;
+use resident_backend::Address;
 
 /// Allocates memory outside any pool.
 pub(super) fn direct(context: &Context, len_bytes: u64) -> Outcome<u64> {

@@ -10,12 +10,12 @@ use super::call;
 use super::code::{Code, Outcome};
 use super::kernel::{Packing, Prepared, Shape};
 use super::work;
-use crate::backend::KernelBody;
-use crate::backend::host_code::parallel::run_all;
-use crate::backend::host_code::runtime::LaunchParameters;
 use crate::code_library::{CodeLibrary, CodeParameter, ParameterKind};
-use crate::grid::Grid;
 use crate::protocol::{Access, Length, Parameter};
+use resident_backend::KernelBody;
+use resident_backend::grid::Grid;
+use resident_host_code::parallel::run_all;
+use resident_host_code::runtime::LaunchParameters;
 
 /// One launch.
 pub(super) struct CodeLaunch {

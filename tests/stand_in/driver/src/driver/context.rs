@@ -11,7 +11,7 @@ use super::handle::{self, Handle};
 use super::machine::{self, Device};
 use super::stream::Stream;
 use super::{interface, work};
-use crate::backend::{FailureRecord, Position, QueueId, failure};
+use resident_backend::{FailureRecord, Position, QueueId, failure};
 
 /// A context. The primary context of a device exists as long as it is retained.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Context {
     /// Like `current`, for calls that work on a lost context too.
     pub(super) fn current_if_lost() -> Outcome<Arc<Self>> {
         machine::check_initialised()?;
-        if crate::backend::scope::is_in_body() {
+        if resident_backend::scope::is_in_body() {
             return Err(Code::NOT_PERMITTED);
         }
         interface::current_context()
@@ -215,7 +215,7 @@ impl Context {
         let addresses = self.device.ledger().of_context(self.handle);
         for address in addresses {
             self.device.ledger().remove(address, |_| true);
-            let _engine_knows_it = self.legacy.queue.free(crate::backend::Address(address));
+            let _engine_knows_it = self.legacy.queue.free(resident_backend::Address(address));
         }
     }
 

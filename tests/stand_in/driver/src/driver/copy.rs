@@ -10,7 +10,7 @@ use super::host::{self, Block, HostRange, Locked};
 use super::machine::{self, Device};
 use super::stream::Stream;
 use super::{call, work};
-use crate::backend::{
+use resident_backend::{
     Address, Backend, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Position, SourceDevice,
     Work,
 };

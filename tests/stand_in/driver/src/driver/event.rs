@@ -10,7 +10,7 @@ use super::handle::{self, Handle, Object};
 use super::interface::releases_to_host;
 use super::stream::Stream;
 use super::{call, work};
-use crate::backend::{BackendErrorKind, Position, RawEvent};
+use resident_backend::{BackendErrorKind, Position, RawEvent};
 
 /// `CU_EVENT_DISABLE_TIMING`.
 pub(super) const DISABLE_TIMING: u32 = 2;

@@ -11,7 +11,7 @@ use super::host::{self, Block, HostRange, Locked};
 use super::machine;
 use super::stream::Stream;
 use super::{call, work};
-use crate::backend::{
+use resident_backend::{
     Address, Bytes, CopyBox, CopyWork, FailureKind, FillWork, Footprint, HostMemory, Memory,
     Position, Work,
 };

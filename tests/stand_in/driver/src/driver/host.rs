@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::code::{Code, Outcome};
 use super::handle::Handle;
 use super::{interface, machine};
-use crate::backend::HostMemory;
+use resident_backend::HostMemory;
 
 /// The page size. Host memory is pinned in units of pages, and pinned memory that the driver
 /// allocates is aligned to them.

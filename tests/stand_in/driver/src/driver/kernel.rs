@@ -16,9 +16,9 @@ use super::module::Function;
 use super::stream::Stream;
 use super::{call, host, interface, work};
 
-use crate::backend::{Address, Arguments, ArrayArgument, KernelBody};
-use crate::grid::Grid;
 use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
+use resident_backend::grid::Grid;
+use resident_backend::{Address, Arguments, ArrayArgument, KernelBody};
 
 /// A host function that replaces a kernel.
 #[derive(Debug)]

@@ -8,9 +8,10 @@ use super::context::Context;
 use super::handle::{self, Handle, Object};
 use super::ledger::{Ledger, Pool};
 use super::{interface, kernel};
-use crate::backend::embedded::{Emulation, EmulationLog, Hazard, HazardKind, Touch};
-use crate::backend::{Backend, embedded::EmbeddedDevice};
 use crate::settings::Settings;
+use resident_backend::Backend;
+use resident_embedded::EmbeddedDevice;
+use resident_embedded::{Emulation, EmulationLog, Hazard, HazardKind, Touch};
 
 /// A device and its engine, which exist as long as any context exists.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::handle::{self, Handle, Object};
 use super::host;
 use super::machine::Device;
 use super::work;
-use crate::backend::{
+use resident_backend::{
     Backend, BackendError, Dependencies, Memory, Position, Queue, QueueId, RawEvent, Work,
 };
 

@@ -7,11 +7,11 @@ use super::call;
 use super::code::{Code, Outcome};
 use super::context::Context;
 use super::stream::Stream;
-use crate::backend::{
+use resident_backend::grid::Grid;
+use resident_backend::{
     Arguments, BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord,
     KernelBody, Label, LabelText, LaunchWork, Position, QueueId, Work, failure,
 };
-use crate::grid::Grid;
 
 /// The prefix of a failure's cause if the cause is a CUresult and not an invalid address.
 const CODE_PREFIX: &str = "CUresult ";
@@ -102,7 +102,7 @@ pub(super) fn submit_host(
 fn launch(body: Arc<dyn KernelBody>, arguments: Arguments, depends: Dependencies) -> Work {
     // The body contains its own grid; the engine does not use the grid that is passed here.
     Work::Launch(LaunchWork {
-        code: crate::backend::KernelCode::Host(body),
+        code: resident_backend::KernelCode::Host(body),
         grid: Grid::new(1, 1),
         arguments,
         depends,

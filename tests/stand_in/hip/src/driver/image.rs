@@ -11,9 +11,9 @@ use super::call;
 use super::code::{Code, Outcome};
 use super::entry::{Entry, Slot};
 use super::machine;
-use crate::backend::code::code_object::{CompiledKernel, architecture, kernels};
 use crate::code_library::CodeLibrary;
 use crate::code_object::LIBRARY;
+use resident_code::code_object::{CompiledKernel, architecture, kernels};
 
 /// What a module is made of.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ fn runs_on(target: &str, device: &str) -> bool {
 }
 
 fn entry(kernel: CompiledKernel) -> Entry {
-    let slot = |parameter: &crate::backend::code::code_object::CompiledParameter| Slot {
+    let slot = |parameter: &resident_code::code_object::CompiledParameter| Slot {
         offset_bytes: parameter.offset_bytes,
         len_bytes: parameter.len_bytes,
     };

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::kernel::Shape;
 use super::machine;
 use super::module::Function;
-use crate::backend::embedded::{EmbeddedDevice, Emulation};
+use resident_embedded::{EmbeddedDevice, Emulation};
 
 /// Calls whose failure a caller cannot handle: a thread's mode, and questions for its last error.
 pub(super) const UNFAILING: [&str; 3] =

@@ -1,0 +1,96 @@
+//! Failures. A call returns its failure; a failure of queued work is recorded under the position of
+//! the work.
+//!
+//! `table` holds the failures of queued work on all devices. [`epoch`] rises with each failure. A
+//! caller that has found no failure can store the epoch, and need not search again until the epoch
+//! changes. Records are removed when no one can ask for them any more: see [`Watch`] and
+//! `storage::forget_failures`.
+
+mod inquiry;
+mod table;
+
+use std::fmt;
+
+use crate::call_site::CallSite;
+pub use inquiry::{InquiriesBefore, Inquiry};
+pub use table::kept;
+pub use table::record_queue_loss;
+pub use table::{
+    at, count, epoch, first_between, forget, is_forgetting_due, postpone_forgetting, record,
+};
+
+/// Why a backend refused a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BackendErrorKind {
+    /// Not enough memory; both numbers are in bytes.
+    OutOfMemory { requested: u64, free: u64 },
+    /// The call would have to wait, but the calling thread runs a kernel body, which must not wait.
+    InsideKernel,
+    /// A fault that the emulation injected.
+    Injected,
+    /// The device is lost.
+    DeviceLost,
+    /// The event was recorded without a time stamp, or has not completed.
+    NoTiming,
+    /// Any other error of the driver, with its code.
+    Driver { code: i64 },
+}
+
+/// A refused backend call: it has queued nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BackendError {
+    pub kind: BackendErrorKind,
+    /// The backend's name for the call (`allocate`, `cuMemcpyHtoDAsync`).
+    pub call: &'static str,
+    /// Details from the backend: values seen, limits. May be empty.
+    pub detail: String,
+}
+
+impl fmt::Display for BackendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.call)?;
+        match &self.kind {
+            BackendErrorKind::OutOfMemory { requested, free } => {
+                write!(f, "{requested} bytes requested, {free} free")?;
+            }
+            BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
+            BackendErrorKind::Injected => write!(f, "a fault injected by the emulation")?,
+            BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
+            BackendErrorKind::NoTiming => write!(f, "the event carries no time")?,
+            BackendErrorKind::Driver { code } => write!(f, "driver error {code}")?,
+        }
+        if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }
+    }
+}
+
+/// The effect of a failure on the bytes that the operation should have written, from the least
+/// severe to the most severe. If an operation fails because another one failed, the more severe of
+/// the two effects applies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FailureKind {
+    /// A fill of a stale copy with poison bytes: nothing is lost and nothing is reported.
+    Poison,
+    /// A copy: its destination is invalid, its source is unchanged.
+    Copy,
+    /// A fill with a constant that the library still knows: its destination is invalid.
+    Constant,
+    /// A kernel or an assignment: the contents that it should have written are lost.
+    Contents,
+    /// The device is lost, with everything that was queued on it.
+    Device,
+}
+
+/// One failure of queued work.
+#[derive(Clone, Debug)]
+pub struct FailureRecord {
+    pub kind: FailureKind,
+    /// The operation that failed first, such as `kernel "blur"` or `copy of "photo" to cpu:0`.
+    pub operation: String,
+    /// The call that queued this operation.
+    pub site: Option<CallSite>,
+    /// The panic's message, or the driver's text.
+    pub cause: String,
+    /// Whether the operation did not run because an operation that it depends on failed. The other
+    /// fields then describe the operation that failed first.
+    pub inherited: bool,
+}

@@ -1,0 +1,438 @@
+//! The interface to devices and their streams.
+//!
+//! [`Backend`] is one device and [`Queue`] is one of its in-order streams. All other modules use
+//! devices only through these traits, and pass plain data: addresses, footprints in bytes,
+//! positions. A backend makes no decision about coherence or order. The embedded device checks
+//! calls, so that tests find bugs in those modules; the modules must not rely on these checks.
+//!
+//! Every backend keeps this contract:
+//!
+//! * Work of one queue runs one operation at a time, in the order of submission. Only events order
+//!   queues against each other. If the host must finish an operation after the device has run it,
+//!   this step is part of the operation and runs before later operations.
+//! * `submit`, `free` and `record` assign the position and queue the work in one step, under the
+//!   queue's lock. Positions start at 1 and rise by one.
+//! * A call that returns `Err` has queued nothing. Queued work that fails is recorded in
+//!   [`failure`] under its position and counts as completed, so a failure changes no order.
+//! * Work that depends on a failed (queue, position) does not run. The same failure is recorded for
+//!   it.
+//! * Memory is named by its [`Address`]. The caller orders a free after all uses of the address.
+//!   Work keeps alive the host memory that it accesses.
+//! * No call waits for another thread of this process that may hold a lock of this library. The
+//!   exceptions are `synchronize_to`, `trim`, and `allocate` when it finds no free memory: their
+//!   callers hold no lock.
+//!
+//! To add a kind of GPU:
+//!
+//! 1. if its driver mirrors CUDA's, as HIP does, add its names to the table in `crates/gpu`,
+//!    `driver`; else add a crate beside it that implements [`Backend`] and [`Queue`]. Give it a
+//!    feature;
+//! 2. add a variant to [`DeviceKind`] if it has none, and let `DeviceKind::COUNT` follow it;
+//! 3. open its devices in `device/gpu.rs`, and parse their names in `device/current.rs`;
+//! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], a form to
+//!    [`GpuSource`], and to `launch/kernel.rs` the method that takes it;
+//! 5. run the conformance suite on it (`tests/suites/conformance`).
+
+pub mod call_site;
+pub mod failure;
+mod gpu_source;
+pub mod grid;
+pub mod host_allocation;
+pub mod host_copy;
+pub mod huge_pages;
+mod identifiers;
+mod label;
+pub mod panic_message;
+pub mod program;
+pub mod scope;
+mod staged_bytes;
+pub mod sync;
+mod task_waker;
+pub mod timeline;
+mod waiting_tasks;
+pub mod work;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::grid::GridLimits;
+
+pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
+pub use gpu_source::GpuCode;
+pub use gpu_source::{CudaSource, GpuSource};
+pub use host_allocation::PinnedOptions;
+pub use identifiers::DeviceKind;
+pub use identifiers::{Address, QueueId};
+pub use label::{AutomaticName, Label, LabelText, short_type};
+pub use program::KernelAttributes;
+pub use program::LoadedKernel;
+pub use program::{
+    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ParameterLayout, Program,
+};
+pub use staged_bytes::{StagedBytes, StagingOwner};
+pub use task_waker::TaskWaker;
+pub use waiting_tasks::{Tasks, WaitingTasks};
+pub use work::{
+    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, LaunchCall,
+    LaunchWork, Memory, SourceDevice, Work,
+};
+
+pub use resident_core::Position;
+pub use resident_core::layout::{CopyBox, Footprint};
+
+/// The memory of a device as its driver reports it, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capacity {
+    /// All memory of the device.
+    pub total: u64,
+    /// Memory that can be allocated now.
+    pub free: u64,
+}
+
+/// The memory that this library holds on a device or through it, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryUsage {
+    /// Memory of live arrays. Managed memory counts, wherever its pages are.
+    pub in_use: u64,
+    /// Memory that is kept for reuse, or that is freed but still used by queued work.
+    pub pooled: u64,
+    /// Host memory that this library pinned (page-locked) for arrays through this device: pinned
+    /// and mapped arrays, and arrays that are page-locked or lent. It is no memory of the device.
+    /// Staging memory is not included.
+    pub pinned: u64,
+}
+
+/// Memory that other code allocated, and the object that keeps it. Dropping the object runs the
+/// other code's deleter, and may happen on any thread, with no lock held.
+pub struct ForeignMemory {
+    pub start: *mut u8,
+    pub len_bytes: u64,
+    pub owner: Box<dyn Any + Send + Sync>,
+}
+
+/// One device.
+pub trait Backend: SourceDevice {
+    fn kind(&self) -> DeviceKind;
+    /// The device's number within its kind.
+    fn ordinal(&self) -> usize;
+    /// The device's name in messages, as in `cuda:0`.
+    fn name(&self) -> String;
+    /// The vendor's name of the device, as in `NVIDIA H200`.
+    fn model(&self) -> String;
+    fn capacity(&self) -> Result<Capacity, BackendError>;
+    /// Bytes are in use from `allocate` until `free`. Freed bytes that queued work still uses, or
+    /// that are kept for reuse, count as pooled.
+    fn memory(&self) -> MemoryUsage;
+    /// From now on, refuses an allocation that would bring the bytes in use above this limit.
+    /// Existing allocations stay.
+    fn set_memory_limit(&self, len_bytes: u64);
+    fn memory_limit(&self) -> Option<u64>;
+    /// The queue of the default stream. Called once, when the device is opened; an emulation does
+    /// not count this call and cannot fail it.
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// Creates another in-order queue.
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError>;
+    /// The numbers of the least and of the greatest priority of a queue. A greater priority has a
+    /// lower number, as in CUDA. Both are 0 if the device has no priorities.
+    fn priorities(&self) -> Result<(i32, i32), BackendError> {
+        Ok((0, 0))
+    }
+    /// As `new_queue`, with one of these priorities.
+    fn new_queue_with_priority(&self, _priority: i32) -> Result<Arc<dyn Queue>, BackendError> {
+        self.new_queue()
+    }
+    /// Runs the completion actions of finished work and releases streams without handles. Does not
+    /// wait. Call it with no lock held: it may drop any object.
+    fn reap(&self);
+    /// Waits for queued frees, then returns the memory kept for reuse to the driver. Called after
+    /// an allocation failed.
+    fn trim(&self) -> Result<(), BackendError>;
+    /// The poison byte, if this device uses one: `transfer` fills stale copies with it, so that
+    /// tests detect reads of them.
+    fn poison_byte(&self) -> Option<u8>;
+    /// Whether copies between this device and `peer` are direct. Copies that are not direct go
+    /// through the host.
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool;
+    /// Memory into which the caller packs an upload, pinned if the device needs that; its initial
+    /// contents are unspecified. `None` if staging memory is used up, or ordinary memory will do.
+    /// Memory of finished uploads is used again, first of those on `queue`, which gets the upload.
+    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>>;
+    /// Called before simultaneous downloads of these lengths to pageable memory. Allocates their
+    /// staging memory, while no lock is held.
+    fn prepare_downloads(&self, lens_bytes: &[u64]);
+    /// The length of the staging memory for a download of these parts that may also read what lies
+    /// between them: that of the parts, or more if it reads more.
+    fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
+        parts.iter().map(CopyBox::len_bytes).sum()
+    }
+    /// The largest copy between pageable host memory and this device that should be one operation,
+    /// in bytes. The caller splits larger copies.
+    fn chunk_bytes_max(&self) -> u64;
+    /// The largest number of such operations of one call that should be in flight. The first half
+    /// of them is on its way while the host packs the second half.
+    fn chunks_in_flight_max(&self) -> usize {
+        4
+    }
+    /// Whether a copy may be cheaper if it also reads what lies between its parts
+    /// ([`CopyWork::may_read_between`]).
+    fn reads_between_parts(&self) -> bool {
+        false
+    }
+    /// Pins host memory for this device until the returned value drops.
+    fn pin_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError>;
+    /// Whether this library pinned all of this host memory for this device, so that copies of it
+    /// need no staging. It stays pinned while the caller borrows it.
+    fn is_pinned(&self, _start: *const u8, _len_bytes: usize) -> bool {
+        false
+    }
+    /// Takes over memory that this device's work can access, until a queue frees its address.
+    ///
+    /// # Safety
+    ///
+    /// The memory is valid for reads and writes of its length while its owner lives, has
+    /// initialised bytes, and nothing else uses it meanwhile.
+    unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError>;
+    /// A pointer for other code to the memory that was allocated at this address; null if there is
+    /// none.
+    fn pointer(&self, address: Address) -> *mut u8;
+    /// Allocates pinned host memory for an array, at least one byte, all zeros.
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Arc<dyn HostMemory>, BackendError>;
+    /// Allocates pinned host memory that this device accesses itself, at least one byte, all zeros.
+    /// It does not count as in use.
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<MappedMemory, BackendError>;
+    /// Allocates managed memory, at least one byte: it moves between the host and this device,
+    /// which both access it. Its contents are unspecified. It counts as in use, and is refused
+    /// beyond what the device has free. The host accesses it also while the device does.
+    fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError>;
+    /// Pins host memory, which this device accesses itself, until the returned value drops.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised, and stay allocated until the returned value has dropped, which is
+    /// after all work that uses them.
+    unsafe fn map_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError>;
+    /// Tells the driver at once how managed memory will be used, or that it will not be any more.
+    fn advise(
+        &self,
+        managed: ManagedRange,
+        advice: MemoryAdvice,
+        is_set: bool,
+    ) -> Result<(), BackendError>;
+    /// The bodies of kernels that this device runs.
+    fn body_kind(&self) -> BodyKind;
+    /// The largest grids of launches of host bodies. Loaded kernels have limits of their own.
+    fn grid_limits(&self) -> GridLimits {
+        GridLimits::default()
+    }
+    /// Compiles device code if necessary, and loads it. The first call for a program is slow.
+    fn load(&self, program: &Program) -> Result<KernelCode, LoadError>;
+}
+
+/// Memory that a device and the host access: its address on the device, which is freed as memory of
+/// [`Queue::allocate`] is, and the memory. It lives until the free has run and the handle has
+/// dropped.
+pub type MappedMemory = (Address, Arc<dyn HostMemory>);
+
+/// Managed memory, from the start of its allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct ManagedRange {
+    pub address: Address,
+    pub len_bytes: usize,
+}
+
+/// CUDA's advice for managed memory (`CUmem_advise`). A place is the number of a device of the
+/// backend's kind, or the host (`None`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryAdvice {
+    ReadMostly,
+    PreferredLocation(Option<usize>),
+    AccessedBy(Option<usize>),
+}
+
+/// Host memory that is registered with a driver (pinned) until this value drops. The memory must
+/// outlive this value.
+pub trait PinnedRegistration: Debug + Send + Sync + 'static {
+    /// Unregisters the memory, which no queued work uses any more. Returns `false` if a device may
+    /// still access it: the caller then passes the memory to `keep_until_unregistered`. May be
+    /// called again.
+    fn unregister(&mut self) -> bool {
+        true
+    }
+
+    /// Takes ownership of memory that `unregister` could not unregister. Drops the memory once
+    /// unregistering succeeds, or never.
+    fn keep_until_unregistered(&mut self, _memory: Arc<dyn Any + Send + Sync>) {}
+}
+
+/// A copy that has its position in a queue and that the caller runs. Later work of the queue waits
+/// for it.
+#[must_use = "the queue's later work waits for the copy"]
+pub struct OwnCopy {
+    pub position: Position,
+    run: Box<dyn FnOnce()>,
+}
+
+impl OwnCopy {
+    pub fn new(position: Position, run: impl FnOnce() + 'static) -> Self {
+        Self { position, run: Box::new(run) }
+    }
+
+    /// Copies on this thread, which holds no lock. Afterwards the position has completed.
+    pub fn run(self) {
+        (self.run)();
+    }
+}
+
+/// One in-order queue of a device. Dropping the last handle does not wait; queued work still runs.
+pub trait Queue: Any + Debug + Send + Sync {
+    fn id(&self) -> QueueId;
+    /// The queue's priority, one of `Backend::priorities`.
+    fn priority(&self) -> Result<i32, BackendError> {
+        Ok(0)
+    }
+    /// Allocates memory. Work that is submitted to this queue from now on may use it. Other queues
+    /// may use it after waiting for an event that is recorded on this queue after the call.
+    /// `len_bytes` is not zero. The contents are initialised but unspecified: zeros, poison bytes,
+    /// or old contents of this process.
+    fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError>;
+    /// Frees memory after all work queued here so far.
+    fn free(&self, address: Address) -> Result<Position, BackendError>;
+    /// Queues work.
+    fn submit(&self, work: Work) -> Result<Position, BackendError>;
+    /// Queues a hint that managed memory should move to this device, or to the host.
+    fn prefetch(&self, managed: ManagedRange, to_host: bool) -> Result<Position, BackendError>;
+    /// Queues a launch. A backend that need not keep the arguments saves copying them.
+    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
+        self.submit(Work::Launch(launch.to_work()))
+    }
+    /// Whether `begin_copy` may succeed now. Takes no lock.
+    fn may_begin_copy(&self) -> bool {
+        false
+    }
+    /// Takes the queue's turn for the copy that `work` makes, if the calling thread can run it at
+    /// once: the queue is idle, and threads of this process run its work. The caller runs the copy
+    /// as soon as it holds no lock, before it waits for anything. `None` has changed nothing.
+    fn begin_copy(
+        &self,
+        _work: &mut dyn FnMut() -> Box<CopyWork>,
+    ) -> Result<Option<OwnCopy>, BackendError> {
+        Ok(None)
+    }
+    /// Copies a few bytes of host memory to staging memory for [`upload`](Self::upload). `None` if
+    /// the queue has no such short cut, or no staging memory. The caller holds no lock.
+    ///
+    /// # Safety
+    ///
+    /// `from` is the start of `len` initialised bytes, which nothing writes meanwhile.
+    unsafe fn stage(&self, _from: *const u8, _len: usize) -> Option<StagedBytes> {
+        None
+    }
+    /// Whether `stage` may succeed for this number of bytes.
+    fn may_stage(&self, _len_bytes: u64) -> bool {
+        false
+    }
+    /// Queues a copy of staged bytes to device memory, whose failure loses no contents.
+    fn upload(
+        &self,
+        _staged: StagedBytes,
+        _to: Address,
+        _label: &Label,
+    ) -> Result<Position, BackendError> {
+        unreachable!("this queue stages nothing")
+    }
+    /// Copies a few bytes of device memory after all work queued so far, and waits for the copy.
+    /// Returns `false` if it did not: because the queue has no such short cut, or a call was
+    /// refused, or work failed. The caller then queues an ordinary copy. `label` is made only if
+    /// the device dies. The caller holds no lock.
+    fn read(&self, _from: Address, _to: &mut [u8], _label: &dyn Fn() -> Label) -> bool {
+        false
+    }
+    /// Queues an event, which completes when all work before it has completed.
+    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;
+    /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the
+    /// same kind.
+    fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;
+    /// The position of the operation submitted last.
+    fn tail(&self) -> Position;
+    /// A position after all work on the stream so far. This includes foreign work: work that other
+    /// code queues on the stream, which it got from a guard or which the library adopted. If there
+    /// can be no foreign work, this is `tail`.
+    fn reserve_position(&self) -> Position {
+        self.tail()
+    }
+    /// As `reserve_position`, for somebody who will be told when the work is complete, however much
+    /// is queued behind it meanwhile.
+    fn position_to_await(&self) -> Position {
+        self.reserve_position()
+    }
+    /// The last position known to have completed. Makes no driver call, so more work may already
+    /// have completed.
+    fn completed(&self) -> Position;
+    /// Blocks until all work up to `position` has completed or failed. A seeded device runs ready
+    /// work meanwhile. Called on a thread that runs a kernel body, it returns
+    /// `BackendErrorKind::InsideKernel` at once.
+    fn synchronize_to(&self, position: Position) -> Result<(), BackendError>;
+    /// Whether all work up to `position` has completed. Asks the driver. A seeded device runs one
+    /// ready operation per call.
+    fn poll(&self, position: Position) -> Result<bool, BackendError>;
+    /// Whether queued work runs without a thread that waits for it. On a seeded device it does not.
+    fn runs_by_itself(&self) -> bool {
+        true
+    }
+    /// Wakes a task once all work up to `position` has completed, however much is queued behind it.
+    /// Registering a task again for the same position adds nothing. On a seeded device, the task is
+    /// also woken at once, since each poll runs one operation.
+    fn register_waker(&self, position: Position, task: &Arc<TaskWaker>)
+    -> Result<(), BackendError>;
+}
+
+/// A recorded event.
+pub trait RawEvent: Any + Debug + Send + Sync {
+    fn queue(&self) -> QueueId;
+    /// The event's position in its queue.
+    fn position(&self) -> Position;
+    fn is_complete(&self) -> Result<bool, BackendError>;
+    fn synchronize(&self) -> Result<(), BackendError>;
+    /// The device time between two completed events that were recorded with timing. Any other pair
+    /// is an error.
+    fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError>;
+}
+
+impl dyn Backend {
+    /// This backend as a `T`, if that is its type.
+    pub fn downcast_ref<T: Backend>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+impl dyn Queue {
+    /// This queue as a `T`, if that is its type.
+    pub fn downcast_ref<T: Queue>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+impl dyn RawEvent {
+    /// This event as a `T`, if that is its type.
+    pub fn downcast_ref<T: RawEvent>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}

@@ -1,0 +1,148 @@
+//! The process's clock, and the times at which devices ran work and threads waited for it. They
+//! are recorded only while a [`Listener`] lives: otherwise a piece of work costs one load.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::call_site::CallSite;
+use crate::sync::Mutex;
+
+/// How many of the latest runs are kept.
+const RUNS_KEPT: usize = 1 << 16;
+
+/// The number of listeners.
+static LISTENERS: AtomicUsize = AtomicUsize::new(0);
+
+static RUNS: Mutex<VecDeque<Run>> = Mutex::new(VecDeque::new());
+
+/// What waits are reported to.
+static REPORT_WAIT: OnceLock<fn(&Wait<'_>)> = OnceLock::new();
+
+/// One operation that a device has run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The number of the stream's queue.
+    pub queue: u64,
+    pub position: u64,
+    pub started_ns: u64,
+    pub finished_ns: u64,
+}
+
+/// A wait of a thread for work of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait<'a> {
+    pub device: &'a str,
+    pub stream: u32,
+    pub site: CallSite,
+    pub reason: WaitReason,
+    pub started_ns: u64,
+    pub finished_ns: u64,
+}
+
+/// Why a thread waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitReason {
+    /// The program asked for it: `synchronize`.
+    Synchronize,
+    /// The call needs contents, or memory that work still uses.
+    Contents,
+    /// For the result of a host function.
+    HostFunction,
+    /// A stream is to wait for a device of another kind, for which the host waits.
+    OtherKind,
+}
+
+/// While one of these lives, runs and waits are recorded.
+#[derive(Debug)]
+pub struct Listener(());
+
+impl Listener {
+    /// `report_wait` is called for each wait, on its thread, with no lock held. It is the same
+    /// function for all listeners.
+    pub fn start(report_wait: fn(&Wait<'_>)) -> Self {
+        REPORT_WAIT.get_or_init(|| report_wait);
+        LISTENERS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if LISTENERS.fetch_sub(1, Ordering::Relaxed) > 1 {
+            return;
+        }
+        let mut runs = RUNS.lock();
+        if !is_on() {
+            *runs = VecDeque::new();
+        }
+    }
+}
+
+/// Whether a listener lives.
+#[inline]
+pub fn is_on() -> bool {
+    LISTENERS.load(Ordering::Relaxed) > 0
+}
+
+/// The clock, and what it showed at first.
+static CLOCK: OnceLock<(quanta::Clock, u64)> = OnceLock::new();
+
+/// Nanoseconds since the first call in this process, counted from 1, so that 0 means "not set". The
+/// first call takes half a millisecond, in which it finds out how fast the processor counts.
+#[inline]
+pub fn now_ns() -> u64 {
+    let (clock, start) = CLOCK.get_or_init(|| {
+        let clock = quanta::Clock::new();
+        let start = clock.raw();
+        (clock, start)
+    });
+    clock.delta_as_nanos(*start, clock.raw()).saturating_add(1)
+}
+
+/// Runs an operation of a device, and records when.
+#[inline]
+pub fn timed<T>(queue: u64, position: u64, run: impl FnOnce() -> T) -> T {
+    if !is_on() {
+        return run();
+    }
+    let started_ns = now_ns();
+    let outcome = run();
+    add_run(Run { queue, position, started_ns, finished_ns: now_ns() });
+    outcome
+}
+
+/// Records when an operation ran.
+#[cold]
+pub fn add_run(run: Run) {
+    let mut runs = RUNS.lock();
+    if runs.len() == RUNS_KEPT {
+        runs.pop_front();
+    }
+    runs.push_back(run);
+}
+
+/// The latest runs that finished at this time or later, in no order.
+pub fn runs_since(time_ns: u64) -> Vec<Run> {
+    RUNS.lock().iter().filter(|run| run.finished_ns >= time_ns).copied().collect()
+}
+
+/// Waits for work of a stream, and reports the wait. `is_over` says whether the work is complete.
+#[inline]
+pub fn waiting<T>(
+    (device, stream): (&str, u32),
+    (site, reason): (CallSite, WaitReason),
+    is_over: impl FnOnce() -> bool,
+    wait: impl FnOnce() -> T,
+) -> T {
+    if !is_on() || is_over() {
+        return wait();
+    }
+    let started_ns = now_ns();
+    let outcome = wait();
+    let wait = Wait { device, stream, site, reason, started_ns, finished_ns: now_ns() };
+    if let Some(report) = REPORT_WAIT.get() {
+        report(&wait);
+    }
+    outcome
+}

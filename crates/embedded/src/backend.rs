@@ -1,0 +1,246 @@
+//! The embedded device as a [`Backend`].
+
+use std::sync::Arc;
+
+use super::device::EmbeddedDevice;
+use super::engine::DeviceCore;
+use super::errors::{CODE_UNKNOWN_CAPACITY, driver_error};
+use super::memory::{CountedRegistration, PinnedBlock, machine_memory};
+use super::queue::EmbeddedQueue;
+use super::simulation::{CallDraft, CallKind};
+use resident_backend::ForeignMemory;
+use resident_backend::grid::GridLimits;
+use resident_backend::{
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
+    KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage, PinnedOptions,
+    PinnedRegistration, Position, Program, Queue, SourceDevice,
+};
+
+impl EmbeddedDevice {
+    /// A call to the device rather than to a stream: emulated devices log it and may refuse it.
+    fn counted<T>(
+        &self,
+        kind: CallKind,
+        call: impl FnOnce() -> Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
+        match &self.core.instruments {
+            None => call(),
+            Some(instruments) => {
+                let draft = CallDraft::unlabelled(kind, None);
+                instruments.counted(draft, |_| call().map(|value| (value, Position::START)))
+            }
+        }
+    }
+}
+
+impl EmbeddedDevice {
+    /// Informs the race check of memory that the host or other code writes too.
+    fn track_shared(&self, address: Address, len_bytes: u64, label: &str) {
+        if let Some(instruments) = &self.core.instruments {
+            instruments.tracker.add_shared_block(self.core.ordinal, address, len_bytes, label);
+        }
+    }
+
+    /// Informs the race check of memory that the host writes too.
+    fn track_mapped(&self, address: Address, len_bytes: usize) {
+        self.track_shared(address, len_bytes as u64, "mapped memory");
+    }
+}
+
+/// Host memory of the caller that has an address on the device, until this value drops.
+#[derive(Debug)]
+struct MappedRegistration {
+    device: Arc<DeviceCore>,
+    address: Address,
+}
+
+impl PinnedRegistration for MappedRegistration {}
+
+impl Drop for MappedRegistration {
+    fn drop(&mut self) {
+        self.device.memory.unmap(self.address);
+        if let Some(instruments) = &self.device.instruments {
+            instruments.tracker.forget_block(self.device.ordinal, self.address);
+        }
+    }
+}
+
+fn out_of_host_memory(len_bytes: usize) -> BackendError {
+    let free = machine_memory().map_or(0, |capacity| capacity.free);
+    BackendError {
+        kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free },
+        call: "allocate pinned memory",
+        detail: String::from("the host has no memory left"),
+    }
+}
+
+impl SourceDevice for EmbeddedDevice {}
+
+impl Backend for EmbeddedDevice {
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cpu
+    }
+
+    fn ordinal(&self) -> usize {
+        self.core.ordinal
+    }
+
+    fn name(&self) -> String {
+        format!("cpu:{}", self.core.ordinal)
+    }
+
+    fn capacity(&self) -> Result<Capacity, BackendError> {
+        let limited = self.core.memory.limit().map(|(total, free)| Capacity { total, free });
+        limited.or_else(machine_memory).ok_or_else(|| {
+            let detail = "this machine has no /proc/meminfo to read its memory from";
+            driver_error(CODE_UNKNOWN_CAPACITY, "capacity", detail)
+        })
+    }
+
+    fn memory(&self) -> MemoryUsage {
+        MemoryUsage { pinned: self.pinned.get(), ..self.core.memory.usage() }
+    }
+
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        Ok(Arc::new(EmbeddedQueue::new(&self.core, &self.streams)))
+    }
+
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        self.counted(CallKind::NewStream, || self.default_queue())
+    }
+
+    fn trim(&self) -> Result<(), BackendError> {
+        self.counted(CallKind::Trim, || {
+            self.streams.wait_for_frees("trim")?;
+            self.core.memory.trim();
+            self.staging.trim();
+            Ok(())
+        })
+    }
+
+    fn set_memory_limit(&self, len_bytes: u64) {
+        self.core.memory.set_limit(len_bytes);
+    }
+
+    fn memory_limit(&self) -> Option<u64> {
+        self.core.memory.limit().map(|(limit_bytes, _)| limit_bytes)
+    }
+
+    fn model(&self) -> String {
+        "embedded device".to_owned()
+    }
+
+    fn poison_byte(&self) -> Option<u8> {
+        self.core.memory.poison()
+    }
+
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool {
+        peer.downcast_ref::<Self>().is_some()
+    }
+
+    fn allocate_staging(&self, _queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        self.staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
+    }
+
+    fn reap(&self) {}
+
+    fn prepare_downloads(&self, _lens_bytes: &[u64]) {}
+
+    fn chunk_bytes_max(&self) -> u64 {
+        self.chunk_bytes_max
+    }
+
+    fn pin_host_memory(
+        &self,
+        _start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
+        self.counted(CallKind::PageLock, || {
+            let registration = CountedRegistration::of(len_bytes, &self.pinned);
+            Ok(Box::new(registration) as Box<dyn PinnedRegistration>)
+        })
+    }
+
+    unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        let len_bytes = memory.len_bytes;
+        // SAFETY: the caller's promise is passed on.
+        let address = unsafe { self.core.memory.take_over(memory) }?;
+        self.track_shared(address, len_bytes, "memory of other code");
+        Ok(address)
+    }
+
+    fn pointer(&self, address: Address) -> *mut u8 {
+        let located = self.core.memory.locate(address);
+        located.map_or(std::ptr::null_mut(), |memory| memory.bounded().start)
+    }
+
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        _options: PinnedOptions,
+    ) -> Result<Arc<dyn HostMemory>, BackendError> {
+        self.counted(CallKind::AllocatePinned, || {
+            let memory = PinnedBlock::zeroed(len_bytes, &self.pinned);
+            let memory = memory.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            Ok(Arc::new(memory) as Arc<dyn HostMemory>)
+        })
+    }
+
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        _options: PinnedOptions,
+    ) -> Result<MappedMemory, BackendError> {
+        self.counted(CallKind::AllocatePinned, || {
+            let mapped = self.core.memory.allocate_mapped(len_bytes, &self.pinned);
+            let mapped = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            self.track_mapped(mapped.0, len_bytes);
+            Ok(mapped)
+        })
+    }
+
+    fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError> {
+        self.counted(CallKind::AllocateManaged, || {
+            let managed = self.core.memory.allocate_managed(len_bytes as u64)?;
+            self.track_mapped(managed.0, len_bytes);
+            Ok(managed)
+        })
+    }
+
+    unsafe fn map_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError> {
+        self.counted(CallKind::PageLock, || {
+            // SAFETY: the caller keeps the memory until the registration has dropped, which unmaps
+            // it, after all work that uses the memory.
+            let mapped = unsafe { self.core.memory.map(start, len_bytes, &self.pinned) };
+            let address = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
+            self.track_mapped(address, len_bytes);
+            let registration = MappedRegistration { device: Arc::clone(&self.core), address };
+            Ok((address, Box::new(registration) as Box<dyn PinnedRegistration>))
+        })
+    }
+
+    fn advise(
+        &self,
+        _managed: ManagedRange,
+        _advice: MemoryAdvice,
+        _is_set: bool,
+    ) -> Result<(), BackendError> {
+        self.counted(CallKind::Advise, || Ok(()))
+    }
+
+    fn body_kind(&self) -> BodyKind {
+        self.body_kind
+    }
+
+    fn grid_limits(&self) -> GridLimits {
+        self.grid_limits
+    }
+
+    fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
+        resident_host_code::load(program, &self.libraries).map(KernelCode::Host)
+    }
+}

@@ -1,0 +1,132 @@
+//! One embedded device: its memory, its settings and its streams.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::engine::{DeviceCore, Streams};
+use super::memory::{AddressSpace, StagingPool};
+use super::race_check::Tracker;
+use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
+use resident_backend::BodyKind;
+use resident_backend::grid::GridLimits;
+use resident_backend::host_allocation::ByteCount;
+use resident_host_code::Libraries;
+
+/// The poison byte: NaN as a floating-point number, -1 as an integer.
+const POISON: u8 = 0xFF;
+
+/// Addresses of different devices differ in this bit or a higher one. So the lookup of another
+/// device's address finds no memory, instead of the wrong memory.
+const DEVICE_SHIFT: u32 = 44;
+
+/// The environment variable that makes embedded devices run CUDA C bodies, if it is `cuda`.
+const KERNELS_VARIABLE: &str = "RESIDENT_CPU_KERNELS";
+
+/// The environment variable that makes embedded devices check CUDA C bodies, if it is `1`.
+const SANITIZE_VARIABLE: &str = "RESIDENT_SANITIZE";
+
+/// One embedded device.
+pub struct EmbeddedDevice {
+    pub(super) core: Arc<DeviceCore>,
+    pub(super) streams: Arc<Streams>,
+    pub(super) staging: Arc<StagingPool>,
+    pub(super) pinned: ByteCount,
+    /// The longest copy to or from the host that is not split.
+    pub(super) chunk_bytes_max: u64,
+    pub(super) body_kind: BodyKind,
+    pub(super) grid_limits: GridLimits,
+    pub(super) libraries: Libraries,
+}
+
+impl EmbeddedDevice {
+    /// The process's plain embedded device: no memory limit, a worker thread for each stream, no
+    /// call log, no faults and no race check.
+    pub fn cpu() -> Arc<Self> {
+        static CPU: OnceLock<Arc<EmbeddedDevice>> = OnceLock::new();
+        Arc::clone(CPU.get_or_init(Self::plain))
+    }
+
+    /// A new device like the plain one, which also has number 0. For benchmarks, and for checkers
+    /// such as loom that do not support statics.
+    pub fn plain() -> Arc<Self> {
+        let memory = AddressSpace::new(first_address(0), None, None);
+        let core = DeviceCore {
+            ordinal: 0,
+            memory,
+            link: None,
+            output_poison: cfg!(debug_assertions).then_some(POISON),
+            instruments: None,
+        };
+        Arc::new(Self {
+            core: Arc::new(core),
+            streams: Arc::new(Streams::new(None)),
+            staging: Arc::default(),
+            pinned: ByteCount::default(),
+            chunk_bytes_max: u64::MAX,
+            body_kind: body_kind(sanitizes(false)),
+            libraries: Libraries::new(sanitizes(false).then(Arc::default)),
+            grid_limits: GridLimits::default(),
+        })
+    }
+
+    /// A new device with these settings. Such devices are numbered from 1 in the process.
+    pub fn emulated(emulation: Emulation) -> Arc<Self> {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        let ordinal = NEXT.fetch_add(1, Ordering::Relaxed);
+        let simulation = emulation.seed.map(Simulation::join);
+        let tracker = simulation
+            .as_ref()
+            .map_or_else(Tracker::of_process, |simulation| Arc::clone(simulation.tracker()));
+        let instruments = Instruments::new(emulation.faults, tracker);
+        let findings =
+            sanitizes(emulation.sanitizes).then(|| Arc::clone(&instruments.log.findings));
+        let poison = emulation.is_poisoning.then_some(POISON);
+        let core = DeviceCore {
+            ordinal,
+            memory: AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison),
+            link: emulation.link,
+            instruments: Some(instruments),
+            output_poison: poison,
+        };
+        Arc::new(Self {
+            core: Arc::new(core),
+            streams: Arc::new(Streams::new(simulation)),
+            staging: Arc::default(),
+            pinned: ByteCount::default(),
+            chunk_bytes_max: emulation.chunk_bytes_max,
+            body_kind: body_kind(emulation.prefers_cuda || findings.is_some()),
+            libraries: Libraries::new(findings),
+            grid_limits: emulation.grid_limits,
+        })
+    }
+
+    /// The log of an emulated device.
+    pub fn log(&self) -> Option<EmulationLog> {
+        let instruments = self.core.instruments.as_ref();
+        instruments.map(|instruments| EmulationLog(Arc::clone(&instruments.log)))
+    }
+}
+
+impl fmt::Debug for EmbeddedDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EmbeddedDevice(cpu:{})", self.core.ordinal)
+    }
+}
+
+/// Whether a device checks CUDA C bodies: by `Emulation::sanitize`, or by the environment.
+fn sanitizes(is_asked: bool) -> bool {
+    is_asked || std::env::var_os(SANITIZE_VARIABLE).is_some_and(|value| value == "1")
+}
+
+/// Which of a kernel's bodies a device runs: by `Emulation::prefer_cuda`, or by the environment.
+fn body_kind(prefers_cuda: bool) -> BodyKind {
+    let is_named = || std::env::var_os(KERNELS_VARIABLE).is_some_and(|value| value == "cuda");
+    if prefers_cuda || is_named() { BodyKind::HostFromCuda } else { BodyKind::Host }
+}
+
+/// Two devices share addresses only after 2^20 devices, or after 2^44 bytes on one device. Even
+/// then, each device looks up only its own blocks.
+fn first_address(ordinal: usize) -> u64 {
+    (ordinal as u64) << DEVICE_SHIFT
+}

@@ -1,0 +1,183 @@
+//! Runs one piece of work (in both modes: worker threads and seeded), on a thread that is marked as
+//! running queued work.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use smallvec::SmallVec;
+
+use super::device_core::DeviceCore;
+use crate::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
+use resident_backend::host_copy::{self, BoundedMemory, CopyFunction};
+use resident_backend::panic_message::panic_message;
+use resident_backend::sync;
+use resident_backend::{
+    Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, KernelCode, LaunchWork,
+    Memory,
+};
+use resident_core::Access;
+
+/// Shorter copies are made by one thread: waking another takes too long.
+const PARALLEL_BYTES_MIN: u64 = 16 << 20;
+
+/// Copies all parts, or none if the source's or the destination's memory does not exist. The copy
+/// ends at a part that is out of range; the destination then has unspecified contents.
+pub(super) fn copy(
+    source_device: &DeviceCore,
+    device: &DeviceCore,
+    work: &CopyWork,
+) -> Result<(), String> {
+    let (source, _source_block) = locate_end(source_device, &work.source)?;
+    let (destination, destination_block) = locate_end(device, &work.destination)?;
+    let copy = copy_function(work, destination_block.as_ref());
+    for part in &work.parts {
+        // SAFETY: source and destination are valid and initialised for their whole length while
+        // `work` and the two blocks are alive (`locate_end`). The modules that use the backend
+        // order work so that no other thread writes the source or accesses the destination
+        // meanwhile (`backend`, contract). `copy_function` chose a copy that these memories allow.
+        if !unsafe { host_copy::copy_box_within(copy, source, destination, part) } {
+            return Err(format!(
+                "a part of it leaves its memory ({} and {} bytes)",
+                source.len_bytes, destination.len_bytes
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Several threads make the first large copy to new memory, so that clearing its pages, which the
+/// system does at their first use, is not left to one of them. Later copies are as fast with one.
+fn copy_function(work: &CopyWork, block: Option<&LocatedMemory>) -> CopyFunction {
+    let has_host_end = |memory: &Memory| matches!(memory, Memory::Host(_));
+    // Copies inside a device may overlap.
+    let is_apart = has_host_end(&work.source) != has_host_end(&work.destination);
+    if !is_apart || work.len_bytes() < PARALLEL_BYTES_MIN {
+        return host_copy::copy_box;
+    }
+    let is_new = match &work.destination {
+        Memory::Host(host) => host.take_new(),
+        Memory::Device(_) => block.is_some_and(LocatedMemory::take_new),
+    };
+    if is_new { host_copy::copy_box_in_parallel } else { host_copy::copy_box }
+}
+
+/// Fills all parts. The fill ends at a part that is out of range.
+pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
+    let block = locate(device, work.address)?;
+    let destination = block.bounded();
+    for part in &work.parts {
+        // SAFETY: as for a copy's destination, above.
+        if !unsafe { host_copy::fill_within(destination, part, &work.pattern) } {
+            return Err(format!(
+                "a part of it leaves its memory ({} bytes)",
+                destination.len_bytes
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Runs a kernel body on the memory of its arguments.
+pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
+    let KernelCode::Host(body) = &work.code else {
+        return Err("device code does not run on the embedded device".to_owned());
+    };
+    let (blocks, pointers) = locate_arguments(device, &work.arguments)?;
+    if let Some(poison) = device.output_poison {
+        poison_outputs(poison, &work.arguments, &blocks);
+    }
+    sync::assert_none_held();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: each pointer leads to element 0, 0, ... in a block that `blocks` keeps alive, and
+        // each footprint lies in that block (`locate_array`). Blocks are always initialised
+        // (`block`). The modules that use the backend order work so that meanwhile no other thread
+        // writes bytes that the body reads, or accesses bytes that it writes (`backend`, contract).
+        unsafe { body.run(work.grid, &work.arguments.words, &pointers) }
+    }));
+    drop(blocks);
+    outcome.map_err(panic_message)
+}
+
+/// Fills the elements that a body is to overwrite, so that tests detect those that it leaves out.
+fn poison_outputs(poison: u8, arguments: &Arguments, blocks: &[Option<LocatedMemory>]) {
+    for (array, block) in arguments.arrays.iter().zip(blocks) {
+        if let (Access::Overwrite, Some(block)) = (array.access, block) {
+            let footprint = arguments.footprint(array);
+            // SAFETY: as for the body's own writes, in `launch`. The footprint consists of the
+            // elements of the argument, and lies in the block (`locate_array`).
+            let _is_within =
+                unsafe { host_copy::fill_within(block.bounded(), &footprint, &[poison]) };
+        }
+    }
+}
+
+/// The memory at one end of a copy, and its block, if that is device memory.
+type CopyEnd = (BoundedMemory, Option<LocatedMemory>);
+
+/// The memory is valid and initialised while the work and the block are alive: device memory always
+/// is (see `block`), and host memory is by the contract of `HostMemory`.
+fn locate_end(device: &DeviceCore, memory: &Memory) -> Result<CopyEnd, String> {
+    match memory {
+        Memory::Host(host) => {
+            let (start, len_bytes) = (host.base(), host.len_bytes() as u64);
+            Ok((BoundedMemory { start, len_bytes }, None))
+        }
+        Memory::Device(address) => {
+            let block = locate(device, *address)?;
+            Ok((block.bounded(), Some(block)))
+        }
+    }
+}
+
+fn locate(device: &DeviceCore, address: Address) -> Result<LocatedMemory, String> {
+    device.memory.locate(address).ok_or_else(|| no_memory_at(address))
+}
+
+/// Blocks and pointers of one launch; up to eight arrays need no heap.
+type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 8]>, SmallVec<[*mut u8; 8]>);
+
+fn locate_arguments(
+    device: &DeviceCore,
+    arguments: &Arguments,
+) -> Result<LocatedArguments, String> {
+    let addresses = device.memory.lock_addresses();
+    let (mut blocks, mut pointers) = LocatedArguments::default();
+    for array in &arguments.arrays {
+        let (block, pointer) = locate_array(&addresses, array, &arguments.footprint(array))?;
+        blocks.push(block);
+        pointers.push(pointer);
+    }
+    Ok((blocks, pointers))
+}
+
+/// Locates one array and checks its bounds. An array of 0 bytes needs no memory: the body gets an
+/// aligned pointer that must not be read.
+fn locate_array(
+    addresses: &LockedAddresses<'_>,
+    array: &ArrayArgument,
+    footprint: &Footprint,
+) -> Result<(Option<LocatedMemory>, *mut u8), String> {
+    let end_bytes = footprint.end_bytes();
+    let Some(located) = addresses.locate(array.address) else {
+        let dangling = std::ptr::without_provenance_mut(ALIGNMENT_BYTES);
+        return if end_bytes == Some(0) {
+            Ok((None, dangling))
+        } else {
+            Err(no_memory_at(array.address))
+        };
+    };
+    let BoundedMemory { start, len_bytes } = located.bounded();
+    if array.origin_bytes > len_bytes || end_bytes.is_none_or(|end_bytes| end_bytes > len_bytes) {
+        return Err(format!(
+            "an array argument leaves its memory of {len_bytes} bytes: {footprint:?}"
+        ));
+    }
+    let pointer = start.wrapping_add(array.origin_bytes as usize);
+    Ok((Some(located), pointer))
+}
+
+fn no_memory_at(address: Address) -> String {
+    format!(
+        "there is no memory at device address {:#x}: it was freed, or belongs to another device",
+        address.0
+    )
+}

@@ -1,0 +1,67 @@
+//! A thread that waits for a stream runs the stream's ready operations itself. So it need not sleep
+//! until the worker has been woken and has run them.
+//!
+//! An operation is ready if every earlier one of its stream has completed. The thread that takes it
+//! from the queue, under the stream's lock, runs it. If the worker has taken it, with others, they
+//! are not in the queue any more, and the thread that waits sleeps.
+
+use std::sync::Arc;
+
+use super::operation::{ControlOperation, QueuedOperation};
+use super::stream_core::{StreamCore, StreamPoint};
+use resident_backend::Position;
+
+/// The number of streams, each of which waits for the next, among which a ready operation is looked
+/// for.
+const STREAMS_MAX: usize = 8;
+
+/// What a stream is to do next.
+#[expect(clippy::large_enum_variant, reason = "to run an operation is the frequent case")]
+enum Next {
+    Run(QueuedOperation),
+    /// The next operation waits for this point of another stream.
+    WaitFor(StreamPoint),
+}
+
+impl StreamCore {
+    /// Runs ready operations on this thread until `position` has completed, or until there is none:
+    /// then another thread runs the next one. The caller holds no lock, and does not run queued
+    /// work.
+    pub(super) fn run_ready_until(self: &Arc<Self>, position: Position) {
+        while !self.progress.is_complete(position) {
+            let Some((stream, queued)) = take_ready(self, position) else { return };
+            stream.run_own(queued);
+        }
+    }
+
+    /// The next operation of this stream, if it is ready and not behind `position`. If it is work,
+    /// takes it from the queue.
+    fn next_until(&self, position: Position) -> Option<Next> {
+        let mut state = self.lock();
+        let (next, control) = state.queued.front().filter(|(next, _)| *next <= position)?;
+        // No other thread runs an earlier operation. Later operations wait for this one.
+        let is_ready = next.0 == self.progress.completed().0 + 1;
+        match control {
+            _ if !is_ready || self.is_seeded() => None,
+            Some(ControlOperation::Wait(point)) if !point.is_complete() => {
+                Some(Next::WaitFor(point.clone()))
+            }
+            _ => state.queued.pop().map(Next::Run),
+        }
+    }
+}
+
+/// A ready operation of `stream`, or of a stream that it waits for.
+fn take_ready(
+    stream: &Arc<StreamCore>,
+    position: Position,
+) -> Option<(Arc<StreamCore>, QueuedOperation)> {
+    let (mut stream, mut position) = (Arc::clone(stream), position);
+    for _ in 0..STREAMS_MAX {
+        match stream.next_until(position)? {
+            Next::Run(queued) => return Some((stream, queued)),
+            Next::WaitFor(point) => (stream, position) = (point.stream, point.position),
+        }
+    }
+    None
+}

@@ -1,0 +1,440 @@
+//! The address space of one device: live allocations, the pool of freed blocks, and the limit.
+//!
+//! An address is a number, not a pointer, and is never reused. So work that uses the address of
+//! freed memory finds no memory, even if its block was allocated again. Work looks addresses up
+//! when it runs, and keeps the blocks alive while it uses them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::block::{ALIGNMENT_BYTES, Block};
+use super::machine::machine_memory;
+use super::pinned::MappedBlock;
+use crate::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
+use resident_backend::ForeignMemory;
+use resident_backend::host_allocation::{ByteCount, CountedBytes};
+use resident_backend::host_copy::BoundedMemory;
+use resident_backend::sync;
+use resident_backend::sync::{BackendGuard, BackendLock};
+use resident_backend::{Address, BackendError, BackendErrorKind, MappedMemory, MemoryUsage};
+
+/// The pool keeps at most this many bytes, or as many as are in use if that is more. Other freed
+/// blocks return to the system.
+const POOLED_BYTES_MAX: u64 = 256 << 20;
+
+/// Freeing a block up to this length is cheap, even if it must be filled with poison bytes.
+const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
+
+/// The memory of one device.
+#[derive(Debug)]
+pub(crate) struct AddressSpace {
+    poison: Option<u8>,
+    state: BackendLock<AddressSpaceState>,
+}
+
+#[derive(Debug, Default)]
+struct AddressSpaceState {
+    limit_bytes: Option<u64>,
+    live: BTreeMap<u64, Allocation>,
+    /// Freed blocks by length. Empty lists are kept, since programs allocate the same lengths
+    /// again.
+    pool: BTreeMap<u64, Vec<Arc<Block>>>,
+    pooled_bytes: u64,
+    in_use_bytes: u64,
+    draining_bytes: u64,
+    next_address: u64,
+}
+
+#[derive(Debug)]
+struct Allocation {
+    block: Arc<Block>,
+    /// Whether a free is queued.
+    is_draining: bool,
+    host_access: HostAccess,
+}
+
+/// Whether the host accesses the memory of an allocation too.
+#[derive(Debug)]
+enum HostAccess {
+    None,
+    /// The memory is the host's: it is no memory of the device in the count.
+    Mapped {
+        _counted: Box<CountedBytes>,
+    },
+    Managed,
+}
+
+impl Allocation {
+    /// The bytes that count as in use or draining.
+    fn counted_bytes(&self) -> u64 {
+        match self.host_access {
+            HostAccess::Mapped { .. } => 0,
+            HostAccess::None | HostAccess::Managed => self.block.len_bytes(),
+        }
+    }
+}
+
+/// Memory from an address to the end of its block. This value keeps the block alive.
+#[derive(Debug)]
+pub(crate) struct LocatedMemory {
+    block: Arc<Block>,
+    offset_bytes: u64,
+}
+
+impl LocatedMemory {
+    /// Whether this is the first call for the block.
+    pub(crate) fn take_new(&self) -> bool {
+        self.block.take_new()
+    }
+
+    /// Valid for reads and writes while `self` lives.
+    pub(crate) fn bounded(&self) -> BoundedMemory {
+        // The offset is in range: `locate` compared it with the block's length, which fits `usize`.
+        let start = self.block.start().wrapping_add(self.offset_bytes as usize);
+        BoundedMemory { start, len_bytes: self.block.len_bytes() - self.offset_bytes }
+    }
+}
+
+/// The locked address space, for several lookups under one lock.
+pub(crate) struct LockedAddresses<'a>(BackendGuard<'a, AddressSpaceState>);
+
+impl LockedAddresses<'_> {
+    /// The block that contains `address`, if there is one.
+    pub(crate) fn locate(&self, address: Address) -> Option<LocatedMemory> {
+        let (start, allocation) = self.0.live.range(..=address.0).next_back()?;
+        let offset_bytes = address.0 - start;
+        (offset_bytes <= allocation.block.len_bytes())
+            .then(|| LocatedMemory { block: Arc::clone(&allocation.block), offset_bytes })
+    }
+}
+
+impl AddressSpace {
+    /// An empty space whose addresses start at `first_address`.
+    pub(crate) fn new(first_address: u64, limit_bytes: Option<u64>, poison: Option<u8>) -> Self {
+        let next_address = first_address.max(ALIGNMENT_BYTES as u64);
+        let state = AddressSpaceState { limit_bytes, next_address, ..Default::default() };
+        Self { poison, state: BackendLock::new(state) }
+    }
+
+    /// The poison byte, with which fresh and freed memory is filled, if the device uses one.
+    pub(crate) fn poison(&self) -> Option<u8> {
+        self.poison
+    }
+
+    /// Locks the space for lookups.
+    pub(crate) fn lock_addresses(&self) -> LockedAddresses<'_> {
+        LockedAddresses(self.lock())
+    }
+
+    /// The block that contains `address`, if there is one.
+    pub(crate) fn locate(&self, address: Address) -> Option<LocatedMemory> {
+        self.lock_addresses().locate(address)
+    }
+
+    /// The bytes in use; and the bytes that are pooled, or freed but still in use by queued work
+    /// (draining).
+    pub(crate) fn usage(&self) -> MemoryUsage {
+        let state = self.lock();
+        MemoryUsage {
+            in_use: state.in_use_bytes,
+            pooled: state.pooled_bytes + state.draining_bytes,
+            pinned: 0,
+        }
+    }
+
+    /// The limit, and how many bytes can be allocated now. Pooled blocks count as free, since an
+    /// allocation evicts them.
+    pub(crate) fn limit(&self) -> Option<(u64, u64)> {
+        let state = self.lock();
+        state.limit_bytes.map(|limit_bytes| (limit_bytes, state.free_bytes(limit_bytes)))
+    }
+
+    /// Limits the bytes in use, including freed memory that queued work still uses (draining).
+    /// Present allocations stay.
+    pub(crate) fn set_limit(&self, limit_bytes: u64) {
+        self.lock().limit_bytes = Some(limit_bytes);
+    }
+
+    /// Allocates a pooled block of the same length, else a new one, for which pooled blocks are
+    /// deallocated if necessary. Does not wait.
+    pub(crate) fn allocate(&self, len_bytes: u64) -> Result<Address, BackendError> {
+        if let Some(address) = self.reserve(len_bytes)? {
+            return Ok(address);
+        }
+        let block = Arc::new(self.new_block(len_bytes)?);
+        Ok(self.lock().insert(block, HostAccess::None))
+    }
+
+    /// Allocates zeroed memory that the host accesses too. `None` if the system has none.
+    pub(crate) fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        pinned: &ByteCount,
+    ) -> Option<MappedMemory> {
+        let block = Arc::new(Block::zeroed(len_bytes as u64)?);
+        let mapped = HostAccess::Mapped { _counted: Box::new(pinned.count(len_bytes)) };
+        let address = self.lock().insert(Arc::clone(&block), mapped);
+        Some((address, Arc::new(MappedBlock(block))))
+    }
+
+    /// Allocates memory that counts as the device's, and that the host accesses too. Does not wait.
+    pub(crate) fn allocate_managed(&self, len_bytes: u64) -> Result<MappedMemory, BackendError> {
+        let evicted = {
+            let mut state = self.lock();
+            let evicted = state.make_room(len_bytes)?;
+            state.in_use_bytes += len_bytes;
+            evicted
+        };
+        // Blocks must be deallocated with no lock held.
+        drop(evicted);
+        let block = Arc::new(self.new_block(len_bytes)?);
+        let address = self.lock().insert(Arc::clone(&block), HostAccess::Managed);
+        Ok((address, Arc::new(MappedBlock(block))))
+    }
+
+    /// Gives memory of the caller an address, until [`unmap`](Self::unmap). `None` if it has no
+    /// bytes.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised and stay allocated until `unmap`, and until work that is queued
+    /// before it is complete.
+    pub(crate) unsafe fn map(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+        pinned: &ByteCount,
+    ) -> Option<Address> {
+        // SAFETY: the caller's promise is passed on.
+        let block = unsafe { Block::lent(start, len_bytes) }?;
+        let mapped = HostAccess::Mapped { _counted: Box::new(pinned.count(len_bytes)) };
+        Some(self.lock().insert(Arc::new(block), mapped))
+    }
+
+    /// Removes the address of memory of the caller.
+    pub(crate) fn unmap(&self, address: Address) {
+        let allocation = self.lock().live.remove(&address.0);
+        drop(allocation);
+    }
+
+    /// Marks an allocation as draining (freed, but still used by queued work) and returns its
+    /// length. [`release`](Self::release) frees it once the stream reaches the queued free.
+    pub(crate) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
+        let mut state = self.lock();
+        let counted_bytes =
+            state.set_draining(address, true).ok_or_else(|| unknown_address(address))?;
+        state.in_use_bytes -= counted_bytes;
+        state.draining_bytes += counted_bytes;
+        Ok(state.live.get(&address.0).map_or(0, |allocation| allocation.block.len_bytes()))
+    }
+
+    /// Reverts `begin_free`, after the free could not be queued.
+    pub(crate) fn undo_free(&self, address: Address) {
+        let mut state = self.lock();
+        if let Some(len_bytes) = state.set_draining(address, false) {
+            state.draining_bytes -= len_bytes;
+            state.in_use_bytes += len_bytes;
+        }
+    }
+
+    /// Performs a free: removes the address, fills the block with poison bytes if the device uses
+    /// them, and adds the block to the pool.
+    pub(crate) fn release(&self, address: Address) {
+        let mut state = self.lock();
+        let Some(allocation) = state.live.remove(&address.0) else { return };
+        if !matches!(allocation.host_access, HostAccess::None) {
+            // The host's handle may live longer, so the memory is not kept for reuse. It returns to
+            // the system with no lock held.
+            state.draining_bytes -= allocation.counted_bytes();
+            drop(state);
+            drop(allocation);
+            return;
+        }
+        let Allocation { mut block, .. } = allocation;
+        if block.is_foreign() {
+            state.draining_bytes -= block.len_bytes();
+            // Dropping the block calls other code.
+            drop(state);
+            sync::assert_none_held();
+            return;
+        }
+        // If an operation still uses the block, it was freed too early. The block is not pooled
+        // then, and is deallocated when that operation drops.
+        let is_unused = Arc::get_mut(&mut block).is_some();
+        if let (Some(byte), Some(block)) = (self.poison, Arc::get_mut(&mut block)) {
+            // No operation can find the block any more, so the fill needs no lock.
+            drop(state);
+            block.fill(byte);
+            state = self.lock();
+        }
+        state.draining_bytes -= block.len_bytes();
+        if is_unused && state.may_pool(block.len_bytes()) {
+            state.pool(block);
+        }
+    }
+
+    /// Whether a refused allocation of `len_bytes` may fit once queued frees have run. If the
+    /// device has a limit, the allocation may fit already, because a free may have run since the
+    /// refusal.
+    pub(crate) fn may_find_room(&self, len_bytes: u64) -> bool {
+        let state = self.lock();
+        match state.limit_bytes {
+            Some(limit_bytes) => len_bytes <= state.free_bytes(limit_bytes) + state.draining_bytes,
+            None => state.draining_bytes > 0,
+        }
+    }
+
+    /// Returns all pooled blocks to the system.
+    pub(crate) fn trim(&self) {
+        let pool = {
+            let mut state = self.lock();
+            state.pooled_bytes = 0;
+            std::mem::take(&mut state.pool)
+        };
+        drop(pool);
+    }
+
+    /// Whether a free of `address` is cheap enough to run on the submitting thread, under locks.
+    pub(crate) fn is_cheap_to_free(&self, address: Address) -> bool {
+        let is_cheap = |located: LocatedMemory| {
+            let is_short = located.bounded().len_bytes <= CHEAP_POISON_BYTES_MAX;
+            !located.block.is_foreign() && (self.poison.is_none() || is_short)
+        };
+        self.locate(address).is_none_or(is_cheap)
+    }
+
+    /// Takes over memory of other code.
+    ///
+    /// # Safety
+    ///
+    /// As [`Backend::take_over`](resident_backend::Backend::take_over).
+    pub(crate) unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        // SAFETY: the caller's promise is passed on.
+        let Some(block) = (unsafe { Block::foreign(memory) }) else {
+            let detail = "memory to be taken over has no bytes".to_owned();
+            return Err(driver_error(CODE_UNKNOWN_ADDRESS, "take_over", detail));
+        };
+        let mut state = self.lock();
+        state.in_use_bytes += block.len_bytes();
+        Ok(state.insert(Arc::new(block), HostAccess::None))
+    }
+
+    /// Counts the bytes as in use, and allocates a pooled block for them if there is one.
+    fn reserve(&self, len_bytes: u64) -> Result<Option<Address>, BackendError> {
+        let mut state = self.lock();
+        let pooled = state.take_pooled(len_bytes);
+        let evicted = if pooled.is_some() { Vec::new() } else { state.make_room(len_bytes)? };
+        state.in_use_bytes += len_bytes;
+        let address = pooled.map(|block| state.insert(block, HostAccess::None));
+        // Blocks must be deallocated with no lock held.
+        drop(state);
+        drop(evicted);
+        Ok(address)
+    }
+
+    /// Allocates a new block whose bytes are already counted. If the system has no memory, trims
+    /// the pool and retries once.
+    fn new_block(&self, len_bytes: u64) -> Result<Block, BackendError> {
+        let block = Block::zeroed(len_bytes).or_else(|| {
+            self.trim();
+            Block::zeroed(len_bytes)
+        });
+        let Some(mut block) = block else {
+            let mut state = self.lock();
+            state.in_use_bytes -= len_bytes;
+            let free_bytes = machine_memory().map_or(0, |capacity| capacity.free);
+            return Err(out_of_memory(len_bytes, free_bytes, state.draining_bytes));
+        };
+        if let Some(byte) = self.poison {
+            block.fill(byte);
+        }
+        Ok(block)
+    }
+
+    fn lock(&self) -> BackendGuard<'_, AddressSpaceState> {
+        self.state.lock()
+    }
+}
+
+impl AddressSpaceState {
+    fn free_bytes(&self, limit_bytes: u64) -> u64 {
+        limit_bytes.saturating_sub(self.in_use_bytes).saturating_sub(self.draining_bytes)
+    }
+
+    /// Under a limit, removes blocks from the pool until `len_bytes` fit.
+    fn make_room(&mut self, len_bytes: u64) -> Result<Vec<Arc<Block>>, BackendError> {
+        let mut evicted = Vec::new();
+        let Some(limit_bytes) = self.limit_bytes else { return Ok(evicted) };
+        let free_bytes = self.free_bytes(limit_bytes);
+        if len_bytes > free_bytes {
+            return Err(out_of_memory(len_bytes, free_bytes, self.draining_bytes));
+        }
+        while len_bytes.saturating_add(self.pooled_bytes) > free_bytes {
+            match self.take_longest_pooled() {
+                Some(block) => evicted.push(block),
+                None => break,
+            }
+        }
+        Ok(evicted)
+    }
+
+    /// Sets whether a free of `address` is queued. Returns the bytes that the allocation counts
+    /// for, or `None` if there is no such allocation or nothing would change.
+    fn set_draining(&mut self, address: Address, is_draining: bool) -> Option<u64> {
+        let allocation = self.live.get_mut(&address.0)?;
+        let has_changed = allocation.is_draining != is_draining;
+        allocation.is_draining = is_draining;
+        has_changed.then(|| allocation.counted_bytes())
+    }
+
+    fn insert(&mut self, block: Arc<Block>, host_access: HostAccess) -> Address {
+        let address = self.next_address;
+        // A gap follows each block, so that the address one past its end lies in no other block.
+        let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
+        self.next_address = address.wrapping_add(stride);
+        self.live.insert(address, Allocation { block, is_draining: false, host_access });
+        Address(address)
+    }
+
+    fn take_pooled(&mut self, len_bytes: u64) -> Option<Arc<Block>> {
+        let block = self.pool.get_mut(&len_bytes)?.pop()?;
+        self.pooled_bytes -= len_bytes;
+        Some(block)
+    }
+
+    fn take_longest_pooled(&mut self) -> Option<Arc<Block>> {
+        self.pool.retain(|_, blocks| !blocks.is_empty());
+        let len_bytes = *self.pool.last_key_value()?.0;
+        self.take_pooled(len_bytes)
+    }
+
+    fn may_pool(&self, len_bytes: u64) -> bool {
+        self.pooled_bytes + len_bytes <= POOLED_BYTES_MAX.max(self.in_use_bytes)
+    }
+
+    fn pool(&mut self, block: Arc<Block>) {
+        self.pooled_bytes += block.len_bytes();
+        self.pool.entry(block.len_bytes()).or_default().push(block);
+    }
+}
+
+fn unknown_address(address: Address) -> BackendError {
+    let detail = format!(
+        "no live memory starts at address {:#x}; it was freed before or never allocated here",
+        address.0
+    );
+    driver_error(CODE_UNKNOWN_ADDRESS, "free", detail)
+}
+
+fn out_of_memory(requested: u64, free: u64, draining_bytes: u64) -> BackendError {
+    let detail = if draining_bytes == 0 {
+        String::new()
+    } else {
+        format!("{draining_bytes} bytes more are freed by queued work")
+    };
+    BackendError {
+        kind: BackendErrorKind::OutOfMemory { requested, free },
+        call: "allocate",
+        detail,
+    }
+}

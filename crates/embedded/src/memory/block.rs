@@ -1,0 +1,176 @@
+//! One block of memory: initialised, aligned, accessed only by raw pointer.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use resident_backend::ForeignMemory;
+use resident_backend::huge_pages::{self, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
+
+/// Every block starts at a multiple of this many bytes; a large one at a huge page.
+pub(crate) const ALIGNMENT_BYTES: usize = 256;
+
+/// The alignment requested from the system allocator. With a larger alignment, the allocator would
+/// clear the memory itself instead of mapping zeroed pages.
+const SYSTEM_ALIGNMENT_BYTES: usize = 16;
+
+/// Device memory. A block's bytes are always initialised, and no reference to them is ever made.
+pub(super) struct Block {
+    owner: Owner,
+    start: NonNull<u8>,
+    len_bytes: usize,
+    /// Whether nothing was copied to the block yet.
+    is_new: AtomicBool,
+}
+
+/// What a block's memory belongs to.
+enum Owner {
+    /// An allocation of the system allocator, with the layout for the block's length.
+    Own(NonNull<u8>),
+    /// Other code, which frees the memory when this object drops.
+    Foreign { _owner: Box<dyn Any + Send + Sync> },
+    /// The caller, who lends the memory until the block drops.
+    Caller,
+}
+
+// SAFETY: a block owns its memory, and no part of it is bound to a thread.
+unsafe impl Send for Block {}
+// SAFETY: a shared block returns only raw pointers. The order of work ensures that operations use
+// them without conflicts (`backend`, contract).
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// A block of zeros, or `None` if the system has no memory.
+    pub(super) fn zeroed(len_bytes: u64) -> Option<Self> {
+        let len_bytes = usize::try_from(len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
+        let alignment_bytes = alignment_bytes(len_bytes);
+        let layout = layout(len_bytes)?;
+        // SAFETY: the layout's size is above zero, since `len_bytes` is, as checked above.
+        let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let gap_bytes = allocation.as_ptr().align_offset(alignment_bytes);
+        let start = NonNull::new(allocation.as_ptr().wrapping_add(gap_bytes))?;
+        huge_pages::advise(start.as_ptr(), len_bytes);
+        // The allocator's alignment ensures that the gap is at most the padding. It is still
+        // checked, since memory safety depends on it.
+        (gap_bytes <= layout.size() - len_bytes).then_some(Self {
+            owner: Owner::Own(allocation),
+            start,
+            len_bytes,
+            is_new: AtomicBool::new(true),
+        })
+    }
+
+    /// A block of memory of other code. `None` if it has no bytes.
+    ///
+    /// # Safety
+    ///
+    /// As [`Backend::take_over`](resident_backend::Backend::take_over).
+    pub(super) unsafe fn foreign(memory: ForeignMemory) -> Option<Self> {
+        let len_bytes =
+            usize::try_from(memory.len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
+        let (start, owner) = (NonNull::new(memory.start)?, Owner::Foreign { _owner: memory.owner });
+        Some(Self { owner, start, len_bytes, is_new: AtomicBool::new(false) })
+    }
+
+    /// A block of memory of the caller. `None` if it has no bytes.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are initialised, and stay allocated until the block drops.
+    pub(super) unsafe fn lent(start: *mut u8, len_bytes: usize) -> Option<Self> {
+        let start = NonNull::new(start).filter(|_| len_bytes > 0)?;
+        Some(Self { owner: Owner::Caller, start, len_bytes, is_new: AtomicBool::new(false) })
+    }
+
+    /// Whether the memory belongs to other code, so that it must not be used once it is freed.
+    pub(super) fn is_foreign(&self) -> bool {
+        !matches!(self.owner, Owner::Own(..))
+    }
+
+    /// The block's length.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.len_bytes as u64
+    }
+
+    /// The block's first byte, valid for reads and writes of `len_bytes` while the block lives.
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Whether this is the first call for the block.
+    pub(super) fn take_new(&self) -> bool {
+        self.is_new.swap(false, Ordering::Relaxed)
+    }
+
+    /// Overwrites every byte.
+    pub(super) fn fill(&mut self, byte: u8) {
+        // SAFETY: `start` is valid for `len_bytes` (`zeroed`). `&mut self` proves that there is no
+        // other handle, so no operation uses the block.
+        unsafe { self.start.as_ptr().write_bytes(byte, self.len_bytes) };
+    }
+}
+
+/// The alignment of a block with this length.
+fn alignment_bytes(len_bytes: usize) -> usize {
+    if len_bytes < HUGE_PAGES_BYTES_MIN { ALIGNMENT_BYTES } else { HUGE_PAGE_BYTES }
+}
+
+/// The layout of the allocation for a block with this length: with room to align the block. `None`
+/// if there is no such layout.
+fn layout(len_bytes: usize) -> Option<Layout> {
+    let padded_bytes =
+        len_bytes.checked_add(alignment_bytes(len_bytes) - SYSTEM_ALIGNMENT_BYTES)?;
+    Layout::from_size_align(padded_bytes, SYSTEM_ALIGNMENT_BYTES).ok()
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        match &self.owner {
+            Owner::Own(allocation) => {
+                if let Some(layout) = layout(self.len_bytes) {
+                    // SAFETY: the allocation came from `alloc_zeroed` with the layout for this
+                    // length (`zeroed`) and is deallocated once, here.
+                    unsafe { dealloc(allocation.as_ptr(), layout) };
+                }
+            }
+            // The owner is dropped next, and frees the memory.
+            Owner::Foreign { .. } => {}
+            Owner::Caller => {}
+        }
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block({} bytes)", self.len_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALIGNMENT_BYTES, Block, HUGE_PAGE_BYTES, HUGE_PAGES_BYTES_MIN};
+
+    #[test]
+    fn large_blocks_start_at_a_huge_page_and_all_are_zeros() {
+        let long = HUGE_PAGES_BYTES_MIN;
+        for (len_bytes, alignment_bytes) in
+            [(1, ALIGNMENT_BYTES), (long - 1, ALIGNMENT_BYTES), (long, HUGE_PAGE_BYTES)]
+        {
+            let block = Block::zeroed(len_bytes as u64).expect("memory");
+            assert_eq!(block.start().addr() % alignment_bytes, 0);
+            // SAFETY: the block has this many initialised bytes, which nothing else uses.
+            let bytes = unsafe { std::slice::from_raw_parts(block.start(), len_bytes) };
+            assert!(bytes.iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn large_blocks_ask_for_huge_pages() {
+        use resident_backend::huge_pages::is_advised;
+        let block = Block::zeroed(16 << 20).expect("memory");
+        assert_ne!(is_advised(block.start()), Some(false));
+    }
+}

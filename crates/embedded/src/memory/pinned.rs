@@ -1,0 +1,71 @@
+//! Host memory of the embedded device: ordinary memory, since the device can access all of it.
+
+use std::sync::Arc;
+
+use super::block::Block;
+use resident_backend::host_allocation::{ByteCount, CountedBytes};
+use resident_backend::{DeviceKind, HostMemory, PinnedRegistration};
+
+/// Memory of an array, pinned for embedded devices.
+#[derive(Debug)]
+pub(crate) struct PinnedBlock {
+    block: Block,
+    len_bytes: usize,
+    _counted: CountedBytes,
+}
+
+impl PinnedBlock {
+    /// A block of zeros. `None` if the system has no memory.
+    pub(crate) fn zeroed(len_bytes: usize, pinned: &ByteCount) -> Option<Self> {
+        let block = Block::zeroed(len_bytes as u64)?;
+        Some(Self { block, len_bytes, _counted: pinned.count(len_bytes) })
+    }
+}
+
+// SAFETY: the value owns its block, whose `len_bytes` bytes are initialised (`Block::zeroed`).
+unsafe impl HostMemory for PinnedBlock {
+    fn base(&self) -> *mut u8 {
+        self.block.start()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
+        kind == DeviceKind::Cpu
+    }
+}
+
+/// Memory that the device accesses too, which has an address.
+#[derive(Debug)]
+pub(super) struct MappedBlock(pub(super) Arc<Block>);
+
+// SAFETY: the value keeps its block, whose bytes are initialised (`Block::zeroed`).
+unsafe impl HostMemory for MappedBlock {
+    fn base(&self) -> *mut u8 {
+        self.0.start()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.0.len_bytes() as usize
+    }
+
+    fn is_pinned_for(&self, kind: DeviceKind) -> bool {
+        kind == DeviceKind::Cpu
+    }
+}
+
+/// A registration of host memory that has no effect but its count.
+#[derive(Debug)]
+pub(crate) struct CountedRegistration {
+    _counted: CountedBytes,
+}
+
+impl CountedRegistration {
+    pub(crate) fn of(len_bytes: usize, pinned: &ByteCount) -> Self {
+        Self { _counted: pinned.count(len_bytes) }
+    }
+}
+
+impl PinnedRegistration for CountedRegistration {}

@@ -1,0 +1,347 @@
+//! The handle of a stream: it refuses invalid calls, and queues the others.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::device::EmbeddedDevice;
+use super::engine::{
+    ControlOperation, DeviceCore, Operation, QueuedOperation, StreamCore, StreamPoint, Streams,
+    Timestamp, wake_all,
+};
+use super::errors::{CODE_INVALID, driver_error};
+use super::event::EmbeddedEvent;
+use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
+use super::simulation::{CallDraft, CallKind, Instruments};
+use resident_backend::call_site::CallSite;
+use resident_backend::{
+    Address, BackendError, CopyWork, FillWork, Label, LaunchCall, ManagedRange, OwnCopy, Position,
+    Queue, QueueId, RawEvent, TaskWaker, Work,
+};
+
+/// One in-order stream of an embedded device.
+pub(crate) struct EmbeddedQueue {
+    stream: Arc<StreamCore>,
+    /// All streams of the device. This value keeps a simulation alive; a stream does not.
+    streams: Arc<Streams>,
+}
+
+impl EmbeddedQueue {
+    /// The handle of a new stream of `device`.
+    pub(super) fn new(device: &Arc<DeviceCore>, streams: &Arc<Streams>) -> Self {
+        Self { stream: streams.add(device), streams: Arc::clone(streams) }
+    }
+
+    fn instruments(&self) -> Option<&Instruments> {
+        self.stream.device.instruments.as_ref()
+    }
+
+    /// A call that has no label and no length: emulated devices log it and may refuse it.
+    fn counted<T>(
+        &self,
+        kind: CallKind,
+        call: impl FnOnce() -> Result<(T, Position), BackendError>,
+    ) -> Result<T, BackendError> {
+        match self.instruments() {
+            None => call().map(|(value, _)| value),
+            Some(instruments) => {
+                let draft = CallDraft::unlabelled(kind, Some(self.stream.number));
+                instruments.counted(draft, |_| call())
+            }
+        }
+    }
+
+    /// Allocates memory. If the device is full, waits for queued frees that can help.
+    fn allocate_block(&self, len_bytes: u64) -> Result<Address, BackendError> {
+        if len_bytes == 0 {
+            return Err(invalid("allocate", "0 bytes requested"));
+        }
+        let memory = &self.stream.device.memory;
+        memory.allocate(len_bytes).or_else(|refusal| {
+            if !memory.may_find_room(len_bytes) {
+                return Err(refusal);
+            }
+            self.streams.wait_for_frees("allocate")?;
+            memory.allocate(len_bytes)
+        })
+    }
+
+    fn free_block(&self, address: Address) -> Result<Position, BackendError> {
+        let device = &self.stream.device;
+        let is_cheap = device.memory.is_cheap_to_free(address);
+        let len_bytes = device.memory.begin_free(address)?;
+        let check = |position| {
+            if let Some(instruments) = self.instruments() {
+                let access = MemoryAccess::of_free(device.ordinal, address, len_bytes);
+                let submission = self.submission(position, "free".into(), None, &[]);
+                instruments.check(&submission, &[access]);
+            }
+        };
+        let free = ControlOperation::Free(address);
+        let queued = self.stream.enqueue_control(free, is_cheap, check);
+        queued.inspect_err(|_| device.memory.undo_free(address))
+    }
+
+    fn submit_counted(
+        &self,
+        work: Work,
+        instruments: &Instruments,
+    ) -> Result<Position, BackendError> {
+        let draft = CallDraft::submission(&work, self.stream.number);
+        instruments.counted(draft, |fault| {
+            let check = |position, operation: &Operation| {
+                self.check_work(instruments, position, operation);
+            };
+            let position = self.stream.enqueue(prepare(work)?, fault, check)?;
+            Ok((position, position))
+        })
+    }
+
+    fn own_copy(&self, queued: QueuedOperation) -> OwnCopy {
+        let stream = Arc::clone(&self.stream);
+        OwnCopy::new(queued.position, move || stream.run_own(queued))
+    }
+
+    /// Passes work to the race check, when it has a position and cannot run yet.
+    fn check_work(&self, instruments: &Instruments, position: Position, operation: &Operation) {
+        let Some(description) = operation.description() else { return };
+        let mut accesses = operation.accesses(self.stream.device.ordinal);
+        if let Operation::CopyBetween { source, .. } = operation
+            && !instruments.share_tracker(source.instruments.as_ref())
+        {
+            accesses.retain(|access| !access.is_on_device(source.ordinal));
+        }
+        let name = description.name().into();
+        let submission = self.submission(position, name, description.site, description.depends);
+        instruments.check(&submission, &accesses);
+    }
+
+    fn submission<'a>(
+        &'a self,
+        position: Position,
+        name: Arc<str>,
+        site: Option<CallSite>,
+        depends: &'a [(QueueId, Position)],
+    ) -> Submission<'a> {
+        let operation = HazardOperation {
+            name,
+            device: self.stream.device.ordinal,
+            stream: self.stream.number,
+            position: position.0,
+            site,
+            touch: Touch::Reads,
+        };
+        Submission { queue: &self.stream.progress, position, operation, depends }
+    }
+
+    fn record_event(&self, has_timing: bool) -> Result<EmbeddedEvent, BackendError> {
+        // In a simulation every event has a time, and a waiting stream does not continue before
+        // that time.
+        let timestamp = (has_timing || self.stream.is_seeded()).then(Timestamp::default);
+        let mut clock = None;
+        let record = ControlOperation::Record(timestamp.clone());
+        let position = self.stream.enqueue_control(record, true, |position| {
+            clock = self.instruments().map(|instruments| {
+                instruments.tracker.event_clock(&self.stream.progress, position)
+            });
+        })?;
+        let point = StreamPoint { stream: Arc::clone(&self.stream), position, timestamp };
+        Ok(EmbeddedEvent { point, has_timing, clock, _streams: Arc::clone(&self.streams) })
+    }
+
+    fn wait_for_event(&self, event: &dyn RawEvent) -> Result<Position, BackendError> {
+        let Some(event) = event.downcast_ref::<EmbeddedEvent>() else {
+            return Err(invalid("wait", "the event belongs to another kind of device"));
+        };
+        let join_clock = |_| {
+            if let (Some(instruments), Some(clock)) = (self.instruments(), &event.clock) {
+                instruments.tracker.wait_for_event(&self.stream.progress, clock);
+            }
+        };
+        let point = event.point.clone();
+        let is_cheap = point.is_complete();
+        self.stream.enqueue_control(ControlOperation::Wait(point), is_cheap, join_clock)
+    }
+
+    fn register(&self, position: Position, task: &Arc<TaskWaker>) {
+        let position = position.min(self.stream.tail());
+        wake_all(self.stream.progress.register(position, task));
+        // No thread runs a simulation in the background, so the task must poll: each poll runs one
+        // operation. It is woken at once to do so.
+        if self.stream.is_seeded() {
+            task.wake();
+        }
+    }
+}
+
+impl Queue for EmbeddedQueue {
+    fn id(&self) -> QueueId {
+        self.stream.progress.id()
+    }
+
+    fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
+        let Some(instruments) = self.instruments() else { return self.allocate_block(len_bytes) };
+        let name = label.text.to_text();
+        let draft = CallDraft {
+            kind: CallKind::Allocate,
+            label: Arc::clone(&name),
+            len_bytes,
+            stream: Some(self.stream.number),
+        };
+        instruments.counted(draft, |_| {
+            let address = self.allocate_block(len_bytes)?;
+            let device = self.stream.device.ordinal;
+            instruments.tracker.add_block(device, address, len_bytes, &name);
+            Ok((address, Position::START))
+        })
+    }
+
+    fn free(&self, address: Address) -> Result<Position, BackendError> {
+        self.counted(CallKind::Free, || {
+            self.free_block(address).map(|position| (position, position))
+        })
+    }
+
+    fn submit(&self, work: Work) -> Result<Position, BackendError> {
+        if let Some(instruments) = self.instruments() {
+            return self.submit_counted(work, instruments);
+        }
+        let operation = prepare(work)?;
+        self.stream.enqueue(operation, None, |_, _| ())
+    }
+
+    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
+        if self.instruments().is_some() {
+            return self.submit(Work::Launch(launch.to_work()));
+        }
+        self.stream.enqueue_launch(launch)
+    }
+
+    fn prefetch(&self, _managed: ManagedRange, _to_host: bool) -> Result<Position, BackendError> {
+        // All memory is the host's, so nothing moves.
+        self.counted(CallKind::Prefetch, || Ok((self.tail(), self.tail())))
+    }
+
+    fn may_begin_copy(&self) -> bool {
+        self.stream.lets_callers_copy() && self.completed() == self.tail()
+    }
+
+    fn begin_copy(
+        &self,
+        work: &mut dyn FnMut() -> Box<CopyWork>,
+    ) -> Result<Option<OwnCopy>, BackendError> {
+        let Some(idle) = self.stream.lock_if_idle() else { return Ok(None) };
+        let work = Work::Copy(work());
+        let Some(instruments) = self.instruments() else {
+            let queued = self.stream.begin_own(idle, prepare(work)?, None, |_, _| ());
+            return Ok(Some(self.own_copy(queued)));
+        };
+        let draft = CallDraft::submission(&work, self.stream.number);
+        instruments.counted(draft, |fault| {
+            let check = |position, operation: &Operation| {
+                self.check_work(instruments, position, operation);
+            };
+            let queued = self.stream.begin_own(idle, prepare(work)?, fault, check);
+            let position = queued.position;
+            Ok((Some(self.own_copy(queued)), position))
+        })
+    }
+
+    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
+        self.counted(CallKind::RecordEvent, || {
+            let event = self.record_event(timing)?;
+            let position = event.position();
+            Ok((Arc::new(event) as Arc<dyn RawEvent>, position))
+        })
+    }
+
+    fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
+        self.counted(CallKind::WaitEvent, || Ok(((), self.wait_for_event(event)?)))
+    }
+
+    fn tail(&self) -> Position {
+        self.stream.tail()
+    }
+
+    fn completed(&self) -> Position {
+        self.stream.progress.completed()
+    }
+
+    fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
+        self.stream.synchronize(position.min(self.tail()))
+    }
+
+    fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        Ok(self.stream.poll(position.min(self.tail())))
+    }
+
+    fn runs_by_itself(&self) -> bool {
+        !self.stream.is_seeded()
+    }
+
+    fn register_waker(
+        &self,
+        position: Position,
+        task: &Arc<TaskWaker>,
+    ) -> Result<(), BackendError> {
+        self.counted(CallKind::Notify, || Ok((self.register(position, task), Position::START)))
+    }
+}
+
+impl Drop for EmbeddedQueue {
+    fn drop(&mut self) {
+        self.stream.close();
+        if let Some(instruments) = self.instruments() {
+            instruments.tracker.remove_queue(self.id());
+        }
+    }
+}
+
+impl fmt::Debug for EmbeddedQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, number) = (self.stream.device.ordinal, self.stream.number);
+        let (completed, tail) = (self.completed().0, self.tail().0);
+        write!(f, "EmbeddedQueue({device}.{number}, {completed} of {tail} done)")
+    }
+}
+
+/// Turns work into a queued operation, or refuses invalid work.
+fn prepare(work: Work) -> Result<Operation, BackendError> {
+    match work {
+        Work::Launch(_) => Ok(Operation::Work(work)),
+        Work::Copy(copy) => prepare_copy(copy),
+        Work::Fill(fill) => {
+            check_fill(&fill)?;
+            Ok(Operation::Work(Work::Fill(fill)))
+        }
+    }
+}
+
+fn prepare_copy(mut copy: Box<CopyWork>) -> Result<Operation, BackendError> {
+    if let Some(overrun) = copy.host_overrun() {
+        return Err(invalid("copy", overrun));
+    }
+    let Some(peer) = copy.source_device.take() else {
+        return Ok(Operation::Work(Work::Copy(copy)));
+    };
+    match peer.downcast_ref::<EmbeddedDevice>() {
+        Some(peer) => Ok(Operation::CopyBetween { copy, source: Arc::clone(&peer.core) }),
+        None => {
+            Err(invalid("copy", format!("the embedded device cannot access memory of {peer:?}")))
+        }
+    }
+}
+
+fn check_fill(fill: &FillWork) -> Result<(), BackendError> {
+    let pattern_bytes = fill.pattern.len() as u64;
+    match fill.parts.iter().find(|part| pattern_bytes == 0 || part.run_bytes % pattern_bytes != 0) {
+        None => Ok(()),
+        Some(part) => Err(invalid(
+            "fill",
+            format!("a pattern of {pattern_bytes} bytes does not fill runs of {}", part.run_bytes),
+        )),
+    }
+}
+
+fn invalid(call: &'static str, detail: impl Into<String>) -> BackendError {
+    driver_error(CODE_INVALID, call, detail)
+}

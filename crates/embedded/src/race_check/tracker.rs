@@ -1,0 +1,314 @@
+//! The tracker of the race check: the accesses of pending operations, and the happens-before
+//! relation between operations.
+//!
+//! The tracker checks each operation when it is submitted, under its stream's lock. All earlier
+//! operations of its stream happen before it, and so do all operations that its stream waited for
+//! (vector clocks) and all that have run by then. An operation that has run therefore happens
+//! before all later submissions, so the histories hold only pending accesses.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::access::{AccessKind, AccessedMemory, MemoryAccess};
+use super::hazard::{Hazard, HazardKind, HazardOperation, Touch};
+use super::overlap;
+use super::vector_clock::VectorClock;
+use super::written::ByteSet;
+use crate::engine::Progress;
+use resident_backend::sync::{BackendGuard, BackendLock};
+use resident_backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
+
+/// The number of freed blocks whose labels are kept, so that a hazard can name the block if it is
+/// used after its free.
+const FREED_MAX: usize = 1 << 10;
+
+/// The histories of all devices that may share work: those of one simulation, or all emulated
+/// devices without a seed.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker(BackendLock<Histories>);
+
+#[derive(Debug, Default)]
+struct Histories {
+    clocks: HashMap<QueueId, VectorClock>,
+    memory: MemoryHistories,
+}
+
+#[derive(Debug)]
+struct MemoryHistories {
+    /// Device memory, by device number and start address.
+    blocks: BTreeMap<(usize, u64), BlockHistory>,
+    /// Keys of freed blocks, oldest first.
+    freed: VecDeque<(usize, u64)>,
+    /// All host memory is treated as one block that starts at address 0, so that overlapping views
+    /// of one allocation can be compared.
+    host: BlockHistory,
+}
+
+/// The history of one block.
+#[derive(Debug)]
+struct BlockHistory {
+    label: Arc<str>,
+    len_bytes: u64,
+    freed_by: Option<HazardOperation>,
+    pending: Vec<PendingAccess>,
+    /// The bytes that were ever written. Host memory is always initialised, so it has no such set.
+    written: Option<ByteSet>,
+}
+
+/// One access by a pending operation.
+#[derive(Debug)]
+struct PendingAccess {
+    queue: Arc<Progress>,
+    position: Position,
+    operation: HazardOperation,
+    footprint: Footprint,
+    depends: Dependencies,
+}
+
+/// An operation that is submitted. It can access its arrays in different ways.
+#[derive(Debug)]
+pub(crate) struct Submission<'a> {
+    pub queue: &'a Arc<Progress>,
+    pub position: Position,
+    pub operation: HazardOperation,
+    pub depends: &'a [(QueueId, Position)],
+}
+
+impl Tracker {
+    /// The tracker of all emulated devices without a seed.
+    pub(crate) fn of_process() -> Arc<Self> {
+        static PROCESS: OnceLock<Arc<Tracker>> = OnceLock::new();
+        Arc::clone(PROCESS.get_or_init(Arc::default))
+    }
+
+    /// Adds a new block, none of whose bytes is written.
+    pub(crate) fn add_block(
+        &self,
+        device: usize,
+        address: Address,
+        len_bytes: u64,
+        label: &Arc<str>,
+    ) {
+        let block = BlockHistory::new(label, len_bytes, Some(ByteSet::default()));
+        self.lock().memory.blocks.insert((device, address.0), block);
+    }
+
+    /// Adds a new block that is initialised, and that the host or other code writes too, which the
+    /// check does not see.
+    pub(crate) fn add_shared_block(
+        &self,
+        device: usize,
+        address: Address,
+        len_bytes: u64,
+        label: &str,
+    ) {
+        let block = BlockHistory::new(&Arc::from(label), len_bytes, None);
+        self.lock().memory.blocks.insert((device, address.0), block);
+    }
+
+    /// Forgets a block that is no memory of the device any more.
+    pub(crate) fn forget_block(&self, device: usize, address: Address) {
+        self.lock().memory.blocks.remove(&(device, address.0));
+    }
+
+    /// The clock of an event that `queue` recorded at `position`.
+    pub(crate) fn event_clock(&self, queue: &Arc<Progress>, position: Position) -> VectorClock {
+        let mut clock = self.lock().clocks.get(&queue.id()).cloned().unwrap_or_default();
+        clock.add(queue, position);
+        clock
+    }
+
+    /// Records that later work of `queue` runs after an event with this clock.
+    pub(crate) fn wait_for_event(&self, queue: &Arc<Progress>, event: &VectorClock) {
+        self.lock().clocks.entry(queue.id()).or_default().join(event);
+    }
+
+    /// Removes a queue that will get no more work.
+    pub(crate) fn remove_queue(&self, queue: QueueId) {
+        self.lock().clocks.remove(&queue);
+    }
+
+    /// Checks the accesses of an operation against the histories, then adds them.
+    pub(crate) fn check(
+        &self,
+        submission: &Submission<'_>,
+        accesses: &[MemoryAccess],
+    ) -> Vec<Hazard> {
+        let histories = &mut *self.lock();
+        let will_run = !has_failed_dependency(submission.depends);
+        let mut hazards = Vec::new();
+        // All accesses are checked before any is added: an operation does not conflict with itself.
+        for access in accesses.iter().filter(|_| will_run) {
+            hazards.extend(histories.check(submission, access));
+        }
+        for access in accesses {
+            histories.memory.add(submission, access, will_run);
+        }
+        hazards
+    }
+
+    fn lock(&self) -> BackendGuard<'_, Histories> {
+        self.0.lock()
+    }
+}
+
+impl Histories {
+    /// The hazards of one access.
+    fn check(&mut self, submission: &Submission<'_>, access: &MemoryAccess) -> Vec<Hazard> {
+        let located = self.memory.block_of(access);
+        let label = located.as_ref().map(|(block, _)| Arc::clone(&block.label));
+        let hazard = |kind, earlier, bytes| Hazard {
+            kind,
+            operation: submission.operation_that(access.kind.touch()),
+            earlier,
+            memory: access.memory.name(label.as_deref()),
+            bytes,
+        };
+        let Some((block, offset_bytes)) = located else {
+            return vec![hazard(HazardKind::UseAfterFree, None, bounds(&access.footprint))];
+        };
+        let Some(footprint) = block.footprint_of(access, offset_bytes) else {
+            return vec![hazard(HazardKind::OutOfRange, None, bounds(&access.footprint))];
+        };
+        let Some(footprint) = overlap::normalised(&footprint) else { return Vec::new() };
+        if let Some(freed_by) = block.freed_by.clone() {
+            let bytes = overlap::bounds(&footprint);
+            return vec![hazard(HazardKind::UseAfterFree, Some(freed_by), bytes)];
+        }
+        let clock = self.clocks.get(&submission.queue.id());
+        let conflicts = block.conflicts(submission, clock, access.kind, &footprint);
+        let unordered = conflicts.into_iter().map(|(earlier, bytes)| {
+            hazard(HazardKind::Unordered, Some(earlier), access.memory.relative(bytes))
+        });
+        let written = block.written.as_ref().filter(|_| access.kind.reads());
+        let missing = written.and_then(|written| written.first_missing(&footprint));
+        let unwritten = missing.map(|bytes| hazard(HazardKind::NeverWritten, None, bytes));
+        unordered.chain(unwritten).collect()
+    }
+}
+
+impl MemoryHistories {
+    /// The block that contains the memory of an access, and the offset of that memory in it.
+    fn block_of(&mut self, access: &MemoryAccess) -> Option<(&mut BlockHistory, u64)> {
+        let (device, address) = match access.memory {
+            AccessedMemory::Host { base, .. } => return Some((&mut self.host, base)),
+            AccessedMemory::Device { device, address } => (device, address.0),
+        };
+        let (key, block) = self.blocks.range_mut(..=(device, address)).next_back()?;
+        if key.0 != device {
+            return None;
+        }
+        let offset_bytes = address - key.1;
+        (offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
+    }
+
+    /// Adds one access, if it is in range. If the operation will not run, only its written bytes
+    /// are added.
+    fn add(&mut self, submission: &Submission<'_>, access: &MemoryAccess, will_run: bool) {
+        if let (AccessKind::Free, AccessedMemory::Device { device, address }) =
+            (access.kind, access.memory)
+        {
+            return self.add_free(submission, (device, address.0));
+        }
+        let Some((block, offset_bytes)) = self.block_of(access) else { return };
+        let footprint = block.footprint_of(access, offset_bytes);
+        let Some(footprint) = footprint.as_ref().and_then(overlap::normalised) else { return };
+        match (&mut block.written, access.kind) {
+            (Some(written), AccessKind::Write | AccessKind::ReadWrite) => {
+                written.insert(&footprint);
+            }
+            (Some(written), AccessKind::Poison) => written.remove(&footprint),
+            _ => {}
+        }
+        if will_run {
+            block.pending.push(PendingAccess {
+                queue: Arc::clone(submission.queue),
+                position: submission.position,
+                operation: submission.operation_that(access.kind.touch()),
+                footprint,
+                depends: Dependencies::from_slice(submission.depends),
+            });
+        }
+    }
+
+    /// Marks a block as freed, and keeps its label until `FREED_MAX` later frees.
+    fn add_free(&mut self, submission: &Submission<'_>, key: (usize, u64)) {
+        let Some(block) = self.blocks.get_mut(&key) else { return };
+        *block = BlockHistory::new(&block.label, block.len_bytes, None);
+        block.freed_by = Some(submission.operation_that(Touch::Frees));
+        self.freed.push_back(key);
+        if self.freed.len() > FREED_MAX {
+            self.freed.pop_front().and_then(|oldest| self.blocks.remove(&oldest));
+        }
+    }
+}
+
+impl Default for MemoryHistories {
+    fn default() -> Self {
+        let host = BlockHistory::new(&"host memory".into(), u64::MAX, None);
+        Self { blocks: BTreeMap::new(), freed: VecDeque::new(), host }
+    }
+}
+
+impl BlockHistory {
+    fn new(label: &Arc<str>, len_bytes: u64, written: Option<ByteSet>) -> Self {
+        Self { label: Arc::clone(label), len_bytes, freed_by: None, pending: Vec::new(), written }
+    }
+
+    /// The footprint of an access relative to the start of the block, if it is in range.
+    /// `offset_bytes` is where the memory of the access starts in the block.
+    fn footprint_of(&self, access: &MemoryAccess, offset_bytes: u64) -> Option<Footprint> {
+        let offset_bytes = offset_bytes.checked_add(access.footprint.offset_bytes)?;
+        let footprint = Footprint { offset_bytes, ..access.footprint.clone() };
+        (footprint.end_bytes()? <= self.len_bytes).then_some(footprint)
+    }
+
+    /// The pending accesses that conflict with an access and do not happen before it, with the
+    /// first bytes that they share. Two reads do not conflict.
+    fn conflicts(
+        &mut self,
+        submission: &Submission<'_>,
+        clock: Option<&VectorClock>,
+        kind: AccessKind,
+        footprint: &Footprint,
+    ) -> Vec<(HazardOperation, Range<u64>)> {
+        self.pending.retain(|earlier| {
+            !earlier.queue.has_run(earlier.position) && !has_failed_dependency(&earlier.depends)
+        });
+        let happens_before = |earlier: &PendingAccess| {
+            let queue = earlier.queue.id();
+            queue == submission.queue.id()
+                || clock.is_some_and(|clock| clock.includes(queue, earlier.position))
+        };
+        let both_read = |earlier: &PendingAccess| {
+            earlier.operation.touch == Touch::Reads && kind.touch() == Touch::Reads
+        };
+        let shared = |earlier: &PendingAccess| {
+            let bytes = overlap::first_overlap(&earlier.footprint, footprint)?;
+            Some((earlier.operation.clone(), bytes))
+        };
+        let earlier = self.pending.iter();
+        earlier
+            .filter(|earlier| !both_read(earlier) && !happens_before(earlier))
+            .filter_map(shared)
+            .collect()
+    }
+}
+
+impl Submission<'_> {
+    fn operation_that(&self, touch: Touch) -> HazardOperation {
+        HazardOperation { touch, ..self.operation.clone() }
+    }
+}
+
+/// Whether the operation will not run because work that it depends on failed. Such an operation is
+/// not checked for conflicts, because the library may have reused its bytes already.
+fn has_failed_dependency(depends: &[(QueueId, Position)]) -> bool {
+    depends.iter().any(|(queue, position)| failure::at(*queue, *position).is_some())
+}
+
+/// The range from the first to the last byte, saturating at 64 bits.
+fn bounds(footprint: &Footprint) -> Range<u64> {
+    footprint.offset_bytes..footprint.end_bytes().unwrap_or(u64::MAX)
+}

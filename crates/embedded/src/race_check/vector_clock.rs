@@ -1,0 +1,38 @@
+//! Vector clocks: each stream's last position that happens before an operation or event.
+
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::engine::Progress;
+use resident_backend::{Position, QueueId};
+
+/// For each stream, the last position that happens before a given operation or event. Positions
+/// whose work has run may be left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VectorClock(SmallVec<[(Arc<Progress>, Position); 4]>);
+
+impl VectorClock {
+    /// Whether `position` of `queue` happens before the clock's operation or event.
+    pub(super) fn includes(&self, queue: QueueId, position: Position) -> bool {
+        self.0.iter().any(|(progress, upto)| progress.id() == queue && *upto >= position)
+    }
+
+    /// Adds all positions of `queue` up to `position`.
+    pub(super) fn add(&mut self, queue: &Arc<Progress>, position: Position) {
+        match self.0.iter_mut().find(|(progress, _)| progress.id() == queue.id()) {
+            Some((_, upto)) => *upto = position.max(*upto),
+            None => self.0.push((Arc::clone(queue), position)),
+        }
+    }
+
+    /// Adds all positions of another clock, and removes positions whose work has run.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.0.retain(|(progress, upto)| !progress.has_run(*upto));
+        for (progress, upto) in other.0.iter().filter(|(progress, upto)| !progress.has_run(*upto)) {
+            self.add(progress, *upto);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The settings of an emulated device: its memory, its link, its scheduling, its faults.
+
+use std::time::Duration;
+
+use super::faults::Fault;
+use resident_backend::grid::GridLimits;
+
+/// The settings of a new emulated device, for tests and for what-if experiments. Like the [embedded
+/// device](struct.Device.html#method.cpu), an emulated device is made of this process's memory and
+/// threads.
+///
+/// By default it behaves like the embedded device: no memory limit except the machine's, a worker
+/// thread for each stream, and transfers at the machine's speed. In addition it logs its calls and
+/// checks the order of its work: see [`EmulationLog`](crate::EmulationLog).
+///
+/// ```
+/// use std::time::Duration;
+/// use resident::{Emulation, Fault, Link};
+///
+/// let link = Link { bytes_per_second: 55e9, latency: Duration::from_micros(5) };
+/// let small_and_slow = Emulation::new().memory(64 << 20).link(link);           // 64 MiB
+/// let reproducible = small_and_slow.clone().seed(7);
+/// let failing = reproducible.clone().fail(Fault::nth(12)).fail(Fault::nth(20).late());
+/// # let _ = failing;
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Emulation {
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) link: Option<Link>,
+    pub(crate) is_poisoning: bool,
+    pub(crate) chunk_bytes_max: u64,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) prefers_cuda: bool,
+    pub(crate) sanitizes: bool,
+    pub(crate) grid_limits: GridLimits,
+}
+
+impl Emulation {
+    /// A device like the embedded one that also logs its calls and checks the order of its work. It
+    /// writes poison bytes if debug assertions are enabled.
+    pub fn new() -> Self {
+        Self {
+            memory_bytes: None,
+            seed: None,
+            link: None,
+            is_poisoning: cfg!(debug_assertions),
+            chunk_bytes_max: u64::MAX,
+            faults: Vec::new(),
+            prefers_cuda: false,
+            sanitizes: false,
+            grid_limits: GridLimits::default(),
+        }
+    }
+
+    /// Limits the device's memory to this many bytes. Arrays in use count, and so does freed memory
+    /// that queued work still uses. An allocation above the limit returns `Error::OutOfMemory`.
+    pub fn memory(self, len_bytes: u64) -> Self {
+        Self { memory_bytes: Some(len_bytes), ..self }
+    }
+
+    /// Splits copies between host and device into chunks of at most this many bytes, as for a GPU,
+    /// whose staging memory is bounded. By default copies are not split.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray, emulation::CallKind};
+    ///
+    /// let device = Device::emulated(Emulation::new().pieces(1000));
+    /// let array = SmartArray::<u8, _>::from(vec![1; 2500]);
+    /// array.prefetch(&device.stream())?;
+    /// let calls = device.emulation().map_or(Vec::new(), |log| log.calls());
+    /// assert_eq!(calls.iter().filter(|call| call.kind == CallKind::Upload).count(), 3);
+    /// assert_eq!(array.traffic().to_device.count, 1);           // one copy, in three pieces
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn pieces(self, len_bytes: u64) -> Self {
+        Self { chunk_bytes_max: len_bytes.max(1), ..self }
+    }
+
+    /// Runs work in an order that `seed` determines. No thread works in the background: a thread
+    /// that waits or polls runs ready work, one operation at a time.
+    ///
+    /// Seeded devices that one thread makes share a simulation, as long as an earlier one of them
+    /// (or one of its streams or events) is alive. A simulation has one queue of ready work, one
+    /// modelled clock, and one random state, into which each seed is mixed. So a program that makes
+    /// its devices on one thread and waits on that thread runs the same way each time, regardless
+    /// of other threads with other devices.
+    ///
+    /// Work that no thread waits for is not run. Such work is dropped with the last handle of the
+    /// devices. A body, and the drop of what it has captured, must not wait for another thread that
+    /// waits for these devices: operations run one at a time.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Sets the time that transfers between this device and the host, or another device, take. With
+    /// a seed this is modelled time, which events report. Without a seed, each transfer really
+    /// takes at least this long. Between two devices the slower link determines the time.
+    pub fn link(self, link: Link) -> Self {
+        Self { link: Some(link), ..self }
+    }
+
+    /// Whether fresh, freed and stale memory is filled with poison bytes, and so are the elements
+    /// of each [`Out`](struct.Out.html) argument before the body runs. Tests then detect reads of
+    /// such memory, and elements that a body leaves out. All bits of a poison byte are set, which
+    /// reads as NaN, or as -1. The default is `cfg!(debug_assertions)`.
+    pub fn poison(self, poison: bool) -> Self {
+        Self { is_poisoning: poison, ..self }
+    }
+
+    /// Runs the CUDA C bodies of kernels, compiled for the host, also where they have a body in
+    /// Rust: see [`Kernel::cuda`](struct.Kernel.html#method.cuda). The environment variable
+    /// `RESIDENT_CPU_KERNELS=cuda` does this for all embedded devices.
+    pub fn prefer_cuda(self, prefer: bool) -> Self {
+        Self { prefers_cuda: prefer, ..self }
+    }
+
+    /// Checks the CUDA C bodies of kernels while they run: for accesses out of bounds, reads of
+    /// what nothing has written, writes to an `In`, races, and barriers that some threads miss.
+    /// Kernels run their CUDA C body, also where they have one in Rust. A launch with such an error
+    /// fails like one whose body panics, before the access happens, and
+    /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. The
+    /// environment variable `RESIDENT_SANITIZE=1` does this for all embedded devices. Notes, which
+    /// fail nothing, tell of an `Out` that is not written in full, and of an `InOut` that is
+    /// overwritten in full and could be an `Out`.
+    ///
+    /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
+    /// is not found: an index of one bare pointer that reaches another array of the launch;
+    /// accesses that the C++ compiler removes because nothing uses them, and those it does not
+    /// announce, to tables of constants and to records that are passed by value to functions that
+    /// are not inlined; vectors of 8 and 16 bytes at half their length; variables of a thread's
+    /// own. Memory that a kernel allocates is out of bounds. This is what compute-sanitizer does on
+    /// NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC since 11, or Clang since 14), but no
+    /// GPU.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};
+    ///
+    /// let source = r#"
+    ///     extern "C" __global__ void double_all(float *x) {
+    ///         x[blockIdx.x * blockDim.x + threadIdx.x] *= 2;     // no test of the length
+    ///     }
+    /// "#;
+    /// // SAFETY: none; it writes behind the end. The checker stops it before.
+    /// let kernel = unsafe { Kernel::<(InOut<f32>,)>::new("double_all").cuda(source) };
+    /// let device = Device::emulated(Emulation::new().sanitize(true));
+    /// # if kernel.prepare(&device).is_err() { return Ok(()) }
+    /// let mut x = SmartArray::from(vec![1.0; 1000]);
+    /// kernel.launch_on(&device.stream(), Grid::cover(1000), (&mut x,))?;
+    /// assert!(device.synchronize().is_err());
+    /// let findings = device.emulation().expect("it is emulated").findings();
+    /// assert_eq!(findings[0].kind, FindingKind::OutOfBounds);
+    /// assert_eq!(findings[0].argument, Some(0));
+    /// assert_eq!(findings[0].element, Some(vec![1000]));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn sanitize(self, sanitize: bool) -> Self {
+        Self { sanitizes: sanitize, ..self }
+    }
+
+    /// Sets the largest grids that the device launches, as those of the GPU that a program is for.
+    /// The default is [`GridLimits::default`], those of current GPUs. CUDA C bodies have at most
+    /// 227 KiB of dynamic shared memory, whatever the limit.
+    pub fn limits(self, limits: GridLimits) -> Self {
+        Self { grid_limits: limits, ..self }
+    }
+
+    /// Adds a fault, which makes one call fail.
+    pub fn fail(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+}
+
+impl Default for Emulation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A modelled link between a device and the host: a transfer of n bytes takes `latency` + n /
+/// `bytes_per_second`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let pcie = resident::Link { bytes_per_second: 25e9, latency: Duration::from_micros(8) };
+/// assert_eq!(pcie.transfer_time(25_000), Duration::from_micros(9));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Link {
+    /// Bytes per second. If this is not a positive number, the transfer time does not depend on the
+    /// number of bytes.
+    pub bytes_per_second: f64,
+    /// The time that every transfer takes in addition to its bytes.
+    pub latency: Duration,
+}
+
+impl Link {
+    /// How long a transfer of `len_bytes` takes, to the nearest nanosecond; at most 584 years.
+    #[must_use]
+    pub fn transfer_time(self, len_bytes: u64) -> Duration {
+        let length_ns = len_bytes as f64 / self.bytes_per_second * 1e9;
+        // The cast saturates, and turns NaN into 0.
+        let length_ns = if self.bytes_per_second > 0.0 { length_ns.round() as u64 } else { 0 };
+        self.latency.saturating_add(Duration::from_nanos(length_ns))
+    }
+}

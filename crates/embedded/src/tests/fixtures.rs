@@ -1,0 +1,280 @@
+//! Fixtures: host memory, bodies as closures, and short forms of a queue's calls.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::{Arc, Mutex, mpsc};
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::{EmbeddedDevice, EmulationLog};
+use resident_backend::call_site::call_site;
+use resident_backend::grid::Grid;
+use resident_backend::{
+    Address, Arguments, ArrayArgument, Backend, BackendError, CopyBox, CopyWork, Dependencies,
+    FailureKind, FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText,
+    LaunchWork, Memory, Position, Queue, Work,
+};
+use resident_core::Access;
+
+/// Host memory shared by a test and queued work.
+pub(super) struct HostBytes(Box<[UnsafeCell<u8>]>);
+
+// SAFETY: tests read the bytes only after the work that writes them has completed.
+unsafe impl Sync for HostBytes {}
+
+// SAFETY: a boxed slice of initialised bytes, which does not move while the value lives.
+unsafe impl HostMemory for HostBytes {
+    fn base(&self) -> *mut u8 {
+        self.0.as_ptr().cast_mut().cast()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl HostBytes {
+    pub(super) fn new(bytes: impl IntoIterator<Item = u8>) -> Arc<Self> {
+        Arc::new(Self(bytes.into_iter().map(UnsafeCell::new).collect()))
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        // SAFETY: no work uses these bytes when a test reads them.
+        self.0.iter().map(|cell| unsafe { *cell.get() }).collect()
+    }
+}
+
+impl fmt::Debug for HostBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostBytes({})", self.0.len())
+    }
+}
+
+/// An array argument of a body. Its length is in the launch's words.
+pub(super) struct View {
+    start: *mut u8,
+    len_bytes: usize,
+}
+
+impl View {
+    pub(super) fn get(&self, index: usize) -> u8 {
+        assert!(index < self.len_bytes, "a body of a test reads in range");
+        // SAFETY: the bytes lie within the argument, whose length in bytes is in its word
+        // (`launch`).
+        unsafe { self.start.wrapping_add(index).read() }
+    }
+
+    pub(super) fn set(&self, index: usize, value: u8) {
+        assert!(index < self.len_bytes, "a body of a test writes in range");
+        // SAFETY: as in `get`.
+        unsafe { self.start.wrapping_add(index).write(value) };
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len_bytes
+    }
+
+    pub(super) fn address(&self) -> usize {
+        self.start.addr()
+    }
+}
+
+/// A closure as a body.
+struct Closure<F> {
+    name: Arc<str>,
+    run: F,
+}
+
+impl<F> fmt::Debug for Closure<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Closure({})", self.name)
+    }
+}
+
+// SAFETY: views check indices against the lengths in `words`, which `launch` sets.
+unsafe impl<F: Fn(&[View]) + Send + Sync> KernelBody for Closure<F> {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    unsafe fn run(&self, _grid: Grid, words: &[u64], pointers: &[*mut u8]) {
+        let views = pointers
+            .iter()
+            .zip(words)
+            .map(|(start, len)| View { start: *start, len_bytes: *len as usize });
+        (self.run)(&views.collect::<SmallVec<[View; 4]>>());
+    }
+}
+
+pub(super) fn body(
+    name: &str,
+    run: impl Fn(&[View]) + Send + Sync + 'static,
+) -> Arc<dyn KernelBody> {
+    Arc::new(Closure { name: name.into(), run })
+}
+
+pub(super) fn label(text: &str) -> Label {
+    Label { text: LabelText::Text(text.into()), site: None }
+}
+
+pub(super) fn contiguous(offset_bytes: u64, run_bytes: u64) -> Footprint {
+    Footprint { offset_bytes, run_bytes, axes: SmallVec::new() }
+}
+
+pub(super) fn flat(
+    run_bytes: u64,
+    source_offset_bytes: u64,
+    destination_offset_bytes: u64,
+) -> CopyBox {
+    CopyBox { run_bytes, source_offset_bytes, destination_offset_bytes, axes: SmallVec::new() }
+}
+
+pub(super) fn copy(name: &str, source: Memory, destination: Memory, part: CopyBox) -> Work {
+    let label = label(name);
+    Work::Copy(Box::new(CopyWork {
+        may_read_between: false,
+        loss: FailureKind::Copy,
+        source,
+        destination,
+        source_device: None,
+        parts: smallvec![part],
+        depends: Dependencies::new(),
+        label,
+    }))
+}
+
+pub(super) fn upload(source: &Arc<HostBytes>, destination: Address, len_bytes: u64) -> Work {
+    copy(
+        "upload",
+        Memory::Host(Arc::<HostBytes>::clone(source)),
+        Memory::Device(destination),
+        flat(len_bytes, 0, 0),
+    )
+}
+
+pub(super) fn download(source: Address, destination: &Arc<HostBytes>, len_bytes: u64) -> Work {
+    copy(
+        "download",
+        Memory::Device(source),
+        Memory::Host(Arc::<HostBytes>::clone(destination)),
+        flat(len_bytes, 0, 0),
+    )
+}
+
+pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Work {
+    let (parts, pattern) = (smallvec![footprint], SmallVec::from_slice(pattern));
+    Work::Fill(Box::new(FillWork {
+        loss: FailureKind::Copy,
+        address,
+        parts,
+        pattern,
+        depends: Dependencies::new(),
+        label: label("fill"),
+    }))
+}
+
+/// A launch over whole arrays: address, length in bytes, access.
+#[track_caller]
+pub(super) fn launch(body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access)]) -> Work {
+    let argument =
+        |(at_word, &(address, _, access)): (usize, &(Address, u64, Access))| ArrayArgument {
+            address,
+            origin_bytes: 0,
+            element_bytes: 1,
+            at_word: at_word as u32,
+            is_flat: true,
+            access,
+        };
+    let words = arrays.iter().map(|array| array.1).collect();
+    let arguments = Arguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
+    let (body, depends, site) = (Arc::clone(body), Dependencies::new(), call_site());
+    Work::Launch(LaunchWork {
+        code: KernelCode::Host(body),
+        grid: Grid::new(1, 1),
+        arguments,
+        depends,
+        site,
+    })
+}
+
+/// The same work, with dependencies on other work.
+pub(super) fn depending(mut work: Work, on: &[(&Arc<dyn Queue>, Position)]) -> Work {
+    let depends: Dependencies =
+        on.iter().map(|(queue, position)| (queue.id(), *position)).collect();
+    match &mut work {
+        Work::Copy(copy) => copy.depends = depends,
+        Work::Fill(fill) => fill.depends = depends,
+        Work::Launch(launch) => launch.depends = depends,
+    }
+    work
+}
+
+/// A body that blocks until the sender is dropped.
+pub(super) fn gate() -> (mpsc::Sender<()>, Arc<dyn KernelBody>) {
+    let (open, gate) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    let wait = move |_: &[View]| {
+        let _dropped = gate.lock().expect("one body at a time uses a gate").recv();
+    };
+    (open, body("gate", wait))
+}
+
+/// As `gate`, with a receiver that gets a message when the body runs.
+pub(super) fn entered_gate() -> (mpsc::Receiver<()>, mpsc::Sender<()>, Arc<dyn KernelBody>) {
+    let ((enter, entered), (open, opened)) = (mpsc::channel(), mpsc::channel());
+    let ends = Mutex::new((enter, opened));
+    let wait = move |_: &[View]| {
+        let ends = ends.lock().expect("one body at a time uses a gate");
+        let _forgotten = ends.0.send(());
+        let _dropped: Result<(), mpsc::RecvError> = ends.1.recv();
+    };
+    (entered, open, body("gate", wait))
+}
+
+/// A body that adds one to each byte.
+pub(super) fn increment() -> Arc<dyn KernelBody> {
+    body("increment", |views| {
+        (0..views[0].len())
+            .for_each(|index| views[0].set(index, views[0].get(index).wrapping_add(1)));
+    })
+}
+
+pub(super) fn queue_of(device: &Arc<EmbeddedDevice>) -> Arc<dyn Queue> {
+    device.default_queue().expect("a default queue is always there")
+}
+
+pub(super) fn finish(queue: &Arc<dyn Queue>) {
+    queue.synchronize_to(queue.tail()).expect("waiting is allowed here");
+}
+
+/// The contents of device memory after all work of the queue.
+pub(super) fn contents(queue: &Arc<dyn Queue>, address: Address, len_bytes: u64) -> Vec<u8> {
+    let cells = HostBytes::new(vec![0; len_bytes as usize]);
+    queue.submit(download(address, &cells, len_bytes)).expect("a download is accepted");
+    finish(queue);
+    cells.bytes()
+}
+
+pub(super) fn log_of(device: &Arc<EmbeddedDevice>) -> EmulationLog {
+    device.log().expect("an emulated device keeps a log")
+}
+
+pub(super) fn allocate(queue: &Arc<dyn Queue>, len_bytes: u64) -> Result<Address, BackendError> {
+    queue.allocate(len_bytes, &label("memory"))
+}
+
+/// A small generator for tests that try many cases.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15))
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}

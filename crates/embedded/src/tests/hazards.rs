@@ -1,0 +1,418 @@
+//! The race check: the hazards that it reports, the accesses that it accepts, the histories that it
+//! drops.
+
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
+use super::fixtures::{
+    HostBytes, allocate, body, contiguous, copy, depending, download, entered_gate, fill, finish,
+    flat, gate, increment, label, launch, log_of, queue_of, upload,
+};
+use crate::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
+use resident_backend::{
+    Address, ArrayArgument, Backend, CopyWork, Dependencies, FailureKind, Footprint, Memory,
+    Position, Queue, SourceDevice, Work, failure,
+};
+use resident_core::Access;
+
+struct TwoQueues {
+    device: Arc<EmbeddedDevice>,
+    one: Arc<dyn Queue>,
+    two: Arc<dyn Queue>,
+    address: Address,
+}
+
+/// Two queues, and 64 bytes of device memory, written by a completed upload.
+fn two_queues() -> TwoQueues {
+    let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+    let address = one.allocate(64, &label("\"photo\"")).unwrap();
+    one.submit(upload(&HostBytes::new([1; 64]), address, 64)).unwrap();
+    finish(&one);
+    TwoQueues { device, one, two, address }
+}
+
+impl TwoQueues {
+    fn hazards(&self) -> Vec<Hazard> {
+        log_of(&self.device).hazards()
+    }
+
+    fn kinds(&self) -> Vec<HazardKind> {
+        self.hazards().iter().map(|hazard| hazard.kind).collect()
+    }
+
+    /// Orders later work of one queue after earlier work of the other.
+    fn order(&self, before: &Arc<dyn Queue>, after: &Arc<dyn Queue>) {
+        after.wait(before.record(false).unwrap().as_ref()).unwrap();
+    }
+}
+
+#[test]
+fn two_unordered_writes_are_a_hazard_that_names_both() {
+    let queues = two_queues();
+    queues.one.submit(launch(&increment(), &[(queues.address, 64, Access::ReadWrite)])).unwrap();
+    queues.two.submit(fill(queues.address, contiguous(16, 8), &[0])).unwrap();
+    let hazards = queues.hazards();
+    assert_eq!(hazards.len(), 1);
+    let (hazard, earlier) = (&hazards[0], hazards[0].earlier.as_ref().unwrap());
+    assert_eq!((hazard.kind, hazard.bytes.clone()), (HazardKind::Unordered, 16..24));
+    assert_eq!(
+        (earlier.name.as_ref(), earlier.stream, earlier.position, earlier.touch),
+        ("kernel \"increment\"", 0, 2, Touch::Writes)
+    );
+    assert_eq!(
+        (hazard.operation.name.as_ref(), hazard.operation.stream, hazard.operation.position),
+        ("fill", 1, 1)
+    );
+    let text = hazard.to_string();
+    assert!(text.contains("writes and fill (cpu:"), "{text}");
+    assert!(
+        text.contains("bytes 16..24 of \"photo\" on cpu:")
+            && text.ends_with(", and nothing orders them"),
+        "{text}"
+    );
+}
+
+#[test]
+fn order_is_by_queue_event_or_completion() {
+    let queues = two_queues();
+    let write = || launch(&increment(), &[(queues.address, 64, Access::ReadWrite)]);
+    queues.one.submit(write()).unwrap();
+    queues.one.submit(write()).unwrap();
+    queues.order(&queues.one, &queues.two);
+    queues.two.submit(write()).unwrap();
+    finish(&queues.two);
+    queues.one.submit(write()).unwrap();
+    assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
+    // An event does not order work submitted after it: the second queue waits for an event before
+    // this write.
+    queues.order(&queues.one, &queues.two);
+    queues.one.submit(write()).unwrap();
+    queues.two.submit(write()).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::Unordered]);
+}
+
+#[test]
+fn order_is_transitive_across_queues() {
+    let queues = two_queues();
+    let three = queues.device.new_queue().unwrap();
+    queues.one.submit(fill(queues.address, contiguous(0, 64), &[2])).unwrap();
+    queues.order(&queues.one, &three);
+    queues.order(&three, &queues.two);
+    queues.two.submit(fill(queues.address, contiguous(0, 64), &[3])).unwrap();
+    assert!(queues.kinds().is_empty());
+}
+
+#[test]
+fn reads_and_disjoint_accesses_do_not_conflict() {
+    let queues = two_queues();
+    let columns = |offset_bytes| Footprint { offset_bytes, run_bytes: 4, axes: smallvec![(8, 8)] };
+    queues.one.submit(fill(queues.address, columns(0), &[2])).unwrap();
+    queues.two.submit(fill(queues.address, columns(4), &[3])).unwrap();
+    assert!(queues.kinds().is_empty(), "interleaved columns share no byte");
+    queues
+        .two
+        .submit(fill(
+            queues.address,
+            Footprint { offset_bytes: 12, run_bytes: 4, axes: smallvec![(2, 12)] },
+            &[3],
+        ))
+        .unwrap();
+    assert_eq!((queues.hazards().len(), queues.hazards()[0].bytes.clone()), (1, 24..28));
+    let queues = two_queues();
+    let look = body("look", |_| ());
+    queues.one.submit(launch(&look, &[(queues.address, 64, Access::Read)])).unwrap();
+    queues.two.submit(launch(&look, &[(queues.address, 64, Access::Read)])).unwrap();
+    queues.two.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    assert!(queues.kinds().is_empty());
+    queues.two.submit(fill(queues.address, contiguous(0, 1), &[0])).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::Unordered], "the other queue's read is pending");
+}
+
+#[test]
+fn host_memory_is_checked_too() {
+    let queues = two_queues();
+    let (host, other) = (HostBytes::new([0; 64]), allocate(&queues.two, 64).unwrap());
+    queues.one.submit(download(queues.address, &host, 64)).unwrap();
+    queues.two.submit(upload(&host, other, 64)).unwrap();
+    let hazards = queues.hazards();
+    assert_eq!(
+        (hazards.len(), hazards[0].kind, hazards[0].bytes.clone()),
+        (1, HazardKind::Unordered, 0..64)
+    );
+    assert_eq!(hazards[0].memory, "host memory of 64 bytes");
+    let (queues, host) = (two_queues(), HostBytes::new([0; 64]));
+    queues.one.submit(download(queues.address, &host, 64)).unwrap();
+    let last = copy(
+        "last",
+        Memory::Device(queues.address),
+        Memory::Host(Arc::<HostBytes>::clone(&host)),
+        flat(8, 0, 56),
+    );
+    queues.two.submit(last).unwrap();
+    assert_eq!(queues.hazards()[0].bytes, 56..64);
+}
+
+#[test]
+fn devices_of_one_simulation_are_checked_together() {
+    let (one, two) = (
+        EmbeddedDevice::emulated(Emulation::new().seed(1)),
+        EmbeddedDevice::emulated(Emulation::new().seed(1)),
+    );
+    let (source, target) = (queue_of(&one), queue_of(&two));
+    let (from, to) = (allocate(&source, 8).unwrap(), allocate(&target, 8).unwrap());
+    source.submit(fill(from, contiguous(0, 8), &[1])).unwrap();
+    let exchange = || {
+        let (source, destination) = (Memory::Device(from), Memory::Device(to));
+        let (source_device, parts) = (
+            Some(Arc::<EmbeddedDevice>::clone(&one) as Arc<dyn SourceDevice>),
+            smallvec![flat(8, 0, 0)],
+        );
+        Work::Copy(Box::new(CopyWork {
+            may_read_between: false,
+            loss: FailureKind::Copy,
+            source,
+            destination,
+            source_device,
+            parts,
+            depends: Dependencies::new(),
+            label: label("exchange"),
+        }))
+    };
+    target.submit(exchange()).unwrap();
+    let hazards = log_of(&two).hazards();
+    assert_eq!((hazards.len(), hazards[0].kind), (1, HazardKind::Unordered), "{hazards:?}");
+    assert_eq!(hazards[0].memory, format!("memory on cpu:{}", one.ordinal()));
+    // Memory of a device without instruments is not tracked, so its accesses are not reported.
+    let plain = EmbeddedDevice::plain();
+    let queue = queue_of(&plain);
+    let untracked = allocate(&queue, 8).unwrap();
+    queue.submit(fill(untracked, contiguous(0, 8), &[6])).unwrap();
+    finish(&queue);
+    finish(&target);
+    let Work::Copy(mut work) = exchange() else { unreachable!("an exchange is a copy") };
+    work.source = Memory::Device(untracked);
+    work.source_device = Some(plain);
+    target.submit(Work::Copy(work)).unwrap();
+    assert_eq!(super::fixtures::contents(&target, to, 8), [6; 8]);
+    assert_eq!(log_of(&two).hazards().len(), 1);
+}
+
+#[test]
+fn a_free_that_is_not_ordered_after_an_access_is_a_hazard() {
+    let queues = two_queues();
+    queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    queues.two.free(queues.address).unwrap();
+    let hazards = queues.hazards();
+    assert_eq!(
+        (hazards.len(), hazards[0].kind, hazards[0].operation.touch),
+        (1, HazardKind::Unordered, Touch::Frees)
+    );
+    let queues = two_queues();
+    queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+    queues.order(&queues.one, &queues.two);
+    queues.two.free(queues.address).unwrap();
+    assert!(queues.kinds().is_empty());
+}
+
+#[test]
+fn a_use_after_a_free_is_a_hazard_and_fails() {
+    for finished in [false, true] {
+        let queues = two_queues();
+        queues.one.free(queues.address).unwrap();
+        assert!(
+            queues.one.free(queues.address).is_err(),
+            "a second free is refused, queued or run"
+        );
+        if finished {
+            finish(&queues.one);
+        }
+        let position =
+            queues.one.submit(download(queues.address, &HostBytes::new([0; 64]), 64)).unwrap();
+        let launched = queues
+            .one
+            .submit(launch(&increment(), &[(queues.address, 64, Access::ReadWrite)]))
+            .unwrap();
+        assert_eq!(queues.kinds(), [HazardKind::UseAfterFree; 2]);
+        let text = queues.hazards()[0].to_string();
+        assert!(
+            text.starts_with("free (cpu:")
+                && text.contains("\"photo\"")
+                && text.ends_with("which was freed before"),
+            "{text}"
+        );
+        finish(&queues.one);
+        assert_eq!(failure::at(queues.one.id(), position).unwrap().kind, FailureKind::Copy);
+        assert_eq!(failure::at(queues.one.id(), launched).unwrap().kind, FailureKind::Contents);
+        let again = queues.one.free(queues.address).unwrap_err();
+        assert!(again.detail.contains("freed before"), "{again}");
+    }
+}
+
+#[test]
+fn work_out_of_range_is_a_hazard_and_fails() {
+    let queues = two_queues();
+    let copied = queues.one.submit(upload(&HostBytes::new([0; 65]), queues.address, 65)).unwrap();
+    let inside = Address(queues.address.0 + 60);
+    let launched =
+        queues.one.submit(launch(&increment(), &[(inside, 5, Access::ReadWrite)])).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::OutOfRange; 2]);
+    assert!(queues.hazards()[0].to_string().contains("writes bytes 0..65 of \"photo\""));
+    queues.one.submit(launch(&increment(), &[(inside, 4, Access::ReadWrite)])).unwrap();
+    let unknown =
+        queues.one.submit(launch(&increment(), &[(Address(7), 4, Access::ReadWrite)])).unwrap();
+    assert_eq!(queues.kinds().len(), 3, "unknown memory is reported once");
+    finish(&queues.one);
+    for position in [copied, launched, unknown] {
+        assert!(failure::at(queues.one.id(), position).is_some());
+    }
+    assert!(
+        failure::at(queues.one.id(), Position(launched.0 + 1)).is_none(),
+        "an address inside a block is valid"
+    );
+}
+
+#[test]
+fn an_origin_beyond_the_block_fails_the_launch() {
+    let queues = two_queues();
+    for (origin_bytes, fails) in [(64, false), (65, true)] {
+        let Work::Launch(mut work) =
+            launch(&body("look", |_| ()), &[(queues.address, 64, Access::Read)])
+        else {
+            unreachable!("a launch is a launch")
+        };
+        // The argument has no bytes, so only its start can be out of range.
+        work.arguments.words[0] = 0;
+        work.arguments.arrays[0].origin_bytes = origin_bytes;
+        let position = queues.one.submit(Work::Launch(work)).unwrap();
+        finish(&queues.one);
+        assert_eq!(failure::at(queues.one.id(), position).is_some(), fails);
+    }
+}
+
+#[test]
+fn a_block_freed_under_running_work_is_not_reused() {
+    let device = EmbeddedDevice::emulated(Emulation::new());
+    let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+    let address = allocate(&one, 64).unwrap();
+    let (entered, open, held) = entered_gate();
+    one.submit(launch(&held, &[(address, 64, Access::Overwrite)])).unwrap();
+    entered.recv().unwrap();
+    two.free(address).unwrap();
+    finish(&two);
+    assert_eq!(
+        (device.memory().in_use, device.memory().pooled),
+        (0, 0),
+        "the block stays with the running body"
+    );
+    drop(open);
+    finish(&one);
+    assert_eq!(log_of(&device).hazards()[0].operation.touch, Touch::Frees);
+}
+
+#[test]
+fn work_that_has_run_does_not_conflict_while_it_is_dropped() {
+    struct Successor {
+        queue: Arc<dyn Queue>,
+        address: Address,
+    }
+    impl Drop for Successor {
+        fn drop(&mut self) {
+            self.queue.submit(fill(self.address, contiguous(0, 64), &[9])).unwrap();
+        }
+    }
+    let queues = two_queues();
+    let successor = Successor { queue: Arc::clone(&queues.two), address: queues.address };
+    let last = body("last", move |_| {
+        let _held = &successor;
+    });
+    queues.one.submit(launch(&last, &[(queues.address, 64, Access::Overwrite)])).unwrap();
+    drop(last);
+    finish(&queues.one);
+    finish(&queues.two);
+    assert!(queues.kinds().is_empty(), "{:?}", queues.hazards());
+    assert_eq!(super::fixtures::contents(&queues.two, queues.address, 64), [9; 64]);
+}
+
+#[test]
+fn a_read_of_bytes_never_written_is_a_hazard() {
+    let queues = two_queues();
+    let fresh = queues.one.allocate(64, &label("fresh")).unwrap();
+    queues.one.submit(fill(fresh, contiguous(0, 32), &[1])).unwrap();
+    queues.one.submit(download(fresh, &HostBytes::new([0; 64]), 64)).unwrap();
+    let hazards = queues.hazards();
+    assert_eq!(
+        (hazards.len(), hazards[0].kind, hazards[0].bytes.clone()),
+        (1, HazardKind::NeverWritten, 32..64)
+    );
+    assert!(hazards[0].to_string().contains("fresh on cpu:"));
+    let overwrite = body("overwrite", |_| ());
+    queues.one.submit(launch(&overwrite, &[(fresh, 64, Access::Overwrite)])).unwrap();
+    queues.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
+    assert_eq!(queues.kinds().len(), 1, "an overwrite writes");
+    let Work::Fill(mut poison) = fill(fresh, contiguous(8, 8), &[0xFF]) else {
+        unreachable!("a fill is a fill")
+    };
+    poison.loss = FailureKind::Poison;
+    queues.one.submit(Work::Fill(poison)).unwrap();
+    queues.one.submit(launch(&increment(), &[(fresh, 64, Access::ReadWrite)])).unwrap();
+    let hazards = queues.hazards();
+    assert_eq!(
+        (hazards.len(), hazards[1].kind, hazards[1].bytes.clone()),
+        (2, HazardKind::NeverWritten, 8..16)
+    );
+}
+
+#[test]
+fn a_reused_block_counts_as_never_written() {
+    let queues = two_queues();
+    queues.one.free(queues.address).unwrap();
+    finish(&queues.one);
+    let again = allocate(&queues.one, 64).unwrap();
+    assert_ne!(again, queues.address, "no address is given out twice");
+    queues.one.submit(download(again, &HostBytes::new([0; 64]), 64)).unwrap();
+    assert_eq!(queues.kinds(), [HazardKind::NeverWritten]);
+}
+
+#[test]
+fn an_empty_array_needs_no_memory() {
+    let queues = two_queues();
+    let look = body("look", |views| assert_eq!(views[0].len(), 0));
+    let Work::Launch(mut work) = launch(&look, &[(Address(0), 0, Access::Read)]) else {
+        unreachable!("a launch is a launch")
+    };
+    let at_word = work.arguments.words.len() as u32;
+    work.arguments.words.extend_from_slice(&[2, 0, 8, 8, 1]);
+    let (address, access) = (Address(3), Access::Read);
+    work.arguments.arrays.push(ArrayArgument {
+        address,
+        origin_bytes: 900,
+        element_bytes: 1,
+        at_word,
+        is_flat: false,
+        access,
+    });
+    let position = queues.one.submit(depending(Work::Launch(work), &[])).unwrap();
+    finish(&queues.one);
+    assert!(failure::at(queues.one.id(), position).is_none() && queues.kinds().is_empty());
+}
+
+#[test]
+fn emulated_devices_without_a_seed_find_hazards() {
+    let device = EmbeddedDevice::emulated(Emulation::new());
+    let (one, two) = (queue_of(&device), device.new_queue().unwrap());
+    let address = allocate(&one, 8).unwrap();
+    let (open, gate) = gate();
+    one.submit(launch(&gate, &[(address, 8, Access::Overwrite)])).unwrap();
+    // The bodies access no memory, so the test itself has no data race.
+    two.submit(launch(&body("race", |_| ()), &[(address, 8, Access::Overwrite)])).unwrap();
+    finish(&two);
+    drop(open);
+    finish(&one);
+    let hazards = log_of(&device).hazards();
+    assert_eq!(
+        hazards.iter().map(|hazard| hazard.kind).collect::<Vec<_>>(),
+        [HazardKind::Unordered]
+    );
+}

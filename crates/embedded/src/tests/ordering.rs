@@ -1,0 +1,187 @@
+//! The order of work on worker threads: work of one queue runs in order, work of two queues is
+//! ordered only by events.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::fixtures::{
+    HostBytes, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
+};
+use crate::{EmbeddedDevice, Emulation};
+use resident_backend::{Backend, Position};
+use resident_core::Access;
+
+const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
+
+#[test]
+fn work_of_one_queue_runs_in_the_order_of_submission() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    for number in 0..ROUNDS {
+        let ran = Arc::clone(&ran);
+        let position = queue
+            .submit(launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[]))
+            .unwrap();
+        assert_eq!(position, Position(number as u64 + 1));
+    }
+    assert_eq!(queue.tail(), Position(ROUNDS as u64));
+    finish(&queue);
+    assert_eq!(queue.completed(), queue.tail());
+    assert_eq!(*ran.lock().unwrap(), (0..ROUNDS).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_slow_queue_does_not_delay_another() {
+    let device = EmbeddedDevice::plain();
+    let (slow, quick) = (queue_of(&device), device.new_queue().unwrap());
+    let (open, gate) = gate();
+    let held = slow.submit(launch(&gate, &[])).unwrap();
+    let address = allocate(&quick, 4).unwrap();
+    quick.submit(upload(&HostBytes::new([1, 2, 3, 4]), address, 4)).unwrap();
+    quick.submit(launch(&increment(), &[(address, 4, Access::ReadWrite)])).unwrap();
+    assert_eq!(contents(&quick, address, 4), [2, 3, 4, 5]);
+    assert!(!slow.poll(held).unwrap());
+    drop(open);
+    finish(&slow);
+    assert!(slow.poll(held).unwrap());
+}
+
+#[test]
+fn work_after_an_event_sees_earlier_writes() {
+    let device = EmbeddedDevice::plain();
+    let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
+    let address = allocate(&queues[0], 64).unwrap();
+    queues[0].submit(fill(address, super::fixtures::contiguous(0, 64), &[0])).unwrap();
+    let increment = increment();
+    for round in 0..ROUNDS {
+        let (before, after) = (&queues[round % 3], &queues[(round + 1) % 3]);
+        before.submit(launch(&increment, &[(address, 64, Access::ReadWrite)])).unwrap();
+        after.wait(before.record(false).unwrap().as_ref()).unwrap();
+    }
+    assert_eq!(contents(&queues[ROUNDS % 3], address, 64), vec![(ROUNDS % 256) as u8; 64]);
+}
+
+#[test]
+fn an_event_is_complete_once_everything_before_it_is() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let early = queue.record(false).unwrap();
+    assert!(early.is_complete().unwrap(), "nothing was before it");
+    let (open, gate) = gate();
+    queue.submit(launch(&gate, &[])).unwrap();
+    let late = queue.record(false).unwrap();
+    assert!(!late.is_complete().unwrap());
+    assert_eq!((late.queue(), late.position()), (queue.id(), queue.tail()));
+    drop(open);
+    late.synchronize().unwrap();
+    assert!(late.is_complete().unwrap());
+}
+
+#[test]
+fn queued_work_finishes_after_the_last_handle_drops() {
+    let device = EmbeddedDevice::plain();
+    let (open, gate) = gate();
+    let (sender, receiver) = mpsc::channel();
+    let queue = device.new_queue().unwrap();
+    queue.submit(launch(&gate, &[])).unwrap();
+    queue
+        .submit(launch(&body("send", move |_| sender.send(thread::current().id()).unwrap()), &[]))
+        .unwrap();
+    drop((queue, device));
+    drop(open);
+    let worker =
+        receiver.recv_timeout(Duration::from_secs(60)).expect("queued work runs without handles");
+    assert_ne!(worker, thread::current().id());
+    // The work drops the body's captures, and the thread ends, so the channel closes.
+    assert!(
+        receiver
+            .recv_timeout(Duration::from_secs(60))
+            .is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected)
+    );
+}
+
+#[test]
+fn a_worker_ends_with_its_queue() {
+    let device = EmbeddedDevice::plain();
+    let queue = device.new_queue().unwrap();
+    queue.submit(launch(&body("work", |_| ()), &[])).unwrap();
+    finish(&queue);
+    let address = allocate(&queue, 8).unwrap();
+    assert!(Arc::strong_count(&device.core) > 1, "the worker's stream holds the device's core");
+    drop(queue);
+    let start = Instant::now();
+    while Arc::strong_count(&device.core) > 1 && start.elapsed() < Duration::from_secs(60) {
+        thread::yield_now();
+    }
+    assert_eq!(Arc::strong_count(&device.core), 1);
+    let other = queue_of(&device);
+    other.free(address).unwrap();
+    assert_eq!(device.memory().in_use, 0);
+}
+
+#[test]
+fn many_threads_may_submit_to_one_queue() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let address = allocate(&queue, 1).unwrap();
+    queue.submit(fill(address, super::fixtures::contiguous(0, 1), &[0])).unwrap();
+    let increment = increment();
+    let (queue_of_all, body_of_all) = (&queue, &increment);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    queue_of_all
+                        .submit(launch(body_of_all, &[(address, 1, Access::ReadWrite)]))
+                        .unwrap();
+                }
+                finish(queue_of_all);
+            });
+        }
+    });
+    assert_eq!(queue.tail(), Position(4 * ROUNDS as u64 + 1));
+    assert_eq!(contents(&queue, address, 1), [(4 * ROUNDS % 256) as u8]);
+}
+
+#[test]
+fn worker_and_seeded_queues_may_wait_for_each_other() {
+    let (workers, seeded) =
+        (EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new().seed(1)));
+    let (first, second, third) =
+        (queue_of(&seeded), queue_of(&workers), seeded.new_queue().unwrap());
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    let note = |number: u32| {
+        let ran = Arc::clone(&ran);
+        launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[])
+    };
+    first.submit(note(1)).unwrap();
+    second.wait(first.record(false).unwrap().as_ref()).unwrap();
+    second.submit(note(2)).unwrap();
+    third.wait(second.record(false).unwrap().as_ref()).unwrap();
+    third.submit(note(3)).unwrap();
+    finish(&third);
+    assert_eq!(*ran.lock().unwrap(), [1, 2, 3]);
+}
+
+#[test]
+fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
+    let (one, other) = (EmbeddedDevice::plain(), EmbeddedDevice::plain());
+    let seeded = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    // The simulation checks its streams in the order of their creation. `last` was created first,
+    // and waits for the worker that will run the simulation.
+    let (last, first) = (queue_of(&seeded), seeded.new_queue().unwrap());
+    let (slow, worker) = (queue_of(&one), queue_of(&other));
+    let (open_slow, slow_gate) = gate();
+    let (open_worker, worker_gate) = gate();
+    slow.submit(launch(&slow_gate, &[])).unwrap();
+    first.wait(slow.record(false).unwrap().as_ref()).unwrap();
+    worker.submit(launch(&worker_gate, &[])).unwrap();
+    worker.wait(first.record(false).unwrap().as_ref()).unwrap();
+    last.wait(worker.record(false).unwrap().as_ref()).unwrap();
+    drop(open_worker);
+    // This gives the worker time to reach its wait. If the worker takes longer, the test still
+    // passes, but does not test the waiting.
+    thread::sleep(Duration::from_millis(20));
+    drop(open_slow);
+    finish(&last);
+}

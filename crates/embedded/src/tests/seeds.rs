@@ -1,0 +1,167 @@
+//! Seeded devices: work runs only when a thread waits, in an order that the seed determines.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use super::fixtures::{
+    HostBytes, allocate, body, contents, contiguous, download, fill, finish, increment, launch,
+    log_of, queue_of, upload,
+};
+use crate::{EmbeddedDevice, Emulation, HazardKind};
+use resident_backend::{Backend, Queue};
+use resident_core::Access;
+
+const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
+
+/// The order in which three pieces of work on each of three queues of two devices ran.
+fn order_of(seed: u64) -> Vec<(usize, u32)> {
+    let devices = [
+        EmbeddedDevice::emulated(Emulation::new().seed(seed)),
+        EmbeddedDevice::emulated(Emulation::new().seed(seed)),
+    ];
+    let queues = [queue_of(&devices[0]), devices[0].new_queue().unwrap(), queue_of(&devices[1])];
+    let ran = Arc::new(Mutex::new(Vec::new()));
+    for (number, queue) in queues.iter().enumerate() {
+        for step in 0..3 {
+            let ran = Arc::clone(&ran);
+            queue
+                .submit(launch(
+                    &body("note", move |_| ran.lock().unwrap().push((number, step))),
+                    &[],
+                ))
+                .unwrap();
+        }
+    }
+    assert!(ran.lock().unwrap().is_empty(), "no work runs before a thread waits");
+    queues.iter().for_each(finish);
+    drop(queues);
+    Arc::into_inner(ran).expect("work that ran is gone").into_inner().unwrap()
+}
+
+#[test]
+fn a_seed_determines_the_order_and_different_seeds_give_different_orders() {
+    let orders: Vec<_> = (0..SEEDS).map(order_of).collect();
+    assert_eq!(orders, (0..SEEDS).map(order_of).collect::<Vec<_>>());
+    for order in &orders {
+        for number in 0..3 {
+            let steps: Vec<u32> =
+                order.iter().filter(|ran| ran.0 == number).map(|ran| ran.1).collect();
+            assert_eq!(steps, [0, 1, 2], "queues keep their order");
+        }
+    }
+    let different: BTreeSet<_> = orders.into_iter().collect();
+    // There are 9! / (3!)^3 = 1,680 orders; fewer if `finish` returns before all work has run.
+    assert!(different.len() as u64 > SEEDS / 4, "{} orders of {SEEDS} seeds", different.len());
+}
+
+/// A pipeline over three queues. Without its event the second step may run before the first.
+fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
+    let device = EmbeddedDevice::emulated(Emulation::new().seed(seed));
+    let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
+    let source = HostBytes::new(0..16);
+    let (target, aside) = (HostBytes::new([0; 16]), HostBytes::new([0; 16]));
+    let (address, other) = (allocate(&queues[0], 16).unwrap(), allocate(&queues[1], 16).unwrap());
+    queues[0].submit(upload(&source, address, 16)).unwrap();
+    let uploaded = queues[0].record(false).unwrap();
+    queues[1].submit(fill(other, contiguous(0, 16), &[9])).unwrap();
+    if with_event {
+        queues[1].wait(uploaded.as_ref()).unwrap();
+    }
+    queues[1]
+        .submit(launch(
+            &increment(),
+            &[(address, 16, Access::ReadWrite), (other, 16, Access::Read)],
+        ))
+        .unwrap();
+    queues[2].wait(queues[1].record(false).unwrap().as_ref()).unwrap();
+    queues[2].submit(download(address, &target, 16)).unwrap();
+    // Two unordered reads do not conflict.
+    queues[1].submit(download(other, &aside, 16)).unwrap();
+    queues[2].submit(launch(&body("look", |_| ()), &[(other, 16, Access::Read)])).unwrap();
+    queues[1].wait(queues[2].record(false).unwrap().as_ref()).unwrap();
+    queues[1].free(address).unwrap();
+    queues[1].free(other).unwrap();
+    [2, 1, 0].iter().for_each(|queue| finish(&queues[*queue]));
+    assert_eq!((device.memory().in_use, aside.bytes()), (0, vec![9; 16]));
+    let hazards = log_of(&device).hazards();
+    (
+        target.bytes(),
+        hazards.iter().map(|hazard| hazard.kind).collect(),
+        hazards.iter().map(ToString::to_string).collect(),
+    )
+}
+
+#[test]
+fn an_ordered_program_has_one_result_and_no_hazard_under_every_seed() {
+    let expected: Vec<u8> = (1..17).collect();
+    for seed in 0..SEEDS {
+        let (result, hazards, texts) = pipeline(seed, true);
+        assert_eq!((result, hazards), (expected.clone(), vec![]), "seed {seed}: {texts:?}");
+    }
+}
+
+#[test]
+fn a_missing_event_is_a_hazard_under_every_seed_and_a_wrong_result_under_some() {
+    let expected: Vec<u8> = (1..17).collect();
+    let mut wrong = 0;
+    for seed in 0..SEEDS {
+        let (result, hazards, texts) = pipeline(seed, false);
+        assert!(hazards.contains(&HazardKind::Unordered), "seed {seed}");
+        let first = &texts[0];
+        assert!(
+            ["upload", "kernel \"increment\"", "bytes 0..16", "memory on cpu:"]
+                .iter()
+                .all(|part| first.contains(part)),
+            "{first}"
+        );
+        wrong += usize::from(result != expected);
+    }
+    assert!(wrong > 0, "the order was never reversed");
+}
+
+#[test]
+fn the_last_handle_drops_work_that_no_thread_waited_for() {
+    let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
+    let queue = queue_of(&device);
+    let held = Arc::new(());
+    let captured = Arc::clone(&held);
+    queue
+        .submit(launch(
+            &body("never", move |_| assert!(Arc::strong_count(&captured) == 0, "it must not run")),
+            &[],
+        ))
+        .unwrap();
+    let event = queue.record(false).unwrap();
+    drop((queue, device));
+    assert_eq!(Arc::strong_count(&held), 2, "an event keeps the simulation alive");
+    drop(event);
+    assert_eq!(Arc::strong_count(&held), 1);
+}
+
+#[test]
+fn a_closed_queue_still_runs_work_that_another_queue_waits_for() {
+    let device = EmbeddedDevice::emulated(Emulation::new().seed(2));
+    let (queue, closed) = (queue_of(&device), device.new_queue().unwrap());
+    let address = allocate(&queue, 4).unwrap();
+    closed.submit(upload(&HostBytes::new([5; 4]), address, 4)).unwrap();
+    queue.wait(closed.record(false).unwrap().as_ref()).unwrap();
+    drop(closed);
+    assert_eq!(contents(&queue, address, 4), [5; 4]);
+}
+
+#[test]
+fn several_threads_may_run_a_simulation() {
+    let device = EmbeddedDevice::emulated(Emulation::new().seed(3));
+    let queues: Vec<Arc<dyn Queue>> = (0..4).map(|_| device.new_queue().unwrap()).collect();
+    let address = allocate(&queues[0], 4).unwrap();
+    queues[0].submit(fill(address, contiguous(0, 4), &[0])).unwrap();
+    let increment = increment();
+    for round in 0..24 {
+        queues[round % 4].submit(launch(&increment, &[(address, 4, Access::ReadWrite)])).unwrap();
+        queues[(round + 1) % 4].wait(queues[round % 4].record(false).unwrap().as_ref()).unwrap();
+    }
+    std::thread::scope(|scope| {
+        queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue))));
+    });
+    assert_eq!(contents(&queues[0], address, 4), [24; 4]);
+}

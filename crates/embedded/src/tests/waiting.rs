@@ -1,0 +1,259 @@
+//! Waits, wakers, and calls inside a body.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Wake, Waker};
+use std::time::{Duration, Instant};
+
+use super::fixtures::{allocate, body, finish, gate, launch, queue_of};
+use crate::engine::ControlOperation;
+use crate::{EmbeddedDevice, Emulation};
+use resident_backend::scope::is_in_body;
+use resident_backend::{Backend, BackendErrorKind, Position, TaskWaker, failure};
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn task(waker: Waker) -> Arc<TaskWaker> {
+    let task = Arc::new(TaskWaker::default());
+    task.set(&waker);
+    task
+}
+
+fn both_modes() -> [Arc<EmbeddedDevice>; 2] {
+    [EmbeddedDevice::plain(), EmbeddedDevice::emulated(Emulation::new().seed(1))]
+}
+
+#[test]
+fn a_wait_inside_a_body_is_refused_if_it_would_block() {
+    for device in both_modes() {
+        let (queue, other) = (queue_of(&device), device.new_queue().unwrap());
+        let (sender, receiver) = mpsc::channel();
+        let (open, gate) = gate();
+        let inner = Arc::clone(&other);
+        let event = other.record(false).unwrap();
+        event.synchronize().unwrap();
+        let seeing = body("seeing", move |_| {
+            // This work cannot have completed: it is queued behind the gate, or in a simulation in
+            // which this thread is already running an operation.
+            let pending = inner.submit(launch(&body("later", |_| ()), &[])).unwrap();
+            let complete = inner.synchronize_to(Position::START).map_err(|error| error.kind);
+            let event = event.synchronize().map_err(|error| error.kind);
+            let waited = inner.synchronize_to(pending).map_err(|error| error.kind);
+            sender.send((is_in_body(), complete, event, waited)).unwrap();
+        });
+        if device.ordinal() == 0 {
+            other.submit(launch(&gate, &[])).unwrap();
+        }
+        queue.submit(launch(&seeing, &[])).unwrap();
+        finish(&queue);
+        let (inside, complete, event, waited) = receiver.recv().unwrap();
+        assert!(inside && !is_in_body());
+        assert_eq!(
+            (complete, event, waited),
+            (Ok(()), Ok(()), Err(BackendErrorKind::InsideKernel))
+        );
+        drop(open);
+        finish(&other);
+        assert!(failure::first_between(queue.id(), Position::START, queue.tail()).is_none());
+    }
+}
+
+#[test]
+fn a_trim_inside_a_body_is_refused_while_a_free_is_queued() {
+    for device in both_modes() {
+        let queue = queue_of(&device);
+        let (sender, receiver) = mpsc::channel();
+        let (inner_device, inner) = (Arc::clone(&device), Arc::clone(&queue));
+        let address = allocate(&queue, 100).unwrap();
+        let trimming = body("trimming", move |_| {
+            let before = inner_device.trim().map_err(|error| error.kind);
+            inner.free(address).unwrap();
+            sender.send((before, inner_device.trim().map_err(|error| error.kind))).unwrap();
+        });
+        queue.submit(launch(&trimming, &[])).unwrap();
+        finish(&queue);
+        assert_eq!(receiver.recv().unwrap(), (Ok(()), Err(BackendErrorKind::InsideKernel)));
+    }
+}
+
+#[test]
+fn an_allocation_inside_a_body_does_not_wait_for_frees() {
+    for emulation in [Emulation::new().memory(100).seed(1), Emulation::new().memory(100)] {
+        let queue = queue_of(&EmbeddedDevice::emulated(emulation));
+        let (sender, receiver) = mpsc::channel();
+        let inner = Arc::clone(&queue);
+        let address = allocate(&queue, 100).unwrap();
+        let allocating = body("allocating", move |_| {
+            let full = allocate(&inner, 1).map_err(|error| error.kind);
+            inner.free(address).unwrap();
+            sender.send((full, allocate(&inner, 1).map_err(|error| error.kind))).unwrap();
+        });
+        queue.submit(launch(&allocating, &[])).unwrap();
+        finish(&queue);
+        let full = BackendErrorKind::OutOfMemory { requested: 1, free: 0 };
+        assert_eq!(receiver.recv().unwrap(), (Err(full), Err(BackendErrorKind::InsideKernel)));
+        assert!(allocate(&queue, 1).is_ok());
+    }
+}
+
+#[test]
+fn a_poll_inside_a_body_runs_nothing() {
+    let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().seed(1)));
+    let inner = Arc::clone(&queue);
+    let (sender, receiver) = mpsc::channel();
+    let polling = body("polling", move |_| sender.send(inner.poll(Position(2)).unwrap()).unwrap());
+    queue.submit(launch(&polling, &[])).unwrap();
+    queue.submit(launch(&body("later", |_| ()), &[])).unwrap();
+    finish(&queue);
+    assert!(!receiver.recv().unwrap());
+}
+
+#[test]
+fn a_wait_is_clamped_to_the_last_submitted_position() {
+    for device in both_modes() {
+        let queue = queue_of(&device);
+        queue.submit(launch(&body("one", |_| ()), &[])).unwrap();
+        queue.synchronize_to(Position(99)).unwrap();
+        assert_eq!(queue.completed(), Position(1));
+    }
+}
+
+#[test]
+fn a_waker_is_woken_after_completion_and_not_before() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let count = Arc::new(Count::default());
+    let task = task(Waker::from(Arc::clone(&count)));
+    queue.register_waker(Position(9), &task).unwrap();
+    assert_eq!(count.0.load(Ordering::SeqCst), 1, "there was nothing to wait for");
+    let (open, gate) = gate();
+    let position = queue.submit(launch(&gate, &[])).unwrap();
+    task.set(&Waker::from(Arc::clone(&count)));
+    queue.register_waker(position, &task).unwrap();
+    queue.register_waker(position, &task).unwrap();
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    drop(open);
+    let start = Instant::now();
+    while count.0.load(Ordering::SeqCst) < 2 && start.elapsed() < Duration::from_secs(60) {
+        std::thread::yield_now();
+    }
+    finish(&queue);
+    assert_eq!(count.0.load(Ordering::SeqCst), 2, "registered twice, woken once");
+}
+
+#[test]
+fn a_task_is_woken_although_its_stream_is_still_busy() {
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let (sender, receiver) = mpsc::channel::<()>();
+    let (first_open, first) = gate();
+    let (open, gate) = gate();
+    let position = queue.submit(launch(&first, &[])).unwrap();
+    queue.submit(launch(&gate, &[])).unwrap();
+    struct Send(mpsc::Sender<()>);
+    impl Wake for Send {
+        fn wake(self: Arc<Self>) {
+            let _test_has_ended = self.0.send(());
+        }
+    }
+    queue.register_waker(position, &task(Waker::from(Arc::new(Send(sender))))).unwrap();
+    drop(first_open);
+    receiver.recv_timeout(Duration::from_secs(60)).expect("woken while the gate is closed");
+    drop(open);
+    finish(&queue);
+}
+
+/// As `select!` in a loop does, which makes a future in each round and drops it.
+#[test]
+fn futures_that_were_polled_and_dropped_are_forgotten_before_their_work_is_complete() {
+    let device = EmbeddedDevice::plain();
+    let stream = device.streams.add(&device.core);
+    let count = Arc::new(Count::default());
+    let kept = task(Waker::from(Arc::clone(&count)));
+    assert!(stream.progress.register(Position(1), &kept).is_empty());
+    for _ in 0..10_000 {
+        assert!(stream.progress.register(Position(1), &Arc::default()).is_empty());
+        assert!(stream.progress.waiter_count() <= 64);
+    }
+    assert_eq!(
+        stream.enqueue_control(ControlOperation::Record(None), true, |_| ()),
+        Ok(Position(1))
+    );
+    while count.0.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(stream.progress.waiter_count(), 0);
+}
+
+/// A thread that submits may hold an array's lock, so it must wake no task: user code runs there.
+/// The task waits for the position that the submitted operation gets.
+#[test]
+fn an_operation_that_runs_at_once_leaves_tasks_to_the_worker() {
+    struct Thread(mpsc::Sender<std::thread::ThreadId>);
+    impl Wake for Thread {
+        fn wake(self: Arc<Self>) {
+            let _test_has_ended = self.0.send(std::thread::current().id());
+        }
+    }
+    let device = EmbeddedDevice::plain();
+    let stream = device.streams.add(&device.core);
+    let address = device.core.memory.allocate(64).expect("room");
+    device.core.memory.begin_free(address).expect("it is allocated");
+    let controls = [ControlOperation::Record(None), ControlOperation::Free(address)];
+    for control in controls {
+        let position = Position(stream.tail().0 + 1);
+        let (sender, receiver) = mpsc::channel();
+        let waiting = task(Waker::from(Arc::new(Thread(sender))));
+        assert!(stream.progress.register(position, &waiting).is_empty());
+        let submitted = stream.enqueue_control(control, true, |_| ()).expect("it runs");
+        assert_eq!(submitted, position);
+        let woken_on = receiver.recv_timeout(Duration::from_secs(60)).expect("it is woken");
+        assert_ne!(woken_on, std::thread::current().id());
+        while !stream.progress.is_complete(stream.tail()) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_task_on_a_seeded_queue_completes() {
+    let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().seed(4)));
+    for _ in 0..5 {
+        queue.submit(launch(&body("work", |_| ()), &[])).unwrap();
+    }
+    let count = Arc::new(Count::default());
+    let (position, mut polls) = (queue.tail(), 0);
+    // A minimal executor: polls once for each wake-up.
+    while !queue.poll(position).unwrap() {
+        polls += 1;
+        let task = task(Waker::from(Arc::clone(&count)));
+        queue.register_waker(position, &task).unwrap();
+        assert!(count.0.load(Ordering::SeqCst) >= polls, "each poll is followed by a wake-up");
+    }
+    assert_eq!(polls, 4, "each poll runs one operation");
+}
+
+#[test]
+fn a_waker_that_panics_leaves_the_queue_running() {
+    struct Panicking;
+    impl Wake for Panicking {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker of a test");
+        }
+    }
+    let queue = queue_of(&EmbeddedDevice::plain());
+    let (open, gate) = gate();
+    queue.submit(launch(&gate, &[])).unwrap();
+    let task = task(Waker::from(Arc::new(Panicking)));
+    queue.register_waker(queue.tail(), &task).unwrap();
+    drop(open);
+    finish(&queue);
+    let after = queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
+    finish(&queue);
+    assert!(queue.completed() >= after);
+}

@@ -1,0 +1,255 @@
+//! A GPU as a [`Backend`].
+
+use std::sync::Arc;
+
+#[cfg(feature = "cuda")]
+use cudarc::driver::CudaStream;
+use smallvec::SmallVec;
+
+use super::code;
+use super::copy::cost::{Costs, DownloadPlan};
+use super::device::GpuDevice;
+use super::memory::allocator::free_and_total;
+use super::memory::external::ExternalAllocation;
+use super::memory::managed;
+use super::memory::pinned::{PinnedMemory, device_address};
+use super::memory::pinned_ranges;
+use super::memory::registered::HostRegistration;
+use super::owned_stream::OwnedStream;
+use super::stream::{self, GpuQueue, StreamCore};
+use resident_backend::ForeignMemory;
+use resident_backend::StagedBytes;
+use resident_backend::{
+    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, CopyBox, DeviceKind,
+    HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage,
+    PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice, scope,
+};
+
+impl GpuDevice {
+    fn queue_of(&self, stream: OwnedStream) -> Arc<dyn Queue> {
+        Arc::new(GpuQueue::new(StreamCore::new(Arc::clone(self.core()), stream)))
+    }
+
+    /// A stream of another library as a queue. The caller checked that it belongs to this GPU's
+    /// primary context.
+    #[cfg(feature = "cuda")]
+    pub fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
+        let core = StreamCore::new(Arc::clone(self.core()), OwnedStream::of_cudarc(stream));
+        core.share();
+        Arc::new(GpuQueue::new(core))
+    }
+}
+
+impl SourceDevice for GpuDevice {}
+
+impl Backend for GpuDevice {
+    fn kind(&self) -> DeviceKind {
+        self.core().context().kind()
+    }
+
+    fn ordinal(&self) -> usize {
+        self.core().context().ordinal()
+    }
+
+    fn name(&self) -> String {
+        self.core().context().name()
+    }
+
+    fn capacity(&self) -> Result<Capacity, BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        let (free, total) = context.record_loss(free_and_total(context.driver()))?;
+        Ok(Capacity { total, free })
+    }
+
+    fn memory(&self) -> MemoryUsage {
+        MemoryUsage { pinned: self.core().pinned().get(), ..self.core().memory().usage() }
+    }
+
+    fn default_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        OwnedStream::new(self.core().context(), None).map(|stream| self.queue_of(stream))
+    }
+
+    fn new_queue(&self) -> Result<Arc<dyn Queue>, BackendError> {
+        self.default_queue()
+    }
+
+    fn priorities(&self) -> Result<(i32, i32), BackendError> {
+        self.core().context().stream_priorities()
+    }
+
+    fn new_queue_with_priority(&self, priority: i32) -> Result<Arc<dyn Queue>, BackendError> {
+        let stream = OwnedStream::new(self.core().context(), Some(priority));
+        stream.map(|stream| self.queue_of(stream))
+    }
+
+    fn reap(&self) {
+        stream::reap_all(self.core());
+    }
+
+    fn trim(&self) -> Result<(), BackendError> {
+        if scope::is_in_body() {
+            return Err(BackendError {
+                kind: BackendErrorKind::InsideKernel,
+                call: "trim",
+                detail: String::new(),
+            });
+        }
+        stream::trim(self.core())?;
+        self.core().staging().trim()
+    }
+
+    fn set_memory_limit(&self, len_bytes: u64) {
+        self.core().memory().set_limit(len_bytes);
+    }
+
+    fn memory_limit(&self) -> Option<u64> {
+        self.core().memory().limit_bytes()
+    }
+
+    fn model(&self) -> String {
+        let context = self.core().context();
+        match context.driver().name_of(context.place().device) {
+            Ok(name) if !name.is_empty() => name,
+            _ => "a GPU whose name the driver does not give".to_owned(),
+        }
+    }
+
+    fn poison_byte(&self) -> Option<u8> {
+        None
+    }
+
+    fn can_access_peer(&self, peer: &dyn Backend) -> bool {
+        let peer = peer.downcast_ref::<Self>().filter(|peer| peer.kind() == self.kind());
+        peer.is_some_and(|peer| self.core().can_copy_from(peer.core()))
+    }
+
+    fn allocate_staging(&self, queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        let staging = self.core().staging();
+        // Work that is completed here returns its staging blocks. Reusing one takes far less time
+        // than pinning a new block; but asking all streams takes longer than staging a few bytes,
+        // whose blocks are pinned several at a time.
+        if !staging.has_unused(len_bytes) {
+            queue.downcast_ref::<GpuQueue>().into_iter().for_each(stream::reap_oldest);
+        }
+        if !staging.has_unused(len_bytes) && !staging.is_ready_for(len_bytes) {
+            stream::reap_all(self.core());
+        }
+        staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
+    }
+
+    fn prepare_downloads(&self, lens_bytes: &[u64]) {
+        let staging = self.core().staging();
+        if let [len_bytes] = lens_bytes
+            && staging.has_unused(*len_bytes)
+        {
+            return;
+        }
+        let blocks: SmallVec<[StagedBytes; 4]> =
+            lens_bytes.iter().map_while(|len_bytes| staging.take(*len_bytes)).collect();
+        // The blocks return to the pool, from which downloads take them.
+        drop(blocks);
+    }
+
+    fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
+        DownloadPlan::new(parts, self.core().pitch_bytes_max(), true, Costs::current()).len_bytes
+    }
+
+    fn chunk_bytes_max(&self) -> u64 {
+        self.core().staging_settings().chunk_bytes_max
+    }
+
+    fn chunks_in_flight_max(&self) -> usize {
+        self.core().staging_settings().chunks_in_flight_max
+    }
+
+    fn reads_between_parts(&self) -> bool {
+        true
+    }
+
+    fn pin_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let registration = HostRegistration::register(context, (start, len_bytes), false, pinned)?;
+        Ok(Box::new(registration))
+    }
+
+    fn is_pinned(&self, start: *const u8, len_bytes: usize) -> bool {
+        pinned_ranges::covers(self.kind(), start, len_bytes)
+    }
+
+    unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        let address = memory.start.addr() as u64;
+        let external = ExternalAllocation::of_object(memory.len_bytes, memory.owner);
+        self.core().memory().insert_external(address, external)?;
+        Ok(Address(address))
+    }
+
+    fn pointer(&self, address: Address) -> *mut u8 {
+        std::ptr::without_provenance_mut(address.0 as usize)
+    }
+
+    fn allocate_pinned(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<Arc<dyn HostMemory>, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let memory = PinnedMemory::allocate(context, len_bytes, (options, false), pinned)?;
+        Ok(Arc::new(memory))
+    }
+
+    fn allocate_mapped(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+    ) -> Result<MappedMemory, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let memory = PinnedMemory::allocate(context, len_bytes, (options, true), pinned)?;
+        let address = context.record_loss(device_address(context.driver(), memory.base()))?;
+        let memory: Arc<dyn HostMemory> = Arc::new(memory);
+        self.core().memory().insert_mapped(address, Arc::clone(&memory));
+        Ok((address, memory))
+    }
+
+    fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        context.record_loss(self.core().memory().allocate_managed(context, len_bytes))
+    }
+
+    unsafe fn map_host_memory(
+        &self,
+        start: *mut u8,
+        len_bytes: usize,
+    ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        let registration = HostRegistration::register(context, (start, len_bytes), true, pinned)?;
+        context.make_current()?;
+        let address = context.record_loss(device_address(context.driver(), start))?;
+        Ok((address, Box::new(registration)))
+    }
+
+    fn advise(
+        &self,
+        range: ManagedRange,
+        advice: MemoryAdvice,
+        is_set: bool,
+    ) -> Result<(), BackendError> {
+        let context = self.core().context();
+        context.make_current()?;
+        context.record_loss(managed::advise(context, range, advice, is_set))
+    }
+
+    fn body_kind(&self) -> BodyKind {
+        self.core().context().body_kind()
+    }
+
+    fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
+        let loaded = code::load(self.core().context(), self.core().programs(), program);
+        loaded.map(KernelCode::Loaded)
+    }
+}

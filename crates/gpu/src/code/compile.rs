@@ -1,0 +1,253 @@
+//! Compiles CUDA C to machine code and PTX, with NVRTC or hiprtc.
+
+#[cfg(feature = "cuda")]
+use std::ffi::c_int;
+
+use super::compilation::{Compilation, c_string};
+use super::compiler_library::{CompilerLibrary, Product};
+#[cfg(feature = "hip")]
+use super::hiprtc;
+#[cfg(feature = "cuda")]
+use super::nvrtc;
+use super::{options, ptx};
+use crate::context::{Architecture, Context};
+use crate::driver::Driver;
+use resident_backend::DeviceKind;
+use resident_code::cache::Parts;
+
+/// Compiled code: machine code, PTX, or both.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Compiled {
+    /// Machine code for one architecture. May be empty.
+    pub(super) machine_code: Vec<u8>,
+    /// PTX text, which the driver compiles for its device. May be empty.
+    pub(super) ptx: Vec<u8>,
+    /// The lowered name of the function that a name expression selects.
+    pub(super) lowered_name: Option<String>,
+}
+
+impl Compiled {
+    pub(super) fn ptx(text: &str) -> Self {
+        Self { ptx: text.as_bytes().to_vec(), ..Self::default() }
+    }
+
+    pub(super) fn machine_code(image: &[u8]) -> Self {
+        Self { machine_code: image.to_vec(), ..Self::default() }
+    }
+
+    /// The code as the disk cache stores it.
+    pub(super) fn parts(&self) -> [&[u8]; 3] {
+        [&self.machine_code, &self.ptx, self.lowered_name.as_deref().unwrap_or_default().as_bytes()]
+    }
+
+    /// The code that the disk cache returned; `None` if there is none.
+    pub(super) fn from_parts([machine_code, ptx, name]: Parts<3>) -> Option<Self> {
+        let name = String::from_utf8(name).ok()?;
+        let lowered_name = Some(name).filter(|name| !name.is_empty());
+        let is_code = !machine_code.is_empty() || !ptx.is_empty();
+        is_code.then_some(Self { machine_code, ptx, lowered_name })
+    }
+
+    /// The images that the driver can load, the best first, each with a name for messages.
+    pub(super) fn images(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        [("machine code", &*self.machine_code), ("PTX", &*self.ptx)]
+            .into_iter()
+            .filter(|(_, image)| !image.is_empty())
+    }
+
+    /// The names of all kernels, if there is PTX.
+    pub(super) fn kernel_names(&self) -> Vec<String> {
+        ptx::kernel_names(&String::from_utf8_lossy(&self.ptx))
+    }
+}
+
+/// The input of the compiler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct CompilerInput {
+    pub(super) text: String,
+    /// The name of the source in the log.
+    pub(super) file: String,
+    /// All options, the architecture included.
+    pub(super) options: Vec<String>,
+    /// The architecture that the options name.
+    pub(super) target: String,
+    /// The name expression of the function to run, such as `scale<float>`; `None` for an `extern
+    /// "C"` function.
+    pub(super) expression: Option<String>,
+}
+
+/// The architecture of an NVIDIA GPU to compile for.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Target {
+    /// Machine code for this compute capability, such as 90.
+    Machine(u32),
+    /// PTX for the newest architecture that the compiler supports, for devices that are newer. The
+    /// driver compiles the PTX.
+    Virtual(u32),
+}
+
+#[cfg(feature = "cuda")]
+impl Target {
+    /// The architecture's name in NVRTC's option.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Machine(capability) => format!("sm_{capability}"),
+            Self::Virtual(capability) => format!("compute_{capability}"),
+        }
+    }
+
+    /// The best target for a device among the compute capabilities that a compiler supports.
+    fn best(supported: &[u32], (major, minor): (u32, u32)) -> Result<Self, String> {
+        let capability = 10 * major + minor;
+        if supported.contains(&capability) {
+            return Ok(Self::Machine(capability));
+        }
+        let older = supported.iter().copied().filter(|supported| *supported < capability).max();
+        older.map(Self::Virtual).ok_or_else(|| {
+            let oldest = supported.iter().min().copied().unwrap_or_default();
+            format!(
+                "it compiles for sm_{oldest} and later, and the device is sm_{capability}: \
+                 use an older NVRTC, or `GpuSource::ptx` or `cubin`"
+            )
+        })
+    }
+}
+
+/// A compiler and its version.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compiler {
+    library: &'static CompilerLibrary,
+    version: (i32, i32),
+}
+
+impl Compiler {
+    /// Finds a compiler whose code this driver can load.
+    pub(super) fn find(driver: &Driver) -> Result<Self, String> {
+        match driver.vendor.kind {
+            #[cfg(feature = "hip")]
+            DeviceKind::Hip => Self::of(hiprtc::find()?),
+            #[cfg(feature = "cuda")]
+            DeviceKind::Cuda => Self::find_nvrtc(driver.version()),
+            kind => Err(format!("nothing compiles CUDA C for devices of kind {kind:?}")),
+        }
+    }
+
+    /// As [`find`](Self::find), by the version of CUDA's driver.
+    #[cfg(feature = "cuda")]
+    pub(super) fn find_nvrtc(driver_version: i32) -> Result<Self, String> {
+        Self::of(nvrtc::find(driver_version)?)
+    }
+
+    fn of(library: &'static CompilerLibrary) -> Result<Self, String> {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the library writes two `int`s.
+        library.check(unsafe { (library.version)(&raw mut major, &raw mut minor) })?;
+        Ok(Self { library, version: (major, minor) })
+    }
+
+    pub(super) fn product(self) -> &'static Product {
+        &self.library.product
+    }
+
+    /// `NVRTC 13.5`
+    pub(super) fn name(self) -> String {
+        format!("{} {}.{}", self.library.product.name, self.version.0, self.version.1)
+    }
+
+    /// The file that it is in.
+    pub(super) fn file(self) -> &'static str {
+        &self.library.file
+    }
+
+    /// The name of the architecture to compile for, for a device.
+    pub(super) fn target_of(self, context: &Context) -> Result<String, String> {
+        match context.architecture() {
+            #[cfg(feature = "cuda")]
+            Architecture::Capability(major, minor) => {
+                self.target((*major, *minor)).map(Target::name)
+            }
+            #[cfg(feature = "hip")]
+            Architecture::Named(name) => Ok(name.clone()),
+        }
+    }
+
+    /// The architecture to compile for, given a device's compute capability.
+    #[cfg(feature = "cuda")]
+    pub(super) fn target(self, capability: (u32, u32)) -> Result<Target, String> {
+        Target::best(&self.supported()?, capability)
+            .map_err(|reason| format!("{} was found, but {reason}", self.name()))
+    }
+
+    /// The supported compute capabilities, such as 90.
+    #[cfg(feature = "cuda")]
+    pub(super) fn supported(self) -> Result<Vec<u32>, String> {
+        let library = self.library;
+        let (Some(ask_count), Some(ask)) = (library.architecture_count, library.architectures)
+        else {
+            return Err(format!("{} does not say what it compiles for", self.name()));
+        };
+        let mut count = 0;
+        // SAFETY: the library writes one `int`.
+        library.check(unsafe { ask_count(&raw mut count) })?;
+        let mut supported: Vec<c_int> = vec![0; usize::try_from(count).unwrap_or_default()];
+        // SAFETY: the vector has the length that the library has just returned.
+        library.check(unsafe { ask(supported.as_mut_ptr()) })?;
+        Ok(supported.into_iter().filter_map(|capability| u32::try_from(capability).ok()).collect())
+    }
+
+    /// Compiles. The error contains the compiler's log.
+    pub(super) fn compile(self, input: &CompilerInput) -> Result<Compiled, String> {
+        let compilation = Compilation::new(self.library, &input.text, &input.file)?;
+        let expression = input.expression.as_deref().map(c_string).transpose()?;
+        if let Some(expression) = &expression {
+            compilation.add_expression(expression)?;
+        }
+        let refused = |log| {
+            format!("{} for {} refuses the source, correct it:\n{log}", self.name(), input.target)
+        };
+        compilation.run(&input.options).map_err(refused)?;
+        let (machine_code, ptx) = (compilation.machine_code()?, compilation.ptx()?);
+        if machine_code.is_empty() && ptx.is_empty() {
+            return Err(self.no_code(input));
+        }
+        let lowered_name =
+            expression.map(|expression| compilation.lowered_name(&expression)).transpose()?;
+        Ok(Compiled { machine_code, ptx, lowered_name })
+    }
+
+    /// The error for a compilation that succeeds but produces no code that a driver can load.
+    #[cold]
+    fn no_code(self, input: &CompilerInput) -> String {
+        let outcome =
+            format!("{} for {} made neither machine code nor PTX", self.name(), input.target);
+        match options::without_code(&input.options) {
+            Some(option) => format!(
+                "{outcome}: no driver loads what the option `{option}` produces; leave it out"
+            ),
+            None => format!(
+                "{outcome} with the options {}; leave out the one that asks for other output",
+                input.options.join(" ")
+            ),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::Target;
+
+    #[test]
+    fn a_device_gets_machine_code_or_the_newest_ptx_that_is_older() {
+        let supported = [75, 80, 86, 90, 100, 120];
+        assert_eq!(Target::best(&supported, (9, 0)), Ok(Target::Machine(90)));
+        assert_eq!(Target::best(&supported, (8, 9)), Ok(Target::Virtual(86)));
+        assert_eq!(Target::best(&supported, (13, 0)), Ok(Target::Virtual(120)));
+        let too_old = Target::best(&supported, (7, 0)).expect_err("older than all");
+        assert!(too_old.contains("sm_75 and later, and the device is sm_70"), "{too_old}");
+        assert_eq!(
+            [Target::Machine(90).name(), Target::Virtual(86).name()],
+            ["sm_90", "compute_86"]
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! Device code: compiles and loads CUDA C, PTX and machine code into kernels to launch.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `programs` | from a program to a loaded kernel; each step runs once per key |
+//! | `source`, `options` | CUDA C and its options |
+//! | `compile`, `compilation` | the compiler; one run of it |
+//! | `compiler_library` | the functions of NVRTC or hiprtc |
+//! | `nvrtc`, `hiprtc`, `hip_options` | where each is found; NVRTC's options as hiprtc takes them |
+//! | `image`, `ptx` | a check of a cubin; the kernels that PTX declares |
+//! | `module`, `function` | loaded code; one function of it |
+//! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
+//! | `parameter_starts` | where a kernel's parameters start in the words of a launch |
+
+mod compilation;
+mod compile;
+mod compiler_library;
+mod function;
+#[cfg(feature = "hip")]
+mod hip_options;
+#[cfg(feature = "hip")]
+mod hiprtc;
+mod image;
+mod kernel;
+mod limits;
+mod module;
+#[cfg(feature = "cuda")]
+mod nvrtc;
+mod options;
+mod parameter_starts;
+mod programs;
+mod ptx;
+#[cfg(all(test, feature = "cuda"))]
+mod real_nvrtc;
+mod source;
+#[cfg(feature = "cuda")]
+mod without_gpu;
+
+pub(super) use kernel::GpuKernel;
+pub(super) use parameter_starts::PARAMETERS_MAX;
+#[cfg(test)]
+pub(super) use parameter_starts::ParameterStarts;
+pub(super) use programs::{Programs, load};
+#[cfg(feature = "cuda")]
+pub use without_gpu::kernel_names_by_nvrtc;

@@ -1,0 +1,187 @@
+//! Tests with a real NVRTC. They run if `RESIDENT_NVRTC` names the library, and fail if that file
+//! is missing.
+
+use super::compile::{Compiled, Compiler, Target};
+use super::image;
+use super::source::Source;
+use resident_backend::{ElementLayout, GpuSource, ParameterLayout, Program};
+use resident_core::Access;
+
+const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
+const BYTE: ElementLayout = ElementLayout { len_bytes: 1, align_bytes: 1, rust_name: "u8" };
+
+/// The compiler that `RESIDENT_NVRTC` names, if it is set.
+pub(super) fn compiler() -> Option<Compiler> {
+    if std::env::var_os("RESIDENT_NVRTC").is_none() {
+        eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
+        return None;
+    }
+    Some(Compiler::find_nvrtc(13_000).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn program(kernel: &str, source: GpuSource, parameters: &[ParameterLayout]) -> Program {
+    Program { kernel: kernel.into(), source, parameters: parameters.into() }
+}
+
+fn compile(
+    compiler: Compiler,
+    program: &Program,
+    text: &str,
+    expression: Option<&str>,
+) -> Result<Compiled, String> {
+    let source = Source::new(program, text, None, expression).expect("well formed");
+    let product = compiler.product();
+    compiler.compile(&source.input(source.architecture(product).unwrap_or("sm_90"), product))
+}
+
+const VIEWS: &str = r#"
+static_assert(__LINE__ == 2, "lines are the user's");
+static_assert(sizeof(resident::View1<float>) == 24 && sizeof(resident::View2<float>) == 40, "");
+static_assert(sizeof(resident::View3<float>) == 56 && sizeof(resident::View6<float>) == 104, "");
+extern "C" __global__ void views(
+    float a, unsigned char b, const float *x, resident::View1<const float> x1,
+    resident::View2<float> x2, resident::View3<float> x3, resident::View4<float> x4,
+    resident::View5<float> x5, resident::View6<float> x6
+) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (!x2.contains(i, 0) || i >= x6.size()) return;
+    x2(i, 0) = a + b + x[i] + x1(i) + x3(i, 0, 0) + x4(i, 0, 0, 0) + x5(i, 0, 0, 0, 0) + x6.at(i);
+}
+"#;
+
+fn views() -> Vec<ParameterLayout> {
+    let view = |ndim| ParameterLayout::Sized {
+        element: FLOAT,
+        ndim: Some(ndim),
+        access: if ndim == 1 { Access::Read } else { Access::ReadWrite },
+    };
+    let flat = ParameterLayout::Flat { element: FLOAT, access: Access::Read };
+    [ParameterLayout::Scalar(FLOAT), ParameterLayout::Scalar(BYTE), flat]
+        .into_iter()
+        .chain((1..=6).map(view))
+        .collect()
+}
+
+#[test]
+fn machine_code_with_a_kernel_of_every_kind_of_view_is_compiled() {
+    let Some(compiler) = compiler() else { return };
+    let compiled = compile(compiler, &program("views", VIEWS.into(), &views()), VIEWS, None)
+        .expect("it is right");
+    image::check(&compiled.machine_code).expect("a cubin");
+    assert_eq!(compiled.kernel_names(), ["views"]);
+}
+
+#[test]
+fn an_error_names_the_line_and_the_kernel() {
+    let Some(compiler) = compiler() else { return };
+    for (parameters, what) in [(views(), "with the prelude"), (Vec::new(), "without")] {
+        let text = "\n\nextern \"C\" __global__ void blur() { undeclared = 1; }";
+        let log = compile(compiler, &program("blur", text.into(), &parameters), text, None)
+            .expect_err("it is wrong");
+        assert!(
+            log.contains("blur.cu(3): error: identifier \"undeclared\" is undefined"),
+            "{what}: {log}"
+        );
+    }
+}
+
+#[test]
+fn a_name_expression_has_a_name_in_the_code() {
+    let Some(compiler) = compiler() else { return };
+    let text = "template <typename T> __global__ void scale(T k, T *x) { x[threadIdx.x] *= k; }\n\
+                __global__ void plain(int n) {}\n";
+    let program = program("scale", text.into(), &[]);
+    for expression in ["scale<float>", "scale<double>", "plain"] {
+        let compiled = compile(compiler, &program, text, Some(expression)).expect("it is right");
+        let name = compiled.lowered_name.as_ref().expect("it was asked for");
+        assert!(compiled.kernel_names().contains(name), "{expression}");
+    }
+    let log =
+        compile(compiler, &program, text, Some("nothing")).expect_err("there is no such function");
+    assert!(log.contains("identifier \"nothing\" is undefined"), "{log}");
+}
+
+#[test]
+fn defines_options_and_include_folders_arrive() {
+    let Some(compiler) = compiler() else { return };
+    let folder = std::env::temp_dir().join(format!("resident-include-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    std::fs::write(folder.join("width.cuh"), "#define WIDTH 7\n").expect("writable");
+    let text = "#include \"width.cuh\"\nstatic_assert(WIDTH * HEIGHT == 21, \"\"); \
+                static_assert(__cplusplus >= 202002L, \"\");";
+    let source = GpuSource::c(text).define("HEIGHT", 3).option("--std=c++20").include(&folder);
+    let outcome = compile(compiler, &program("f", source, &[]), text, None);
+    std::fs::remove_dir_all(&folder).expect("ours");
+    outcome.expect("all of them arrived");
+}
+
+#[test]
+fn an_unknown_architecture_gets_ptx_for_the_newest_known() {
+    let Some(compiler) = compiler() else { return };
+    let target = compiler.target((99, 9)).expect("there is an older one");
+    assert_eq!(
+        target,
+        Target::Virtual(
+            compiler.supported().expect("it can tell").into_iter().max().expect("some")
+        )
+    );
+    let program = program("views", VIEWS.into(), &views());
+    let input = Source::new(&program, VIEWS, None, None)
+        .expect("well formed")
+        .input(&target.name(), compiler.product());
+    let compiled = compiler.compile(&input).expect("it is right");
+    assert!(compiled.machine_code.is_empty(), "only real architectures have machine code");
+    assert!(
+        String::from_utf8(compiled.ptx)
+            .expect("text")
+            .contains(&format!(".target {}", target.name().replace("compute", "sm")))
+    );
+}
+
+#[test]
+fn an_architecture_from_the_user_decides_the_output() {
+    let Some(compiler) = compiler() else { return };
+    let text = "extern \"C\" __global__ void f(float *x) { x[0] = 1; }";
+    let cases: [(&[&str], bool, &str); 5] = [
+        (&["-arch=compute_90"], false, ".target sm_90"),
+        (&["-arch", "compute_80"], false, ".target sm_80"),
+        (&["--gpu-architecture", "sm_80"], true, ".target sm_80"),
+        (&[" --gpu-architecture=sm_90a "], true, ".target sm_90a"),
+        (&[], true, ".target sm_90"),
+    ];
+    for (options, has_cubin, target) in cases {
+        let source =
+            options.iter().fold(GpuSource::c(text), |source, option| source.option(*option));
+        let compiled =
+            compile(compiler, &program("f", source, &[]), text, None).expect("it is right");
+        assert_eq!(!compiled.machine_code.is_empty(), has_cubin, "{options:?}");
+        assert!(
+            String::from_utf8(compiled.ptx).expect("text").lines().any(|line| line == target),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
+fn options_without_loadable_output_are_named() {
+    let Some(compiler) = compiler() else { return };
+    for option in ["-dlto", "--dlink-time-opt", "-optix-ir"] {
+        let log = compile(compiler, &program("f", GpuSource::c("").option(option), &[]), "", None)
+            .expect_err("nothing for a driver");
+        assert!(
+            log.contains(&format!("the option `{option}`")) && log.contains("leave it out"),
+            "{log}"
+        );
+    }
+}
+
+#[test]
+fn bad_options_are_reported() {
+    let Some(compiler) = compiler() else { return };
+    let log = |option: &str| {
+        compile(compiler, &program("f", GpuSource::c("").option(option), &[]), "", None)
+            .expect_err("no such thing")
+    };
+    assert!(log("--no-such-option").contains("no-such-option"), "{}", log("--no-such-option"));
+    assert!(log("zero\0within").contains("zero byte at 4"));
+}

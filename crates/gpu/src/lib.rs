@@ -1,0 +1,106 @@
+//! GPUs: NVIDIA's through CUDA's driver, AMD's through HIP. Only this folder and the interop module
+//! name cudarc.
+//!
+//! The two drivers mirror each other, so there is one backend over a table of the functions that it
+//! calls (`driver/`). On NVIDIA GPUs it takes contexts and streams from cudarc, so that other code
+//! can use them too. It manages memory, ordering and lifetimes itself: cudarc tracks only one
+//! reader per slice, and its tracking costs driver calls for each argument.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `driver/` | the functions of CUDA's driver and of HIP, and where they differ |
+//! | `context`, `cudarc_contexts` | a primary context; cudarc's objects of it |
+//! | `owned_stream` | a stream of the driver and its owner |
+//! | `capture_mode` | keeps calls from disturbing captures of other code |
+//! | `device`, `backend` | one GPU: what its streams share; its [`Backend`](resident_backend::Backend) |
+//! | `stream/` | one stream: its [`Queue`](resident_backend::Queue), completion, events |
+//! | `copy/` | copies and fills: from boxes of bytes to driver calls |
+//! | `launch` | kernel launches: from packed words to driver calls |
+//! | `memory/` | device memory, pinned staging memory, registered host memory, external slices |
+//! | `code/` | from CUDA C to a loaded kernel |
+//!
+//! The stream lock covers both the driver call and the position that it gets. A chain of launches
+//! makes no driver calls for completion, which is detected when a thread waits or polls. Queued
+//! work fails only if its context dies; then all work in flight fails.
+//!
+//! The last step of a download to pageable memory runs on the host: a waiting or polling thread
+//! unpacks the bytes from staging memory. The device does not know of that step, so the host also
+//! keeps the order between streams: a stream that waits for an event records the other stream's
+//! pending host actions and completes them first (`CompletionAction::CompleteFirst`).
+//!
+//! Lock order: a stream's completion lock, its state, then any one leaf lock (allocations, events,
+//! staging blocks, registrations, programs).
+
+// Without a vendor there is nothing to build.
+#![cfg(any(feature = "cuda", feature = "hip"))]
+
+mod backend;
+mod capture_mode;
+#[cfg_attr(
+    not(all(feature = "cuda", feature = "hip")),
+    allow(dead_code, reason = "one of the two vendors needs it")
+)]
+mod code;
+mod context;
+mod copy;
+#[cfg(feature = "cuda")]
+mod cudarc_contexts;
+mod device;
+#[cfg_attr(
+    not(all(feature = "cuda", feature = "hip")),
+    allow(dead_code, reason = "one of the two vendors needs it")
+)]
+mod driver;
+mod launch;
+#[cfg_attr(
+    not(all(feature = "cuda", feature = "hip")),
+    allow(dead_code, reason = "one of the two vendors needs it")
+)]
+mod memory;
+mod owned_stream;
+mod stream;
+
+use std::sync::Arc;
+
+#[cfg(feature = "cuda")]
+pub use code::kernel_names_by_nvrtc;
+use context::Context;
+pub use device::GpuDevice;
+use memory::staging_settings::StagingSettings;
+pub use stream::GpuQueue;
+
+use resident_backend::DeviceKind;
+
+/// The number of GPUs that a vendor's driver reports. The error contains what was searched for,
+/// what was found, and the next step.
+pub fn count(kind: DeviceKind) -> Result<usize, String> {
+    match kind {
+        #[cfg(feature = "cuda")]
+        DeviceKind::Cuda => driver::cuda::count(),
+        #[cfg(feature = "hip")]
+        DeviceKind::Hip => driver::hip::count(),
+        _ => Err(kind.no_backend()),
+    }
+}
+
+/// Opens a GPU. The error says why the GPU cannot be opened.
+pub fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, String> {
+    let count = count(kind)?;
+    let exists = ordinal < count;
+    let driver = match kind {
+        #[cfg(feature = "cuda")]
+        DeviceKind::Cuda if !exists => return Err(driver::cuda::beyond(count)),
+        #[cfg(feature = "hip")]
+        DeviceKind::Hip if !exists => return Err(driver::hip::beyond(count)),
+        #[cfg(feature = "cuda")]
+        DeviceKind::Cuda => driver::cuda::driver()?,
+        #[cfg(feature = "hip")]
+        DeviceKind::Hip => driver::hip::driver()?,
+        _ => return Err(kind.no_backend()),
+    };
+    driver.expect_version()?;
+    let staging_settings = StagingSettings::read()?;
+    Context::open(driver, ordinal)
+        .and_then(|context| GpuDevice::open(context, staging_settings))
+        .map_err(|refusal| format!("the GPU exists, but does not open: {refusal}"))
+}

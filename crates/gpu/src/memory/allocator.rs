@@ -1,0 +1,360 @@
+//! Device memory of one GPU: its live allocations, their limit, and freed memory still in use.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::external::ExternalAllocation;
+use super::managed::{ManagedMemory, expect_concurrent_access};
+use super::pool::{MemoryPool, PoolFunctions};
+use crate::capture_mode::Relaxed;
+use crate::context::Context;
+use crate::driver::{Attribute, Driver, StreamHandle, invalid, status};
+use resident_backend::host_allocation::{ByteCount, CountedBytes};
+use resident_backend::sync::{BackendGuard, BackendLock};
+use resident_backend::{
+    Address, BackendError, BackendErrorKind, HostMemory, MappedMemory, MemoryUsage,
+};
+
+/// Allocates and frees device memory.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    driver: &'static Driver,
+    /// `None` on devices without pools, which allocate and free by calls that wait for the device.
+    pool: Option<MemoryPool>,
+    allocations: BackendLock<Allocations>,
+}
+
+#[derive(Debug, Default)]
+struct Allocations {
+    /// The length in bytes of each live allocation, by address.
+    live: HashMap<u64, u64>,
+    /// cudarc slices that were converted to arrays, by address.
+    external: HashMap<u64, ExternalAllocation>,
+    /// Memory that both the host and the GPU access, by its address on the GPU.
+    mapped: HashMap<u64, Mapped>,
+    in_use_bytes: u64,
+    /// The managed memory among the mapped, which counts as in use too.
+    managed: ByteCount,
+    /// Freed memory that work in flight still uses, or that the driver refused to free, by address.
+    /// Only on devices without pools.
+    draining: HashMap<u64, Draining>,
+    limit_bytes: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Mapped {
+    memory: Arc<dyn HostMemory>,
+    /// For managed memory.
+    _counted: Option<CountedBytes>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Draining {
+    len_bytes: u64,
+    /// Whether the last use of the memory has completed.
+    is_drained: bool,
+}
+
+impl DeviceMemory {
+    /// Creates the pool, if the device has pools; the context is current.
+    pub(crate) fn open(context: &Context) -> Result<Self, BackendError> {
+        let driver = context.driver();
+        // A driver without pools does not know the attribute either.
+        let has_pools = || context.attribute(Attribute::MemoryPools).is_ok_and(|has| has != 0);
+        let pool = match PoolFunctions::of(driver).filter(|_| has_pools()) {
+            Some(functions) => Some(MemoryPool::create(driver, functions, context.place())?),
+            None => None,
+        };
+        Ok(Self { driver, pool, allocations: BackendLock::default() })
+    }
+
+    /// Whether `free` queues the free on a stream. Otherwise `start_draining` marks memory as
+    /// freed, and `free_drained` frees it once its last use has completed.
+    pub(crate) fn frees_in_order(&self) -> bool {
+        self.pool.is_some()
+    }
+
+    /// Allocates memory for use on `stream`; the context is current.
+    pub(crate) fn allocate(
+        &self,
+        len_bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<Address, BackendError> {
+        self.free_all_drained();
+        self.reserve(len_bytes)?;
+        let outcome = self.allocate_unlimited(len_bytes, stream);
+        let mut allocations = self.allocations();
+        match outcome {
+            Ok(Address(address)) => drop(allocations.live.insert(address, len_bytes)),
+            Err(_) => allocations.in_use_bytes -= len_bytes,
+        }
+        outcome
+    }
+
+    /// Adds the bytes to those in use, unless that would exceed the limit.
+    fn reserve(&self, len_bytes: u64) -> Result<(), BackendError> {
+        let mut allocations = self.allocations();
+        allocations.expect_below_limit(len_bytes)?;
+        allocations.in_use_bytes += len_bytes;
+        Ok(())
+    }
+
+    fn allocate_unlimited(
+        &self,
+        len_bytes: u64,
+        stream: StreamHandle,
+    ) -> Result<Address, BackendError> {
+        let mut address = 0;
+        let outcome = match &self.pool {
+            Some(pool) => pool.allocate(&mut address, len_bytes, stream),
+            None => {
+                let _relaxed = Relaxed::enter(self.driver);
+                let allocate = &self.driver.allocate;
+                // SAFETY: the context is current; the driver writes one address.
+                let outcome = unsafe { (allocate.function)(&raw mut address, len_bytes as usize) };
+                allocate.check(outcome)
+            }
+        };
+        match outcome {
+            Ok(()) => Ok(Address(address)),
+            Err(refusal) if is_out_of_memory(&refusal) => {
+                Err(self.out_of_memory(len_bytes, refusal.call))
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Frees memory after the work queued on `stream`, on devices with pools.
+    pub(crate) fn free(
+        &self,
+        Address(address): Address,
+        stream: StreamHandle,
+    ) -> Result<(), BackendError> {
+        self.check_live(address)?;
+        // The entry is removed before the driver frees the memory. Afterwards the driver may give
+        // the address to another thread, whose new entry must not be removed.
+        let Some(pool) = &self.pool else {
+            return Err(invalid("free", "the device has no pool of memory".to_owned()));
+        };
+        let len_bytes = self.remove_live(address);
+        // SAFETY: the address came from `allocate` and is live (`check_live`). The caller ordered
+        // the stream after all uses (contract in `backend`).
+        unsafe { pool.free(address, stream) }.inspect_err(|_| {
+            let mut allocations = self.allocations();
+            allocations.live.insert(address, len_bytes);
+            allocations.in_use_bytes += len_bytes;
+        })
+    }
+
+    /// Marks memory as freed, on devices without pools. The memory is "draining" until its last use
+    /// has completed.
+    pub(crate) fn start_draining(&self, Address(address): Address) -> Result<(), BackendError> {
+        self.check_live(address)?;
+        let len_bytes = self.remove_live(address);
+        self.allocations().draining.insert(address, Draining { len_bytes, is_drained: false });
+        Ok(())
+    }
+
+    /// Frees memory whose last use has completed. If the context is not current, or the driver
+    /// refuses, a later call frees it.
+    pub(crate) fn free_drained(&self, Address(address): Address, is_current: bool) {
+        if let Some(draining) = self.allocations().draining.get_mut(&address) {
+            draining.is_drained = true;
+        }
+        if is_current {
+            self.free_all_drained();
+        }
+    }
+
+    fn free_all_drained(&self) {
+        if self.pool.is_some() {
+            return;
+        }
+        // The entry is removed first, so that only one thread frees the memory, and no lock is held
+        // during the driver calls.
+        let drained: Vec<(u64, Draining)> =
+            self.allocations().draining.extract_if(|_, draining| draining.is_drained).collect();
+        let _relaxed = (!drained.is_empty()).then(|| Relaxed::enter(self.driver));
+        for (address, draining) in drained {
+            // SAFETY: the address came from `allocate`, was freed once (`start_draining`), its last
+            // use has completed, and only this thread has it now.
+            if unsafe { (self.driver.free.function)(address) } != status::SUCCESS {
+                self.allocations().draining.insert(address, draining);
+            }
+        }
+    }
+
+    /// Fails if the library has no live memory at this address.
+    pub(crate) fn check_live(&self, address: u64) -> Result<(), BackendError> {
+        if self.allocations().live.contains_key(&address) {
+            return Ok(());
+        }
+        let detail = format!(
+            "no live memory starts at device address {address:#x}; it was freed before or never \
+             allocated here"
+        );
+        Err(invalid("free", detail))
+    }
+
+    /// Removes live memory from the table, and returns its bytes.
+    pub(crate) fn remove_live(&self, address: u64) -> u64 {
+        let mut allocations = self.allocations();
+        let len_bytes = allocations.live.remove(&address).unwrap_or_default();
+        allocations.in_use_bytes -= len_bytes;
+        len_bytes
+    }
+
+    /// Stores an external slice whose memory an array uses from now on.
+    pub(crate) fn insert_external(
+        &self,
+        address: u64,
+        external: ExternalAllocation,
+    ) -> Result<(), BackendError> {
+        let mut allocations = self.allocations();
+        if allocations.live.contains_key(&address) || allocations.external.contains_key(&address) {
+            let detail = format!("an array lives at device address {address:#x} already");
+            return Err(invalid("take_over", detail));
+        }
+        allocations.external.insert(address, external);
+        Ok(())
+    }
+
+    /// Removes and returns the external slice at an address, if there is one.
+    pub(crate) fn take_external(&self, address: u64) -> Option<ExternalAllocation> {
+        self.allocations().external.remove(&address)
+    }
+
+    /// Stores memory that the host accesses too, and that an array uses from now on.
+    pub(crate) fn insert_mapped(&self, Address(address): Address, memory: Arc<dyn HostMemory>) {
+        self.allocations().mapped.insert(address, Mapped { memory, _counted: None });
+    }
+
+    /// Removes and returns the mapped memory at an address, if there is any.
+    pub(crate) fn take_mapped(&self, Address(address): Address) -> Option<Arc<dyn HostMemory>> {
+        self.allocations().mapped.remove(&address).map(|mapped| mapped.memory)
+    }
+
+    /// Whether the host accesses the memory at an address too.
+    pub(crate) fn is_mapped(&self, Address(address): Address) -> bool {
+        self.allocations().mapped.contains_key(&address)
+    }
+
+    /// Allocates managed memory; the context is current. The driver would allocate more than the
+    /// device has, and move pages to and fro, so this refuses what does not fit. Pages of managed
+    /// memory may be on the host, where the driver's free bytes do not count them, so the bytes in
+    /// use are compared with those of the device too.
+    pub(crate) fn allocate_managed(
+        &self,
+        context: &Arc<Context>,
+        len_bytes: usize,
+    ) -> Result<MappedMemory, BackendError> {
+        expect_concurrent_access(context)?;
+        self.free_all_drained();
+        let (free, total) = free_and_total(self.driver)?;
+        let requested = len_bytes as u64;
+        let counted = {
+            let allocations = self.allocations();
+            let free = free.min(total.saturating_sub(allocations.all_bytes_in_use()));
+            allocations.expect_below_limit(requested)?;
+            if requested > free {
+                return Err(BackendError {
+                    kind: BackendErrorKind::OutOfMemory { requested, free },
+                    call: self.driver.allocate_managed.name,
+                    detail: String::from("managed memory is not asked for beyond what is free"),
+                });
+            }
+            allocations.managed.count(len_bytes)
+        };
+        let memory = ManagedMemory::allocate(context, len_bytes)?;
+        let (address, memory) = (memory.address(), Arc::new(memory) as Arc<dyn HostMemory>);
+        let mapped = Mapped { memory: Arc::clone(&memory), _counted: Some(counted) };
+        self.allocations().mapped.insert(address.0, mapped);
+        Ok((address, memory))
+    }
+
+    /// Returns unused memory to the driver.
+    pub(crate) fn trim(&self) -> Result<(), BackendError> {
+        self.free_all_drained();
+        self.pool.as_ref().map_or(Ok(()), MemoryPool::trim)
+    }
+
+    pub(crate) fn usage(&self) -> MemoryUsage {
+        let allocations = self.allocations();
+        let own = allocations.in_use_bytes;
+        let managed = allocations.managed.get();
+        let draining = allocations.draining.values().map(|draining| draining.len_bytes).sum();
+        let external: u64 = allocations.external.values().map(ExternalAllocation::len_bytes).sum();
+        drop(allocations);
+        let pooled =
+            self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
+        MemoryUsage { in_use: own + external + managed, pooled, pinned: 0 }
+    }
+
+    pub(crate) fn limit_bytes(&self) -> Option<u64> {
+        self.allocations().limit_bytes
+    }
+
+    /// Limits the bytes in use. Memory in use stays.
+    pub(crate) fn set_limit(&self, limit_bytes: u64) {
+        self.allocations().limit_bytes = Some(limit_bytes);
+    }
+
+    /// Whether `len_bytes` more bytes would exceed the limit.
+    pub(crate) fn is_beyond_limit(&self, len_bytes: u64) -> bool {
+        self.allocations().bytes_below_limit() < len_bytes
+    }
+
+    /// Lets another device read and write the pool's memory directly.
+    pub(crate) fn share_with(&self, peer: usize) -> Result<(), BackendError> {
+        self.pool.as_ref().map_or(Ok(()), |pool| pool.share_with(peer))
+    }
+
+    #[cold]
+    fn out_of_memory(&self, requested: u64, call: &'static str) -> BackendError {
+        let free = free_and_total(self.driver).map_or(0, |(free, _)| free);
+        let kind = BackendErrorKind::OutOfMemory { requested, free };
+        BackendError { kind, call, detail: String::new() }
+    }
+
+    fn allocations(&self) -> BackendGuard<'_, Allocations> {
+        self.allocations.lock()
+    }
+}
+
+impl Allocations {
+    fn bytes_below_limit(&self) -> u64 {
+        self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.all_bytes_in_use()))
+    }
+
+    /// The bytes in use, those of managed memory included.
+    fn all_bytes_in_use(&self) -> u64 {
+        self.in_use_bytes + self.managed.get()
+    }
+
+    fn expect_below_limit(&self, requested: u64) -> Result<(), BackendError> {
+        let free = self.bytes_below_limit();
+        if requested <= free {
+            return Ok(());
+        }
+        let limit_bytes = self.limit_bytes.unwrap_or_default();
+        Err(BackendError {
+            kind: BackendErrorKind::OutOfMemory { requested, free },
+            call: "allocate",
+            detail: format!("the limit set for this library is {limit_bytes} bytes"),
+        })
+    }
+}
+
+/// The free and the total bytes of the current context's device.
+pub(crate) fn free_and_total(driver: &'static Driver) -> Result<(u64, u64), BackendError> {
+    let (mut free, mut total) = (0_usize, 0_usize);
+    let _relaxed = Relaxed::enter(driver);
+    let ask = &driver.memory_info;
+    // SAFETY: the driver writes two sizes.
+    ask.check(unsafe { (ask.function)(&raw mut free, &raw mut total) })?;
+    Ok((free as u64, total as u64))
+}
+
+fn is_out_of_memory(refusal: &BackendError) -> bool {
+    refusal.kind == BackendErrorKind::Driver { code: i64::from(status::OUT_OF_MEMORY) }
+}

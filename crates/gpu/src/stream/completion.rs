@@ -1,0 +1,342 @@
+//! Completion of a stream's work: waits and polls ask the driver for the device's progress, and run
+//! the completion actions, in order, before the work counts as completed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::core::{StreamCore, find};
+use super::driver_event::DriverEvent;
+use super::in_flight::{CompletionAction, InFlight};
+use super::wake_stream::WakeStream;
+use crate::capture_mode::Relaxed;
+use crate::driver::{HostFunction, status};
+use resident_backend::sync;
+use resident_backend::{
+    BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope,
+};
+
+impl StreamCore {
+    /// Returns the outcome of a driver call. If the outcome is that the context has died, marks all
+    /// work in flight as failed.
+    #[inline]
+    pub(super) fn record_loss<T>(
+        &self,
+        outcome: Result<T, BackendError>,
+    ) -> Result<T, BackendError> {
+        if outcome.is_ok() {
+            return outcome;
+        }
+        let outcome = self.record_loss_locked(outcome);
+        if self.device.context().death().is_some() {
+            self.abandon_in_flight();
+        }
+        outcome
+    }
+
+    /// Fails all work that is not known to have completed, because the context died.
+    fn abandon_in_flight(&self) {
+        let _completion = self.completion_lock.lock();
+        let mut state = self.state();
+        let (completed, tail) = (self.completed(), Position(state.tail));
+        if completed >= tail {
+            return;
+        }
+        let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
+        let record = state.in_flight.device_loss_record(completed, cause);
+        failure::record_queue_loss(self.id, completed, record);
+        let abandoned = state.in_flight.retire_upto(tail);
+        abandoned.into_iter().for_each(|operation| operation.action.abandon());
+        state.events.clear();
+        self.completed.store(tail.0, Ordering::Release);
+    }
+
+    /// Makes the context current. If the context is dead, marks all work in flight as failed.
+    #[inline]
+    pub(super) fn make_current(&self) -> Result<(), BackendError> {
+        self.record_loss(self.device.context().make_current())
+    }
+
+    /// Blocks until all work up to `position`, clamped to the tail, has completed or failed.
+    pub(super) fn wait_for(&self, position: Position) -> Result<(), BackendError> {
+        let position = position.min(self.tail());
+        if self.completed() >= position {
+            return Ok(());
+        }
+        if scope::is_in_body() {
+            return Err(BackendError {
+                kind: BackendErrorKind::InsideKernel,
+                call: "synchronize",
+                detail: String::new(),
+            });
+        }
+        match self.wait_on_device(position) {
+            Ok(upto) => self.complete_upto(upto, true),
+            // The device died. All work in flight has failed, and failed work counts as completed.
+            Err(_) if self.completed() >= position => {}
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Blocks until the device has completed `position`. Returns the position that the device has
+    /// reached.
+    fn wait_on_device(&self, position: Position) -> Result<Position, BackendError> {
+        let (event, tail) = self.covering_event_and_tail(position);
+        if let Some((upto, event)) = event {
+            return self.record_loss(event.wait()).map(|()| upto);
+        }
+        self.make_current()?;
+        self.check_capture()?;
+        let _relaxed = Relaxed::enter(self.driver());
+        let wait = &self.driver().stream_synchronize;
+        // SAFETY: the stream lives as long as `self`.
+        let outcome = unsafe { (wait.function)(self.raw_stream()) };
+        self.record_loss(wait.check(outcome)).map(|()| tail)
+    }
+
+    fn covering_event_and_tail(
+        &self,
+        position: Position,
+    ) -> (Option<(Position, Arc<DriverEvent>)>, Position) {
+        let state = self.state();
+        (state.event_covering(position), Position(state.tail))
+    }
+
+    /// Asks the driver whether all work up to `position`, clamped to the tail, has completed.
+    pub(super) fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        let position = position.min(self.tail());
+        if self.completed() >= position {
+            return Ok(true);
+        }
+        let (event, tail) = self.covering_event_and_tail(position);
+        match event {
+            Some((upto, event)) => self.complete_if(event.is_past(), upto)?,
+            None => {
+                self.make_current()?;
+                self.complete_if(self.is_idle(), tail)?;
+            }
+        }
+        Ok(self.completed() >= position)
+    }
+
+    /// Whether the device has completed all work on the stream. The context is current. While
+    /// other code captures the stream that is not known, because a query would end the capture.
+    fn is_idle(&self) -> Result<bool, BackendError> {
+        if self.is_captured()? {
+            return Ok(false);
+        }
+        let _relaxed = Relaxed::enter(self.driver());
+        let query = &self.driver().stream_query;
+        // SAFETY: the stream lives as long as `self`.
+        match unsafe { (query.function)(self.raw_stream()) } {
+            status::NOT_READY => Ok(false),
+            other => query.check(other).map(|()| true),
+        }
+    }
+
+    /// Whether all work up to the event at `position` has completed.
+    pub(super) fn poll_event(
+        &self,
+        position: Position,
+        event: &DriverEvent,
+    ) -> Result<bool, BackendError> {
+        if self.completed() < position {
+            self.complete_if(event.is_past(), position)?;
+        }
+        Ok(self.completed() >= position)
+    }
+
+    /// Calls `function` on a thread of the driver when the device has completed `position`. Returns
+    /// `None` if no stream is free for that.
+    pub(super) fn call_at(
+        &self,
+        position: Position,
+        function: HostFunction,
+    ) -> Result<Option<WakeStream>, BackendError> {
+        let (Some((_, event)), _) = self.covering_event_and_tail(position) else {
+            return Ok(None);
+        };
+        self.make_current()?;
+        self.record_loss(self.device.wake_streams().call_at(&event, function))
+    }
+
+    /// Whether the waker thread should wake a task that waits for `position`. If the stream cannot
+    /// be polled, the task is woken and gets the error.
+    pub(super) fn is_complete(&self, position: Position) -> bool {
+        self.poll(position).unwrap_or(true)
+    }
+
+    /// Completes all finished work, without waiting. The caller holds no lock: an action may copy.
+    pub(super) fn reap(&self) {
+        // If the stream cannot be polled, the next caller that waits gets the error.
+        let _outcome = self.poll(self.tail());
+        let front = || self.state().in_flight.front();
+        let mut next = front();
+        while let Some(position) = next {
+            let is_complete = matches!(self.poll(position), Ok(true));
+            next = front().filter(|left| is_complete && *left > position);
+        }
+    }
+
+    fn complete_if(
+        &self,
+        is_past: Result<bool, BackendError>,
+        upto: Position,
+    ) -> Result<(), BackendError> {
+        match self.record_loss(is_past) {
+            Ok(true) => self.complete_upto(upto, false),
+            Ok(false) => {}
+            Err(_) if self.completed() >= upto => {}
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Completes work that the device has finished: first the work of other streams on which it
+    /// depends (which may have failed), then its own completion actions. If another thread is
+    /// running actions, `waits` says whether to wait for it; otherwise the work stays incomplete
+    /// for now.
+    pub(super) fn complete_upto(&self, upto: Position, waits: bool) {
+        let is_empty = self.state().in_flight.is_empty();
+        if is_empty || self.complete_prerequisites(upto, waits) {
+            self.run_actions(upto, waits);
+        }
+    }
+
+    /// Completes the work of other streams on which work up to `upto` depends. Returns whether all
+    /// of that work is complete. Meanwhile this thread holds no stream's completion lock. Uses an
+    /// explicit stack instead of recursion, because a chain of streams may be long.
+    fn complete_prerequisites(&self, upto: Position, waits: bool) -> bool {
+        let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
+        let mut checked = Position::START;
+        loop {
+            let (core, upto, checked) = match stack.last_mut() {
+                Some((core, upto, checked)) => (&**core, *upto, checked),
+                None => (self, upto, &mut checked),
+            };
+            if let Some((other, position)) = core.next_prerequisite(checked, upto) {
+                if !Arc::ptr_eq(&other.device, &self.device) {
+                    other.check_for_device_loss();
+                }
+                stack.push((other, position, Position::START));
+                continue;
+            }
+            let Some((core, upto, _)) = stack.pop() else { return true };
+            if !core.run_actions(upto, waits) {
+                return false;
+            }
+        }
+    }
+
+    /// Incomplete work of another stream on which work up to `upto` depends. Work up to `checked`
+    /// has no such prerequisite.
+    fn next_prerequisite(
+        &self,
+        checked: &mut Position,
+        upto: Position,
+    ) -> Option<(Arc<Self>, Position)> {
+        loop {
+            let (position, prerequisites) =
+                self.state().in_flight.prerequisites_after(*checked, upto)?;
+            // A stream that no longer exists has no incomplete work.
+            let incomplete = |(queue, at): (QueueId, Position)| {
+                find(queue).map(|other| (other, at)).filter(|(other, at)| other.completed() < *at)
+            };
+            let mut others = prerequisites.into_iter().filter(|(queue, _)| *queue != self.id);
+            if let Some(found) = others.find_map(incomplete) {
+                return Some(found);
+            }
+            *checked = position;
+        }
+    }
+
+    /// Runs the actions of work up to `upto`. Returns `false` if another thread is running actions
+    /// and this call does not wait for it.
+    fn run_actions(&self, upto: Position, waits: bool) -> bool {
+        let completion = match self.completion_lock.try_lock() {
+            Some(guard) => guard,
+            None if waits => self.completion_lock.lock(),
+            None => return false,
+        };
+        let external = self.run_actions_locked(upto);
+        drop(completion);
+        // External slices are dropped without the lock, because dropping one may wait for the
+        // device, and those of DLPack call other code.
+        sync::assert_none_held();
+        drop(external);
+        true
+    }
+
+    /// Returns the actions whose values must be dropped after the completion lock is released.
+    fn run_actions_locked(&self, upto: Position) -> Vec<CompletionAction> {
+        // The completion lock is held, so no other thread runs an action of earlier work.
+        if self.state().in_flight.is_empty() {
+            self.completed.fetch_max(upto.0, Ordering::AcqRel);
+            return Vec::new();
+        }
+        // Failures are recorded before the operations are removed, so that a thread that queues
+        // work meanwhile finds either the operation or its failure.
+        self.record_inherited_failures(upto);
+        let mut completing = self.state().in_flight.begin_completion(upto);
+        let mut external = Vec::new();
+        for InFlight { position, action, .. } in completing.drain(..) {
+            match action {
+                action @ CompletionAction::DropExternal { .. } => external.push(action),
+                action if failure::at(self.id, position).is_none() => self.run_action(action),
+                _ => {}
+            }
+        }
+        self.completed.fetch_max(upto.0, Ordering::AcqRel);
+        self.state().in_flight.end_completion(completing);
+        external
+    }
+
+    /// For each operation up to `upto`: if it depends on failed work, records its failure.
+    fn record_inherited_failures(&self, upto: Position) {
+        if failure::epoch() == 0 {
+            return;
+        }
+        let dependents = self.state().in_flight.dependents(upto);
+        for (position, depends, loss) in dependents {
+            let mut failures =
+                depends.iter().filter_map(|(queue, position)| failure::at(*queue, *position));
+            if let Some(root) = failures.next() {
+                failure::record(self.id, position, inherited(&root, loss));
+            }
+        }
+    }
+
+    /// Runs under the completion lock: what an action drops is memory of this library, or of `Pod`
+    /// elements, and runs no code of others.
+    fn run_action(&self, action: CompletionAction) {
+        match action {
+            CompletionAction::Nothing
+            | CompletionAction::Release { .. }
+            | CompletionAction::ReturnBlock(_)
+            | CompletionAction::DropExternal { .. }
+            | CompletionAction::CompleteFirst { .. } => {}
+            CompletionAction::Unpack(unpack) => unpack.unpack(),
+            CompletionAction::Free(address) => {
+                let is_current = self.device.context().make_current().is_ok();
+                self.device.memory().free_drained(address, is_current);
+            }
+        }
+    }
+
+    /// Asks the driver whether the context is alive. This is needed because the driver still runs
+    /// work of another device that waits for this stream, so the completion of that work does not
+    /// mean that this device is alive.
+    fn check_for_device_loss(&self) {
+        let is_idle = self.device.context().make_current().and_then(|()| self.is_idle());
+        // If the stream cannot be queried for another reason, the context counts as alive.
+        let _outcome = self.record_loss(is_idle);
+    }
+}
+
+/// The failure of work that depends on failed work.
+pub(super) fn inherited(
+    root: &FailureRecord,
+    loss: resident_backend::FailureKind,
+) -> Arc<FailureRecord> {
+    Arc::new(FailureRecord { kind: root.kind.max(loss), inherited: true, ..root.clone() })
+}

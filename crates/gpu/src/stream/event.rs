@@ -1,0 +1,51 @@
+//! A recorded event: a point in a stream.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::StreamCore;
+use super::driver_event::{DriverEvent, no_timing};
+use resident_backend::{BackendError, Position, QueueId, RawEvent};
+
+pub(super) struct GpuEvent {
+    pub(super) core: Arc<StreamCore>,
+    pub(super) position: Position,
+    pub(super) event: Arc<DriverEvent>,
+}
+
+impl RawEvent for GpuEvent {
+    fn queue(&self) -> QueueId {
+        self.core.id
+    }
+
+    fn position(&self) -> Position {
+        self.position
+    }
+
+    fn is_complete(&self) -> Result<bool, BackendError> {
+        self.core.poll_event(self.position, &self.event)
+    }
+
+    fn synchronize(&self) -> Result<(), BackendError> {
+        self.core.wait_for(self.position)
+    }
+
+    fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
+        let Some(earlier) = earlier.downcast_ref::<Self>() else {
+            return Err(no_timing("the two events are timed by different clocks"));
+        };
+        let have_timing = self.event.has_timing() && earlier.event.has_timing();
+        if !(have_timing && self.is_complete()? && earlier.is_complete()?) {
+            return Err(no_timing("both events must be recorded with timing, and be complete"));
+        }
+        let milliseconds = self.event.milliseconds_since(&earlier.event)?;
+        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+    }
+}
+
+impl fmt::Debug for GpuEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GpuEvent({:?}, position {})", self.core.id, self.position.0)
+    }
+}

@@ -1,0 +1,35 @@
+//! One stream of a GPU.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `core` | the state shared by a stream's handles and events: positions, recording, freeing |
+//! | `in_flight` | operations in flight whose completion needs the host; data only |
+//! | `completion` | waits, polls, and the host's part of finished operations |
+//! | `submit` | checks work and queues it |
+//! | `read`, `small_upload` | copies of a few bytes |
+//! | `queue` | the [`Queue`](resident_backend::Queue) of a stream |
+//! | `slices` | conversion between cudarc's slices and device memory |
+//! | `driver_event`, `event` | the driver's events, reused; a recorded event |
+//! | `reclaim` | allocation that reclaims freed memory if the device is full |
+//! | `waker`, `wake_stream` | wakes tasks that wait for a stream; the driver's signal to do so |
+
+mod completion;
+mod core;
+mod driver_event;
+mod event;
+mod in_flight;
+mod queue;
+mod read;
+mod reclaim;
+#[cfg(feature = "cuda")]
+mod slices;
+mod small_upload;
+mod submit;
+mod wake_stream;
+mod waker;
+
+pub(crate) use self::core::{StreamCore, reap_all};
+pub(crate) use driver_event::EventPool;
+pub use queue::GpuQueue;
+pub(crate) use reclaim::{reap_oldest, trim};
+pub(crate) use wake_stream::WakeStreams;

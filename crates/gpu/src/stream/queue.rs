@@ -1,0 +1,211 @@
+//! A stream's handle: the [`Queue`] of the backend traits, and cudarc's stream for interop.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[cfg(feature = "cuda")]
+use cudarc::driver::CudaStream;
+
+use super::core::StreamCore;
+use super::event::GpuEvent;
+use super::in_flight::{CompletionAction, OperationName};
+use super::{reclaim, submit, waker};
+#[cfg(feature = "cuda")]
+use crate::context::make_current;
+use crate::driver::invalid;
+use resident_backend::{
+    Address, BackendError, HostMemory, Label, LaunchCall, ManagedRange, Position, Queue, QueueId,
+    RawEvent, StagedBytes, TaskWaker, Work,
+};
+
+/// A stream's handle.
+#[derive(Debug)]
+pub struct GpuQueue(pub(super) Arc<StreamCore>);
+
+impl GpuQueue {
+    pub fn new(core: Arc<StreamCore>) -> Self {
+        Self(core)
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl GpuQueue {
+    /// cudarc's stream object, for other code; `None` if the stream is not on an NVIDIA GPU.
+    pub fn stream(&self) -> Option<&Arc<CudaStream>> {
+        self.0.share()
+    }
+
+    /// Whether cudarc's stream object represents this stream.
+    pub fn is(&self, other: &CudaStream) -> bool {
+        self.0.cudarc().is_some_and(|own| is_same_stream(own, other))
+    }
+
+    /// Makes a stream of another library wait for all work queued here so far. The other stream's
+    /// context is current afterwards.
+    pub fn make_wait(&self, other: &CudaStream) -> Result<(), BackendError> {
+        self.0.make_wait(other)
+    }
+
+    /// Waits on the host for all work queued here so far, and makes the context of `other` current.
+    pub fn wait_before(&self, other: &CudaStream) -> Result<(), BackendError> {
+        self.0.wait_for(self.0.reserve_position())?;
+        make_current(self.0.driver(), other.context())
+    }
+}
+
+/// Handles 0 and 1 both name the legacy default stream, of which every context has one.
+#[cfg(feature = "cuda")]
+fn is_same_stream(one: &CudaStream, other: &CudaStream) -> bool {
+    const LEGACY: usize = 1;
+    let handle = |stream: &CudaStream| match stream.cu_stream() as usize {
+        LEGACY => 0,
+        handle => handle,
+    };
+    handle(one) == handle(other) && one.context().cu_ctx() == other.context().cu_ctx()
+}
+
+impl Queue for GpuQueue {
+    fn id(&self) -> QueueId {
+        self.0.id
+    }
+
+    fn priority(&self) -> Result<i32, BackendError> {
+        self.0.priority()
+    }
+
+    fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
+        self.0.prepare_to_queue()?;
+        let allocated = reclaim::allocate(&self.0.device, len_bytes, self.0.raw_stream());
+        let address = self.0.record_loss(allocated)?;
+        let mut state = self.0.state();
+        let position = self.0.next_position(&mut state);
+        state.in_flight.record_name(position, OperationName::of_label(label));
+        Ok(address)
+    }
+
+    fn free(&self, address: Address) -> Result<Position, BackendError> {
+        self.0.record_loss(self.0.free(address))
+    }
+
+    fn submit(&self, work: Work) -> Result<Position, BackendError> {
+        match work {
+            Work::Launch(mut work) => self.launch(&mut work.as_call()),
+            Work::Copy(work) => {
+                self.0.prepare_to_queue()?;
+                self.0.record_loss(submit::queue_copy(&self.0, *work))
+            }
+            Work::Fill(work) => {
+                self.0.prepare_to_queue()?;
+                self.0.record_loss(submit::queue_fill(&self.0, *work))
+            }
+        }
+    }
+
+    fn prefetch(&self, range: ManagedRange, to_host: bool) -> Result<Position, BackendError> {
+        self.0.prepare_to_queue()?;
+        self.0.record_loss(self.0.prefetch(range, to_host))
+    }
+
+    fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
+        self.0.prepare_to_queue()?;
+        let queued = submit::queue_launch(&self.0, launch);
+        let position = match queued {
+            Ok(position) => position,
+            refused => return self.0.record_loss(refused),
+        };
+        // Only here: completion actions must not run under an array's lock, which is held while a
+        // copy is queued.
+        if self.0.needs_reap.load(Ordering::Relaxed) {
+            self.0.needs_reap.store(false, Ordering::Relaxed);
+            self.0.reap();
+        }
+        Ok(position)
+    }
+
+    unsafe fn stage(&self, from: *const u8, len: usize) -> Option<StagedBytes> {
+        let block = self.0.block_for(len)?;
+        // SAFETY: the block has at least `len` bytes, which no other code accesses. The caller
+        // promises the rest.
+        unsafe { std::ptr::copy_nonoverlapping(from, block.base(), len) };
+        Some(block)
+    }
+
+    fn may_stage(&self, len_bytes: u64) -> bool {
+        self.0.may_stage(len_bytes)
+    }
+
+    fn upload(
+        &self,
+        block: StagedBytes,
+        to: Address,
+        label: &Label,
+    ) -> Result<Position, BackendError> {
+        self.0.prepare_to_queue()?;
+        self.0.record_loss(self.0.upload(block, to, label))
+    }
+
+    fn read(&self, from: Address, to: &mut [u8], label: &dyn Fn() -> Label) -> bool {
+        self.0.read(from, to, label)
+    }
+
+    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
+        let (position, event) = self.0.record_loss(self.0.record(timing))?;
+        Ok(Arc::new(GpuEvent { core: Arc::clone(&self.0), position, event }))
+    }
+
+    fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
+        let event = event.downcast_ref::<GpuEvent>();
+        let Some(event) = event.filter(|event| event.event.is_of(self.0.driver())) else {
+            let detail = "the event belongs to another kind of device".to_owned();
+            return Err(invalid("wait", detail));
+        };
+        self.0.prepare_to_queue()?;
+        let action = if Arc::ptr_eq(&event.core, &self.0) {
+            CompletionAction::Nothing
+        } else {
+            event.core.action_for_waiter(event.position)
+        };
+        let mut state = self.0.state();
+        let token = self.0.device.context().place().token;
+        self.0.record_loss_locked(event.event.make_wait(self.0.raw_stream(), token))?;
+        // The event has its own position, so a stream that waits for this one waits for the event
+        // too.
+        self.0.enter_action(&mut state, action);
+        Ok(())
+    }
+
+    fn tail(&self) -> Position {
+        self.0.tail()
+    }
+
+    fn reserve_position(&self) -> Position {
+        self.0.reserve_position()
+    }
+
+    fn position_to_await(&self) -> Position {
+        // Without an event only the whole stream can be asked, with what is queued behind. If the
+        // driver refuses one, the first look at the position says why.
+        let recorded = self.0.record_loss(self.0.record(false));
+        recorded.map_or_else(|_| self.0.reserve_position(), |(position, _)| position)
+    }
+
+    fn completed(&self) -> Position {
+        self.0.completed()
+    }
+
+    fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
+        self.0.wait_for(position)
+    }
+
+    fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        self.0.poll(position)
+    }
+
+    fn register_waker(
+        &self,
+        position: Position,
+        task: &Arc<TaskWaker>,
+    ) -> Result<(), BackendError> {
+        waker::wake_when_complete(&self.0, position.min(self.0.tail()), task)
+    }
+}

@@ -1,0 +1,62 @@
+//! Allocation that reclaims freed memory if the device is full.
+
+use super::core::{StreamCore, all_of};
+use super::queue::GpuQueue;
+use crate::device::DeviceCore;
+use crate::driver::StreamHandle;
+use resident_backend::{Address, BackendError, BackendErrorKind, scope};
+
+/// Allocates memory for use on `stream`. If the device is full, waits for it (including queued
+/// frees), trims the pool, and tries once more.
+pub(super) fn allocate(
+    device: &DeviceCore,
+    len_bytes: u64,
+    stream: StreamHandle,
+) -> Result<Address, BackendError> {
+    let memory = device.memory();
+    memory.allocate(len_bytes, stream).or_else(|refusal| {
+        // If the library's own limit was exceeded, waiting does not help: freed bytes do not count
+        // against this limit.
+        let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
+            && !memory.is_beyond_limit(len_bytes);
+        if !is_full || memory.usage().pooled == 0 || scope::is_in_body() {
+            return Err(refusal);
+        }
+        trim(device)?;
+        memory.allocate(len_bytes, stream)
+    })
+}
+
+/// Completes the oldest operation in flight on a stream, if the device has finished it: the staging
+/// memory of that operation is then free. The caller holds no lock.
+pub(crate) fn reap_oldest(queue: &GpuQueue) {
+    queue.0.reap_oldest();
+}
+
+impl StreamCore {
+    /// As [`reap_oldest`].
+    pub(super) fn reap_oldest(&self) {
+        let oldest = self.state().in_flight.front();
+        // If the stream cannot be polled, the next caller that waits gets the error.
+        let _outcome = oldest.map(|position| self.poll(position));
+    }
+}
+
+/// Waits for the device's streams, completes their work, and returns unused memory to the driver.
+/// The caller holds no lock.
+pub(crate) fn trim(device: &DeviceCore) -> Result<(), BackendError> {
+    let context = device.context();
+    context.make_current()?;
+    all_of(device).iter().try_for_each(|core| wait(core))?;
+    // Dropping a value meanwhile may have made another device's context current.
+    context.make_current()?;
+    device.memory().trim()
+}
+
+/// Waits for one stream. A wait for the whole context would also wait for the streams of other
+/// code, and end its captures.
+fn wait(core: &StreamCore) -> Result<(), BackendError> {
+    core.make_current()?;
+    // The work before a capture may have ended or not; its memory stays in use until it has.
+    if core.is_captured()? { Ok(()) } else { core.wait_for(core.tail()) }
+}

@@ -1,0 +1,130 @@
+//! A kernel's body made of compiled CUDA C.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::library::Library;
+use super::parallel::run_all;
+use super::runtime::LaunchParameters;
+use super::sanitizer::{CheckedLaunch, Findings};
+use super::waiting::SHARED_BYTES_MAX;
+use resident_backend::grid::Grid;
+use resident_backend::{KernelBody, ParameterLayout};
+
+/// A compiled kernel whose parameters fit a signature.
+pub(super) struct CompiledBody {
+    name: Arc<str>,
+    library: Arc<Library>,
+    parameters: Box<[ParameterLayout]>,
+    /// Where to put what a check finds, if the launches are checked.
+    findings: Option<Arc<Findings>>,
+}
+
+/// Two words of a parameter. Parameters start at multiples of 16 bytes, the largest alignment of
+/// vector types.
+#[derive(Clone, Copy, Default)]
+#[repr(align(16))]
+struct Pair([u64; 2]);
+
+/// The parameters as the kernel gets them, and where each starts.
+#[derive(Default)]
+struct Packed {
+    pairs: SmallVec<[Pair; 24]>,
+    starts: SmallVec<[usize; 16]>,
+}
+
+impl CompiledBody {
+    pub(super) fn new(
+        name: &Arc<str>,
+        library: Arc<Library>,
+        parameters: Box<[ParameterLayout]>,
+        findings: Option<Arc<Findings>>,
+    ) -> Self {
+        Self { name: Arc::clone(name), library, parameters, findings }
+    }
+
+    /// The parameters as the kernel gets them.
+    fn pack(&self, words: &[u64], pointers: &[*mut u8]) -> Result<Packed, String> {
+        let mut packed = Packed::default();
+        let (mut rest, mut pointers) = (words, pointers.iter());
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            let first = rest.first().copied().unwrap_or_default();
+            if let ParameterLayout::Sized { ndim: Some(ndim), .. } = *parameter
+                && first != ndim as u64
+            {
+                return Err(format!(
+                    "parameter {index} of the kernel is a view of {ndim} axes, and the argument \
+                     has {first}"
+                ));
+            }
+            let (own, behind) = rest.split_at(parameter.words(first).min(rest.len()));
+            rest = behind;
+            let start = packed.pairs.len();
+            packed.starts.push(start);
+            let pairs = own.chunks(2).map(|two| Pair([two[0], two.get(1).copied().unwrap_or(0)]));
+            packed.pairs.extend(pairs);
+            if !matches!(parameter, ParameterLayout::Scalar(_)) {
+                packed.pairs[start].0[0] =
+                    pointers.next().map_or(0, |pointer| pointer.expose_provenance() as u64);
+            }
+        }
+        Ok(packed)
+    }
+
+    fn launch(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) -> Result<(), String> {
+        if grid.dynamic_shared_bytes() as usize > SHARED_BYTES_MAX {
+            return Err(format!(
+                "{} bytes of shared memory were asked for a block, which has at most \
+                 {SHARED_BYTES_MAX}; use smaller blocks or tiles",
+                grid.dynamic_shared_bytes()
+            ));
+        }
+        let mut packed = self.pack(words, pointers)?;
+        let first = packed.pairs.as_mut_ptr();
+        let parameters: SmallVec<[*mut c_void; 16]> =
+            packed.starts.iter().map(|start| first.wrapping_add(*start).cast()).collect();
+        let (blocks, threads) = (grid.blocks(), grid.threads());
+        let launch = LaunchParameters {
+            parameters: parameters.as_ptr(),
+            grid: [blocks.x, blocks.y, blocks.z],
+            block: [threads.x, threads.y, threads.z],
+            shared_bytes: grid.dynamic_shared_bytes(),
+        };
+        let entry = self.library.entry();
+        if let (Some(findings), Some(library)) = (&self.findings, self.library.checked()) {
+            let (kernel, parameters, launch) = (&self.name, &*self.parameters, &launch);
+            let checked =
+                CheckedLaunch { kernel, library, entry, launch, parameters, words, pointers };
+            // SAFETY: as below.
+            return unsafe { checked.run(findings) };
+        }
+        // SAFETY: the entry is that of a library whose parameters `pack` has packed; the caller of
+        // `Kernel::cuda` vouches for what the code accesses.
+        unsafe { run_all(entry, &launch) }
+    }
+}
+
+// SAFETY: `pack` interprets the words as the signature packed them, which the compiled parameters
+// fit (`code::signature`). The code accesses only the footprints of its arrays: the caller of
+// `Kernel::cuda` vouches for that.
+unsafe impl KernelBody for CompiledBody {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
+        if let Err(text) = self.launch(grid, words, pointers) {
+            // The launch fails as one whose body panics, without the panic hook's message.
+            std::panic::resume_unwind(Box::new(text));
+        }
+    }
+}
+
+impl fmt::Debug for CompiledBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CompiledBody({})", self.name)
+    }
+}

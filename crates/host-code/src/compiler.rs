@@ -1,0 +1,310 @@
+//! The C++ compiler that turns CUDA C into code of the host.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use super::headers::Headers;
+use super::library::TemporaryFile;
+use super::processor;
+use super::translation::Translation;
+
+/// The environment variable for the compiler.
+const VARIABLE: &str = "RESIDENT_CXX";
+
+/// The compilers that are tried if it is not set.
+const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
+
+/// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
+/// otherwise, and mathematical functions set no `errno`.
+const OPTIONS: [&str; 10] = [
+    "-std=c++17",
+    "-O3",
+    "-g",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    // `__global__` functions are inlined without being declared so.
+    "-Wno-attributes",
+];
+
+/// Options for code that is checked while it runs: each access of the source is announced, as it
+/// stands there.
+const CHECKED_OPTIONS: [&str; 7] = [
+    "-c",
+    "-O2",
+    "-fno-optimize-sibling-calls",
+    "-fno-delete-null-pointer-checks",
+    "-fno-tree-vectorize",
+    "-fno-tree-slp-vectorize",
+    "-fsanitize=thread",
+];
+
+/// More of them, in the spelling of GCC and of Clang.
+const CHECKED_OPTIONS_GCC: [&str; 8] = [
+    // Accesses and functions stay where the source has them.
+    "-fno-ipa-sra",
+    "-fno-ipa-icf",
+    "-fno-store-merging",
+    // Two calls of one function stay two, with a line each.
+    "-fno-crossjumping",
+    "-fno-tree-tail-merge",
+    // A loop that goes beyond an array's end must do so.
+    "-fno-aggressive-loop-optimizations",
+    "--param=tsan-instrument-func-entry-exit=0",
+    "--param=tsan-distinguish-volatile=1",
+];
+const CHECKED_OPTIONS_CLANG: [&str; 4] =
+    ["-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"];
+
+/// Pointers may wrap, as they do on a GPU. Without it GCC does not see that `p[i - 1]` and
+/// `p[i + 1]` of consecutive threads are consecutive.
+const WRAPPING_POINTERS: &str = "-fwrapv-pointer";
+
+/// A local array that is larger than the stack ends at the guard page, not behind it.
+const STACK_CLASH_PROTECTION: &str = "-fstack-clash-protection";
+
+/// GCC's guards on this processor have 64 KiB unless the option says how many bits: ours is a page.
+const GUARD_SIZE: &str = "--param=stack-clash-protection-guard-size=12";
+
+/// Whose compiler it is, by the macros that it defines, and its major version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Family {
+    Gcc(u32),
+    Clang(u32),
+    /// It gets only options that all compilers have.
+    Other,
+}
+
+/// A compiler that runs on this machine.
+#[derive(Debug)]
+pub struct Compiler {
+    program: OsString,
+    /// The first line that it prints for `--version`.
+    version: String,
+    family: Family,
+    /// Options for every source, beyond `OPTIONS`.
+    options: Vec<&'static str>,
+}
+
+impl Compiler {
+    /// The compiler of this process.
+    pub fn find() -> Result<&'static Self, String> {
+        static FOUND: OnceLock<Result<Compiler, String>> = OnceLock::new();
+        let found = FOUND.get_or_init(|| Self::first_of(std::env::var_os(VARIABLE)));
+        found.as_ref().map_err(String::clone)
+    }
+
+    fn first_of(named: Option<OsString>) -> Result<Self, String> {
+        match named.filter(|named| !named.is_empty()) {
+            Some(named) => Self::at(&named).map_err(|fault| {
+                format!(
+                    "the C++ compiler {} that {VARIABLE} names cannot be used: {fault}",
+                    named.display()
+                )
+            }),
+            None => USUAL.iter().find_map(|name| Self::at(&OsString::from(name)).ok()).ok_or_else(
+                || {
+                    format!(
+                        "there is no C++ compiler ({} were tried) to compile the CUDA C body for \
+                         the embedded device: install one (package `g++` or `clang`), name it in \
+                         {VARIABLE}, or give the kernel a body by `.host(..)`",
+                        USUAL.join(", ")
+                    )
+                },
+            ),
+        }
+    }
+
+    fn at(program: &OsString) -> Result<Self, String> {
+        let output = Command::new(program).arg("--version").output();
+        let output = output.map_err(|fault| fault.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        match text.lines().next() {
+            Some(version) if output.status.success() => {
+                let family = Family::of(program);
+                let (version, options) = (version.to_owned(), family.options());
+                Ok(Self { program: program.clone(), version, family, options })
+            }
+            _ => Err(format!("`--version` ended with {}", output.status)),
+        }
+    }
+
+    /// What of the compiler decides over the code.
+    pub fn key(&self) -> Vec<u8> {
+        let options = [&OPTIONS[..], &self.options, &CHECKED_OPTIONS, self.checked_options()];
+        let options = options.concat().join(" ");
+        [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
+            .concat()
+    }
+
+    /// Compiles. The error contains the compiler's log.
+    pub fn compile(&self, translation: &Translation) -> Result<Vec<u8>, String> {
+        let not_written =
+            |fault: std::io::Error| format!("a file for the C++ compiler cannot be used: {fault}");
+        let source = TemporaryFile::new("cpp").map_err(not_written)?;
+        let output = TemporaryFile::new("so").map_err(not_written)?;
+        source.fill(translation.text().as_bytes()).map_err(not_written)?;
+        let headers = translation.has_headers.then(Headers::write).transpose();
+        let headers = headers.map_err(not_written)?;
+        // Before the folders of a CUDA toolkit.
+        let folders = headers.iter().map(|headers| format!("-I{}", headers.folder.display()));
+        let options: Vec<String> = folders.chain(translation.options().iter().cloned()).collect();
+        if translation.is_checked() {
+            // Linked in a second step, so that the compiler does not add its own sanitizer.
+            let object = TemporaryFile::new("o").map_err(not_written)?;
+            let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
+            self.run(&source, &object, &options, &checked)?;
+            self.run(&object, &output, &[], &[])?;
+        } else {
+            self.run(&source, &output, &options, &[])?;
+        }
+        std::fs::read(&output.path).map_err(not_written)
+    }
+
+    /// The options for checked code that this compiler has.
+    fn checked_options(&self) -> &'static [&'static str] {
+        match self.family {
+            Family::Clang(_) => &CHECKED_OPTIONS_CLANG,
+            Family::Gcc(_) | Family::Other => &CHECKED_OPTIONS_GCC,
+        }
+    }
+
+    fn run(
+        &self,
+        from: &TemporaryFile,
+        to: &TemporaryFile,
+        options: &[String],
+        more_options: &[&str],
+    ) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.args(OPTIONS).args(&self.options).args(options).args(more_options);
+        command.arg("-o").arg(&to.path).arg(&from.path).arg("-lm");
+        let ran = command.output();
+        let ran = ran.map_err(|fault| format!("{} cannot be run: {fault}", self.version))?;
+        if ran.status.success() {
+            return Ok(());
+        }
+        let log = String::from_utf8_lossy(&ran.stderr);
+        Err(format!("{} refuses the source, correct it:\n{log}", self.version))
+    }
+}
+
+impl Family {
+    fn of(program: &OsString) -> Self {
+        let mut command = Command::new(program);
+        command.args(["-dM", "-E", "-x", "c++", "-"]).stdin(Stdio::null());
+        let output = command.output().ok().filter(|output| output.status.success());
+        let macros = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        macros.map_or(Self::Other, |macros| Self::with_macros(&macros))
+    }
+
+    fn with_macros(macros: &str) -> Self {
+        let value = |name: &str| {
+            let mut words = macros.lines().map(str::split_whitespace);
+            words.find_map(|mut words| {
+                words.next().filter(|word| *word == "#define")?;
+                words.next().filter(|word| *word == name)?;
+                words.next()?.parse::<u32>().ok()
+            })
+        };
+        // Clang defines the macro of an old GCC too. Apple's versions are not those of LLVM.
+        match (value("__clang_major__"), value("__GNUC__"), value("__apple_build_version__")) {
+            (Some(version), _, None) => Self::Clang(version),
+            (Some(_), _, Some(_)) => Self::Clang(0),
+            (None, Some(version), _) => Self::Gcc(version),
+            (None, None, _) => Self::Other,
+        }
+    }
+
+    /// The options for every source that this compiler has beyond `OPTIONS`.
+    fn options(self) -> Vec<&'static str> {
+        let is_since = |gcc: u32, clang: u32| match self {
+            Self::Gcc(version) => version >= gcc,
+            Self::Clang(version) => version >= clang,
+            Self::Other => false,
+        };
+        let needs_guard_size = cfg!(target_arch = "aarch64") && matches!(self, Self::Gcc(8..));
+        let level = processor::option().filter(|_| is_since(11, 12));
+        [
+            is_since(8, 20).then_some(WRAPPING_POINTERS),
+            is_since(8, 11).then_some(STACK_CLASH_PROTECTION),
+            needs_guard_size.then_some(GUARD_SIZE),
+            level,
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compiler, Family, GUARD_SIZE, STACK_CLASH_PROTECTION, WRAPPING_POINTERS};
+    use crate::processor;
+    use std::process::Stdio;
+
+    #[test]
+    fn the_family_of_a_compiler_is_in_its_macros() {
+        let of_clang = "#define __GNUC__ 4\n#define __clang__ 1\n#define __clang_major__ 14\n";
+        for (macros, expected) in [
+            ("#define __GNUC_MINOR__ 2\n#define __GNUC__ 12\n", Family::Gcc(12)),
+            (of_clang, Family::Clang(14)),
+            (&format!("{of_clang}#define __apple_build_version__ 14000\n"), Family::Clang(0)),
+            ("#define __cplusplus 201703L\n", Family::Other),
+            ("", Family::Other),
+        ] {
+            assert_eq!(Family::with_macros(macros), expected, "{macros}");
+        }
+        assert_eq!(Family::of(&"false".into()), Family::Other);
+    }
+
+    #[test]
+    fn compilers_get_the_options_that_they_know() {
+        let guard_size = Some(GUARD_SIZE).filter(|_| cfg!(target_arch = "aarch64"));
+        let (wrapping, protection) = (Some(WRAPPING_POINTERS), Some(STACK_CLASH_PROTECTION));
+        let level = processor::option();
+        for (family, expected) in [
+            (Family::Gcc(7), [None; 4]),
+            (Family::Gcc(9), [wrapping, protection, guard_size, None]),
+            (Family::Gcc(12), [wrapping, protection, guard_size, level]),
+            (Family::Clang(0), [None; 4]),
+            (Family::Clang(11), [None, protection, None, None]),
+            (Family::Clang(14), [None, protection, None, level]),
+            (Family::Clang(20), [wrapping, protection, None, level]),
+            (Family::Other, [None; 4]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().flatten().collect();
+            assert_eq!(family.options(), expected, "{family:?}");
+        }
+    }
+
+    /// Each option, as a compiler of this machine takes it.
+    #[test]
+    fn compilers_of_this_machine_accept_their_options() {
+        for program in super::USUAL {
+            let Ok(compiler) = Compiler::at(&program.into()) else { continue };
+            let mut command = std::process::Command::new(program);
+            command.args(super::OPTIONS).args(&compiler.options).args([
+                "-fsyntax-only",
+                "-x",
+                "c++",
+                "-",
+            ]);
+            command.stdin(Stdio::null());
+            let output = command.output().expect("it runs");
+            assert!(output.status.success(), "{program}: {output:?}");
+        }
+    }
+
+    #[test]
+    fn a_compiler_that_is_named_and_missing_is_an_error_that_names_the_variable() {
+        let fault = Compiler::first_of(Some("/nowhere/c++".into())).expect_err("it is missing");
+        assert!(fault.contains("/nowhere/c++ that RESIDENT_CXX names"), "{fault}");
+        let fault = Compiler::first_of(Some("false".into())).expect_err("it compiles nothing");
+        assert!(fault.contains("exit status: 1"), "{fault}");
+    }
+}

@@ -1,0 +1,100 @@
+//! The headers of the CUDA toolkit that there are for the host, as files that sources include.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use resident_code::includes;
+
+/// The headers: their names and their texts.
+const HEADERS: [(&str, &str); 3] = [
+    ("cuda_fp16.h", include_str!("cuda_fp16.h")),
+    ("cuda_bf16.h", include_str!("cuda_bf16.h")),
+    ("half_on_host.hpp", include_str!("half_on_host.hpp")),
+];
+
+/// A folder with the headers, which is removed on drop.
+#[derive(Debug)]
+pub(super) struct Headers {
+    pub(super) folder: PathBuf,
+}
+
+impl Headers {
+    /// Writes the headers into a new folder, in which no other user can write.
+    pub(super) fn write() -> io::Result<Self> {
+        let headers = Self { folder: new_folder()? };
+        for (name, text) in HEADERS {
+            fs::write(headers.folder.join(name), text)?;
+        }
+        Ok(headers)
+    }
+}
+
+impl Drop for Headers {
+    fn drop(&mut self) {
+        // A folder that cannot be removed stays among the system's temporary files.
+        let _left = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// What of the headers decides over the code.
+pub(super) fn key() -> String {
+    HEADERS.map(|(_, text)| text).concat()
+}
+
+fn new_folder() -> io::Result<PathBuf> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("resident-headers-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(&path) {
+            Ok(()) => return Ok(path),
+            Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+}
+
+/// As [`includes`], but files other than the headers.
+pub(super) fn includes_others(text: &str) -> bool {
+    let others: Vec<&str> = text.lines().filter(|line| !is_of_header(line)).collect();
+    includes(&others.join("\n"))
+}
+
+/// Whether a line is `#include <cuda_fp16.h>` or its like.
+fn is_of_header(line: &str) -> bool {
+    let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
+    let file = directive.and_then(|directive| directive.strip_prefix("include"));
+    let file = file.and_then(|file| file.split_whitespace().next());
+    file.is_some_and(|file| {
+        HEADERS.iter().any(|(name, _)| file == format!("<{name}>") || file == format!("\"{name}\""))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEADERS, Headers, includes_others};
+
+    #[test]
+    fn only_other_files_are_others() {
+        let own = "#include <cuda_fp16.h>\n  # include \"cuda_bf16.h\" // pairs\nint x;";
+        assert!(!includes_others(own));
+        for other in ["#include <math.h>", "#include \"my_cuda_fp16.h\"", "#inc\\\nlude <a.h>"] {
+            assert!(includes_others(&format!("{own}\n{other}\n")), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_folder_has_all_and_is_removed() {
+        let headers = Headers::write().expect("the system's temporary folder");
+        let folder = headers.folder.clone();
+        assert!(HEADERS.iter().all(|(name, _)| folder.join(name).is_file()));
+        drop(headers);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,152 @@
+//! The functions that code compiled for the check calls: the other side of `calls.hpp`.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_longlong, c_uint, c_ulonglong, c_void};
+
+use super::finding::Finding;
+use super::launch::{Extent, LaunchCheck, MemoryAccess, Running};
+use super::shadow::Touch;
+use crate::runtime::Progress;
+use crate::stack_overflow::running_bounds;
+use crate::waiting;
+
+/// The functions of the library: `resident_sanitizer`.
+#[repr(C)]
+pub(super) struct Calls {
+    access: unsafe extern "C" fn(*const c_void, c_ulonglong, c_uint, *const c_void),
+    outside: unsafe extern "C" fn(*const c_void, *const c_longlong, c_uint, c_uint, *const c_void),
+    fence: unsafe extern "C" fn(),
+    waits: unsafe extern "C" fn(*const c_void),
+}
+
+pub(super) static CALLS: Calls = Calls { access, outside, fence, waits };
+
+/// The check of the launch that this thread of the machine runs.
+pub(super) struct Current<'a> {
+    pub(super) check: RefCell<LaunchCheck<'a>>,
+    pub(super) progress: *const Progress,
+    /// What fails the launch.
+    pub(super) finding: Cell<Option<Box<Finding>>>,
+}
+
+thread_local! {
+    static CURRENT: Cell<*const Current<'static>> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Makes a check the current one of this thread until it drops.
+pub(super) struct Entered;
+
+impl Entered {
+    /// # Safety
+    ///
+    /// `current` and the progress that it names stay alive and in place until the value drops.
+    pub(super) unsafe fn new(current: &Current<'_>) -> Self {
+        CURRENT.set(std::ptr::from_ref(current).cast());
+        Self
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(std::ptr::null());
+    }
+}
+
+/// Runs something with the current check. If it finds an error, the running thread ends here.
+#[inline]
+fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Box<Finding>>) {
+    let current = CURRENT.get();
+    if current.is_null() {
+        return;
+    }
+    // SAFETY: `Entered` has set the pointer to a value that lives until it clears the pointer.
+    let current = unsafe { &*current };
+    // SAFETY: the same holds for the progress.
+    let progress = unsafe { &*current.progress };
+    let thread = running_thread(progress);
+    let me = Running { block: progress.block.get(), thread, stack: running_bounds() };
+    let finding = with(&mut current.check.borrow_mut(), me);
+    if let Some(finding) = finding {
+        let text = finding.to_string();
+        current.finding.set(Some(finding));
+        waiting::fail(text);
+    }
+}
+
+/// The number of the thread that runs. One that has not waited yet is the last that was started.
+#[inline(always)]
+fn running_thread(progress: &Progress) -> u32 {
+    waiting::running_thread().unwrap_or_else(|| progress.next.get().wrapping_sub(1))
+}
+
+unsafe extern "C" fn access(
+    address: *const c_void,
+    len_bytes: c_ulonglong,
+    touch: c_uint,
+    code: *const c_void,
+) {
+    // As many as three bits can name, so that there is nothing to check. The last are not used.
+    const TOUCHES: [Touch; 8] = [
+        Touch::Read,
+        Touch::Write,
+        Touch::AtomicRead,
+        Touch::AtomicWrite,
+        Touch::AtomicUpdate,
+        Touch::AtomicUpdate,
+        Touch::AtomicUpdate,
+        Touch::AtomicUpdate,
+    ];
+    let access = MemoryAccess {
+        address: address.addr(),
+        len_bytes: len_bytes as usize,
+        touch: TOUCHES[(touch & 7) as usize],
+        extent: match touch >> 3 {
+            0 => Extent::Value,
+            1 => Extent::Bytes,
+            _ => Extent::Record,
+        },
+        code: code.addr(),
+    };
+    let current = CURRENT.get();
+    if !current.is_null() {
+        // SAFETY: `Entered` has set the pointer to a value that lives until it clears the pointer.
+        let current = unsafe { &*current };
+        // SAFETY: the same holds for the progress.
+        let progress = unsafe { &*current.progress };
+        let (block, thread) = (progress.block.get(), running_thread(progress));
+        if !current.check.borrow_mut().access_quickly(block, thread, access) {
+            check(|launch, me| launch.access(me, access));
+        }
+    }
+}
+
+unsafe extern "C" fn outside(
+    first: *const c_void,
+    index: *const c_longlong,
+    axes: c_uint,
+    element_bytes: c_uint,
+    code: *const c_void,
+) {
+    // SAFETY: the prelude passes an array of so many numbers.
+    let index = unsafe { std::slice::from_raw_parts(index, axes as usize) };
+    let (first, code) = (first.addr(), code.addr());
+    let access = MemoryAccess {
+        address: first,
+        len_bytes: element_bytes as usize,
+        touch: Touch::Read,
+        extent: Extent::Bytes,
+        code,
+    };
+    check(|launch, me| Some(launch.outside(me, first, index, access)));
+}
+
+unsafe extern "C" fn fence() {
+    check(|launch, me| {
+        launch.pass_fence(me);
+        None
+    });
+}
+
+unsafe extern "C" fn waits(code: *const c_void) {
+    waiting::set_code(code.addr());
+}

@@ -1,0 +1,204 @@
+//! What the checker of kernels reports.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// An error in a CUDA C body, found by a device with
+/// [`Emulation::sanitize`](../struct.Emulation.html#method.sanitize).
+///
+/// Its `Display` is a sentence: `kernel "blur" reads element [1024] of argument 1, which is out of
+/// bounds (4 bytes, block (4, 0, 0), thread (0, 0, 0), blur.cu:7)`.
+///
+/// ```
+/// use resident::{Device, Emulation, emulation::FindingKind};
+///
+/// let device = Device::emulated(Emulation::new().sanitize(true));
+/// let log = device.emulation().expect("this device is emulated");
+/// // ... launch kernels with bodies in CUDA C, and wait for them ...
+/// assert!(log.findings().iter().all(|finding| finding.kind == FindingKind::Unwritten));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The kind of error.
+    pub kind: FindingKind,
+    /// The kernel's name.
+    pub kernel: Arc<str>,
+    /// The position of the array in the kernel's signature, from 0; scalars count. For an access
+    /// that is out of bounds this is the nearest array. `None` for shared memory and global
+    /// variables, and if no array is near.
+    pub argument: Option<usize>,
+    /// The `__shared__` or `__device__` variable, if it is one.
+    pub variable: Option<Arc<str>>,
+    /// The index of the element in the array's own shape. A flat array (a bare pointer) has one
+    /// axis, and its index may be negative or too large. For a variable, the byte. `None` if the
+    /// address is that of no element.
+    pub element: Option<Vec<i64>>,
+    /// Whether the access writes.
+    pub is_write: bool,
+    /// The length of the value that the thread accesses; for elements that are left unwritten,
+    /// their length in all.
+    pub len_bytes: usize,
+    /// `blockIdx`: x, y, z.
+    pub block: [u32; 3],
+    /// `threadIdx`: x, y, z.
+    pub thread: [u32; 3],
+    /// The other thread, for a race, and for a barrier that it does not reach.
+    pub other: Option<OtherThread>,
+    /// The line of the source. `None` if the compiled code does not say.
+    pub line: Option<SourceLine>,
+}
+
+/// The kinds of [`Finding`]s.
+///
+/// ```
+/// use resident::emulation::FindingKind;
+///
+/// assert!(FindingKind::Race.is_error() && !FindingKind::Unwritten.is_error());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// An access to bytes that are no element of an argument, no shared memory of the block, and no
+    /// variable of the thread or of the source.
+    OutOfBounds,
+    /// An access whose address is no multiple of the value's length. GPUs refuse it.
+    Misaligned,
+    /// A read of an element of an `Out`, or of shared memory, that no thread has written.
+    Uninitialised,
+    /// A write to an element of an `In`.
+    WriteToInput,
+    /// Two threads access the same bytes, at least one writes, not both are atomic, and neither a
+    /// barrier nor a fence with atomics orders them. Writes of equal values are no race.
+    Race,
+    /// A barrier that not all threads of the block reach.
+    MissedBarrier,
+    /// Elements of an `Out` that no thread wrote. This is a note: it does not fail the launch.
+    Unwritten,
+    /// The launch has written all elements of an `InOut` and read none of them before: as an `Out`
+    /// it would need no copy to the device. Other launches of the kernel may need one. This is a
+    /// note.
+    UnreadContents,
+}
+
+impl FindingKind {
+    /// Whether such a finding fails the launch.
+    #[must_use]
+    pub fn is_error(self) -> bool {
+        !self.is_note()
+    }
+
+    /// Whether it concerns the launch, and no thread of it.
+    fn is_note(self) -> bool {
+        matches!(self, Self::Unwritten | Self::UnreadContents)
+    }
+}
+
+/// A second thread of a [`Finding`].
+///
+/// ```
+/// use resident::emulation::Finding;
+///
+/// fn is_between_blocks(race: &Finding) -> bool {
+///     race.other.is_some_and(|other| other.block != race.block)
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct OtherThread {
+    /// `blockIdx`: x, y, z.
+    pub block: [u32; 3],
+    /// `threadIdx`: x, y, z.
+    pub thread: [u32; 3],
+}
+
+/// A line of a kernel's source. Its `Display` is `blur.cu:7`.
+///
+/// ```
+/// fn number(finding: &resident::emulation::Finding) -> Option<u32> {
+///     finding.line.as_ref().map(|line| line.number)
+/// }
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct SourceLine {
+    /// The file; for a source in a string the kernel's name with `.cu`.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub number: u32,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.number)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel \"{}\" ", self.kernel)?;
+        match self.kind {
+            FindingKind::MissedBarrier => f.write_str("waits at a barrier")?,
+            FindingKind::Unwritten => f.write_str("leaves unwritten ")?,
+            FindingKind::UnreadContents => f.write_str("overwrites all ")?,
+            _ => f.write_str(if self.is_write { "writes " } else { "reads " })?,
+        }
+        if self.kind != FindingKind::MissedBarrier {
+            self.fmt_place(f)?;
+        }
+        f.write_str(self.ending())?;
+        if let Some(other) = self.other {
+            write!(f, " block {}, thread {}", Triple(other.block), Triple(other.thread))?;
+        }
+        write!(f, " ({} bytes", self.len_bytes)?;
+        if !self.kind.is_note() {
+            write!(f, ", block {}, thread {}", Triple(self.block), Triple(self.thread))?;
+        }
+        match &self.line {
+            Some(line) => write!(f, ", {line})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+impl Finding {
+    fn fmt_place(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.element, self.argument, &self.variable) {
+            (Some(element), Some(argument), _) => {
+                write!(f, "element {element:?} of argument {argument}")
+            }
+            (None, Some(argument), _) if self.kind.is_note() => {
+                write!(f, "elements of argument {argument}")
+            }
+            (None, Some(argument), _) => write!(f, "bytes near argument {argument}"),
+            (Some(element), None, Some(name)) => write!(f, "byte {} of `{name}`", element[0]),
+            (None, None, Some(name)) => write!(f, "`{name}`"),
+            (_, None, None) => f.write_str("bytes that are no argument's"),
+        }
+    }
+
+    fn ending(&self) -> &'static str {
+        match self.kind {
+            FindingKind::OutOfBounds => ", which is out of bounds",
+            FindingKind::Misaligned => ", at an address that is no multiple of the length",
+            FindingKind::Uninitialised => ", which no thread has written",
+            FindingKind::WriteToInput => ", which the signature passes as `In`",
+            FindingKind::Race => ", and nothing orders that and an access by",
+            FindingKind::MissedBarrier => " that not all threads of the block reach, such as",
+            FindingKind::Unwritten => ", which the signature passes as `Out`",
+            FindingKind::UnreadContents => {
+                " without reading any before, so the signature may pass it as `Out`, not `InOut`"
+            }
+        }
+    }
+}
+
+/// An index in three dimensions.
+struct Triple([u32; 3]);
+
+impl fmt::Display for Triple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "({x}, {y}, {z})")
+    }
+}

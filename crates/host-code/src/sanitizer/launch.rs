@@ -1,0 +1,475 @@
+//! The check of one launch: every access of its threads, against the areas that it may access.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::area::{Area, Contents, Fault, Rights};
+use super::argument::ArrayOfLaunch;
+use super::finding::{Finding, FindingKind, OtherThread};
+use super::image::{Image, Lines};
+use super::order::{Order, Stamp};
+use super::shadow::Touch;
+use crate::runtime::LaunchParameters;
+use resident_core::Access;
+
+/// The bytes of a unit of memory that has no elements of its own.
+const UNIT_BYTES: usize = 4;
+
+/// Memory of each block, which nothing has written when the block starts.
+const OF_BLOCK: Rights = Rights { may_write: true, is_written: false };
+
+/// The longest value whose write by two threads is compared.
+const COMPARED_BYTES_MAX: usize = 64 << 10;
+
+/// A thread of a launch: its block's number, and its own in the block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Running {
+    pub(super) block: u64,
+    pub(super) thread: u32,
+    /// The addresses of its stack, where its own variables are.
+    pub(super) stack: (usize, usize),
+}
+
+/// One access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoryAccess {
+    pub(super) address: usize,
+    pub(super) len_bytes: usize,
+    pub(super) touch: Touch,
+    pub(super) extent: Extent,
+    /// The place in the library's image behind the access.
+    pub(super) code: usize,
+}
+
+/// What kind of value an access concerns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Extent {
+    /// A number or a vector, which GPUs access only where it is aligned.
+    Value,
+    /// A number somewhere, or bytes that a function copies or fills.
+    Bytes,
+    /// A record, part of which may be padding.
+    Record,
+}
+
+impl MemoryAccess {
+    /// Whether the value is a number, which GPUs access only where it is aligned. A value of 16
+    /// bytes may be two numbers.
+    fn is_number(&self) -> bool {
+        self.extent == Extent::Value && matches!(self.len_bytes, 2 | 4 | 8)
+    }
+
+    fn is_record(&self) -> bool {
+        self.extent == Extent::Record
+    }
+}
+
+/// A write of what another thread has written, whose value is compared after it.
+#[derive(Debug)]
+struct RacingWrite {
+    by: Running,
+    access: MemoryAccess,
+    /// The place of the first byte that the other thread has written.
+    address: usize,
+    other: Stamp,
+    before: Vec<u8>,
+}
+
+/// Where a library and its variables are.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub(super) image: usize,
+    /// The variables of the running thread of the machine.
+    pub(super) of_thread: usize,
+    pub(super) dynamic_shared: usize,
+}
+
+/// The state of the check of one launch.
+pub(super) struct LaunchCheck<'a> {
+    kernel: &'a Arc<str>,
+    launch: &'a LaunchParameters,
+    lines: &'a Lines,
+    image: &'a Image,
+    places: Places,
+    arrays: Vec<ArrayOfLaunch>,
+    rights: Vec<Rights>,
+    /// In the order of their addresses.
+    areas: Vec<Area>,
+    /// The start and the length of each.
+    bounds: Vec<(usize, usize)>,
+    order: Order,
+    /// The block whose threads run, if one has accessed anything.
+    block: Option<u64>,
+    racing_write: Option<RacingWrite>,
+}
+
+impl<'a> LaunchCheck<'a> {
+    pub(super) fn new(
+        kernel: &'a Arc<str>,
+        launch: &'a LaunchParameters,
+        lines: &'a Lines,
+        image: &'a Image,
+        places: Places,
+        arrays: Vec<ArrayOfLaunch>,
+    ) -> Self {
+        let rights = arrays.iter().map(rights_of).collect();
+        let mut areas = argument_areas(&arrays);
+        areas.extend(variable_areas(image, &places));
+        let shared_bytes = launch.shared_bytes as usize;
+        if shared_bytes > 0 {
+            let range = places.dynamic_shared..places.dynamic_shared + shared_bytes;
+            areas.push(Area::new(range, UNIT_BYTES, Contents::DynamicShared, Some(OF_BLOCK)));
+        }
+        areas.sort_by_key(|area| area.start);
+        let bounds = areas.iter().map(|area| (area.start, area.len_bytes)).collect();
+        Self {
+            kernel,
+            launch,
+            lines,
+            image,
+            places,
+            arrays,
+            rights,
+            areas,
+            bounds,
+            order: Order::default(),
+            block: None,
+            racing_write: None,
+        }
+    }
+
+    /// Checks an access of a thread before it happens, if that is done quickly and there is no
+    /// fault. Returns whether it is done.
+    #[inline(always)]
+    pub(super) fn access_quickly(&mut self, block: u64, thread: u32, access: MemoryAccess) -> bool {
+        if self.block != Some(block) || self.racing_write.is_some() {
+            return false;
+        }
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
+        let Some(index) = self.area_of(address) else { return false };
+        let stamp = self.order.stamp(thread);
+        self.areas[index].access_quickly(address, len_bytes, touch, stamp, &self.order)
+    }
+
+    /// Checks an access before it happens.
+    #[inline(never)]
+    pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
+        if self.racing_write.is_some()
+            && let Some(finding) = self.compare_racing_write()
+        {
+            return Some(finding);
+        }
+        if address.wrapping_sub(me.stack.0) < me.stack.1 - me.stack.0 {
+            return None;
+        }
+        let Some(index) = self.area_of(address) else {
+            return self.outside_of_areas(me, access);
+        };
+        self.enter(me.block);
+        let area = &mut self.areas[index];
+        if len_bytes > area.len_bytes - (address - area.start) {
+            return Some(self.finding(FindingKind::OutOfBounds, me, access, None));
+        }
+        if access.is_number() && address & (len_bytes - 1) != 0 {
+            return Some(self.finding(FindingKind::Misaligned, me, access, None));
+        }
+        if touch.is_atomic() {
+            self.order.pass_atomic(me.thread, address, touch.reads(), touch.writes());
+        }
+        let (stamp, rights) = (self.order.stamp(me.thread), &self.rights);
+        let range = address..address + len_bytes;
+        let rights = |argument: usize| rights[argument];
+        match area.access(range, touch, access.is_record(), stamp, &self.order, rights) {
+            Ok(()) => None,
+            Err((address, fault)) => self.fault(fault, me, access, address),
+        }
+    }
+
+    #[cold]
+    fn fault(
+        &mut self,
+        fault: Fault,
+        me: Running,
+        access: MemoryAccess,
+        address: usize,
+    ) -> Option<Box<Finding>> {
+        let at = MemoryAccess { address, ..access };
+        let (kind, other) = match fault {
+            Fault::Gap => (FindingKind::OutOfBounds, None),
+            Fault::ReadOnly => (FindingKind::WriteToInput, None),
+            Fault::Unwritten => (FindingKind::Uninitialised, None),
+            Fault::Race(other) | Fault::RacingWrite(other) => (FindingKind::Race, Some(other)),
+        };
+        match fault {
+            Fault::RacingWrite(other) if access.len_bytes <= COMPARED_BYTES_MAX => {
+                let before = bytes_at(access.address, access.len_bytes);
+                self.racing_write = Some(RacingWrite { by: me, access, address, other, before });
+                None
+            }
+            _ => Some(self.finding(kind, me, at, other)),
+        }
+    }
+
+    /// The finding for the last write of what another thread had written, unless it wrote the same.
+    #[cold]
+    pub(super) fn compare_racing_write(&mut self) -> Option<Box<Finding>> {
+        let RacingWrite { by, access, address, other, before } = self.racing_write.take()?;
+        if bytes_at(access.address, access.len_bytes) == before {
+            return None;
+        }
+        let at = MemoryAccess { address, ..access };
+        Some(self.finding(FindingKind::Race, by, at, Some(other)))
+    }
+
+    /// An access to none of the areas: to a variable of the library, or out of bounds.
+    fn outside_of_areas(&self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
+        let holds = |range: &Range<usize>, offset: usize| {
+            range.contains(&offset) && len_bytes <= range.end - offset
+        };
+        let of_thread = address.wrapping_sub(self.places.of_thread);
+        let offset = address.wrapping_sub(self.places.image);
+        let is_variable = self.image.pointers.iter().any(|range| holds(range, of_thread));
+        let is_constant = holds(&self.image.of_header, of_thread)
+            || self.image.constants.iter().any(|range| holds(range, offset));
+        let is_constant = is_constant && !touch.writes();
+        if is_variable || is_constant {
+            None
+        } else {
+            Some(self.finding(FindingKind::OutOfBounds, me, access, None))
+        }
+    }
+
+    /// An index of a view is out of its bounds. `first` is the address of element 0, 0, ...
+    #[cold]
+    pub(super) fn outside(
+        &mut self,
+        me: Running,
+        first: usize,
+        index: &[i64],
+        access: MemoryAccess,
+    ) -> Box<Finding> {
+        let mut finding = self.finding(FindingKind::OutOfBounds, me, access, None);
+        let array = self.arrays.iter().find(|array| array.starts_at(first));
+        finding.argument = array.map(|array| array.parameter);
+        finding.variable = None;
+        finding.element = Some(index.to_vec());
+        Box::new(*finding)
+    }
+
+    /// All threads of a block, whose number is given, have come to a barrier.
+    pub(super) fn pass_barrier(&mut self, block: u64) {
+        self.enter(block);
+        self.order.pass_barrier();
+    }
+
+    pub(super) fn pass_warp_barrier(&mut self, block: u64, warp: u32, mask: u32) {
+        self.enter(block);
+        self.order.pass_warp_barrier(warp, mask);
+    }
+
+    pub(super) fn pass_fence(&mut self, me: Running) {
+        self.enter(me.block);
+        self.order.pass_fence(me.thread);
+    }
+
+    /// Some threads wait at a barrier that others do not reach.
+    pub(super) fn missed_barrier(&self, waiting: Running, code: usize, other: u32) -> Box<Finding> {
+        let (touch, extent) = (Touch::Read, Extent::Bytes);
+        let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, code };
+        let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
+        (finding.argument, finding.element) = (None, None);
+        let (block, thread) = self.indices(waiting.block, other);
+        finding.other = Some(OtherThread { block, thread });
+        finding
+    }
+
+    /// Whether two places of the code are on one line.
+    pub(super) fn is_one_line(&self, first: usize, second: usize) -> bool {
+        first == second || self.lines.at(first) == self.lines.at(second)
+    }
+
+    /// The notes at the end of the launch: elements of an `Out` that no thread wrote, and an
+    /// `InOut` whose contents no thread needed.
+    pub(super) fn notes(&self) -> Vec<Finding> {
+        let arrays = self.arrays.iter().enumerate();
+        arrays.filter_map(|(index, array)| self.note(index, array)).collect()
+    }
+
+    fn note(&self, index: usize, array: &ArrayOfLaunch) -> Option<Finding> {
+        let is_its = |area: &&Area| match &area.contents {
+            Contents::Arguments(arguments) => arguments.contains(&index),
+            _ => false,
+        };
+        let area = self.areas.iter().find(is_its)?;
+        let (kind, element, len_bytes) = match array.access {
+            Access::Overwrite => {
+                let (address, len_bytes) = area.unwritten(index)?;
+                (FindingKind::Unwritten, array.index_of(address), len_bytes)
+            }
+            Access::ReadWrite if area.needs_no_contents(index) => {
+                (FindingKind::UnreadContents, None, array.len_bytes())
+            }
+            _ => return None,
+        };
+        Some(Finding {
+            kind,
+            kernel: Arc::clone(self.kernel),
+            argument: Some(array.parameter),
+            variable: None,
+            element,
+            is_write: kind == FindingKind::UnreadContents,
+            len_bytes,
+            block: [0; 3],
+            thread: [0; 3],
+            other: None,
+            line: None,
+        })
+    }
+
+    #[inline]
+    fn enter(&mut self, block: u64) {
+        if self.block != Some(block) {
+            self.block = Some(block);
+            self.order.start_block(block);
+        }
+    }
+
+    #[inline(always)]
+    fn area_of(&self, address: usize) -> Option<usize> {
+        self.bounds.iter().position(|(start, len)| address.wrapping_sub(*start) < *len)
+    }
+
+    #[cold]
+    fn finding(
+        &self,
+        kind: FindingKind,
+        me: Running,
+        access: MemoryAccess,
+        other: Option<Stamp>,
+    ) -> Box<Finding> {
+        let (block, thread) = self.indices(me.block, me.thread);
+        let (argument, variable, element) = self.place(access.address);
+        let other = other.map(|other| {
+            let (block, thread) = self.indices(other.block(), other.thread());
+            OtherThread { block, thread }
+        });
+        Box::new(Finding {
+            kind,
+            kernel: Arc::clone(self.kernel),
+            argument,
+            variable,
+            element,
+            is_write: access.touch.writes(),
+            len_bytes: access.len_bytes,
+            block,
+            thread,
+            other,
+            line: self.lines.at(access.code),
+        })
+    }
+
+    /// The argument or the variable at an address or nearest to it, and the element there.
+    fn place(&self, address: usize) -> (Option<usize>, Option<Arc<str>>, Option<Vec<i64>>) {
+        let distance = |range: Range<usize>| {
+            range.start.saturating_sub(address).max(address.saturating_sub(range.end - 1))
+        };
+        let of_area = |area: &&Area| distance(area.start..area.start + area.len_bytes);
+        let Some(area) = self.areas.iter().filter(|area| area.len_bytes > 0).min_by_key(of_area)
+        else {
+            return (None, None, None);
+        };
+        let offset = address.wrapping_sub(area.start) as i64;
+        match &area.contents {
+            Contents::Shared(name) | Contents::Global(name) => {
+                (None, Some(Arc::clone(name)), Some(vec![offset]))
+            }
+            Contents::DynamicShared => (None, Some("extern __shared__".into()), Some(vec![offset])),
+            Contents::Arguments(arguments) => {
+                let own = area.contains(address).then(|| area.argument_at(address)).flatten();
+                let nearest = || {
+                    arguments
+                        .iter()
+                        .copied()
+                        .min_by_key(|index| distance(self.arrays[*index].range()))
+                };
+                let array = own.or_else(nearest).map(|index| &self.arrays[index]);
+                let element = array.and_then(|array| array.index_of(address));
+                (array.map(|array| array.parameter), None, element)
+            }
+        }
+    }
+
+    /// `blockIdx` and `threadIdx`.
+    fn indices(&self, block: u64, thread: u32) -> ([u32; 3], [u32; 3]) {
+        let split = |number: u64, [width, height, _]: [u32; 3]| {
+            let (width, height) = (u64::from(width), u64::from(height));
+            [number % width, number / width % height, number / width / height].map(|of| of as u32)
+        };
+        (split(block, self.launch.grid), split(u64::from(thread), self.launch.block))
+    }
+}
+
+fn rights_of(array: &ArrayOfLaunch) -> Rights {
+    Rights { may_write: array.access.writes(), is_written: array.access != Access::Overwrite }
+}
+
+/// One area for each group of arguments whose ranges overlap.
+fn argument_areas(arrays: &[ArrayOfLaunch]) -> Vec<Area> {
+    let mut order: Vec<usize> =
+        (0..arrays.len()).filter(|index| !arrays[*index].range().is_empty()).collect();
+    order.sort_by_key(|index| arrays[*index].range().start);
+    let mut groups: Vec<(Range<usize>, Vec<usize>)> = Vec::new();
+    for index in order {
+        let range = arrays[index].range();
+        match groups.last_mut() {
+            Some((group, members)) if range.start < group.end => {
+                group.end = group.end.max(range.end);
+                members.push(index);
+            }
+            _ => groups.push((range, vec![index])),
+        }
+    }
+    groups.into_iter().map(|(range, members)| argument_area(arrays, range, members)).collect()
+}
+
+fn argument_area(arrays: &[ArrayOfLaunch], range: Range<usize>, members: Vec<usize>) -> Area {
+    let element = |index: &usize| 1_usize << arrays[*index].element_bytes.trailing_zeros().min(3);
+    let unit_bytes = members.iter().map(element).min().unwrap_or(1);
+    let has_no_gap = members.len() == 1 && arrays[members[0]].has_no_gap();
+    let rights = has_no_gap.then(|| rights_of(&arrays[members[0]]));
+    let mut area = Area::new(range, unit_bytes, Contents::Arguments(members.clone()), rights);
+    if !has_no_gap {
+        for index in members {
+            arrays[index].for_each_run(&mut |start, len_bytes| area.give(start, len_bytes, index));
+        }
+    }
+    area
+}
+
+/// The areas of a library's variables.
+fn variable_areas(image: &Image, places: &Places) -> Vec<Area> {
+    let shifted = |range: &Range<usize>, by: usize| range.start + by..range.end + by;
+    let shared = image.shared.iter().map(|variable| {
+        let range = shifted(&variable.range, places.of_thread);
+        Area::new(range, UNIT_BYTES, Contents::Shared(Arc::clone(&variable.name)), Some(OF_BLOCK))
+    });
+    let globals = image.globals.iter().map(|variable| {
+        let range = shifted(&variable.range, places.image);
+        let rights = Rights { may_write: true, is_written: true };
+        Area::new(range, UNIT_BYTES, Contents::Global(Arc::clone(&variable.name)), Some(rights))
+    });
+    shared.chain(globals).collect()
+}
+
+/// The bytes at an address of one of the launch's areas.
+fn bytes_at(address: usize, len_bytes: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len_bytes];
+    let from: *const u8 = std::ptr::with_exposed_provenance(address);
+    // SAFETY: the range lies in an area of the launch, whose memory is initialised and alive until
+    // the launch has run (`KernelBody::run`), and a checked launch runs on one thread. The pointers
+    // of arguments are exposed (`body`), those of variables come from compiled code.
+    unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), len_bytes) };
+    bytes
+}

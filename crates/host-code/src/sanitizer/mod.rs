@@ -1,0 +1,194 @@
+//! The checker of kernels: CUDA C is compiled so that it announces each access before it makes it,
+//! and the threads of a launch run one after the other.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `order`, `shadow`, `area`, `argument` | which accesses are errors. Pure |
+//! | `launch` | the check of one launch |
+//! | `image` | the variables and the lines of a compiled library |
+//! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
+//! | `finding` | what is reported |
+
+mod area;
+mod argument;
+mod calls;
+mod finding;
+mod image;
+mod launch;
+mod order;
+mod shadow;
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use self::finding::{Finding, FindingKind, OtherThread, SourceLine};
+
+use self::argument::ArrayOfLaunch;
+use self::calls::{CALLS, Current, Entered};
+use self::image::{Image, Lines};
+use self::launch::{LaunchCheck, Places, Running};
+use super::block::{BlockRunner, Observer};
+use super::runtime::{LaunchParameters, RunBlocks};
+use super::{telling, waiting};
+use resident_backend::ParameterLayout;
+
+/// Before the other headers.
+pub(super) const CALLS_HEADER: &str = include_str!("calls.hpp");
+
+/// Behind the source and `exports.hpp`.
+pub(super) const HOOKS_HEADER: &str = include_str!("hooks.hpp");
+
+/// The number of findings that a device keeps. Further ones are dropped.
+const FINDINGS_MAX: usize = 1 << 10;
+
+/// The findings of one device.
+#[derive(Debug, Default)]
+pub struct Findings(Mutex<Vec<Finding>>);
+
+impl Findings {
+    pub fn all(&self) -> Vec<Finding> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, new: Vec<Finding>) {
+        for finding in &new {
+            telling::report(&finding.kernel, finding.kind.is_error(), &finding.to_string());
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = FINDINGS_MAX - all.len();
+        all.extend(new.into_iter().take(room));
+    }
+}
+
+/// `resident_host_sanitize`.
+pub(super) type TakeCalls =
+    unsafe extern "C" fn(*const c_void, *mut *const c_void, *mut *const c_void);
+
+/// What the check needs of a loaded library.
+#[derive(Debug)]
+pub(super) struct CheckedLibrary {
+    take_calls: TakeCalls,
+    /// Held while a launch runs the code, whose indices are variables of the library. Nothing that
+    /// a kernel calls waits for a launch (`backend::scope`).
+    running: Mutex<()>,
+    lines: Lines,
+    image: Image,
+}
+
+impl CheckedLibrary {
+    /// `code` is the library of the source `file`, `pointers` are its arrays of dynamic shared
+    /// memory.
+    pub(super) fn new(
+        take_calls: TakeCalls,
+        code: &[u8],
+        file: &str,
+        pointers: &[String],
+    ) -> Result<Self, String> {
+        let image = Image::read(code, pointers).map_err(|fault| {
+            format!("the compiled code cannot be read, as the checker must on Linux: {fault}")
+        })?;
+        let (running, lines) = (Mutex::new(()), Lines::new(code, file));
+        Ok(Self { take_calls, running, lines, image })
+    }
+
+    /// Where the image is, and the variables of this thread of the machine.
+    fn places(&self) -> Places {
+        let (mut image, mut anchor) = (std::ptr::null(), std::ptr::null());
+        let calls = (&raw const CALLS).cast();
+        // SAFETY: the library's function has this type (`hooks.hpp`), and writes two pointers.
+        unsafe { (self.take_calls)(calls, &raw mut image, &raw mut anchor) };
+        Places {
+            image: image.addr(),
+            of_thread: anchor.addr() - self.image.anchor,
+            dynamic_shared: waiting::dynamic_shared().addr(),
+        }
+    }
+}
+
+/// A launch to be checked.
+pub(super) struct CheckedLaunch<'a> {
+    pub(super) kernel: &'a Arc<str>,
+    pub(super) library: &'a CheckedLibrary,
+    pub(super) entry: RunBlocks,
+    pub(super) launch: &'a LaunchParameters,
+    pub(super) parameters: &'a [ParameterLayout],
+    pub(super) words: &'a [u64],
+    pub(super) pointers: &'a [*mut u8],
+}
+
+impl CheckedLaunch<'_> {
+    /// Runs all blocks on this thread, one after the other. The error is the first finding that
+    /// fails the launch, or says why it failed otherwise.
+    ///
+    /// # Safety
+    ///
+    /// As for [`BlockRunner::new`].
+    pub(super) unsafe fn run(&self, findings: &Findings) -> Result<(), String> {
+        if self.launch.threads() > order::THREADS_MAX || self.launch.blocks() > order::BLOCKS_MAX {
+            return Err(format!(
+                "the checker runs at most {} blocks of {} threads; launch a smaller grid",
+                order::BLOCKS_MAX,
+                order::THREADS_MAX
+            ));
+        }
+        // SAFETY: the caller promises this.
+        let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
+        let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
+        let CheckedLibrary { lines, image, running, .. } = self.library;
+        let _alone = running.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = self.library.places();
+        let check = LaunchCheck::new(self.kernel, self.launch, lines, image, places, arrays);
+        let current = Current {
+            check: RefCell::new(check),
+            progress: runner.progress(),
+            finding: Cell::new(None),
+        };
+        // SAFETY: `current` and `runner`, which keeps the progress in a box, drop after this value.
+        let entered = unsafe { Entered::new(&current) };
+        let outcome = runner.observed_by(&current).run(0..self.launch.blocks());
+        drop(entered);
+        current.report(outcome, findings)
+    }
+}
+
+impl Current<'_> {
+    /// The outcome of a launch, with what was found in it.
+    fn report(&self, outcome: Result<(), String>, findings: &Findings) -> Result<(), String> {
+        let racing_write = || self.check.borrow_mut().compare_racing_write();
+        let Some(finding) = self.finding.take().or_else(racing_write) else {
+            outcome?;
+            findings.add(self.check.borrow().notes());
+            return Ok(());
+        };
+        let text = finding.to_string();
+        findings.add(vec![*finding]);
+        Err(text)
+    }
+}
+
+impl Observer for Current<'_> {
+    fn pass_barrier(&self, block: u64) {
+        self.check.borrow_mut().pass_barrier(block);
+    }
+
+    fn pass_warp_barrier(&self, block: u64, warp: u32, mask: u32) {
+        self.check.borrow_mut().pass_warp_barrier(block, warp, mask);
+    }
+
+    fn judge_barrier(&self, block: u64, waiting: &[(u32, usize)], threads: u32) -> Option<String> {
+        let check = self.check.borrow();
+        let &(first, code) = waiting.first()?;
+        let is_missing = |thread: &u32| waiting.binary_search_by_key(thread, |one| one.0).is_err();
+        let elsewhere = || {
+            let differs = |(_, other): &&(u32, usize)| !check.is_one_line(code, *other);
+            waiting.iter().find(differs).map(|(thread, _)| *thread)
+        };
+        let other = (0..threads).find(is_missing).or_else(elsewhere)?;
+        let me = Running { block, thread: first, stack: (0, 0) };
+        let finding = check.missed_barrier(me, code, other);
+        let text = finding.to_string();
+        self.finding.set(Some(finding));
+        Some(text)
+    }
+}

@@ -1,0 +1,216 @@
+//! What is known of each unit of memory during a launch: who wrote it last, and who read it since.
+//! Pure.
+
+use super::order::{Order, Stamp};
+
+/// How a thread accesses memory. On a GPU volatile accesses are atomic without an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Touch {
+    Read,
+    Write,
+    AtomicRead,
+    AtomicWrite,
+    /// Reads and writes in one step.
+    AtomicUpdate,
+}
+
+impl Touch {
+    pub(super) fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::AtomicRead | Self::AtomicUpdate)
+    }
+
+    pub(super) fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::AtomicWrite | Self::AtomicUpdate)
+    }
+
+    pub(super) fn is_atomic(self) -> bool {
+        !matches!(self, Self::Read | Self::Write)
+    }
+}
+
+/// One unit of memory: the stamp of its last writer, and of two threads that have read it or
+/// accessed it atomically since.
+///
+/// Two are enough: a barrier orders all threads of a block at once, so that a third one conflicts
+/// with the same accesses as these, which are as far apart as possible. Only if `__syncwarp` has
+/// ordered some lanes of a warp and not others, a conflict can be missed.
+pub(super) type Cell = [u64; 3];
+
+/// A unit that no thread has accessed.
+pub(super) const UNTOUCHED: Cell = [0; 3];
+
+/// The earlier access with which an access of the thread `me` conflicts.
+#[inline]
+pub(super) fn conflict(cell: &Cell, touch: Touch, me: Stamp, order: &Order) -> Option<Stamp> {
+    let is_unordered = |earlier: Stamp| {
+        earlier != Stamp::NOBODY
+            && !earlier.is_of_thread(me)
+            && !order.is_before(earlier, me.thread())
+    };
+    let writer = Stamp(cell[0]);
+    if !(touch.is_atomic() && writer.is_atomic()) && is_unordered(writer) {
+        return Some(writer);
+    }
+    let conflicts = |other: Stamp| match touch {
+        Touch::Write => true,
+        Touch::Read => other.is_atomic(),
+        Touch::AtomicRead => false,
+        Touch::AtomicWrite | Touch::AtomicUpdate => other.is_reading(),
+    };
+    [cell[1], cell[2]]
+        .map(Stamp)
+        .into_iter()
+        .find(|other| conflicts(*other) && is_unordered(*other))
+}
+
+/// Records an access that conflicts with none.
+#[inline]
+pub(super) fn record(cell: &mut Cell, touch: Touch, me: Stamp, order: &Order) {
+    match touch {
+        Touch::Write => *cell = [me.0, 0, 0],
+        Touch::Read => add(cell, me.reading(), order),
+        // Without a flag: it conflicts with plain writes only.
+        Touch::AtomicRead => add(cell, me, order),
+        Touch::AtomicWrite | Touch::AtomicUpdate => {
+            if cell[0] == 0 {
+                cell[0] = me.atomic().0;
+            }
+            add(cell, me.atomic(), order);
+        }
+    }
+}
+
+/// Whether an earlier access comes before all that the thread `me` does, or is its own.
+#[inline(always)]
+fn is_harmless(earlier: Stamp, me: Stamp, order: &Order) -> bool {
+    earlier == Stamp::NOBODY || earlier.is_of_thread(me) || order.is_before_all(earlier)
+}
+
+/// [`conflict`] and [`record`] for a plain write, if they are simple. Returns whether that is done.
+#[inline(always)]
+pub(super) fn write_quickly(cell: &mut Cell, me: Stamp, order: &Order) -> bool {
+    let is_simple = cell.iter().all(|word| is_harmless(Stamp(*word), me, order));
+    if is_simple {
+        *cell = [me.0, 0, 0];
+    }
+    is_simple
+}
+
+/// As [`write_quickly`], for a plain read.
+#[inline(always)]
+pub(super) fn read_quickly(cell: &mut Cell, is_written: bool, me: Stamp, order: &Order) -> bool {
+    let [writer, first, second] = cell.map(Stamp);
+    if !(is_harmless(writer, me, order) && (is_written || writer != Stamp::NOBODY)) {
+        return false;
+    }
+    if first.0 == me.reading().0 || second.0 == me.reading().0 {
+        return !(first.is_atomic() || second.is_atomic());
+    }
+    if second == Stamp::NOBODY && !first.is_atomic() && is_harmless(first, me, order) {
+        cell[1] = me.reading().0;
+        return true;
+    }
+    false
+}
+
+fn add(cell: &mut Cell, me: Stamp, order: &Order) {
+    if cell[1] == me.0 {
+        return;
+    }
+    let others = [Stamp(cell[1]), Stamp(cell[2])];
+    for (index, other) in others.into_iter().enumerate() {
+        if let Some(both) = merged(other, me, order) {
+            cell[1 + index] = both.0;
+            return;
+        }
+    }
+    let [first, second] = others;
+    if first.is_of_thread(me) || second.is_of_thread(me) {
+        return;
+    }
+    let apart = first.distance(second);
+    // What only reads atomically conflicts with less than the others.
+    if let Some(weak) = others.iter().position(|other| me.has_flags() && !other.has_flags()) {
+        cell[1 + weak] = me.0;
+    } else if me.has_flags() == second.has_flags() && first.distance(me) > apart {
+        cell[2] = me.0;
+    } else if me.has_flags() == first.has_flags() && second.distance(me) > apart {
+        cell[1] = me.0;
+    }
+}
+
+/// One stamp that conflicts with what either conflicts with, if there is one.
+fn merged(earlier: Stamp, me: Stamp, order: &Order) -> Option<Stamp> {
+    if earlier == Stamp::NOBODY || order.is_before_all(earlier) {
+        Some(me)
+    } else if earlier.is_of_thread(me) {
+        // Another thread may come after the earlier one only, so the two kinds stay apart.
+        (earlier.is_at_time_of(me) || earlier.has_flags_of(me)).then(|| me.with_flags_of(earlier))
+    } else {
+        order.is_before_in_block(earlier, me.thread()).then_some(me)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Touch, UNTOUCHED, conflict, read_quickly, record, write_quickly};
+    use crate::sanitizer::order::Order;
+
+    /// In a program, this is no thread, but a barrier.
+    const BARRIER: u32 = u32::MAX;
+
+    /// The first access of a program that conflicts.
+    fn first_conflict(program: &[(u32, Touch)]) -> Option<usize> {
+        let mut order = Order::default();
+        order.start_block(0);
+        let mut cell = UNTOUCHED;
+        program.iter().position(|(thread, touch)| {
+            if *thread == BARRIER {
+                order.pass_barrier();
+                return false;
+            }
+            let me = order.stamp(*thread);
+            let is_done = match touch {
+                Touch::Read => read_quickly(&mut cell, true, me, &order),
+                Touch::Write => write_quickly(&mut cell, me, &order),
+                _ => false,
+            };
+            if is_done {
+                return false;
+            }
+            let found = conflict(&cell, *touch, me, &order);
+            record(&mut cell, *touch, me, &order);
+            found.is_some()
+        })
+    }
+
+    /// As above, from the definition: two accesses conflict if different threads make them between
+    /// two barriers, one of them writes, and not both are atomic.
+    fn expected(program: &[(u32, Touch)]) -> Option<usize> {
+        program.iter().enumerate().position(|(index, (thread, touch))| {
+            let part = program[..index].iter().rev().take_while(|(other, _)| *other != BARRIER);
+            *thread != BARRIER
+                && part.into_iter().any(|(other, earlier)| {
+                    other != thread
+                        && (touch.writes() || earlier.writes())
+                        && !(touch.is_atomic() && earlier.is_atomic())
+                })
+        })
+    }
+
+    #[test]
+    fn all_short_programs_of_four_threads_conflict_where_the_definition_says() {
+        let touches =
+            [Touch::Read, Touch::Write, Touch::AtomicRead, Touch::AtomicWrite, Touch::AtomicUpdate];
+        let mut steps = vec![(BARRIER, Touch::Read)];
+        for thread in [0, 1, 40] {
+            steps.extend(touches.map(|touch| (thread, touch)));
+        }
+        let count = steps.len();
+        for number in 0..count.pow(4) {
+            let at = |place: u32| steps[number / count.pow(place) % count];
+            let program = [at(0), at(1), at(2), at(3)];
+            assert_eq!(first_conflict(&program), expected(&program), "{program:?}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! A source as the C++ compiler gets it: between two headers, with dynamic shared memory replaced.
+
+use std::path::Path;
+
+use super::{headers, launch_timeout, sanitizer};
+use resident_backend::Program;
+use resident_code::c_declaration::identifier;
+use resident_code::{includes, prelude};
+
+/// What CUDA C needs beyond C++17.
+const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
+
+/// How blocks run.
+const ENTRY: &str = include_str!("entry.hpp");
+
+/// The functions that the library calls.
+const EXPORTS: &str = include_str!("exports.hpp");
+
+/// The text for the compiler, and its options.
+#[derive(Debug)]
+pub struct Translation {
+    text: String,
+    options: Vec<String>,
+    entry: String,
+    file: String,
+    is_checked: bool,
+    dynamic_arrays: Vec<String>,
+    /// Whether the source may include the headers that there are for the host.
+    pub(super) has_headers: bool,
+    /// Whether the code depends on no other file. Only such code is stored on disk.
+    pub is_self_contained: bool,
+}
+
+impl Translation {
+    /// The translation of a source, to be checked while it runs if `is_checked`.
+    pub fn new(
+        program: &Program,
+        text: &str,
+        path: Option<&Path>,
+        is_checked: bool,
+    ) -> Result<Self, String> {
+        let source = &program.source;
+        let entry = source.entry.as_deref().unwrap_or(&program.kernel);
+        let file = path.map_or_else(
+            || format!("{}.cu", identifier(&program.kernel)),
+            |path| path.display().to_string(),
+        );
+        let mut options = vec![format!("-DRESIDENT_ENTRY={entry}")];
+        options.extend(source.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
+        options.extend(translated(&source.options));
+        let folder = path.and_then(Path::parent);
+        let folders = source.includes.iter().map(|folder| &**folder).chain(folder);
+        options.extend(folders.map(|folder| format!("-I{}", folder.display())));
+        let mut dynamic_arrays = Vec::new();
+        let replaced = with_shared_memory(text, &mut dynamic_arrays);
+        let source_text = prelude::prepend_to(&replaced, &file);
+        let (calls, hooks) = match is_checked {
+            true => (sanitizer::CALLS_HEADER, sanitizer::HOOKS_HEADER),
+            false => ("", ""),
+        };
+        let poll = match launch_timeout::limit()? {
+            Some(_) => launch_timeout::HEADER,
+            None => "",
+        };
+        if !poll.is_empty() {
+            options.push(String::from(launch_timeout::OPTION));
+        }
+        if is_checked {
+            options.push(String::from("-DRESIDENT_SANITIZE"));
+        }
+        let has_include_option = source.options.iter().any(|option| option.contains("include"));
+        let renamed = match NAMES_OF_C.contains(&entry) {
+            true => format!("#define {entry} resident_entry_{entry}\n"),
+            false => String::new(),
+        };
+        Ok(Self {
+            text: format!(
+                "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n\
+                 #line 1 \"entry.hpp\"\n{ENTRY}\n{renamed}{source_text}\n\
+                 #line 1 \"exports.hpp\"\n{EXPORTS}\n{hooks}{poll}"
+            ),
+            options,
+            entry: entry.to_owned(),
+            file,
+            is_checked,
+            dynamic_arrays,
+            has_headers: includes(text) || has_include_option,
+            is_self_contained: source.includes.is_empty()
+                && !headers::includes_others(text)
+                && !has_include_option,
+        })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn options(&self) -> &[String] {
+        &self.options
+    }
+
+    pub(super) fn entry(&self) -> &str {
+        &self.entry
+    }
+
+    /// The name of the source in messages.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
+    pub(super) fn is_checked(&self) -> bool {
+        self.is_checked
+    }
+
+    /// The names of the source's arrays of dynamic shared memory.
+    pub(super) fn dynamic_arrays(&self) -> &[String] {
+        &self.dynamic_arrays
+    }
+
+    /// What of the source decides over the code.
+    pub fn key(&self) -> Vec<u8> {
+        let headers = if self.has_headers { headers::key() } else { String::new() };
+        [&self.options.join("\0"), "\0\0", &self.text, &headers].concat().into_bytes()
+    }
+}
+
+/// NVRTC's options in the spelling of C++ compilers. Those that concern GPUs alone are left out.
+fn translated(options: &[std::sync::Arc<str>]) -> Vec<String> {
+    let mut words = options.iter().flat_map(|option| option.split_whitespace()).peekable();
+    let mut translated = vec![String::from("-ffp-contract=off")];
+    while let Some(word) = words.next() {
+        let (name, value) = word.split_once('=').map_or((word, None), |(n, v)| (n, Some(v)));
+        let mut value = || value.or_else(|| words.next()).unwrap_or_default();
+        match name {
+            "--fmad" | "-fmad" if value() == "true" => {
+                translated.push(String::from("-ffp-contract=fast"));
+            }
+            "--use_fast_math" | "-use_fast_math" => {
+                translated.push(String::from("-ffp-contract=fast"));
+            }
+            "--define-macro" | "-D" => translated.push(format!("-D{}", value())),
+            "--undefine-macro" | "-U" => translated.push(format!("-U{}", value())),
+            "--include-path" | "-I" => translated.push(format!("-I{}", value())),
+            "--pre-include" | "-include" => {
+                translated.extend([String::from("-include"), value().to_owned()]);
+            }
+            "--std" | "-std" => translated.push(format!("-std={}", value())),
+            "--device-debug" | "-G" => translated.push(String::from("-O0")),
+            _ if name.starts_with("-D") || name.starts_with("-I") || name.starts_with("-U") => {
+                translated.push(word.to_owned());
+            }
+            _ => {}
+        }
+    }
+    translated
+}
+
+/// Replaces each `extern __shared__ T name[];` by pointers to the memory of the launch, and `static
+/// __shared__` by `__shared__`, on the same lines. Adds the names of the pointers to `pointers`.
+fn with_shared_memory(text: &str, pointers: &mut Vec<String>) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((at, word)) = find_in_code(rest, &["extern", "static"]) {
+        let (before, behind) = rest.split_at(at);
+        result.push_str(before);
+        let replaced = match word {
+            "extern" => dynamic_declaration(behind, pointers),
+            _ => static_declaration(behind),
+        };
+        let (replacement, len) = replaced.unwrap_or_else(|| (word.to_owned(), word.len()));
+        result.push_str(&replacement);
+        rest = &behind[len..];
+    }
+    result + rest
+}
+
+/// The replacement of `static` before `__shared__`, and its length.
+fn static_declaration(text: &str) -> Option<(String, usize)> {
+    let behind = &text["static".len()..];
+    behind.trim_start().starts_with("__shared__").then(|| (String::new(), "static".len()))
+}
+
+/// The replacement of a declaration of dynamic shared memory at the start of a text, and the
+/// declaration's length.
+fn dynamic_declaration(text: &str, pointers: &mut Vec<String>) -> Option<(String, usize)> {
+    let end = text.find(';')?;
+    let inner = &text["extern".len()..end];
+    if !inner.contains("__shared__") || inner.contains(['{', '"']) {
+        return None;
+    }
+    let plain = without_specifiers(&inner.replacen("__shared__", " ", 1));
+    let mut declarators = plain.split(',').map(|one| {
+        let name = one.trim().strip_suffix(']')?.trim_end().strip_suffix('[')?.trim_end();
+        Some(name.to_owned())
+    });
+    let first = declarators.next()??;
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let start = first.rfind(|letter| !is_word(letter))? + 1;
+    let (kind, name) = (first[..start].trim(), &first[start..]);
+    let mut replacement = pointer(kind, name);
+    pointers.push(name.to_owned());
+    for other in declarators {
+        let other = other?;
+        replacement.push_str(&pointer(kind, other.trim()));
+        pointers.push(other.trim().to_owned());
+    }
+    replacement.push_str(&"\n".repeat(text[..end].matches('\n').count()));
+    Some((replacement, end + 1))
+}
+
+/// A pointer that each thread of the machine initialises at its first use.
+fn pointer(kind: &str, name: &str) -> String {
+    format!("static thread_local {kind} *const {name} = resident::host::dynamic_shared<{kind}>();")
+}
+
+/// A declaration without what concerns alignment.
+fn without_specifiers(declaration: &str) -> String {
+    let mut plain = declaration.to_owned();
+    for specifier in ["__align__", "__builtin_align__", "__attribute__", "alignas"] {
+        while let Some(at) = plain.find(specifier) {
+            let mut depth = 0;
+            let len = plain[at..].find(|letter| {
+                depth += i32::from(letter == '(') - i32::from(letter == ')');
+                letter == ')' && depth == 0
+            });
+            let end = len.map_or(plain.len(), |len| at + len + 1);
+            plain.replace_range(at..end, " ");
+        }
+    }
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Names of C libraries that kernels may have. Such a kernel gets another name here.
+const NAMES_OF_C: [&str; 40] = [
+    "abort", "access", "bind", "clock", "close", "connect", "div", "exit", "gamma", "index", "j0",
+    "j1", "jn", "kill", "link", "log", "memcpy", "memmove", "memset", "open", "pause", "pipe",
+    "qsort", "rand", "random", "read", "remove", "rename", "rindex", "select", "send", "signal",
+    "sleep", "srandom", "sync", "system", "time", "write", "y0", "y1",
+];
+
+/// Where one of the words stands first in code: not in a comment, in a string, or in another word.
+fn find_in_code<'w>(text: &str, words: &[&'w str]) -> Option<(usize, &'w str)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &text[at..];
+        if let Some(comment) = rest.strip_prefix("//") {
+            at += 2 + comment.find('\n').unwrap_or(comment.len());
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            at += 2 + comment.find("*/").map_or(comment.len(), |end| end + 2);
+        } else if bytes[at] == b'"' || bytes[at] == b'\'' {
+            at += literal_len(&bytes[at..]);
+        } else if is_word_byte(bytes[at]) {
+            let len = word_len(&bytes[at..]);
+            if let Some(word) = words.iter().find(|word| word.as_bytes() == &bytes[at..at + len]) {
+                return Some((at, word));
+            }
+            at += len;
+        } else {
+            at += 1;
+        }
+    }
+    None
+}
+
+/// The length of a word; in numbers, `'` separates digits.
+fn word_len(bytes: &[u8]) -> usize {
+    let is_number = bytes[0].is_ascii_digit();
+    bytes.iter().take_while(|byte| is_word_byte(**byte) || is_number && **byte == b'\'').count()
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// The length of a string or a character in quotes, which end with the line at the latest.
+fn literal_len(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while at < bytes.len() && bytes[at] != bytes[0] && bytes[at] != b'\n' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{translated, with_shared_memory};
+
+    #[test]
+    fn shared_memory_becomes_memory_of_the_thread_on_the_same_line() {
+        let pointer = |kind: &str, name: &str| {
+            format!(
+                "static thread_local {kind} *const {name} = \
+                 resident::host::dynamic_shared<{kind}>();"
+            )
+        };
+        for (text, expected) in [
+            (
+                "f() { extern __shared__ float tile[]; }",
+                format!("f() {{ {} }}", pointer("float", "tile")),
+            ),
+            (
+                "extern __shared__ __align__(16) unsigned char bytes [ ] ;",
+                pointer("unsigned char", "bytes"),
+            ),
+            (
+                "extern\n__shared__ double2 x[];\nint y;",
+                format!("{}\n\nint y;", pointer("double2", "x")),
+            ),
+            (
+                "i = 1'0; extern volatile __shared__ __attribute__((aligned(16))) float a[], b[];",
+                format!(
+                    "i = 1'0; {}{}",
+                    pointer("volatile float", "a"),
+                    pointer("volatile float", "b")
+                ),
+            ),
+            ("static __shared__ int x[3];", String::from(" __shared__ int x[3];")),
+        ] {
+            assert_eq!(with_shared_memory(text, &mut Vec::new()), expected);
+        }
+        for unchanged in [
+            "extern \"C\" __global__ void f(float *x) { __shared__ int y; }",
+            "// extern __shared__ float x[];\n",
+            "/* extern __shared__ float x[]; */",
+            "const char *t = \"extern __shared__ float x[];\";",
+            "extern int x; __shared__ float y[3]; static int z;",
+            "myextern __shared__ float x[4];",
+        ] {
+            assert_eq!(with_shared_memory(unchanged, &mut Vec::new()), unchanged);
+        }
+    }
+
+    #[test]
+    fn options_are_those_of_cpp_compilers() {
+        let options =
+            ["--fmad=true", "-arch=sm_90", "--std", "c++20", "-DN=3", "--maxrregcount=32"];
+        let options = options.map(Into::into);
+        assert_eq!(
+            translated(&options),
+            ["-ffp-contract=off", "-ffp-contract=fast", "-std=c++20", "-DN=3"]
+        );
+        assert_eq!(translated(&["--fmad=false".into()]), ["-ffp-contract=off"]);
+    }
+}
