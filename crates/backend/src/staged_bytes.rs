@@ -9,8 +9,12 @@ use crate::{DeviceKind, HostMemory};
 pub trait StagingOwner: Send + Sync {
     /// The kind of the devices for which the memory is pinned.
     fn kind(&self) -> DeviceKind;
-    /// Takes a block back that nothing uses any more.
-    fn take_back(&self, start: *mut u8, block_bytes: u64);
+    /// Takes a block back.
+    ///
+    /// # Safety
+    ///
+    /// The block is one of this pool, with its length, and nothing uses it any more.
+    unsafe fn take_back(&self, start: *mut u8, block_bytes: u64);
 }
 
 /// A block of staging memory in use. It returns to its pool when this value drops.
@@ -25,7 +29,7 @@ impl StagedBytes {
     /// # Safety
     ///
     /// `start` is that of `block_bytes` initialised bytes, at least `len_bytes`, which stay
-    /// allocated and which nothing else uses until `owner` takes them back.
+    /// allocated and which nothing else uses until `owner`, whose block they are, takes them back.
     pub unsafe fn new(
         start: *mut u8,
         len_bytes: usize,
@@ -64,7 +68,8 @@ unsafe impl Sync for StagedBytes {}
 
 impl Drop for StagedBytes {
     fn drop(&mut self) {
-        self.owner.take_back(self.start, self.block_bytes);
+        // SAFETY: `owner` is the pool of the block (contract of `new`), which only this value used.
+        unsafe { self.owner.take_back(self.start, self.block_bytes) };
     }
 }
 

@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The crates of devices, beside their interface.
+const DEVICE_CRATES: [&str; 4] =
+    ["resident_code::", "resident_embedded::", "resident_gpu::", "resident_host_code::"];
+
 /// The parts of `crates/backend` that are named by themselves.
 const INTERFACE_PARTS: [&str; 4] = ["call_site", "grid", "sync", "timeline"];
 
@@ -92,7 +96,7 @@ impl Source {
             let is_own = INTERFACE_PARTS.contains(&name.as_str());
             found.insert(if is_own { name } else { "backend".to_owned() });
         }
-        for name in ["resident_code::", "resident_embedded::", "resident_gpu::"] {
+        for name in DEVICE_CRATES {
             if !self.named_after(name).is_empty() {
                 found.insert("backend".to_owned());
             }

@@ -297,7 +297,7 @@ impl StagingOwner for StagingPool {
         self.context.kind()
     }
 
-    fn take_back(&self, start: *mut u8, block_bytes: u64) {
+    unsafe fn take_back(&self, start: *mut u8, block_bytes: u64) {
         self.free().add(BlockStart(start), block_bytes);
     }
 }
