@@ -45,7 +45,7 @@ mod route;
 mod small_upload;
 mod snapshot;
 mod submit;
-#[cfg(test)]
+#[cfg(all(test, debug_assertions))]
 mod tests;
 mod upload;
 mod watch;

@@ -54,9 +54,20 @@ fn in_order(devices: &[Device]) {
     }
 }
 
+/// Runs `program` under `count` random interleavings. A deadlock exceeds shuttle's limit of steps,
+/// so that the test fails.
+fn interleavings(count: usize, program: impl Fn() + Send + Sync + 'static) {
+    // Without optimisation, a copy needs more than shuttle's 32 KiB of stack.
+    let mut config = shuttle::Config::new();
+    config.stack_size = 256 << 10;
+    let scheduler = shuttle::scheduler::RandomScheduler::new(count);
+    shuttle::Runner::new(scheduler, config)
+        .run(move || explore::with_switch(thread::yield_now, &program));
+}
+
 /// Runs the readers, each on its own thread, on one array.
 fn readers(faults: &'static [Fault], readers: &'static [fn(&Numbers, &[Device; 2])]) {
-    explore::interleavings(INTERLEAVINGS, move || {
+    interleavings(INTERLEAVINGS, move || {
         let devices = devices(faults);
         let array = Arc::new(half_and_half(&devices[0].stream()));
         let threads = readers.iter().map(|read| {
@@ -102,7 +113,7 @@ fn snapshot(array: &Numbers, devices: &[Device; 2]) {
 
 #[test]
 fn threads_that_look_at_one_array_move_its_bytes_once() {
-    explore::interleavings(INTERLEAVINGS, || {
+    interleavings(INTERLEAVINGS, || {
         let devices = devices(&[]);
         let array = Arc::new(half_and_half(&devices[0].stream()));
         let threads = (0..3).map(|_| {
@@ -177,7 +188,7 @@ fn a_call_that_fails_at_once_or_late_is_made_good_in_every_interleaving() {
 
 #[test]
 fn arguments_in_opposite_orders_on_two_threads_do_not_wait_for_each_other() {
-    explore::interleavings(INTERLEAVINGS, || {
+    interleavings(INTERLEAVINGS, || {
         let devices = devices(&[]);
         let arrays =
             Arc::new([half_and_half(&devices[0].stream()), half_and_half(&devices[1].stream())]);
@@ -222,7 +233,7 @@ fn crowd(devices: &[Device; 2]) {
 
 #[test]
 fn a_copy_that_is_about_to_be_read_on_another_device_does_not_give_way() {
-    explore::interleavings(INTERLEAVINGS, || {
+    interleavings(INTERLEAVINGS, || {
         let devices = devices_with_little_room();
         let source = Arc::new(SmartArray::from((0..LEN as u32).collect::<Vec<_>>()));
         source.prefetch(&devices[0].stream()).unwrap();
@@ -243,7 +254,7 @@ fn a_copy_that_is_about_to_be_read_on_another_device_does_not_give_way() {
 
 #[test]
 fn a_snapshot_of_a_copy_that_gives_way_meanwhile_is_taken_from_another() {
-    explore::interleavings(INTERLEAVINGS, || {
+    interleavings(INTERLEAVINGS, || {
         let devices = devices_with_little_room();
         let array = Arc::new(half_and_half(&devices[0].stream()));
         array.prefetch_host().unwrap();

@@ -8,9 +8,9 @@
 //! ([`assert_none_held`]). The order of a backend's own locks ([`BackendLock`]) is the backend's.
 //! DESIGN.md, "Locks", gives the order of the levels.
 //!
-//! In unit tests that [explore] interleavings, shuttle's scheduler may switch threads at each lock.
-//! The backends' locks are `std`'s, at which shuttle cannot switch threads. That suffices, because
-//! in these tests no thread waits for such a lock.
+//! In debug builds a test can [explore] interleavings: a scheduler of its own, such as shuttle's,
+//! switches threads at each lock. It cannot switch at the backends' locks, which are `std`'s. That
+//! suffices, because in these tests no thread waits for such a lock.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -100,7 +100,7 @@ impl<T, L: Level> ShortLock<T, L> {
 
     #[inline]
     pub fn lock(&self) -> ShortGuard<'_, T> {
-        #[cfg(any(test, all(feature = "shuttle", debug_assertions)))]
+        #[cfg(debug_assertions)]
         if explore::is_on() {
             return Held::unchecked(explore::retry(|| self.lock.try_lock()));
         }
@@ -122,14 +122,14 @@ impl<T, L: Level> Mutex<T, L> {
 
     #[inline]
     pub fn lock(&self) -> Held<MutexGuard<'_, T>> {
-        #[cfg(any(test, all(feature = "shuttle", debug_assertions)))]
+        #[cfg(debug_assertions)]
         if explore::is_on() {
             return Held::unchecked(explore::retry(|| self.try_lock()));
         }
         Held::acquire(L::RANK, || self.lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    #[cfg(any(test, all(feature = "shuttle", debug_assertions)))]
+    #[cfg(debug_assertions)]
     fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.lock.try_lock() {
             Ok(guard) => Some(guard),
@@ -219,8 +219,8 @@ impl<G> Held<G> {
         Self { guard: lock(), _counted: Counted::new(rank) }
     }
 
-    /// A guard in a shuttle test, whose threads all run on one system thread.
-    #[cfg(any(test, all(feature = "shuttle", debug_assertions)))]
+    /// A guard in a test whose threads all run on one system thread.
+    #[cfg(debug_assertions)]
     fn unchecked(guard: G) -> Self {
         Self { guard, _counted: Counted::new(0) }
     }
@@ -348,7 +348,7 @@ impl EventCount {
     /// Waits until there have been more than `seen` events.
     pub fn wait_after(&self, seen: u64) {
         assert_none_held();
-        #[cfg(any(test, all(feature = "shuttle", debug_assertions)))]
+        #[cfg(debug_assertions)]
         if explore::is_on() {
             return explore::retry(|| (self.current() != seen).then_some(()));
         }
@@ -373,51 +373,46 @@ impl EventCount {
     }
 }
 
-/// Explores interleavings with shuttle, whose threads run one at a time on one system thread.
-#[cfg(any(test, all(feature = "shuttle", debug_assertions)))]
+/// Lets a test's scheduler, whose threads run one at a time on one system thread, switch threads.
+#[cfg(debug_assertions)]
 pub mod explore {
     use std::cell::Cell;
 
     thread_local! {
-        static ON: Cell<bool> = const { Cell::new(false) };
+        static SWITCH: Cell<Option<fn()>> = const { Cell::new(None) };
     }
 
     pub(super) fn is_on() -> bool {
-        ON.get()
+        SWITCH.get().is_some()
     }
 
-    /// Runs `program` under `count` random interleavings. A deadlock exceeds shuttle's limit of
-    /// steps, so that the test fails.
-    pub fn interleavings(count: usize, program: impl Fn() + Send + Sync + 'static) {
-        // Without optimisation, a copy needs more than shuttle's 32 KiB of stack.
-        let mut config = shuttle::Config::new();
-        config.stack_size = 256 << 10;
-        let scheduler = shuttle::scheduler::RandomScheduler::new(count);
-        shuttle::Runner::new(scheduler, config).run(move || {
-            let _on = Scope::enter();
-            program();
-        });
+    /// Runs `program`, in which locks call `switch` before each attempt to take them.
+    pub fn with_switch(switch: fn(), program: impl FnOnce()) {
+        let _scope = Scope::enter(switch);
+        program();
     }
 
     struct Scope;
 
     impl Scope {
-        fn enter() -> Self {
-            ON.set(true);
+        fn enter(switch: fn()) -> Self {
+            SWITCH.set(Some(switch));
             Self
         }
     }
 
     impl Drop for Scope {
         fn drop(&mut self) {
-            ON.set(false);
+            SWITCH.set(None);
         }
     }
 
-    /// Calls `attempt` until it succeeds, and lets shuttle switch threads between the attempts.
+    /// Calls `attempt` until it succeeds, and lets the scheduler switch threads between the attempts.
     pub(super) fn retry<G>(attempt: impl Fn() -> Option<G>) -> G {
         loop {
-            shuttle::thread::yield_now();
+            if let Some(switch) = SWITCH.get() {
+                switch();
+            }
             if let Some(value) = attempt() {
                 return value;
             }
