@@ -152,7 +152,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let mut state = self.storage.lock();
         state.reconcile(memory_order);
         let mut is_newest = location.is_some();
-        selection.for_each(memory_order, |region| {
+        selection.for_each_region(memory_order, |region| {
             is_newest = is_newest
                 && location.is_some_and(|location| state.coherence.is_valid(location, region));
         });
@@ -160,7 +160,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             return Ok(());
         }
         let mut holders = std::collections::BTreeSet::new();
-        selection.for_each(memory_order, |region| {
+        selection.for_each_region(memory_order, |region| {
             state.coherence.visit_contents(region, |_, content| {
                 holders.extend(describe_newest(&state, content));
             });

@@ -175,7 +175,7 @@ fn part_ready_on(
     let key = state.find_key(stream).unwrap_or(StreamKey::NONE);
     let mut is_ready = true;
     let mut uses = std::mem::take(&mut state.device_copy_mut(location).uses);
-    request.selection.each(|region| {
+    request.selection.visit_boxes_or_whole(|region| {
         is_ready &= uses.conflicts_only_with(region, access, key, |writer| {
             if access != Access::Overwrite && writer.stream == key {
                 add_own_writer(state, depends, stream, writer);

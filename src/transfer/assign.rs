@@ -155,7 +155,7 @@ impl Assignment<'_> {
         let mut state = storage.lock();
         state.reconcile(memory_order);
         let mut contents = Vec::new();
-        selection.for_each(memory_order, |region| {
+        selection.for_each_region(memory_order, |region| {
             state.coherence.visit_contents(region, |part, content| match content {
                 Content::Constant { .. } => {
                     let parts = memory_order.unbroken(part).into_iter();

@@ -45,7 +45,7 @@ pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> R
     let mut state = storage.lock();
     let stale = request.poisoned_copies(&state, Some(location));
     become_constant(request, &mut state, value);
-    request.selection.for_each(storage.memory_order(), |region| {
+    request.selection.for_each_region(storage.memory_order(), |region| {
         state.coherence.apply(storage.memory_order().extents(), location, region, Access::Read);
     });
     request.record_use(&mut state, location, Access::Overwrite, stream, UseEnd::at(position));
@@ -66,7 +66,7 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
     state.drop_unused_constants();
     let id = state.constant_id(memory_order.widened(request.selection, &value));
     let extents = memory_order.extents();
-    request.selection.for_each(memory_order, |region| {
+    request.selection.for_each_region(memory_order, |region| {
         state.coherence.write_constant(extents, region, id);
     });
     state.note_use(true);
@@ -89,7 +89,9 @@ pub(super) fn queue_fill(
 ) -> Result<Position> {
     let memory_order = request.storage.memory_order();
     let mut parts = SmallVec::new();
-    request.selection.for_each(memory_order, |region| parts.push(memory_order.footprint(region)));
+    request
+        .selection
+        .for_each_region(memory_order, |region| parts.push(memory_order.footprint(region)));
     let label = request.storage.label(operation, request.site);
     let depends = Dependencies::new();
     let work = FillWork { loss, address, parts, pattern: value, depends, label };

@@ -83,7 +83,7 @@ fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
 /// host.
 pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option<Location> {
     let (mut found, host) = (None, state.host_location());
-    request.selection.for_each(request.storage.memory_order(), |region| {
+    request.selection.for_each_region(request.storage.memory_order(), |region| {
         state.coherence.visit_contents(region, |_, content| {
             if let (None, Content::Stored(holders)) = (found, content)
                 && !holders.contains(host)
@@ -97,7 +97,7 @@ pub(super) fn newest_device(request: &Request<'_>, state: &ArrayState) -> Option
 
 fn write_on_host(request: &Request<'_>, value: &[u8]) {
     let memory_order = request.storage.memory_order();
-    request.selection.for_each(memory_order, |region| {
+    request.selection.for_each_region(memory_order, |region| {
         let footprint = memory_order.footprint(region);
         // SAFETY: the array has host memory of `memory_order.len_bytes()` bytes, and no queued work
         // uses these elements: `acquire_host` gave it and waited for the work, or
@@ -170,7 +170,7 @@ fn read_on_host(request: &Request<'_>) -> Result<Bytes> {
     let memory_order = request.storage.memory_order();
     let len_bytes = request.selection.len_bytes(memory_order) as usize;
     let mut value = Bytes::from_elem(0, len_bytes);
-    request.selection.for_each(memory_order, |region| {
+    request.selection.for_each_region(memory_order, |region| {
         let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
         // SAFETY: the element lies within the host memory and is valid there. `acquire_host` has
         // waited for its writers, and the caller's borrow excludes other writers. `value` has room

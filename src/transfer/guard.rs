@@ -136,7 +136,8 @@ pub(crate) fn close_guard(
     let Some((key, stream)) = state.find_stream(stream) else { return };
     let end = stream.queue().reserve_position();
     let extents = storage.memory_order().extents();
-    selection.each(|region| state.uses_mut(location).close(extents, region, key, end));
+    selection
+        .visit_boxes_or_whole(|region| state.uses_mut(location).close(extents, region, key, end));
     if state.is_watched() {
         state.note_use(true);
         drop(state);

@@ -186,7 +186,7 @@ impl Request<'_> {
     #[inline]
     fn record_mark(&self, state: &mut ArrayState, location: Location, access: Access, mark: Mark) {
         let extents = self.storage.memory_order().extents();
-        self.selection.each(|region| {
+        self.selection.visit_boxes_or_whole(|region| {
             state.record_use(location, extents, region, access, mark);
         });
     }
@@ -228,7 +228,7 @@ impl Request<'_> {
         }
         let stale = self.poisoned_copies(state, Some(location));
         state.record_stale(self.storage.memory_order(), self.selection, Some(location), self.site);
-        self.selection.each(|region| match region {
+        self.selection.visit_boxes_or_whole(|region| match region {
             None => state.coherence.apply_to_all(location, access),
             Some(region) => {
                 let extents = self.storage.memory_order().extents();

@@ -15,7 +15,7 @@ impl Request<'_> {
     pub(super) fn plan(&self, state: &ArrayState, location: Location) -> Result<Vec<PlannedCopy>> {
         let costs = LinkCosts::to(state, location);
         let (mut all, mut refusal) = (Vec::new(), None);
-        self.selection.for_each(self.storage.memory_order(), |region| {
+        self.selection.for_each_region(self.storage.memory_order(), |region| {
             if refusal.is_none() {
                 let mut copies = Vec::new();
                 let planned =

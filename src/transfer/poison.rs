@@ -29,7 +29,7 @@ impl Request<'_> {
             if [newest, Some(state.host_location())].contains(&Some(location)) || !is_poisoned {
                 continue;
             }
-            self.selection.for_each(self.storage.memory_order(), |region| {
+            self.selection.for_each_region(self.storage.memory_order(), |region| {
                 state.coherence.visit_contents(region, |part, content| {
                     if content.is_valid(location) {
                         stale.push((location, *part));

@@ -114,7 +114,7 @@ impl Request<'_> {
             (Selection::Whole, Some(content)) => content.is_valid(location),
             _ => {
                 let mut is_valid = true;
-                self.selection.for_each(self.storage.memory_order(), |region| {
+                self.selection.for_each_region(self.storage.memory_order(), |region| {
                     is_valid = is_valid && state.coherence.is_valid(location, region);
                 });
                 is_valid
@@ -133,7 +133,7 @@ impl Request<'_> {
     ) -> Marks {
         let is_wanted = |mark: Mark| !state.is_retired(mark);
         let mut marks = Marks::new();
-        self.selection.each(|region| {
+        self.selection.visit_boxes_or_whole(|region| {
             state.uses(location).visit_conflicts(region, access, is_wanted, |mark| {
                 // A use of several regions is visited several times in a row. Waiting twice is
                 // harmless.
@@ -160,7 +160,7 @@ impl Request<'_> {
         let own = state.find_key(stream);
         let (mut marks, mut follows_other) = (Marks::new(), false);
         let is_other = |mark: Mark| Some(mark.stream) != own;
-        self.selection.each(|region| {
+        self.selection.visit_boxes_or_whole(|region| {
             state.uses(location).visit_conflicts(region, access, is_other, |mark| {
                 follows_other |= is_other(mark);
                 if state.is_retired(mark) {
@@ -180,7 +180,7 @@ impl Request<'_> {
     /// The regions of the selection.
     pub(super) fn regions(&self) -> Regions {
         let mut regions = Regions::new();
-        self.selection.for_each(self.storage.memory_order(), |region| regions.push(*region));
+        self.selection.for_each_region(self.storage.memory_order(), |region| regions.push(*region));
         regions
     }
 

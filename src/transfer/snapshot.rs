@@ -203,7 +203,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     let is_host_idle = request.conflicts(&state, host, Access::Read).is_empty();
     let mut sources = Vec::new();
     if is_host_idle {
-        request.selection.for_each(memory_order, |region| {
+        request.selection.for_each_region(memory_order, |region| {
             state.coherence.visit_contents(region, |part, content| {
                 if content.is_valid(host) {
                     sources.push((Source::Location(Location::HOST), *part));
@@ -217,7 +217,7 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
     // A copy to the host is pending: where possible, devices are the sources, so that the call does
     // not wait for that copy.
     let mut is_defined = true;
-    request.selection.for_each(memory_order, |region| {
+    request.selection.for_each_region(memory_order, |region| {
         state.coherence.visit_contents(region, |part, content| match content {
             Content::Undefined(_) => is_defined = false,
             Content::Constant { value, .. } => sources.push((Source::Constant(value), *part)),

@@ -36,7 +36,7 @@ impl ArrayState {
             return;
         }
         let mut is_many = false;
-        selection.for_each(memory_order, |region| {
+        selection.for_each_region(memory_order, |region| {
             is_many =
                 is_many || self.coherence.has_many_stale_boxes(location, region, PLANNED_BOXES_MAX);
         });

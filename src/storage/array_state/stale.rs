@@ -25,7 +25,9 @@ impl ArrayState {
         let elsewhere = |content| {
             newest.map_or_else(|| readable(content), |newest| readable(content).without(newest))
         };
-        selection.for_each(memory_order, |region| self.record_stale_parts(region, elsewhere, site));
+        selection.for_each_region(memory_order, |region| {
+            self.record_stale_parts(region, elsewhere, site)
+        });
     }
 
     /// For a whole array with this content: records, for each location where it is valid, that it

@@ -173,7 +173,7 @@ impl ArrayState {
             Some(copy) => device_copies.get_mut(copy).map(|copy| &mut copy.uses),
         };
         let Some(uses) = uses else { return };
-        selection.each(|region| {
+        selection.visit_boxes_or_whole(|region| {
             uses.retire(memory_order.extents(), region, |mark| is_retired(streams, mark));
         });
     }

@@ -33,7 +33,7 @@ impl ArrayState {
         // The part is visited once for all locations.
         let mut valid = SmallVec::<[u64; 4]>::from_elem(0, 1 + self.device_copies.len());
         let mut len = 0;
-        selection.for_each(memory_order, |region| {
+        selection.for_each_region(memory_order, |region| {
             len += region.len();
             self.coherence.visit_contents(region, |part, content| {
                 let elements = part.len();

@@ -78,6 +78,30 @@ impl Span {
         }
     }
 
+    /// Some of these indices, which `inner` counts from the first.
+    #[must_use]
+    pub(crate) fn section(&self, inner: &Self) -> Self {
+        let end = self.start + inner.end * self.step;
+        Self::new(self.start + inner.start * self.step, end, self.step * inner.step)
+    }
+
+    /// These indices counted from the other end of an axis with `len` indices.
+    #[must_use]
+    pub(crate) fn mirrored(&self, len: u64) -> Self {
+        Self::new(len - self.end, len - self.start, self.step)
+    }
+
+    /// These indices as numbers of places that are `step` apart, the first at `start`. Each index
+    /// is such a place.
+    #[must_use]
+    pub(crate) fn divided(&self, start: u64, step: u64) -> Self {
+        if self.is_empty() {
+            return Self::EMPTY;
+        }
+        let number = |index: u64| (index - start) / step;
+        Self::new(number(self.start), number(self.end - 1) + 1, self.step / step)
+    }
+
     /// The number of indices.
     #[must_use]
     pub const fn len(&self) -> u64 {

@@ -7,15 +7,23 @@ use super::strided::OwnView;
 use super::{MemoryOrder, Strided};
 use crate::coherence::Region;
 
-/// How an axis of a view runs along the memory order.
+/// Where an axis of a view passes from one row of the memory order to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Run {
-    /// Along one axis of the memory order.
-    Within,
-    /// Along several, with this many elements in each row.
+enum Crossing {
+    /// Nowhere: it runs along one axis of the memory order.
+    Never,
+    /// After each row of this many elements.
     Rows(usize),
-    /// Along several, and only the elements before this one are in the first row, or in whole rows.
+    /// Only the elements before this one are in the first row, or in whole rows.
     Cut(usize),
+}
+
+/// An index along an axis of the memory order, whose neighbours are `step` units apart.
+#[derive(Clone, Copy)]
+struct MemoryIndex {
+    index: u64,
+    extent: u64,
+    step: u64,
 }
 
 impl OwnView {
@@ -54,14 +62,14 @@ impl Strided<'_> {
         let mut axis = 0;
         while axis < own.shape.len() {
             let stride = own.strides[axis].unsigned_abs() * units as usize;
-            match memory_order.run_of(lowest, own.shape[axis], stride) {
-                Run::Within => axis += 1,
+            match memory_order.crossing_of(lowest, own.shape[axis], stride) {
+                Crossing::Never => axis += 1,
                 // The rows come before their elements, and may again run along several axes.
-                Run::Rows(inner) => {
+                Crossing::Rows(inner) => {
                     own.split_rows(axis, inner);
                     other.split_rows(axis, inner);
                 }
-                Run::Cut(_) => return None,
+                Crossing::Cut(_) => return None,
             }
         }
         (own.shape.len() > self.shape.len()).then_some((own, other))
@@ -69,23 +77,22 @@ impl Strided<'_> {
 }
 
 impl MemoryOrder {
-    /// How an axis with this length and stride runs along the memory order, from the element at
-    /// `lowest`.
-    fn run_of(&self, lowest: u64, len: usize, stride: usize) -> Run {
+    /// Where an axis with this length and stride crosses rows, from the element at `lowest` on.
+    fn crossing_of(&self, lowest: u64, len: usize, stride: usize) -> Crossing {
         let (len, stride) = (len as u64, stride as u64);
         if len <= 1 || stride == 0 {
-            return Run::Within;
+            return Crossing::Never;
         }
         let (mut rest, mut step) = (lowest, 1);
         for extent in self.extents().iter().rev() {
             let (index, next_step) = (rest % extent, step * extent);
             rest /= extent;
             if stride < next_step {
-                return run_along(len, stride, step, (index, *extent));
+                return MemoryIndex { index, extent: *extent, step }.crossing(len, stride);
             }
             step = next_step;
         }
-        Run::Within
+        Crossing::Never
     }
 
     /// The axis, and the index along it, at which to cut a view that ascends and is several boxes:
@@ -94,10 +101,10 @@ impl MemoryOrder {
         let lowest = view.offset as u64;
         let mut middle = None;
         for (axis, (len, stride)) in view.shape.iter().zip(view.strides).enumerate() {
-            match self.run_of(lowest, *len, stride.unsigned_abs()) {
-                Run::Cut(at) => return (axis, at as u64),
-                Run::Rows(inner) => middle = Some((axis, (len / inner / 2 * inner) as u64)),
-                Run::Within => {}
+            match self.crossing_of(lowest, *len, stride.unsigned_abs()) {
+                Crossing::Cut(at) => return (axis, at as u64),
+                Crossing::Rows(inner) => middle = Some((axis, (len / inner / 2 * inner) as u64)),
+                Crossing::Never => {}
             }
         }
         let slowest = || {
@@ -117,18 +124,18 @@ impl MemoryOrder {
         let mut left: Vec<OwnView> = vec![ascending(view)];
         while let Some(mut view) = left.pop() {
             let lowest = view.offset as u64;
-            let run = |axis: usize| {
-                self.run_of(lowest, view.shape[axis], view.strides[axis].unsigned_abs())
+            let crossing_of = |axis: usize| {
+                self.crossing_of(lowest, view.shape[axis], view.strides[axis].unsigned_abs())
             };
             let crossing = (0..view.shape.len())
-                .map(|axis| (axis, run(axis)))
-                .find(|(_, run)| *run != Run::Within);
+                .map(|axis| (axis, crossing_of(axis)))
+                .find(|(_, crossing)| *crossing != Crossing::Never);
             match crossing {
-                Some((axis, Run::Rows(inner))) => {
+                Some((axis, Crossing::Rows(inner))) => {
                     view.split_rows(axis, inner);
                     left.push(view);
                 }
-                Some((axis, Run::Cut(at))) => left.extend(view.cut(axis, at)),
+                Some((axis, Crossing::Cut(at))) => left.extend(view.cut(axis, at)),
                 _ => match self.boxes_within(&view.strided()) {
                     Some(found) => boxes.extend(found),
                     // Axes cross only together: their elements are taken one by one.
@@ -140,23 +147,26 @@ impl MemoryOrder {
     }
 }
 
-/// `index` is the first index along the memory axis, whose neighbours are `step` apart.
-fn run_along(len: u64, stride: u64, step: u64, (index, extent): (u64, u64)) -> Run {
-    let per_element = stride / step;
-    if !stride.is_multiple_of(step) {
-        return Run::Cut(1);
-    }
-    let in_first_row = (extent - index).div_ceil(per_element);
-    if len <= in_first_row {
-        return Run::Within;
-    }
-    let per_row = extent / per_element;
-    if !extent.is_multiple_of(per_element) || index >= per_element {
-        return Run::Cut(in_first_row as usize);
-    }
-    match len % per_row {
-        0 => Run::Rows(per_row as usize),
-        rest => Run::Cut((len - rest) as usize),
+impl MemoryIndex {
+    /// Where an axis with this length and stride, which begins here, crosses rows.
+    fn crossing(self, len: u64, stride: u64) -> Crossing {
+        let Self { index, extent, step } = self;
+        let per_element = stride / step;
+        if !stride.is_multiple_of(step) {
+            return Crossing::Cut(1);
+        }
+        let in_first_row = (extent - index).div_ceil(per_element);
+        if len <= in_first_row {
+            return Crossing::Never;
+        }
+        let per_row = extent / per_element;
+        if !extent.is_multiple_of(per_element) || index >= per_element {
+            return Crossing::Cut(in_first_row as usize);
+        }
+        match len % per_row {
+            0 => Crossing::Rows(per_row as usize),
+            rest => Crossing::Cut((len - rest) as usize),
+        }
     }
 }
 

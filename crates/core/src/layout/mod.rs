@@ -1,18 +1,28 @@
 //! Index arithmetic: which elements a view selects, and which bytes they occupy. Has no state and
 //! no side effects.
 //!
-//! - [`Strided`]: a view by shape, strides and offset in elements, as in ndarray.
-//! - [`MemoryOrder`]: the axes in the order in which they lie in memory. Every copy of an array, on
-//!   the host and on each device, has this order, so a region means the same bytes in every copy.
-//!   Arrays of records have an axis of bytes, so that a region can be a field of each record.
-//! - `crossing`: views of which an axis runs along several axes of the memory order.
-//! - `reshape`: the strides of a view in another shape, or repeated.
-//! - [`Selection`]: the elements of a view as boxes in memory order.
-//! - [`Footprint`] and [`CopyBox`]: the bytes of a box, and the copy of a box, as ranges of bytes
-//!   (runs) repeated along axes.
-//! - [`ViewBox`]: a box in a view's own axes, for copies between two views of one shape.
+//! | word | what it is | counted in |
+//! |---|---|---|
+//! | [`Strided`], [`OwnView`] | a view by shape, strides and offset, borrowed or owned | elements |
+//! | [`MemoryOrder`] | the axes in the order in which they lie in memory | units |
+//! | [`Span`] | indices along one axis: start, end and step | indices |
+//! | [`Region`] | a box of an array: a span for each axis of its memory order | indices |
+//! | [`ViewBox`] | a box of a view: a span for each of the view's own axes | indices |
+//! | [`Selection`] | the elements of a view: the whole array, or regions | |
+//! | [`Footprint`] | the bytes of a region: a *run* (range of bytes) repeated along axes | bytes |
+//! | [`CopyBox`] | two footprints of one form: what a copy reads and writes | bytes |
+//!
+//! Every copy of an array, on the host and on each device, has the same memory order, so a region
+//! means the same bytes in every copy. A *unit* is an element. In arrays of records it is a byte,
+//! on an axis of its own, so that a region can be a field of each record.
+//!
+//! `crossing` is about views of which an axis runs along several axes of the memory order,
+//! `reshape` about the strides of a view in another shape, or repeated.
 //!
 //! Only this module computes lowest offsets, contiguity, packed strides, runs and splits.
+//!
+//! [`Region`]: crate::coherence::Region
+//! [`Span`]: crate::coherence::Span
 
 mod copy_box;
 mod crossing;

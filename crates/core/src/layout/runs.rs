@@ -20,8 +20,10 @@ impl CopyBox {
             axes = slower;
         }
         if run_bytes > 0 {
-            let start = (self.source_offset_bytes, self.destination_offset_bytes);
-            for_each_start(axes, start, &mut |source, target| visit(source, target, run_bytes));
+            let (source, destination) = (self.source_offset_bytes, self.destination_offset_bytes);
+            for_each_start(axes, source, destination, &mut |source, destination| {
+                visit(source, destination, run_bytes);
+            });
         }
     }
 }
@@ -38,18 +40,20 @@ impl Footprint {
 /// Calls `visit` with the source and destination offsets of each repetition along `axes`.
 pub fn for_each_start(
     axes: &[CopyAxis],
-    (source, destination): (u64, u64),
+    source: u64,
+    destination: u64,
     visit: &mut impl FnMut(u64, u64),
 ) {
     let Some((&(count, source_stride, destination_stride), faster)) = axes.split_first() else {
         return visit(source, destination);
     };
     for index in 0..count {
-        let start = (source + index * source_stride, destination + index * destination_stride);
+        let source = source + index * source_stride;
+        let destination = destination + index * destination_stride;
         if faster.is_empty() {
-            visit(start.0, start.1);
+            visit(source, destination);
         } else {
-            for_each_start(faster, start, visit);
+            for_each_start(faster, source, destination, visit);
         }
     }
 }

@@ -24,14 +24,15 @@ impl Selection {
     /// Visits the boxes, or `None` for the whole array: fast paths do not build a region of the
     /// whole array.
     #[inline]
-    pub fn each(&self, mut visit: impl FnMut(Option<&Region>)) {
+    pub fn visit_boxes_or_whole(&self, mut visit: impl FnMut(Option<&Region>)) {
         match self {
             Self::Whole => visit(None),
             Self::Boxes(boxes) => boxes.iter().for_each(|region| visit(Some(region))),
         }
     }
 
-    pub fn for_each(&self, memory_order: &MemoryOrder, mut visit: impl FnMut(&Region)) {
+    /// Visits the boxes. The whole array is a box too.
+    pub fn for_each_region(&self, memory_order: &MemoryOrder, mut visit: impl FnMut(&Region)) {
         match self {
             Self::Whole => visit(&memory_order.whole()),
             Self::Boxes(boxes) => boxes.iter().for_each(visit),
@@ -127,10 +128,8 @@ impl MemoryOrder {
             let stride = stride.unsigned_abs() as u64;
             // Usually each axis of a view runs along the same axis of the array, without gaps.
             let is_same = steps[..axes].get(at).is_some_and(|step| *step == stride);
-            let axis = match is_same {
-                true => at,
-                false => steps[..axes].iter().position(|step| *step <= stride)?,
-            };
+            let axis =
+                if is_same { at } else { steps[..axes].iter().position(|step| *step <= stride)? };
             if taken & 1 << axis != 0 {
                 return None;
             }
@@ -299,7 +298,8 @@ mod tests {
                     offset: start * slots + field,
                 };
                 let mut found: Vec<u64> = Vec::new();
-                memory_order.select(&view, field_bytes as u32).for_each(&memory_order, |region| {
+                let selected = memory_order.select(&view, field_bytes as u32);
+                selected.for_each_region(&memory_order, |region| {
                     let copy = memory_order.footprint(region).copy_to_same_offsets();
                     copy.for_each_run(&mut |from, _, bytes| found.extend(from..from + bytes));
                 });

@@ -4,35 +4,12 @@ use smallvec::SmallVec;
 
 use super::strided::OwnView;
 use super::{MemoryOrder, Strided};
-use crate::coherence::Region;
+use crate::coherence::{Region, Span};
 
-/// Indices along one axis of a view, in the order of memory addresses: `count` indices that start
-/// at `start`, `step` apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Range {
-    pub(super) start: u64,
-    pub(super) step: u64,
-    pub(super) count: u64,
-}
-
-/// A box of a view, in the view's own axes.
+/// A box of a view: the indices along each of the view's own axes, in the order of memory
+/// addresses. Unlike a [`Region`], it may have any number of axes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ViewBox(pub(super) SmallVec<[Range; 4]>);
-
-impl Range {
-    fn all(count: u64) -> Self {
-        Self { start: 0, step: 1, count }
-    }
-
-    /// Some of these indices, which `inner` counts.
-    fn section(self, inner: Self) -> Self {
-        Self {
-            start: self.start + inner.start * self.step,
-            step: self.step * inner.step,
-            count: inner.count,
-        }
-    }
-}
+pub struct ViewBox(pub(super) SmallVec<[Span; 4]>);
 
 impl ViewBox {
     /// The box in elements, given the box of the same view in bytes.
@@ -43,16 +20,15 @@ impl ViewBox {
 
     /// A part of this box, whose indices count from the start of the box.
     fn section(&self, inner: &Self) -> Self {
-        Self(self.0.iter().zip(&inner.0).map(|(outer, inner)| outer.section(*inner)).collect())
+        Self(self.0.iter().zip(&inner.0).map(|(outer, inner)| outer.section(inner)).collect())
     }
 
     /// The parts before index `at` of an axis, counted from the start of the box, and from it on.
     fn cut(self, axis: usize, at: u64) -> [Self; 2] {
         let (mut first, mut rest) = (self.clone(), self);
-        let range = rest.0[axis];
-        first.0[axis] = range.section(Range::all(at));
-        let after = Range { start: at, step: 1, count: range.count - at };
-        rest.0[axis] = range.section(after);
+        let span = rest.0[axis];
+        first.0[axis] = span.first(at);
+        rest.0[axis] = span.section(&Span::new(at, span.len(), 1));
         [first, rest]
     }
 }
@@ -60,18 +36,18 @@ impl ViewBox {
 impl Strided<'_> {
     /// All elements.
     pub(super) fn whole_box(&self) -> ViewBox {
-        ViewBox(self.shape.iter().map(|len| Range::all(*len as u64)).collect())
+        ViewBox(self.shape.iter().map(|len| Span::full(*len as u64)).collect())
     }
 
     /// A box of this view as a view with ascending strides.
     pub(super) fn part(&self, part: &ViewBox) -> OwnView {
         let mut offset = self.lowest();
         let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
-        for (range, stride) in part.0.iter().zip(self.strides) {
-            offset += range.start * stride.unsigned_abs() as u64;
-            strides.push(stride.abs() * range.step as isize);
+        for (span, stride) in part.0.iter().zip(self.strides) {
+            offset += span.start() * stride.unsigned_abs() as u64;
+            strides.push(stride.abs() * span.step() as isize);
         }
-        let shape = part.0.iter().map(|range| range.count as usize).collect();
+        let shape = part.0.iter().map(|span| span.len() as usize).collect();
         OwnView { shape, strides, offset: offset as usize }
     }
 
@@ -107,10 +83,10 @@ impl Strided<'_> {
         let lowest = self.lowest();
         let start = memory_order.index_of(lowest);
         let mut taken: SmallVec<[bool; 6]> = SmallVec::from_elem(false, start.len());
-        let mut ranges = SmallVec::new();
+        let mut spans = SmallVec::new();
         for (len, stride) in self.shape.iter().zip(self.strides) {
             if *len <= 1 {
-                ranges.push(Range::all(1));
+                spans.push(Span::single(0));
                 continue;
             }
             let next = memory_order.index_of(lowest + stride.unsigned_abs() as u64);
@@ -122,13 +98,9 @@ impl Strided<'_> {
                 return None;
             }
             let span = region.span(axis);
-            ranges.push(Range {
-                start: (span.start() - start[axis]) / step,
-                step: (span.step() / step).max(1),
-                count: span.len(),
-            });
+            spans.push(span.divided(start[axis], step));
         }
-        Some(ViewBox(ranges))
+        Some(ViewBox(spans))
     }
 
     /// Cuts the view until each part is one box in the memory order, or lies in `region`, or has
@@ -178,10 +150,8 @@ impl Strided<'_> {
         }
         // Finding all boxes takes time, so the ends are compared first.
         let may_lie_within = within.start <= first && end <= within.end;
-        match may_lie_within && memory_order.boxes(self).lies_in(region) {
-            true => Share::All,
-            false => Share::Several,
-        }
+        let lies_within = may_lie_within && memory_order.boxes(self).lies_in(region);
+        if lies_within { Share::All } else { Share::Several }
     }
 }
 
@@ -223,7 +193,8 @@ mod tests {
     /// index of some axes. Returns the largest number of boxes.
     fn assert_exact(memory_order: &MemoryOrder, view: &Strided<'_>) -> usize {
         let mut most = 0;
-        memory_order.select(view, memory_order.unit_bytes()).for_each(memory_order, |selected| {
+        let selection = memory_order.select(view, memory_order.unit_bytes());
+        selection.for_each_region(memory_order, |selected| {
             for axes in 0..1_u32 << selected.axes() {
                 let mut region = *selected;
                 for axis in (0..selected.axes()).filter(|axis| axes >> axis & 1 == 1) {
@@ -310,12 +281,10 @@ mod tests {
         let memory_order = row_major(&[1_000, 1_000]);
         let boxes_of = |view: &Strided<'_>| {
             let mut count = 0;
-            memory_order.select(view, memory_order.unit_bytes()).for_each(
-                &memory_order,
-                |region| {
-                    count += view.boxes_of(4, &memory_order, region).len();
-                },
-            );
+            let selection = memory_order.select(view, memory_order.unit_bytes());
+            selection.for_each_region(&memory_order, |region| {
+                count += view.boxes_of(4, &memory_order, region).len();
+            });
             count
         };
         let rest = Strided { shape: &[999_999], strides: &[1], offset: 1 };

@@ -3,8 +3,9 @@
 use smallvec::SmallVec;
 
 use super::strided::{OwnView, packed_strides};
-use super::view_box::{Range, ViewBox};
+use super::view_box::ViewBox;
 use super::{CopyBox, Strided};
+use crate::coherence::Span;
 
 /// One axis of a copy between two views, in elements. Strides may be negative.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +26,9 @@ impl Strided<'_> {
     /// The box of `other` that has the same indices as `part` of this view. Along opposed axes
     /// indices are counted from the other end.
     fn same_box_of(&self, other: &Strided<'_>, part: &ViewBox) -> ViewBox {
-        let same = |(axis, range): (usize, &Range)| {
-            let last = range.start + (range.count.max(1) - 1) * range.step;
-            match self.is_opposed(other, axis) {
-                true => Range { start: self.shape[axis] as u64 - 1 - last, ..*range },
-                false => *range,
-            }
+        let same = |(axis, span): (usize, &Span)| {
+            let len = self.shape[axis] as u64;
+            if self.is_opposed(other, axis) { span.mirrored(len) } else { *span }
         };
         ViewBox(part.0.iter().enumerate().map(same).collect())
     }

@@ -239,9 +239,9 @@ impl PartUses {
         Known { writer, reader }
     }
 
-    /// Finds the boxes that overlap a region that was used before, unless they are known.
+    /// Finds the writers' boxes that overlap a region that was read before, unless they are known.
     #[inline]
-    fn remember_neighbours(&mut self, region: &Region, known: Known, with_readers: bool) {
+    fn remember_writers(&mut self, region: &Region, known: Known) {
         let changes = self.changes();
         if let Some(slot) = known.reader
             && let Some(mut near) = self.writers_near.take_unknown(slot, changes)
@@ -249,7 +249,14 @@ impl PartUses {
             near.has_gap = self.writers.visit_boxes(region, |slot, _| near.add(slot));
             self.writers_near.give_back(slot, near);
         }
-        if let Some(slot) = known.writer.filter(|_| with_readers)
+    }
+
+    /// Finds the readers' boxes that overlap a region that was written before, unless they are
+    /// known.
+    #[inline]
+    fn remember_readers(&mut self, region: &Region, known: Known) {
+        let changes = self.changes();
+        if let Some(slot) = known.writer
             && let Some(mut near) = self.readers_near.take_unknown(slot, changes)
         {
             let _ = self.readers.overlapping(region, |slot, _, _| {
@@ -294,9 +301,8 @@ impl PartUses {
             let reader = |slot: &u32| Some((*slot, self.readers.value(*slot)?));
             return near.slots().iter().filter_map(reader).any(|(slot, part)| f(slot, part));
         }
-        let found = self.readers.overlapping(region, |slot, _, part| match f(slot, part) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let found = self.readers.overlapping(region, |slot, _, part| {
+            if f(slot, part) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         found.is_break()
     }
@@ -339,7 +345,10 @@ impl PartUses {
         let region = region.unwrap_or(&whole);
         let has_other_readers = access.writes() && !self.reader_streams.are_only(stream);
         let known = self.find_equal(region);
-        self.remember_neighbours(region, known, has_other_readers);
+        self.remember_writers(region, known);
+        if has_other_readers {
+            self.remember_readers(region, known);
+        }
         let (mut only, mut numbers) = (true, Numbers::default());
         self.visit_writers(region, known, |writer| {
             numbers.add(writer.number);
@@ -388,18 +397,20 @@ impl PartUses {
         self.retire_readers(region, is_done);
         // Reads that are left compare their number with the number of each element's last write.
         let has_readers = !self.readers.is_empty();
-        self.writers.update(region, |writer| match writer.mark.is_none() || is_done(writer.mark) {
-            true => {
-                Writer { mark: Mark::NONE, number: if has_readers { writer.number } else { 0 } }
-            }
-            false => *writer,
+        self.writers.update(region, |writer| {
+            let is_pending = !writer.mark.is_none() && !is_done(writer.mark);
+            let mark = if is_pending { writer.mark } else { Mark::NONE };
+            let number = if is_pending || has_readers { writer.number } else { 0 };
+            Writer { mark, number }
         });
         if region.is_whole(self.writers.shape()) {
             let streams = self.readers.iter().map(|(_, _, part)| part.reader.stream);
             self.reader_streams = streams.fold(ReaderStreams::None, ReaderStreams::with);
             self.prune_at = PRUNED_MIN.max(2 * self.box_count());
         }
-        if let (true, Some(writer)) = (self.readers.is_empty(), self.writers.uniform()) {
+        if self.readers.is_empty()
+            && let Some(writer) = self.writers.uniform()
+        {
             self.unite(PendingUses::written(writer.mark));
         }
     }

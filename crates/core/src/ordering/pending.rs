@@ -175,9 +175,10 @@ impl PendingUses {
             more.retain(&mut change);
         }
         let mut first = Reader { stream: self.reader_stream, end: self.reader_end };
-        let kept = match change(&mut first) {
-            true => Some(first),
-            false => self.more_readers.as_mut().and_then(|more| more.pop()),
+        let kept = if change(&mut first) {
+            Some(first)
+        } else {
+            self.more_readers.as_mut().and_then(|more| more.pop())
         };
         let kept = kept.unwrap_or(Reader { stream: StreamKey::NONE, end: first.end });
         (self.reader_stream, self.reader_end) = (kept.stream, kept.end);

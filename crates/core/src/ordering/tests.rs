@@ -193,9 +193,10 @@ fn apply(step: &Step, position: Position, done: UseEnd, uses: &mut Uses, model: 
     match step {
         Step::Record { region, access, stream, is_open } => {
             let end = if *is_open { UseEnd::OPEN } else { UseEnd::at(position) };
-            let mark = match access.writes() && !is_open {
-                true => Mark::write(StreamKey::at(*stream), position),
-                false => Mark::lossless(StreamKey::at(*stream), end),
+            let mark = if access.writes() && !is_open {
+                Mark::write(StreamKey::at(*stream), position)
+            } else {
+                Mark::lossless(StreamKey::at(*stream), end)
             };
             uses.record(&SHAPE, region.as_ref(), *access, mark);
             model.record(region.as_ref().unwrap_or(&whole), *access, mark);

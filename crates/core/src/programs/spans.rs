@@ -14,27 +14,42 @@ pub(super) struct WideSpan {
     narrow: bool,
 }
 
+/// The numbers of which the core makes a span.
+#[derive(Clone, Copy)]
+struct Resolved {
+    start: u64,
+    end: u64,
+    step: u64,
+}
+
 impl WideSpan {
-    /// Start, end and step for the core.
-    fn resolve(self) -> (u64, u64, u64) {
+    fn resolve(self) -> Resolved {
         let bound = if self.narrow { 1 << 12 } else { u64::MAX };
         let start = self.start % bound;
-        (start, start.saturating_add(self.len % bound), self.step % bound.min(1 << 40))
+        let end = start.saturating_add(self.len % bound);
+        Resolved { start, end, step: self.step % bound.min(1 << 40) }
     }
 }
 
-fn holds((start, end, step): (u64, u64, u64), index: u64) -> bool {
-    index >= start && index < end && (index - start).is_multiple_of(step.max(1))
+impl Resolved {
+    fn span(self) -> Span {
+        Span::new(self.start, self.end, self.step)
+    }
+
+    fn holds(self, index: u64) -> bool {
+        let Self { start, end, step } = self;
+        index >= start && index < end && (index - start).is_multiple_of(step.max(1))
+    }
 }
 
 /// Checks that intersection, union and containment of two spans are right at each tested index.
 pub(super) fn check(one: WideSpan, other: WideSpan) {
     let (first, second) = (one.resolve(), other.resolve());
-    let [a, b] = [first, second].map(|(start, end, step)| Span::new(start, end, step));
+    let (a, b) = (first.span(), second.span());
     let (common, union) = (a.intersection(&b), a.union(&b));
     let tried = [a, b, common.unwrap_or(a), union.unwrap_or(b)].into_iter().flat_map(indices);
     for index in tried {
-        let (in_a, in_b) = (holds(first, index), holds(second, index));
+        let (in_a, in_b) = (first.holds(index), second.holds(index));
         assert_eq!((a.contains(index), b.contains(index)), (in_a, in_b), "{index}");
         assert_eq!(
             common.is_some_and(|span| span.contains(index)),

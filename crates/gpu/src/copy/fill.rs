@@ -289,8 +289,8 @@ mod tests {
     use resident_core::layout::for_each_start;
 
     fn run(memory: &mut [u8], part: &CopyBox) {
-        let start = (part.source_offset_bytes, part.destination_offset_bytes);
-        for_each_start(&part.axes, start, &mut |from, to| {
+        let (from, to) = (part.source_offset_bytes, part.destination_offset_bytes);
+        for_each_start(&part.axes, from, to, &mut |from, to| {
             assert!(from + part.run_bytes <= to, "a copy does not overlap itself");
             memory.copy_within(from as usize..(from + part.run_bytes) as usize, to as usize);
         });

@@ -104,7 +104,7 @@ pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl Fn
     }
     let (shape, folded) = largest(part, pitch_bytes_max);
     let outer = &part.axes[..part.axes.len() - folded];
-    for_each_start(outer, (0, 0), &mut |source, target| visit(shape.shifted(source, target)));
+    for_each_start(outer, 0, 0, &mut |source, target| visit(shape.shifted(source, target)));
 }
 
 /// The largest shape that the innermost axes form, and the number of these axes.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::box_store::BoxStore;
+use super::box_store::{BoxStore, Lookup};
 use crate::coherence::region::Region;
 
 /// Boxes with values, which may overlap and may be equal: found by an R-tree if there are more than
@@ -16,7 +16,7 @@ impl<V: Clone + PartialEq> BoxList<V> {
     /// An empty list of boxes with `axes` axes, at least one and at most six. Takes no heap.
     #[must_use]
     pub fn new(axes: usize) -> Self {
-        Self { store: BoxStore::new(axes, true) }
+        Self { store: BoxStore::new(axes, Lookup::OverlapAndSpans) }
     }
 
     /// The number of boxes.

@@ -40,11 +40,19 @@ pub(super) struct BoxStore<V> {
     changes: u64,
     /// An index of the boxes, if there are too many to scan.
     index: Option<Box<Index>>,
-    /// Whether boxes are also found by their exact spans.
-    has_exact: bool,
+    lookup: Lookup,
     /// The slots of the last boxes that [`merge_all`](Self::merge_all) was called with, the last
     /// one first. They may be free by now, or have other boxes.
     pub(super) recent: [u32; 2],
+}
+
+/// What many boxes are found by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lookup {
+    /// Regions that they overlap.
+    Overlap,
+    /// Regions that they overlap, and their exact spans. This makes changes of boxes dearer.
+    OverlapAndSpans,
 }
 
 /// How boxes are found if there are too many to scan.
@@ -55,10 +63,9 @@ struct Index {
 }
 
 impl<V: Clone + PartialEq> BoxStore<V> {
-    /// An empty store, for a space of at least one and at most six axes. With `has_exact`, boxes
-    /// are also found by their exact spans, which makes changes of boxes dearer.
+    /// An empty store, for a space of at least one and at most six axes.
     #[must_use]
-    pub(super) fn new(axes: usize, has_exact: bool) -> Self {
+    pub(super) fn new(axes: usize, lookup: Lookup) -> Self {
         let axes = axes.clamp(1, AXES_MAX);
         Self {
             axes,
@@ -68,14 +75,18 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             elements: 0,
             changes: 0,
             index: None,
-            has_exact,
+            lookup,
             recent: [NO_SLOT; 2],
         }
     }
 
+    fn finds_spans(&self) -> bool {
+        self.lookup == Lookup::OverlapAndSpans
+    }
+
     /// An empty store with the settings of this one.
     fn emptied(&self) -> Self {
-        Self { changes: self.changes + 1, ..Self::new(self.axes, self.has_exact) }
+        Self { changes: self.changes + 1, ..Self::new(self.axes, self.lookup) }
     }
 
     /// The number of changes of boxes so far. While it is the same, every slot has the same box.
@@ -226,9 +237,10 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             };
             covered = covered.saturating_add(common);
             is_found = found(slot, value, common);
-            match is_found || covered == len && len != u64::MAX {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if is_found || covered == len && len != u64::MAX {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         });
         (is_found, covered)
@@ -404,7 +416,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
             ends.iter_mut().zip(spans).for_each(|(end, span)| *end = span.end().max(*end));
         }
         let mut tree = RTree::new(self.axes, Scale::for_ends(&ends));
-        let mut exact = self.has_exact.then(ExactIndex::default);
+        let mut exact = self.finds_spans().then(ExactIndex::default);
         for slot in self.slots() {
             if self.value(slot).is_some() {
                 tree.insert(slot, self.spans(slot));
@@ -452,8 +464,8 @@ impl<V: Clone + PartialEq + std::fmt::Debug> BoxStore<V> {
         if let Some(index) = &self.index {
             index.tree.assert_sound(self.count(), |slot| self.spans(slot));
             assert!(index.exact.as_ref().is_none_or(|exact| exact.len() == self.count()));
-            assert_eq!(index.exact.is_some(), self.has_exact);
-            for (slot, region, _) in self.iter().filter(|_| self.has_exact) {
+            assert_eq!(index.exact.is_some(), self.finds_spans());
+            for (slot, region, _) in self.iter().filter(|_| self.finds_spans()) {
                 assert_eq!(self.find_equal(&region, |_| true), Some(slot));
             }
         }

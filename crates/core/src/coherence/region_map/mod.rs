@@ -28,7 +28,7 @@ use smallvec::SmallVec;
 use super::region::{AXES_MAX, Region};
 use super::span::Span;
 pub use box_list::BoxList;
-use box_store::BoxStore;
+use box_store::{BoxStore, Lookup};
 use subtract::Slots;
 
 /// A value for every element of an index space. See the module's documentation. With `MERGES`,
@@ -268,6 +268,13 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
     /// The boxes, if there are any.
     fn boxes(&self) -> Option<&BoxStore<V>> {
         self.exceptions.as_deref().filter(|boxes| boxes.count() > 0)
+    }
+
+    /// The store of the boxes, for changes.
+    fn store(&mut self) -> &mut BoxStore<V> {
+        let lookup = if MERGES { Lookup::Overlap } else { Lookup::OverlapAndSpans };
+        let axes = self.shape.len();
+        self.exceptions.get_or_insert_with(|| Box::new(BoxStore::new(axes, lookup)))
     }
 }
 

@@ -124,8 +124,7 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         let mut changed = Slots::new();
         let becomes_background = value == self.background;
         let is_cleared = changes.list.len() > 1 && self.clear_equal(changes, &value);
-        let boxes =
-            self.exceptions.get_or_insert_with(|| Box::new(BoxStore::new(clip.axes(), !MERGES)));
+        let boxes = self.store();
         match changes.list.as_slice() {
             [only] if !becomes_background && boxes.spans(only.slot) == clip.spans() => {
                 boxes.set_value(only.slot, value);
@@ -153,9 +152,7 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
         let mut changed = Slots::new();
         self.change_boxes(changes, &mut changed);
         if let Some(value) = gap {
-            let boxes = self
-                .exceptions
-                .get_or_insert_with(|| Box::new(BoxStore::new(clip.axes(), !MERGES)));
+            let boxes = self.store();
             changed.extend(gaps.iter().map(|part| boxes.insert(part, value.clone())));
         }
         self.compact(&changed);

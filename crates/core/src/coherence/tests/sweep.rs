@@ -90,12 +90,13 @@ fn perform(
 /// The number of different states to which sequences of fewer than `depth` operations lead.
 fn sweep(
     shape: &[u64],
-    start: (Coherence, Model),
+    state: Coherence,
+    model: Model,
     operations: &[Operation],
     depth: usize,
 ) -> usize {
-    let mut seen = HashSet::from([form(&start.0)]);
-    let mut level = vec![start];
+    let mut seen = HashSet::from([form(&state)]);
+    let mut level = vec![(state, model)];
     let mut copies = Vec::new();
     for remaining in (0..depth).rev() {
         let mut next_level = Vec::new();
@@ -146,16 +147,16 @@ fn square() -> ([u64; 2], Vec<Region>) {
 #[test]
 fn accesses_on_a_line_to_depth_five() {
     let (shape, regions) = line();
-    for start in starts(&shape) {
-        assert!(sweep(&shape, start, &accesses(&regions), 5) > 1000);
+    for (state, model) in starts(&shape) {
+        assert!(sweep(&shape, state, model, &accesses(&regions), 5) > 1000);
     }
 }
 
 #[test]
 fn accesses_on_a_square_to_depth_four() {
     let (shape, regions) = square();
-    for start in starts(&shape) {
-        assert!(sweep(&shape, start, &accesses(&regions), 4) > 1000);
+    for (state, model) in starts(&shape) {
+        assert!(sweep(&shape, state, model, &accesses(&regions), 4) > 1000);
     }
 }
 
@@ -166,23 +167,23 @@ fn accesses_and_coarsenings_to_depth_four() {
         accesses(regions).into_iter().chain(coarsenings()).collect()
     };
     let (shape, regions) = line();
-    for start in starts(&shape) {
-        assert!(sweep(&shape, start, &with_coarsenings(&regions), 4) > 300);
+    for (state, model) in starts(&shape) {
+        assert!(sweep(&shape, state, model, &with_coarsenings(&regions), 4) > 300);
     }
     let (shape, regions) = square();
-    for start in starts(&shape) {
-        assert!(sweep(&shape, start, &with_coarsenings(&regions), 3) > 50);
+    for (state, model) in starts(&shape) {
+        assert!(sweep(&shape, state, model, &with_coarsenings(&regions), 3) > 50);
     }
 }
 
 #[test]
 fn all_operations_to_a_smaller_depth() {
     let (shape, regions) = line();
-    for start in starts(&shape) {
-        assert!(sweep(&shape, start, &all_operations(&regions), 4) > 1000);
+    for (state, model) in starts(&shape) {
+        assert!(sweep(&shape, state, model, &all_operations(&regions), 4) > 1000);
     }
     let (shape, regions) = square();
-    for start in starts(&shape) {
-        assert!(sweep(&shape, start, &all_operations(&regions), 3) > 100);
+    for (state, model) in starts(&shape) {
+        assert!(sweep(&shape, state, model, &all_operations(&regions), 3) > 100);
     }
 }
