@@ -11,7 +11,7 @@ use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 use resident_backend::BodyKind;
 use resident_backend::grid::GridLimits;
 use resident_backend::host_allocation::ByteCount;
-use resident_host_code::Libraries;
+use resident_host_code::{Findings, Libraries};
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -58,14 +58,15 @@ impl EmbeddedDevice {
             output_poison: cfg!(debug_assertions).then_some(POISON),
             instruments: None,
         };
+        let findings = environment_sanitizes().then(Arc::default);
         Arc::new(Self {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(None)),
             staging: Arc::default(),
             pinned: ByteCount::default(),
             chunk_bytes_max: u64::MAX,
-            body_kind: body_kind(sanitizes(false)),
-            libraries: Libraries::new(sanitizes(false).then(Arc::default)),
+            body_kind: body_kind(findings.as_ref()),
+            libraries: Libraries::new(findings),
             grid_limits: GridLimits::default(),
         })
     }
@@ -79,8 +80,13 @@ impl EmbeddedDevice {
             .as_ref()
             .map_or_else(Tracker::of_process, |simulation| Arc::clone(simulation.tracker()));
         let instruments = Instruments::new(emulation.faults, tracker);
-        let findings =
-            sanitizes(emulation.sanitizes).then(|| Arc::clone(&instruments.log.findings));
+        let sanitizes = emulation.sanitizes || environment_sanitizes();
+        let findings = sanitizes.then(|| Arc::clone(&instruments.log.findings));
+        let body_kind = if emulation.prefers_cuda {
+            BodyKind::HostFromCuda
+        } else {
+            body_kind(findings.as_ref())
+        };
         let poison = emulation.is_poisoning.then_some(POISON);
         let core = DeviceCore {
             ordinal,
@@ -95,7 +101,7 @@ impl EmbeddedDevice {
             staging: Arc::default(),
             pinned: ByteCount::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
-            body_kind: body_kind(emulation.prefers_cuda || findings.is_some()),
+            body_kind,
             libraries: Libraries::new(findings),
             grid_limits: emulation.grid_limits,
         })
@@ -114,15 +120,16 @@ impl fmt::Debug for EmbeddedDevice {
     }
 }
 
-/// Whether a device checks CUDA C bodies: by `Emulation::sanitize`, or by the environment.
-fn sanitizes(is_asked: bool) -> bool {
-    is_asked || std::env::var_os(SANITIZE_VARIABLE).is_some_and(|value| value == "1")
+/// Whether the environment asks for checks of CUDA C bodies, as `Emulation::sanitize` does.
+fn environment_sanitizes() -> bool {
+    std::env::var_os(SANITIZE_VARIABLE).is_some_and(|value| value == "1")
 }
 
-/// Which of a kernel's bodies a device runs: by `Emulation::prefer_cuda`, or by the environment.
-fn body_kind(prefers_cuda: bool) -> BodyKind {
+/// Which of a kernel's bodies a device runs unless `Emulation::prefer_cuda` says it: CUDA C if that
+/// is checked, or if the environment names it.
+fn body_kind(findings: Option<&Arc<Findings>>) -> BodyKind {
     let is_named = || std::env::var_os(KERNELS_VARIABLE).is_some_and(|value| value == "cuda");
-    if prefers_cuda || is_named() { BodyKind::HostFromCuda } else { BodyKind::Host }
+    if findings.is_some() || is_named() { BodyKind::HostFromCuda } else { BodyKind::Host }
 }
 
 /// Two devices share addresses only after 2^20 devices, or after 2^44 bytes on one device. Even

@@ -6,7 +6,7 @@
 //!
 //! * `device`, `backend`, `queue`, `event` implement the three traits of `resident_backend`. They
 //!   check and count calls, refuse invalid ones, and forward valid ones to the engine.
-//! * `engine` runs operations: `stream_core` (a stream's pending operations, which outlive its
+//! * `engine` runs operations: `stream` (a stream's pending operations, which outlive its
 //!   handle), `operation`, `execute`, `progress` (the completed position and its waiters),
 //!   `worker`, `streams` (all streams of a device), `device_core`, `clock`.
 //! * `memory` is device memory: `address_space` (addresses, the pool, the limit) and `block`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::device::EmbeddedDevice;
 use super::engine::{
-    ControlOperation, DeviceCore, Operation, QueuedOperation, StreamCore, StreamPoint, Streams,
+    ControlOperation, DeviceCore, EmbeddedStream, Operation, QueuedOperation, StreamPoint, Streams,
     Timestamp, wake_all,
 };
 use super::errors::{CODE_INVALID, driver_error};
@@ -20,7 +20,7 @@ use resident_backend::{
 
 /// One in-order stream of an embedded device.
 pub(crate) struct EmbeddedQueue {
-    stream: Arc<StreamCore>,
+    stream: Arc<EmbeddedStream>,
     /// All streams of the device. This value keeps a simulation alive; a stream does not.
     streams: Arc<Streams>,
 }
@@ -67,7 +67,6 @@ impl EmbeddedQueue {
 
     fn free_block(&self, address: Address) -> Result<Position, BackendError> {
         let device = &self.stream.device;
-        let is_cheap = device.memory.is_cheap_to_free(address);
         let len_bytes = device.memory.begin_free(address)?;
         let check = |position| {
             if let Some(instruments) = self.instruments() {
@@ -77,7 +76,7 @@ impl EmbeddedQueue {
             }
         };
         let free = ControlOperation::Free(address);
-        let queued = self.stream.enqueue_control(free, is_cheap, check);
+        let queued = self.stream.submit_control(free, check);
         queued.inspect_err(|_| device.memory.undo_free(address))
     }
 
@@ -139,7 +138,7 @@ impl EmbeddedQueue {
         let timestamp = (has_timing || self.stream.is_seeded()).then(Timestamp::default);
         let mut clock = None;
         let record = ControlOperation::Record(timestamp.clone());
-        let position = self.stream.enqueue_control(record, true, |position| {
+        let position = self.stream.submit_control(record, |position| {
             clock = self.instruments().map(|instruments| {
                 instruments.tracker.event_clock(&self.stream.progress, position)
             });
@@ -157,9 +156,7 @@ impl EmbeddedQueue {
                 instruments.tracker.wait_for_event(&self.stream.progress, clock);
             }
         };
-        let point = event.point.clone();
-        let is_cheap = point.is_complete();
-        self.stream.enqueue_control(ControlOperation::Wait(point), is_cheap, join_clock)
+        self.stream.submit_control(ControlOperation::Wait(event.point.clone()), join_clock)
     }
 
     fn register(&self, position: Position, task: &Arc<TaskWaker>) {

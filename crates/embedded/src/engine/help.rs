@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::operation::{ControlOperation, QueuedOperation};
-use super::stream_core::{StreamCore, StreamPoint};
+use super::stream::{EmbeddedStream, StreamPoint};
 use resident_backend::Position;
 
 /// The number of streams, each of which waits for the next, among which a ready operation is looked
@@ -23,7 +23,7 @@ enum Next {
     WaitFor(StreamPoint),
 }
 
-impl StreamCore {
+impl EmbeddedStream {
     /// Runs ready operations on this thread until `position` has completed, or until there is none:
     /// then another thread runs the next one. The caller holds no lock, and does not run queued
     /// work.
@@ -53,9 +53,9 @@ impl StreamCore {
 
 /// A ready operation of `stream`, or of a stream that it waits for.
 fn take_ready(
-    stream: &Arc<StreamCore>,
+    stream: &Arc<EmbeddedStream>,
     position: Position,
-) -> Option<(Arc<StreamCore>, QueuedOperation)> {
+) -> Option<(Arc<EmbeddedStream>, QueuedOperation)> {
     let (mut stream, mut position) = (Arc::clone(stream), position);
     for _ in 0..STREAMS_MAX {
         match stream.next_until(position)? {

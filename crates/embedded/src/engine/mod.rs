@@ -7,13 +7,13 @@ mod execute;
 mod help;
 mod operation;
 mod progress;
-mod stream_core;
+mod stream;
 mod streams;
 mod worker;
 
 pub(super) use clock::Timestamp;
 pub(super) use device_core::DeviceCore;
 pub(super) use operation::{ControlOperation, Operation, QueuedOperation};
-pub(super) use progress::{Progress, wake_all};
-pub(super) use stream_core::{StreamCore, StreamPoint};
+pub(super) use progress::{StreamProgress, wake_all};
+pub(super) use stream::{EmbeddedStream, StreamPoint};
 pub(super) use streams::Streams;

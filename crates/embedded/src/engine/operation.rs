@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::clock::Timestamp;
 use super::device_core::DeviceCore;
 use super::execute;
-use super::stream_core::StreamPoint;
+use super::stream::StreamPoint;
 use crate::race_check::MemoryAccess;
 use crate::simulation::Link;
 use resident_backend::call_site::CallSite;

@@ -17,7 +17,7 @@ const SPINS: u32 = 200;
 
 /// The completed position of one stream.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct StreamProgress {
     id: QueueId,
     completed: AtomicU64,
     /// The position of the last operation that ran. This operation no longer accesses memory, but
@@ -29,7 +29,7 @@ pub(crate) struct Progress {
     advanced: Condvar,
 }
 
-impl Progress {
+impl StreamProgress {
     /// Nothing has completed.
     pub(crate) fn new(id: QueueId) -> Self {
         Self {

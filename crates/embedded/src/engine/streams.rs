@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::device_core::DeviceCore;
-use super::stream_core::{Scheduler, StreamCore};
+use super::stream::{EmbeddedStream, Scheduler};
 use crate::errors::inside_kernel;
 use crate::simulation::Simulation;
 use resident_backend::sync::{BackendGuard, BackendLock};
@@ -24,7 +24,7 @@ pub(crate) struct Streams {
 
 #[derive(Debug, Default)]
 struct KnownStreams {
-    list: Vec<Weak<StreamCore>>,
+    list: Vec<Weak<EmbeddedStream>>,
     /// With this many streams, dropped ones are removed before another is added.
     sweep_at: usize,
 }
@@ -36,13 +36,13 @@ impl Streams {
     }
 
     /// Creates the next stream.
-    pub(crate) fn add(&self, device: &Arc<DeviceCore>) -> Arc<StreamCore> {
+    pub(crate) fn add(&self, device: &Arc<DeviceCore>) -> Arc<EmbeddedStream> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let scheduler = self
             .simulation
             .as_ref()
             .map_or(Scheduler::Worker, |simulation| Scheduler::Seeded(Arc::downgrade(simulation)));
-        let stream = Arc::new(StreamCore::new(number, Arc::clone(device), scheduler));
+        let stream = Arc::new(EmbeddedStream::new(number, Arc::clone(device), scheduler));
         if let Some(simulation) = &self.simulation {
             simulation.add(Arc::clone(&stream));
         }

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::operation::OperationQueue;
 use super::progress::{spin_until, wake_all};
-use super::stream_core::{StreamCore, StreamState};
+use super::stream::{EmbeddedStream, StreamState};
 use crate::errors::{CODE_NO_THREAD, driver_error};
 use resident_backend::scope::BodyScope;
 use resident_backend::{BackendError, Position};
@@ -38,7 +38,7 @@ impl WorkerState {
 
 /// Starts the worker if it does not run yet. Called before an operation is queued.
 pub(super) fn ensure_started(
-    stream: &Arc<StreamCore>,
+    stream: &Arc<EmbeddedStream>,
     state: &mut StreamState,
 ) -> Result<(), BackendError> {
     if state.worker == WorkerState::NotStarted {
@@ -49,7 +49,7 @@ pub(super) fn ensure_started(
 }
 
 #[cold]
-fn start(stream: &Arc<StreamCore>) -> Result<(), BackendError> {
+fn start(stream: &Arc<EmbeddedStream>) -> Result<(), BackendError> {
     let name = format!("resident cpu:{}.{}", stream.device.ordinal, stream.number);
     let stream = Arc::clone(stream);
     let spawned = thread::Builder::new().name(name).spawn(move || run_until_closed(&stream));
@@ -60,7 +60,7 @@ fn start(stream: &Arc<StreamCore>) -> Result<(), BackendError> {
 }
 
 /// The thread's loop: takes all queued operations at once, runs them, and repeats.
-fn run_until_closed(stream: &StreamCore) {
+fn run_until_closed(stream: &EmbeddedStream) {
     // Wakers run on this thread too. Marked as running queued work, it cannot be made to wait by
     // them.
     let _running = BodyScope::enter();
@@ -76,7 +76,7 @@ fn run_until_closed(stream: &StreamCore) {
 
 /// Swaps the list of queued operations with the empty list `batch`, so that both lists keep their
 /// capacity. Sleeps until an operation arrives. Returns `false` if none will arrive.
-fn take_batch(stream: &StreamCore, batch: &mut OperationQueue) -> bool {
+fn take_batch(stream: &EmbeddedStream, batch: &mut OperationQueue) -> bool {
     let completed = stream.progress.completed();
     spin_until(|| stream.tail() != completed);
     let mut state = stream.lock();

@@ -15,7 +15,7 @@ use super::hazard::{Hazard, HazardKind, HazardOperation, Touch};
 use super::overlap;
 use super::vector_clock::VectorClock;
 use super::written::ByteSet;
-use crate::engine::Progress;
+use crate::engine::StreamProgress;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{Address, Dependencies, Footprint, Position, QueueId, failure};
 
@@ -36,13 +36,19 @@ struct Histories {
 
 #[derive(Debug)]
 struct MemoryHistories {
-    /// Device memory, by device number and start address.
-    blocks: BTreeMap<(usize, u64), BlockHistory>,
-    /// Keys of freed blocks, oldest first.
-    freed: VecDeque<(usize, u64)>,
+    blocks: BTreeMap<BlockKey, BlockHistory>,
+    /// Freed blocks, oldest first.
+    freed: VecDeque<BlockKey>,
     /// All host memory is treated as one block that starts at address 0, so that overlapping views
     /// of one allocation can be compared.
     host: BlockHistory,
+}
+
+/// Where a block of device memory starts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct BlockKey {
+    device: usize,
+    address: Address,
 }
 
 /// The history of one block.
@@ -59,7 +65,7 @@ struct BlockHistory {
 /// One access by a pending operation.
 #[derive(Debug)]
 struct PendingAccess {
-    queue: Arc<Progress>,
+    queue: Arc<StreamProgress>,
     position: Position,
     operation: HazardOperation,
     footprint: Footprint,
@@ -69,7 +75,7 @@ struct PendingAccess {
 /// An operation that is submitted. It can access its arrays in different ways.
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
-    pub queue: &'a Arc<Progress>,
+    pub queue: &'a Arc<StreamProgress>,
     pub position: Position,
     pub operation: HazardOperation,
     pub depends: &'a [(QueueId, Position)],
@@ -91,7 +97,7 @@ impl Tracker {
         label: &Arc<str>,
     ) {
         let block = BlockHistory::new(label, len_bytes, Some(ByteSet::default()));
-        self.lock().memory.blocks.insert((device, address.0), block);
+        self.lock().memory.blocks.insert(BlockKey { device, address }, block);
     }
 
     /// Adds a new block that is initialised, and that the host or other code writes too, which the
@@ -104,23 +110,27 @@ impl Tracker {
         label: &str,
     ) {
         let block = BlockHistory::new(&Arc::from(label), len_bytes, None);
-        self.lock().memory.blocks.insert((device, address.0), block);
+        self.lock().memory.blocks.insert(BlockKey { device, address }, block);
     }
 
     /// Forgets a block that is no memory of the device any more.
     pub(crate) fn forget_block(&self, device: usize, address: Address) {
-        self.lock().memory.blocks.remove(&(device, address.0));
+        self.lock().memory.blocks.remove(&BlockKey { device, address });
     }
 
     /// The clock of an event that `queue` recorded at `position`.
-    pub(crate) fn event_clock(&self, queue: &Arc<Progress>, position: Position) -> VectorClock {
+    pub(crate) fn event_clock(
+        &self,
+        queue: &Arc<StreamProgress>,
+        position: Position,
+    ) -> VectorClock {
         let mut clock = self.lock().clocks.get(&queue.id()).cloned().unwrap_or_default();
         clock.add(queue, position);
         clock
     }
 
     /// Records that later work of `queue` runs after an event with this clock.
-    pub(crate) fn wait_for_event(&self, queue: &Arc<Progress>, event: &VectorClock) {
+    pub(crate) fn wait_for_event(&self, queue: &Arc<StreamProgress>, event: &VectorClock) {
         self.lock().clocks.entry(queue.id()).or_default().join(event);
     }
 
@@ -143,7 +153,10 @@ impl Tracker {
             hazards.extend(histories.check(submission, access));
         }
         for access in accesses {
-            histories.memory.add(submission, access, will_run);
+            let accessed = histories.memory.change(submission, access);
+            if let Some((block, footprint)) = accessed.filter(|_| will_run) {
+                block.add_pending(submission, access.kind, footprint);
+            }
         }
         hazards
     }
@@ -193,27 +206,31 @@ impl MemoryHistories {
     fn block_of(&mut self, access: &MemoryAccess) -> Option<(&mut BlockHistory, u64)> {
         let (device, address) = match access.memory {
             AccessedMemory::Host { base, .. } => return Some((&mut self.host, base)),
-            AccessedMemory::Device { device, address } => (device, address.0),
+            AccessedMemory::Device { device, address } => (device, address),
         };
-        let (key, block) = self.blocks.range_mut(..=(device, address)).next_back()?;
-        if key.0 != device {
+        let (key, block) = self.blocks.range_mut(..=BlockKey { device, address }).next_back()?;
+        if key.device != device {
             return None;
         }
-        let offset_bytes = address - key.1;
+        let offset_bytes = address.0 - key.address.0;
         (offset_bytes <= block.len_bytes).then_some((block, offset_bytes))
     }
 
-    /// Adds one access, if it is in range. If the operation will not run, only its written bytes
-    /// are added.
-    fn add(&mut self, submission: &Submission<'_>, access: &MemoryAccess, will_run: bool) {
+    /// Adds what an access frees or writes, even if the operation will not run. Returns the bytes
+    /// of the access, unless it is a free or out of range.
+    fn change(
+        &mut self,
+        submission: &Submission<'_>,
+        access: &MemoryAccess,
+    ) -> Option<(&mut BlockHistory, Footprint)> {
         if let (AccessKind::Free, AccessedMemory::Device { device, address }) =
             (access.kind, access.memory)
         {
-            return self.add_free(submission, (device, address.0));
+            self.add_free(submission, BlockKey { device, address });
+            return None;
         }
-        let Some((block, offset_bytes)) = self.block_of(access) else { return };
-        let footprint = block.footprint_of(access, offset_bytes);
-        let Some(footprint) = footprint.as_ref().and_then(overlap::normalised) else { return };
+        let (block, offset_bytes) = self.block_of(access)?;
+        let footprint = overlap::normalised(&block.footprint_of(access, offset_bytes)?)?;
         match (&mut block.written, access.kind) {
             (Some(written), AccessKind::Write | AccessKind::ReadWrite) => {
                 written.insert(&footprint);
@@ -221,19 +238,11 @@ impl MemoryHistories {
             (Some(written), AccessKind::Poison) => written.remove(&footprint),
             _ => {}
         }
-        if will_run {
-            block.pending.push(PendingAccess {
-                queue: Arc::clone(submission.queue),
-                position: submission.position,
-                operation: submission.operation_that(access.kind.touch()),
-                footprint,
-                depends: Dependencies::from_slice(submission.depends),
-            });
-        }
+        Some((block, footprint))
     }
 
     /// Marks a block as freed, and keeps its label until `FREED_MAX` later frees.
-    fn add_free(&mut self, submission: &Submission<'_>, key: (usize, u64)) {
+    fn add_free(&mut self, submission: &Submission<'_>, key: BlockKey) {
         let Some(block) = self.blocks.get_mut(&key) else { return };
         *block = BlockHistory::new(&block.label, block.len_bytes, None);
         block.freed_by = Some(submission.operation_that(Touch::Frees));
@@ -254,6 +263,17 @@ impl Default for MemoryHistories {
 impl BlockHistory {
     fn new(label: &Arc<str>, len_bytes: u64, written: Option<ByteSet>) -> Self {
         Self { label: Arc::clone(label), len_bytes, freed_by: None, pending: Vec::new(), written }
+    }
+
+    /// Adds an access of an operation that will run.
+    fn add_pending(&mut self, submission: &Submission<'_>, kind: AccessKind, footprint: Footprint) {
+        self.pending.push(PendingAccess {
+            queue: Arc::clone(submission.queue),
+            position: submission.position,
+            operation: submission.operation_that(kind.touch()),
+            footprint,
+            depends: Dependencies::from_slice(submission.depends),
+        });
     }
 
     /// The footprint of an access relative to the start of the block, if it is in range.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::engine::Progress;
+use crate::engine::StreamProgress;
 use resident_backend::{Position, QueueId};
 
 /// For each stream, the last position that happens before a given operation or event. Positions
 /// whose work has run may be left out.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct VectorClock(SmallVec<[(Arc<Progress>, Position); 4]>);
+pub(crate) struct VectorClock(SmallVec<[(Arc<StreamProgress>, Position); 4]>);
 
 impl VectorClock {
     /// Whether `position` of `queue` happens before the clock's operation or event.
@@ -21,7 +21,7 @@ impl VectorClock {
     }
 
     /// Adds all positions of `queue` up to `position`.
-    pub(super) fn add(&mut self, queue: &Arc<Progress>, position: Position) {
+    pub(super) fn add(&mut self, queue: &Arc<StreamProgress>, position: Position) {
         match self.0.iter_mut().find(|(progress, _)| progress.id() == queue.id()) {
             Some((_, upto)) => *upto = position.max(*upto),
             None => self.0.push((Arc::clone(queue), position)),

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use smallvec::SmallVec;
 
-use crate::engine::{ControlOperation, QueuedOperation, StreamCore, StreamPoint, wake_all};
+use crate::engine::{ControlOperation, EmbeddedStream, QueuedOperation, StreamPoint, wake_all};
 use crate::race_check::Tracker;
 use resident_backend::Position;
 use resident_backend::sync::{BackendGuard, BackendLock};
@@ -34,7 +34,7 @@ pub(crate) struct Simulation {
 #[derive(Debug, Default)]
 struct SimulationState {
     random: u64,
-    streams: Vec<Arc<StreamCore>>,
+    streams: Vec<Arc<EmbeddedStream>>,
 }
 
 impl Simulation {
@@ -65,7 +65,7 @@ impl Simulation {
     }
 
     /// Adds a new stream.
-    pub(crate) fn add(&self, stream: Arc<StreamCore>) {
+    pub(crate) fn add(&self, stream: Arc<EmbeddedStream>) {
         self.lock().streams.push(stream);
     }
 
@@ -82,7 +82,7 @@ impl Simulation {
 
     /// Runs one ready operation for a thread that polls `position` of `stream`. If none is ready,
     /// and the position waits for another simulation, runs one there: perhaps no other thread does.
-    pub(crate) fn poll(&self, stream: &StreamCore, position: Position) {
+    pub(crate) fn poll(&self, stream: &EmbeddedStream, position: Position) {
         if !self.run_one()
             && let Some(point) = self.outside_point_before(stream, position)
         {
@@ -92,7 +92,7 @@ impl Simulation {
 
     /// Runs ready operations until `position` of `stream` has completed. Returns `false` if that
     /// position cannot complete.
-    pub(crate) fn run_until(&self, stream: &Arc<StreamCore>, position: Position) -> bool {
+    pub(crate) fn run_until(&self, stream: &Arc<EmbeddedStream>, position: Position) -> bool {
         while !stream.progress.is_complete(position) {
             if self.run_one() {
                 continue;
@@ -108,7 +108,7 @@ impl Simulation {
     }
 
     /// Dequeues a random one of the operations that are ready.
-    fn take_random_ready(&self) -> Option<(Arc<StreamCore>, QueuedOperation)> {
+    fn take_random_ready(&self) -> Option<(Arc<EmbeddedStream>, QueuedOperation)> {
         let mut state = self.lock();
         state.streams.retain(|stream| !is_finished(stream));
         let ready: SmallVec<[usize; 16]> =
@@ -127,7 +127,11 @@ impl Simulation {
     /// The event outside this simulation that `position` of `stream` waits for, directly or through
     /// the streams that it waits for. Later operations of these streams do not matter: perhaps only
     /// the calling thread can complete what they wait for.
-    fn outside_point_before(&self, stream: &StreamCore, position: Position) -> Option<StreamPoint> {
+    fn outside_point_before(
+        &self,
+        stream: &EmbeddedStream,
+        position: Position,
+    ) -> Option<StreamPoint> {
         let streams = self.lock().streams.clone();
         let mut point = pending_point(stream, position)?;
         while streams.iter().any(|known| Arc::ptr_eq(known, &point.stream)) {
@@ -149,12 +153,12 @@ impl Drop for Simulation {
 }
 
 /// Whether a stream has no queued operations and will get none. Its last operation may still run.
-fn is_finished(stream: &Arc<StreamCore>) -> bool {
+fn is_finished(stream: &Arc<EmbeddedStream>) -> bool {
     let state = stream.lock();
     state.is_closed && state.queued.is_empty()
 }
 
-fn is_ready(stream: &Arc<StreamCore>) -> bool {
+fn is_ready(stream: &Arc<EmbeddedStream>) -> bool {
     match stream.lock().queued.front() {
         None => false,
         Some((_, Some(ControlOperation::Wait(point)))) => point.is_complete(),
@@ -164,7 +168,7 @@ fn is_ready(stream: &Arc<StreamCore>) -> bool {
 
 /// The event that the stream's next operation waits for, if `position` is not before that
 /// operation.
-fn pending_point(stream: &StreamCore, position: Position) -> Option<StreamPoint> {
+fn pending_point(stream: &EmbeddedStream, position: Position) -> Option<StreamPoint> {
     let state = stream.lock();
     let (_, control) = state.queued.front().filter(|(next, _)| *next <= position)?;
     match control {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::clock::{self, Timestamp};
 use super::device_core::DeviceCore;
 use super::operation::{ControlOperation, Operation, OperationQueue, QueuedOperation};
-use super::progress::{Progress, wake_all};
+use super::progress::{StreamProgress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::errors::{CODE_STUCK, driver_error, inside_kernel};
 use crate::simulation::{CallDraft, CallKind, Simulation};
@@ -21,11 +21,11 @@ use resident_backend::{
 
 /// One in-order stream.
 #[derive(Debug)]
-pub(crate) struct StreamCore {
+pub(crate) struct EmbeddedStream {
     /// The stream's number on its device, from 0.
     pub number: u32,
     pub device: Arc<DeviceCore>,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<StreamProgress>,
     scheduler: Scheduler,
     /// The last submitted position, readable without the lock.
     submitted: AtomicU64,
@@ -60,7 +60,7 @@ pub(crate) struct StreamState {
 /// A position of a stream for which other work waits.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamPoint {
-    pub stream: Arc<StreamCore>,
+    pub stream: Arc<EmbeddedStream>,
     pub position: Position,
     /// The time at which the stream reached the position: modelled time if the stream is seeded.
     pub timestamp: Option<Timestamp>,
@@ -78,13 +78,13 @@ impl StreamPoint {
     }
 }
 
-impl StreamCore {
+impl EmbeddedStream {
     /// An empty stream with this number on its device.
     pub(super) fn new(number: u32, device: Arc<DeviceCore>, scheduler: Scheduler) -> Self {
         Self {
             number,
             device,
-            progress: Arc::new(Progress::new(QueueId::next())),
+            progress: Arc::new(StreamProgress::new(QueueId::next())),
             scheduler,
             submitted: AtomicU64::new(0),
             last_free: AtomicU64::new(0),
@@ -119,7 +119,7 @@ impl StreamCore {
         fault: Option<u64>,
         observe: impl FnOnce(Position, &Operation),
     ) -> Result<Position, BackendError> {
-        let (mut state, position) = self.begin_enqueue(false)?;
+        let (mut state, position) = self.begin_enqueue()?;
         observe(position, &operation);
         state.queued.push(position, fault, operation);
         self.end_enqueue(state);
@@ -133,7 +133,7 @@ impl StreamCore {
         self: &Arc<Self>,
         launch: &LaunchCall<'_>,
     ) -> Result<Position, BackendError> {
-        let (mut state, position) = self.begin_enqueue(false)?;
+        let (mut state, position) = self.begin_enqueue()?;
         state.queued.push_launch(position, || launch.to_work());
         self.end_enqueue(state);
         Ok(position)
@@ -143,13 +143,12 @@ impl StreamCore {
     #[inline]
     fn begin_enqueue(
         self: &Arc<Self>,
-        is_free: bool,
     ) -> Result<(BackendGuard<'_, StreamState>, Position), BackendError> {
         let mut state = self.lock();
         if matches!(self.scheduler, Scheduler::Worker) {
             worker::ensure_started(self, &mut state)?;
         }
-        let position = self.next_position(&mut state, is_free);
+        let position = self.next_position(&mut state);
         Ok((state, position))
     }
 
@@ -165,13 +164,12 @@ impl StreamCore {
     /// As [`enqueue`](Self::enqueue), for a control operation. If the operation is cheap and the
     /// stream is idle, the submitting thread runs it, which costs less than waking the worker.
     /// Seeded streams always queue the operation.
-    pub(crate) fn enqueue_control(
+    pub(crate) fn submit_control(
         self: &Arc<Self>,
         control: ControlOperation,
-        is_cheap: bool,
         observe: impl FnOnce(Position),
     ) -> Result<Position, BackendError> {
-        if is_cheap && !self.is_seeded() {
+        if !self.is_seeded() && self.is_cheap(&control) {
             let state = self.lock();
             // If no operation is pending, no thread runs an operation of this stream or can start
             // one before the lock is released.
@@ -179,12 +177,37 @@ impl StreamCore {
                 return Ok(self.run_control_now(state, &control, observe));
             }
         }
-        let is_free = matches!(control, ControlOperation::Free(_));
-        let (mut state, position) = self.begin_enqueue(is_free)?;
+        self.enqueue_control(control, observe)
+    }
+
+    fn enqueue_control(
+        self: &Arc<Self>,
+        control: ControlOperation,
+        observe: impl FnOnce(Position),
+    ) -> Result<Position, BackendError> {
+        let (mut state, position) = self.begin_enqueue()?;
+        self.note_free(&control, position);
         observe(position);
         state.queued.push_control(position, control);
         self.end_enqueue(state);
         Ok(position)
+    }
+
+    /// Whether a control operation takes so little time that the submitting thread may run it, with
+    /// locks held.
+    fn is_cheap(&self, control: &ControlOperation) -> bool {
+        match control {
+            ControlOperation::Free(address) => self.device.memory.is_cheap_to_free(*address),
+            ControlOperation::Record(_) => true,
+            ControlOperation::Wait(point) => point.is_complete(),
+        }
+    }
+
+    /// Remembers the position of a free, for threads that wait for memory.
+    fn note_free(&self, control: &ControlOperation, position: Position) {
+        if matches!(control, ControlOperation::Free(_)) {
+            self.last_free.store(position.0, Ordering::Release);
+        }
     }
 
     /// The caller may hold locks of arrays, so this wakes no task: it leaves them to the worker.
@@ -194,7 +217,8 @@ impl StreamCore {
         control: &ControlOperation,
         observe: impl FnOnce(Position),
     ) -> Position {
-        let position = self.next_position(&mut state, matches!(control, ControlOperation::Free(_)));
+        let position = self.next_position(&mut state);
+        self.note_free(control, position);
         observe(position);
         // A control operation runs no user code, so it may run under the lock.
         self.run_control(control);
@@ -216,7 +240,7 @@ impl StreamCore {
         let nothing = ControlOperation::Record(None);
         // Refused only if the worker cannot be started. Then no operation was ever queued that a
         // task could wait for.
-        let _never_refused = self.enqueue_control(nothing, false, |_| ());
+        let _never_refused = self.enqueue_control(nothing, |_| ());
     }
 
     /// Whether submitting threads may run copies themselves: threads run the stream, and copies
@@ -243,7 +267,7 @@ impl StreamCore {
         fault: Option<u64>,
         observe: impl FnOnce(Position, &Operation),
     ) -> QueuedOperation {
-        let position = self.next_position(&mut idle, false);
+        let position = self.next_position(&mut idle);
         observe(position, &operation);
         QueuedOperation { position, fault, operation }
     }
@@ -258,11 +282,8 @@ impl StreamCore {
         }
     }
 
-    fn next_position(&self, state: &mut StreamState, is_free: bool) -> Position {
+    fn next_position(&self, state: &mut StreamState) -> Position {
         state.tail += 1;
-        if is_free {
-            self.last_free.store(state.tail, Ordering::Release);
-        }
         self.submitted.store(state.tail, Ordering::Release);
         Position(state.tail)
     }
@@ -322,9 +343,8 @@ impl StreamCore {
     fn run_control(&self, control: &ControlOperation) {
         match control {
             ControlOperation::Free(address) => self.device.memory.release(*address),
-            ControlOperation::Record(timestamp) => {
-                timestamp.iter().for_each(|timestamp| timestamp.set(self.time_ns()));
-            }
+            ControlOperation::Record(None) => {}
+            ControlOperation::Record(Some(timestamp)) => timestamp.set(self.time_ns()),
             ControlOperation::Wait(point) => {
                 // A wait fails only if the other stream's work was dropped, and then nothing
                 // remains for which this stream must wait.
