@@ -13,7 +13,7 @@ use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync::{EventCount, Mutex};
-use resident_backend::timeline::{self, WaitReason};
+use resident_backend::timeline::{self, Awaited, WaitReason};
 use resident_backend::{BackendError, Position, TaskWaker, scope};
 
 /// What the handle does, in errors.
@@ -90,10 +90,14 @@ impl<R: Send + 'static> HostFunction<R> {
     #[track_caller]
     pub fn wait(self) -> Result<R> {
         let (stream, site) = (&self.stream, call_site());
-        let waited_for = (stream.device_ref().name_str(), stream.number());
+        let awaited = Awaited {
+            device: stream.device_ref().name_str(),
+            stream: stream.number(),
+            site,
+            reason: WaitReason::HostFunction,
+        };
         let is_over = || self.is_complete();
-        let reason = (site, WaitReason::HostFunction);
-        let over = timeline::waiting(waited_for, reason, is_over, || self.wait_until_over());
+        let over = timeline::waiting(awaited, is_over, || self.wait_until_over());
         over.and_then(|()| self.take()).at(site)
     }
 

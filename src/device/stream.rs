@@ -13,7 +13,7 @@ use super::{call_error, late_error};
 use crate::error::{AtCall, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::timeline::WaitReason;
-use resident_backend::{BackendError, Position, Queue};
+use resident_backend::{BackendError, EventTiming, Position, Queue};
 
 impl Stream {
     pub(super) fn of(device: Device, core: Arc<StreamCore>) -> Self {
@@ -160,7 +160,7 @@ impl Stream {
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn record(&self) -> Result<Event> {
-        let recorded = self.core().queue().record(true);
+        let recorded = self.core().queue().record(EventTiming::Enabled);
         let raw = recorded
             .map_err(|refusal| call_error(&self.device, "this", "recording an event", &refusal))
             .at(call_site())?;
@@ -241,7 +241,7 @@ impl Stream {
         position: Position,
         site: CallSite,
     ) -> std::result::Result<(), BackendError> {
-        self.core().wait_until(&self.device.0.name, position, (site, WaitReason::Contents))
+        self.core().wait_until(&self.device.0.name, position, site, WaitReason::Contents)
     }
 
     #[inline]
@@ -272,7 +272,7 @@ impl Drop for AutoSynchronize<'_> {
         let (stream, site) = (self.stream, self.site);
         let (position, reason) = (stream.queue().reserve_position(), WaitReason::Synchronize);
         // This does not wait inside a kernel body. The next `synchronize` reports failures of work.
-        let _ = stream.core().wait_until(&stream.device.0.name, position, (site, reason));
+        let _ = stream.core().wait_until(&stream.device.0.name, position, site, reason);
     }
 }
 

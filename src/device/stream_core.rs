@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::host_thread::{HostThread, Waiting};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync::{self, Mutex, StreamLevel};
-use resident_backend::timeline::{self, WaitReason};
+use resident_backend::timeline::{self, Awaited, WaitReason};
 use resident_backend::{
     BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
 };
@@ -96,13 +96,13 @@ impl StreamCore {
         &self,
         device: &str,
         position: Position,
-        call: (CallSite, WaitReason),
+        site: CallSite,
+        reason: WaitReason,
     ) -> Result<(), BackendError> {
         sync::assert_none_held();
         let is_over = || self.queue.completed() >= position;
-        timeline::waiting((device, self.number), call, is_over, || {
-            self.queue.synchronize_to(position)
-        })
+        let awaited = Awaited { device, stream: self.number, site, reason };
+        timeline::waiting(awaited, is_over, || self.queue.synchronize_to(position))
     }
 
     /// The position at which a use is complete; for an open use, a position after all work queued

@@ -138,8 +138,7 @@ impl Device {
         // All streams are waited for before a failure is reported, because each call reports one
         // failure and leaves the others to later calls.
         for (stream, position) in &pending {
-            let waited =
-                stream.wait_until(&self.0.name, *position, (site, WaitReason::Synchronize));
+            let waited = stream.wait_until(&self.0.name, *position, site, WaitReason::Synchronize);
             waited
                 .map_err(|refusal| call_error(self, "this", "synchronising", &refusal))
                 .at(site)?;
@@ -170,7 +169,7 @@ impl Device {
         position: Position,
         site: CallSite,
     ) -> Result<()> {
-        let waited = stream.wait_until(&self.0.name, position, (site, WaitReason::Synchronize));
+        let waited = stream.wait_until(&self.0.name, position, site, WaitReason::Synchronize);
         waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
         stream.take_failure(position).map_or(Ok(()), |record| Err(late_error(self, &record)))
     }

@@ -10,7 +10,7 @@ use crate::error::{AtCall, Result};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync::{self, Mutex};
 use resident_backend::timeline::{self, Run};
-use resident_backend::{BackendError, DeviceKind, Position, RawEvent, Work};
+use resident_backend::{BackendError, DeviceKind, EventTiming, Position, RawEvent, Work};
 
 /// The variable that asks for reports. The audit reads all words of it but one.
 pub(crate) const AUDIT_VARIABLE: &str = "RESIDENT_AUDIT";
@@ -85,7 +85,7 @@ impl Device {
     }
 
     fn start_clock(&self) -> std::result::Result<Arc<Clock>, BackendError> {
-        let event = self.stream().queue().record(true)?;
+        let event = self.stream().queue().record(EventTiming::Enabled)?;
         event.synchronize()?;
         let base = Base { event, time_ns: timeline::now_ns() };
         let clock = Arc::new(Clock { base: Mutex::new(base) });
@@ -136,7 +136,7 @@ impl Stream {
             own.map(|(_, clock)| Arc::clone(clock))
         }?;
         // Without the event the work has no times, as without a guard.
-        let event = self.queue().record(true).ok()?;
+        let event = self.queue().record(EventTiming::Enabled).ok()?;
         Some((clock, event))
     }
 
@@ -150,7 +150,7 @@ impl Stream {
 
     #[cold]
     fn record_end(&self, clock: Arc<Clock>, begun: Arc<dyn RawEvent>, position: Position) {
-        let Ok(ended) = self.queue().record(true) else { return };
+        let Ok(ended) = self.queue().record(EventTiming::Enabled) else { return };
         let queue = self.id().0;
         let oldest = {
             let mut timed = TIMED.lock();

@@ -6,7 +6,7 @@ use super::Stream;
 use super::stream_core::{KeptEvent, StreamCore, StreamId, StreamLog};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::timeline::WaitReason;
-use resident_backend::{BackendError, Position, RawEvent};
+use resident_backend::{BackendError, EventTiming, Position, RawEvent};
 use resident_core::ordering::UseEnd;
 
 /// The number of recorded events that are kept for later waits. Without an old event, a later wait
@@ -55,7 +55,7 @@ impl StreamCore {
                 return Ok(event);
             }
         }
-        let event = self.queue().record(false)?;
+        let event = self.queue().record(EventTiming::Disabled)?;
         self.keep_event(Arc::clone(&event));
         Ok(event)
     }
@@ -73,7 +73,7 @@ impl StreamCore {
         if self.log.lock().has_event_at(tail) {
             return;
         }
-        if let Ok(event) = self.queue().record(false) {
+        if let Ok(event) = self.queue().record(EventTiming::Disabled) {
             self.keep_event(event);
         }
     }
@@ -90,7 +90,7 @@ impl StreamCore {
         if is_useless {
             return;
         }
-        if let Ok(event) = self.queue().record(false) {
+        if let Ok(event) = self.queue().record(EventTiming::Disabled) {
             let mut log = self.log.lock();
             log.unused_guesses += 1;
             log.keep(event, true);
@@ -151,8 +151,8 @@ impl Stream {
         } else {
             // No driver can wait for events of another driver, so the host waits. The work before
             // the event may be user code, which may take any lock.
-            let reason = (site, WaitReason::OtherKind);
-            other.core().wait_until(&other.device.0.name, event.position(), reason)?;
+            let (device, reason) = (&other.device.0.name, WaitReason::OtherKind);
+            other.core().wait_until(device, event.position(), site, reason)?;
         }
         self.core().record_wait(other.id(), event.position());
         Ok(())

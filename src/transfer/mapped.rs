@@ -13,8 +13,8 @@ use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::HostBuffer;
 use resident_backend::{
-    Address, BackendError, BackendErrorKind, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
-    PinnedOptions,
+    Address, AdviceChange, BackendError, BackendErrorKind, Dependencies, HostMemory, ManagedRange,
+    MemoryAdvice, PinnedOptions, PrefetchTarget,
 };
 use resident_core::Access;
 use resident_core::ordering::{UseEnd, Uses};
@@ -64,14 +64,14 @@ pub(crate) fn allocate_managed(request: &Request<'_>, device: &Device) -> Result
 pub(crate) fn prefetch_managed(
     request: &Request<'_>,
     stream: &Stream,
-    to_host: bool,
+    to: PrefetchTarget,
 ) -> Result<()> {
     if request.is_empty() {
         return Ok(());
     }
     let acquired = acquire_on(request, stream, Access::Read, &mut Dependencies::new())?;
     let managed = ManagedRange { address: acquired.address, len_bytes: request.len_bytes() };
-    let position = stream.queue().prefetch(managed, to_host);
+    let position = stream.queue().prefetch(managed, to);
     let position = position
         .map_err(|refusal| request.refused(stream.device_ref(), "prefetching", &refusal))?;
     mark(request, stream, acquired, Access::Read, UseEnd::at(position));
@@ -83,7 +83,7 @@ pub(crate) fn advise(
     request: &Request<'_>,
     device: &Device,
     advice: MemoryAdvice,
-    is_set: bool,
+    change: AdviceChange,
 ) -> Result<()> {
     let address = {
         let state = request.storage.lock();
@@ -91,7 +91,7 @@ pub(crate) fn advise(
     };
     let Some(address) = address else { return Ok(()) };
     let managed = ManagedRange { address, len_bytes: request.len_bytes() };
-    let advised = device.backend().advise(managed, advice, is_set);
+    let advised = device.backend().advise(managed, advice, change);
     advised.map_err(|refusal| request.refused(device, "advising on", &refusal))
 }
 

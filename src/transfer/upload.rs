@@ -171,14 +171,19 @@ impl Request<'_> {
             let part = memory_order.footprint(region).copy_from_packed(packed_bytes);
             let (from, to, packed) =
                 (self.storage.host_base(), staging.base(), part.clone().reversed());
-            // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes, and
-            // the copies of `Footprint::copy_from_packed` stay within the host memory and the
-            // staging memory, which `StagedUpload` keeps until the packing has dropped. The region
-            // is valid on the host and `copy_missing` has waited for queued work that wrote it.
-            // Queued work never writes valid elements, and the caller's borrow of the part, which
-            // outlives the call, excludes writes by the host. So nothing writes the bytes that are
-            // read.
-            packing.extend(unsafe { host_copy::start_copy_if(has_link, from, to, &packed) });
+            if has_link {
+                // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes,
+                // and the copies of `Footprint::copy_from_packed` stay within the host memory and
+                // the staging memory, which `StagedUpload` keeps until the packing has dropped. The
+                // region is valid on the host and `copy_missing` has waited for queued work that
+                // wrote it. Queued work never writes valid elements, and the caller's borrow of the
+                // part, which outlives the call, excludes writes by the host. So nothing writes the
+                // bytes that are read.
+                packing.push(unsafe { host_copy::start_copy(from, to, &packed) });
+            } else {
+                // SAFETY: as above.
+                unsafe { host_copy::copy_box(from, to, &packed) };
+            }
             packed_bytes += memory_order.region_bytes(region);
             parts.push(part);
         }

@@ -234,7 +234,7 @@ pub trait Backend: SourceDevice {
         &self,
         managed: ManagedRange,
         advice: MemoryAdvice,
-        is_set: bool,
+        change: AdviceChange,
     ) -> Result<(), BackendError>;
     /// The bodies of kernels that this device runs.
     fn body_kind(&self) -> BodyKind;
@@ -265,6 +265,28 @@ pub enum MemoryAdvice {
     ReadMostly,
     PreferredLocation(Option<usize>),
     AccessedBy(Option<usize>),
+}
+
+/// What happens to a piece of advice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdviceChange {
+    Set,
+    Unset,
+}
+
+/// Where managed memory moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrefetchTarget {
+    /// To the queue's device.
+    Device,
+    Host,
+}
+
+/// Whether an event measures time. Events that do cost more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventTiming {
+    Disabled,
+    Enabled,
 }
 
 /// Host memory that is registered with a driver (pinned) until this value drops. The memory must
@@ -317,8 +339,9 @@ pub trait Queue: Any + Debug + Send + Sync {
     fn free(&self, address: Address) -> Result<Position, BackendError>;
     /// Queues work.
     fn submit(&self, work: Work) -> Result<Position, BackendError>;
-    /// Queues a hint that managed memory should move to this device, or to the host.
-    fn prefetch(&self, managed: ManagedRange, to_host: bool) -> Result<Position, BackendError>;
+    /// Queues a hint that managed memory should move.
+    fn prefetch(&self, managed: ManagedRange, to: PrefetchTarget)
+    -> Result<Position, BackendError>;
     /// Queues a launch. A backend that need not keep the arguments saves copying them.
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
         self.submit(Work::Launch(launch.to_work()))
@@ -366,7 +389,7 @@ pub trait Queue: Any + Debug + Send + Sync {
         false
     }
     /// Queues an event, which completes when all work before it has completed.
-    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError>;
+    fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError>;
     /// Makes later work of this queue wait for `event`, which belongs to a queue of a device of the
     /// same kind.
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError>;

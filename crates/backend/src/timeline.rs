@@ -29,13 +29,19 @@ pub struct Run {
     pub finished_ns: u64,
 }
 
-/// A wait of a thread for work of a stream.
+/// What a thread waits for, and why.
 #[derive(Clone, Copy, Debug)]
-pub struct Wait<'a> {
+pub struct Awaited<'a> {
     pub device: &'a str,
     pub stream: u32,
     pub site: CallSite,
     pub reason: WaitReason,
+}
+
+/// A wait of a thread for work of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait<'a> {
+    pub awaited: Awaited<'a>,
     pub started_ns: u64,
     pub finished_ns: u64,
 }
@@ -130,8 +136,7 @@ pub fn runs_since(time_ns: u64) -> Vec<Run> {
 /// Waits for work of a stream, and reports the wait. `is_over` says whether the work is complete.
 #[inline]
 pub fn waiting<T>(
-    (device, stream): (&str, u32),
-    (site, reason): (CallSite, WaitReason),
+    awaited: Awaited<'_>,
     is_over: impl FnOnce() -> bool,
     wait: impl FnOnce() -> T,
 ) -> T {
@@ -140,7 +145,7 @@ pub fn waiting<T>(
     }
     let started_ns = now_ns();
     let outcome = wait();
-    let wait = Wait { device, stream, site, reason, started_ns, finished_ns: now_ns() };
+    let wait = Wait { awaited, started_ns, finished_ns: now_ns() };
     if let Some(report) = REPORT_WAIT.get() {
         report(&wait);
     }

@@ -11,9 +11,9 @@ use super::simulation::{CallDraft, CallKind};
 use resident_backend::ForeignMemory;
 use resident_backend::grid::GridLimits;
 use resident_backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind, HostMemory,
-    KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage, PinnedOptions,
-    PinnedRegistration, Position, Program, Queue, SourceDevice,
+    Address, AdviceChange, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind,
+    HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage,
+    PinnedOptions, PinnedRegistration, Position, Program, Queue, SourceDevice,
 };
 
 impl EmbeddedDevice {
@@ -227,7 +227,7 @@ impl Backend for EmbeddedDevice {
         &self,
         _managed: ManagedRange,
         _advice: MemoryAdvice,
-        _is_set: bool,
+        _change: AdviceChange,
     ) -> Result<(), BackendError> {
         self.counted(CallKind::Advise, || Ok(()))
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::engine::{StreamPoint, Streams};
 use super::race_check::VectorClock;
-use resident_backend::{BackendError, BackendErrorKind, Position, QueueId, RawEvent};
+use resident_backend::{BackendError, BackendErrorKind, EventTiming, Position, QueueId, RawEvent};
 
 /// A recorded event.
 pub(crate) struct EmbeddedEvent {
     pub(super) point: StreamPoint,
-    pub(super) has_timing: bool,
+    pub(super) timing: EventTiming,
     /// The operations that happen before the event. Only on emulated devices.
     pub(super) clock: Option<VectorClock>,
     /// Keeps the simulation alive, so that a thread can wait for the event after all other handles
@@ -22,7 +22,8 @@ pub(crate) struct EmbeddedEvent {
 impl EmbeddedEvent {
     /// The event's time, if it was recorded with timing and is complete.
     fn time_ns(&self) -> Option<u64> {
-        let timestamp = self.point.timestamp.as_ref().filter(|_| self.has_timing)?;
+        let has_timing = self.timing == EventTiming::Enabled;
+        let timestamp = self.point.timestamp.as_ref().filter(|_| has_timing)?;
         self.point.is_complete().then(|| timestamp.get())
     }
 }

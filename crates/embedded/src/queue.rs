@@ -14,8 +14,8 @@ use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use resident_backend::call_site::CallSite;
 use resident_backend::{
-    Address, BackendError, CopyWork, FillWork, Label, LaunchCall, ManagedRange, OwnCopy, Position,
-    Queue, QueueId, RawEvent, TaskWaker, Work,
+    Address, BackendError, CopyWork, EventTiming, FillWork, Label, LaunchCall, ManagedRange,
+    OwnCopy, Position, PrefetchTarget, Queue, QueueId, RawEvent, TaskWaker, Work,
 };
 
 /// One in-order stream of an embedded device.
@@ -132,10 +132,11 @@ impl EmbeddedQueue {
         Submission { queue: &self.stream.progress, position, operation, depends }
     }
 
-    fn record_event(&self, has_timing: bool) -> Result<EmbeddedEvent, BackendError> {
+    fn record_event(&self, timing: EventTiming) -> Result<EmbeddedEvent, BackendError> {
         // In a simulation every event has a time, and a waiting stream does not continue before
         // that time.
-        let timestamp = (has_timing || self.stream.is_seeded()).then(Timestamp::default);
+        let timestamp =
+            (timing == EventTiming::Enabled || self.stream.is_seeded()).then(Timestamp::default);
         let mut clock = None;
         let record = ControlOperation::Record(timestamp.clone());
         let position = self.stream.submit_control(record, |position| {
@@ -144,7 +145,7 @@ impl EmbeddedQueue {
             });
         })?;
         let point = StreamPoint { stream: Arc::clone(&self.stream), position, timestamp };
-        Ok(EmbeddedEvent { point, has_timing, clock, _streams: Arc::clone(&self.streams) })
+        Ok(EmbeddedEvent { point, timing, clock, _streams: Arc::clone(&self.streams) })
     }
 
     fn wait_for_event(&self, event: &dyn RawEvent) -> Result<Position, BackendError> {
@@ -213,7 +214,11 @@ impl Queue for EmbeddedQueue {
         self.stream.enqueue_launch(launch)
     }
 
-    fn prefetch(&self, _managed: ManagedRange, _to_host: bool) -> Result<Position, BackendError> {
+    fn prefetch(
+        &self,
+        _managed: ManagedRange,
+        _to: PrefetchTarget,
+    ) -> Result<Position, BackendError> {
         // All memory is the host's, so nothing moves.
         self.counted(CallKind::Prefetch, || Ok((self.tail(), self.tail())))
     }
@@ -243,7 +248,7 @@ impl Queue for EmbeddedQueue {
         })
     }
 
-    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
+    fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError> {
         self.counted(CallKind::RecordEvent, || {
             let event = self.record_event(timing)?;
             let position = event.position();

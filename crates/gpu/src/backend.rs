@@ -20,9 +20,9 @@ use super::stream::{self, GpuQueue, StreamCore};
 use resident_backend::ForeignMemory;
 use resident_backend::StagedBytes;
 use resident_backend::{
-    Address, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, CopyBox, DeviceKind,
-    HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage,
-    PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice, scope,
+    Address, AdviceChange, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, CopyBox,
+    DeviceKind, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
+    MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice, scope,
 };
 
 impl GpuDevice {
@@ -237,11 +237,11 @@ impl Backend for GpuDevice {
         &self,
         range: ManagedRange,
         advice: MemoryAdvice,
-        is_set: bool,
+        change: AdviceChange,
     ) -> Result<(), BackendError> {
         let context = self.core().context();
         context.make_current()?;
-        context.record_loss(managed::advise(context, range, advice, is_set))
+        context.record_loss(managed::advise(context, range, advice, change))
     }
 
     fn body_kind(&self) -> BodyKind {

@@ -11,8 +11,8 @@ use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, Result};
 use crate::transfer;
-use resident_backend::MemoryAdvice;
 use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::{AdviceChange, MemoryAdvice, PrefetchTarget};
 
 /// An array in managed memory (unified memory), whose pages the driver moves between the host and
 /// one device when either accesses them. Numba's `managed_array`, CUDA's `cuMemAllocManaged`.
@@ -108,7 +108,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     ///   [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn prefetch(&self, stream: &Stream) -> Result<()> {
-        self.prefetch_to(stream, false, "prefetch", call_site())
+        self.prefetch_to(stream, PrefetchTarget::Device, "prefetch", call_site())
     }
 
     /// As [`prefetch`](Self::prefetch), to the host.
@@ -118,20 +118,20 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     /// As [`prefetch`](Self::prefetch).
     #[track_caller]
     pub fn prefetch_host_on(&self, stream: &Stream) -> Result<()> {
-        self.prefetch_to(stream, true, "prefetch_host_on", call_site())
+        self.prefetch_to(stream, PrefetchTarget::Host, "prefetch_host_on", call_site())
     }
 
     fn prefetch_to(
         &self,
         stream: &Stream,
-        to_host: bool,
+        to: PrefetchTarget,
         operation: &str,
         site: CallSite,
     ) -> Result<()> {
         let part = self.array.part();
         part.expect_home(self.array.home(), stream, operation, site)?;
         part.with(Cause::Prefetch, operation, site, |request| {
-            transfer::prefetch_managed(request, stream, to_host)
+            transfer::prefetch_managed(request, stream, to)
         })
     }
 
@@ -155,7 +155,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     ///   [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn advise(&self, advice: &Advice) -> Result<()> {
-        self.tell(advice, true, "advise", call_site())
+        self.tell(advice, AdviceChange::Set, "advise", call_site())
     }
 
     /// Takes advice back. CUDA's `CU_MEM_ADVISE_UNSET_..`.
@@ -165,10 +165,16 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     /// As [`advise`](Self::advise).
     #[track_caller]
     pub fn withdraw_advice(&self, advice: &Advice) -> Result<()> {
-        self.tell(advice, false, "withdraw_advice", call_site())
+        self.tell(advice, AdviceChange::Unset, "withdraw_advice", call_site())
     }
 
-    fn tell(&self, advice: &Advice, is_set: bool, operation: &str, site: CallSite) -> Result<()> {
+    fn tell(
+        &self,
+        advice: &Advice,
+        change: AdviceChange,
+        operation: &str,
+        site: CallSite,
+    ) -> Result<()> {
         let place = |location: &MemoryLocation| match location {
             MemoryLocation::Host => Ok(None),
             MemoryLocation::Device(device) => {
@@ -184,7 +190,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
             Advice::AccessedBy(location) => MemoryAdvice::AccessedBy(place(location)?),
         };
         self.array.part().with(Cause::Explicit, operation, site, |request| {
-            transfer::advise(request, self.array.home(), advice, is_set)
+            transfer::advise(request, self.array.home(), advice, change)
         })
     }
 

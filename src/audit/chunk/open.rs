@@ -213,7 +213,8 @@ impl OpenChunk {
     }
 
     pub(in crate::audit) fn push_wait(&mut self, wait: &timeline::Wait<'_>) {
-        let timeline::Wait { device, stream, site, reason, started_ns, finished_ns } = *wait;
+        let timeline::Wait { awaited, started_ns, finished_ns } = *wait;
+        let timeline::Awaited { device, stream, site, reason } = awaited;
         let device = self.device(device);
         let wait = WaitEvent { device, stream_number: stream, reason, finished_ns };
         let kind = EventKind::Wait(push(&mut self.lists.waits, wait));

@@ -71,9 +71,10 @@ impl GridLimits {
     #[cold]
     #[doc(hidden)]
     pub fn fit(&self, grid: &Grid) -> Result<Grid, String> {
-        let fitted = match grid.is_auto() {
-            true => grid.in_blocks_of(self.block_threads_max, self.threads_max),
-            false => *grid,
+        let fitted = if grid.is_auto() {
+            grid.in_blocks_of(self.block_threads_max, self.threads_max)
+        } else {
+            *grid
         };
         match fitted.fault() {
             Some(fault) => Err(fault.to_owned()),

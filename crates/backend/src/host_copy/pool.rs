@@ -49,11 +49,7 @@ pub unsafe fn copy_box_in_parallel(source: *const u8, destination: *mut u8, whol
 /// # Safety
 ///
 /// As for [`copy_box_in_parallel`], until the returned value has dropped, which it must do.
-pub(super) unsafe fn start_copy(
-    source: *const u8,
-    destination: *mut u8,
-    whole: &CopyBox,
-) -> PendingCopy {
+pub unsafe fn start_copy(source: *const u8, destination: *mut u8, whole: &CopyBox) -> PendingCopy {
     let ends = CopyEnds { source, destination };
     let pool = if whole.len_bytes() >= 2 * SHARE_BYTES { pool() } else { None };
     let Some(pool) = pool else {
@@ -64,26 +60,6 @@ pub(super) unsafe fn start_copy(
     let job = Arc::new(Job::new(ends, whole.clone()));
     pool.submit(&job);
     PendingCopy(Some((job, pool)))
-}
-
-/// As [`start_copy`] if `in_parallel`; else makes the copy at once, on this thread.
-///
-/// # Safety
-///
-/// As for [`start_copy`].
-pub unsafe fn start_copy_if(
-    in_parallel: bool,
-    source: *const u8,
-    destination: *mut u8,
-    whole: &CopyBox,
-) -> Option<PendingCopy> {
-    if in_parallel {
-        // SAFETY: the caller promises this.
-        return Some(unsafe { start_copy(source, destination, whole) });
-    }
-    // SAFETY: the caller promises this.
-    unsafe { copy_box(source, destination, whole) };
-    None
 }
 
 /// A copy that the pool may still be making. Dropping the value waits for it.

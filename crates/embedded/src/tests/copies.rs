@@ -10,8 +10,8 @@ use super::fixtures::{
 };
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::{
-    BackendErrorKind, CopyBox, CopyWork, Dependencies, FailureKind, Footprint, Memory, Queue, Work,
-    failure,
+    BackendErrorKind, CopyBox, CopyWork, Dependencies, EventTiming, FailureKind, Footprint, Memory,
+    Queue, Work, failure,
 };
 
 const LEN_BYTES: u64 = 4096;
@@ -130,7 +130,7 @@ fn copies_between_devices_match_a_naive_loop() {
     queues[0].submit(upload(&HostBytes::new(source.clone()), from, LEN_BYTES)).unwrap();
     queues[1].submit(upload(&HostBytes::new(destination.clone()), to, LEN_BYTES)).unwrap();
     let part = random_part(random);
-    queues[1].wait(queues[0].record(false).unwrap().as_ref()).unwrap();
+    queues[1].wait(queues[0].record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     let work = CopyWork {
         may_read_between: false,
         loss: FailureKind::Copy,

@@ -10,7 +10,7 @@ use super::fixtures::{
 };
 use crate::{CallKind, EmbeddedDevice, Emulation, Fault, Outcome};
 use resident_backend::{
-    Backend, BackendError, BackendErrorKind, FailureKind, Position, Queue, failure,
+    Backend, BackendError, BackendErrorKind, EventTiming, FailureKind, Position, Queue, failure,
 };
 use resident_core::Access;
 
@@ -20,7 +20,9 @@ fn scenario(device: &Arc<EmbeddedDevice>) -> Result<Vec<u8>, BackendError> {
     let address = queue.allocate(8, &label("array"))?;
     let result = on_array(&queue, &other, address);
     // A refused free is retried.
-    queue.wait(other.record(false)?.as_ref()).or_else(|_| finish_quietly(&other))?;
+    queue
+        .wait(other.record(EventTiming::Disabled)?.as_ref())
+        .or_else(|_| finish_quietly(&other))?;
     queue.free(address).or_else(|_| queue.free(address))?;
     device.trim().or_else(|_| device.trim())?;
     result
@@ -39,7 +41,7 @@ fn on_array(
     queue.submit(upload(&HostBytes::new(0..8), address, 8))?;
     queue.submit(fill(address, contiguous(0, 2), &[40]))?;
     queue.submit(launch(&increment(), &[(address, 8, Access::ReadWrite)]))?;
-    let event = queue.record(false)?;
+    let event = queue.record(EventTiming::Disabled)?;
     other.wait(event.as_ref())?;
     other.submit(download(address, &target, 8))?;
     finish_quietly(other)?;
@@ -166,7 +168,7 @@ fn work_that_depends_on_failed_work_does_not_run_and_names_the_root() {
         queue.submit(upload(&HostBytes::new([1; 4]), address, 4)).unwrap();
         let failing = body("failing", |_| panic!("the {} of a test", "panic"));
         let root = queue.submit(launch(&failing, &[(address, 4, Access::Read)])).unwrap();
-        other.wait(queue.record(false).unwrap().as_ref()).unwrap();
+        other.wait(queue.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
         let ran = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ran);
         let mark = body("mark", move |_| seen.store(true, Ordering::SeqCst));

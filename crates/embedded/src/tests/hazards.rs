@@ -11,8 +11,8 @@ use super::fixtures::{
 };
 use crate::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use resident_backend::{
-    Address, ArrayArgument, Backend, CopyWork, Dependencies, FailureKind, Footprint, Memory,
-    Position, Queue, SourceDevice, Work, failure,
+    Address, ArrayArgument, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint,
+    Memory, Position, Queue, SourceDevice, Work, failure,
 };
 use resident_core::Access;
 
@@ -44,7 +44,7 @@ impl TwoQueues {
 
     /// Orders later work of one queue after earlier work of the other.
     fn order(&self, before: &Arc<dyn Queue>, after: &Arc<dyn Queue>) {
-        after.wait(before.record(false).unwrap().as_ref()).unwrap();
+        after.wait(before.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::fixtures::{body, finish, gate, launch, queue_of};
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::scope::is_in_body;
-use resident_backend::{Backend, Position, Queue, TaskWaker, failure};
+use resident_backend::{Backend, EventTiming, Position, Queue, TaskWaker, failure};
 
 const ROUNDS: usize = if cfg!(miri) { 10 } else { 500 };
 
@@ -78,7 +78,7 @@ fn threads_that_wait_for_queues_that_wait_for_each_other_all_return() {
         for index in 0..QUEUES {
             let (queue, seen) = (&queues[index], Arc::clone(&count));
             if index > 0 {
-                let event = queues[index - 1].record(false).unwrap();
+                let event = queues[index - 1].record(EventTiming::Disabled).unwrap();
                 queue.wait(&*event).unwrap();
             }
             let in_order = body("in order", move |_| {
@@ -127,7 +127,7 @@ fn tasks_of_a_queue_without_a_handle_are_woken() {
         let (open, held) = gate();
         queue.submit(launch(&held, &[])).unwrap();
         queue.submit(launch(&body("after", |_| ()), &[])).unwrap();
-        let event = queue.record(false).unwrap();
+        let event = queue.record(EventTiming::Disabled).unwrap();
         let (sender, receiver) = mpsc::channel();
         let task = Arc::new(TaskWaker::default());
         task.set(&Waker::from(Arc::new(Send(sender))));

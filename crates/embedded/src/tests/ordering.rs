@@ -10,7 +10,7 @@ use super::fixtures::{
     HostBytes, allocate, body, contents, fill, finish, gate, increment, launch, queue_of, upload,
 };
 use crate::{EmbeddedDevice, Emulation};
-use resident_backend::{Backend, Position};
+use resident_backend::{Backend, EventTiming, Position};
 use resident_core::Access;
 
 const ROUNDS: usize = if cfg!(miri) { 20 } else { 1000 };
@@ -58,7 +58,7 @@ fn work_after_an_event_sees_earlier_writes() {
     for round in 0..ROUNDS {
         let (before, after) = (&queues[round % 3], &queues[(round + 1) % 3]);
         before.submit(launch(&increment, &[(address, 64, Access::ReadWrite)])).unwrap();
-        after.wait(before.record(false).unwrap().as_ref()).unwrap();
+        after.wait(before.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     }
     assert_eq!(contents(&queues[ROUNDS % 3], address, 64), vec![(ROUNDS % 256) as u8; 64]);
 }
@@ -66,11 +66,11 @@ fn work_after_an_event_sees_earlier_writes() {
 #[test]
 fn an_event_is_complete_once_everything_before_it_is() {
     let queue = queue_of(&EmbeddedDevice::plain());
-    let early = queue.record(false).unwrap();
+    let early = queue.record(EventTiming::Disabled).unwrap();
     assert!(early.is_complete().unwrap(), "nothing was before it");
     let (open, gate) = gate();
     queue.submit(launch(&gate, &[])).unwrap();
-    let late = queue.record(false).unwrap();
+    let late = queue.record(EventTiming::Disabled).unwrap();
     assert!(!late.is_complete().unwrap());
     assert_eq!((late.queue(), late.position()), (queue.id(), queue.tail()));
     drop(open);
@@ -155,9 +155,9 @@ fn worker_and_seeded_queues_may_wait_for_each_other() {
         launch(&body("note", move |_| ran.lock().unwrap().push(number)), &[])
     };
     first.submit(note(1)).unwrap();
-    second.wait(first.record(false).unwrap().as_ref()).unwrap();
+    second.wait(first.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     second.submit(note(2)).unwrap();
-    third.wait(second.record(false).unwrap().as_ref()).unwrap();
+    third.wait(second.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     third.submit(note(3)).unwrap();
     finish(&third);
     assert_eq!(*ran.lock().unwrap(), [1, 2, 3]);
@@ -174,10 +174,10 @@ fn a_worker_that_runs_a_simulation_waits_only_for_what_its_event_needs() {
     let (open_slow, slow_gate) = gate();
     let (open_worker, worker_gate) = gate();
     slow.submit(launch(&slow_gate, &[])).unwrap();
-    first.wait(slow.record(false).unwrap().as_ref()).unwrap();
+    first.wait(slow.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     worker.submit(launch(&worker_gate, &[])).unwrap();
-    worker.wait(first.record(false).unwrap().as_ref()).unwrap();
-    last.wait(worker.record(false).unwrap().as_ref()).unwrap();
+    worker.wait(first.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
+    last.wait(worker.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     drop(open_worker);
     // This gives the worker time to reach its wait. If the worker takes longer, the test still
     // passes, but does not test the waiting.

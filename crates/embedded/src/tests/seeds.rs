@@ -8,7 +8,7 @@ use super::fixtures::{
     log_of, queue_of, upload,
 };
 use crate::{EmbeddedDevice, Emulation, HazardKind};
-use resident_backend::{Backend, Queue};
+use resident_backend::{Backend, EventTiming, Queue};
 use resident_core::Access;
 
 const SEEDS: u64 = if cfg!(miri) { 10 } else { 1000 };
@@ -62,7 +62,7 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
     let (target, aside) = (HostBytes::new([0; 16]), HostBytes::new([0; 16]));
     let (address, other) = (allocate(&queues[0], 16).unwrap(), allocate(&queues[1], 16).unwrap());
     queues[0].submit(upload(&source, address, 16)).unwrap();
-    let uploaded = queues[0].record(false).unwrap();
+    let uploaded = queues[0].record(EventTiming::Disabled).unwrap();
     queues[1].submit(fill(other, contiguous(0, 16), &[9])).unwrap();
     if with_event {
         queues[1].wait(uploaded.as_ref()).unwrap();
@@ -73,12 +73,12 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
             &[(address, 16, Access::ReadWrite), (other, 16, Access::Read)],
         ))
         .unwrap();
-    queues[2].wait(queues[1].record(false).unwrap().as_ref()).unwrap();
+    queues[2].wait(queues[1].record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     queues[2].submit(download(address, &target, 16)).unwrap();
     // Two unordered reads do not conflict.
     queues[1].submit(download(other, &aside, 16)).unwrap();
     queues[2].submit(launch(&body("look", |_| ()), &[(other, 16, Access::Read)])).unwrap();
-    queues[1].wait(queues[2].record(false).unwrap().as_ref()).unwrap();
+    queues[1].wait(queues[2].record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     queues[1].free(address).unwrap();
     queues[1].free(other).unwrap();
     [2, 1, 0].iter().for_each(|queue| finish(&queues[*queue]));
@@ -131,7 +131,7 @@ fn the_last_handle_drops_work_that_no_thread_waited_for() {
             &[],
         ))
         .unwrap();
-    let event = queue.record(false).unwrap();
+    let event = queue.record(EventTiming::Disabled).unwrap();
     drop((queue, device));
     assert_eq!(Arc::strong_count(&held), 2, "an event keeps the simulation alive");
     drop(event);
@@ -144,7 +144,7 @@ fn a_closed_queue_still_runs_work_that_another_queue_waits_for() {
     let (queue, closed) = (queue_of(&device), device.new_queue().unwrap());
     let address = allocate(&queue, 4).unwrap();
     closed.submit(upload(&HostBytes::new([5; 4]), address, 4)).unwrap();
-    queue.wait(closed.record(false).unwrap().as_ref()).unwrap();
+    queue.wait(closed.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
     drop(closed);
     assert_eq!(contents(&queue, address, 4), [5; 4]);
 }
@@ -158,7 +158,9 @@ fn several_threads_may_run_a_simulation() {
     let increment = increment();
     for round in 0..24 {
         queues[round % 4].submit(launch(&increment, &[(address, 4, Access::ReadWrite)])).unwrap();
-        queues[(round + 1) % 4].wait(queues[round % 4].record(false).unwrap().as_ref()).unwrap();
+        queues[(round + 1) % 4]
+            .wait(queues[round % 4].record(EventTiming::Disabled).unwrap().as_ref())
+            .unwrap();
     }
     std::thread::scope(|scope| {
         queues.iter().for_each(|queue| drop(scope.spawn(move || finish(queue))));

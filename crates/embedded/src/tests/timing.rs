@@ -11,7 +11,7 @@ use super::fixtures::{
 };
 use crate::{EmbeddedDevice, Emulation, Link};
 use resident_backend::{
-    Backend, BackendErrorKind, CopyWork, Dependencies, FailureKind, Memory, Work,
+    Backend, BackendErrorKind, CopyWork, Dependencies, EventTiming, FailureKind, Memory, Work,
 };
 
 const LINK: Link = Link { bytes_per_second: 1e9, latency: Duration::from_nanos(500) };
@@ -36,18 +36,18 @@ fn each_queue_has_its_own_modelled_time_whatever_the_seed() {
         let device = EmbeddedDevice::emulated(Emulation::new().seed(seed).link(LINK));
         let (one, two) = (queue_of(&device), device.new_queue().unwrap());
         let (first, second) = (allocate(&one, 1000).unwrap(), allocate(&two, 1000).unwrap());
-        let start = one.record(true).unwrap();
+        let start = one.record(EventTiming::Enabled).unwrap();
         one.submit(upload(&HostBytes::new([1; 1000]), first, 1000)).unwrap(); // 1,500
-        let uploaded = one.record(true).unwrap();
+        let uploaded = one.record(EventTiming::Enabled).unwrap();
         two.submit(fill(second, contiguous(0, 1000), &[2])).unwrap(); // 1,000
         two.submit(download(second, &HostBytes::new([0; 100]), 100)).unwrap(); // 600
         two.wait(uploaded.as_ref()).unwrap(); // at 1,600 already
-        let behind = two.record(true).unwrap();
+        let behind = two.record(EventTiming::Enabled).unwrap();
         two.submit(copy("within", Memory::Device(first), Memory::Device(second), flat(10, 0, 0)))
             .unwrap(); // 1,000
-        one.wait(two.record(false).unwrap().as_ref()).unwrap(); // to 2,600
+        one.wait(two.record(EventTiming::Disabled).unwrap().as_ref()).unwrap(); // to 2,600
         one.submit(launch(&body("none", |_| ()), &[])).unwrap(); // 1,000
-        let end = one.record(true).unwrap();
+        let end = one.record(EventTiming::Enabled).unwrap();
         [&one, &two].into_iter().for_each(finish);
         let elapsed = |later: &Arc<dyn resident_backend::RawEvent>| {
             later.elapsed_since(start.as_ref()).unwrap().as_nanos()
@@ -74,7 +74,7 @@ fn between_devices_the_slower_link_counts() {
     );
     let (source, target) = (queue_of(&one), queue_of(&two));
     let (from, to) = (allocate(&source, 100).unwrap(), allocate(&target, 100).unwrap());
-    let start = target.record(true).unwrap();
+    let start = target.record(EventTiming::Enabled).unwrap();
     let work = CopyWork {
         may_read_between: false,
         loss: FailureKind::Copy,
@@ -86,7 +86,7 @@ fn between_devices_the_slower_link_counts() {
         label: label("exchange"),
     };
     target.submit(Work::Copy(Box::new(work))).unwrap();
-    let end = target.record(true).unwrap();
+    let end = target.record(EventTiming::Enabled).unwrap();
     end.synchronize().unwrap();
     assert_eq!(end.elapsed_since(start.as_ref()).unwrap(), Duration::from_nanos(9100));
 }
@@ -95,7 +95,8 @@ fn between_devices_the_slower_link_counts() {
 fn missing_times_are_errors() {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(1));
     let queue = queue_of(&device);
-    let (timed, untimed) = (queue.record(true).unwrap(), queue.record(false).unwrap());
+    let (timed, untimed) =
+        (queue.record(EventTiming::Enabled).unwrap(), queue.record(EventTiming::Disabled).unwrap());
     let kind = |result: Result<Duration, resident_backend::BackendError>| result.unwrap_err().kind;
     assert_eq!(
         kind(timed.elapsed_since(timed.as_ref())),
@@ -106,7 +107,7 @@ fn missing_times_are_errors() {
     assert_eq!(timed.elapsed_since(timed.as_ref()).unwrap(), Duration::ZERO);
     assert_eq!(kind(untimed.elapsed_since(timed.as_ref())), BackendErrorKind::NoTiming);
     assert_eq!(kind(timed.elapsed_since(untimed.as_ref())), BackendErrorKind::NoTiming);
-    let real = queue_of(&EmbeddedDevice::plain()).record(true).unwrap();
+    let real = queue_of(&EmbeddedDevice::plain()).record(EventTiming::Enabled).unwrap();
     assert_eq!(kind(timed.elapsed_since(real.as_ref())), BackendErrorKind::NoTiming, "two clocks");
 }
 
@@ -115,9 +116,9 @@ fn without_a_seed_a_transfer_really_takes_its_time() {
     let link = Link { bytes_per_second: 1e6, latency: Duration::from_millis(5) };
     let queue = queue_of(&EmbeddedDevice::emulated(Emulation::new().link(link)));
     let address = allocate(&queue, 5000).unwrap();
-    let (clock, start) = (Instant::now(), queue.record(true).unwrap());
+    let (clock, start) = (Instant::now(), queue.record(EventTiming::Enabled).unwrap());
     queue.submit(upload(&HostBytes::new([1; 5000]), address, 5000)).unwrap();
-    let end = queue.record(true).unwrap();
+    let end = queue.record(EventTiming::Enabled).unwrap();
     end.synchronize().unwrap();
     let elapsed = end.elapsed_since(start.as_ref()).unwrap();
     assert!(elapsed >= Duration::from_millis(10) && elapsed <= clock.elapsed(), "{elapsed:?}");

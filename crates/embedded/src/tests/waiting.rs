@@ -9,7 +9,7 @@ use super::fixtures::{allocate, body, finish, gate, launch, queue_of};
 use crate::engine::ControlOperation;
 use crate::{EmbeddedDevice, Emulation};
 use resident_backend::scope::is_in_body;
-use resident_backend::{Backend, BackendErrorKind, Position, TaskWaker, failure};
+use resident_backend::{Backend, BackendErrorKind, EventTiming, Position, TaskWaker, failure};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -37,7 +37,7 @@ fn a_wait_inside_a_body_is_refused_if_it_would_block() {
         let (sender, receiver) = mpsc::channel();
         let (open, gate) = gate();
         let inner = Arc::clone(&other);
-        let event = other.record(false).unwrap();
+        let event = other.record(EventTiming::Disabled).unwrap();
         event.synchronize().unwrap();
         let seeing = body("seeing", move |_| {
             // This work cannot have completed: it is queued behind the gate, or in a simulation in

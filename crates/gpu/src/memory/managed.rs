@@ -8,7 +8,8 @@ use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{Attribute, Location, StreamHandle, status};
 use resident_backend::{
-    Address, BackendError, BackendErrorKind, DeviceKind, HostMemory, ManagedRange, MemoryAdvice,
+    Address, AdviceChange, BackendError, BackendErrorKind, DeviceKind, HostMemory, ManagedRange,
+    MemoryAdvice,
 };
 
 /// The number that stands for the host as a device (`CU_DEVICE_CPU`, `hipCpuDeviceId`).
@@ -159,10 +160,10 @@ pub(crate) fn advise(
     context: &Context,
     ManagedRange { address: Address(address), len_bytes }: ManagedRange,
     advice: MemoryAdvice,
-    is_set: bool,
+    change: AdviceChange,
 ) -> Result<(), BackendError> {
     let driver = context.driver();
-    let (code, place) = code_of(advice, is_set);
+    let (code, place) = code_of(advice, change);
     let _relaxed = Relaxed::enter(driver);
     if let Some(advise) = driver.advise_at.as_ref().filter(|_| has_locations(context)) {
         let place = location_of(place);
@@ -178,11 +179,14 @@ pub(crate) fn advise(
 
 /// The number of the advice (`CUmem_advise`, `hipMemoryAdvise`), and its place. The code that
 /// withdraws advice follows the one that gives it.
-fn code_of(advice: MemoryAdvice, is_set: bool) -> (c_int, Option<usize>) {
+fn code_of(advice: MemoryAdvice, change: AdviceChange) -> (c_int, Option<usize>) {
     let (code, place) = match advice {
         MemoryAdvice::ReadMostly => (1, None),
         MemoryAdvice::PreferredLocation(place) => (3, place),
         MemoryAdvice::AccessedBy(place) => (5, place),
     };
-    (if is_set { code } else { code + 1 }, place)
+    match change {
+        AdviceChange::Set => (code, place),
+        AdviceChange::Unset => (code + 1, place),
+    }
 }

@@ -20,8 +20,8 @@ use crate::memory::external::ExternalAllocation;
 use crate::owned_stream::OwnedStream;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
-    Address, BackendError, Dependencies, DeviceKind, FailureKind, FailureRecord, Position, QueueId,
-    failure,
+    Address, BackendError, Dependencies, DeviceKind, EventTiming, FailureKind, FailureRecord,
+    Position, QueueId, failure,
 };
 
 /// The number of recorded events that are kept for waits on the host. When an old event has been
@@ -210,7 +210,7 @@ impl StreamCore {
         state.operations_since_event = 0;
         let event = match state.take_oldest_event() {
             Some(event) => event,
-            None => match self.device.events().take(false) {
+            None => match self.device.events().take(EventTiming::Disabled) {
                 Ok(event) => Arc::new(event),
                 Err(_) => return,
             },
@@ -277,7 +277,7 @@ impl StreamCore {
     /// because work of other libraries, or a wait, may have been queued after the last position.
     pub(super) fn record(
         &self,
-        timing: bool,
+        timing: EventTiming,
     ) -> Result<(Position, Arc<DriverEvent>), BackendError> {
         self.prepare_to_queue()?;
         let event = Arc::new(self.device.events().take(timing)?);
@@ -291,7 +291,11 @@ impl StreamCore {
     /// Records an event if none is kept that covers `position`.
     pub(super) fn ensure_event_covering(&self, position: Position) -> Result<(), BackendError> {
         let is_covered = self.state().event_covering(position).is_some();
-        if is_covered { Ok(()) } else { self.record_loss(self.record(false)).map(drop) }
+        if is_covered {
+            Ok(())
+        } else {
+            self.record_loss(self.record(EventTiming::Disabled)).map(drop)
+        }
     }
 
     /// As `record_loss`, for a thread that holds the stream lock: the next caller of `record_loss`
@@ -357,7 +361,7 @@ impl StreamCore {
     /// context is current afterwards.
     #[cfg(feature = "cuda")]
     pub(super) fn make_wait(&self, other: &CudaStream) -> Result<(), BackendError> {
-        let (_, event) = self.record_loss(self.record(false))?;
+        let (_, event) = self.record_loss(self.record(EventTiming::Disabled))?;
         make_current(self.driver(), other.context())?;
         let token = other.context().cu_ctx().expose_provenance() as u64;
         event.make_wait(other.cu_stream().cast(), token)

@@ -6,7 +6,7 @@ use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{Driver, EventHandle, StreamHandle, status};
 use resident_backend::sync::{BackendGuard, BackendLock};
-use resident_backend::{BackendError, BackendErrorKind};
+use resident_backend::{BackendError, BackendErrorKind, EventTiming};
 
 /// Unused events of one device.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct EventPool {
 #[derive(Debug)]
 pub(super) struct DriverEvent {
     handle: Handle,
-    timing: bool,
+    timing: EventTiming,
     pool: Arc<EventPool>,
 }
 
@@ -40,7 +40,7 @@ impl EventPool {
     }
 
     /// An event to be recorded; the context is current.
-    pub(super) fn take(self: &Arc<Self>, timing: bool) -> Result<DriverEvent, BackendError> {
+    pub(super) fn take(self: &Arc<Self>, timing: EventTiming) -> Result<DriverEvent, BackendError> {
         let unused = self.list(timing).pop();
         let handle = match unused {
             Some(handle) => handle,
@@ -49,18 +49,21 @@ impl EventPool {
         Ok(DriverEvent { handle, timing, pool: Arc::clone(self) })
     }
 
-    fn create(&self, timing: bool) -> Result<Handle, BackendError> {
+    fn create(&self, timing: EventTiming) -> Result<Handle, BackendError> {
         const DISABLE_TIMING: u32 = 2;
         let driver = self.context.driver();
-        let flags = driver.vendor.event_flags | if timing { 0 } else { DISABLE_TIMING };
+        let flags = match timing {
+            EventTiming::Enabled => driver.vendor.event_flags,
+            EventTiming::Disabled => driver.vendor.event_flags | DISABLE_TIMING,
+        };
         let (mut event, create) = (std::ptr::null_mut(), &driver.event_create);
         // SAFETY: the context is current (the caller's promise); the driver writes one handle.
         let outcome = unsafe { (create.function)(&raw mut event, flags) };
         self.context.record_loss(create.check(outcome)).map(|()| Handle(event))
     }
 
-    fn list(&self, timing: bool) -> BackendGuard<'_, Vec<Handle>> {
-        self.free[usize::from(timing)].lock()
+    fn list(&self, timing: EventTiming) -> BackendGuard<'_, Vec<Handle>> {
+        self.free[timing as usize].lock()
     }
 }
 
@@ -135,7 +138,7 @@ impl DriverEvent {
     }
 
     pub(super) fn has_timing(&self) -> bool {
-        self.timing
+        self.timing == EventTiming::Enabled
     }
 
     /// The time between two events with timing, both of which the device has reached. Events of two

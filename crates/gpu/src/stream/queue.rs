@@ -14,8 +14,8 @@ use super::{reclaim, submit, waker};
 use crate::context::make_current;
 use crate::driver::invalid;
 use resident_backend::{
-    Address, BackendError, HostMemory, Label, LaunchCall, ManagedRange, Position, Queue, QueueId,
-    RawEvent, StagedBytes, TaskWaker, Work,
+    Address, BackendError, EventTiming, HostMemory, Label, LaunchCall, ManagedRange, Position,
+    PrefetchTarget, Queue, QueueId, RawEvent, StagedBytes, TaskWaker, Work,
 };
 
 /// A stream's handle.
@@ -101,9 +101,9 @@ impl Queue for GpuQueue {
         }
     }
 
-    fn prefetch(&self, range: ManagedRange, to_host: bool) -> Result<Position, BackendError> {
+    fn prefetch(&self, range: ManagedRange, to: PrefetchTarget) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        self.0.record_loss(self.0.prefetch(range, to_host))
+        self.0.record_loss(self.0.prefetch(range, to))
     }
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
@@ -148,7 +148,7 @@ impl Queue for GpuQueue {
         self.0.read(from, to, label)
     }
 
-    fn record(&self, timing: bool) -> Result<Arc<dyn RawEvent>, BackendError> {
+    fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError> {
         let (position, event) = self.0.record_loss(self.0.record(timing))?;
         Ok(Arc::new(GpuEvent { core: Arc::clone(&self.0), position, event }))
     }
@@ -185,7 +185,7 @@ impl Queue for GpuQueue {
     fn position_to_await(&self) -> Position {
         // Without an event only the whole stream can be asked, with what is queued behind. If the
         // driver refuses one, the first look at the position says why.
-        let recorded = self.0.record_loss(self.0.record(false));
+        let recorded = self.0.record_loss(self.0.record(EventTiming::Disabled));
         recorded.map_or_else(|_| self.0.reserve_position(), |(position, _)| position)
     }
 

@@ -7,6 +7,7 @@ use crate::memory::staging::SMALL_BYTES_MAX;
 use resident_backend::StagedBytes;
 use resident_backend::{
     Address, BackendError, Dependencies, FailureKind, HostMemory, Label, ManagedRange, Position,
+    PrefetchTarget,
 };
 
 impl StreamCore {
@@ -31,10 +32,10 @@ impl StreamCore {
     pub(super) fn prefetch(
         &self,
         range: ManagedRange,
-        to_host: bool,
+        to: PrefetchTarget,
     ) -> Result<Position, BackendError> {
         let context = self.device.context();
-        let to = (!to_host).then(|| context.ordinal());
+        let to = (to == PrefetchTarget::Device).then(|| context.ordinal());
         let mut state = self.state();
         // SAFETY: the context is current. The memory lives until a free that is queued after this
         // work (contract in `backend`).

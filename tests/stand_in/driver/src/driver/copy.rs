@@ -11,8 +11,8 @@ use super::machine::{self, Device};
 use super::stream::Stream;
 use super::{call, work};
 use resident_backend::{
-    Address, Backend, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Position, SourceDevice,
-    Work,
+    Address, Backend, CopyBox, CopyWork, Dependencies, EventTiming, FailureKind, Memory, Position,
+    SourceDevice, Work,
 };
 
 /// One end of a copy: its start and the strides of its rows and slices.
@@ -298,10 +298,10 @@ fn submit_elsewhere(
 ) -> Outcome<Position> {
     let failed = |error| work::code_of_error(&error);
     let queue = device.engine.default_queue().map_err(failed)?;
-    let before = stream.ordered(context, |queue| queue.record(false))?;
+    let before = stream.ordered(context, |queue| queue.record(EventTiming::Disabled))?;
     queue.wait(before.as_ref()).map_err(failed)?;
     let position = queue.submit(make(stream.depends())).map_err(failed)?;
-    let after = queue.record(false).map_err(failed)?;
+    let after = queue.record(EventTiming::Disabled).map_err(failed)?;
     context.watch(queue.id());
     stream.wait_for(context, after.as_ref(), Some(position))?;
     Ok(stream.queue.tail())

@@ -10,7 +10,7 @@ use super::handle::{self, Handle, Object};
 use super::interface::releases_to_host;
 use super::stream::Stream;
 use super::{call, work};
-use resident_backend::{BackendErrorKind, Position, RawEvent};
+use resident_backend::{BackendErrorKind, EventTiming, Position, RawEvent};
 
 /// `CU_EVENT_DISABLE_TIMING`.
 pub(super) const DISABLE_TIMING: u32 = 2;
@@ -49,9 +49,12 @@ impl Event {
 
     /// Records the event in a stream.
     pub(super) fn record(&self, context: &Context, stream: &Stream) -> Outcome {
-        let has_timing = self.flags & DISABLE_TIMING == 0;
+        let timing = match self.flags & DISABLE_TIMING {
+            0 => EventTiming::Enabled,
+            _ => EventTiming::Disabled,
+        };
         let work = stream.last();
-        let event = stream.ordered(context, |queue| queue.record(has_timing))?;
+        let event = stream.ordered(context, |queue| queue.record(timing))?;
         let is_unreleased = stream.release(releases_to_host(self.flags));
         *self.record.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Record { event, work, is_unreleased });

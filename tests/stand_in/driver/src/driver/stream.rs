@@ -12,7 +12,8 @@ use super::host;
 use super::machine::Device;
 use super::work;
 use resident_backend::{
-    Backend, BackendError, Dependencies, Memory, Position, Queue, QueueId, RawEvent, Work,
+    Backend, BackendError, Dependencies, EventTiming, Memory, Position, Queue, QueueId, RawEvent,
+    Work,
 };
 
 /// One stream.
@@ -244,7 +245,7 @@ impl Stream {
             return Ok(());
         }
         let failed = |error| work::code_of_error(&error);
-        let event = other.queue.record(false).map_err(failed)?;
+        let event = other.queue.record(EventTiming::Disabled).map_err(failed)?;
         self.queue.wait(event.as_ref()).map_err(failed)?;
         self.state().joined.insert(id, event.position());
         Ok(())

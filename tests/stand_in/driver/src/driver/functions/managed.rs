@@ -10,6 +10,7 @@ use crate::driver::handle::Handle;
 use crate::driver::host::{self, HOST};
 use crate::driver::interface::driver_has;
 use crate::driver::machine::{self, settings};
+use resident_backend::EventTiming;
 
 /// The version of CUDA that has functions with locations.
 const LOCATIONS_SINCE: i32 = 12_020;
@@ -111,7 +112,7 @@ fn prefetch(address: u64, len_bytes: usize, to: i32, stream: Handle) -> Outcome 
         Ok(())
     })?;
     // In stream order; nothing moves.
-    stream.ordered(&context, |queue| queue.record(false)).map(drop)
+    stream.ordered(&context, |queue| queue.record(EventTiming::Disabled)).map(drop)
 }
 
 fn advise(address: u64, len_bytes: usize, advice: u32, place: i32) -> Outcome {

@@ -11,6 +11,7 @@ use crate::driver::context::Context;
 use crate::driver::handle::Handle;
 use crate::driver::host::{self, HOST};
 use crate::driver::machine::{self, settings};
+use resident_backend::EventTiming;
 
 hip_functions! {
     hipMallocManaged(address: Out<u64>, len_bytes: usize, flags: u32) {
@@ -66,7 +67,7 @@ fn prefetch(address: u64, len_bytes: usize, to: i32, stream: Handle) -> Outcome 
         Ok(())
     })?;
     // In stream order; nothing moves.
-    stream.ordered(&context, |queue| queue.record(false)).map(drop)
+    stream.ordered(&context, |queue| queue.record(EventTiming::Disabled)).map(drop)
 }
 
 fn advise(address: u64, len_bytes: usize, advice: u32, place: i32) -> Outcome {
