@@ -114,7 +114,7 @@ fn conflicts(uses: &Uses, region: &Region, access: Access, done: UseEnd) -> BTre
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum UseStep {
     Record {
         region: Option<Region>,
         access: Access,
@@ -135,7 +135,7 @@ enum Step {
     },
 }
 
-impl Step {
+impl UseStep {
     fn region(&self) -> Option<Region> {
         match self {
             Self::Record { region, .. } | Self::Close { region, .. } => *region,
@@ -157,26 +157,26 @@ fn region() -> impl Strategy<Value = Option<Region>> {
     prop_oneof![1 => Just(None), 8 => part]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = UseStep> {
     let access = prop_oneof![Just(Access::Read), Just(Access::Overwrite), Just(Access::ReadWrite)];
     prop_oneof![
         10 => (region(), access, 0..3_usize, prop::bool::weighted(0.1)).prop_map(
-            |(region, access, stream, is_open)| Step::Record { region, access, stream, is_open }
+            |(region, access, stream, is_open)| UseStep::Record { region, access, stream, is_open }
         ),
-        1 => (region(), 0..3_usize).prop_map(|(region, stream)| Step::Close { region, stream }),
-        1 => (0..3_usize).prop_map(|stream| Step::CloseReads { stream }),
-        1 => (region(), 0..8_u64).prop_map(|(region, behind)| Step::Retire { region, behind }),
+        1 => (region(), 0..3_usize).prop_map(|(region, stream)| UseStep::Close { region, stream }),
+        1 => (0..3_usize).prop_map(|stream| UseStep::CloseReads { stream }),
+        1 => (region(), 0..8_u64).prop_map(|(region, behind)| UseStep::Retire { region, behind }),
     ]
 }
 
-fn run(steps: &[Step]) {
+fn run(steps: &[UseStep]) {
     let (mut uses, mut model) = (Uses::default(), Model::new());
     let mut done = UseEnd::at(Position::START);
     let mut regions = elements_and_whole();
     let elements = regions.len();
     for (index, step) in steps.iter().enumerate() {
         let position = Position(index as u64 + 1);
-        if let Step::Retire { behind, .. } = step {
+        if let UseStep::Retire { behind, .. } = step {
             done = done.max(UseEnd::at(Position(position.0.saturating_sub(*behind))));
         }
         apply(step, position, done, &mut uses, &mut model);
@@ -188,10 +188,10 @@ fn run(steps: &[Step]) {
     }
 }
 
-fn apply(step: &Step, position: Position, done: UseEnd, uses: &mut Uses, model: &mut Model) {
+fn apply(step: &UseStep, position: Position, done: UseEnd, uses: &mut Uses, model: &mut Model) {
     let whole = Region::whole(&SHAPE);
     match step {
-        Step::Record { region, access, stream, is_open } => {
+        UseStep::Record { region, access, stream, is_open } => {
             let end = if *is_open { UseEnd::OPEN } else { UseEnd::at(position) };
             let mark = if access.writes() && !is_open {
                 Mark::write(StreamKey::at(*stream), position)
@@ -201,15 +201,15 @@ fn apply(step: &Step, position: Position, done: UseEnd, uses: &mut Uses, model: 
             uses.record(&SHAPE, region.as_ref(), *access, mark);
             model.record(region.as_ref().unwrap_or(&whole), *access, mark);
         }
-        Step::Close { region, stream } => {
+        UseStep::Close { region, stream } => {
             uses.close(&SHAPE, region.as_ref(), StreamKey::at(*stream), position);
             model.close(region.as_ref().unwrap_or(&whole), StreamKey::at(*stream), position);
         }
-        Step::CloseReads { stream } => {
+        UseStep::CloseReads { stream } => {
             uses.close_reads(StreamKey::at(*stream), position);
             model.close_reads(StreamKey::at(*stream), position);
         }
-        Step::Retire { region, .. } => {
+        UseStep::Retire { region, .. } => {
             uses.retire(&SHAPE, region.as_ref(), |mark| mark.end <= done);
             model.retire(&whole, |mark| mark.end <= done);
         }

@@ -29,12 +29,12 @@ pub struct Program {
     start: Start,
     /// The cost of a copy from each location.
     costs: [u8; memory::LOCATIONS_MAX],
-    operations: List<Operation>,
+    operations: List<CoreOperation>,
 }
 
 /// One operation. Each index is taken modulo the number of choices, so every operation is legal.
 #[derive(Arbitrary, Debug)]
-enum Operation {
+enum CoreOperation {
     Access { location: u8, part: Box, kind: Kind },
     Constant { part: Box, id: u8 },
     Invalidate { location: u8, part: Box, id: u8 },
@@ -80,23 +80,23 @@ impl Program {
 }
 
 impl Run {
-    fn take(&mut self, operation: &Operation) {
+    fn take(&mut self, operation: &CoreOperation) {
         let location = |number: u8| {
             Location::slot(usize::from(number) % self.locations).expect("a slot below 64")
         };
         let space = &self.space;
         match operation {
-            Operation::Access { location: number, part, kind } => {
+            CoreOperation::Access { location: number, part, kind } => {
                 self.memory.access(space, location(*number), part, (*kind).into());
             }
-            Operation::Constant { part, id } => {
+            CoreOperation::Constant { part, id } => {
                 self.memory.write_constant(space, part, ConstantId(u32::from(id % 3)));
             }
-            Operation::Invalidate { location: number, part, id } => {
+            CoreOperation::Invalidate { location: number, part, id } => {
                 self.memory.invalidate(space, location(*number), part, LossId(u32::from(*id)));
             }
-            Operation::Change { part, change } => self.table.change(space, part, *change),
-            Operation::Spans { one, other } => spans::check(*one, *other),
+            CoreOperation::Change { part, change } => self.table.change(space, part, *change),
+            CoreOperation::Spans { one, other } => spans::check(*one, *other),
         }
     }
 }

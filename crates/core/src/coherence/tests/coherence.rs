@@ -13,7 +13,7 @@ use crate::Access;
 const LOCATIONS: usize = 5;
 
 #[derive(Clone, Debug)]
-enum Operation {
+enum RandomOperation {
     Access(Access),
     Constant(u32),
     Invalidate(u32),
@@ -21,18 +21,18 @@ enum Operation {
     Coarsen(u64, u64),
 }
 
-fn any_operation() -> impl Strategy<Value = Operation> {
+fn any_operation() -> impl Strategy<Value = RandomOperation> {
     prop_oneof![
-        4 => Just(Operation::Access(Access::Read)),
-        2 => Just(Operation::Access(Access::ReadWrite)),
-        3 => Just(Operation::Access(Access::Overwrite)),
-        1 => (0_u32..2).prop_map(Operation::Constant),
-        1 => (0_u32..9).prop_map(Operation::Invalidate),
-        1 => (1_u64..9, 1_u64..9).prop_map(|(cells, share)| Operation::Coarsen(cells, share)),
+        4 => Just(RandomOperation::Access(Access::Read)),
+        2 => Just(RandomOperation::Access(Access::ReadWrite)),
+        3 => Just(RandomOperation::Access(Access::Overwrite)),
+        1 => (0_u32..2).prop_map(RandomOperation::Constant),
+        1 => (0_u32..9).prop_map(RandomOperation::Invalidate),
+        1 => (1_u64..9, 1_u64..9).prop_map(|(cells, share)| RandomOperation::Coarsen(cells, share)),
     ]
 }
 
-type Step = (Operation, usize, Region);
+type Step = (RandomOperation, usize, Region);
 
 fn any_steps() -> impl Strategy<Value = (Vec<u64>, Vec<Step>)> {
     any_shape().prop_flat_map(|shape| {
@@ -56,7 +56,7 @@ proptest! {
             let location = Location::slot(location).expect("a slot below 64");
             model.check_answers(&shape, &state, location, &region);
             match operation {
-                Operation::Access(access) => {
+                RandomOperation::Access(access) => {
                     let stepped = step(&shape, &state, location, &region, access, &costs);
                     let granted =
                         model.access(&state, location, &region, access, &costs, &mut copies);
@@ -67,15 +67,15 @@ proptest! {
                     prop_assert_eq!(form(&next), form(&state));
                     prop_assert!(state.is_valid(location, &region));
                 }
-                Operation::Constant(id) => {
+                RandomOperation::Constant(id) => {
                     state.write_constant(&shape, &region, ConstantId(id));
                     model.write_constant(&region, ConstantId(id));
                 }
-                Operation::Invalidate(id) => {
+                RandomOperation::Invalidate(id) => {
                     state.invalidate(&shape, location, &region, LossId(id));
                     model.invalidate(location, &region, LossId(id));
                 }
-                Operation::Coarsen(cells, share) => {
+                RandomOperation::Coarsen(cells, share) => {
                     let withdrawable = LocationSet::of(Location::HOST).with(location);
                     let is_cheaper = |parts: usize, elements| parts as u64 * share > elements;
                     let withdrawn = state.coarsen(cells, withdrawable, is_cheaper);

@@ -17,7 +17,7 @@ use crate::Access;
 const LOCATIONS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
-enum Operation {
+enum SweepOperation {
     Access(Location, Region, Access),
     Constant(Region, ConstantId),
     Invalidate(Location, Region, LossId),
@@ -29,31 +29,31 @@ fn locations() -> impl Iterator<Item = Location> {
     (0..LOCATIONS).filter_map(Location::slot)
 }
 
-fn accesses(regions: &[Region]) -> Vec<Operation> {
+fn accesses(regions: &[Region]) -> Vec<SweepOperation> {
     let mut operations = Vec::new();
     for (location, region) in
         locations().flat_map(|location| regions.iter().map(move |region| (location, *region)))
     {
         for access in [Access::Read, Access::ReadWrite, Access::Overwrite] {
-            operations.push(Operation::Access(location, region, access));
+            operations.push(SweepOperation::Access(location, region, access));
         }
     }
     operations
 }
 
-fn all_operations(regions: &[Region]) -> Vec<Operation> {
-    let constants = regions.iter().map(|region| Operation::Constant(*region, ConstantId(1)));
+fn all_operations(regions: &[Region]) -> Vec<SweepOperation> {
+    let constants = regions.iter().map(|region| SweepOperation::Constant(*region, ConstantId(1)));
     let invalidations = locations().flat_map(|location| {
-        regions.iter().map(move |region| Operation::Invalidate(location, *region, LossId(7)))
+        regions.iter().map(move |region| SweepOperation::Invalidate(location, *region, LossId(7)))
     });
     accesses(regions).into_iter().chain(constants).chain(invalidations).collect()
 }
 
 /// Coarsening into one cell, two and three, of which each set of devices may be withdrawn from.
-fn coarsenings() -> impl Iterator<Item = Operation> {
+fn coarsenings() -> impl Iterator<Item = SweepOperation> {
     let [_, one, two] = [0, 1, 2].map(|slot| Location::slot(slot).expect("a location"));
     let sets = [LocationSet::of(one), LocationSet::of(two), LocationSet::of(one).with(two)];
-    sets.into_iter().flat_map(|set| (1..=3).map(move |cells| Operation::Coarsen(cells, set)))
+    sets.into_iter().flat_map(|set| (1..=3).map(move |cells| SweepOperation::Coarsen(cells, set)))
 }
 
 /// Performs the operation on the state and on the model, with all checks.
@@ -61,25 +61,25 @@ fn perform(
     shape: &[u64],
     state: &mut Coherence,
     model: &mut Model,
-    operation: Operation,
+    operation: SweepOperation,
     copies: &mut Vec<PlannedCopy>,
 ) {
     match operation {
-        Operation::Access(location, region, access) => {
+        SweepOperation::Access(location, region, access) => {
             if !model.access(state, location, &region, access, &Distances, copies) {
                 return;
             }
             state.apply(shape, location, &region, access);
         }
-        Operation::Constant(region, value) => {
+        SweepOperation::Constant(region, value) => {
             state.write_constant(shape, &region, value);
             model.write_constant(&region, value);
         }
-        Operation::Invalidate(location, region, loss) => {
+        SweepOperation::Invalidate(location, region, loss) => {
             state.invalidate(shape, location, &region, loss);
             model.invalidate(location, &region, loss);
         }
-        Operation::Coarsen(cells, withdrawable) => {
+        SweepOperation::Coarsen(cells, withdrawable) => {
             let withdrawn = state.coarsen(cells, withdrawable, |_, _| true);
             assert_eq!(withdrawn, model.coarsened(state, withdrawable));
         }
@@ -92,7 +92,7 @@ fn sweep(
     shape: &[u64],
     state: Coherence,
     model: Model,
-    operations: &[Operation],
+    operations: &[SweepOperation],
     depth: usize,
 ) -> usize {
     let mut seen = HashSet::from([form(&state)]);
