@@ -178,6 +178,7 @@ pub enum KernelCode {
 
 impl KernelCode {
     /// The kernel's name.
+    #[inline]
     pub fn name(&self) -> &Arc<str> {
         match self {
             Self::Host(body) => body.name(),

@@ -8,6 +8,7 @@ thread_local! {
 }
 
 /// Whether this thread runs queued work. A call that would have to wait then returns an error.
+#[inline]
 pub fn is_in_body() -> bool {
     IN_BODY.get()
 }
@@ -19,12 +20,14 @@ pub struct BodyScope {
 }
 
 impl BodyScope {
+    #[inline]
     pub fn enter() -> Self {
         Self { was_in_body: IN_BODY.replace(true) }
     }
 }
 
 impl Drop for BodyScope {
+    #[inline]
     fn drop(&mut self) {
         IN_BODY.set(self.was_in_body);
     }

@@ -202,6 +202,7 @@ pub struct LaunchWork {
 }
 
 impl LaunchWork {
+    #[inline]
     pub fn as_call(&mut self) -> LaunchCall<'_> {
         LaunchCall {
             code: &self.code,

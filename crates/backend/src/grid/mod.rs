@@ -100,6 +100,7 @@ impl Grid {
     /// threads: device code must compare its index with the length. A `len` of 0 is a legal, empty
     /// launch, which queues nothing.
     #[must_use]
+    #[inline]
     pub fn cover(len: usize) -> Self {
         Self::covering([1, 1, len], [1, 1, COVER_THREADS])
     }
@@ -108,6 +109,7 @@ impl Grid {
     /// lie along x. Both pairs are in ndarray's order, rows first. The example of [`Grid`] shows
     /// its use.
     #[must_use]
+    #[inline]
     pub fn cover_2d(
         (rows, columns): (usize, usize),
         (block_rows, block_columns): (u32, u32),
@@ -124,6 +126,7 @@ impl Grid {
     /// assert_eq!((blocks.x, blocks.y, blocks.z), (10, 13, 64));
     /// ```
     #[must_use]
+    #[inline]
     pub fn cover_3d(
         (depth, rows, columns): (usize, usize, usize),
         (block_depth, block_rows, block_columns): (u32, u32, u32),
@@ -192,12 +195,14 @@ impl Grid {
 
     /// The number of blocks along each axis: CUDA's `gridDim`.
     #[must_use]
+    #[inline]
     pub fn blocks(&self) -> Extent3 {
         self.blocks
     }
 
     /// The number of threads per block along each axis: CUDA's `blockDim`.
     #[must_use]
+    #[inline]
     pub fn threads(&self) -> Extent3 {
         self.threads
     }
@@ -205,6 +210,7 @@ impl Grid {
     /// The dynamic shared memory of each block, in bytes, as set by
     /// [`shared_bytes`](Self::shared_bytes); 0 by default.
     #[must_use]
+    #[inline]
     pub fn dynamic_shared_bytes(&self) -> u32 {
         self.shared_bytes
     }

@@ -13,6 +13,7 @@ use super::span::Span;
 impl Coherence {
     /// The number of boxes in the state, and one for the rest of the array.
     #[must_use]
+    #[inline]
     pub fn box_count(&self) -> usize {
         match self {
             Self::Uniform(_) => 1,

@@ -39,6 +39,7 @@ pub enum Content {
 impl Content {
     /// Whether the element can be read from the memory of `location` without a copy.
     #[must_use]
+    #[inline]
     pub const fn is_valid(&self, location: Location) -> bool {
         match self {
             Self::Undefined(_) => false,
@@ -49,6 +50,7 @@ impl Content {
 
     /// Whether `location` is the only source of the contents.
     #[must_use]
+    #[inline]
     pub const fn is_only_at(&self, location: Location) -> bool {
         matches!(self, Self::Stored(holders) if holders.is_only(location))
     }

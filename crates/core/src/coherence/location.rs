@@ -16,12 +16,14 @@ impl Location {
 
     /// The location in slot `index`, if there is such a slot.
     #[must_use]
+    #[inline]
     pub const fn slot(index: usize) -> Option<Self> {
         if index < Self::COUNT { Some(Self(index as u8)) } else { None }
     }
 
     /// The number of the slot.
     #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -42,54 +44,63 @@ impl LocationSet {
 
     /// No location.
     #[must_use]
+    #[inline]
     pub const fn empty() -> Self {
         Self(0)
     }
 
     /// One location.
     #[must_use]
+    #[inline]
     pub const fn of(location: Location) -> Self {
         Self(location.bit())
     }
 
     /// Whether `location` is in the set.
     #[must_use]
+    #[inline]
     pub const fn contains(self, location: Location) -> bool {
         self.0 & location.bit() != 0
     }
 
     /// The set with `location`.
     #[must_use]
+    #[inline]
     pub const fn with(self, location: Location) -> Self {
         Self(self.0 | location.bit())
     }
 
     /// The set without `location`.
     #[must_use]
+    #[inline]
     pub const fn without(self, location: Location) -> Self {
         Self(self.0 & !location.bit())
     }
 
     /// The locations in both sets.
     #[must_use]
+    #[inline]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// The locations in either set.
     #[must_use]
+    #[inline]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The number of locations.
     #[must_use]
+    #[inline]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
     /// Whether there is no location.
     #[must_use]
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -113,6 +124,7 @@ pub struct Holders(NonZeroU64);
 impl Holders {
     /// One holder.
     #[must_use]
+    #[inline]
     pub const fn of(location: Location) -> Self {
         // The bit of a location is never zero, so the second case never occurs.
         Self(match NonZeroU64::new(location.bit()) {
@@ -123,48 +135,56 @@ impl Holders {
 
     /// These locations as holders; `None` if there are no locations.
     #[must_use]
+    #[inline]
     pub fn from_locations(locations: LocationSet) -> Option<Self> {
         NonZeroU64::new(locations.0).map(Self)
     }
 
     /// The holders as a set of locations.
     #[must_use]
+    #[inline]
     pub const fn locations(self) -> LocationSet {
         LocationSet(self.0.get())
     }
 
     /// Whether `location` is a holder.
     #[must_use]
+    #[inline]
     pub const fn contains(self, location: Location) -> bool {
         self.locations().contains(location)
     }
 
     /// Whether `location` is the only holder.
     #[must_use]
+    #[inline]
     pub const fn is_only(self, location: Location) -> bool {
         self.0.get() == location.bit()
     }
 
     /// The holders with `location`.
     #[must_use]
+    #[inline]
     pub fn with(self, location: Location) -> Self {
         Self(self.0 | location.bit())
     }
 
     /// The holders without `location`; `None` if it was the only one.
     #[must_use]
+    #[inline]
     pub fn without(self, location: Location) -> Option<Self> {
         Self::from_locations(self.locations().without(location))
     }
 
     /// The number of holders, at least one.
     #[must_use]
+    #[inline]
     pub const fn count(self) -> usize {
         self.locations().len()
     }
 
     /// The holder in the lowest slot.
     #[must_use]
+    #[inline]
     pub const fn first(self) -> Location {
         Location(self.0.trailing_zeros() as u8)
     }

@@ -59,24 +59,28 @@ impl Region {
 
     /// The number of axes.
     #[must_use]
+    #[inline]
     pub const fn axes(&self) -> usize {
         self.axes as usize
     }
 
     /// The span along `axis`; empty beyond the last axis.
     #[must_use]
+    #[inline]
     pub fn span(&self, axis: usize) -> Span {
         self.spans.get(axis).copied().unwrap_or(Span::EMPTY)
     }
 
     /// The spans of all axes.
     #[must_use]
+    #[inline]
     pub fn spans(&self) -> &[Span] {
         &self.spans[..usize::from(self.axes)]
     }
 
     /// The box with another span along `axis`; unchanged if it has no such axis.
     #[must_use]
+    #[inline]
     pub fn with_span(mut self, axis: usize, span: Span) -> Self {
         if axis < self.axes() {
             self.spans[axis] = span;
@@ -93,6 +97,7 @@ impl Region {
 
     /// The number of elements, or `u64::MAX` if it is larger.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> u64 {
         elements(self.spans())
     }
@@ -109,6 +114,7 @@ impl Region {
 
     /// Whether there is no element.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.spans().iter().any(Span::is_empty)
     }
@@ -123,6 +129,7 @@ impl Region {
 
     /// The common elements, or `None` if there are none.
     #[must_use]
+    #[inline]
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         self.check_axes(other);
         self.intersection_spans(other.spans())
@@ -221,6 +228,7 @@ pub(super) fn hash(spans: &[Span]) -> u64 {
 }
 
 /// The number of elements of the box with these spans, or `u64::MAX` if it is larger.
+#[inline]
 pub(super) fn elements(spans: &[Span]) -> u64 {
     if spans.iter().any(Span::is_empty) {
         return 0;

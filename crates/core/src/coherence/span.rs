@@ -25,6 +25,7 @@ impl Span {
 
     /// The indices `start, start + step, ...` below `end`. A step of zero counts as one.
     #[must_use]
+    #[inline]
     pub const fn new(start: u64, end: u64, step: u64) -> Self {
         if start >= end {
             return Self::EMPTY;
@@ -39,6 +40,7 @@ impl Span {
 
     /// The indices `0..len`.
     #[must_use]
+    #[inline]
     pub const fn full(len: u64) -> Self {
         Self::new(0, len, 1)
     }
@@ -46,30 +48,35 @@ impl Span {
     /// One index. The index `u64::MAX` gives the empty span, since its end would overflow; no axis
     /// is that long.
     #[must_use]
+    #[inline]
     pub const fn single(index: u64) -> Self {
         Self::new(index, index.saturating_add(1), 1)
     }
 
     /// The first index.
     #[must_use]
+    #[inline]
     pub const fn start(&self) -> u64 {
         self.start
     }
 
     /// The last index plus one.
     #[must_use]
+    #[inline]
     pub const fn end(&self) -> u64 {
         self.end
     }
 
     /// The distance between two indices.
     #[must_use]
+    #[inline]
     pub const fn step(&self) -> u64 {
         self.step
     }
 
     /// The first `count` indices, or all of them if there are fewer.
     #[must_use]
+    #[inline]
     pub const fn first(&self, count: u64) -> Self {
         if count >= self.len() {
             *self
@@ -104,6 +111,7 @@ impl Span {
 
     /// The number of indices.
     #[must_use]
+    #[inline]
     pub const fn len(&self) -> u64 {
         if self.step == 1 {
             self.end - self.start
@@ -114,12 +122,14 @@ impl Span {
 
     /// Whether there is no index.
     #[must_use]
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
     /// Whether `index` is one of the indices.
     #[must_use]
+    #[inline]
     pub const fn contains(&self, index: u64) -> bool {
         index >= self.start
             && index < self.end
@@ -140,6 +150,7 @@ impl Span {
     /// Whether the ranges from first to last index overlap: a cheap, necessary condition for a
     /// common index.
     #[must_use]
+    #[inline]
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end && other.start < self.end
     }
@@ -262,6 +273,7 @@ struct Exclusion<'a> {
 
 impl<'a> Exclusion<'a> {
     /// `excluded` is a non-empty subset of `span`.
+    #[inline]
     const fn new(span: &'a Span, excluded: &Span) -> Self {
         let first = (excluded.start - span.start) / span.step;
         let last = (excluded.end - 1 - span.start) / span.step;

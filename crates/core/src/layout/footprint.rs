@@ -19,11 +19,13 @@ pub struct Footprint {
 
 impl Footprint {
     /// One run.
+    #[inline]
     pub fn run(offset_bytes: u64, run_bytes: u64) -> Self {
         Self { offset_bytes, run_bytes, axes: SmallVec::new() }
     }
 
     /// No bytes.
+    #[inline]
     pub fn empty() -> Self {
         Self::run(0, 0)
     }

@@ -93,6 +93,7 @@ impl MemoryOrder {
     }
 
     /// The bytes of an element, as indices of the last axis.
+    #[inline]
     pub fn byte_axis(&self) -> Span {
         Span::full(u64::from(self.element_bytes))
     }
@@ -104,11 +105,13 @@ impl MemoryOrder {
     }
 
     /// The number of indices of the index space.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.extents.iter().product()
     }
 
     /// The number of elements.
+    #[inline]
     pub fn elements(&self) -> u64 {
         self.element_extents().iter().product()
     }
@@ -124,16 +127,19 @@ impl MemoryOrder {
         self.len_bytes == 0
     }
 
+    #[inline]
     pub fn whole(&self) -> Region {
         Region::whole(&self.extents)
     }
 
     /// The number of bytes in a region.
+    #[inline]
     pub fn region_bytes(&self, region: &Region) -> u64 {
         region.len() * u64::from(self.unit_bytes)
     }
 
     /// The bytes of an element that are in a region, which are one range.
+    #[inline]
     pub fn element_range(&self, region: &Region) -> Range<usize> {
         if !self.is_divided() {
             return 0..self.element_bytes as usize;

@@ -19,6 +19,7 @@ pub struct OwnView {
 }
 
 impl OwnView {
+    #[inline]
     pub fn strided(&self) -> Strided<'_> {
         Strided { shape: &self.shape, strides: &self.strides, offset: self.offset }
     }

@@ -16,6 +16,7 @@ impl StreamKey {
 
     /// The key of the stream at this index of the array's table. [`NONE`](Self::NONE) for an index
     /// that 32 bits cannot store; no array is used by so many streams.
+    #[inline]
     pub const fn at(index: usize) -> Self {
         if index >= u32::MAX as usize {
             return Self::NONE;
@@ -27,6 +28,7 @@ impl StreamKey {
     }
 
     /// The stream's index in the array's table.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -43,11 +45,13 @@ impl UseEnd {
     pub const OPEN: Self = Self(u64::MAX);
 
     /// The end of queued work: complete when the stream reaches `position`.
+    #[inline]
     pub const fn at(position: Position) -> Self {
         Self(position.0)
     }
 
     /// The position, unless the use is open.
+    #[inline]
     pub fn position(self) -> Option<Position> {
         (self != Self::OPEN).then_some(Position(self.0))
     }
@@ -66,26 +70,31 @@ impl Mark {
     pub(super) const NONE: Self = Self::lossless(StreamKey::NONE, UseEnd::at(Position::START));
 
     /// A queued operation that writes contents: if it fails, they are damaged.
+    #[inline]
     pub const fn write(stream: StreamKey, position: Position) -> Self {
         Self { stream, end: UseEnd::at(position), written_by: position }
     }
 
     /// A use that loses no contents if it fails: a read, or an allocation.
+    #[inline]
     pub const fn lossless(stream: StreamKey, end: UseEnd) -> Self {
         Self { stream, end, written_by: Position::START }
     }
 
     /// A use by foreign work, which code outside this library queues. If this library's operation
     /// at `written_by` fails, the bytes are damaged.
+    #[inline]
     pub fn foreign(stream: StreamKey, end: UseEnd, written_by: Position) -> Self {
         Self { stream, end: end.max(UseEnd::at(written_by)), written_by }
     }
 
     /// The operation of the mark's stream that damages the bytes if it fails.
+    #[inline]
     pub fn written_by(&self) -> Option<Position> {
         (self.written_by != Position::START).then_some(self.written_by)
     }
 
+    #[inline]
     pub(super) fn is_none(&self) -> bool {
         self.stream == StreamKey::NONE
     }

@@ -32,11 +32,13 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    #[inline]
     pub(super) fn mark(self) -> Mark {
         Mark::lossless(self.stream, self.end)
     }
 
     /// Closes the read of a guard that has dropped.
+    #[inline]
     pub(super) fn close(&mut self, stream: StreamKey, position: Position) {
         if self.stream == stream && self.end == UseEnd::OPEN {
             self.end = UseEnd::at(position);
@@ -60,6 +62,7 @@ impl PendingUses {
         more_readers: None,
     };
 
+    #[inline]
     pub(super) fn written(mark: Mark) -> Self {
         let Mark { stream, end, written_by } = mark;
         Self { writer_stream: stream, writer_end: end, written_by, ..Self::EMPTY }
@@ -133,6 +136,7 @@ impl PendingUses {
         }
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.writer_stream == StreamKey::NONE && self.reader_stream == StreamKey::NONE
     }
