@@ -3,7 +3,7 @@
 //!
 //! `table` holds the failures of queued work on all devices. [`epoch`] rises with each failure. A
 //! caller that has found no failure can store the epoch, and need not search again until the epoch
-//! changes. Records are removed when no one can ask for them any more: see [`Watch`] and
+//! changes. Records are removed when no one can ask for them any more: see [`Inquiry`] and
 //! `storage::forget_failures`.
 
 mod inquiry;
