@@ -87,9 +87,7 @@ impl EmbeddedQueue {
     ) -> Result<Position, BackendError> {
         let draft = CallDraft::submission(&work, self.stream.number);
         instruments.counted(draft, |fault| {
-            let check = |position, operation: &Operation| {
-                self.check_work(instruments, position, operation);
-            };
+            let check = |position, operation: &_| self.check_work(instruments, position, operation);
             let position = self.stream.enqueue(prepare(work)?, fault, check)?;
             Ok((position, position))
         })
@@ -231,7 +229,10 @@ impl Queue for EmbeddedQueue {
         &self,
         work: &mut dyn FnMut() -> Box<CopyWork>,
     ) -> Result<Option<OwnCopy>, BackendError> {
-        let Some(idle) = self.stream.lock_if_idle() else { return Ok(None) };
+        if !self.stream.lets_callers_copy() {
+            return Ok(None);
+        }
+        let Some(idle) = self.stream.lock_idle() else { return Ok(None) };
         let work = Work::Copy(work());
         let Some(instruments) = self.instruments() else {
             let queued = self.stream.begin_own(idle, prepare(work)?, None, |_, _| ());
@@ -239,9 +240,7 @@ impl Queue for EmbeddedQueue {
         };
         let draft = CallDraft::submission(&work, self.stream.number);
         instruments.counted(draft, |fault| {
-            let check = |position, operation: &Operation| {
-                self.check_work(instruments, position, operation);
-            };
+            let check = |position, operation: &_| self.check_work(instruments, position, operation);
             let queued = self.stream.begin_own(idle, prepare(work)?, fault, check);
             let position = queued.position;
             Ok((Some(self.own_copy(queued)), position))

@@ -169,13 +169,11 @@ impl EmbeddedStream {
         control: ControlOperation,
         observe: impl FnOnce(Position),
     ) -> Result<Position, BackendError> {
-        if !self.is_seeded() && self.is_cheap(&control) {
-            let state = self.lock();
-            // If no operation is pending, no thread runs an operation of this stream or can start
-            // one before the lock is released.
-            if self.progress.completed().0 == state.tail {
-                return Ok(self.run_control_now(state, &control, observe));
-            }
+        if !self.is_seeded()
+            && self.is_cheap(&control)
+            && let Some(idle) = self.lock_idle()
+        {
+            return Ok(self.run_control_now(idle, &control, observe));
         }
         self.enqueue_control(control, observe)
     }
@@ -249,11 +247,9 @@ impl EmbeddedStream {
         !self.is_seeded() && self.device.link.is_none()
     }
 
-    /// The locked state, if a submitting thread may run a copy itself now: no operation is pending.
-    pub(crate) fn lock_if_idle(&self) -> Option<BackendGuard<'_, StreamState>> {
-        if !self.lets_callers_copy() {
-            return None;
-        }
+    /// The locked state, if no operation is pending. Then no thread runs an operation of this
+    /// stream, or can start one before the lock is released.
+    pub(crate) fn lock_idle(&self) -> Option<BackendGuard<'_, StreamState>> {
         let state = self.lock();
         (self.progress.completed().0 == state.tail).then_some(state)
     }

@@ -221,20 +221,25 @@ impl AddressSpace {
     /// length. [`release`](Self::release) frees it once the stream reaches the queued free.
     pub(crate) fn begin_free(&self, address: Address) -> Result<u64, BackendError> {
         let mut state = self.lock();
-        let counted_bytes =
-            state.set_draining(address, true).ok_or_else(|| unknown_address(address))?;
+        let live = state.live.get_mut(&address.0).filter(|allocation| !allocation.is_draining);
+        let allocation = live.ok_or_else(|| unknown_address(address))?;
+        allocation.is_draining = true;
+        let len_bytes = allocation.block.len_bytes();
+        let counted_bytes = allocation.counted_bytes();
         state.in_use_bytes -= counted_bytes;
         state.draining_bytes += counted_bytes;
-        Ok(state.live.get(&address.0).map_or(0, |allocation| allocation.block.len_bytes()))
+        Ok(len_bytes)
     }
 
     /// Reverts `begin_free`, after the free could not be queued.
     pub(crate) fn undo_free(&self, address: Address) {
         let mut state = self.lock();
-        if let Some(len_bytes) = state.set_draining(address, false) {
-            state.draining_bytes -= len_bytes;
-            state.in_use_bytes += len_bytes;
-        }
+        let draining = state.live.get_mut(&address.0).filter(|allocation| allocation.is_draining);
+        let Some(allocation) = draining else { return };
+        allocation.is_draining = false;
+        let counted_bytes = allocation.counted_bytes();
+        state.draining_bytes -= counted_bytes;
+        state.in_use_bytes += counted_bytes;
     }
 
     /// Performs a free: removes the address, fills the block with poison bytes if the device uses
@@ -376,15 +381,6 @@ impl AddressSpaceState {
             }
         }
         Ok(evicted)
-    }
-
-    /// Sets whether a free of `address` is queued. Returns the bytes that the allocation counts
-    /// for, or `None` if there is no such allocation or nothing would change.
-    fn set_draining(&mut self, address: Address, is_draining: bool) -> Option<u64> {
-        let allocation = self.live.get_mut(&address.0)?;
-        let has_changed = allocation.is_draining != is_draining;
-        allocation.is_draining = is_draining;
-        has_changed.then(|| allocation.counted_bytes())
     }
 
     fn insert(&mut self, block: Arc<Block>, host_access: HostAccess) -> Address {

@@ -54,8 +54,15 @@ fn a_seed_determines_the_order_and_different_seeds_give_different_orders() {
     assert!(different.len() as u64 > SEEDS / 4, "{} orders of {SEEDS} seeds", different.len());
 }
 
-/// A pipeline over three queues. Without its event the second step may run before the first.
-fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
+/// What the second step of a pipeline waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SecondStep {
+    WaitsForFirst,
+    MayComeFirst,
+}
+
+/// A pipeline over three queues.
+fn pipeline(seed: u64, second: SecondStep) -> (Vec<u8>, Vec<HazardKind>, Vec<String>) {
     let device = EmbeddedDevice::emulated(Emulation::new().seed(seed));
     let queues = [queue_of(&device), device.new_queue().unwrap(), device.new_queue().unwrap()];
     let source = HostBytes::new(0..16);
@@ -64,7 +71,7 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
     queues[0].submit(upload(&source, address, 16)).unwrap();
     let uploaded = queues[0].record(EventTiming::Disabled).unwrap();
     queues[1].submit(fill(other, contiguous(0, 16), &[9])).unwrap();
-    if with_event {
+    if second == SecondStep::WaitsForFirst {
         queues[1].wait(uploaded.as_ref()).unwrap();
     }
     queues[1]
@@ -95,7 +102,7 @@ fn pipeline(seed: u64, with_event: bool) -> (Vec<u8>, Vec<HazardKind>, Vec<Strin
 fn an_ordered_program_has_one_result_and_no_hazard_under_every_seed() {
     let expected: Vec<u8> = (1..17).collect();
     for seed in 0..SEEDS {
-        let (result, hazards, texts) = pipeline(seed, true);
+        let (result, hazards, texts) = pipeline(seed, SecondStep::WaitsForFirst);
         assert_eq!((result, hazards), (expected.clone(), vec![]), "seed {seed}: {texts:?}");
     }
 }
@@ -105,7 +112,7 @@ fn a_missing_event_is_a_hazard_under_every_seed_and_a_wrong_result_under_some() 
     let expected: Vec<u8> = (1..17).collect();
     let mut wrong = 0;
     for seed in 0..SEEDS {
-        let (result, hazards, texts) = pipeline(seed, false);
+        let (result, hazards, texts) = pipeline(seed, SecondStep::MayComeFirst);
         assert!(hazards.contains(&HazardKind::Unordered), "seed {seed}");
         let first = &texts[0];
         assert!(

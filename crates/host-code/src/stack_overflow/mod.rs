@@ -2,6 +2,12 @@
 //! process: on Linux on x86-64. Elsewhere, and where the overflow is found in code of a library
 //! that the kernel calls, the process ends, as it does for any other stack.
 //!
+//! A handler of the whole process is much for a rare case, but nothing cheaper names the kernel and
+//! ends its launch alone. The handler of std knows only the stacks of threads, so that the process
+//! would end with `Segmentation fault` and no other word. A mark at the end of the stack, looked at
+//! when threads change, says it only after other memory was overwritten. A check in each function
+//! that a kernel calls is paid by all kernels, and a larger stack moves the limit.
+//!
 //! The page behind a stack cannot be accessed (`corosensei`), and compiled code touches each page
 //! of a large frame (`-fstack-clash-protection`). A handler of `SIGSEGV` looks whether the access
 //! was to that page and came from a kernel's own code. All other signals go to the handler that
