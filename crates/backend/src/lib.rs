@@ -25,8 +25,8 @@
 //! To add a kind of GPU:
 //!
 //! 1. if its driver mirrors CUDA's, as HIP does, add its names to the table in `crates/gpu`,
-//!    `driver`; else add a crate beside it that implements [`Backend`] and [`Queue`]. Give it a
-//!    feature;
+//!    `driver`, and a `CudaLikeVendor` beside `cuda` and `hip` there; else add a crate beside it
+//!    that implements [`Backend`] and [`Queue`]. Give it a feature;
 //! 2. add a variant to [`DeviceKind`] if it has none, and let `DeviceKind::COUNT` follow it;
 //! 3. open its devices in `device/gpu.rs`, and parse their names in `device/current.rs`;
 //! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], a form to

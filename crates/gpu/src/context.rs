@@ -27,13 +27,11 @@ pub(super) struct Context {
 
 /// What machine code is made for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Architecture {
-    /// The compute capability of an NVIDIA GPU: (9, 0) for sm_90.
-    #[cfg(feature = "cuda")]
-    Capability(u32, u32),
-    /// The name of an AMD GPU's architecture, with its features: `gfx90a:sramecc+:xnack-`.
-    #[cfg(feature = "hip")]
-    Named(String),
+pub(super) struct Architecture {
+    /// `sm_90`; or for an AMD GPU, with its features, `gfx90a:sramecc+:xnack-`.
+    pub(super) name: String,
+    /// The compute capability of an NVIDIA GPU: 90 for sm_90.
+    pub(super) capability: Option<u32>,
 }
 
 impl Context {
@@ -55,13 +53,17 @@ impl Context {
         let device = driver.device_number(ordinal)?;
         let cudarc = CudarcContexts::open(ordinal)?;
         let place = Place { device, token: cudarc.own().cu_ctx().expose_provenance() as u64 };
-        let capability = |attribute| driver.attribute(device, attribute).map(i32::unsigned_abs);
-        let architecture = Architecture::Capability(
-            capability(Attribute::CapabilityMajor)?,
-            capability(Attribute::CapabilityMinor)?,
-        );
-        let (process, death) = (None, OnceLock::new());
-        Ok(Self { driver, place, cudarc: Some(cudarc), ordinal, architecture, process, death })
+        let capability = super::driver::cuda::capability(driver, device)?;
+        let name = format!("sm_{capability}");
+        Ok(Self {
+            driver,
+            place,
+            cudarc: Some(cudarc),
+            ordinal,
+            architecture: Architecture { name, capability: Some(capability) },
+            process: None,
+            death: OnceLock::new(),
+        })
     }
 
     /// The context of an AMD GPU. HIP has no other contexts than the devices' primary ones, which
@@ -78,8 +80,9 @@ impl Context {
             #[cfg(feature = "cuda")]
             cudarc: None,
             ordinal,
-            architecture: Architecture::Named(name),
-            process: (!driver.vendor.refuses_forked_children).then(ForkMark::new),
+            architecture: Architecture { name, capability: None },
+            // `hipGetDevice` only reads a variable of the thread.
+            process: Some(ForkMark::new()),
             death: OnceLock::new(),
         })
     }
@@ -211,12 +214,7 @@ impl Context {
 
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            #[cfg(feature = "cuda")]
-            Self::Capability(major, minor) => write!(f, "sm_{major}{minor}"),
-            #[cfg(feature = "hip")]
-            Self::Named(name) => f.write_str(name),
-        }
+        f.write_str(&self.name)
     }
 }
 

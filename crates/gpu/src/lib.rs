@@ -4,7 +4,8 @@
 //! The two drivers mirror each other, so there is one backend over a table of the functions that it
 //! calls (`driver/`). On NVIDIA GPUs it takes contexts and streams from cudarc, so that other code
 //! can use them too. It manages memory, ordering and lifetimes itself: cudarc tracks only one
-//! reader per slice, and its tracking costs driver calls for each argument.
+//! reader per slice, and its tracking costs driver calls for each argument. A driver that does not
+//! mirror CUDA's gets a crate of its own: see the list at the top of the crate `resident-backend`.
 //!
 //! | file | contents |
 //! |---|---|
@@ -36,26 +37,14 @@
 
 mod backend;
 mod capture_mode;
-#[cfg_attr(
-    not(all(feature = "cuda", feature = "hip")),
-    allow(dead_code, reason = "one of the two vendors needs it")
-)]
 mod code;
 mod context;
 mod copy;
 #[cfg(feature = "cuda")]
 mod cudarc_contexts;
 mod device;
-#[cfg_attr(
-    not(all(feature = "cuda", feature = "hip")),
-    allow(dead_code, reason = "one of the two vendors needs it")
-)]
 mod driver;
 mod launch;
-#[cfg_attr(
-    not(all(feature = "cuda", feature = "hip")),
-    allow(dead_code, reason = "one of the two vendors needs it")
-)]
 mod memory;
 mod owned_stream;
 mod stream;
@@ -66,38 +55,37 @@ use std::sync::Arc;
 pub use code::kernel_names_by_nvrtc;
 use context::Context;
 pub use device::GpuDevice;
+use driver::Installation;
 use memory::staging_settings::StagingSettings;
 pub use stream::GpuQueue;
 
 use resident_backend::DeviceKind;
 
-/// The number of GPUs that a vendor's driver reports. The error contains what was searched for,
-/// what was found, and the next step.
-pub fn count(kind: DeviceKind) -> Result<usize, String> {
+/// The driver for GPUs of a kind. The error says that this build has none.
+fn installation(kind: DeviceKind) -> Result<&'static Installation, String> {
     match kind {
         #[cfg(feature = "cuda")]
-        DeviceKind::Cuda => driver::cuda::count(),
+        DeviceKind::Cuda => Ok(&driver::cuda::INSTALLATION),
         #[cfg(feature = "hip")]
-        DeviceKind::Hip => driver::hip::count(),
+        DeviceKind::Hip => Ok(&driver::hip::INSTALLATION),
         _ => Err(kind.no_backend()),
     }
 }
 
+/// The number of GPUs that a vendor's driver reports. The error contains what was searched for,
+/// what was found, and the next step.
+pub fn count(kind: DeviceKind) -> Result<usize, String> {
+    (installation(kind)?.count)()
+}
+
 /// Opens a GPU. The error says why the GPU cannot be opened.
 pub fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, String> {
-    let count = count(kind)?;
-    let exists = ordinal < count;
-    let driver = match kind {
-        #[cfg(feature = "cuda")]
-        DeviceKind::Cuda if !exists => return Err(driver::cuda::beyond(count)),
-        #[cfg(feature = "hip")]
-        DeviceKind::Hip if !exists => return Err(driver::hip::beyond(count)),
-        #[cfg(feature = "cuda")]
-        DeviceKind::Cuda => driver::cuda::driver()?,
-        #[cfg(feature = "hip")]
-        DeviceKind::Hip => driver::hip::driver()?,
-        _ => return Err(kind.no_backend()),
-    };
+    let installation = installation(kind)?;
+    let count = (installation.count)()?;
+    if ordinal >= count {
+        return Err((installation.beyond)(count));
+    }
+    let driver = (installation.driver)()?;
     driver.expect_version()?;
     let staging_settings = StagingSettings::read()?;
     Context::open(driver, ordinal)

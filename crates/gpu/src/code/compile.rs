@@ -1,6 +1,5 @@
 //! Compiles CUDA C to machine code and PTX, with NVRTC or hiprtc.
 
-#[cfg(feature = "cuda")]
 use std::ffi::c_int;
 
 use super::compilation::{Compilation, c_string};
@@ -9,7 +8,7 @@ use super::compiler_library::{CompilerLibrary, Product};
 use super::hiprtc;
 #[cfg(feature = "cuda")]
 use super::nvrtc;
-use super::{options, ptx};
+use super::ptx;
 use crate::context::{Architecture, Context};
 use crate::driver::Driver;
 use resident_backend::DeviceKind;
@@ -77,7 +76,6 @@ pub(super) struct CompilerInput {
 }
 
 /// The architecture of an NVIDIA GPU to compile for.
-#[cfg(feature = "cuda")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     /// Machine code for this compute capability, such as 90.
@@ -87,7 +85,6 @@ pub(super) enum Target {
     Virtual(u32),
 }
 
-#[cfg(feature = "cuda")]
 impl Target {
     /// The architecture's name in NVRTC's option.
     pub(super) fn name(self) -> String {
@@ -98,8 +95,7 @@ impl Target {
     }
 
     /// The best target for a device among the compute capabilities that a compiler supports.
-    fn best(supported: &[u32], (major, minor): (u32, u32)) -> Result<Self, String> {
-        let capability = 10 * major + minor;
+    fn best(supported: &[u32], capability: u32) -> Result<Self, String> {
         if supported.contains(&capability) {
             return Ok(Self::Machine(capability));
         }
@@ -162,25 +158,20 @@ impl Compiler {
 
     /// The name of the architecture to compile for, for a device.
     pub(super) fn target_of(self, context: &Context) -> Result<String, String> {
-        match context.architecture() {
-            #[cfg(feature = "cuda")]
-            Architecture::Capability(major, minor) => {
-                self.target((*major, *minor)).map(Target::name)
-            }
-            #[cfg(feature = "hip")]
-            Architecture::Named(name) => Ok(name.clone()),
-        }
+        let Architecture { name, capability } = context.architecture();
+        capability.map_or_else(
+            || Ok(name.clone()),
+            |capability| self.target(capability).map(Target::name),
+        )
     }
 
     /// The architecture to compile for, given a device's compute capability.
-    #[cfg(feature = "cuda")]
-    pub(super) fn target(self, capability: (u32, u32)) -> Result<Target, String> {
+    pub(super) fn target(self, capability: u32) -> Result<Target, String> {
         Target::best(&self.supported()?, capability)
             .map_err(|reason| format!("{} was found, but {reason}", self.name()))
     }
 
     /// The supported compute capabilities, such as 90.
-    #[cfg(feature = "cuda")]
     pub(super) fn supported(self) -> Result<Vec<u32>, String> {
         let library = self.library;
         let (Some(ask_count), Some(ask)) = (library.architecture_count, library.architectures)
@@ -221,7 +212,7 @@ impl Compiler {
     fn no_code(self, input: &CompilerInput) -> String {
         let outcome =
             format!("{} for {} made neither machine code nor PTX", self.name(), input.target);
-        match options::without_code(&input.options) {
+        match (self.library.product.without_code)(&input.options) {
             Some(option) => format!(
                 "{outcome}: no driver loads what the option `{option}` produces; leave it out"
             ),
@@ -233,17 +224,17 @@ impl Compiler {
     }
 }
 
-#[cfg(all(test, feature = "cuda"))]
+#[cfg(test)]
 mod tests {
     use super::Target;
 
     #[test]
     fn a_device_gets_machine_code_or_the_newest_ptx_that_is_older() {
         let supported = [75, 80, 86, 90, 100, 120];
-        assert_eq!(Target::best(&supported, (9, 0)), Ok(Target::Machine(90)));
-        assert_eq!(Target::best(&supported, (8, 9)), Ok(Target::Virtual(86)));
-        assert_eq!(Target::best(&supported, (13, 0)), Ok(Target::Virtual(120)));
-        let too_old = Target::best(&supported, (7, 0)).expect_err("older than all");
+        assert_eq!(Target::best(&supported, 90), Ok(Target::Machine(90)));
+        assert_eq!(Target::best(&supported, 89), Ok(Target::Virtual(86)));
+        assert_eq!(Target::best(&supported, 130), Ok(Target::Virtual(120)));
+        let too_old = Target::best(&supported, 70).expect_err("older than all");
         assert!(too_old.contains("sm_75 and later, and the device is sm_70"), "{too_old}");
         assert_eq!(
             [Target::Machine(90).name(), Target::Virtual(86).name()],

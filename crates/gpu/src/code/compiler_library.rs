@@ -1,14 +1,11 @@
 //! The functions of NVRTC, and of AMD's hiprtc, which mirrors it. This module opens the libraries
 //! itself, because cudarc tries other file names, in another order.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsString, c_char, c_int, c_void};
 
 use libloading::Library;
 
-#[cfg(feature = "hip")]
-use super::hip_options;
-#[cfg(feature = "cuda")]
-use super::options;
+use crate::driver::library::{FileVariable, open};
 
 /// `nvrtcResult`, `hiprtcResult`, as a number, because newer libraries have more values.
 pub(super) type Outcome = c_int;
@@ -22,15 +19,18 @@ pub(super) type Size = unsafe extern "C" fn(Handle, *mut usize) -> Outcome;
 /// A function that writes as many bytes as the corresponding `Size` function returned.
 pub(super) type Content = unsafe extern "C" fn(Handle, *mut c_char) -> Outcome;
 
-/// What one vendor's compiler is called.
+/// What one vendor's compiler is called, and where it is found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Product {
     /// `NVRTC`, `hiprtc`.
     pub(super) name: &'static str,
     /// What its functions' names begin with.
-    prefix: &'static str,
+    pub(super) prefix: &'static str,
+    pub(super) variable: FileVariable,
+    /// What to do where none of the files was found, which are given.
+    pub(super) missing: fn(&str) -> String,
     /// The oldest version that has all functions.
-    oldest: &'static str,
+    pub(super) oldest: &'static str,
     /// Headers of the CUDA toolkit that the compiler does not find: their names, and texts.
     pub(super) headers: &'static [(&'static CStr, &'static CStr)],
     /// What an architecture follows in an option.
@@ -41,32 +41,32 @@ pub(super) struct Product {
     pub(super) refused: fn(&[String]) -> Option<String>,
     /// The architecture that the user's options name.
     pub(super) architecture: fn(&[String]) -> Option<&str>,
+    /// The option whose output the driver cannot load.
+    pub(super) without_code: fn(&[String]) -> Option<&str>,
 }
 
 impl Product {
-    #[cfg(feature = "cuda")]
-    pub(super) const NVRTC: Self = Self {
-        name: "NVRTC",
-        prefix: "nvrtc",
-        oldest: "11.2",
-        headers: &[],
-        architecture_option: "--gpu-architecture=",
-        translated: <[String]>::to_vec,
-        refused: |_| None,
-        architecture: options::architecture,
-    };
-    #[cfg(feature = "hip")]
-    pub(super) const HIPRTC: Self = Self {
-        name: "hiprtc",
-        prefix: "hiprtc",
-        oldest: "5.0",
-        // `__half` and its functions are there without a header. An empty text is refused.
-        headers: &[(c"cuda_fp16.h", c"\n"), (c"cuda_bf16.h", hip_options::BF16)],
-        architecture_option: hip_options::ARCHITECTURE,
-        translated: hip_options::translated,
-        refused: hip_options::refused,
-        architecture: hip_options::architecture,
-    };
+    /// Finds the compiler: the file that the environment names, else the first of these files that
+    /// can be used. The error says which files were tried and why each was rejected.
+    pub(super) fn find(self, files: &[OsString]) -> Result<CompilerLibrary, String> {
+        let usable = |library| CompilerLibrary::of(library, self);
+        if let Some(file) = self.variable.file() {
+            let found = open(&file).map_err(|fault| fault.to_string()).and_then(usable);
+            return found.map_err(|fault| self.variable.misnamed(&file, &fault));
+        }
+        let mut unusable = String::new();
+        for file in files {
+            match open(file).ok().map(usable) {
+                Some(Ok(found)) => return Ok(found),
+                Some(Err(fault)) => {
+                    unusable += &format!("; {} is there, but {fault}", file.display());
+                }
+                None => {}
+            }
+        }
+        let names: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+        Err((self.missing)(&(names.join(", ") + &unusable)))
+    }
 }
 
 /// Defines a struct of function pointers with their names in the library, without the prefix.

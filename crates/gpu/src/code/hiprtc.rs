@@ -1,51 +1,50 @@
 //! Finds hiprtc, AMD's compiler for HIP.
 
+use std::ffi::OsString;
 use std::sync::OnceLock;
 
 use super::compiler_library::{CompilerLibrary, Product};
+use super::hip_options;
 use crate::driver::hip;
-use crate::driver::library::open;
+use crate::driver::library::FileVariable;
 
-/// The environment variable that names the file of hiprtc. If it is set, no other file is tried.
-const VARIABLE: &str = "RESIDENT_HIPRTC";
+impl Product {
+    const HIPRTC: Self = Self {
+        name: "hiprtc",
+        prefix: "hiprtc",
+        variable: FileVariable {
+            name: "RESIDENT_HIPRTC",
+            library: "hiprtc, which compiles kernels for AMD GPUs",
+            expected: "the file of `libhiprtc` or, before ROCm 6, of `libamdhip64`",
+        },
+        missing,
+        oldest: "5.0",
+        // `__half` and its functions are there without a header. An empty text is refused.
+        headers: &[(c"cuda_fp16.h", c"\n"), (c"cuda_bf16.h", hip_options::BF16)],
+        architecture_option: hip_options::ARCHITECTURE,
+        translated: hip_options::translated,
+        refused: hip_options::refused,
+        architecture: hip_options::architecture,
+        without_code: |_| None,
+    };
+}
 
 /// The hiprtc of this process: the file that the environment names, else `libhiprtc`, else the
 /// runtime itself, of which it was a part before ROCm 6.
 pub(super) fn find() -> Result<&'static CompilerLibrary, String> {
     static FOUND: OnceLock<Result<CompilerLibrary, String>> = OnceLock::new();
-    FOUND.get_or_init(find_now).as_ref().map_err(Clone::clone)
+    FOUND.get_or_init(|| Product::HIPRTC.find(&files())).as_ref().map_err(Clone::clone)
 }
 
-fn find_now() -> Result<CompilerLibrary, String> {
-    let usable = |library| CompilerLibrary::of(library, Product::HIPRTC);
-    if let Some(file) = std::env::var_os(VARIABLE).filter(|file| !file.is_empty()) {
-        return open(&file).map_err(|fault| fault.to_string()).and_then(usable).map_err(|fault| {
-            format!(
-                "{VARIABLE} names {} as hiprtc, which compiles kernels for AMD GPUs, and that \
-                 cannot be used: {fault}; let it name the file of `libhiprtc` or, before ROCm 6, \
-                 of `libamdhip64`, or unset it",
-                file.display()
-            )
-        });
-    }
-    let files: Vec<_> =
-        hip::files("hiprtc").into_iter().map(Into::into).chain(hip::runtime_files()).collect();
-    let mut unusable = String::new();
-    for file in &files {
-        match open(file).ok().map(usable) {
-            Some(Ok(found)) => return Ok(found),
-            Some(Err(fault)) => {
-                unusable += &format!("; {} is there, but {fault}", file.display());
-            }
-            None => {}
-        }
-    }
-    let names: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
-    Err(format!(
-        "kernels for AMD GPUs are compiled by hiprtc, which was not found (looked for \
-         {}{unusable}); install ROCm's package of it (`hiprtc`, or Debian's `libhiprtc-builtins5` \
-         beside `libamdhip64-5`), name its file by `{VARIABLE}`, or give the kernel \
-         `GpuSource::hsaco`, which needs no compiler",
-        names.join(", ")
-    ))
+fn files() -> Vec<OsString> {
+    hip::files("hiprtc").into_iter().map(Into::into).chain(hip::runtime_files()).collect()
+}
+
+fn missing(files: &str) -> String {
+    format!(
+        "kernels for AMD GPUs are compiled by hiprtc, which was not found (looked for {files}); \
+         install ROCm's package of it (`hiprtc`, or Debian's `libhiprtc-builtins5` beside \
+         `libamdhip64-5`), name its file by `RESIDENT_HIPRTC`, or give the kernel \
+         `GpuSource::hsaco`, which needs no compiler"
+    )
 }

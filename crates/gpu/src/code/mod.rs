@@ -3,10 +3,11 @@
 //! | file | purpose |
 //! |---|---|
 //! | `programs` | from a program to a loaded kernel; each step runs once per key |
-//! | `source`, `options` | CUDA C and its options |
+//! | `source` | CUDA C and its options |
 //! | `compile`, `compilation` | the compiler; one run of it |
-//! | `compiler_library` | the functions of NVRTC or hiprtc |
-//! | `nvrtc`, `hiprtc`, `hip_options` | where each is found; NVRTC's options as hiprtc takes them |
+//! | `compiler_library` | NVRTC or hiprtc: how it is found; its functions |
+//! | `nvrtc`, `nvrtc_options` | NVRTC: its names; what its options mean |
+//! | `hiprtc`, `hip_options` | hiprtc: its names; NVRTC's options as it takes them |
 //! | `image`, `ptx` | a check of a cubin; the kernels that PTX declares |
 //! | `module`, `function` | loaded code; one function of it |
 //! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
@@ -26,7 +27,8 @@ mod limits;
 mod module;
 #[cfg(feature = "cuda")]
 mod nvrtc;
-mod options;
+#[cfg(feature = "cuda")]
+mod nvrtc_options;
 mod parameter_starts;
 mod programs;
 mod ptx;

@@ -13,15 +13,10 @@ macro_rules! attributes {
         }
 
         impl Attribute {
-            pub(super) fn number_in_cuda(self) -> c_int {
+            /// Its numbers in CUDA and in HIP.
+            pub(super) fn numbers(self) -> [c_int; 2] {
                 match self {
-                    $(Self::$name => $cuda,)*
-                }
-            }
-
-            pub(super) fn number_in_hip(self) -> c_int {
-                match self {
-                    $(Self::$name => $hip,)*
+                    $(Self::$name => [$cuda, $hip],)*
                 }
             }
         }
@@ -40,8 +35,6 @@ attributes! {
     PciBus = 33, 67;
     PciDevice = 34, 68;
     PciDomain = 50, 69;
-    CapabilityMajor = 75, 23;
-    CapabilityMinor = 76, 61;
     ConcurrentManagedAccess = 89, 9;
     SharedBytesPerBlockOptIn = 97, 75;
     MemoryPools = 115, 88;
@@ -94,14 +87,12 @@ mod tests {
             (Attribute::PciBus, "PciBusId"),
             (Attribute::PciDevice, "PciDeviceId"),
             (Attribute::PciDomain, "PciDomainID"),
-            (Attribute::CapabilityMajor, "ComputeCapabilityMajor"),
-            (Attribute::CapabilityMinor, "ComputeCapabilityMinor"),
             (Attribute::ConcurrentManagedAccess, "ConcurrentManagedAccess"),
             (Attribute::SharedBytesPerBlockOptIn, "SharedMemPerBlockOptin"),
             (Attribute::MemoryPools, "MemoryPoolsSupported"),
         ] {
             let number = OF_HIP.split_whitespace().position(|known| known == name);
-            assert_eq!(Some(attribute.number_in_hip() as usize), number, "{attribute:?}");
+            assert_eq!(Some(attribute.numbers()[1] as usize), number, "{attribute:?}");
         }
     }
 
@@ -120,8 +111,6 @@ mod tests {
             (Attribute::PciBus, Of::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
             (Attribute::PciDevice, Of::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
             (Attribute::PciDomain, Of::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
-            (Attribute::CapabilityMajor, Of::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-            (Attribute::CapabilityMinor, Of::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
             (Attribute::ConcurrentManagedAccess, Of::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS),
             (
                 Attribute::SharedBytesPerBlockOptIn,
@@ -129,7 +118,7 @@ mod tests {
             ),
             (Attribute::MemoryPools, Of::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED),
         ] {
-            assert_eq!(attribute.number_in_cuda(), number as i32, "{attribute:?}");
+            assert_eq!(attribute.numbers()[0], number as i32, "{attribute:?}");
         }
     }
 }

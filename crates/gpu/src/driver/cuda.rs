@@ -4,10 +4,12 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
+use cudarc::driver::sys::CUdevice_attribute as AttributeOfCuda;
+
 use super::library::{Symbols, open_first};
 use super::status::{self, Status};
-use super::{Attribute, Driver, Vendor};
-use resident_backend::DeviceKind;
+use super::{CudaLikeVendor, Driver, Installation};
+use resident_backend::{BackendError, DeviceKind};
 
 /// The oldest driver whose functions this backend needs: CUDA 11.4, the oldest that cudarc knows.
 const VERSION_MIN: c_int = 11_040;
@@ -15,29 +17,29 @@ const VERSION_MIN: c_int = 11_040;
 const DEINITIALIZED: Status = 4;
 const STUB_LIBRARY: Status = 34;
 
-pub(crate) static VENDOR: Vendor = Vendor {
+pub(crate) static VENDOR: CudaLikeVendor = CudaLikeVendor {
     kind: DeviceKind::Cuda,
     prefix: "cuda",
     name: "CUDA",
     compiler_hint: "`RESIDENT_NVRTC` names the NVRTC that compiles CUDA C",
     version_text,
-    describe,
+    status_name,
+    advice,
     is_sticky,
     refuses_registered_memory: true,
     copies_without_peer_access: true,
-    refuses_forked_children: true,
     unmapped_flags: 0,
     event_flags: 0,
     axis_threads_max: u64::MAX,
     keeps_images: false,
     version_min: VERSION_MIN,
     update: "update the NVIDIA driver",
-    attribute: Attribute::number_in_cuda,
     host_memory_type: |_| 1,
 };
 
-/// The driver. The error says what was searched for, and the next step.
-pub(crate) fn driver() -> Result<&'static Driver, String> {
+pub(crate) static INSTALLATION: Installation = Installation { driver, count, beyond };
+
+fn driver() -> Result<&'static Driver, String> {
     static FOUND: OnceLock<Result<Driver, String>> = OnceLock::new();
     FOUND.get_or_init(find).as_ref().map_err(Clone::clone)
 }
@@ -60,9 +62,7 @@ fn find() -> Result<Driver, String> {
         .map_err(|reason| format!("the NVIDIA driver was found, but {reason}"))
 }
 
-/// The number of GPUs that the driver reports. The error contains what was searched for, what was
-/// found, and the next step.
-pub(crate) fn count() -> Result<usize, String> {
+fn count() -> Result<usize, String> {
     match driver()?.count_devices() {
         Ok(0) => Err(no_gpu("cuDeviceGetCount found 0")),
         Ok(count) => Ok(count),
@@ -80,13 +80,12 @@ fn no_gpu(found: &str) -> String {
     )
 }
 
-/// Why a device does not exist.
-pub(crate) fn beyond(count: usize) -> String {
+fn beyond(count: usize) -> String {
     format!("the driver shows {count} GPU(s), numbered from 0; look at CUDA_VISIBLE_DEVICES")
 }
 
 /// A driver version in its usual form: 12.4 for 12040.
-pub(crate) fn version_text(version: c_int) -> String {
+fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
@@ -118,19 +117,13 @@ fn is_sticky(failed: Status) -> bool {
     )
 }
 
-/// The driver's name for a result code, and advice for common codes.
-fn describe(failed: Status) -> String {
+fn status_name(failed: Status) -> String {
     // The library for linking has all functions, and refuses each, this one too.
-    let unnamed = || match failed {
+    name_of(failed).unwrap_or_else(|| match failed {
         STUB_LIBRARY => "CUDA_ERROR_STUB_LIBRARY".to_owned(),
         DEINITIALIZED => "CUDA_ERROR_DEINITIALIZED".to_owned(),
         other => format!("result code {other}"),
-    };
-    let name = name_of(failed).unwrap_or_else(unnamed);
-    match advice(failed) {
-        Some(advice) => format!("{name}: {advice}"),
-        None => name,
-    }
+    })
 }
 
 fn name_of(failed: Status) -> Option<String> {
@@ -179,4 +172,14 @@ fn advice(code: Status) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// The compute capability of a device: 90 for sm_90.
+pub(crate) fn capability(driver: &Driver, device: c_int) -> Result<u32, BackendError> {
+    let ask = |attribute: AttributeOfCuda| {
+        driver.numbered_attribute(device, attribute as c_int).map(c_int::unsigned_abs)
+    };
+    let major = ask(AttributeOfCuda::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = ask(AttributeOfCuda::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(10 * major + minor)
 }

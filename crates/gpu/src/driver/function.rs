@@ -1,7 +1,7 @@
 //! One function of a driver: its pointer, its name, and the errors of its result codes.
 
+use super::cuda_like_vendor::CudaLikeVendor;
 use super::status::{self, Status};
-use super::vendor::Vendor;
 use resident_backend::{BackendError, BackendErrorKind};
 
 /// A function of a driver, of type `F`.
@@ -11,7 +11,7 @@ pub(crate) struct Function<F> {
     pub function: F,
     /// Its name in messages: that of the driver's manual.
     pub name: &'static str,
-    pub(super) vendor: &'static Vendor,
+    pub(super) vendor: &'static CudaLikeVendor,
 }
 
 impl<F> Function<F> {

@@ -247,9 +247,5 @@ driver_functions! {
         // As `prefetch` and `advise`, with a location in place of a number: since CUDA 12.2.
         prefetch_to: fn(u64, usize, Location, c_uint, StreamHandle) = "cuMemPrefetchAsync_v2", "";
         advise_at: fn(u64, usize, c_int, Location) = "cuMemAdvise_v2", "";
-
-        /// Properties of a device in one struct, whose layout changed with HIP 6.
-        properties: fn(*mut c_void, c_int) = "", "hipGetDeviceProperties";
-        properties_since_6: fn(*mut c_void, c_int) = "", "hipGetDevicePropertiesR0600";
     }
 }

@@ -6,35 +6,38 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::library::{Symbols, open, open_first};
+use super::library::{FileVariable, Symbols, open, open_first};
 use super::status::{self, Status};
-use super::{Attribute, Driver, Vendor};
+use super::{CudaLikeVendor, Driver, Installation};
 use resident_backend::{BackendError, DeviceKind};
 
-/// The environment variable that names the file of the runtime. If it is set, no other file is
-/// tried.
-const VARIABLE: &str = "RESIDENT_HIP";
+const VARIABLE: FileVariable = FileVariable {
+    name: "RESIDENT_HIP",
+    library: "AMD's HIP runtime",
+    expected: "the file of `libamdhip64`",
+};
 
 /// The oldest runtime whose functions this backend needs.
 const VERSION_MIN: c_int = 50_000_000;
 
+const INVALID_DEVICE: Status = 101;
+
 /// The major versions of the runtime that are tried, newest first.
 const MAJORS: [u32; 3] = [7, 6, 5];
 
-static VENDOR: Vendor = Vendor {
+static VENDOR: CudaLikeVendor = CudaLikeVendor {
     kind: DeviceKind::Hip,
     prefix: "hip",
     name: "HIP",
     compiler_hint: "`RESIDENT_HIPRTC` names the hiprtc that compiles CUDA C",
     version_text,
-    describe,
+    status_name,
+    advice,
     is_sticky,
     // It keeps the older registration, and one call ends both (ROCm's clr, `ihipHostRegister`).
     refuses_registered_memory: false,
     // For boxes it does so with offsets that may lie beyond its staging memory.
     copies_without_peer_access: false,
-    // `hipGetDevice` only reads a variable of the thread.
-    refuses_forked_children: false,
     // Portable memory is coarse-grained; memory without a flag is coherent.
     unmapped_flags: 1,
     // `hipEventReleaseToSystem`: other events release to the device alone, and the host may then
@@ -46,28 +49,29 @@ static VENDOR: Vendor = Vendor {
     keeps_images: true,
     version_min: VERSION_MIN,
     update: "update ROCm",
-    attribute: Attribute::number_in_hip,
     // HIP 6 took CUDA's numbers.
     host_memory_type: |version| u64::from(version >= 60_000_000),
 };
 
-/// The runtime. The error says what was searched for, and the next step.
-pub(crate) fn driver() -> Result<&'static Driver, String> {
+pub(crate) static INSTALLATION: Installation = Installation { driver, count, beyond };
+
+fn driver() -> Result<&'static Driver, String> {
     static FOUND: OnceLock<Result<Driver, String>> = OnceLock::new();
     FOUND.get_or_init(find).as_ref().map_err(Clone::clone)
 }
 
 fn find() -> Result<Driver, String> {
-    let named = std::env::var_os(VARIABLE).filter(|file| !file.is_empty());
-    let (library, found) = match &named {
-        Some(file) => (open(file).map_err(|fault| misnamed(file, &fault.to_string()))?, true),
-        None => (find_library(&files("amdhip64"))?, false),
+    let named = VARIABLE.file();
+    let misnamed = |file: &OsString, fault: &str| VARIABLE.misnamed(file, fault);
+    let library = match &named {
+        Some(file) => open(file).map_err(|fault| misnamed(file, &fault.to_string()))?,
+        None => find_library(&files("amdhip64"))?,
     };
     let symbols = Symbols { library, vendor: &VENDOR };
     // SAFETY: the library has the name of AMD's runtime, or the environment names it as that.
     unsafe { Driver::of(symbols) }.map_err(|reason| match &named {
-        Some(file) if found => misnamed(file, &reason),
-        _ => format!("AMD's HIP runtime was found, but {reason}"),
+        Some(file) => misnamed(file, &reason),
+        None => format!("AMD's HIP runtime was found, but {reason}"),
     })
 }
 
@@ -75,27 +79,22 @@ fn find_library(files: &[String]) -> Result<Library, String> {
     open_first(files).ok_or_else(|| {
         format!(
             "AMD's HIP runtime was not found (looked for {}); install ROCm's package of it \
-             (`hip-runtime-amd`, or Debian's `libamdhip64-5`), name its file by `{VARIABLE}`, or \
-             use Device::cpu()",
-            files.join(", ")
+             (`hip-runtime-amd`, or Debian's `libamdhip64-5`), name its file by `{}`, or use \
+             Device::cpu()",
+            files.join(", "),
+            VARIABLE.name
         )
     })
 }
 
-#[cold]
-fn misnamed(file: &OsString, fault: &str) -> String {
-    format!(
-        "{VARIABLE} names {} as AMD's HIP runtime, and that cannot be used: {fault}; let it name \
-         the file of `libamdhip64`, or unset it",
-        file.display()
-    )
-}
-
 /// The file names of a library of ROCm: without a version, then by major version, newest first.
 pub(crate) fn files(name: &str) -> Vec<String> {
-    let of_major = |major| match cfg!(windows) {
-        true => format!("{name}_{major}.dll"),
-        false => format!("{DLL_PREFIX}{name}{DLL_SUFFIX}.{major}"),
+    let of_major = |major| {
+        if cfg!(windows) {
+            format!("{name}_{major}.dll")
+        } else {
+            format!("{DLL_PREFIX}{name}{DLL_SUFFIX}.{major}")
+        }
     };
     let plain = format!("{DLL_PREFIX}{name}{DLL_SUFFIX}");
     std::iter::once(plain).chain(MAJORS.into_iter().map(of_major)).collect()
@@ -103,20 +102,16 @@ pub(crate) fn files(name: &str) -> Vec<String> {
 
 /// The files that the runtime may be: the one that the environment names, else all names.
 pub(crate) fn runtime_files() -> Vec<OsString> {
-    match std::env::var_os(VARIABLE).filter(|file| !file.is_empty()) {
-        Some(file) => vec![file],
-        None => files("amdhip64").into_iter().map(Into::into).collect(),
-    }
+    let usual = || files("amdhip64").into_iter().map(Into::into).collect();
+    VARIABLE.file().map_or_else(usual, |file| vec![file])
 }
 
-/// The number of GPUs that the runtime reports. The error contains what was searched for, what was
-/// found, and the next step.
-pub(crate) fn count() -> Result<usize, String> {
+fn count() -> Result<usize, String> {
     match driver()?.count_devices() {
         Ok(0) => Err(no_gpu("hipGetDeviceCount found 0")),
         Ok(count) => Ok(count),
         // Without a device the runtime does not start: HIP 5.2 says so by the second number.
-        Err((status::NO_DEVICE | status::INVALID_DEVICE, name)) => Err(no_gpu(&name)),
+        Err((status::NO_DEVICE | INVALID_DEVICE, name)) => Err(no_gpu(&name)),
         Err((_, reason)) => {
             Err(format!("AMD's HIP runtime was found, but does not start: {reason}"))
         }
@@ -145,8 +140,7 @@ fn hidden_by_cudas() -> String {
     })
 }
 
-/// Why a device does not exist.
-pub(crate) fn beyond(count: usize) -> String {
+fn beyond(count: usize) -> String {
     format!(
         "AMD's HIP runtime shows {count} GPU(s), numbered from 0; look at HIP_VISIBLE_DEVICES and \
          ROCR_VISIBLE_DEVICES{}",
@@ -155,7 +149,7 @@ pub(crate) fn beyond(count: usize) -> String {
 }
 
 /// A version in its usual form: 5.2 for 50221153.
-pub(crate) fn version_text(version: c_int) -> String {
+fn version_text(version: c_int) -> String {
     format!("{}.{}", version / 10_000_000, version / 100_000 % 100)
 }
 
@@ -178,13 +172,8 @@ fn is_sticky(failed: Status) -> bool {
     .contains(&failed)
 }
 
-/// The runtime's name for a result code, and advice for common codes.
-fn describe(failed: Status) -> String {
-    let name = name_of(failed).unwrap_or_else(|| format!("result code {failed}"));
-    match advice(failed) {
-        Some(advice) => format!("{name}: {advice}"),
-        None => name,
-    }
+fn status_name(failed: Status) -> String {
+    name_of(failed).unwrap_or_else(|| format!("result code {failed}"))
 }
 
 fn name_of(failed: Status) -> Option<String> {
@@ -224,10 +213,15 @@ pub(crate) fn architecture(driver: &Driver, device: c_int) -> Result<String, Bac
     const NAME_BEFORE_6: usize = 396;
     const NAME_SINCE_6: usize = 1160;
     const NAME_BYTES: usize = 256;
-    let (ask, start) = match (&driver.properties_since_6, &driver.properties) {
-        (Some(ask), _) => (ask, NAME_SINCE_6),
-        (None, Some(ask)) => (ask, NAME_BEFORE_6),
-        (None, None) => return Err(driver.lacks(["", "hipGetDeviceProperties"])),
+    type Properties = unsafe extern "C" fn(*mut c_void, c_int) -> Status;
+    let find = |name| {
+        // SAFETY: the type is that of the runtime's functions with these names.
+        unsafe { driver.symbols.optional::<Properties>("", name) }
+    };
+    let since_6 = find("hipGetDevicePropertiesR0600").map(|ask| (ask, NAME_SINCE_6));
+    let before_6 = || find("hipGetDeviceProperties").map(|ask| (ask, NAME_BEFORE_6));
+    let Some((ask, start)) = since_6.or_else(before_6) else {
+        return Err(driver.lacks(["", "hipGetDeviceProperties"]));
     };
     let mut properties = [0_u64; PROPERTIES_BYTES / 8];
     // SAFETY: the driver writes one struct, for which there is room.

@@ -1,26 +1,20 @@
 //! Opens a driver's library, and looks up its functions.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use libloading::Library;
 
+use super::cuda_like_vendor::CudaLikeVendor;
 use super::function::Function;
-use super::vendor::Vendor;
-use resident_backend::DeviceKind;
 
 /// A driver's library, and whose it is.
 #[derive(Debug)]
 pub(crate) struct Symbols {
     pub(super) library: Library,
-    pub(super) vendor: &'static Vendor,
+    pub(super) vendor: &'static CudaLikeVendor,
 }
 
 impl Symbols {
-    /// The one of a function's names in CUDA and in HIP that this library has.
-    pub(super) fn name(&self, cuda: &'static str, hip: &'static str) -> &'static str {
-        if self.vendor.kind == DeviceKind::Hip { hip } else { cuda }
-    }
-
     /// A function that every version has.
     ///
     /// # Safety
@@ -33,7 +27,7 @@ impl Symbols {
     ) -> Result<Function<F>, String> {
         // SAFETY: the caller's promise is passed on.
         unsafe { self.optional(cuda, hip) }
-            .ok_or_else(|| format!("it has no function {}", self.name(cuda, hip)))
+            .ok_or_else(|| format!("it has no function {}", self.vendor.own([cuda, hip])))
     }
 
     /// A function that other versions, or the other driver, lack.
@@ -46,7 +40,7 @@ impl Symbols {
         cuda: &'static str,
         hip: &'static str,
     ) -> Option<Function<F>> {
-        let symbol = self.name(cuda, hip);
+        let symbol = self.vendor.own([cuda, hip]);
         if symbol.is_empty() {
             return None;
         }
@@ -55,6 +49,34 @@ impl Symbols {
         let function = *unsafe { self.library.get::<F>(symbol.as_bytes()) }.ok()?;
         let name = symbol.strip_suffix("_v2").unwrap_or(symbol);
         Some(Function { function, name, vendor: self.vendor })
+    }
+}
+
+/// An environment variable that names the file of a library. If it is set, no other file is tried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileVariable {
+    pub name: &'static str,
+    /// What the library is.
+    pub library: &'static str,
+    /// The files that the variable may name.
+    pub expected: &'static str,
+}
+
+impl FileVariable {
+    /// The file, if the variable is set.
+    pub(crate) fn file(&self) -> Option<OsString> {
+        std::env::var_os(self.name).filter(|file| !file.is_empty())
+    }
+
+    /// The error for a file that cannot be used.
+    #[cold]
+    pub(crate) fn misnamed(&self, file: &OsStr, fault: &str) -> String {
+        let Self { name, library, expected } = self;
+        format!(
+            "{name} names {} as {library}, and that cannot be used: {fault}; let it name \
+             {expected}, or unset it",
+            file.display()
+        )
     }
 }
 

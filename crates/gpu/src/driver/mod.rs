@@ -1,13 +1,14 @@
 //! The drivers of GPUs: CUDA's, and AMD's HIP, which mirrors it. A driver is a table of functions;
 //! what one of the two lacks, or has in another form, is optional in it. The rest of the backend
-//! asks for functions, never for the vendor.
+//! asks for functions, never for the vendor. Where other kinds of GPUs go says the list at the top
+//! of the crate `resident-backend`.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `functions`, `function` | the table; one function, its name and its errors |
 //! | `status`, `attribute` | result codes; attributes of devices, by two numberings |
 //! | `place` | what is current on a thread |
-//! | `vendor` | the names and numbers of one vendor |
+//! | `cuda_like_vendor` | the names and numbers of a vendor whose driver mirrors CUDA's |
 //! | `copies`, `descriptors`, `kernels` | what has two forms: copies of planes, occupancy |
 //! | `library` | opens libraries and looks functions up |
 //! | `cuda`, `hip` | where each driver is found, and what it says |
@@ -16,6 +17,7 @@ pub(crate) mod attribute;
 pub(crate) mod copies;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod cuda_like_vendor;
 mod descriptors;
 mod function;
 mod functions;
@@ -25,7 +27,6 @@ pub(crate) mod kernels;
 pub(crate) mod library;
 mod place;
 pub(crate) mod status;
-mod vendor;
 
 use std::ffi::{c_int, c_void};
 use std::ops::Deref;
@@ -33,13 +34,13 @@ use std::sync::OnceLock;
 
 pub(crate) use attribute::Attribute;
 pub(crate) use copies::{CopyEnd, Extents};
+pub(crate) use cuda_like_vendor::CudaLikeVendor;
 pub(crate) use descriptors::{Batch, Location};
 pub(crate) use function::Function;
 pub(crate) use functions::{Functions, HostFunction};
 pub(crate) use kernels::FunctionAttribute;
 pub(crate) use place::Place;
 pub(crate) use status::{Status, invalid};
-pub(crate) use vendor::Vendor;
 
 use library::Symbols;
 use resident_backend::{BackendError, BackendErrorKind};
@@ -60,11 +61,22 @@ pub(crate) type PoolHandle = *mut c_void;
 #[derive(Debug)]
 pub(crate) struct Driver {
     functions: Functions,
-    pub vendor: &'static Vendor,
+    pub vendor: &'static CudaLikeVendor,
     /// Asked for when the first device is opened.
     version: OnceLock<c_int>,
     /// Keeps the library open.
     symbols: Symbols,
+}
+
+/// A vendor's driver on this machine.
+pub(crate) struct Installation {
+    /// The driver. The error says what was searched for, and the next step.
+    pub driver: fn() -> Result<&'static Driver, String>,
+    /// The number of GPUs that the driver reports. The error contains what was searched for, what
+    /// was found, and the next step.
+    pub count: fn() -> Result<usize, String>,
+    /// Why a device does not exist, where there are so many.
+    pub beyond: fn(usize) -> String,
 }
 
 impl Deref for Driver {
@@ -124,7 +136,7 @@ impl Driver {
     fn count_devices(&self) -> Result<usize, (Status, String)> {
         // SAFETY: the function takes no pointer.
         let outcome = unsafe { (self.initialize.function)(0) };
-        let described = |failed| (failed, (self.vendor.describe)(failed));
+        let described = |failed| (failed, self.vendor.describe(failed));
         if outcome != status::SUCCESS {
             return Err(described(outcome));
         }
@@ -150,8 +162,13 @@ impl Driver {
         device: c_int,
         attribute: Attribute,
     ) -> Result<c_int, BackendError> {
+        self.numbered_attribute(device, self.vendor.own(attribute.numbers()))
+    }
+
+    /// As [`attribute`](Self::attribute), by the number that the driver gives it.
+    fn numbered_attribute(&self, device: c_int, number: c_int) -> Result<c_int, BackendError> {
         let mut value = 0;
-        let (ask, number) = (&self.device_attribute, (self.vendor.attribute)(attribute));
+        let ask = &self.device_attribute;
         // SAFETY: the driver writes one `int`.
         ask.check(unsafe { (ask.function)(&raw mut value, number, device) }).map(|()| value)
     }
@@ -170,8 +187,9 @@ impl Driver {
     /// The error of a driver without a function, by its name in CUDA and in HIP: one that every
     /// version has from the oldest on. What came later has another way.
     #[cold]
-    pub(crate) fn lacks(&self, [cuda, hip]: [&'static str; 2]) -> BackendError {
-        let (call, vendor) = (self.symbols.name(cuda, hip), self.vendor);
+    pub(crate) fn lacks(&self, names: [&'static str; 2]) -> BackendError {
+        let vendor = self.vendor;
+        let call = vendor.own(names);
         BackendError {
             kind: BackendErrorKind::Driver { code: i64::from(status::NOT_SUPPORTED) },
             call,

@@ -12,7 +12,6 @@ pub(crate) const INVALID_VALUE: Status = 1;
 pub(crate) const OUT_OF_MEMORY: Status = 2;
 pub(crate) const NOT_INITIALIZED: Status = 3;
 pub(crate) const NO_DEVICE: Status = 100;
-pub(crate) const INVALID_DEVICE: Status = 101;
 pub(crate) const NOT_FOUND: Status = 500;
 pub(crate) const NOT_READY: Status = 600;
 pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Status = 712;

@@ -235,6 +235,7 @@ impl DeviceMemory {
     }
 
     /// Whether the host accesses the memory at an address too.
+    #[cfg(feature = "cuda")]
     pub(crate) fn is_mapped(&self, Address(address): Address) -> bool {
         self.allocations().mapped.contains_key(&address)
     }

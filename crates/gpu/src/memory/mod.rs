@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `allocator`, `pool` | device memory: the live allocations, and the driver's pool |
-//! | `external` | device memory that belongs to cudarc's slices |
+//! | `external`, `cudarc_slice` | device memory of other code; that of cudarc's slices |
 //! | `staging`, `staging_settings` | pinned blocks for copies with pageable memory, and limits |
 //! | `fork_mark` | whether a process is a fork |
 //! | `managed` | managed memory, its prefetches and advice |
@@ -15,6 +15,8 @@
 //! | `registered` | arrays' host memory, registered with the driver |
 
 pub(crate) mod allocator;
+#[cfg(feature = "cuda")]
+pub(crate) mod cudarc_slice;
 pub(crate) mod external;
 pub(crate) mod fork_mark;
 pub(crate) mod managed;

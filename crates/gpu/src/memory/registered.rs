@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::pinned_ranges::PinnedRange;
-use super::pointer::{self, PointerAttribute};
+use super::pointer;
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{Driver, status};
@@ -301,7 +301,7 @@ fn is_registered_in_part(driver: &Driver, bytes: &Range<usize>) -> bool {
 /// for pageable memory. A context is current.
 fn registration_at(driver: &Driver, address: usize) -> Option<u64> {
     let address = address as u64;
-    let number = || pointer::attribute(driver, address, PointerAttribute::BufferId).unwrap_or(0);
+    let number = || pointer::attribute(driver, address, pointer::BUFFER_ID).unwrap_or(0);
     pointer::is_pinned_host(driver, address).then(number)
 }
 

@@ -336,7 +336,9 @@ impl StreamCore {
         external: ExternalAllocation,
     ) -> Result<Position, BackendError> {
         #[cfg(feature = "cuda")]
-        if let Some(stream) = external.freeing_stream() {
+        if let ExternalAllocation::Slice(slice) = &external
+            && let Some(stream) = slice.freeing_stream()
+        {
             if let Err(refusal) = self.make_wait(stream) {
                 self.device.memory().insert_external(address.0, external)?;
                 return Err(refusal);

@@ -1,5 +1,6 @@
 //! cudarc's slices as device memory: an array takes a slice over, and gives a slice away.
 
+use std::ffi::c_int;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut, DriverError};
@@ -7,6 +8,7 @@ use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut, DriverErr
 use super::queue::GpuQueue;
 use crate::cudarc_contexts::checked;
 use crate::driver::invalid;
+use crate::memory::cudarc_slice::CudarcSlice;
 use crate::memory::external::ExternalAllocation;
 use crate::memory::pointer;
 use resident_backend::{Address, BackendError};
@@ -30,7 +32,7 @@ impl GpuQueue {
             drop(guard);
             Ok(address)
         })?;
-        let external = ExternalAllocation::new(slice);
+        let external = ExternalAllocation::Slice(CudarcSlice::new(slice));
         self.0.device.memory().insert_external(address, external)?;
         Ok(Address(address))
     }
@@ -38,7 +40,10 @@ impl GpuQueue {
     /// The number of the GPU to which memory belongs; `None` if the driver did not allocate it.
     pub fn gpu_of(&self, address: u64) -> Result<Option<usize>, BackendError> {
         self.0.device.context().make_current()?;
-        Ok(pointer::gpu_of(self.0.driver(), address))
+        const DEVICE_ORDINAL: c_int = 9;
+        let ordinal = pointer::attribute(self.0.driver(), address, DEVICE_ORDINAL);
+        // The driver writes 32 bits, -1 for none.
+        Ok(ordinal.and_then(|ordinal| usize::try_from(ordinal as u32 as i32).ok()))
     }
 
     /// Makes work queued here from now on run after the work queued on a stream of other code so
@@ -91,16 +96,20 @@ impl GpuQueue {
         address: Address,
         external: ExternalAllocation,
     ) -> Result<CudaSlice<T>, BackendError> {
-        let made_to_wait = match external.stream() {
-            Some(stream) => self.make_wait(stream),
-            None => Err(invalid("give_away", "another library owns the memory".to_owned())),
+        let keep = |external| self.0.device.memory().insert_external(address.0, external);
+        let slice = match external {
+            ExternalAllocation::Slice(slice) => slice,
+            external @ ExternalAllocation::Object { .. } => {
+                keep(external)?;
+                return Err(invalid("give_away", "another library owns the memory".to_owned()));
+            }
         };
-        if let Err(refusal) = made_to_wait {
-            self.0.device.memory().insert_external(address.0, external)?;
+        if let Err(refusal) = self.make_wait(slice.stream()) {
+            keep(ExternalAllocation::Slice(slice))?;
             return Err(refusal);
         }
         let other_type = || "the slice has elements of another type".to_owned();
-        external.into_slice().ok_or_else(|| invalid("give_away", other_type()))
+        slice.downcast().ok_or_else(|| invalid("give_away", other_type()))
     }
 
     fn own_memory_as_slice<T>(

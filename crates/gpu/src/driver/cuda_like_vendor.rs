@@ -1,14 +1,15 @@
-//! What differs between the vendors in names and numbers.
+//! What differs in names and numbers between the vendors whose drivers mirror CUDA's. A GPU with
+//! another kind of driver has a crate of its own: see the list at the top of the crate
+//! `resident-backend`.
 
 use std::ffi::c_int;
 
-use super::attribute::Attribute;
 use super::status::Status;
 use resident_backend::{BackendError, BackendErrorKind, DeviceKind};
 
-/// The names and numbers of one vendor's driver.
+/// The names and numbers of one vendor's driver, which mirrors CUDA's.
 #[derive(Debug)]
-pub(crate) struct Vendor {
+pub(crate) struct CudaLikeVendor {
     pub kind: DeviceKind,
     /// Of its devices: `cuda` in `cuda:0`.
     pub prefix: &'static str,
@@ -18,16 +19,16 @@ pub(crate) struct Vendor {
     pub compiler_hint: &'static str,
     /// A version in its usual form: 12.4 for 12040.
     pub version_text: fn(c_int) -> String,
-    /// The driver's name for a result code, and advice for common codes.
-    pub(super) describe: fn(Status) -> String,
+    /// The driver's name for a result code.
+    pub(super) status_name: fn(Status) -> String,
+    /// Advice for common result codes.
+    pub(super) advice: fn(Status) -> Option<&'static str>,
     /// Whether after this result every later call in the context fails too.
     pub(super) is_sticky: fn(Status) -> bool,
     /// Whether the driver refuses to register host memory that is registered already.
     pub refuses_registered_memory: bool,
     /// Whether the driver copies between devices that cannot access each other's memory.
     pub copies_without_peer_access: bool,
-    /// Whether calls in a forked child fail, rather than wait for threads that it does not have.
-    pub refuses_forked_children: bool,
     /// The flag of pinned host memory that is not mapped, beside those that the user asks for.
     pub unmapped_flags: u32,
     /// The flags of all events.
@@ -41,13 +42,25 @@ pub(crate) struct Vendor {
     pub(super) version_min: c_int,
     /// What to do if it is older.
     pub(super) update: &'static str,
-    /// The number of an attribute of devices.
-    pub(super) attribute: fn(Attribute) -> c_int,
     /// The number of host memory among types of memory, by the driver's version.
     pub(super) host_memory_type: fn(c_int) -> u64,
 }
 
-impl Vendor {
+impl CudaLikeVendor {
+    /// The one of two values, for CUDA and for HIP, that is this vendor's.
+    pub(super) fn own<T>(&self, [cuda, hip]: [T; 2]) -> T {
+        if self.kind == DeviceKind::Hip { hip } else { cuda }
+    }
+
+    /// The driver's name for a result code, and advice for common codes.
+    pub(super) fn describe(&self, failed: Status) -> String {
+        let name = (self.status_name)(failed);
+        match (self.advice)(failed) {
+            Some(advice) => format!("{name}: {advice}"),
+            None => name,
+        }
+    }
+
     /// The error of a call that failed.
     #[cold]
     pub(crate) fn refusal(&self, failed: Status, call: &'static str) -> BackendError {
@@ -56,7 +69,7 @@ impl Vendor {
         } else {
             BackendErrorKind::Driver { code: i64::from(failed) }
         };
-        BackendError { kind, call, detail: (self.describe)(failed) }
+        BackendError { kind, call, detail: self.describe(failed) }
     }
 
     /// The number of host memory among types of memory (`CUmemorytype`, `hipMemoryType`).
