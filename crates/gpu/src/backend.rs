@@ -12,9 +12,9 @@ use super::device::GpuDevice;
 use super::memory::allocator::free_and_total;
 use super::memory::external::ExternalAllocation;
 use super::memory::managed;
-use super::memory::pinned::{PinnedMemory, device_address};
+use super::memory::pinned::{HostMapping, PinnedMemory, device_address};
 use super::memory::pinned_ranges;
-use super::memory::registered::HostRegistration;
+use super::memory::registered::{HostBytes, HostRegistration};
 use super::owned_stream::OwnedStream;
 use super::stream::{self, GpuQueue, StreamCore};
 use resident_backend::ForeignMemory;
@@ -152,7 +152,7 @@ impl Backend for GpuDevice {
     }
 
     fn staged_bytes(&self, parts: &[CopyBox]) -> u64 {
-        DownloadPlan::new(parts, self.core().pitch_bytes_max(), true, Costs::current()).len_bytes
+        DownloadPlan::cheapest(parts, self.core().pitch_bytes_max(), Costs::current()).len_bytes
     }
 
     fn chunk_bytes_max(&self) -> u64 {
@@ -173,7 +173,9 @@ impl Backend for GpuDevice {
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
-        let registration = HostRegistration::register(context, (start, len_bytes), false, pinned)?;
+        let bytes = HostBytes { start, len_bytes };
+        let registration =
+            HostRegistration::register(context, bytes, HostMapping::Unmapped, pinned)?;
         Ok(Box::new(registration))
     }
 
@@ -198,7 +200,8 @@ impl Backend for GpuDevice {
         options: PinnedOptions,
     ) -> Result<Arc<dyn HostMemory>, BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
-        let memory = PinnedMemory::allocate(context, len_bytes, (options, false), pinned)?;
+        let memory =
+            PinnedMemory::allocate(context, len_bytes, options, HostMapping::Unmapped, pinned)?;
         Ok(Arc::new(memory))
     }
 
@@ -208,7 +211,8 @@ impl Backend for GpuDevice {
         options: PinnedOptions,
     ) -> Result<MappedMemory, BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
-        let memory = PinnedMemory::allocate(context, len_bytes, (options, true), pinned)?;
+        let memory =
+            PinnedMemory::allocate(context, len_bytes, options, HostMapping::Mapped, pinned)?;
         let address = context.record_loss(device_address(context.driver(), memory.base()))?;
         let memory: Arc<dyn HostMemory> = Arc::new(memory);
         self.core().memory().insert_mapped(address, Arc::clone(&memory));
@@ -227,7 +231,8 @@ impl Backend for GpuDevice {
         len_bytes: usize,
     ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError> {
         let (context, pinned) = (self.core().context(), self.core().pinned());
-        let registration = HostRegistration::register(context, (start, len_bytes), true, pinned)?;
+        let bytes = HostBytes { start, len_bytes };
+        let registration = HostRegistration::register(context, bytes, HostMapping::Mapped, pinned)?;
         context.make_current()?;
         let address = context.record_loss(device_address(context.driver(), start))?;
         Ok((address, Box::new(registration)))

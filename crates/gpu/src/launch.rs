@@ -110,16 +110,21 @@ mod tests {
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
 
-    fn array(address: u64, origin_bytes: u64, at_word: u32, is_flat: bool) -> ArrayArgument {
-        ArrayArgument {
-            address: Address(address),
-            origin_bytes,
-            element_bytes: 4,
-            at_word,
-            is_flat,
-            access: Access::Read,
-        }
-    }
+    const FLAT: ArrayArgument = ArrayArgument {
+        address: Address(0x2000),
+        origin_bytes: 0,
+        element_bytes: 4,
+        at_word: 8,
+        is_flat: true,
+        access: Access::Read,
+    };
+    const SIZED: ArrayArgument = ArrayArgument {
+        address: Address(0x1000),
+        origin_bytes: 16,
+        at_word: 1,
+        is_flat: false,
+        ..FLAT
+    };
 
     #[test]
     fn known_starts_are_those_that_are_found() {
@@ -159,9 +164,8 @@ mod tests {
             ParameterLayout::Flat { element: FLOAT, access: Access::ReadWrite },
         ];
         let mut words = [7, 2, 30, 40, 40, 1, 8, 9, 100];
-        let arrays = [array(0x1000, 16, 1, false), array(0x2000, 0, 8, true)];
         assert_eq!(starts(&layouts, &mut words).unwrap(), [0, 1, 6, 8]);
-        insert_addresses(&mut words, &arrays);
+        insert_addresses(&mut words, &[SIZED, FLAT]);
         assert_eq!(words, [7, 0x1010, 30, 40, 40, 1, 8, 9, 0x2000]);
         assert!(starts(&layouts[..3], &mut [7, 2, 30, 40, 40, 1, 8]).is_err());
         let refusal = starts(&layouts[1..2], &mut [1, 30, 1]).expect_err("one dimension for two");

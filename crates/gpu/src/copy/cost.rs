@@ -60,27 +60,22 @@ pub(crate) struct DownloadPlan {
 }
 
 impl DownloadPlan {
-    /// The cheaper of two ways: pack each part separately, in as many driver calls as the pitch
-    /// limit needs; or download everything from the first byte to the last in one call, if
-    /// `may_read_between` allows that, and unpack only the parts.
-    pub(crate) fn new(
-        parts: &[CopyBox],
-        pitch_bytes_max: u64,
-        may_read_between: bool,
-        costs: Costs,
-    ) -> Self {
+    /// The cheaper of two ways for a copy that may read the bytes between its parts: pack each part
+    /// separately, in as many driver calls as the pitch limit needs; or download everything from
+    /// the first byte to the last in one call, and unpack only the parts.
+    pub(crate) fn cheapest(parts: &[CopyBox], pitch_bytes_max: u64, costs: Costs) -> Self {
         let mut calls = 0;
         parts.iter().for_each(|part| shape::for_each(part, pitch_bytes_max, &mut |_| calls += 1));
-        Self::of_calls(parts, calls, may_read_between, costs)
+        Self::of_calls(parts, calls, costs)
     }
 
-    fn of_calls(parts: &[CopyBox], calls: u64, may_read_between: bool, costs: Costs) -> Self {
+    fn of_calls(parts: &[CopyBox], calls: u64, costs: Costs) -> Self {
         let start = parts.iter().map(|part| part.source_offset_bytes).min().unwrap_or(0);
         let end = parts.iter().filter_map(CopyBox::source_end_bytes).max().unwrap_or(0);
         let covering_bytes = end.saturating_sub(start);
         let part_costs: u64 = parts.iter().map(|part| costs.of_part(part)).sum();
         let separate_cost = calls.saturating_mul(costs.call_bytes).saturating_add(part_costs);
-        if may_read_between && covering_bytes.saturating_add(costs.call_bytes) < separate_cost {
+        if covering_bytes.saturating_add(costs.call_bytes) < separate_cost {
             Self::covering(parts, start, covering_bytes)
         } else {
             Self::packed(parts)
@@ -99,7 +94,7 @@ impl DownloadPlan {
     }
 
     /// All parts packed one after another.
-    fn packed(parts: &[CopyBox]) -> Self {
+    pub(crate) fn packed(parts: &[CopyBox]) -> Self {
         let (mut to_staging, mut from_staging) = (Parts::new(), Parts::new());
         let mut len_bytes = 0;
         for part in parts {
@@ -120,8 +115,8 @@ mod tests {
 
     const COSTS: Costs = Costs { call_bytes: 150_000, row_bytes: 256 };
 
-    fn plan(parts: &[CopyBox], calls: u64, may_read_between: bool) -> DownloadPlan {
-        DownloadPlan::of_calls(parts, calls, may_read_between, COSTS)
+    fn plan(parts: &[CopyBox], calls: u64) -> DownloadPlan {
+        DownloadPlan::of_calls(parts, calls, COSTS)
     }
 
     fn part(source: u64, destination: u64, axes: &[(u64, u64, u64)]) -> CopyBox {
@@ -136,8 +131,8 @@ mod tests {
     #[test]
     fn the_bytes_between_parts_are_read_where_that_is_cheaper_than_a_call() {
         let near = [part(1000, 1000, &[]), part(1100, 1100, &[(2, 8, 8)])];
-        assert_eq!(plan(&near, 2, false).len_bytes, 12);
-        let covering = plan(&near, 2, true);
+        assert_eq!(DownloadPlan::packed(&near).len_bytes, 12);
+        let covering = plan(&near, 2);
         assert_eq!(
             covering.to_staging.as_slice(),
             [CopyBox { run_bytes: 112, ..part(1000, 0, &[]) }]
@@ -148,21 +143,20 @@ mod tests {
         );
         assert_eq!(covering.len_bytes, 112);
         let far = [part(0, 0, &[]), part(COSTS.call_bytes + 4, 0, &[])];
-        assert_eq!(plan(&far, 2, true).len_bytes, 8);
-        assert_eq!(plan(&far, 3, true).to_staging.len(), 1);
-        assert_eq!(plan(&near[..1], 1, true).len_bytes, 4, "it takes one call anyway");
+        assert_eq!(plan(&far, 2).len_bytes, 8);
+        assert_eq!(plan(&far, 3).to_staging.len(), 1);
+        assert_eq!(plan(&near[..1], 1).len_bytes, 4, "it takes one call anyway");
     }
 
     #[test]
     fn short_rows_are_read_with_the_bytes_between_them() {
-        let len_bytes =
-            |part: CopyBox, may_read_between| plan(&[part], 1, may_read_between).len_bytes;
+        let len_bytes = |part: CopyBox| plan(&[part], 1).len_bytes;
         let every_second = part(0, 0, &[(1000, 8, 4)]);
-        assert_eq!(len_bytes(every_second.clone(), true), 7996);
-        assert_eq!(len_bytes(every_second, false), 4000);
-        assert_eq!(len_bytes(part(0, 0, &[(1000, 2000, 4)]), true), 4000, "a face of a cube");
+        assert_eq!(len_bytes(every_second.clone()), 7996);
+        assert_eq!(DownloadPlan::packed(&[every_second]).len_bytes, 4000);
+        assert_eq!(len_bytes(part(0, 0, &[(1000, 2000, 4)])), 4000, "a face of a cube");
         let long = CopyBox { run_bytes: 1024, ..part(0, 0, &[(1000, 1100, 1024)]) };
-        assert_eq!(len_bytes(long, true), 1_024_000, "long rows only cost their bytes");
+        assert_eq!(len_bytes(long), 1_024_000, "long rows only cost their bytes");
     }
 
     #[test]
@@ -174,7 +168,7 @@ mod tests {
         assert_eq!((Costs::with(set).call_bytes, Costs::with(set).row_bytes), (7, 256));
         let every_second = [part(0, 0, &[(1000, 8, 4)])];
         let cheap_rows = Costs { row_bytes: 4, ..COSTS };
-        let plan = DownloadPlan::of_calls(&every_second, 1, true, cheap_rows);
+        let plan = DownloadPlan::of_calls(&every_second, 1, cheap_rows);
         assert_eq!(plan.len_bytes, 4000, "it costs no more than its bytes");
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::memcpy::{self, StreamTarget};
-use super::shape::{self, Shape};
-use crate::driver::{CopyEnd, Driver, StreamHandle};
+use super::shape;
+use crate::driver::{CopyEnd, Driver, Extents, StreamHandle};
 use crate::memory::pageable::PageableBlock;
 use resident_backend::{BackendError, CopyBox, Footprint, HostMemory};
 
@@ -70,20 +70,20 @@ unsafe fn set(
     let mut outcome = Ok(());
     shape::for_each(&footprint.copy_to_same_offsets(), target.pitch_bytes_max, &mut |shape| {
         // The driver has no call for volumes, so they are set plane by plane.
-        for plane in 0..shape.depth {
-            let pitch = shape.destination_pitch;
+        for plane in 0..shape.extents.depth {
+            let pitch = shape.extents.destination_pitch;
             let start = address + shape.destination + plane * pitch.plane_lines * pitch.line_bytes;
             if outcome.is_ok() {
                 // SAFETY: a plane of the footprint, whose validity the caller guarantees; `queue`
                 // checked the alignment.
-                outcome = unsafe { set_plane(target, start, shape, value) };
+                outcome = unsafe { set_plane(target, start, shape.extents, value) };
             }
         }
     });
     outcome
 }
 
-/// Sets one plane of a shape.
+/// Sets one plane.
 ///
 /// # Safety
 ///
@@ -91,25 +91,24 @@ unsafe fn set(
 unsafe fn set_plane(
     target: StreamTarget,
     start: u64,
-    shape: Shape,
+    extents: Extents,
     value: SettablePattern,
 ) -> Result<(), BackendError> {
     let (driver, stream) = (target.driver, target.stream);
-    if shape.height == 1 {
+    if extents.height == 1 {
         // SAFETY: the caller's promise is passed on.
-        return unsafe { set_line(driver, stream, start, shape.width_bytes as usize, value) };
+        return unsafe { set_line(driver, stream, start, extents.width_bytes as usize, value) };
     }
-    let pitch = shape.destination_pitch.line_bytes;
     // SAFETY: as above.
-    let outcome = unsafe { set_lines(driver, stream, (start, pitch as usize), shape, value) };
+    let outcome = unsafe { set_lines(driver, stream, start, extents, value) };
     if let Some(outcome) = outcome {
         return outcome;
     }
     // This driver has no call for planes of such values.
-    (0..shape.height).try_for_each(|line| {
-        let start = start + line * pitch;
+    (0..extents.height).try_for_each(|line| {
+        let start = start + line * extents.destination_pitch.line_bytes;
         // SAFETY: as above.
-        unsafe { set_line(driver, stream, start, shape.width_bytes as usize, value) }
+        unsafe { set_line(driver, stream, start, extents.width_bytes as usize, value) }
     })
 }
 
@@ -153,12 +152,13 @@ unsafe fn set_line(
 unsafe fn set_lines(
     driver: &Driver,
     stream: StreamHandle,
-    (start, pitch): (u64, usize),
-    shape: Shape,
+    start: u64,
+    extents: Extents,
     value: SettablePattern,
 ) -> Option<Result<(), BackendError>> {
     use SettablePattern::{Four, One, Two};
-    let (width, height) = (shape.width_bytes as usize, shape.height as usize);
+    let (width, height) = (extents.width_bytes as usize, extents.height as usize);
+    let pitch = extents.destination_pitch.line_bytes as usize;
     match (value, &driver.set_plane_of_hip) {
         (One(value), Some(set)) => {
             // SAFETY: these bytes lie in the allocation, as the caller promises.

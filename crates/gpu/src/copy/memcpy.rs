@@ -2,7 +2,7 @@
 
 use super::batch::{self, LineBatch};
 use super::shape::{self, Shape};
-use crate::driver::{CopyEnd, Driver, Extents, Place, StreamHandle, invalid};
+use crate::driver::{CopyEnd, CopyEnds, Driver, Place, StreamHandle, invalid};
 use resident_backend::{BackendError, CopyBox};
 
 /// The stream on which copies are queued, its driver and its place, and the largest pitch that the
@@ -79,7 +79,7 @@ unsafe fn queue_lines(
         shape::for_each(part, target.pitch_bytes_max, &mut |shape| {
             if is_batched(&shape, parts) {
                 shape.for_each_line(&mut |source, destination| {
-                    lines.push(from + source, to + destination, shape.width_bytes);
+                    lines.push(from + source, to + destination, shape.extents.width_bytes);
                 });
             }
         });
@@ -113,37 +113,26 @@ unsafe fn queue_shape(
     destination: CopyEnd,
     shape: Shape,
 ) -> Result<(), BackendError> {
-    let (source, destination) =
-        (offset(source, shape.source), offset(destination, shape.destination));
+    let source = offset(source, shape.source);
+    let destination = offset(destination, shape.destination);
     if shape.is_line() {
-        let len = shape.width_bytes as usize;
+        let len = shape.extents.width_bytes as usize;
         // SAFETY: the caller's promise is passed on.
         return unsafe { queue_line(target, source, destination, len) };
     }
-    let ends = (source, destination);
+    let ends = CopyEnds { source, destination };
     let is_between_devices =
         [source, destination].iter().any(|end| matches!(end, CopyEnd::Device(_, Some(_))));
-    let (extents, stream) = (extents_of(shape), target.stream);
+    let (extents, stream) = (shape.extents, target.stream);
     if is_between_devices {
         // SAFETY: as above.
         unsafe { target.driver.queue_peer_volume(ends, extents, target.place, stream) }
-    } else if shape.depth == 1 {
+    } else if extents.depth == 1 {
         // SAFETY: as above.
         unsafe { target.driver.queue_plane(ends, extents, stream) }
     } else {
         // SAFETY: as above.
         unsafe { target.driver.queue_volume(ends, extents, stream) }
-    }
-}
-
-fn extents_of(shape: Shape) -> Extents {
-    let pitch = |pitch: shape::Pitch| (pitch.line_bytes as usize, pitch.plane_lines as usize);
-    Extents {
-        width_bytes: shape.width_bytes as usize,
-        height: shape.height as usize,
-        depth: shape.depth as usize,
-        source_pitch: pitch(shape.source_pitch),
-        destination_pitch: pitch(shape.destination_pitch),
     }
 }
 
@@ -173,11 +162,10 @@ unsafe fn queue_line(
             // SAFETY: as above.
             copy.check(unsafe { (copy.function)(to, from, len, stream) })
         }
-        (CopyEnd::Device(from, peer), CopyEnd::Device(to, own)) => {
-            let from = (from, peer.unwrap_or(target.place));
-            let to = (to, own.unwrap_or(target.place));
+        (CopyEnd::Device(..), CopyEnd::Device(..)) => {
+            let ends = CopyEnds { source, destination };
             // SAFETY: as above; the devices retain both contexts.
-            unsafe { driver.queue_peer_line(from, to, len, stream) }
+            unsafe { driver.queue_peer_line(ends, len, target.place, stream) }
         }
         (CopyEnd::Host(..), CopyEnd::Host(..)) => {
             Err(invalid("copy", "both ends are on the host".to_owned()))

@@ -1,99 +1,67 @@
 //! Splits a box of bytes into lines, planes and volumes within the pitch limit. Arithmetic only.
 
+use crate::driver::{Extents, Pitch};
 use resident_backend::CopyBox;
 use resident_core::layout::for_each_start;
 
-/// The copy of one driver call: `depth` planes of `height` lines of `width_bytes` bytes. Offsets
-/// are in bytes.
+/// The copy of one driver call. Offsets are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(super) source: u64,
     pub(super) destination: u64,
-    pub(super) width_bytes: u64,
-    pub(super) height: u64,
-    pub(super) depth: u64,
-    pub(super) source_pitch: Pitch,
-    pub(super) destination_pitch: Pitch,
-}
-
-/// The distances between lines, and between planes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pitch {
-    pub(super) line_bytes: u64,
-    /// The distance between planes, in lines.
-    pub(super) plane_lines: u64,
+    pub(super) extents: Extents,
 }
 
 impl Shape {
-    fn line(part: &CopyBox) -> Self {
-        let pitch = Pitch { line_bytes: part.run_bytes, plane_lines: 1 };
-        Self {
-            source: part.source_offset_bytes,
-            destination: part.destination_offset_bytes,
-            width_bytes: part.run_bytes,
-            height: 1,
-            depth: 1,
-            source_pitch: pitch,
-            destination_pitch: pitch,
-        }
-    }
-
-    /// A plane of `count` lines, if the driver accepts the pitches.
-    fn plane(
-        part: &CopyBox,
-        (count, source, destination): (u64, u64, u64),
-        pitch_bytes_max: u64,
-    ) -> Option<Self> {
-        let fits = |stride| stride >= part.run_bytes && stride <= pitch_bytes_max;
-        let pitch = |line_bytes| Pitch { line_bytes, plane_lines: count };
-        (fits(source) && fits(destination)).then(|| Self {
-            height: count,
-            source_pitch: pitch(source),
-            destination_pitch: pitch(destination),
-            ..Self::line(part)
-        })
-    }
-
-    /// A volume of `count` planes, if at both ends the distance between planes is a whole number of
-    /// lines.
-    fn volume(self, (count, source, destination): (u64, u64, u64)) -> Option<Self> {
-        let lines = |stride: u64, pitch: Pitch| {
-            let lines = stride / pitch.line_bytes;
-            (stride.is_multiple_of(pitch.line_bytes) && lines >= self.height)
-                .then_some(Pitch { plane_lines: lines, ..pitch })
-        };
-        Some(Self {
-            depth: count,
-            source_pitch: lines(source, self.source_pitch)?,
-            destination_pitch: lines(destination, self.destination_pitch)?,
-            ..self
-        })
-    }
-
     pub(super) fn is_line(&self) -> bool {
-        self.height == 1 && self.depth == 1
+        self.line_count() == 1
     }
 
     pub(super) fn line_count(&self) -> u64 {
-        self.height * self.depth
+        self.extents.height * self.extents.depth
     }
 
     /// Calls `visit` with the offsets of each line at both ends.
     pub(super) fn for_each_line(&self, visit: &mut impl FnMut(u64, u64)) {
-        for plane in 0..self.depth {
-            for line in 0..self.height {
+        let extents = &self.extents;
+        for plane in 0..extents.depth {
+            for line in 0..extents.height {
                 let at = |pitch: Pitch| (plane * pitch.plane_lines + line) * pitch.line_bytes;
                 visit(
-                    self.source + at(self.source_pitch),
-                    self.destination + at(self.destination_pitch),
+                    self.source + at(extents.source_pitch),
+                    self.destination + at(extents.destination_pitch),
                 );
             }
         }
     }
+}
 
-    fn shifted(self, source: u64, destination: u64) -> Self {
-        Self { source: self.source + source, destination: self.destination + destination, ..self }
-    }
+fn line(width_bytes: u64) -> Extents {
+    let pitch = Pitch { line_bytes: width_bytes, plane_lines: 1 };
+    Extents { width_bytes, height: 1, depth: 1, source_pitch: pitch, destination_pitch: pitch }
+}
+
+/// A plane of `height` such lines, whose distances at the source and at the destination are given,
+/// if the driver accepts these as pitches.
+fn plane(line: Extents, height: u64, strides: [u64; 2], pitch_bytes_max: u64) -> Option<Extents> {
+    let fits = |stride: &u64| (line.width_bytes..=pitch_bytes_max).contains(stride);
+    let [source_pitch, destination_pitch] =
+        strides.map(|line_bytes| Pitch { line_bytes, plane_lines: height });
+    let plane = Extents { height, source_pitch, destination_pitch, ..line };
+    strides.iter().all(fits).then_some(plane)
+}
+
+/// A volume of `depth` such planes, if at both ends the distance between planes is a whole number
+/// of lines.
+fn volume(plane: Extents, depth: u64, [source, destination]: [u64; 2]) -> Option<Extents> {
+    let pitch = |stride: u64, pitch: Pitch| {
+        let plane_lines = stride / pitch.line_bytes;
+        (stride.is_multiple_of(pitch.line_bytes) && plane_lines >= plane.height)
+            .then_some(Pitch { plane_lines, ..pitch })
+    };
+    let source_pitch = pitch(source, plane.source_pitch)?;
+    let destination_pitch = pitch(destination, plane.destination_pitch)?;
+    Some(Extents { depth, source_pitch, destination_pitch, ..plane })
 }
 
 /// Splits a part into shapes, and calls `visit` with each. A part with up to two axes is one shape
@@ -102,21 +70,27 @@ pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl Fn
     if part.run_bytes == 0 {
         return;
     }
-    let (shape, folded) = largest(part, pitch_bytes_max);
+    let (extents, folded) = largest(part, pitch_bytes_max);
     let outer = &part.axes[..part.axes.len() - folded];
-    for_each_start(outer, 0, 0, &mut |source, target| visit(shape.shifted(source, target)));
+    let (source, destination) = (part.source_offset_bytes, part.destination_offset_bytes);
+    for_each_start(outer, source, destination, &mut |source, destination| {
+        visit(Shape { source, destination, extents });
+    });
 }
 
-/// The largest shape that the innermost axes form, and the number of these axes.
-fn largest(part: &CopyBox, pitch_bytes_max: u64) -> (Shape, usize) {
-    let Some((inner, outer)) = part.axes.split_last() else { return (Shape::line(part), 0) };
-    let Some(plane) = Shape::plane(part, *inner, pitch_bytes_max) else {
-        return (Shape::line(part), 0);
+/// The extents of the largest shape that the innermost axes form, and the number of these axes.
+fn largest(part: &CopyBox, pitch_bytes_max: u64) -> (Extents, usize) {
+    let line = line(part.run_bytes);
+    let Some(((height, source, destination), outer)) = part.axes.split_last() else {
+        return (line, 0);
     };
-    match outer.last().and_then(|next| plane.volume(*next)) {
-        Some(volume) => (volume, 2),
-        None => (plane, 1),
-    }
+    let Some(plane) = plane(line, *height, [*source, *destination], pitch_bytes_max) else {
+        return (line, 0);
+    };
+    let volume = outer
+        .last()
+        .and_then(|(depth, source, destination)| volume(plane, *depth, [*source, *destination]));
+    volume.map_or((plane, 1), |volume| (volume, 2))
 }
 
 #[cfg(test)]
@@ -148,7 +122,7 @@ mod tests {
         let mut bytes = Vec::new();
         for shape in shapes {
             shape.for_each_line(&mut |from, to| {
-                bytes.extend((0..shape.width_bytes).map(|byte| (from + byte, to + byte)));
+                bytes.extend((0..shape.extents.width_bytes).map(|byte| (from + byte, to + byte)));
             });
         }
         bytes.sort_unstable();
@@ -169,7 +143,8 @@ mod tests {
         assert_eq!(shapes(&part(64, &[])).len(), 1);
         assert_eq!(shapes(&part(64, &[(5, 128, 64)])).len(), 1);
         let volume = shapes(&part(64, &[(3, 1280, 640), (5, 128, 64)]));
-        assert_eq!((volume.len(), volume[0].depth, volume[0].source_pitch.plane_lines), (1, 3, 10));
+        let extents = volume[0].extents;
+        assert_eq!((volume.len(), extents.depth, extents.source_pitch.plane_lines), (1, 3, 10));
     }
 
     #[test]

@@ -19,15 +19,29 @@ pub(crate) enum CopyEnd {
     Device(u64, Option<Place>),
 }
 
-/// The extents of a copy: `depth` planes of `height` lines of `width_bytes` bytes. A pitch is the
-/// distance between lines in bytes, and the distance between planes in lines.
+/// Both ends of a copy.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyEnds {
+    pub source: CopyEnd,
+    pub destination: CopyEnd,
+}
+
+/// The distances between lines, and between planes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pitch {
+    pub line_bytes: u64,
+    /// The distance between planes, in lines.
+    pub plane_lines: u64,
+}
+
+/// The extents of a copy: `depth` planes of `height` lines of `width_bytes` bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extents {
-    pub width_bytes: usize,
-    pub height: usize,
-    pub depth: usize,
-    pub source_pitch: (usize, usize),
-    pub destination_pitch: (usize, usize),
+    pub width_bytes: u64,
+    pub height: u64,
+    pub depth: u64,
+    pub source_pitch: Pitch,
+    pub destination_pitch: Pitch,
 }
 
 /// `hipMemcpyKind`: the runtime finds the ends' memory by their addresses.
@@ -52,12 +66,13 @@ impl CopyEnd {
         }
     }
 
-    fn plane(self, (line_bytes, _): (usize, usize)) -> PlaneEnd {
+    fn plane(self, pitch: Pitch) -> PlaneEnd {
         let (kind, host, device) = self.parts();
+        let line_bytes = pitch.line_bytes as usize;
         PlaneEnd { x_bytes: 0, y: 0, kind, host, device, array: null_mut(), line_bytes }
     }
 
-    fn volume(self, (line_bytes, plane_lines): (usize, usize), context: *mut c_void) -> VolumeEnd {
+    fn volume(self, pitch: Pitch, context: *mut c_void) -> VolumeEnd {
         let (kind, host, device) = self.parts();
         VolumeEnd {
             x_bytes: 0,
@@ -69,14 +84,19 @@ impl CopyEnd {
             device,
             array: null_mut(),
             context,
-            line_bytes,
-            plane_lines,
+            line_bytes: pitch.line_bytes as usize,
+            plane_lines: pitch.plane_lines as usize,
         }
     }
 
-    fn pitched(self, (line_bytes, plane_lines): (usize, usize)) -> PitchedPointer {
-        let width_bytes = line_bytes;
-        PitchedPointer { start: self.address(), line_bytes, width_bytes, plane_lines }
+    fn pitched(self, pitch: Pitch) -> PitchedPointer {
+        let line_bytes = pitch.line_bytes as usize;
+        PitchedPointer {
+            start: self.address(),
+            line_bytes,
+            width_bytes: line_bytes,
+            plane_lines: pitch.plane_lines as usize,
+        }
     }
 
     /// The place of device memory: `own` if it is the stream's.
@@ -89,25 +109,25 @@ impl CopyEnd {
 }
 
 impl Extents {
-    fn between(self, from: CopyEnd, to: CopyEnd, contexts: [*mut c_void; 2]) -> CopyDescriptor3d {
+    fn between(self, ends: CopyEnds, contexts: [*mut c_void; 2]) -> CopyDescriptor3d {
         CopyDescriptor3d {
-            source: from.volume(self.source_pitch, contexts[0]),
-            destination: to.volume(self.destination_pitch, contexts[1]),
-            width_bytes: self.width_bytes,
-            height: self.height,
-            depth: self.depth,
+            source: ends.source.volume(self.source_pitch, contexts[0]),
+            destination: ends.destination.volume(self.destination_pitch, contexts[1]),
+            width_bytes: self.width_bytes as usize,
+            height: self.height as usize,
+            depth: self.depth as usize,
         }
     }
 
-    fn of_hip(self, from: CopyEnd, to: CopyEnd) -> VolumeOfHip {
+    fn of_hip(self, ends: CopyEnds) -> VolumeOfHip {
         VolumeOfHip {
             source_array: null_mut(),
             source_position: [0; 3],
-            source: from.pitched(self.source_pitch),
+            source: ends.source.pitched(self.source_pitch),
             destination_array: null_mut(),
             destination_position: [0; 3],
-            destination: to.pitched(self.destination_pitch),
-            extents: [self.width_bytes, self.height, self.depth],
+            destination: ends.destination.pitched(self.destination_pitch),
+            extents: [self.width_bytes, self.height, self.depth].map(|extent| extent as usize),
             kind: KIND_DEFAULT,
         }
     }
@@ -123,13 +143,14 @@ impl Driver {
     /// destination's.
     pub(crate) unsafe fn queue_plane(
         &self,
-        (from, to): (CopyEnd, CopyEnd),
+        ends: CopyEnds,
         extents: Extents,
         stream: StreamHandle,
     ) -> Result<(), BackendError> {
-        let Extents { width_bytes, height, source_pitch, destination_pitch, .. } = extents;
+        let (width_bytes, height) = (extents.width_bytes as usize, extents.height as usize);
         if let Some(copy) = &self.copy_plane {
-            let (source, destination) = (from.plane(source_pitch), to.plane(destination_pitch));
+            let source = ends.source.plane(extents.source_pitch);
+            let destination = ends.destination.plane(extents.destination_pitch);
             let plane = CopyDescriptor2d { source, destination, width_bytes, height };
             // SAFETY: the driver reads the descriptor during the call; the caller promises the
             // rest.
@@ -138,8 +159,9 @@ impl Driver {
         let Some(copy) = &self.copy_plane_of_hip else {
             return Err(self.lacks(["cuMemcpy2DAsync", "hipMemcpy2DAsync"]));
         };
-        let (from, to) = (from.address(), to.address());
-        let (from_bytes, to_bytes) = (source_pitch.0, destination_pitch.0);
+        let (from, to) = (ends.source.address(), ends.destination.address());
+        let from_bytes = extents.source_pitch.line_bytes as usize;
+        let to_bytes = extents.destination_pitch.line_bytes as usize;
         // SAFETY: as above.
         let outcome = unsafe {
             let copy = copy.function;
@@ -155,18 +177,18 @@ impl Driver {
     /// As [`queue_plane`](Self::queue_plane).
     pub(crate) unsafe fn queue_volume(
         &self,
-        (from, to): (CopyEnd, CopyEnd),
+        ends: CopyEnds,
         extents: Extents,
         stream: StreamHandle,
     ) -> Result<(), BackendError> {
         if let Some(copy) = &self.copy_volume {
-            let volume = extents.between(from, to, [null_mut(); 2]);
+            let volume = extents.between(ends, [null_mut(); 2]);
             // SAFETY: the driver reads the descriptor during the call; the caller promises the
             // rest.
             return copy.check(unsafe { (copy.function)(&raw const volume, stream) });
         }
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.queue_volume_of_hip((from, to), extents, stream) }.map_or_else(
+        unsafe { self.queue_volume_of_hip(ends, extents, stream) }.map_or_else(
             || Err(self.lacks(["cuMemcpy3DAsync", "hipMemcpy3DAsync"])),
             |(copy, outcome)| copy.check(outcome),
         )
@@ -180,12 +202,12 @@ impl Driver {
     /// As [`queue_plane`](Self::queue_plane).
     unsafe fn queue_volume_of_hip(
         &self,
-        (from, to): (CopyEnd, CopyEnd),
+        ends: CopyEnds,
         extents: Extents,
         stream: StreamHandle,
     ) -> Option<(&CopyOfVolume, status::Status)> {
         let copy = self.copy_volume_of_hip.as_ref()?;
-        let volume = extents.of_hip(from, to);
+        let volume = extents.of_hip(ends);
         // SAFETY: the driver reads the descriptor during the call; the caller promises the rest.
         Some((copy, unsafe { (copy.function)(&raw const volume, stream) }))
     }
@@ -197,38 +219,40 @@ impl Driver {
     /// As [`queue_plane`](Self::queue_plane); the contexts of both places are retained.
     pub(crate) unsafe fn queue_peer_volume(
         &self,
-        (from, to): (CopyEnd, CopyEnd),
+        ends: CopyEnds,
         extents: Extents,
         own: Place,
         stream: StreamHandle,
     ) -> Result<(), BackendError> {
         if let Some(copy) = &self.copy_peer_volume {
-            let contexts = [from.place(own).context(), to.place(own).context()];
-            let volume = extents.between(from, to, contexts);
+            let contexts = [ends.source, ends.destination].map(|end| end.place(own).context());
+            let volume = extents.between(ends, contexts);
             // SAFETY: the driver reads the descriptor during the call; the caller promises the
             // rest.
             return copy.check_between(unsafe { (copy.function)(&raw const volume, stream) });
         }
         // The runtime finds both devices by the addresses.
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.queue_volume_of_hip((from, to), extents, stream) }.map_or_else(
+        unsafe { self.queue_volume_of_hip(ends, extents, stream) }.map_or_else(
             || Err(self.lacks(["cuMemcpy3DPeerAsync", "hipMemcpy3DAsync"])),
             |(copy, outcome)| copy.check_between(outcome),
         )
     }
 
-    /// Queues the copy of `len` bytes between two devices.
+    /// Queues the copy of `len` bytes between two devices; `own` is the stream's place.
     ///
     /// # Safety
     ///
     /// As [`queue_peer_volume`](Self::queue_peer_volume).
     pub(crate) unsafe fn queue_peer_line(
         &self,
-        (from, source): (u64, Place),
-        (to, destination): (u64, Place),
+        ends: CopyEnds,
         len: usize,
+        own: Place,
         stream: StreamHandle,
     ) -> Result<(), BackendError> {
+        let (from, source) = (ends.source.address(), ends.source.place(own));
+        let (to, destination) = (ends.destination.address(), ends.destination.place(own));
         if let Some(copy) = &self.copy_peer {
             let (source, destination) = (source.context(), destination.context());
             // SAFETY: the caller's promise is passed on.

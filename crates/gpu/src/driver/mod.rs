@@ -33,7 +33,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 pub(crate) use attribute::Attribute;
-pub(crate) use copies::{CopyEnd, Extents};
+pub(crate) use copies::{CopyEnd, CopyEnds, Extents, Pitch};
 pub(crate) use cuda_like_vendor::CudaLikeVendor;
 pub(crate) use descriptors::{Batch, Location};
 pub(crate) use function::Function;

@@ -69,7 +69,7 @@ impl DeviceMemory {
     }
 
     /// Whether `free` queues the free on a stream. Otherwise `start_draining` marks memory as
-    /// freed, and `free_drained` frees it once its last use has completed.
+    /// freed, and `free_all_drained` frees it once its last use has completed.
     pub(crate) fn frees_in_order(&self) -> bool {
         self.pool.is_some()
     }
@@ -155,18 +155,16 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// Frees memory whose last use has completed. If the context is not current, or the driver
-    /// refuses, a later call frees it.
-    pub(crate) fn free_drained(&self, Address(address): Address, is_current: bool) {
+    /// The last use of freed memory has completed, so that `free_all_drained` frees it.
+    pub(crate) fn mark_drained(&self, Address(address): Address) {
         if let Some(draining) = self.allocations().draining.get_mut(&address) {
             draining.is_drained = true;
         }
-        if is_current {
-            self.free_all_drained();
-        }
     }
 
-    fn free_all_drained(&self) {
+    /// Frees the memory whose last use has completed; the context is current. What the driver
+    /// refuses to free, a later call frees.
+    pub(crate) fn free_all_drained(&self) {
         if self.pool.is_some() {
             return;
         }

@@ -26,11 +26,12 @@ pub(crate) struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    /// Allocates zeroed memory of at least one byte. If `is_mapped`, GPUs access it themselves.
+    /// Allocates zeroed memory of at least one byte.
     pub(crate) fn allocate(
         context: &Arc<Context>,
         len_bytes: usize,
-        (options, is_mapped): (PinnedOptions, bool),
+        options: PinnedOptions,
+        mapping: HostMapping,
         pinned: &ByteCount,
     ) -> Result<Self, BackendError> {
         // The driver may wait for running kernels before it pins.
@@ -40,8 +41,11 @@ impl PinnedMemory {
         let outcome = {
             let _relaxed = Relaxed::enter(context.driver());
             let allocate = &context.driver().allocate_host;
-            let more = if is_mapped { 0 } else { context.driver().vendor.unmapped_flags };
-            let flags = flags(options, is_mapped) | more;
+            let more = match mapping {
+                HostMapping::Unmapped => context.driver().vendor.unmapped_flags,
+                HostMapping::Mapped => mapping.flag(),
+            };
+            let flags = flags(options) | more;
             // SAFETY: the driver writes one pointer.
             let outcome = unsafe { (allocate.function)(&raw mut start, len_bytes, flags) };
             allocate.check(outcome).map_err(|refusal| refused(refusal, outcome, len_bytes))
@@ -70,15 +74,31 @@ pub(crate) fn device_address(driver: &Driver, start: *mut u8) -> Result<Address,
     ask.check(outcome).map(|()| Address(address))
 }
 
-/// The flags of `cuMemHostAlloc` and `hipHostMalloc`.
-fn flags(options: PinnedOptions, is_mapped: bool) -> u32 {
+/// Whether GPUs access pinned host memory themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HostMapping {
+    Unmapped,
+    Mapped,
+}
+
+impl HostMapping {
+    /// The flag of `cuMemHostAlloc` and `hipHostMalloc`, of `cuMemHostRegister` and
+    /// `hipHostRegister`.
+    pub(super) fn flag(self) -> u32 {
+        const DEVICE_MAP: u32 = 2;
+        match self {
+            Self::Unmapped => 0,
+            Self::Mapped => DEVICE_MAP,
+        }
+    }
+}
+
+/// The flags of `cuMemHostAlloc` and `hipHostMalloc` beside that of the mapping.
+fn flags(options: PinnedOptions) -> u32 {
     const PORTABLE: u32 = 1;
-    const DEVICE_MAP: u32 = 2;
     const WRITE_COMBINED: u32 = 4;
     let flag = |is_set, flag| if is_set { flag } else { 0 };
-    flag(options.is_portable, PORTABLE)
-        | flag(is_mapped, DEVICE_MAP)
-        | flag(options.is_write_combined, WRITE_COMBINED)
+    flag(options.is_portable, PORTABLE) | flag(options.is_write_combined, WRITE_COMBINED)
 }
 
 /// Says what to do if the host has no memory left to pin.

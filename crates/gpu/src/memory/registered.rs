@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::pinned::HostMapping;
 use super::pinned_ranges::PinnedRange;
 use super::pointer;
 use crate::capture_mode::Relaxed;
@@ -33,6 +34,13 @@ static REGISTRATIONS: [BackendLock<Registrations>; DeviceKind::COUNT] =
 /// registrations are invalid, and their lock may be held by a thread that does not exist in the
 /// child.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Bytes of the host to register.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostBytes {
+    pub start: *mut u8,
+    pub len_bytes: usize,
+}
 
 /// The registration of one array's memory. Dropping it unregisters the memory.
 pub(crate) struct HostRegistration {
@@ -67,12 +75,11 @@ enum Stage {
 struct Registrations(BTreeMap<usize, Registration>);
 
 impl HostRegistration {
-    /// Registers `len_bytes` bytes from `start`, at least one, for all devices. If `is_mapped`,
-    /// GPUs access them themselves.
+    /// Registers bytes, at least one, for all devices.
     pub(crate) fn register(
         context: &Arc<Context>,
-        (start, len_bytes): (*mut u8, usize),
-        is_mapped: bool,
+        bytes: HostBytes,
+        mapping: HostMapping,
         pinned: &ByteCount,
     ) -> Result<Self, BackendError> {
         if !is_registering_process() {
@@ -80,9 +87,9 @@ impl HostRegistration {
         }
         let kind = context.kind();
         unregister_refused(kind);
-        let outcome = context.make_current().and_then(|()| {
-            registrations(kind).insert(context, (start, len_bytes), is_mapped, pinned)
-        });
+        let outcome = context
+            .make_current()
+            .and_then(|()| registrations(kind).insert(context, bytes, mapping, pinned));
         context.record_loss(outcome).map(|start| Self { kind, start, is_unregistered: false })
     }
 }
@@ -125,13 +132,12 @@ impl Registrations {
     fn insert(
         &mut self,
         context: &Arc<Context>,
-        (start, len_bytes): (*mut u8, usize),
-        is_mapped: bool,
+        HostBytes { start, len_bytes }: HostBytes,
+        mapping: HostMapping,
         pinned: &ByteCount,
     ) -> Result<Option<usize>, BackendError> {
         const PORTABLE: u32 = 1;
-        const DEVICE_MAP: u32 = 2;
-        let flags = if is_mapped { PORTABLE | DEVICE_MAP } else { PORTABLE };
+        let flags = PORTABLE | mapping.flag();
         let bytes = start.addr()..start.addr() + len_bytes;
         let (driver, kind) = (context.driver(), context.kind());
         let _relaxed = Relaxed::enter(driver);
@@ -196,13 +202,11 @@ impl Registrations {
         Some(Arc::clone(&registration.context))
     }
 
-    /// Ends a registration after the driver's answer. Returns it if the memory is unregistered.
-    fn end(&mut self, start: usize, is_unregistered: bool) -> Option<Registration> {
-        if is_unregistered {
-            return self.0.remove(&start);
+    /// The driver has refused to end a registration.
+    fn mark_refused(&mut self, start: usize) {
+        if let Some(registration) = self.0.get_mut(&start) {
+            registration.stage = Stage::Refused;
         }
-        self.0.get_mut(&start)?.stage = Stage::Refused;
-        None
     }
 
     /// The memory that the driver refused to unregister before, unless its device died.
@@ -218,10 +222,13 @@ impl Registrations {
 /// Unregisters memory, without the lock, unless the registration is at another stage.
 fn unregister_one(kind: DeviceKind, start: usize, stage: Stage) {
     let Some(context) = registrations(kind).begin_to_end(start, stage) else { return };
-    let is_unregistered = unregister_in(&context, start);
-    let removed = registrations(kind).end(start, is_unregistered);
-    // Dropping a context calls the driver, so the lock is released before.
-    drop(removed);
+    if unregister_in(&context, start) {
+        let removed = registrations(kind).0.remove(&start);
+        // Dropping a context calls the driver, so the lock is released before.
+        drop(removed);
+    } else {
+        registrations(kind).mark_refused(start);
+    }
 }
 
 /// Unregisters what the driver refused to unregister before.

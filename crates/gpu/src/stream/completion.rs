@@ -15,6 +15,14 @@ use resident_backend::{
     BackendError, BackendErrorKind, FailureRecord, Position, QueueId, failure, scope,
 };
 
+/// What a thread does that finds another thread running a stream's completion actions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum IfBusy {
+    Wait,
+    /// The work stays incomplete for now.
+    Leave,
+}
+
 impl StreamCore {
     /// Returns the outcome of a driver call. If the outcome is that the context has died, marks all
     /// work in flight as failed.
@@ -70,7 +78,7 @@ impl StreamCore {
             });
         }
         match self.wait_on_device(position) {
-            Ok(upto) => self.complete_upto(upto, true),
+            Ok(upto) => self.complete_upto(upto, IfBusy::Wait),
             // The device died. All work in flight has failed, and failed work counts as completed.
             Err(_) if self.completed() >= position => {}
             Err(refusal) => return Err(refusal),
@@ -184,7 +192,7 @@ impl StreamCore {
         upto: Position,
     ) -> Result<(), BackendError> {
         match self.record_loss(is_past) {
-            Ok(true) => self.complete_upto(upto, false),
+            Ok(true) => self.complete_upto(upto, IfBusy::Leave),
             Ok(false) => {}
             Err(_) if self.completed() >= upto => {}
             Err(refusal) => return Err(refusal),
@@ -193,20 +201,18 @@ impl StreamCore {
     }
 
     /// Completes work that the device has finished: first the work of other streams on which it
-    /// depends (which may have failed), then its own completion actions. If another thread is
-    /// running actions, `waits` says whether to wait for it; otherwise the work stays incomplete
-    /// for now.
-    pub(super) fn complete_upto(&self, upto: Position, waits: bool) {
+    /// depends (which may have failed), then its own completion actions.
+    pub(super) fn complete_upto(&self, upto: Position, if_busy: IfBusy) {
         let is_empty = self.state().in_flight.is_empty();
-        if is_empty || self.complete_prerequisites(upto, waits) {
-            self.run_actions(upto, waits);
+        if is_empty || self.complete_prerequisites(upto, if_busy) {
+            self.run_actions(upto, if_busy);
         }
     }
 
     /// Completes the work of other streams on which work up to `upto` depends. Returns whether all
     /// of that work is complete. Meanwhile this thread holds no stream's completion lock. Uses an
     /// explicit stack instead of recursion, because a chain of streams may be long.
-    fn complete_prerequisites(&self, upto: Position, waits: bool) -> bool {
+    fn complete_prerequisites(&self, upto: Position, if_busy: IfBusy) -> bool {
         let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
         let mut checked = Position::START;
         loop {
@@ -222,7 +228,7 @@ impl StreamCore {
                 continue;
             }
             let Some((core, upto, _)) = stack.pop() else { return true };
-            if !core.run_actions(upto, waits) {
+            if !core.run_actions(upto, if_busy) {
                 return false;
             }
         }
@@ -252,10 +258,10 @@ impl StreamCore {
 
     /// Runs the actions of work up to `upto`. Returns `false` if another thread is running actions
     /// and this call does not wait for it.
-    fn run_actions(&self, upto: Position, waits: bool) -> bool {
+    fn run_actions(&self, upto: Position, if_busy: IfBusy) -> bool {
         let completion = match self.completion_lock.try_lock() {
             Some(guard) => guard,
-            None if waits => self.completion_lock.lock(),
+            None if if_busy == IfBusy::Wait => self.completion_lock.lock(),
             None => return false,
         };
         let external = self.run_actions_locked(upto);
@@ -317,8 +323,10 @@ impl StreamCore {
             | CompletionAction::CompleteFirst { .. } => {}
             CompletionAction::Unpack(unpack) => unpack.unpack(),
             CompletionAction::Free(address) => {
-                let is_current = self.device.context().make_current().is_ok();
-                self.device.memory().free_drained(address, is_current);
+                self.device.memory().mark_drained(address);
+                if self.device.context().make_current().is_ok() {
+                    self.device.memory().free_all_drained();
+                }
             }
         }
     }

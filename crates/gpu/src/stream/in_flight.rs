@@ -381,9 +381,8 @@ impl InFlightList {
     pub(super) fn device_loss_record(&self, completed: Position, cause: String) -> FailureRecord {
         let newest = self.names.ring.get(self.names.newest);
         let is_newest = |named: &NamedOperation| newest.is_some_and(|it| std::ptr::eq(it, named));
-        let last = |named: &NamedOperation| match is_newest(named) {
-            true => self.last_named,
-            false => named.position,
+        let last = |named: &NamedOperation| {
+            if is_newest(named) { self.last_named } else { named.position }
         };
         let first = self.names.iter().find(|named| last(named) > completed);
         let (operation, site) = match first {

@@ -1,6 +1,7 @@
 //! Reads of a few bytes, for which the caller waits: one copy to pinned memory, and no operation in
 //! flight.
 
+use super::completion::IfBusy;
 use super::core::StreamCore;
 use super::in_flight::OperationName;
 use crate::capture_mode::Relaxed;
@@ -69,7 +70,7 @@ impl StreamCore {
             self.state().in_flight.record_name(position, name);
         }
         self.record_loss(outcome)?;
-        self.complete_upto(position, true);
+        self.complete_upto(position, IfBusy::Wait);
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ use crate::driver::{CopyEnd, invalid};
 use crate::launch;
 use crate::memory::pageable::PageableBlock;
 use resident_backend::{
-    BackendError, CopyBox, CopyWork, FailureKind, FailureRecord, FillWork, HostMemory, KernelCode,
+    BackendError, CopyWork, FailureKind, FailureRecord, FillWork, HostMemory, KernelCode,
     LaunchCall, LoadedKernel, Memory, Position, SourceDevice, failure,
 };
 
@@ -155,7 +155,12 @@ fn queue_parts(
     if let Memory::Host(host) = &destination
         && (!host.is_pinned_for(core.kind()) || state.in_flight.writes_host_memory())
     {
-        return queue_staged_download(core, from, host, &parts, may_read_between);
+        let plan = if may_read_between {
+            DownloadPlan::cheapest(&parts, core.device.pitch_bytes_max(), Costs::current())
+        } else {
+            DownloadPlan::packed(&parts)
+        };
+        return queue_staged_download(core, from, host, plan);
     }
     let to = end(core, &destination);
     // SAFETY: the context is current. `queue_copy` checked that the parts lie within the host
@@ -174,11 +179,8 @@ fn queue_staged_download(
     core: &StreamCore,
     from: CopyEnd,
     host: &Arc<dyn HostMemory>,
-    parts: &SmallVec<[CopyBox; 1]>,
-    may_read_between: bool,
+    plan: DownloadPlan,
 ) -> Result<CompletionAction, BackendError> {
-    let target = target(core);
-    let plan = DownloadPlan::new(parts, target.pitch_bytes_max, may_read_between, Costs::current());
     if plan.len_bytes == 0 {
         return Ok(CompletionAction::Nothing);
     }
@@ -189,7 +191,7 @@ fn queue_staged_download(
     // SAFETY: as in `queue_parts`. The plan's parts lie within `len_bytes` bytes of staging memory,
     // which the completion action keeps.
     let outcome =
-        unsafe { memcpy::queue(target, from, host_end(core, &*staged), &plan.to_staging) };
+        unsafe { memcpy::queue(target(core), from, host_end(core, &*staged), &plan.to_staging) };
     drained_on_error(core, outcome)?;
     let (destination, parts) = (Arc::clone(host), plan.from_staging);
     Ok(CompletionAction::Unpack(PendingUnpack { staged, destination, parts }))
