@@ -13,7 +13,7 @@ use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
-use crate::transfer::{self, Opened, Request, StoredView, Target};
+use crate::transfer::{self, Opened, Request, SnapshotCall, StoredView, Target, Wait};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies};
 use resident_core::Access;
@@ -285,7 +285,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let offset = self.layout.strided().offset_at(index.iter().copied());
         let layout = Layout::<Ix0>::new(Ix0(), &[], offset);
         let element = Part::<T, Ix0>::of(self.storage, &layout);
-        let copy = element.start_snapshot((None, true), "get", site)?.wait_at(site)?;
+        let call = SnapshotCall { stream: None, wait: Wait::Now, operation: "get", site };
+        let copy = element.start_snapshot(call)?.wait_at(site)?;
         Ok(copy.into_scalar())
     }
 
@@ -502,7 +503,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         operation: &str,
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
-        self.start_snapshot((Some(stream), false), operation, site)
+        let stream = Some(stream);
+        self.start_snapshot(SnapshotCall { stream, wait: Wait::Later, operation, site })
     }
 
     /// The elements as an array of the host, for which this waits.
@@ -511,20 +513,17 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         stream: &Stream,
         site: CallSite,
     ) -> Result<ndarray::Array<T, D>> {
-        self.start_snapshot((Some(stream), true), "copy_to_host", site)?.wait_at(site)
+        let (stream, operation) = (Some(stream), "copy_to_host");
+        let call = SnapshotCall { stream, wait: Wait::Now, operation, site };
+        self.start_snapshot(call)?.wait_at(site)
     }
 
-    fn start_snapshot(
-        &self,
-        queueing: (Option<&Stream>, bool),
-        operation: &str,
-        site: CallSite,
-    ) -> Result<Pending<ndarray::Array<T, D>>> {
+    fn start_snapshot(&self, call: SnapshotCall<'_>) -> Result<Pending<ndarray::Array<T, D>>> {
         let distinct = self.layout.distinct();
         let buffer = HostBuffer::zeroed::<T>(distinct.len())
-            .ok_or_else(|| transfer::host_full(self.storage).at(site))?;
+            .ok_or_else(|| transfer::host_full(self.storage).at(call.site))?;
         let view = Part { layout: &distinct, ..*self }.stored_view();
-        let snapshot = transfer::snapshot(view, queueing, buffer, operation, site)?;
+        let snapshot = transfer::snapshot(view, buffer, call)?;
         Ok(Pending::new(snapshot, self.storage.named(), &distinct, self.layout.dim()))
     }
 

@@ -14,9 +14,9 @@ use crate::device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::HostBuffer;
-use crate::transfer::{self, Queued, Snapshot};
+use crate::transfer::{self, Snapshot};
+use resident_backend::TaskWaker;
 use resident_backend::call_site::{CallSite, call_site};
-use resident_backend::{TaskWaker, failure};
 
 /// The result of an asynchronous copy, returned by
 /// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): call [`wait`](Self::wait), or
@@ -152,37 +152,12 @@ impl<A> Pending<A> {
             });
         };
         unread.end();
-        if let Some((stream, record)) = first_failure(&queued) {
-            return Err(self.failed(stream, &record));
+        if let Some(error) = transfer::failure_of_copies(&self.array, &queued) {
+            return Err(error);
         }
         let assembled = (self.assemble)(sole_owner(buffer), &self.arrangement);
         assembled.map_err(|requested| transfer::host_full_for(&self.array, requested))
     }
-
-    fn failed(&self, stream: &device::Stream, record: &failure::FailureRecord) -> Error {
-        if !record.inherited || record.kind != failure::FailureKind::Contents {
-            return device::late_error(stream.device_ref(), record);
-        }
-        Error::Lost {
-            array: String::from(self.array.as_str()),
-            operation: String::from(record.operation.as_str()),
-            site: record.site.into(),
-            cause: String::from(record.cause.as_str()),
-        }
-    }
-}
-
-/// The first failure of the copies. All of them are one failure, which no `synchronize` returns
-/// again.
-fn first_failure(queued: &Queued) -> Option<(&device::Stream, Arc<failure::FailureRecord>)> {
-    let mut first = None;
-    for (stream, position) in queued {
-        if let Some(record) = failure::at(stream.id(), *position) {
-            stream.core().mark_reported(*position);
-            first.get_or_insert((stream, record));
-        }
-    }
-    first
 }
 
 /// Waits until no other handle of the buffer exists, and takes the buffer. Work drops its handle of

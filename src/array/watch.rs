@@ -223,7 +223,7 @@ impl<T: Element, D: Dimension> Changed<'_, T, D> {
         match (next, &self.task) {
             (Next::Queued(stream, position), Some(task)) => {
                 let registered = stream.queue().register_waker(position, task);
-                registered.map_err(|refusal| self.watch.core.refused(&stream, "polling", &refusal))
+                registered.map_err(|error| self.watch.core.call_error(&stream, "polling", &error))
             }
             (Next::Blocked, _) => {
                 // Another thread is inside a call, and does not tell when it is over.

@@ -7,20 +7,20 @@ use smallvec::SmallVec;
 use super::acquire::{acquire_host, acquire_on};
 use super::compare::before_host_write;
 use super::constant::{Fill, queue_fill};
+use super::copy_out::{CopyOut, DeviceParts, Wait};
 use super::download::prepare_downloads;
 use super::error::host_full;
 use super::mark::{mark, mark_host_written};
-use super::report::{Moved, count, run_deferred, stale_since};
+use super::report::run_deferred;
 use super::request::{Regions, Request};
-use crate::audit::{self, Direction};
+use crate::audit;
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::storage::{ArrayState, HostBuffer, Storage, notify_watchers};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::{
-    Address, Bytes, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
-    failure, host_copy,
+    Address, Bytes, Dependencies, FailureKind, HostMemory, Position, failure, host_copy,
 };
 use resident_core::Access;
 use resident_core::coherence::{Content, Location, PlannedCopy, Region, Source};
@@ -193,12 +193,13 @@ fn read_on_device(
     let device = storage.lock().device_copy(location).device.clone();
     prepare_downloads(&device, std::iter::once(len_bytes as u64));
     let _inquiry = failure::Inquiry::begin();
-    let Some((stream, position)) = queue_read(request, location, region, Arc::clone(&room))? else {
-        return read_element(request);
-    };
+    let mut copies = CopyOut::new(room.clone(), Wait::Now, "get of");
+    queue_read(request, location, region, &mut copies)?;
+    let queued = copies.into_queued();
     run_deferred();
-    request.wait_for(SmallVec::from_iter([(stream.clone(), position)]))?;
-    if !request.has_arrived(&stream, position)? {
+    request.wait_for(queued.clone())?;
+    let Some((stream, position)) = queued.last() else { return read_element(request) };
+    if !request.has_arrived(stream, *position)? {
         return read_element(request);
     }
     let mut value = Bytes::from_elem(0, len_bytes);
@@ -208,38 +209,23 @@ fn read_on_device(
     Ok(Some(value))
 }
 
-/// Queues a copy of the element to `room`. `None` if the element is no longer valid at the
-/// location.
+/// Queues a copy of the element, unless it is no longer valid at the location.
 fn queue_read(
     request: &Request<'_>,
     location: Location,
     region: &Region,
-    room: Arc<HostBuffer>,
-) -> Result<Option<(Stream, Position)>> {
-    let storage = request.storage;
+    copies: &mut CopyOut,
+) -> Result<()> {
+    let memory_order = request.storage.memory_order();
+    let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
     let regions = Regions::from_iter([*region]);
-    let mut state = storage.lock();
-    if !state.holds(location, &regions) {
-        return Ok(None);
+    let parts = DeviceParts { location, regions, copies: SmallVec::from_iter([copy]) };
+    let mut state = request.storage.lock();
+    if !state.holds(location, &parts.regions) {
+        return Ok(());
     }
-    let stream = request.download_stream(&state, location, &regions, None);
-    let depends = request.wait_for_writers(&mut state, &stream, location, &regions)?;
-    let copy = storage.memory_order().footprint(region).copy_from_packed(0).reversed();
-    let work = Work::Copy(Box::new(CopyWork {
-        may_read_between: false,
-        loss: FailureKind::Copy,
-        source: Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))),
-        destination: Memory::Host(room),
-        source_device: None,
-        parts: SmallVec::from_iter([copy]),
-        depends,
-        label: storage.label("get of", request.site),
-    }));
-    let position = request.submit_read(&mut state, &stream, location, &regions, work)?;
-    let since = stale_since(&state, Location::HOST, &regions);
-    let moved = Moved::at(position, Direction::ToHost, request.bytes_of(&regions));
-    count(request, &mut state, moved, stream.device_ref(), &stream, since);
-    Ok(Some((stream, position)))
+    let stream = request.download_stream(&state, location, &parts.regions, None);
+    copies.queue(request, &mut state, &stream, parts.split(u64::MAX))
 }
 
 impl Request<'_> {

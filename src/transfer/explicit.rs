@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_on};
+use super::copy_out::{CopyOut, Wait};
 use super::mark::mark;
 use super::report::{Moved, count, run_deferred, stale_since};
-use super::request::{Queued, Regions, Request, StoredView};
-use super::snapshot::{Destination, snapshot_to};
+use super::request::{Regions, Request, StoredView};
+use super::route::operation_bytes_max;
+use super::snapshot::{SnapshotCall, snapshot_to};
 use crate::audit::{Cause, Direction};
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -153,11 +155,8 @@ fn upload(to: StoredView<'_>, from: &LentView<'_>, stream: &Stream, site: CallSi
         split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
     let lease = from.lease(stream.device_ref(), site);
-    let chunk_bytes_max = match lease.is_pinned() {
-        true => u64::MAX,
-        false => stream.device_ref().backend().chunk_bytes_max(),
-    };
-    let chunks = memory_order.split_regions(&request.regions(), chunk_bytes_max);
+    let bytes_max = operation_bytes_max(&*lease.memory, stream.device_ref());
+    let chunks = memory_order.split_regions(&request.regions(), bytes_max);
     let (address, written) = (acquired.address, Regions::new());
     let mut upload = Upload { request: &request, stream, views, address, lease, written };
     let outcome = chunks.into_iter().try_for_each(|regions| upload.queue(regions));
@@ -300,11 +299,10 @@ pub(crate) fn copy_to_host(
     }
     let _inquiry = failure::Inquiry::begin();
     let mut lease = to.lease(stream.device_ref(), site);
-    let (memory, view) = (lease.memory.clone(), Some(to.view));
-    let destination = Destination { memory, view, is_awaited: true };
-    let mut queued = Queued::new();
-    let outcome = snapshot_to(from, Some(stream), &destination, &mut queued, operation, site);
-    drop(destination);
+    let call = SnapshotCall { stream: Some(stream), wait: Wait::Now, operation, site };
+    let mut copies = CopyOut::new(lease.memory.clone(), call.wait, "snapshot of");
+    let outcome = snapshot_to(from, &mut copies, Some(to.view), call);
+    let queued = copies.into_queued();
     lease.queued = queued.last().cloned();
     outcome?;
     request.wait_for(queued.clone())?;

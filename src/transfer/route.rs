@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::request::Regions;
 use crate::device::Device;
 use crate::storage::ArrayState;
+use resident_backend::HostMemory;
 use resident_core::coherence::{ConstantId, Location, PlannedCopy, Source};
 use resident_core::layout::Selection;
 
@@ -71,6 +72,14 @@ fn route(state: &ArrayState, source: Source, to: Location) -> Route {
             if can_access(to, from) { Route::Peer } else { Route::ThroughHost }
         }
     }
+}
+
+/// How many bytes one operation should copy between `device` and this memory, which no array owns.
+pub(super) fn operation_bytes_max(memory: &dyn HostMemory, device: &Device) -> u64 {
+    if memory.is_pinned_for(device.kind()) {
+        return u64::MAX;
+    }
+    device.backend().chunk_bytes_max()
 }
 
 /// Whether `device` can access the memory of `peer`.
