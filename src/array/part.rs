@@ -13,7 +13,7 @@ use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
-use crate::transfer::{self, Opened, Request, SnapshotCall, StoredView, Target, Wait};
+use crate::transfer::{self, CallerWaits, Opened, Request, SnapshotCall, StoredView, Target};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies};
 use resident_core::Access;
@@ -285,7 +285,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let offset = self.layout.strided().offset_at(index.iter().copied());
         let layout = Layout::<Ix0>::new(Ix0(), &[], offset);
         let element = Part::<T, Ix0>::of(self.storage, &layout);
-        let call = SnapshotCall { stream: None, wait: Wait::Now, operation: "get", site };
+        let call =
+            SnapshotCall { stream: None, waits: CallerWaits::AtOnce, operation: "get", site };
         let copy = element.start_snapshot(call)?.wait_at(site)?;
         Ok(copy.into_scalar())
     }
@@ -504,7 +505,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         site: CallSite,
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let stream = Some(stream);
-        self.start_snapshot(SnapshotCall { stream, wait: Wait::Later, operation, site })
+        self.start_snapshot(SnapshotCall { stream, waits: CallerWaits::Later, operation, site })
     }
 
     /// The elements as an array of the host, for which this waits.
@@ -514,7 +515,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         site: CallSite,
     ) -> Result<ndarray::Array<T, D>> {
         let (stream, operation) = (Some(stream), "copy_to_host");
-        let call = SnapshotCall { stream, wait: Wait::Now, operation, site };
+        let call = SnapshotCall { stream, waits: CallerWaits::AtOnce, operation, site };
         self.start_snapshot(call)?.wait_at(site)
     }
 

@@ -14,33 +14,47 @@ use crate::storage::ArrayState;
 use resident_backend::{
     Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, failure, host_copy,
 };
-use resident_core::coherence::{Content, Holders, Location, Region, Source, Undefined};
-use resident_core::layout::{MemoryOrder, split_copies};
+use resident_core::coherence::{Content, Location, Region, Source, Undefined};
+use resident_core::layout::split_copies;
 
 pub(super) type Copies = SmallVec<[CopyBox; 1]>;
 
 /// The newest contents of a request.
 #[derive(Default)]
 pub(super) struct Newest {
-    /// Each part with contents, and the location from which it is read.
+    /// Each part with contents, and the location from which it is read. `Location::HOST` stands for
+    /// a copy by the host. Parts of constants are `MemoryOrder::unbroken`.
     pub(super) parts: Vec<(Source, Region)>,
     /// Why some elements have no contents: because they were lost, if any were.
     pub(super) undefined: Option<Undefined>,
 }
 
 impl Newest {
-    /// Reads from devices where possible: from the device of the part before, if it has the next
-    /// part too. `host` is the location that counts as the host.
-    pub(super) fn on_devices(request: &Request<'_>, state: &ArrayState, host: Location) -> Self {
+    /// The host is read where `reads_host` is true of the contents, or no device has them. A device
+    /// at the location `host` counts as the host: its driver copies within the host at once.
+    pub(super) fn find(
+        request: &Request<'_>,
+        state: &ArrayState,
+        host: Location,
+        reads_host: impl Fn(Content) -> bool,
+    ) -> Self {
+        let memory_order = request.storage.memory_order();
         let (mut newest, mut device) = (Self::default(), None);
-        request.selection.for_each(request.storage.memory_order(), |region| {
+        request.selection.for_each_region(memory_order, |region| {
             state.coherence.visit_contents(region, |part, content| match content {
+                _ if reads_host(content) => {
+                    newest.parts.push((Source::Location(Location::HOST), *part));
+                }
                 Content::Undefined(why) => newest.add_undefined(why),
                 Content::Constant { value, .. } => {
-                    newest.parts.push((Source::Constant(value), *part));
+                    let parts = memory_order.unbroken(part).into_iter();
+                    newest.parts.extend(parts.map(|part| (Source::Constant(value), part)));
                 }
                 Content::Stored(holders) => {
-                    device = device_first(holders, device, host);
+                    let is_device = |location: &Location| *location != host;
+                    device = device
+                        .filter(|known| holders.contains(*known))
+                        .or_else(|| holders.locations().iter().find(is_device));
                     let location = device.unwrap_or(Location::HOST);
                     newest.parts.push((Source::Location(location), *part));
                 }
@@ -56,41 +70,21 @@ impl Newest {
     }
 }
 
-/// `known`, or else any device, if the contents are valid there. A device that accesses the host
-/// memory counts as the host: its driver copies within the host at once.
-fn device_first(holders: Holders, known: Option<Location>, host: Location) -> Option<Location> {
-    let is_device = |location: &Location| *location != host;
-    known
-        .filter(|known| holders.contains(*known))
-        .or_else(|| holders.locations().iter().find(is_device))
-}
-
-/// The same parts, those of constants [unbroken](MemoryOrder::unbroken).
-pub(super) fn unbroken(
-    memory_order: &MemoryOrder,
-    parts: Vec<(Source, Region)>,
-) -> Vec<(Source, Region)> {
-    let mut unbroken = Vec::with_capacity(parts.len());
-    for (source, region) in parts {
-        match source {
-            Source::Location(_) => unbroken.push((source, region)),
-            Source::Constant(_) => {
-                let parts = memory_order.unbroken(&region).into_iter();
-                unbroken.extend(parts.map(|part| (source, part)));
-            }
-        }
-    }
-    unbroken
-}
-
 /// The parts that are copied from one device.
 pub(super) struct DeviceParts {
     pub(super) location: Location,
     pub(super) regions: Regions,
-    pub(super) copies: Copies,
+    /// The copies of the regions. While the device makes those of the next operation, the host
+    /// unpacks those of the one before.
+    pub(super) operations: SmallVec<[Copies; 1]>,
 }
 
 impl DeviceParts {
+    pub(super) fn new(location: Location, region: Region, copies: Copies) -> Self {
+        let regions = Regions::from_iter([region]);
+        Self { location, regions, operations: SmallVec::from_iter([copies]) }
+    }
+
     /// Adds a part to those of the same device. If a region consists of several boxes of a view, it
     /// is added once for each box.
     pub(super) fn add(
@@ -99,37 +93,28 @@ impl DeviceParts {
         region: Region,
         copies: Copies,
     ) {
-        match all.iter_mut().find(|known| known.location == location) {
-            Some(known) => {
-                if known.regions.last() != Some(&region) {
-                    known.regions.push(region);
-                }
-                known.copies.extend(copies);
-            }
-            None => all.push(Self { location, regions: Regions::from_iter([region]), copies }),
+        let Some(known) = all.iter_mut().find(|known| known.location == location) else {
+            return all.push(Self::new(location, region, copies));
+        };
+        if known.regions.last() != Some(&region) {
+            known.regions.push(region);
         }
+        known.operations[0].extend(copies);
     }
 
-    /// One operation should copy at most this number of bytes.
-    pub(super) fn split(self, bytes_max: u64) -> SplitParts {
-        let Self { location, regions, copies } = self;
-        SplitParts { location, regions, operations: split_copies(copies, bytes_max) }
+    /// Splits the copies so that one operation copies at most this number of bytes.
+    pub(super) fn split(self, bytes_max: u64) -> Self {
+        let operations = self.operations.into_iter();
+        let operations = operations.flat_map(|copies| split_copies(copies, bytes_max)).collect();
+        Self { operations, ..self }
     }
-}
-
-/// The parts that are copied from one device, in several operations: while the next part is
-/// downloaded, the waiting thread unpacks the one before.
-pub(super) struct SplitParts {
-    pub(super) location: Location,
-    pub(super) regions: Regions,
-    pub(super) operations: SmallVec<[Copies; 1]>,
 }
 
 /// When the caller of a copy waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wait {
-    /// At once, so that no event is recorded behind the last operation.
-    Now,
+pub(crate) enum CallerWaits {
+    /// So no event is recorded behind the last operation.
+    AtOnce,
     /// Perhaps later.
     Later,
 }
@@ -137,7 +122,7 @@ pub(crate) enum Wait {
 /// The copies of one call. What was queued stays known if a later copy is refused.
 pub(super) struct CopyOut {
     pub(super) memory: Arc<dyn HostMemory>,
-    wait: Wait,
+    waits: CallerWaits,
     /// What the work is called in messages: `snapshot of`.
     label: &'static str,
     pub(super) queued: Queued,
@@ -146,8 +131,12 @@ pub(super) struct CopyOut {
 }
 
 impl CopyOut {
-    pub(super) fn new(memory: Arc<dyn HostMemory>, wait: Wait, label: &'static str) -> Self {
-        Self { memory, wait, label, queued: Queued::new(), copied_bytes: 0 }
+    pub(super) fn new(
+        memory: Arc<dyn HostMemory>,
+        waits: CallerWaits,
+        label: &'static str,
+    ) -> Self {
+        Self { memory, waits, label, queued: Queued::new(), copied_bytes: 0 }
     }
 
     /// Ends the call, and drops its handle of the memory.
@@ -170,7 +159,7 @@ impl CopyOut {
         request: &Request<'_>,
         state: &mut ArrayState,
         stream: &Stream,
-        SplitParts { location, regions, operations }: SplitParts,
+        DeviceParts { location, regions, operations }: DeviceParts,
     ) -> Result<()> {
         let depends = request.wait_for_writers(state, stream, location, &regions)?;
         let (mut left, before) = (operations.len(), self.queued.len());
@@ -187,7 +176,7 @@ impl CopyOut {
                 label: request.storage.label(self.label, request.site),
             }));
             let position = request.submit_read(state, stream, location, &regions, work)?;
-            if left > 0 || self.wait == Wait::Later {
+            if left > 0 || self.waits == CallerWaits::Later {
                 stream.ensure_event_at_tail();
             }
             self.queued.push((stream.clone(), position));

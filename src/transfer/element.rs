@@ -7,12 +7,12 @@ use smallvec::SmallVec;
 use super::acquire::{acquire_host, acquire_on};
 use super::compare::before_host_write;
 use super::constant::{Fill, queue_fill};
-use super::copy_out::{CopyOut, DeviceParts, Wait};
+use super::copy_out::{CallerWaits, CopyOut, DeviceParts};
 use super::download::prepare_downloads;
 use super::error::host_full;
 use super::mark::{mark, mark_host_written};
 use super::report::run_deferred;
-use super::request::{Regions, Request};
+use super::request::Request;
 use crate::audit;
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -193,7 +193,7 @@ fn read_on_device(
     let device = storage.lock().device_copy(location).device.clone();
     prepare_downloads(&device, std::iter::once(len_bytes as u64));
     let _inquiry = failure::Inquiry::begin();
-    let mut copies = CopyOut::new(room.clone(), Wait::Now, "get of");
+    let mut copies = CopyOut::new(room.clone(), CallerWaits::AtOnce, "get of");
     queue_read(request, location, region, &mut copies)?;
     let queued = copies.into_queued();
     run_deferred();
@@ -218,14 +218,13 @@ fn queue_read(
 ) -> Result<()> {
     let memory_order = request.storage.memory_order();
     let copy = memory_order.footprint(region).copy_from_packed(0).reversed();
-    let regions = Regions::from_iter([*region]);
-    let parts = DeviceParts { location, regions, copies: SmallVec::from_iter([copy]) };
+    let parts = DeviceParts::new(location, *region, SmallVec::from_iter([copy]));
     let mut state = request.storage.lock();
     if !state.holds(location, &parts.regions) {
         return Ok(());
     }
     let stream = request.download_stream(&state, location, &parts.regions, None);
-    copies.queue(request, &mut state, &stream, parts.split(u64::MAX))
+    copies.queue(request, &mut state, &stream, parts)
 }
 
 impl Request<'_> {

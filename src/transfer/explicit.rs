@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_on};
-use super::copy_out::{CopyOut, Wait};
+use super::copy_out::{CallerWaits, CopyOut};
 use super::mark::mark;
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Regions, Request, StoredView};
@@ -299,8 +299,8 @@ pub(crate) fn copy_to_host(
     }
     let _inquiry = failure::Inquiry::begin();
     let mut lease = to.lease(stream.device_ref(), site);
-    let call = SnapshotCall { stream: Some(stream), wait: Wait::Now, operation, site };
-    let mut copies = CopyOut::new(lease.memory.clone(), call.wait, "snapshot of");
+    let call = SnapshotCall { stream: Some(stream), waits: CallerWaits::AtOnce, operation, site };
+    let mut copies = CopyOut::new(lease.memory.clone(), call.waits, "snapshot of");
     let outcome = snapshot_to(from, &mut copies, Some(to.view), call);
     let queued = copies.into_queued();
     lease.queued = queued.last().cloned();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::acquire::acquire_host;
-use super::copy_out::{CopyOut, DeviceParts, Newest, Wait, unbroken};
+use super::copy_out::{CallerWaits, CopyOut, DeviceParts, Newest};
 use super::download::prepare_downloads;
 use super::report::run_deferred;
 use super::request::{Queued, Request, StoredView};
@@ -18,7 +18,7 @@ use resident_backend::call_site::CallSite;
 use resident_backend::failure::Inquiry;
 use resident_backend::{CopyBox, host_copy};
 use resident_core::Access;
-use resident_core::coherence::{Location, Region, Source};
+use resident_core::coherence::{Content, Location, Region, Source};
 use resident_core::layout::{Selection, Strided};
 
 /// Memory that queued work fills.
@@ -57,7 +57,7 @@ impl Drop for Unread {
 pub(crate) struct SnapshotCall<'c> {
     /// Copies from a device run on this stream if it is a stream of that device.
     pub(crate) stream: Option<&'c Stream>,
-    pub(crate) wait: Wait,
+    pub(crate) waits: CallerWaits,
     /// The call's name in messages.
     pub(crate) operation: &'c str,
     pub(crate) site: CallSite,
@@ -70,7 +70,7 @@ pub(crate) fn snapshot(
     call: SnapshotCall<'_>,
 ) -> Result<Snapshot> {
     let (buffer, inquiry) = (Arc::new(buffer), Inquiry::begin());
-    let mut copies = CopyOut::new(buffer.clone(), call.wait, "snapshot of");
+    let mut copies = CopyOut::new(buffer.clone(), call.waits, "snapshot of");
     snapshot_to(part, &mut copies, None, call)?;
     let CopyOut { queued, copied_bytes, .. } = copies;
     let device = queued.first().map(|(stream, _)| stream.device_ref());
@@ -118,7 +118,7 @@ fn snapshot_units(
     let unit_bytes = u64::from(element_bytes);
     // All parts from one device are one copy.
     let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
-    for (source, region) in unbroken(memory_order, sources(&request)?) {
+    for (source, region) in sources(&request)? {
         for part in view.boxes_of(element_bytes, memory_order, &region) {
             let copies = match to {
                 Some(to) => view.copies_to(&to, &part, unit_bytes).2,
@@ -145,33 +145,20 @@ fn snapshot_units(
     outcome
 }
 
-/// The source of each part: `Location::HOST`, which stands for a copy by the host, if the part is
-/// valid there and no use of that memory is pending; else the cheapest holder.
+/// The source of each part: the host, if the part is valid there and no use of that memory is
+/// pending; else a device, so that the call does not wait for a copy to the host.
 fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
-    let memory_order = request.storage.memory_order();
     let mut state = request.storage.lock();
-    state.reconcile(memory_order);
+    state.reconcile(request.storage.memory_order());
     let host = state.host_location();
-    if !request.conflicts(&state, host, Access::Read).is_empty() {
-        // A copy to the host is pending: where possible, devices are the sources, so that the call
-        // does not wait for that copy.
-        let newest = Newest::on_devices(request, &state, host);
-        if newest.undefined.is_some() {
-            request.plan(&state, Location::HOST)?;
-        }
-        return Ok(newest.parts);
+    let is_host_idle = request.conflicts(&state, host, Access::Read).is_empty();
+    let reads_host = |content: Content| is_host_idle && content.is_valid(host);
+    let newest = Newest::find(request, &state, host, reads_host);
+    if newest.undefined.is_some() {
+        // The plan names the reason.
+        request.plan(&state, host)?;
     }
-    let mut sources = Vec::new();
-    request.selection.for_each_region(memory_order, |region| {
-        state.coherence.visit_contents(region, |part, content| {
-            if content.is_valid(host) {
-                sources.push((Source::Location(Location::HOST), *part));
-            }
-        });
-    });
-    let copies = request.plan(&state, host)?;
-    sources.extend(copies.into_iter().map(|copy| (copy.source, copy.region)));
-    Ok(sources)
+    Ok(newest.parts)
 }
 
 impl CopyOut {

@@ -103,8 +103,7 @@ impl WatchedState {
 
 impl Drop for WatchedState {
     fn drop(&mut self) {
-        let Some(buffer) = self.buffer.take() else { return };
-        give_back(&self.spares, buffer);
+        self.buffer.take().into_iter().for_each(|buffer| give_back(&self.spares, buffer));
     }
 }
 
@@ -320,8 +319,8 @@ impl WatchCore {
 
     /// Returns whether there is more to take.
     fn end_turn(&self, turn: Turn<'_>, taken: Result<Taken>) -> bool {
-        let (notified, change) = (turn.notified, turn.change);
-        turn.end();
+        let Turn { notified, change, memory: unused, .. } = turn;
+        unused.into_iter().for_each(|memory| give_back(&self.spares, memory));
         let mut state = self.state.lock();
         state.is_taking = false;
         state.is_blocked = matches!(taken, Ok(Taken::BehindAccess));

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{InFlight, WatchCore, give_back};
+use super::{InFlight, WatchCore};
 use crate::audit::Cause;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::{ArrayState, HostBuffer, Storage};
-use crate::transfer::copy_out::{Copies, CopyOut, DeviceParts, Newest, Wait, unbroken};
+use crate::transfer::copy_out::{CallerWaits, Copies, CopyOut, DeviceParts, Newest};
 use crate::transfer::download::prepare_downloads;
 use crate::transfer::error::host_full;
 use crate::transfer::request::{Marks, Regions, Request, collect_conflicts};
@@ -111,7 +111,7 @@ impl Turn<'_> {
         else {
             return Ok(Look::Prepare(home));
         };
-        let mut copies = CopyOut::new(memory.clone(), Wait::Now, "state for a watch of");
+        let mut copies = CopyOut::new(memory.clone(), CallerWaits::AtOnce, "state for a watch of");
         if let (Some(stream), Some(parts)) = (&self.stream, stored) {
             if waits_for_others(&state, stream, parts.location) {
                 self.memory = Some(memory);
@@ -160,13 +160,6 @@ impl Turn<'_> {
         }
         Ok(memory)
     }
-
-    /// Ends the turn. Memory that was not used is kept for later states.
-    pub(super) fn end(self) {
-        if let Some(memory) = self.memory {
-            give_back(&self.watch.spares, memory);
-        }
-    }
 }
 
 /// Whether a copy from the device can run on this stream. Constants need none.
@@ -185,7 +178,7 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Found>> 
         return Ok(None);
     }
     state.reconcile(memory_order);
-    let newest = Newest::on_devices(request, state, Location::HOST);
+    let newest = Newest::find(request, state, Location::HOST, |_| false);
     match newest.undefined {
         None => {}
         Some(Undefined::Never) => return Ok(None),
@@ -193,7 +186,7 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Found>> 
         Some(Undefined::Lost(_)) => return request.plan(state, Location::HOST).map(|_| None),
     }
     let (mut stored, mut constants) = (SmallVec::new(), Vec::new());
-    for (source, region) in unbroken(memory_order, newest.parts) {
+    for (source, region) in newest.parts {
         let copies = request.same_offsets(&Regions::from_iter([region]));
         match source {
             Source::Constant(value) => {
