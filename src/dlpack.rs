@@ -71,7 +71,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         self.hand_out(&stream, site)?;
         let waited = stream.wait_until(stream.queue().tail(), site);
         waited
-            .map_err(|refusal| call_error(stream.device_ref(), "a tensor", "waiting", &refusal))
+            .map_err(|error| call_error(stream.device_ref(), "a tensor", "waiting", &error))
             .at(site)?;
         // Returns an error if the work that wrote the elements failed.
         self.export(&stream, site)
@@ -197,7 +197,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         // this device can access the memory, and that it has no gaps.
         let address = unsafe { device.backend().take_over(memory) };
         let address = address
-            .map_err(|refusal| call_error(device, "a tensor", "taking a tensor over", &refusal))
+            .map_err(|error| call_error(device, "a tensor", "taking a tensor over", &error))
             .at(site)?;
         Ok(Self::over_memory((dim, &strides, offset), stream, address, site))
     }

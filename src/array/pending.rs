@@ -128,12 +128,12 @@ impl<A> Pending<A> {
         for (stream, position) in &queued {
             stream
                 .wait_until(*position, site)
-                .map_err(|refusal| {
+                .map_err(|error| {
                     device::call_error(
                         stream.device_ref(),
                         &self.array,
                         "waiting for a snapshot",
-                        &refusal,
+                        &error,
                     )
                 })
                 .at(site)?;
@@ -212,8 +212,8 @@ impl<A> Pending<A> {
                 }
                 Ok(is_complete)
             });
-            let is_complete = polled.map_err(|refusal| {
-                device::call_error(stream.device_ref(), &self.array, "polling a snapshot", &refusal)
+            let is_complete = polled.map_err(|error| {
+                device::call_error(stream.device_ref(), &self.array, "polling a snapshot", &error)
             })?;
             if !is_complete {
                 return Ok(false);

@@ -47,8 +47,8 @@ impl Done {
             }
             Ok(is_complete)
         });
-        polled.map_err(|refusal| {
-            call_error(self.stream.device_ref(), "this", "polling a stream", &refusal)
+        polled.map_err(|error| {
+            call_error(self.stream.device_ref(), "this", "polling a stream", &error)
         })
     }
 }

@@ -4,14 +4,14 @@ use super::Device;
 use crate::error::{CalledAt, Error, Shortage};
 use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 
-/// The error of a call that a backend refused: nothing was queued.
+/// The error of a call of a backend that failed: nothing was queued.
 pub(crate) fn call_error(
     device: &Device,
     object: &str,
     operation: &str,
-    refusal: &BackendError,
+    error: &BackendError,
 ) -> Error {
-    match refusal.kind {
+    match error.kind {
         BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
             call: CalledAt::UNKNOWN,
             array: String::from(object),
@@ -23,12 +23,12 @@ pub(crate) fn call_error(
                 limit: device.backend().memory_limit(),
             },
         },
-        _ => backend_error(&device.name(), operation, refusal),
+        _ => backend_error(&device.name(), operation, error),
     }
 }
 
-pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendError) -> Error {
-    match refusal.kind {
+pub(crate) fn backend_error(device: &str, operation: &str, error: &BackendError) -> Error {
+    match error.kind {
         BackendErrorKind::InsideKernel => Error::InsideKernel {
             call: CalledAt::UNKNOWN,
             operation: String::from(operation),
@@ -38,13 +38,13 @@ pub(crate) fn backend_error(device: &str, operation: &str, refusal: &BackendErro
             call: CalledAt::UNKNOWN,
             device: String::from(device),
             operation: String::from(operation),
-            cause: refusal.to_string(),
+            cause: error.to_string(),
         },
         _ => Error::Backend {
             call: CalledAt::UNKNOWN,
             device: String::from(device),
             operation: String::from(operation),
-            cause: format!("{refusal}; nothing was queued, the call can be repeated"),
+            cause: format!("{error}; nothing was queued, the call can be repeated"),
         },
     }
 }

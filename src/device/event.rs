@@ -51,8 +51,8 @@ impl Event {
     pub fn is_complete(&self) -> Result<bool> {
         self.raw
             .is_complete()
-            .map_err(|refusal| {
-                call_error(self.stream.device_ref(), "this", "querying an event", &refusal)
+            .map_err(|error| {
+                call_error(self.stream.device_ref(), "this", "querying an event", &error)
             })
             .at(call_site())
     }
@@ -83,8 +83,8 @@ impl Event {
     pub fn elapsed_since(&self, earlier: &Self) -> Result<Duration> {
         self.raw
             .elapsed_since(&*earlier.raw)
-            .map_err(|refusal| {
-                call_error(self.stream.device_ref(), "this", "timing between two events", &refusal)
+            .map_err(|error| {
+                call_error(self.stream.device_ref(), "this", "timing between two events", &error)
             })
             .at(call_site())
     }

@@ -86,7 +86,7 @@ mod opening {
         // Opening may take a second, so it is done without the lock. If two threads open a GPU, the
         // second device is dropped unused.
         let backend = resident_gpu::open(kind, ordinal)?;
-        let device = Device::over(backend).map_err(|refusal| refusal.to_string())?;
+        let device = Device::over(backend).map_err(|error| error.to_string())?;
         let opened = OPENED.lock().entry(key).or_insert_with(|| device.clone()).clone();
         if opened == device {
             device.time_if_asked();

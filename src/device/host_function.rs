@@ -68,7 +68,9 @@ impl<R: Send + 'static> HostFunction<R> {
         let (position, sender) = (stream.queue().position_to_await(), Sender(Arc::clone(&shared)));
         let run = Box::new(move || sender.0.finish(catch_unwind(AssertUnwindSafe(function))));
         let added = stream.core().add_host_function(position, run);
-        added.map_err(|fault| refused(stream, "launching a host function", fault.to_string()))?;
+        added.map_err(|fault| {
+            function_error(stream, "launching a host function", fault.to_string())
+        })?;
         Ok(Self { stream: stream.clone(), position, site, shared })
     }
 
@@ -108,7 +110,7 @@ impl<R: Send + 'static> HostFunction<R> {
             self.refuse_endless_wait()?;
             // The work of a seeded device runs in this wait.
             let waited = self.stream.queue().synchronize_to(self.position);
-            waited.map_err(|refusal| self.call_error(&refusal))?;
+            waited.map_err(|error| self.call_error(&error))?;
             if !self.is_complete() {
                 ended.wait_after(seen);
             }
@@ -127,7 +129,7 @@ impl<R: Send + 'static> HostFunction<R> {
         if host_thread::runs_for(self.stream.id()) {
             let cause = "this is called by a host function of the same stream, which must return \
                          before the other one starts; queue that one on another stream";
-            return Err(refused(&self.stream, WAITING, String::from(cause)));
+            return Err(function_error(&self.stream, WAITING, String::from(cause)));
         }
         Ok(())
     }
@@ -138,7 +140,7 @@ impl<R: Send + 'static> HostFunction<R> {
         let outcome = std::mem::replace(&mut *self.shared.outcome.lock(), taken);
         match outcome {
             Outcome::Returned(result) => Ok(result),
-            Outcome::Missing(cause) => Err(refused(&self.stream, WAITING, cause)),
+            Outcome::Missing(cause) => Err(function_error(&self.stream, WAITING, cause)),
             Outcome::Pending => unreachable!("the function is over"),
         }
     }
@@ -156,15 +158,15 @@ impl<R: Send + 'static> HostFunction<R> {
             let polled = queue.poll(self.position).and_then(|is_complete| {
                 if is_complete { Ok(()) } else { queue.register_waker(self.position, task) }
             });
-            polled.map_err(|refusal| self.call_error(&refusal))?;
+            polled.map_err(|error| self.call_error(&error))?;
         }
         Ok(None)
     }
 }
 
 impl<R> HostFunction<R> {
-    fn call_error(&self, refusal: &BackendError) -> Error {
-        call_error(self.stream.device_ref(), "this", WAITING, refusal)
+    fn call_error(&self, error: &BackendError) -> Error {
+        call_error(self.stream.device_ref(), "this", WAITING, error)
     }
 }
 
@@ -219,7 +221,7 @@ impl<R> fmt::Debug for HostFunction<R> {
     }
 }
 
-fn refused(stream: &Stream, operation: &str, cause: String) -> Error {
+fn function_error(stream: &Stream, operation: &str, cause: String) -> Error {
     Error::Backend {
         call: CalledAt::UNKNOWN,
         device: stream.device_ref().name(),

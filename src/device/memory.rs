@@ -48,7 +48,7 @@ impl Device {
         self.0
             .backend
             .capacity()
-            .map_err(|refusal| call_error(self, "this", "querying its memory", &refusal))
+            .map_err(|error| call_error(self, "this", "querying its memory", &error))
             .at(call_site())
     }
 
@@ -92,7 +92,7 @@ impl Device {
         self.0
             .backend
             .trim()
-            .map_err(|refusal| call_error(self, "this", "returning unused memory", &refusal))
+            .map_err(|error| call_error(self, "this", "returning unused memory", &error))
             .at(call_site())
     }
 }

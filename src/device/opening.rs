@@ -23,8 +23,8 @@ impl Device {
     pub fn cpu() -> Self {
         static CPU: OnceLock<Device> = OnceLock::new();
         CPU.get_or_init(|| {
-            Self::over(EmbeddedDevice::cpu()).unwrap_or_else(|refusal| {
-                unreachable!("the embedded device refused a queue: {refusal}")
+            Self::over(EmbeddedDevice::cpu()).unwrap_or_else(|error| {
+                unreachable!("the embedded device refused a queue: {error}")
             })
         })
         .clone()
@@ -46,7 +46,7 @@ impl Device {
     #[must_use]
     pub fn emulated(emulation: Emulation) -> Self {
         Self::over(EmbeddedDevice::emulated(emulation))
-            .unwrap_or_else(|refusal| unreachable!("a fresh device refused a queue: {refusal}"))
+            .unwrap_or_else(|error| unreachable!("a fresh device refused a queue: {error}"))
     }
 
     /// Every device that can be used now: NVIDIA's GPUs by number, then AMD's, then the embedded
@@ -73,8 +73,8 @@ impl Device {
 
     pub(super) fn over(backend: Arc<dyn Backend>) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let queue = backend.default_queue().map_err(|refusal| {
-            backend_error(&backend.name(), "creating its default stream", &refusal)
+        let queue = backend.default_queue().map_err(|error| {
+            backend_error(&backend.name(), "creating its default stream", &error)
         })?;
         let shared = DeviceShared {
             default_stream: Arc::new(StreamCore::new(queue, 0)),

@@ -34,8 +34,8 @@ impl Device {
         let (least, greatest) = self
             .backend()
             .priorities()
-            .map_err(|refusal| {
-                call_error(self, "this", "asking for the priorities of streams", &refusal)
+            .map_err(|error| {
+                call_error(self, "this", "asking for the priorities of streams", &error)
             })
             .at(call_site())?;
         Ok(StreamPriorities { least, greatest })
@@ -87,9 +87,9 @@ impl Stream {
     pub fn priority(&self) -> Result<i32> {
         self.queue()
             .priority()
-            .map_err(|refusal| {
+            .map_err(|error| {
                 let operation = "asking for the priority of a stream";
-                call_error(self.device_ref(), "this", operation, &refusal)
+                call_error(self.device_ref(), "this", operation, &error)
             })
             .at(call_site())
     }

@@ -147,7 +147,7 @@ impl Stream {
         let queue = self.core().queue();
         queue
             .poll(queue.reserve_position())
-            .map_err(|refusal| call_error(&self.device, "this", "querying a stream", &refusal))
+            .map_err(|error| call_error(&self.device, "this", "querying a stream", &error))
             .at(call_site())
     }
 
@@ -162,7 +162,7 @@ impl Stream {
     pub fn record(&self) -> Result<Event> {
         let recorded = self.core().queue().record(EventTiming::Enabled);
         let raw = recorded
-            .map_err(|refusal| call_error(&self.device, "this", "recording an event", &refusal))
+            .map_err(|error| call_error(&self.device, "this", "recording an event", &error))
             .at(call_site())?;
         self.core().keep_event(Arc::clone(&raw));
         Ok(Event::new(raw, self.clone()))
@@ -197,7 +197,7 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         let site = call_site();
         self.wait_for_event(event.stream(), event.raw(), site)
-            .map_err(|refusal| call_error(&self.device, "this", "waiting for an event", &refusal))
+            .map_err(|error| call_error(&self.device, "this", "waiting for an event", &error))
             .at(site)
     }
 

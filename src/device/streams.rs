@@ -49,8 +49,7 @@ impl Device {
         make: impl FnOnce() -> Result<Arc<StreamCore>, BackendError>,
     ) -> Result<Stream> {
         self.0.backend.reap();
-        let core =
-            make().map_err(|refusal| call_error(self, "this", "creating a stream", &refusal))?;
+        let core = make().map_err(|error| call_error(self, "this", "creating a stream", &error))?;
         self.keep_stream(&core);
         sync::run_deferred_drops();
         Ok(Stream::of(self.clone(), core))
@@ -138,10 +137,9 @@ impl Device {
         // All streams are waited for before a failure is reported, because each call reports one
         // failure and leaves the others to later calls.
         for (stream, position) in &pending {
-            let waited = stream.wait_until(&self.0.name, *position, site, WaitReason::Synchronize);
-            waited
-                .map_err(|refusal| call_error(self, "this", "synchronising", &refusal))
-                .at(site)?;
+            let waited =
+                stream.wait_until(&self.0.name, *position, (site, WaitReason::Synchronize));
+            waited.map_err(|error| call_error(self, "this", "synchronising", &error)).at(site)?;
         }
         let of_dropped = self.0.streams.lock().unreported.pop_front();
         let reported = of_dropped.map_or(Ok(()), |record| Err(late_error(self, &record)));
@@ -169,8 +167,8 @@ impl Device {
         position: Position,
         site: CallSite,
     ) -> Result<()> {
-        let waited = stream.wait_until(&self.0.name, position, site, WaitReason::Synchronize);
-        waited.map_err(|refusal| call_error(self, "this", "synchronising", &refusal))?;
+        let waited = stream.wait_until(&self.0.name, position, (site, WaitReason::Synchronize));
+        waited.map_err(|error| call_error(self, "this", "synchronising", &error))?;
         stream.take_failure(position).map_or(Ok(()), |record| Err(late_error(self, &record)))
     }
 

@@ -80,8 +80,11 @@ impl Device {
         if self.kind() == DeviceKind::Cpu {
             return Ok(DeviceTimes { clock: None });
         }
-        let refused = |refusal: BackendError| call_error(self, "this", "timing", &refusal);
-        self.start_clock().map_err(refused).at(site).map(|clock| DeviceTimes { clock: Some(clock) })
+        let call_error = |error: BackendError| call_error(self, "this", "timing", &error);
+        self.start_clock()
+            .map_err(call_error)
+            .at(site)
+            .map(|clock| DeviceTimes { clock: Some(clock) })
     }
 
     fn start_clock(&self) -> std::result::Result<Arc<Clock>, BackendError> {

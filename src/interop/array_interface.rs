@@ -198,8 +198,8 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let Some(queue) = stream.cuda_queue() else {
             return Err(no_gpu("memory of a CUDA array interface", device).at(site));
         };
-        let refused = |operation, refusal| {
-            call_error(device, "a CUDA array interface", operation, &refusal).at(site)
+        let error_of = |operation, error| {
+            call_error(device, "a CUDA array interface", operation, &error).at(site)
         };
         check::<T>(interface).at(site)?;
         let (dim, strides, offset) = geometry_of::<T, D>(interface).at(site)?;
@@ -209,14 +209,14 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         }
         let start = interface.data.0 - (offset * size_of::<T>()) as u64;
         check_start::<T>(start).at(site)?;
-        let owning_gpu = queue.gpu_of(start).map_err(|refusal| refused("asking", refusal))?;
+        let owning_gpu = queue.gpu_of(start).map_err(|error| error_of("asking", error))?;
         if owning_gpu != Some(device.ordinal()) {
             return Err(not_of(device, start, owning_gpu).at(site));
         }
         if let Some(handle) = interface.stream {
             // SAFETY: the caller promises that it is a stream of the memory's GPU.
             let waited = unsafe { queue.wait_for_handle(handle) };
-            waited.map_err(|refusal| refused("waiting for its stream", refusal))?;
+            waited.map_err(|error| error_of("waiting for its stream", error))?;
         }
         let start = std::ptr::without_provenance_mut(start as usize);
         // SAFETY: the caller promises that the fields describe initialised memory that `owner`
@@ -224,7 +224,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         // no gaps.
         let address =
             unsafe { device.backend().take_over(ForeignMemory { start, len_bytes, owner }) };
-        let address = address.map_err(|refusal| refused("taking memory over", refusal))?;
+        let address = address.map_err(|error| error_of("taking memory over", error))?;
         Ok(Self::over_memory((dim, &strides, offset), stream, address, site))
     }
 }

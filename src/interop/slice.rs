@@ -56,7 +56,7 @@ impl<T: Element> SmartArray<T, Ix1> {
         };
         let address = queue
             .take_over(slice)
-            .map_err(|refusal| call_error(&device, "a slice", "taking a slice over", &refusal))
+            .map_err(|error| call_error(&device, "a slice", "taking a slice over", &error))
             .at(site)?;
         Ok(Self::over_device(Ix1(len), stream, address, site))
     }
@@ -144,13 +144,13 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         };
         queue
             .give_away(address, len)
-            .map_err(|refusal| {
+            .map_err(|error| {
                 device.free_after_stream(stream, address);
                 call_error(
                     device,
                     &name,
                     &format!("giving {name} away as a slice at {site}"),
-                    &refusal,
+                    &error,
                 )
             })
             .at(site)

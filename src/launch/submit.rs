@@ -229,13 +229,13 @@ fn acquire<'a>(
     packed: Packed<'_, 'a>,
 ) -> Result<()> {
     let mut parts = NextPart::of(selections);
-    let on = (stream, failure::epoch());
+    let epoch = failure::epoch();
     let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
         if let BoundArgument::Array(array) = bound {
             let (storage, access) = (array.storage, array.access);
             let ready = match array.is_whole {
-                true => packed.arrays.acquire_whole(storage, on, access, packed.depends),
+                true => packed.arrays.acquire_whole(storage, stream, epoch, access, packed.depends),
                 false => None,
             };
             let address = match ready {

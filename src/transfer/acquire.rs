@@ -1,22 +1,18 @@
 //! Acquire: makes the elements of a request available at one location, and makes a stream or the
 //! host wait for the uses that must be complete before the access.
-//!
-//! [`copy_missing`] is the one loop that queues copies. It has two kinds of destination. Before a
-//! copy is queued, different uses must be complete for each kind.
 
 use std::sync::Arc;
 
-use super::chunk::{Chunk, Pipeline};
-use super::report::run_deferred;
-use super::request::{Marks, Queued, Queueing, Request, add_mark, ends_of};
-use super::route::{Route, RoutedPlan, routed, through_host};
-use crate::device::{self, Device, Stream};
+use super::download::Queueing;
+use super::missing::{Destination, Missing};
+use super::pipeline::QueuedCopies;
+use super::request::{Marks, Queued, Request, ends_of};
+use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::storage::{self, ArrayState, ReadyCopy, StateGuard, Storage};
-use resident_backend::failure::{self, Inquiry};
-use resident_backend::{Address, Dependencies, FailureRecord};
+use crate::storage::{ArrayState, ReadyCopy, Storage};
+use resident_backend::{Address, Dependencies, FailureRecord, failure};
 use resident_core::Access;
-use resident_core::coherence::{Location, Region, Source};
+use resident_core::coherence::Location;
 use resident_core::layout::Selection;
 use resident_core::ordering::{Mark, StreamKey, UseEnd};
 
@@ -59,7 +55,7 @@ impl<'a> Acquired<'a> {
     pub(super) fn pin(
         storage: &'a Storage,
         state: &mut ArrayState,
-        (location, address): (Location, Address),
+        CopyPlace { location, address }: CopyPlace,
     ) -> Self {
         state.pin();
         Self { location, address, copied_bytes: 0, follows_other: false, pin: Some(Pin(storage)) }
@@ -95,7 +91,7 @@ pub(crate) fn acquire_on<'a>(
     let mut state = request.storage.lock();
     match readiness(request, &mut state, stream, access, depends) {
         Readiness::Ready(copy) => Ok(Acquired::pin(request.storage, &mut state, copy)),
-        Readiness::Used(copy) if copy.0 != state.host_location() => {
+        Readiness::Used(copy) if copy.location != state.host_location() => {
             wait_for_uses(request, &mut state, stream, access, copy, depends)
         }
         Readiness::Used(_) | Readiness::Missing => {
@@ -105,12 +101,19 @@ pub(crate) fn acquire_on<'a>(
     }
 }
 
+/// Where an array's copy on a device is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyPlace {
+    pub(super) location: Location,
+    pub(super) address: Address,
+}
+
 /// What an access of a device's copy needs.
 pub(super) enum Readiness {
     /// Nothing.
-    Ready((Location, Address)),
+    Ready(CopyPlace),
     /// The elements are there, but the stream has to wait for uses on other streams.
-    Used((Location, Address)),
+    Used(CopyPlace),
     /// Copies or memory, or it is not known.
     Missing,
 }
@@ -121,10 +124,10 @@ fn wait_for_uses<'a>(
     state: &mut ArrayState,
     stream: &Stream,
     access: Access,
-    copy: (Location, Address),
+    copy: CopyPlace,
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
-    let location = copy.0;
+    let location = copy.location;
     let (marks, follows_other) =
         request.conflicts_and_dependencies(state, location, access, stream, depends);
     request.make_wait(state, stream, &marks)?;
@@ -148,22 +151,18 @@ pub(super) fn readiness(
         let ready = whole_ready_on(state, stream, access, depends);
         return ready.map_or(Readiness::Missing, Readiness::Ready);
     }
-    match part_ready_on(request, state, stream, access, depends) {
-        None => Readiness::Missing,
-        Some((copy, true)) => Readiness::Ready(copy),
-        Some((copy, false)) => Readiness::Used(copy),
-    }
+    part_ready_on(request, state, stream, access, depends).unwrap_or(Readiness::Missing)
 }
 
-/// The copy on `stream`'s device, if the elements are there, and whether only `stream` has
-/// conflicting uses of them.
+/// Whether only `stream` has conflicting uses of the elements on its device. `None` if they are not
+/// there.
 fn part_ready_on(
     request: &Request<'_>,
     state: &mut ArrayState,
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
-) -> Option<((Location, Address), bool)> {
+) -> Option<Readiness> {
     if state.has_new_failures() {
         return None;
     }
@@ -183,7 +182,8 @@ fn part_ready_on(
         });
     });
     state.device_copy_mut(location).uses = uses;
-    Some(((location, address), is_ready))
+    let copy = CopyPlace { location, address };
+    Some(if is_ready { Readiness::Ready(copy) } else { Readiness::Used(copy) })
 }
 
 #[inline(always)]
@@ -192,10 +192,10 @@ fn whole_ready_on(
     stream: &Stream,
     access: Access,
     depends: &mut Dependencies,
-) -> Option<(Location, Address)> {
+) -> Option<CopyPlace> {
     let ReadyCopy { location, address, writer, .. } = state.ready_whole(stream, access)?;
     writer.into_iter().for_each(|writer| add_own_writer(state, depends, stream, writer));
-    Some((location, address))
+    Some(CopyPlace { location, address })
 }
 
 /// Adds a writer on `stream` itself. A writer of several boxes is visited several times in a row.
@@ -222,32 +222,14 @@ pub(super) fn copy_to_device<'a>(
     access: Access,
     depends: &mut Dependencies,
 ) -> Result<Acquired<'a>> {
-    let mut pipeline = Pipeline::default();
-    let outcome = copy_to_device_by(request, stream, access, depends, &mut pipeline);
-    let copied_bytes = pipeline.copied_bytes();
-    pipeline.close(request);
-    run_deferred();
+    let mut missing = Missing::of(request, access, Destination::Device(stream));
+    let outcome = missing.copy().and_then(|(mut state, location)| {
+        let address = state.device_copy(location).address().unwrap_or(Address(0));
+        let copy = CopyPlace { location, address };
+        wait_for_uses(request, &mut state, stream, access, copy, depends)
+    });
+    let copied_bytes = missing.close().bytes;
     outcome.map(|acquired| Acquired { copied_bytes, ..acquired })
-}
-
-fn copy_to_device_by<'a>(
-    request: &Request<'a>,
-    stream: &Stream,
-    access: Access,
-    depends: &mut Dependencies,
-    pipeline: &mut Pipeline,
-) -> Result<Acquired<'a>> {
-    let (mut state, location) =
-        copy_missing(request, access, Destination::Device(stream), pipeline)?;
-    let (marks, follows_other) =
-        request.conflicts_and_dependencies(&state, location, access, stream, depends);
-    request.make_wait(&mut state, stream, &marks)?;
-    if follows_other {
-        state.retire_device_uses(location);
-    }
-    let address = state.device_copy(location).address().unwrap_or(Address(0));
-    let acquired = Acquired::pin(request.storage, &mut state, (location, address));
-    Ok(Acquired { follows_other, ..acquired })
 }
 
 /// Acquires the elements on the host: waits until they are valid there and no conflicting use is
@@ -259,7 +241,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
     let mut waited = Marks::new();
     loop {
         let open;
-        let (queued, _inquiry) = copy_to_host(request, access, Destination::Host)?;
+        let copies = copy_to_host(request, access, Queueing::Awaited)?;
         let pending = {
             let mut state = request.storage.lock();
             let marks = request.uses_to_end(&mut state, access, &waited);
@@ -275,7 +257,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
         };
         request.wait_for(pending)?;
         waited.extend(open.into_iter().filter(|mark| mark.end == UseEnd::OPEN));
-        if let Some((stream, record)) = first_own_failure(&queued) {
+        if let Some((stream, record)) = first_own_failure(&copies.queued) {
             request.storage.lock().reconcile(request.storage.memory_order());
             return Err(device::late_error(stream.device_ref(), &record).at(request.site));
         }
@@ -305,202 +287,25 @@ fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
 /// the contents are on its device.
 pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
     let request = request.ahead_of_use();
-    copy_to_host(&request, Access::Read, Destination::HostAhead(stream)).map(drop)
+    copy_to_host(&request, Access::Read, Queueing::Ahead(stream)).map(drop)
 }
 
 /// Queues the copies to the host that an access needs.
 fn copy_to_host(
     request: &Request<'_>,
     access: Access,
-    destination: Destination<'_>,
-) -> Result<(Queued, Option<Inquiry>)> {
+    queueing: Queueing<'_>,
+) -> Result<QueuedCopies> {
     if request.is_empty() {
-        return Ok((Queued::new(), None));
+        return Ok(QueuedCopies::default());
     }
-    let mut pipeline = Pipeline::default();
-    let outcome = copy_missing(request, access, destination, &mut pipeline).map(drop);
-    let queued = pipeline.close(request);
-    run_deferred();
-    outcome.map(|()| queued)
-}
-
-/// The location where a call needs elements, and how it waits for them.
-#[derive(Clone, Copy, Debug)]
-enum Destination<'a> {
-    /// In host memory. The caller waits for the copies.
-    Host,
-    /// In host memory. The caller does not wait, so all chunks are queued at once. The copies run
-    /// on the given stream if the contents are on its device.
-    HostAhead(Option<&'a Stream>),
-    /// In the memory of the stream's device. The copies run on that stream.
-    Device(&'a Stream),
-}
-
-impl Destination<'_> {
-    fn location(self, request: &Request<'_>, state: &mut ArrayState) -> Result<Location> {
-        let Self::Device(stream) = self else { return Ok(state.host_location()) };
-        let device = stream.device_ref();
-        state.assign_location(device).ok_or_else(|| request.no_location(device))
-    }
-
-    fn is_device(self) -> bool {
-        matches!(self, Self::Device(_))
-    }
-
-    fn waits_for_chunks(self) -> bool {
-        !matches!(self, Self::HostAhead(_))
-    }
-}
-
-/// The next step for a request.
-enum Step {
-    /// Nothing: the elements are at the destination, or copies to it are queued.
-    Done,
-    /// Wait for another thread that copies some of the elements.
-    WaitForClaim,
-    /// Wait for the oldest chunk.
-    WaitForChunk,
-    /// Wait on the host for queued work, because no stream can wait for it.
-    WaitFor(Queued),
-    /// Copy these elements to the host first.
-    CopyToHost(Selection),
-    /// Queue these copies.
-    Copy(Chunk),
-}
-
-/// Queues the copies that an access needs, chunk by chunk. After each step the state is examined
-/// again, since the lock was released meanwhile. Returns with the lock held.
-fn copy_missing<'s>(
-    request: &Request<'s>,
-    access: Access,
-    destination: Destination<'_>,
-    pipeline: &mut Pipeline,
-) -> Result<(StateGuard<'s>, Location)> {
-    if failure::is_forgetting_due() {
-        storage::forget_failures();
-    }
-    loop {
-        let mut state = request.storage.lock();
-        state.reconcile(request.storage.memory_order());
-        let location = destination.location(request, &mut state)?;
-        match next_step(request, &mut state, location, access, destination, pipeline)? {
-            Step::Done => return Ok((state, location)),
-            Step::WaitForClaim => request.wait_for_claim(state)?,
-            Step::WaitForChunk => {
-                drop(state);
-                pipeline.wait(request)?;
-            }
-            Step::WaitFor(pending) => {
-                drop(state);
-                request.wait_for(pending)?;
-            }
-            Step::CopyToHost(selection) => {
-                drop(state);
-                acquire_host(&request.of(&selection), Access::Read)?;
-            }
-            Step::Copy(Chunk { copies, is_last }) => {
-                pipeline.inquiry();
-                request.with_claim(state, location, || {
-                    request.queue_copies(location, destination, &copies, pipeline)
-                })?;
-                if !is_last {
-                    pipeline.expect_more();
-                }
-            }
-        }
-    }
-}
-
-fn next_step(
-    request: &Request<'_>,
-    state: &mut ArrayState,
-    location: Location,
-    access: Access,
-    destination: Destination<'_>,
-    pipeline: &Pipeline,
-) -> Result<Step> {
-    if !destination.is_device() && pipeline.has_failed() {
-        // A chunk failed. The caller waits for that copy and reports the failure.
-        return Ok(Step::Done);
-    }
-    let is_mapped = destination.is_device() && location == state.host_location();
-    if is_mapped {
-        let device = &state.device_copy(location).device;
-        let pending = users_of_other_kinds(state, device, &request.regions());
-        if !pending.is_empty() {
-            return Ok(Step::WaitFor(pending));
-        }
-    }
-    let is_missing = access != Access::Overwrite && !request.is_valid(state, location);
-    if !is_missing && !destination.is_device() {
-        return request.allocate_host(state).map(|()| Step::Done);
-    }
-    if !is_missing && state.device_copy(location).address().is_some() {
-        return Ok(Step::Done);
-    }
-    if pipeline.is_full() && destination.waits_for_chunks() {
-        return Ok(Step::WaitForChunk);
-    }
-    if state.is_claimed(location, request.selection) {
-        return Ok(Step::WaitForClaim);
-    }
-    let memory_order = request.storage.memory_order();
-    let mut copies = Vec::new();
-    if is_missing {
-        request.expect_allowed(state, location)?;
-        state.forget_padding();
-        state.coarsen_before_plan(memory_order, location, request.selection);
-        copies = request.plan(state, location)?;
-        if state.coarsen_after_plan(memory_order, location, copies.len()) {
-            copies = request.plan(state, location)?;
-        }
-    }
-    let chunk = Chunk::first_of(memory_order, routed(state, location, &copies));
-    if !destination.is_device() {
-        // The allocation follows the plan, so that no memory is allocated for an array that cannot
-        // be read.
-        request.allocate_host(state)?;
-    }
-    let pending = request.must_complete_first(state, destination, &chunk.copies);
-    if !pending.is_empty() {
-        return Ok(Step::WaitFor(pending));
-    }
-    Ok(through_host(&chunk.copies, is_mapped).map_or(Step::Copy(chunk), Step::CopyToHost))
+    let mut missing = Missing::of(request, access, Destination::Host(queueing));
+    let outcome = missing.copy().map(drop);
+    let copies = missing.close();
+    outcome.map(|()| copies)
 }
 
 impl Request<'_> {
-    /// The work that the host must wait for before these copies are queued.
-    fn must_complete_first(
-        &self,
-        state: &ArrayState,
-        destination: Destination<'_>,
-        copies: &RoutedPlan,
-    ) -> Queued {
-        let host = state.host_location();
-        if destination.is_device() {
-            // The host reads its memory at once, to stage it. Pinned memory is treated in the same
-            // way.
-            let is_from_host = |source| source == Source::Location(host);
-            return match copies.iter().any(|copies| is_from_host(copies.source)) {
-                true => ends_of(state, &self.conflicts(state, host, Access::Read)),
-                false => Queued::new(),
-            };
-        }
-        let mut pending = Queued::new();
-        if copies.iter().any(|copies| matches!(copies.route, Route::Fill(_))) {
-            // The host fills its memory at once.
-            let marks = self.conflicts(state, host, Access::Overwrite);
-            pending.extend(ends_of(state, &marks));
-        }
-        for copies in copies {
-            if let Source::Location(from) = copies.source {
-                let device = &state.device_copy(from).device;
-                pending.extend(users_of_other_kinds(state, device, &copies.regions));
-            }
-        }
-        pending
-    }
-
     /// The uses of the host memory that must end before an access of the host, without open ones
     /// for which the host has `waited`: those of guards that are over, so that the work that other
     /// code queued for them was queued before the wait.
@@ -518,73 +323,13 @@ impl Request<'_> {
         marks
     }
 
-    /// Queues one chunk of copies to `location`. First allocates memory for the array at the
-    /// destination, if it has none. The caller holds the claim on the elements.
-    fn queue_copies(
-        &self,
-        location: Location,
-        destination: Destination<'_>,
-        copies: &RoutedPlan,
-        pipeline: &mut Pipeline,
-    ) -> Result<()> {
-        if let Destination::Device(stream) = destination {
-            self.allocate_on_device(stream, location)?;
-        }
-        for copies in copies {
-            match (copies.source, destination) {
-                (Source::Constant(value), Destination::Device(stream)) => {
-                    self.fill_on_device(stream, location, value, &copies.regions)?;
-                }
-                (Source::Constant(value), _) => self.fill_on_host(value, &copies.regions),
-                (Source::Location(from), Destination::Device(stream)) => match copies.route {
-                    Route::Peer => {
-                        self.copy_from_peer(stream, location, from, &copies.regions, pipeline)?;
-                    }
-                    _ => self.upload(stream, location, copies, pipeline)?,
-                },
-                (Source::Location(from), Destination::Host) => {
-                    self.download(from, copies, Queueing::Awaited, pipeline)?;
-                }
-                (Source::Location(from), Destination::HostAhead(stream)) => {
-                    self.download(from, copies, Queueing::Ahead(stream), pipeline)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Blocks until queued work has completed. The caller holds no lock.
     pub(super) fn wait_for(&self, pending: Queued) -> Result<()> {
         for (stream, position) in pending {
             stream
                 .wait_until(position, self.site)
-                .map_err(|refusal| self.refused(stream.device_ref(), "waiting for", &refusal))?;
+                .map_err(|error| self.call_error(stream.device_ref(), "waiting for", &error))?;
         }
         Ok(())
     }
-}
-
-/// The uses of regions of the host memory by devices of another kind than `device`. The host waits
-/// for these uses, with no lock and no claim held, because no driver can wait for the events of
-/// another driver.
-pub(super) fn users_of_other_kinds(
-    state: &ArrayState,
-    device: &Device,
-    regions: &[Region],
-) -> Queued {
-    let mut marks = Marks::new();
-    let is_other = |mark: Mark| {
-        let stream = state.stream(mark.stream);
-        stream.is_some_and(|stream| stream.device_ref().kind() != device.kind())
-            && !state.is_retired(mark)
-    };
-    for region in regions {
-        let uses = state.uses(state.host_location());
-        uses.visit_conflicts(Some(region), Access::Overwrite, is_other, |mark| {
-            if is_other(mark) {
-                add_mark(&mut marks, mark);
-            }
-        });
-    }
-    ends_of(state, &marks)
 }

@@ -31,10 +31,10 @@ pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
 impl Request<'_> {
     /// Allocates host memory for the array if it has none.
     pub(super) fn allocate_host(&self, state: &mut ArrayState) -> Result<()> {
-        match self.storage.allocate_host(state) {
-            true => Ok(()),
-            false => Err(host_full(self.storage).at(self.site)),
+        if !self.storage.allocate_host(state) {
+            return Err(host_full(self.storage).at(self.site));
         }
+        Ok(())
     }
 
     /// Allocates memory for the array on `stream`'s device if it has none. If the device is full,
@@ -70,15 +70,15 @@ impl Request<'_> {
         let label = self.storage.label("memory for", self.site);
         let len_bytes = self.storage.memory_order().len_bytes();
         let first = stream.queue().allocate(len_bytes, &label);
-        let address = first.or_else(|refusal| {
-            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
+        let address = first.or_else(|error| {
+            let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
             if is_full && make_room(device, len_bytes, self) {
                 stream.queue().allocate(len_bytes, &label)
             } else {
-                Err(refusal)
+                Err(error)
             }
         });
-        address.map_err(|refusal| self.refused(device, "allocating", &refusal))
+        address.map_err(|error| self.call_error(device, "allocating", &error))
     }
 
     /// Memory into which an upload is packed: the device's pinned staging memory, or pageable

@@ -8,9 +8,9 @@ use super::acquire::{Acquired, acquire_host, acquire_on};
 use super::constant::fill;
 use super::element::newest_device;
 use super::mark::{mark, mark_host_written};
+use super::plan::can_access;
 use super::report::{Moved, count, run_deferred};
 use super::request::{Request, StoredView};
-use super::route::can_access;
 use crate::audit::{Cause, Direction};
 use crate::device::Stream;
 use crate::error::Result;
@@ -41,6 +41,8 @@ struct Assignment<'a> {
     destination: StoredView<'a>,
     source: StoredView<'a>,
     target: Target<'a>,
+    /// Whether elements that were never written are an error.
+    needs_all: bool,
     operation: &'a str,
     site: CallSite,
 }
@@ -53,7 +55,7 @@ struct CopyPair {
 }
 
 /// Pairs that are copied together.
-struct Batch {
+struct Group {
     /// The stream that runs the copies; `None` if the host copies.
     stream: Option<Stream>,
     /// The location of the device from which to copy. `None` if the contents are on the stream's
@@ -69,7 +71,8 @@ pub(crate) fn assign(
     target: Target<'_>,
     site: CallSite,
 ) -> Result<()> {
-    Assignment { destination, source, target, operation: "assign", site }.run(true)
+    let operation = "assign";
+    Assignment { destination, source, target, needs_all: true, operation, site }.run()
 }
 
 /// Copies the contents of `source` to `destination`, each part where it is newest. Parts that have
@@ -79,53 +82,53 @@ pub(crate) fn clone_into(
     source: StoredView<'_>,
     site: CallSite,
 ) -> Result<()> {
-    let target = Target::WhereItLives;
-    Assignment { destination, source, target, operation: "try_clone", site }.run(false)
+    let (target, operation) = (Target::WhereItLives, "try_clone");
+    Assignment { destination, source, target, needs_all: false, operation, site }.run()
 }
 
 impl Assignment<'_> {
-    fn run(&self, needs_all: bool) -> Result<()> {
+    fn run(&self) -> Result<()> {
         let (source, destination) = (self.source, self.destination);
         if source.storage.memory_order().is_empty() {
             return Ok(());
         }
         if !source.is_divided() || !destination.is_divided() {
-            return self.split(needs_all);
+            return self.split();
         }
         let from = source.view.in_bytes(source.element_bytes);
         let to = destination.view.in_bytes(destination.element_bytes);
         let (source, destination) = (source.bytes(&from), destination.bytes(&to));
-        Assignment { source, destination, ..*self }.split(needs_all)
+        Assignment { source, destination, ..*self }.split()
     }
 
     /// Splits axes of the views where the source's memory order needs it.
-    fn split(&self, needs_all: bool) -> Result<()> {
+    fn split(&self) -> Result<()> {
         let (source, destination) = (self.source, self.destination);
         let memory_order = source.storage.memory_order();
         let split = source.view.split_with(&destination.view, source.element_bytes, memory_order);
-        let Some((from, to)) = split else { return self.copy(needs_all) };
+        let Some((from, to)) = split else { return self.copy() };
         let source = StoredView { view: from.strided(), ..source };
         let destination = StoredView { view: to.strided(), ..destination };
-        Assignment { source, destination, ..*self }.copy(needs_all)
+        Assignment { source, destination, ..*self }.copy()
     }
 
     /// All checks and allocations precede the first write. Usually only one copy is queued, so
     /// either everything is copied or nothing.
-    fn copy(&self, needs_all: bool) -> Result<()> {
-        let contents = self.contents(needs_all)?;
-        let (batches, constants) = self.batches(&contents);
+    fn copy(&self) -> Result<()> {
+        let contents = self.contents()?;
+        let (groups, constants) = self.groups(&contents);
         // The acquired sources and destinations are kept until all copies are queued.
         let mut acquired: SmallVec<[Acquired<'_>; 2]> = SmallVec::new();
-        for batch in &batches {
-            self.acquire(batch, &mut acquired)?;
+        for group in &groups {
+            self.acquire(group, &mut acquired)?;
         }
         if let (Target::On(stream), [(pair, _), ..]) = (self.target, constants.as_slice()) {
             let to = self.to(pair);
             acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
         }
-        let outcome = batches.iter().try_for_each(|batch| self.copy_on_device(batch));
+        let outcome = groups.iter().try_for_each(|group| self.copy_on_device(group));
         if outcome.is_ok() {
-            batches.iter().for_each(|batch| self.copy_on_host(batch));
+            groups.iter().for_each(|group| self.copy_on_host(group));
             constants.iter().for_each(|(pair, value)| self.assign_constant(pair, value));
         }
         drop(acquired);
@@ -148,7 +151,7 @@ impl Assignment<'_> {
 
     /// The contents of the source, part by part. Returns an error if contents were lost, or if some
     /// were never written although the call needs all.
-    fn contents(&self, needs_all: bool) -> Result<Vec<(Region, Content)>> {
+    fn contents(&self) -> Result<Vec<(Region, Content)>> {
         let storage = self.source.storage;
         let memory_order = storage.memory_order();
         let selection = self.source.selection();
@@ -164,23 +167,23 @@ impl Assignment<'_> {
                 _ => contents.push((*part, content)),
             });
         });
-        let is_refused = |content: &Content| match content {
-            Content::Undefined(Undefined::Never) => needs_all,
+        let is_error = |content: &Content| match content {
+            Content::Undefined(Undefined::Never) => self.needs_all,
             Content::Undefined(Undefined::Lost(_)) => true,
             _ => false,
         };
-        if contents.iter().any(|(_, content)| is_refused(content)) {
+        if contents.iter().any(|(_, content)| is_error(content)) {
             self.request(storage, &selection).plan(&state, Location::HOST)?;
         }
         Ok(contents)
     }
 
-    /// The stored contents in batches, and the constants.
-    fn batches(
+    /// The stored contents in groups, and the constants.
+    fn groups(
         &self,
         contents: &[(Region, Content)],
-    ) -> (SmallVec<[Batch; 1]>, Vec<(CopyPair, Bytes)>) {
-        let mut batches: SmallVec<[Batch; 1]> = SmallVec::new();
+    ) -> (SmallVec<[Group; 1]>, Vec<(CopyPair, Bytes)>) {
+        let mut groups: SmallVec<[Group; 1]> = SmallVec::new();
         let mut constants = Vec::new();
         let StoredView { storage, view, element_bytes } = self.source;
         for (region, content) in contents {
@@ -194,12 +197,12 @@ impl Assignment<'_> {
                     Content::Stored(holders) => {
                         let stream = self.copying_stream(&pair, *holders);
                         let peer = stream.as_ref().and_then(|s| peer_of(storage, *holders, s));
-                        add_to_batches(&mut batches, Batch { stream, peer, pair });
+                        add_to_groups(&mut groups, Group { stream, peer, pair });
                     }
                 }
             }
         }
-        (batches, constants)
+        (groups, constants)
     }
 
     fn pair(&self, part: &ViewBox) -> CopyPair {
@@ -250,7 +253,7 @@ impl Assignment<'_> {
     /// copies by the host this waits for other uses, so that only the copies remain to be done.
     fn acquire<'a>(
         &'a self,
-        Batch { stream, peer, pair }: &'a Batch,
+        Group { stream, peer, pair }: &'a Group,
         acquired: &mut SmallVec<[Acquired<'a>; 2]>,
     ) -> Result<()> {
         let (to, from) = (self.to(pair), self.from(pair));
@@ -265,7 +268,7 @@ impl Assignment<'_> {
         Ok(())
     }
 
-    fn copy_on_host(&self, Batch { stream, pair, .. }: &Batch) {
+    fn copy_on_host(&self, Group { stream, pair, .. }: &Group) {
         if stream.is_some() {
             return;
         }
@@ -283,7 +286,7 @@ impl Assignment<'_> {
         }
     }
 
-    fn copy_on_device(&self, Batch { stream, pair, .. }: &Batch) -> Result<()> {
+    fn copy_on_device(&self, Group { stream, pair, .. }: &Group) -> Result<()> {
         let Some(stream) = stream else { return Ok(()) };
         let (to, from) = (self.to(pair), self.from(pair));
         let target = acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?;
@@ -309,7 +312,7 @@ impl Assignment<'_> {
         };
         let submitted = stream.submit_timed(Work::Copy(Box::new(work)));
         let position =
-            submitted.map_err(|refusal| to.refused(stream.device_ref(), "copying to", &refusal))?;
+            submitted.map_err(|error| to.call_error(stream.device_ref(), "copying to", &error))?;
         from.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_peer {
             device.record_remote_use(stream.core(), position);
@@ -346,16 +349,16 @@ impl Assignment<'_> {
     }
 }
 
-/// Adds a batch, or adds its pair to the batch with the same source and destination.
-fn add_to_batches(batches: &mut SmallVec<[Batch; 1]>, batch: Batch) {
-    let is_same = |known: &&mut Batch| known.stream == batch.stream && known.peer == batch.peer;
-    match batches.iter_mut().find(is_same) {
+/// Adds a group, or adds its pair to the group with the same source and destination.
+fn add_to_groups(groups: &mut SmallVec<[Group; 1]>, group: Group) {
+    let is_same = |known: &&mut Group| known.stream == group.stream && known.peer == group.peer;
+    match groups.iter_mut().find(is_same) {
         Some(known) => {
-            extend(&mut known.pair.source, batch.pair.source);
-            extend(&mut known.pair.destination, batch.pair.destination);
-            known.pair.parts.extend(batch.pair.parts);
+            extend(&mut known.pair.source, group.pair.source);
+            extend(&mut known.pair.destination, group.pair.destination);
+            known.pair.parts.extend(group.pair.parts);
         }
-        None => batches.push(batch),
+        None => groups.push(group),
     }
 }
 

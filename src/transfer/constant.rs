@@ -98,7 +98,7 @@ pub(super) fn queue_fill(
     stream
         .queue()
         .submit(Work::Fill(Box::new(work)))
-        .map_err(|refusal| request.refused(stream.device_ref(), "filling", &refusal))
+        .map_err(|error| request.call_error(stream.device_ref(), "filling", &error))
 }
 
 impl Request<'_> {

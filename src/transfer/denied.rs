@@ -1,7 +1,7 @@
 //! Refuses copies that a thread denies, before anything of its call is copied.
 
+use super::plan::{Route, RoutedCopies, routed};
 use super::request::{Regions, Request};
-use super::route::{Route, RoutedCopies, routed};
 use crate::audit::{self, Direction, Implicit};
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, StaleOrigin};
@@ -14,10 +14,10 @@ impl Request<'_> {
     /// nothing. Costs one test of a thread-local if the thread denies none.
     #[inline]
     pub(super) fn expect_allowed(&self, state: &ArrayState, location: Location) -> Result<()> {
-        match audit::may_be_denied(self.cause) {
-            true => self.expect_none_denied(state, location),
-            false => Ok(()),
+        if audit::may_be_denied(self.cause) {
+            return self.expect_none_denied(state, location);
         }
+        Ok(())
     }
 
     #[cold]
@@ -33,7 +33,7 @@ impl Request<'_> {
             }
         }
         denier.map_or(Ok(()), |denied_at| {
-            Err(self.denied(state, location, &regions, (directions, denied_at)))
+            Err(self.denied(state, location, &regions, directions, denied_at))
         })
     }
 
@@ -42,13 +42,17 @@ impl Request<'_> {
         state: &ArrayState,
         location: Location,
         regions: &Regions,
-        (directions, denied_at): (Implicit, CallSite),
+        directions: Implicit,
+        denied_at: CallSite,
     ) -> Error {
         let array = self.storage.named();
         let bytes = grouped(self.bytes_of(regions));
-        let (place, prefetch) = match directions.contains(Implicit::TO_HOST) {
-            true if location == state.host_location() => ("the host".to_owned(), "prefetch_host"),
-            _ => (state.device_copy(location).device.name(), "prefetch"),
+        let is_to_host =
+            directions.contains(Implicit::TO_HOST) && location == state.host_location();
+        let (place, prefetch) = if is_to_host {
+            ("the host".to_owned(), "prefetch_host")
+        } else {
+            (state.device_copy(location).device.name(), "prefetch")
         };
         let since = match state.stale_since(location, regions) {
             StaleOrigin::Never => "where they never were".to_owned(),

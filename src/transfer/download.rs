@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::acquire::users_of_other_kinds;
-use super::chunk::Pipeline;
+use super::missing::users_of_other_kinds;
+use super::pipeline::Pipeline;
+use super::plan::{Route, RoutedCopies};
 use super::report::{Moved, stale_since};
-use super::request::{Marks, Queueing, Regions, Request, collect_conflicts};
-use super::route::{Route, RoutedCopies};
+use super::request::{Marks, Regions, Request, collect_conflicts};
 use crate::audit::Direction;
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -19,6 +19,16 @@ use resident_backend::{
 use resident_core::Access;
 use resident_core::coherence::{Location, Region, Span};
 use resident_core::layout::Selection;
+
+/// How a download is queued.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Queueing<'a> {
+    /// The caller waits for it, so this thread makes the copy if the stream is idle and runs on
+    /// this process's threads.
+    Awaited,
+    /// The caller does not wait. The copy runs on this stream if it belongs to the device.
+    Ahead(Option<&'a Stream>),
+}
 
 /// Pins the staging memory for downloads of these lengths to pageable memory, so that no memory has
 /// to be pinned under the array's lock.
@@ -132,7 +142,7 @@ impl Request<'_> {
         let is_awaited = matches!(queueing, Queueing::Awaited) && !scope::is_in_body();
         if is_awaited && stream.queue().may_begin_copy() {
             let begun = stream.queue().begin_copy(work);
-            if let Some(own) = begun.map_err(|refusal| self.refused_copy(stream, &refusal))? {
+            if let Some(own) = begun.map_err(|error| self.copy_error(stream, &error))? {
                 return Ok((own.position, Some(own)));
             }
         }

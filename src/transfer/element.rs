@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::acquire::{acquire_host, acquire_on};
-use super::compare::before_host_write;
+use super::changed_bytes::before_host_write;
 use super::constant::{Fill, queue_fill};
 use super::copy_out::{CallerWaits, CopyOut, DeviceParts};
 use super::download::prepare_downloads;

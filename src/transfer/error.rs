@@ -1,4 +1,4 @@
-//! Converts refusals by the coherence core or by a backend to errors that name the array.
+//! Converts errors of the coherence core or of a backend to errors that name the array.
 
 use std::sync::Arc;
 
@@ -10,18 +10,14 @@ use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecor
 use resident_core::coherence::{Region, Span, Undefined, UndefinedRead};
 use resident_core::layout::Selection;
 
-/// The error of a refused plan: some bytes have no contents.
-pub(super) fn undefined(
-    request: &Request<'_>,
-    state: &ArrayState,
-    refusal: &UndefinedRead,
-) -> Error {
-    match refusal.undefined {
+/// The error of a plan for bytes of which some have no contents.
+pub(super) fn undefined(request: &Request<'_>, state: &ArrayState, read: &UndefinedRead) -> Error {
+    match read.undefined {
         Undefined::Never => Error::Uninitialised {
             call: request.site.into(),
             array: request.storage.named(),
             operation: String::from(request.operation),
-            part: part(request, &refusal.region),
+            part: part(request, &read.region),
         },
         Undefined::Lost(loss) => match state.loss(loss) {
             Some(record) => lost(request.storage, record).at(request.site),
@@ -73,9 +69,9 @@ fn indices(span: &Span) -> String {
 }
 
 impl Request<'_> {
-    /// The error of a backend call that was refused during this request.
-    pub(super) fn refused(&self, device: &Device, doing: &str, refusal: &BackendError) -> Error {
-        match refusal.kind {
+    /// The error of a backend call that failed during this request.
+    pub(super) fn call_error(&self, device: &Device, doing: &str, error: &BackendError) -> Error {
+        match error.kind {
             BackendErrorKind::InsideKernel => {
                 self.inside_kernel(&format!("work queued on {device}"))
             }
@@ -88,7 +84,7 @@ impl Request<'_> {
                     self.operation,
                     self.site
                 ),
-                refusal,
+                error,
             )
             .at(self.site),
         }

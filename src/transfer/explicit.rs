@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use super::acquire::{Acquired, acquire_on};
 use super::copy_out::{CallerWaits, CopyOut};
 use super::mark::mark;
+use super::plan::operation_bytes_max;
 use super::report::{Moved, count, run_deferred, stale_since};
 use super::request::{Regions, Request, StoredView};
-use super::route::operation_bytes_max;
 use super::snapshot::{SnapshotCall, snapshot_to};
 use crate::audit::{Cause, Direction};
 use crate::device::{Device, Stream};
@@ -118,7 +118,7 @@ impl Drop for Lease {
         while Arc::strong_count(&self.memory) > 1 && !is_leaked() {
             // A refused wait says nothing about the work: only its handle does.
             if let Some((stream, position)) = &self.queued {
-                let _refusal = stream.wait_until(*position, self.site);
+                let _error = stream.wait_until(*position, self.site);
             }
             std::thread::yield_now();
         }
@@ -151,16 +151,19 @@ fn upload(to: StoredView<'_>, from: &LentView<'_>, stream: &Stream, site: CallSi
         return Ok(());
     }
     let split = to.view.split_with(&from.view, to.element_bytes, memory_order);
-    let views =
-        split.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
+    let (to, from_view) = match &split {
+        Some((to, from)) => (to.strided(), from.strided()),
+        None => (to.view, from.view),
+    };
     let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
     let lease = from.lease(stream.device_ref(), site);
     let bytes_max = operation_bytes_max(&*lease.memory, stream.device_ref());
     let chunks = memory_order.split_regions(&request.regions(), bytes_max);
     let (address, written) = (acquired.address, Regions::new());
-    let mut upload = Upload { request: &request, stream, views, address, lease, written };
+    let from = from_view;
+    let mut upload = Upload { request: &request, stream, to, from, address, lease, written };
     let outcome = chunks.into_iter().try_for_each(|regions| upload.queue(regions));
-    upload.close(acquired, outcome.is_ok());
+    let outcome = upload.close(acquired, outcome);
     run_deferred();
     outcome
 }
@@ -170,8 +173,8 @@ fn upload(to: StoredView<'_>, from: &LentView<'_>, stream: &Stream, site: CallSi
 struct Upload<'r> {
     request: &'r Request<'r>,
     stream: &'r Stream,
-    /// Views of the destination and of the source.
-    views: (Strided<'r>, Strided<'r>),
+    to: Strided<'r>,
+    from: Strided<'r>,
     address: Address,
     lease: Lease,
     /// What the queued chunks write.
@@ -181,7 +184,7 @@ struct Upload<'r> {
 impl Upload<'_> {
     /// Queues the copies of one chunk.
     fn queue(&mut self, regions: Regions) -> Result<()> {
-        self.queue_parts(parts_of(self.request, &regions, self.views))?;
+        self.queue_parts(parts_of(self.request, &regions, self.to, self.from))?;
         self.written.extend(regions);
         Ok(())
     }
@@ -190,15 +193,15 @@ impl Upload<'_> {
         let queue = self.stream.queue();
         let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
         let mut direct = || self.work(source.clone(), parts.clone());
-        let refused = |refusal| self.request.refused_copy(self.stream, &refusal);
-        if let Some(copy) = queue.begin_copy(&mut direct).map_err(refused)? {
+        let copy_error = |error| self.request.copy_error(self.stream, &error);
+        if let Some(copy) = queue.begin_copy(&mut direct).map_err(copy_error)? {
             self.lease.queued = Some((self.stream.clone(), copy.position));
             copy.run();
             return Ok(());
         }
         if self.lease.is_pinned() {
             // The call returns once the device has read the memory (`Lease`).
-            let position = self.stream.submit_timed(Work::Copy(direct())).map_err(refused)?;
+            let position = self.stream.submit_timed(Work::Copy(direct())).map_err(copy_error)?;
             self.lease.queued = Some((self.stream.clone(), position));
             return Ok(());
         }
@@ -216,34 +219,37 @@ impl Upload<'_> {
             staged.push(from_packed);
         }
         let work = Work::Copy(self.work(staging, staged));
-        let position = self.stream.submit_timed(work).map_err(refused)?;
+        let position = self.stream.submit_timed(work).map_err(copy_error)?;
         self.lease.queued = Some((self.stream.clone(), position));
         Ok(())
     }
 
     fn work(&self, source: Arc<dyn HostMemory>, parts: SmallVec<[CopyBox; 1]>) -> Box<CopyWork> {
         let before = self.lease.queued.as_ref().map(|(stream, position)| (stream.id(), *position));
-        upload_work(self.request, (source, self.address), parts, before.into_iter().collect())
+        upload_work(self.request, source, self.address, parts, before.into_iter().collect())
     }
 
-    /// Marks what the queued chunks write, and waits until the memory was read.
-    fn close(self, acquired: Acquired<'_>, is_complete: bool) {
+    /// Marks what the queued chunks write, and waits until the memory was read. Returns the outcome
+    /// of queueing them.
+    fn close(self, acquired: Acquired<'_>, outcome: Result<()>) -> Result<()> {
         let Self { request, stream, lease, written, .. } = self;
         if let Some((_, position)) = &lease.queued {
             let part = Selection::Boxes(written);
-            let request = request.of(if is_complete { request.selection } else { &part });
+            let request = request.of(if outcome.is_ok() { request.selection } else { &part });
             mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
             count_copy(&request, stream, *position, Direction::ToDevice);
         }
         drop(lease);
+        outcome
     }
 }
 
-/// The copies of regions from the second view to the first, whose array the request is for.
+/// The copies of regions from `from` to `to`, a view of the array that the request is for.
 pub(super) fn parts_of(
     request: &Request<'_>,
     regions: &[Region],
-    (to, from): (Strided<'_>, Strided<'_>),
+    to: Strided<'_>,
+    from: Strided<'_>,
 ) -> SmallVec<[CopyBox; 1]> {
     let memory_order = request.storage.memory_order();
     let unit_bytes = memory_order.unit_bytes();
@@ -253,7 +259,8 @@ pub(super) fn parts_of(
 
 pub(super) fn upload_work(
     request: &Request<'_>,
-    (source, address): (Arc<dyn HostMemory>, Address),
+    source: Arc<dyn HostMemory>,
+    address: Address,
     parts: SmallVec<[CopyBox; 1]>,
     depends: Dependencies,
 ) -> Box<CopyWork> {

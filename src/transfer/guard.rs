@@ -3,7 +3,7 @@
 //! queues meanwhile.
 
 use super::acquire::{Acquired, Readiness, copy_to_device, readiness};
-use super::mark::{known_heir, mark_foreign, record_foreign};
+use super::mark::{ForeignUse, mark_foreign, position_that_fails_with, record_foreign};
 use super::request::Request;
 use crate::audit::{self, Accessed};
 use crate::device::Stream;
@@ -47,9 +47,9 @@ pub(crate) fn open_guard(request: &Request<'_>, stream: &Stream, access: Access)
     if access == Access::Read {
         read = open_read(request, &mut state, stream, &acquired);
         acquired.unpin(&mut state);
-    } else if let Some(written_by) = known_heir(stream, &depends) {
-        let ends = (UseEnd::OPEN, written_by);
-        record_foreign(request, &mut state, stream, acquired, access, ends);
+    } else if let Some(written_by) = position_that_fails_with(stream, &depends) {
+        let open = ForeignUse { access, end: UseEnd::OPEN, written_by };
+        record_foreign(request, &mut state, stream, acquired, open);
     } else {
         drop(state);
         mark_foreign(request, stream, acquired, access, UseEnd::OPEN, depends)?;

@@ -71,7 +71,8 @@ impl<'a> LaunchedArrays<'a> {
     pub(crate) fn acquire_whole(
         &mut self,
         storage: &'a Storage,
-        (stream, epoch): (&Stream, u64),
+        stream: &Stream,
+        epoch: u64,
         access: Access,
         depends: &mut Dependencies,
     ) -> Option<Address> {
@@ -159,12 +160,11 @@ impl<'a> LaunchedArrays<'a> {
                 }
                 Err(state) => state,
             };
-            let is_marked = match array.is_whole {
-                true => array.mark_uses(state, stream, position, &mut marked),
-                false => {
-                    drop(state);
-                    false
-                }
+            let is_marked = if array.is_whole {
+                array.mark_uses(state, stream, position, &mut marked)
+            } else {
+                drop(state);
+                false
             };
             if !is_marked {
                 array.mark(&request(array.storage, array.is_whole), stream, position, &mut marked);

@@ -46,12 +46,12 @@ pub(crate) fn allocate_managed(request: &Request<'_>, device: &Device) -> Result
     }
     let len_bytes = request.len_bytes();
     let allocate = || {
-        device.backend().allocate_managed(len_bytes).or_else(|refusal| {
-            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
-            match is_full && make_room(device, len_bytes as u64, request) {
-                true => device.backend().allocate_managed(len_bytes),
-                false => Err(refusal),
+        device.backend().allocate_managed(len_bytes).or_else(|error| {
+            let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
+            if is_full && make_room(device, len_bytes as u64, request) {
+                return device.backend().allocate_managed(len_bytes);
             }
+            Err(error)
         })
     };
     let (address, memory) = request.retrying(device, allocate)?;
@@ -71,9 +71,9 @@ pub(crate) fn prefetch_managed(
     }
     let acquired = acquire_on(request, stream, Access::Read, &mut Dependencies::new())?;
     let managed = ManagedRange { address: acquired.address, len_bytes: request.len_bytes() };
-    let position = stream.queue().prefetch(managed, to);
-    let position = position
-        .map_err(|refusal| request.refused(stream.device_ref(), "prefetching", &refusal))?;
+    let position = stream.queue().prefetch(managed, to_host);
+    let position =
+        position.map_err(|error| request.call_error(stream.device_ref(), "prefetching", &error))?;
     mark(request, stream, acquired, Access::Read, UseEnd::at(position));
     Ok(())
 }
@@ -91,8 +91,8 @@ pub(crate) fn advise(
     };
     let Some(address) = address else { return Ok(()) };
     let managed = ManagedRange { address, len_bytes: request.len_bytes() };
-    let advised = device.backend().advise(managed, advice, change);
-    advised.map_err(|refusal| request.refused(device, "advising on", &refusal))
+    let advised = device.backend().advise(managed, advice, is_set);
+    advised.map_err(|error| request.call_error(device, "advising on", &error))
 }
 
 /// Maps the lent memory of a new array to `device`, until the loan ends.
@@ -109,7 +109,7 @@ pub(crate) fn map_lent(request: &Request<'_>, device: &Device) -> Result<()> {
         Ok(registration)
     };
     let mapped = host.register(device.kind(), register, || ());
-    mapped.map_err(|refusal| request.refused(device, "mapping", &refusal))?;
+    mapped.map_err(|error| request.call_error(device, "mapping", &error))?;
     request.map_host(device, address, Arc::clone(&host))?;
     let mut state = request.storage.lock();
     let location = state.host_location();

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use super::acquire::{Acquired, acquire_host};
-use super::compare::before_host_write;
+use super::changed_bytes::before_host_write;
 use super::request::Request;
 use crate::audit::{self, Accessed};
 use crate::device::Stream;
@@ -47,12 +47,12 @@ pub(crate) fn mark_foreign(
     if request.is_empty() {
         return Ok(());
     }
-    let written_by = match known_heir(stream, &depends) {
+    let written_by = match position_that_fails_with(stream, &depends) {
         Some(position) => position,
-        None => queue_heir(request, stream, acquired.address, depends)?,
+        None => queue_failure_marker(request, stream, acquired.address, depends)?,
     };
     let mut state = request.storage.lock();
-    record_foreign(request, &mut state, stream, acquired, access, (end, written_by));
+    record_foreign(request, &mut state, stream, acquired, ForeignUse { access, end, written_by });
     if end != UseEnd::OPEN {
         request.record_access(Some(stream.device_ref()), access);
         state.note_use(true);
@@ -62,13 +62,20 @@ pub(crate) fn mark_foreign(
     Ok(())
 }
 
+/// A use by foreign work.
+pub(super) struct ForeignUse {
+    pub(super) access: Access,
+    pub(super) end: UseEnd,
+    /// A position that fails if elements which the work reads are damaged.
+    pub(super) written_by: Position,
+}
+
 pub(super) fn record_foreign(
     request: &Request<'_>,
     state: &mut ArrayState,
     stream: &Stream,
     mut acquired: Acquired<'_>,
-    access: Access,
-    (end, written_by): (UseEnd, Position),
+    ForeignUse { access, end, written_by }: ForeignUse,
 ) {
     let mark = Mark::foreign(state.assign_key(stream), end, written_by);
     request.record_mark(state, acquired.location, Access::Overwrite, mark);
@@ -79,7 +86,10 @@ pub(super) fn record_foreign(
 /// A position of `stream` that fails if one of `depends` fails, if there is such a position without
 /// new work. `START` if nothing can fail.
 #[inline]
-pub(super) fn known_heir(stream: &Stream, depends: &Dependencies) -> Option<Position> {
+pub(super) fn position_that_fails_with(
+    stream: &Stream,
+    depends: &Dependencies,
+) -> Option<Position> {
     match depends.as_slice() {
         [] => Some(Position::START),
         [(queue, position)] if *queue == stream.id() => Some(*position),
@@ -88,7 +98,7 @@ pub(super) fn known_heir(stream: &Stream, depends: &Dependencies) -> Option<Posi
 }
 
 /// Queues empty work on `stream` that fails if one of `depends` fails.
-fn queue_heir(
+fn queue_failure_marker(
     request: &Request<'_>,
     stream: &Stream,
     address: Address,
@@ -98,7 +108,7 @@ fn queue_heir(
     let (parts, pattern) = (SmallVec::new(), Bytes::from_elem(0, 1));
     let work = FillWork { loss: FailureKind::Contents, address, parts, pattern, depends, label };
     let submitted = stream.queue().submit(Work::Fill(Box::new(work)));
-    submitted.map_err(|refusal| request.refused(stream.device_ref(), "handing out", &refusal))
+    submitted.map_err(|error| request.call_error(stream.device_ref(), "handing out", &error))
 }
 
 /// Acquires the elements on the host for a write, and marks the write.

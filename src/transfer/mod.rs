@@ -11,17 +11,16 @@
 //! No lock is held between the steps. No conflicting access can occur between the steps, because
 //! the caller's Rust borrow of the part lasts for all three.
 //!
-//! The path of a copy through the files: `request` (the access) -> `acquire` (the loop) -> `plan`
-//! (which copies) -> `route` (pinned, staged, peer, through the host) -> `chunk` (how many bytes at
-//! once) -> `upload`, `download`, `peer` or `constant` -> `submit` (after conflicting uses) ->
-//! `mark`.
+//! The path of a copy through the files: `acquire` (what an access needs) -> `missing` (the loop
+//! that decides what is copied next) -> `plan` (which copies, from where, on which route, how many
+//! at once) -> `upload`, `download`, `peer` or `constant` (one kind of copy each) -> `submit` (after
+//! conflicting uses, and recorded). `pipeline` knows what the call has queued so far.
 
 mod acquire;
 mod allocate;
 mod assign;
-mod chunk;
+mod changed_bytes;
 mod claim;
-mod compare;
 mod constant;
 mod copy_out;
 mod denied;
@@ -34,15 +33,16 @@ mod guard;
 mod launch;
 mod mapped;
 mod mark;
+mod missing;
 mod peer;
 mod pin;
 mod pinned;
+mod pipeline;
 mod plan;
 mod poison;
 mod release;
 mod report;
 mod request;
-mod route;
 mod small_upload;
 mod snapshot;
 mod submit;

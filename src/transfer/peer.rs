@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::chunk::Pipeline;
+use super::pipeline::Pipeline;
 use super::report::{Moved, stale_since};
 use super::request::{Regions, Request};
 use crate::audit::Direction;

@@ -35,7 +35,7 @@ pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
     let Some(host) = host else { return Ok(()) };
     let register = || device.backend().pin_host_memory(host.base(), host.len_bytes());
     let pinned = host.register(device.kind(), register, || request.storage.lock());
-    pinned.map_err(|refusal| request.refused(device, "page-locking", &refusal))
+    pinned.map_err(|error| request.call_error(device, "page-locking", &error))
 }
 
 /// Allocates the host memory of a new array, pinned for devices of this device's kind. If the
@@ -68,14 +68,14 @@ impl Request<'_> {
         device: &Device,
         allocate: impl Fn() -> std::result::Result<T, BackendError>,
     ) -> Result<T> {
-        let memory = allocate().or_else(|refusal| {
-            let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. });
+        let memory = allocate().or_else(|error| {
+            let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
             if !is_full || scope::is_in_body() || device.backend().trim().is_err() {
-                return Err(refusal);
+                return Err(error);
             }
             allocate()
         });
-        memory.map_err(|refusal| self.refused(device, "allocating", &refusal))
+        memory.map_err(|error| self.call_error(device, "allocating", &error))
     }
 }
 
@@ -123,10 +123,10 @@ fn bring_to_host(request: &Request<'_>) -> Result<()> {
         state.reconcile(request.storage.memory_order());
         newer_than_host(request.storage, &state)
     };
-    match newer.is_empty() {
-        true => Ok(()),
-        false => acquire_host(&request.of(&Selection::Boxes(newer)), Access::Read),
+    if newer.is_empty() {
+        return Ok(());
     }
+    acquire_host(&request.of(&Selection::Boxes(newer)), Access::Read)
 }
 
 /// The regions that have contents, but not on the host.
@@ -162,7 +162,7 @@ fn wait_for_host_uses(request: &Request<'_>) {
 fn is_any_left(pending: &Queued, site: CallSite) -> bool {
     pending.iter().fold(false, |is_left, (stream, position)| {
         let waited = stream.wait_until(*position, site);
-        is_left || waited.is_err_and(|refusal| refusal.kind != BackendErrorKind::DeviceLost)
+        is_left || waited.is_err_and(|error| error.kind != BackendErrorKind::DeviceLost)
     })
 }
 

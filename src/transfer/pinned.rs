@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::acquire::{acquire_host, acquire_on, users_of_other_kinds};
-use super::compare::before_queued_write;
+use super::acquire::{acquire_host, acquire_on};
+use super::changed_bytes::before_queued_write;
 use super::explicit::{count_copy, parts_of, upload_work};
 use super::mark::mark;
+use super::missing::users_of_other_kinds;
 use super::report::run_deferred;
 use super::request::{Regions, Request, StoredView};
 use crate::audit::{Cause, Direction};
@@ -41,9 +42,9 @@ pub(crate) fn copy_from_pinned(
     let mut state = from.storage.lock();
     let Some(host) = state.host.clone() else { return Ok(false) };
     let parts = copies(&request, to, from);
-    let work = upload_work(&request, (host, acquired.address), parts, Dependencies::new());
+    let work = upload_work(&request, host, acquired.address, parts, Dependencies::new());
     let submitted = stream.submit_timed(Work::Copy(work));
-    let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
+    let position = submitted.map_err(|error| request.copy_error(stream, &error))?;
     let host = state.host_location();
     source.record_use(&mut state, host, Access::Read, stream, UseEnd::at(position));
     from.storage.publish(&state);
@@ -116,11 +117,15 @@ fn copies(
     let memory_order = to.storage.memory_order();
     let bytes = |of: StoredView<'_>| of.view.in_bytes(of.element_bytes);
     let in_bytes = to.is_divided().then(|| (bytes(to), bytes(from)));
-    let views =
-        in_bytes.as_ref().map_or((to.view, from.view), |(to, from)| (to.strided(), from.strided()));
-    let split = views.0.split_with(&views.1, memory_order.unit_bytes(), memory_order);
-    let views = split.as_ref().map_or(views, |(to, from)| (to.strided(), from.strided()));
-    parts_of(request, &request.regions(), views)
+    let (to, from) = match &in_bytes {
+        Some((to, from)) => (to.strided(), from.strided()),
+        None => (to.view, from.view),
+    };
+    let regions = request.regions();
+    match to.split_with(&from, memory_order.unit_bytes(), memory_order) {
+        Some((to, from)) => parts_of(request, &regions, to.strided(), from.strided()),
+        None => parts_of(request, &regions, to, from),
+    }
 }
 
 impl<'a> Request<'a> {

@@ -1,6 +1,6 @@
 //! Counting and reporting copies.
 
-use super::compare::changed_bytes;
+use super::changed_bytes::changed_bytes;
 use super::request::Request;
 use crate::audit::{self, Accessed, Cause, Copied, Direction, MemoryChange, MemoryUse, Staleness};
 use crate::device::{self, Device, Stream};
@@ -89,7 +89,7 @@ pub(super) fn count(
     stale_since: StaleOrigin,
 ) {
     let padding = if direction == Direction::ToHost { 0 } else { state.take_padding(bytes) };
-    let changed_bytes = changed_bytes(request, state, (direction, device), bytes);
+    let changed_bytes = changed_bytes(request, state, direction, device, bytes);
     let traffic = Traffic::of(direction, bytes);
     state.count_traffic(request.storage.memory_order(), &traffic);
     device.count(&traffic);

@@ -65,16 +65,6 @@ pub(super) type Regions = SmallVec<[Region; 1]>;
 /// Queued work for which a call waits.
 pub(crate) type Queued = SmallVec<[(Stream, Position); 1]>;
 
-/// How a download is queued.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Queueing<'a> {
-    /// The caller waits for it, so this thread makes the copy if the stream is idle and runs on
-    /// this process's threads.
-    Awaited,
-    /// The caller does not wait. The copy runs on this stream if it belongs to the device.
-    Ahead(Option<&'a Stream>),
-}
-
 impl<'a> Request<'a> {
     #[inline]
     pub(crate) fn new(

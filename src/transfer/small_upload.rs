@@ -37,7 +37,9 @@ pub(super) fn upload_small<'a>(
     let Some(staged) = staged else { return Ok(None) };
     let state = storage.lock();
     match state.ready_to_upload(stream) {
-        Some(copy) => queue(request, state, stream, copy, staged).map(Some),
+        Some((location, address)) => {
+            queue(request, state, stream, location, address, staged).map(Some)
+        }
         None => Ok(None),
     }
 }
@@ -46,14 +48,15 @@ fn queue<'a>(
     request: &Request<'_>,
     mut state: StateGuard<'a>,
     stream: &Stream,
-    (location, address): (Location, Address),
+    location: Location,
+    address: Address,
     staged: StagedBytes,
 ) -> Result<StateGuard<'a>> {
     state.forget_padding();
     let label = request.storage.label("upload of", request.site);
     let begun = stream.begin_timing();
     let submitted = stream.queue().upload(staged, address, &label);
-    let position = submitted.map_err(|refusal| request.refused_copy(stream, &refusal))?;
+    let position = submitted.map_err(|error| request.copy_error(stream, &error))?;
     stream.end_timing(begun, position);
     let since = all_stale_since(&state, location, request.storage.memory_order());
     let mark = Mark::write(state.assign_key(stream), position);

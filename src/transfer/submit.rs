@@ -20,15 +20,15 @@ impl Request<'_> {
     ) -> Result<()> {
         state
             .make_wait(stream, marks)
-            .map_err(|refusal| self.refused(stream.device_ref(), "ordering uses of", &refusal))
+            .map_err(|error| self.call_error(stream.device_ref(), "ordering uses of", &error))
     }
 
     pub(super) fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
-        stream.submit_timed(work).map_err(|refusal| self.refused_copy(stream, &refusal))
+        stream.submit_timed(work).map_err(|error| self.copy_error(stream, &error))
     }
 
-    pub(super) fn refused_copy(&self, stream: &Stream, refusal: &BackendError) -> Error {
-        self.refused(stream.device_ref(), "copying", refusal)
+    pub(super) fn copy_error(&self, stream: &Stream, error: &BackendError) -> Error {
+        self.call_error(stream.device_ref(), "copying", error)
     }
 
     /// The uses of `regions` at `location` for which a write on `stream` must wait.

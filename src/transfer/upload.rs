@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::chunk::Pipeline;
+use super::pipeline::Pipeline;
+use super::plan::{Route, RoutedCopies};
 use super::report::{Moved, stale_since};
 use super::request::{Regions, Request};
-use super::route::{Route, RoutedCopies};
 use crate::audit::Direction;
 use crate::device::Stream;
 use crate::error::Result;
@@ -106,7 +106,7 @@ impl Request<'_> {
         let parts = self.same_offsets(regions);
         let mut work = || self.upload_work(&state, location, host.clone(), parts.clone());
         let begun = stream.queue().begin_copy(&mut work);
-        let begun = begun.map_err(|refusal| self.refused_copy(stream, &refusal))?;
+        let begun = begun.map_err(|error| self.copy_error(stream, &error))?;
         let Some(copy) = begun else { return Ok(false) };
         self.record_upload(&mut state, stream, location, regions, copy.position, pipeline);
         drop(state);

@@ -54,20 +54,22 @@ fn place(location: Location) -> u64 {
 pub(super) fn changed_bytes(
     request: &Request<'_>,
     state: &ArrayState,
-    (direction, device): (Direction, &Device),
+    direction: Direction,
+    device: &Device,
     bytes: u64,
 ) -> Option<u64> {
-    match audit::may_compare_contents() {
-        true => compare(request, state, (direction, device), bytes),
-        false => None,
+    if audit::may_compare_contents() {
+        return compare(request, state, direction, device, bytes);
     }
+    None
 }
 
 #[cold]
 fn compare(
     request: &Request<'_>,
     state: &ArrayState,
-    (direction, device): (Direction, &Device),
+    direction: Direction,
+    device: &Device,
     bytes: u64,
 ) -> Option<u64> {
     let storage = request.storage;

@@ -1,0 +1,266 @@
+//! The one loop that queues the copies of accesses: whatever elements a call needs and wherever,
+//! this decides what is missing there, what must be waited for, and what is copied next.
+//!
+//! There are two kinds of destination. Before a copy is queued, different uses must be complete for
+//! each kind.
+
+use super::acquire::acquire_host;
+use super::download::Queueing;
+use super::pipeline::{Pipeline, QueuedCopies};
+use super::plan::{Batch, Route, RoutedPlan, routed};
+use super::report::run_deferred;
+use super::request::{Marks, Queued, Request, add_mark, ends_of};
+use crate::device::{Device, Stream};
+use crate::error::Result;
+use crate::storage::{self, ArrayState, StateGuard};
+use resident_backend::failure;
+use resident_core::Access;
+use resident_core::coherence::{Location, PlannedCopy, Region, Source};
+use resident_core::layout::Selection;
+use resident_core::ordering::Mark;
+
+/// The location where a call needs elements, and how the copies to it are queued.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination<'a> {
+    /// In host memory.
+    Host(Queueing<'a>),
+    /// In the memory of the stream's device. The copies run on that stream.
+    Device(&'a Stream),
+}
+
+/// What must happen next for an access.
+enum Step {
+    /// Nothing: the elements are at the destination, or copies to it are queued.
+    Nothing,
+    /// Another thread that copies some of the elements must end.
+    EndOfClaim,
+    /// The oldest chunk must complete.
+    EndOfChunk,
+    /// The host must wait for queued work, because no stream can wait for it.
+    EndOf(Queued),
+    /// These elements must be copied to the host first.
+    CopyToHost(Selection),
+    /// These copies must be queued.
+    Copy(Batch),
+}
+
+/// The elements of one access that its destination does not have.
+pub(super) struct Missing<'r, 's> {
+    request: &'r Request<'s>,
+    access: Access,
+    destination: Destination<'r>,
+    pipeline: Pipeline,
+}
+
+impl<'r, 's> Missing<'r, 's> {
+    pub(super) fn of(
+        request: &'r Request<'s>,
+        access: Access,
+        destination: Destination<'r>,
+    ) -> Self {
+        Self { request, access, destination, pipeline: Pipeline::default() }
+    }
+
+    /// Queues the copies, one batch after the other. After each step the state is examined again,
+    /// since the lock was released meanwhile. Returns with the lock held.
+    pub(super) fn copy(&mut self) -> Result<(StateGuard<'s>, Location)> {
+        if failure::is_forgetting_due() {
+            storage::forget_failures();
+        }
+        let request = self.request;
+        loop {
+            let mut state = request.storage.lock();
+            state.reconcile(request.storage.memory_order());
+            let location = self.location(&mut state)?;
+            match self.next_step(&mut state, location)? {
+                Step::Nothing => return Ok((state, location)),
+                Step::EndOfClaim => request.wait_for_claim(state)?,
+                Step::EndOfChunk => {
+                    drop(state);
+                    self.pipeline.wait(request)?;
+                }
+                Step::EndOf(pending) => {
+                    drop(state);
+                    request.wait_for(pending)?;
+                }
+                Step::CopyToHost(selection) => {
+                    drop(state);
+                    acquire_host(&request.of(&selection), Access::Read)?;
+                }
+                Step::Copy(Batch { copies, is_last }) => {
+                    self.pipeline.inquiry();
+                    request.with_claim(state, location, || self.queue(location, &copies))?;
+                    if !is_last {
+                        self.pipeline.expect_more();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the call. The caller holds no lock.
+    pub(super) fn close(self) -> QueuedCopies {
+        let queued = self.pipeline.close(self.request);
+        run_deferred();
+        queued
+    }
+
+    fn location(&self, state: &mut ArrayState) -> Result<Location> {
+        let Destination::Device(stream) = self.destination else {
+            return Ok(state.host_location());
+        };
+        let device = stream.device_ref();
+        state.assign_location(device).ok_or_else(|| self.request.no_location(device))
+    }
+
+    fn next_step(&self, state: &mut ArrayState, location: Location) -> Result<Step> {
+        let request = self.request;
+        let is_to_host = matches!(self.destination, Destination::Host(_));
+        if is_to_host && self.pipeline.has_failed() {
+            // A chunk failed. The caller waits for that copy and reports the failure.
+            return Ok(Step::Nothing);
+        }
+        let is_mapped = !is_to_host && location == state.host_location();
+        if is_mapped {
+            let device = &state.device_copy(location).device;
+            let pending = users_of_other_kinds(state, device, &request.regions());
+            if !pending.is_empty() {
+                return Ok(Step::EndOf(pending));
+            }
+        }
+        let is_missing = self.access != Access::Overwrite && !request.is_valid(state, location);
+        if !is_missing && is_to_host {
+            return request.allocate_host(state).map(|()| Step::Nothing);
+        }
+        if !is_missing && state.device_copy(location).address().is_some() {
+            return Ok(Step::Nothing);
+        }
+        let waits_for_chunks = !matches!(self.destination, Destination::Host(Queueing::Ahead(_)));
+        if waits_for_chunks && self.pipeline.is_full() {
+            return Ok(Step::EndOfChunk);
+        }
+        if state.is_claimed(location, request.selection) {
+            return Ok(Step::EndOfClaim);
+        }
+        let copies = if is_missing { request.coarse_plan(state, location)? } else { Vec::new() };
+        let plan = routed(state, location, &copies);
+        let batch = Batch::first_of(request.storage.memory_order(), plan);
+        if is_to_host {
+            // The allocation follows the plan, so that no memory is allocated for an array that
+            // cannot be read.
+            request.allocate_host(state)?;
+        }
+        let pending = self.must_complete_first(state, &batch.copies);
+        if !pending.is_empty() {
+            return Ok(Step::EndOf(pending));
+        }
+        // The memory of a mapped array is that of the host, to which devices copy.
+        let through_host = batch.regions_of(|copies| {
+            let is_stored = matches!(copies.source, Source::Location(_));
+            copies.route == Route::ThroughHost || is_mapped && is_stored
+        });
+        if through_host.is_empty() {
+            return Ok(Step::Copy(batch));
+        }
+        Ok(Step::CopyToHost(Selection::Boxes(through_host)))
+    }
+
+    /// The work that the host must wait for before these copies are queued.
+    fn must_complete_first(&self, state: &ArrayState, copies: &RoutedPlan) -> Queued {
+        let host = state.host_location();
+        let ends_before = |access| ends_of(state, &self.request.conflicts(state, host, access));
+        let mut pending = Queued::new();
+        if matches!(self.destination, Destination::Device(_)) {
+            // The host reads its memory at once, to stage it. Pinned memory is treated in the same
+            // way.
+            if copies.iter().any(|copies| copies.source == Source::Location(host)) {
+                pending = ends_before(Access::Read);
+            }
+            return pending;
+        }
+        if copies.iter().any(|copies| matches!(copies.route, Route::Fill(_))) {
+            // The host fills its memory at once.
+            pending = ends_before(Access::Overwrite);
+        }
+        for copies in copies {
+            if let Source::Location(from) = copies.source {
+                let device = &state.device_copy(from).device;
+                pending.extend(users_of_other_kinds(state, device, &copies.regions));
+            }
+        }
+        pending
+    }
+
+    /// Queues one batch of copies to `location`. First allocates memory for the array at the
+    /// destination, if it has none. The caller holds the claim on the elements.
+    fn queue(&mut self, location: Location, copies: &RoutedPlan) -> Result<()> {
+        let (request, pipeline) = (self.request, &mut self.pipeline);
+        if let Destination::Device(stream) = self.destination {
+            request.allocate_on_device(stream, location)?;
+        }
+        for copies in copies {
+            let regions = &copies.regions;
+            match (copies.source, self.destination) {
+                (Source::Constant(value), Destination::Device(stream)) => {
+                    request.fill_on_device(stream, location, value, regions)?;
+                }
+                (Source::Constant(value), Destination::Host(_)) => {
+                    request.fill_on_host(value, regions);
+                }
+                (Source::Location(from), Destination::Device(stream))
+                    if copies.route == Route::Peer =>
+                {
+                    request.copy_from_peer(stream, location, from, regions, pipeline)?;
+                }
+                (Source::Location(_), Destination::Device(stream)) => {
+                    request.upload(stream, location, copies, pipeline)?;
+                }
+                (Source::Location(from), Destination::Host(queueing)) => {
+                    request.download(from, copies, queueing, pipeline)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Request<'_> {
+    /// The copies that are missing at `location`, made fewer by copies of more elements if there
+    /// are very many.
+    fn coarse_plan(&self, state: &mut ArrayState, location: Location) -> Result<Vec<PlannedCopy>> {
+        let memory_order = self.storage.memory_order();
+        self.expect_allowed(state, location)?;
+        state.forget_padding();
+        state.coarsen_before_plan(memory_order, location, self.selection);
+        let copies = self.plan(state, location)?;
+        if state.coarsen_after_plan(memory_order, location, copies.len()) {
+            return self.plan(state, location);
+        }
+        Ok(copies)
+    }
+}
+
+/// The uses of regions of the host memory by devices of another kind than `device`. The host waits
+/// for these uses, with no lock and no claim held, because no driver can wait for the events of
+/// another driver.
+pub(super) fn users_of_other_kinds(
+    state: &ArrayState,
+    device: &Device,
+    regions: &[Region],
+) -> Queued {
+    let mut marks = Marks::new();
+    let is_other = |mark: Mark| {
+        let stream = state.stream(mark.stream);
+        stream.is_some_and(|stream| stream.device_ref().kind() != device.kind())
+            && !state.is_retired(mark)
+    };
+    for region in regions {
+        let uses = state.uses(state.host_location());
+        uses.visit_conflicts(Some(region), Access::Overwrite, is_other, |mark| {
+            if is_other(mark) {
+                add_mark(&mut marks, mark);
+            }
+        });
+    }
+    ends_of(state, &marks)
+}
