@@ -1,7 +1,7 @@
 //! The elements in CUDA C.
 
 /// Conversions between `float` and the types of two bytes, by their bits.
-const HALF: &str = include_str!("cuda/half.cu");
+const HALF: &str = include_str!("half.cu");
 
 /// How CUDA C names an element, and computes with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

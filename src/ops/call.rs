@@ -49,10 +49,7 @@ impl Call<'_> {
         operand: &mut Operand<'_, T>,
         shape: &[usize],
     ) -> Result<()> {
-        match operand.broadcast(shape) {
-            true => Ok(()),
-            false => Err(self.no_fit(shape, operand)),
-        }
+        if operand.broadcast(shape) { Ok(()) } else { Err(self.no_fit(shape, operand)) }
     }
 
     /// Refuses a result whose shape is not the expected one.
@@ -62,10 +59,10 @@ impl Call<'_> {
         seen: &[usize],
         operand: impl std::fmt::Display,
     ) -> Result<()> {
-        match expected == seen {
-            true => Ok(()),
-            false => Err(self.shape(format!("shape {expected:?}"), operand.to_string())),
+        if expected == seen {
+            return Ok(());
         }
+        Err(self.shape(format!("shape {expected:?}"), operand.to_string()))
     }
 
     #[cold]

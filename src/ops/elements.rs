@@ -3,7 +3,7 @@
 #![allow(private_interfaces, reason = "hidden items of sealed traits name private types")]
 
 use super::c_type::CType;
-use super::unary::Unary;
+use super::elementwise::Unary;
 use crate::element::Element;
 
 mod sealed {
@@ -193,10 +193,7 @@ macro_rules! float {
                 match function {
                     Unary::Neg => each!(from, to, |x| -x),
                     Unary::Abs => each!(from, to, |x| x.abs()),
-                    Unary::Sign => each!(from, to, |x| match *x == 0.0 {
-                        true => *x,
-                        false => x.signum(),
-                    }),
+                    Unary::Sign => each!(from, to, |x| if *x == 0.0 { *x } else { x.signum() }),
                     Unary::Square => each!(from, to, |x| x * x),
                     Unary::Reciprocal => each!(from, to, |x| 1.0 / x),
                     Unary::Sqrt => each!(from, to, |x| x.sqrt()),

@@ -4,6 +4,7 @@ use ndarray::{Dimension, Ix1};
 
 use super::best::{self, Best};
 use super::call::Call;
+use super::dot;
 use super::elements::Number;
 use super::reduce::{self, Reduction};
 use crate::array::{
@@ -116,7 +117,7 @@ macro_rules! methods {
             pub fn dot(&self, other: &impl AnyView<T>) -> Result<T> {
                 let site = call_site();
                 number("dot", ($stream)(self, site), site, |call, out| {
-                    reduce::dot(call, self, other, out)
+                    dot::dot(call, self, other, out)
                 })
             }
 

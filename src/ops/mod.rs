@@ -67,39 +67,47 @@
 //! [`OutOfMemory`](crate::Error::OutOfMemory). On an error nothing has been written to the result,
 //! unless a launch after the first is refused.
 
-mod align;
+// One folder for each operation, or for several that share their code: the public functions, the
+// shapes and kernels (`mod.rs`), the bodies in Rust (`host.rs`) and in CUDA C (`kernel.cu`).
 mod best;
+mod cumulative;
+mod dot;
+mod elementwise;
+mod indexed;
+mod matmul;
+mod reduce;
+
+// What they have in common.
+mod align;
 mod c_type;
 mod cache;
 mod call;
-mod cumulative;
 mod elements;
-mod elementwise;
-mod functions;
-mod host;
-mod indexed;
-mod matmul;
 mod methods;
-
+mod operation;
 mod parallel;
-mod reduce;
+mod rows;
 mod source;
 #[cfg(all(test, feature = "cuda"))]
 pub(crate) mod tests;
-mod unary;
 
+pub use best::functions::{
+    argmax, argmax_axis, argmax_axis_on, argmax_on, argmin, argmin_axis, argmin_axis_on, argmin_on,
+};
+pub use cumulative::functions::{
+    cumulative_sum, cumulative_sum_axis, cumulative_sum_axis_on, cumulative_sum_on,
+};
+pub use dot::functions::{dot, dot_on};
 pub use elements::{Arithmetic, Number};
-pub use functions::elementwise::{
+pub use elementwise::Unary;
+pub use elementwise::functions::{
     add, add_on, cast, cast_on, clamp, clamp_on, copy, copy_on, div, div_on, map, map_on, mul,
     mul_on, scaled_add, scaled_add_on, select, select_on, sub, sub_on,
 };
-pub use functions::indexed::{gather, gather_on, scatter, scatter_on};
-pub use functions::linear::{matmul, matmul_on};
-pub use functions::reductions::{
-    argmax, argmax_axis, argmax_axis_on, argmax_on, argmin, argmin_axis, argmin_axis_on, argmin_on,
-    cumulative_sum, cumulative_sum_axis, cumulative_sum_axis_on, cumulative_sum_on, dot, dot_on,
+pub use indexed::functions::{gather, gather_on, scatter, scatter_on};
+pub use matmul::functions::{matmul, matmul_on};
+pub use reduce::functions::{
     max, max_axis, max_axis_on, max_on, mean, mean_axis, mean_axis_on, mean_on, min, min_axis,
     min_axis_on, min_on, norm_l2, norm_l2_axis, norm_l2_axis_on, norm_l2_on, sum, sum_axis,
     sum_axis_on, sum_on,
 };
-pub use unary::Unary;

@@ -63,10 +63,10 @@ pub(super) fn elementwise(
     GpuSource::c(text).entry("apply")
 }
 
-/// A kernel of a file in `cuda/`, whose defaults these declarations replace.
-pub(super) fn of_file(text: &str, entry: &'static str, declarations: &str) -> GpuSource {
+/// A kernel of files, whose defaults these declarations replace.
+pub(super) fn of_file(texts: &[&str], entry: &'static str, declarations: &str) -> GpuSource {
     let defines = format!("#define RESIDENT_OPS\n#define KERNEL_{entry}\n");
-    GpuSource::c(defines + declarations + text).entry(entry)
+    GpuSource::c(defines + declarations + &texts.concat()).entry(entry)
 }
 
 /// The types and the rank.
@@ -80,12 +80,4 @@ pub(super) fn declarations(rank: usize, from: CType, element: CType) -> String {
 /// A function: its result, its name and its parameters, and its value.
 pub(super) fn function(signature: &str, value: &str) -> String {
     format!("static __device__ __forceinline__ {signature} {{ return {value}; }}\n")
-}
-
-/// The kernels of rows.
-const ROWS: &str = include_str!("cuda/rows.cu");
-
-/// A kernel of `cuda/rows.cu`.
-pub(super) fn rows(entry: &'static str, declarations: &str) -> GpuSource {
-    of_file(ROWS, entry, declarations)
 }

@@ -4,7 +4,7 @@
 use ndarray::{Axis, s};
 
 use super::elements::{Arithmetic, Number};
-use super::unary::Unary;
+use super::elementwise::Unary;
 use crate::array::SmartArray;
 use crate::device::Device;
 use crate::error::Result;

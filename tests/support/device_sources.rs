@@ -1,4 +1,5 @@
-//! The device sources of the repository: all files that end with `.cu`.
+//! The device sources of the repository: all files that end with `.cu`, each after the file that
+//! its line `// Preceded by: ` names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,15 @@ pub fn all() -> Vec<(String, String)> {
         .for_each(|folder| sources_below(&folder, &mut files));
     let name =
         |file: &PathBuf| file.strip_prefix(&root).expect("below the root").display().to_string();
-    files.iter().map(|file| (name(file), fs::read_to_string(file).expect("text"))).collect()
+    files.iter().map(|file| (name(file), text_of(file))).collect()
+}
+
+fn text_of(file: &Path) -> String {
+    let text = fs::read_to_string(file).expect("text");
+    let Some(before) = text.lines().find_map(|line| line.strip_prefix("// Preceded by: ")) else {
+        return text;
+    };
+    text_of(&file.with_file_name(before)) + &text
 }
 
 fn sources_below(folder: &Path, found: &mut Vec<PathBuf>) {

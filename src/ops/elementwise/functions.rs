@@ -1,14 +1,10 @@
 //! Operations on corresponding elements.
 
-use super::operation::operation;
+use super::{Binary, Unary};
 use crate::array::{AnyView, AnyViewMut};
-use crate::device::{Device, Stream};
-use crate::error::{AtCall, Result};
-use crate::ops::call::Call;
 use crate::ops::elements::{Arithmetic, Number};
-use crate::ops::elementwise::{self, Binary};
-use crate::ops::unary::Unary;
-use resident_backend::call_site::call_site;
+use crate::ops::elementwise;
+use crate::ops::operation::operation;
 
 operation! {
     /// `out = a + b`, element by element. Integers wrap around. As NumPy's `add` with `out`.
@@ -193,7 +189,7 @@ operation! {
         high: T,
         out: &mut impl AnyViewMut<T>,
     ) {
-        elementwise::clamp(call, a, (low, high), out)
+        elementwise::clamp(call, a, low, high, out)
     }
 }
 

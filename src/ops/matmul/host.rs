@@ -12,15 +12,16 @@ const PARALLEL_PRODUCTS_MIN: usize = 1 << 20;
 const TASK_ROWS: usize = 256;
 
 /// `c = a b`.
-pub(in crate::ops) fn product<T: Number>(
+pub(super) fn product<T: Number>(
     a: ArrayView2<'_, T>,
     b: ArrayView2<'_, T>,
     c: ArrayViewMut2<'_, T>,
 ) {
     let products = c.len().saturating_mul(a.ncols());
-    match products < PARALLEL_PRODUCTS_MIN {
-        true => multiply(a, b, c),
-        false => with_threads(|| split(a, b, c)),
+    if products < PARALLEL_PRODUCTS_MIN {
+        multiply(a, b, c);
+    } else {
+        with_threads(|| split(a, b, c));
     }
 }
 

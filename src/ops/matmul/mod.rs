@@ -1,5 +1,8 @@
 //! Matrix products.
 
+pub(super) mod functions;
+mod host;
+
 use ndarray::{Ix2, IxDyn};
 use smallvec::SmallVec;
 
@@ -7,7 +10,6 @@ use super::cache;
 use super::call::Call;
 use super::elements::Number;
 use super::elementwise;
-use super::host::matmul as host;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
@@ -15,8 +17,6 @@ use crate::launch::{In, Kernel, Out};
 use resident_backend::grid::Grid;
 
 type MatmulKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
-
-const MATMUL: &str = include_str!("cuda/matmul.cu");
 
 /// The rows and columns of a block's tile, and the rows of its threads: those in the kernel.
 const TILE: usize = 32;
@@ -87,6 +87,8 @@ fn kernel<T: Number>() -> &'static MatmulKernel<T> {
         });
         let declarations = source::declarations(2, T::C, T::C);
         // SAFETY: `as_tables` checked the shapes; each thread writes elements of its own.
-        unsafe { kernel.cuda(source::of_file(MATMUL, "matmul", &declarations)) }
+        unsafe {
+            kernel.cuda(source::of_file(&[include_str!("kernel.cu")], "matmul", &declarations))
+        }
     })
 }

@@ -1,5 +1,9 @@
 //! Operations on corresponding elements.
 
+pub(super) mod functions;
+pub(super) mod host;
+mod unary;
+
 use ndarray::IxDyn;
 
 use super::align;
@@ -7,13 +11,13 @@ use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
 use super::elements::{Arithmetic, Number, Word};
-use super::host::zip;
 use super::source::{self, Parameter};
-use super::unary::Unary;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::launch::{In, InOut, Kernel, Out};
+
+pub use unary::Unary;
 
 type OneKernel<A, U> = Kernel<(In<A, IxDyn>, Out<U, IxDyn>)>;
 type TwoKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
@@ -72,16 +76,16 @@ fn binary_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static TwoKernel<T
         let kernel = TwoKernel::<T>::new(op.title());
         let kernel = match op {
             Binary::Add => kernel.host(|_, (a, b, out)| {
-                zip::each_of_two(a, b, out, |a, b, out| *out = a.plus(b));
+                host::each_of_two(a, b, out, |a, b, out| *out = a.plus(b));
             }),
             Binary::Sub => kernel.host(|_, (a, b, out)| {
-                zip::each_of_two(a, b, out, |a, b, out| *out = a.minus(b));
+                host::each_of_two(a, b, out, |a, b, out| *out = a.minus(b));
             }),
             Binary::Mul => kernel.host(|_, (a, b, out)| {
-                zip::each_of_two(a, b, out, |a, b, out| *out = a.times(b));
+                host::each_of_two(a, b, out, |a, b, out| *out = a.times(b));
             }),
             Binary::Div => kernel.host(|_, (a, b, out)| {
-                zip::each_of_two(a, b, out, |a, b, out| *out = a.over(b));
+                host::each_of_two(a, b, out, |a, b, out| *out = a.over(b));
             }),
         };
         let parameters = [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(T::C)];
@@ -108,7 +112,7 @@ pub(super) fn scaled_add<T: Arithmetic>(
 fn scaled_kernel<T: Arithmetic>(rank: usize) -> &'static ScaledKernel<T> {
     cache::kernel("ops::scaled_add", rank, || {
         let kernel = ScaledKernel::<T>::new("ops::scaled_add").host(|_, (alpha, x, y)| {
-            zip::each_of_one(x, y, move |x, y| *y = y.plus_scaled(alpha, x));
+            host::each_of_one(x, y, move |x, y| *y = y.plus_scaled(alpha, x));
         });
         let parameters =
             [Parameter::Scalar("alpha", T::C), Parameter::In("x", T::C), Parameter::InOut(T::C)];
@@ -139,7 +143,7 @@ pub(super) fn map<T: Number>(
 fn map_kernel<T: Number>(function: Unary, rank: usize) -> &'static OneKernel<T, T> {
     cache::kernel(function.title(), rank, || {
         let kernel = OneKernel::<T, T>::new(function.title()).host(move |_, (a, out)| {
-            zip::pieces_of_one(a, out, &|a, mut out| match (a.as_slice(), out.as_slice_mut()) {
+            host::pieces_of_one(a, out, &|a, mut out| match (a.as_slice(), out.as_slice_mut()) {
                 (Some(a), Some(out)) => T::map(function, a, out),
                 _ => ndarray::Zip::from(&mut out).and(&a).for_each(|out, a| {
                     T::map(function, std::slice::from_ref(a), std::slice::from_mut(out));
@@ -167,7 +171,8 @@ fn no_integers<T: Element>(call: &Call<'_>, function: Unary, a: &Operand<'_, T>)
 pub(super) fn clamp<T: Number>(
     call: &Call<'_>,
     a: &impl AnyView<T>,
-    (low, high): (T, T),
+    low: T,
+    high: T,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
@@ -180,7 +185,7 @@ pub(super) fn clamp<T: Number>(
 fn clamp_kernel<T: Number>(rank: usize) -> &'static ClampKernel<T> {
     cache::kernel("ops::clamp", rank, || {
         let kernel = ClampKernel::<T>::new("ops::clamp").host(|_, (low, high, a, out)| {
-            zip::each_of_one(a, out, move |a, out| {
+            host::each_of_one(a, out, move |a, out| {
                 let raised = if a < low { low } else { a };
                 *out = if raised > high { high } else { raised };
             });
@@ -220,7 +225,7 @@ pub(super) fn select<T: Arithmetic>(
 fn select_kernel<T: Word>(rank: usize) -> &'static ThreeKernel<T> {
     cache::kernel("ops::select", rank, || {
         let kernel = ThreeKernel::<T>::new("ops::select").host(|_, (mask, a, b, out)| {
-            zip::each_of_three(mask, a, b, out, |mask, a, b, out| {
+            host::each_of_three(mask, a, b, out, |mask, a, b, out| {
                 *out = if mask != 0 { a } else { b };
             });
         });
@@ -251,7 +256,7 @@ pub(super) fn cast<T: Arithmetic, U: Arithmetic>(
 fn cast_kernel<T: Arithmetic, U: Arithmetic>(rank: usize) -> &'static OneKernel<T, U> {
     cache::kernel("ops::cast", rank, || {
         let kernel = OneKernel::<T, U>::new("ops::cast").host(|_, (a, out)| {
-            zip::each_of_one(a, out, |a, out| *out = a.to::<U>());
+            host::each_of_one(a, out, |a, out| *out = a.to::<U>());
         });
         let parameters = [Parameter::In("x", T::C), Parameter::Out(U::C)];
         // SAFETY: as in `binary_kernel`; `cast` passes the views.
@@ -277,7 +282,7 @@ pub(super) fn copy<T: Arithmetic>(
 fn copy_kernel<W: Word>(rank: usize) -> &'static OneKernel<W, W> {
     cache::kernel("ops::copy", rank, || {
         let kernel = OneKernel::<W, W>::new("ops::copy").host(|_, (a, out)| {
-            zip::pieces_of_one(a, out, &|a, out| zip::assign(a, out));
+            host::pieces_of_one(a, out, &|a, out| host::assign(a, out));
         });
         let parameters = [Parameter::In("x", W::C), Parameter::Out(W::C)];
         // SAFETY: as in `binary_kernel`; `copy` passes the views.

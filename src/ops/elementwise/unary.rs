@@ -51,13 +51,13 @@ pub enum Unary {
 
 impl Unary {
     /// Whether integers have the function too.
-    pub(super) fn is_for_integers(self) -> bool {
+    pub(in crate::ops) fn is_for_integers(self) -> bool {
         use Unary::{Abs, Ceil, Floor, Neg, Round, Sign, Square, Trunc};
         matches!(self, Neg | Abs | Sign | Square | Floor | Ceil | Round | Trunc)
     }
 
     /// The value for `x` in CUDA C, for floats.
-    pub(super) fn of_floats(self) -> &'static str {
+    pub(in crate::ops) fn of_floats(self) -> &'static str {
         match self {
             Self::Neg => "-x",
             Self::Abs => "fabs(x)",
@@ -82,7 +82,7 @@ impl Unary {
     }
 
     /// The value for `x` in CUDA C, for integers whose unsigned type is `W`.
-    pub(super) fn of_integers(self) -> &'static str {
+    pub(in crate::ops) fn of_integers(self) -> &'static str {
         match self {
             Self::Neg => "W(0) - W(x)",
             Self::Abs => "x < 0 ? T(W(0) - W(x)) : x",
@@ -93,7 +93,7 @@ impl Unary {
     }
 
     /// The name of the kernel.
-    pub(super) fn title(self) -> &'static str {
+    pub(in crate::ops) fn title(self) -> &'static str {
         match self {
             Self::Neg => "ops::map(Neg)",
             Self::Abs => "ops::map(Abs)",

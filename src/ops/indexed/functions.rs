@@ -1,13 +1,9 @@
 //! Reads and writes of elements whose places are given.
 
-use super::operation::operation;
 use crate::array::{AnyView, AnyViewMut};
-use crate::device::{Device, Stream};
-use crate::error::{AtCall, Result};
-use crate::ops::call::Call;
 use crate::ops::elements::Arithmetic;
 use crate::ops::indexed;
-use resident_backend::call_site::call_site;
+use crate::ops::operation::operation;
 
 operation! {
     /// `out[i] = a[index[i]]`: NumPy's `take`. Indices count the elements of `a` in row-major

@@ -9,10 +9,11 @@ macro_rules! operation {
     ) => {
         $(#[$doc])*
         #[track_caller]
-        pub fn $name<$($generic: $bound),+>($($argument: $type),+) -> Result<()> {
-            let site = call_site();
-            let stream = Device::current().at(site)?.stream();
-            let $call = &Call { name: stringify!($name), stream: &stream, site };
+        pub fn $name<$($generic: $bound),+>($($argument: $type),+) -> $crate::error::Result<()> {
+            use $crate::error::AtCall as _;
+            let site = resident_backend::call_site::call_site();
+            let stream = $crate::device::Device::current().at(site)?.stream();
+            let $call = &$crate::ops::call::Call { name: stringify!($name), stream: &stream, site };
             $body
         }
 
@@ -23,10 +24,11 @@ macro_rules! operation {
         #[doc = concat!("As [`", stringify!($name), "`].")]
         #[track_caller]
         pub fn $name_on<$($generic: $bound),+>(
-            stream: &Stream,
+            stream: &$crate::device::Stream,
             $($argument: $type),+
-        ) -> Result<()> {
-            let $call = &Call { name: stringify!($name), stream, site: call_site() };
+        ) -> $crate::error::Result<()> {
+            let site = resident_backend::call_site::call_site();
+            let $call = &$crate::ops::call::Call { name: stringify!($name), stream, site };
             $body
         }
     };

@@ -1,13 +1,8 @@
 //! Matrix products.
 
-use super::operation::operation;
 use crate::array::{AnyView, AnyViewMut};
-use crate::device::{Device, Stream};
-use crate::error::{AtCall, Result};
-use crate::ops::call::Call;
 use crate::ops::elements::Number;
-use crate::ops::matmul as tables;
-use resident_backend::call_site::call_site;
+use crate::ops::operation::operation;
 
 operation! {
     /// The matrix product `out = a b`, of tables of n x k and k x m elements into one of n x m. One
@@ -38,6 +33,6 @@ operation! {
         b: &impl AnyView<T>,
         out: &mut impl AnyViewMut<T>,
     ) {
-        tables::matmul(call, a, b, out)
+        super::matmul(call, a, b, out)
     }
 }

@@ -2,16 +2,11 @@
 
 use ndarray::Axis;
 
-use super::operation::operation;
+use super::Reduction;
 use crate::array::{AnyView, AnyViewMut};
-use crate::device::{Device, Stream};
-use crate::error::{AtCall, Result};
-use crate::ops::best::{self, Best};
-use crate::ops::call::Call;
-use crate::ops::cumulative;
 use crate::ops::elements::Number;
-use crate::ops::reduce::{self, Reduction};
-use resident_backend::call_site::call_site;
+use crate::ops::operation::operation;
+use crate::ops::reduce;
 
 operation! {
     /// The sum of all elements, into the one element of `out`. The sum of nothing is 0.
@@ -62,7 +57,7 @@ operation! {
         axis: Axis,
         out: &mut impl AnyViewMut<T>,
     ) {
-        reduce::along::<T, T>(call, Reduction::Sum, (a, axis), out)
+        reduce::along::<T, T>(call, Reduction::Sum, a, axis, out)
     }
 }
 
@@ -99,7 +94,7 @@ operation! {
         axis: Axis,
         out: &mut impl AnyViewMut<T>,
     ) {
-        reduce::along::<T, T>(call, Reduction::Min, (a, axis), out)
+        reduce::along::<T, T>(call, Reduction::Min, a, axis, out)
     }
 }
 
@@ -126,7 +121,7 @@ operation! {
         axis: Axis,
         out: &mut impl AnyViewMut<T>,
     ) {
-        reduce::along::<T, T>(call, Reduction::Max, (a, axis), out)
+        reduce::along::<T, T>(call, Reduction::Max, a, axis, out)
     }
 }
 
@@ -163,34 +158,7 @@ operation! {
         axis: Axis,
         out: &mut impl AnyViewMut<T::Real>,
     ) {
-        reduce::mean_along(call, (a, axis), out)
-    }
-}
-
-operation! {
-    /// The sum of the products of corresponding elements, into the one element of `out`, for
-    /// operands of one shape: NumPy's `vdot` of real numbers.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let (a, b) = (SmartArray::from([1.0, 2.0]), SmartArray::from([3.0, 4.0]));
-    /// let mut product = SmartArray::<f64, _>::uninit(1);
-    /// ops::dot(&a, &b, &mut product)?;
-    /// assert_eq!(product.get(0)?, 11.0);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`sum`], and [`Shape`](crate::Error::Shape) if `a` and `b` have different shapes.
-    dot, dot_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        reduce::dot(call, a, b, out)
+        reduce::mean_along(call, a, axis, out)
     }
 }
 
@@ -231,124 +199,6 @@ operation! {
         axis: Axis,
         out: &mut impl AnyViewMut<T::Real>,
     ) {
-        reduce::norm_along(call, (a, axis), out)
-    }
-}
-
-operation! {
-    /// The place of the smallest element, counted in row-major order, into the one element of
-    /// `out`. Of several, the first; of floats with a NaN, that of the first NaN: as NumPy's
-    /// `argmin`.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ndarray::arr2, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let mut place = SmartArray::<u64, _>::uninit(1);
-    /// ops::argmin(&SmartArray::from(arr2(&[[3, 1], [1, 2]])), &mut place)?;
-    /// assert_eq!(place.get(0)?, 1);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`min`].
-    argmin, argmin_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>) {
-        best::whole(call, Best::Min, a, out)
-    }
-}
-
-operation! {
-    /// The places of the smallest elements along an axis, as indices of the axis: see [`argmin`]
-    /// and [`sum_axis`].
-    ///
-    /// # Errors
-    ///
-    /// As [`min_axis`].
-    argmin_axis, argmin_axis_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        axis: Axis,
-        out: &mut impl AnyViewMut<u64>,
-    ) {
-        best::along(call, Best::Min, (a, axis), out)
-    }
-}
-
-operation! {
-    /// The place of the largest element: see [`argmin`].
-    ///
-    /// # Errors
-    ///
-    /// As [`min`].
-    argmax, argmax_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>) {
-        best::whole(call, Best::Max, a, out)
-    }
-}
-
-operation! {
-    /// The places of the largest elements along an axis: see [`argmin_axis`].
-    ///
-    /// # Errors
-    ///
-    /// As [`min_axis`].
-    argmax_axis, argmax_axis_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        axis: Axis,
-        out: &mut impl AnyViewMut<u64>,
-    ) {
-        best::along(call, Best::Max, (a, axis), out)
-    }
-}
-
-operation! {
-    /// The running sums of all elements in row-major order: NumPy's `cumsum`. `out` has the shape
-    /// of `a`, or one axis of as many elements.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let mut sums = SmartArray::<i32, _>::uninit(4);
-    /// ops::cumulative_sum(&SmartArray::from([1, 2, 3, 4]), &mut sums)?;
-    /// assert_eq!(sums.to_vec()?, [1, 3, 6, 10]);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Shape`](crate::Error::Shape) if `out` has another shape, and what launches return: see
-    /// [the module](crate::ops#errors).
-    cumulative_sum, cumulative_sum_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        cumulative::whole(call, a, out)
-    }
-}
-
-operation! {
-    /// The running sums along an axis. `out` has the shape of `a`.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, ndarray::{Axis, arr2}, ops};
-    ///
-    /// let _here = Device::cpu().enter();
-    /// let a = SmartArray::from(arr2(&[[1, 2], [3, 4]]));
-    /// let mut sums = SmartArray::<i32, _>::uninit((2, 2));
-    /// ops::cumulative_sum_axis(&a, Axis(0), &mut sums)?;
-    /// assert_eq!(sums.to_vec()?, [1, 2, 4, 6]);
-    /// # Ok::<(), resident::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`, and
-    /// what launches return: see [the module](crate::ops#errors).
-    cumulative_sum_axis, cumulative_sum_axis_on |call| <T: Number>(
-        a: &impl AnyView<T>,
-        axis: Axis,
-        out: &mut impl AnyViewMut<T>,
-    ) {
-        cumulative::along(call, (a, axis), out)
+        reduce::norm_along(call, a, axis, out)
     }
 }

@@ -1,5 +1,8 @@
 //! Reads and writes of elements whose places are given.
 
+pub(super) mod functions;
+mod host;
+
 use ndarray::IxDyn;
 
 use super::align;
@@ -7,18 +10,16 @@ use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
 use super::elements::{Arithmetic, Word};
-use super::host::indexed as host;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::error::Result;
 use crate::launch::{In, InOut, Kernel, Out};
+use resident_backend::GpuSource;
 
 type CheckKernel = Kernel<(u64, In<u64, IxDyn>, InOut<u64, IxDyn>)>;
 type GatherKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, Out<W, IxDyn>)>;
 type LastKernel = Kernel<(In<u64, IxDyn>, InOut<u64, IxDyn>)>;
 type ScatterKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, In<u64, IxDyn>, InOut<W, IxDyn>)>;
-
-const INDEXED: &str = include_str!("cuda/indexed.cu");
 
 /// `out[i] = a[index[i]]`.
 pub(super) fn gather<T: Arithmetic>(
@@ -34,7 +35,7 @@ pub(super) fn gather<T: Arithmetic>(
     if out.axes().len() == 0 {
         return Ok(());
     }
-    expect_within(call, &index, (a.axes().len(), &a))?;
+    expect_within(call, &index, a.axes().len(), &a)?;
     align::in_row_order([a.axes_mut()]);
     align::in_any_order([out.axes_mut(), index.axes_mut()]);
     read(call, a, &index, &mut out)
@@ -47,7 +48,7 @@ fn read<W: Word>(
     index: &Operand<'_, u64>,
     out: &mut OperandMut<'_, W>,
 ) -> Result<()> {
-    let kernel = gather_kernel::<W>(ranks(a.axes(), index.axes()));
+    let kernel = gather_kernel::<W>(Ranks::of(a.axes(), index.axes()));
     call.launch(kernel, call::cover(out.axes().len()), (&a, index, out))
 }
 
@@ -66,26 +67,48 @@ pub(super) fn scatter<T: Arithmetic>(
         return Ok(());
     }
     let len = out.axes().len();
-    expect_within(call, &index, (len, &out))?;
+    expect_within(call, &index, len, &out)?;
     align::in_row_order([out.axes_mut()]);
     align::in_row_order([a.axes_mut(), index.axes_mut()]);
     let mut last = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[len]), 0, call.site);
-    let (ranks, grid) = (ranks(out.axes(), index.axes()), call::cover(index.axes().len()));
-    call.launch(last_kernel(ranks.1), grid, (&index, &mut OperandMut::of(&mut last)))?;
+    let ranks = Ranks::of(out.axes(), index.axes());
+    let grid = call::cover(index.axes().len());
+    call.launch(last_kernel(ranks.index), grid, (&index, &mut OperandMut::of(&mut last)))?;
     let kernel = scatter_kernel::<T::Word>(ranks);
     call.launch(kernel, grid, (&a, &index, &Operand::of(&last), &mut out))
 }
 
 /// The numbers of axes of an operand and of the indices into it.
-fn ranks(operand: &Axes, index: &Axes) -> (usize, usize) {
-    (operand.shape().len(), index.shape().len())
+#[derive(Clone, Copy)]
+struct Ranks {
+    operand: usize,
+    index: usize,
+}
+
+impl Ranks {
+    fn of(operand: &Axes, index: &Axes) -> Self {
+        Self { operand: operand.shape().len(), index: index.shape().len() }
+    }
+
+    /// Both numbers as one.
+    fn key(self) -> usize {
+        self.operand << 16 | self.index
+    }
+
+    /// A kernel for elements of this type.
+    fn source(self, entry: &'static str, element: CType) -> GpuSource {
+        let declarations = source::declarations(self.operand, element, element)
+            + &format!("enum {{ RANK_OF_INDEX = {} }};\n", self.index);
+        source::of_file(&[include_str!("kernel.cu")], entry, &declarations)
+    }
 }
 
 /// Finds the first index that is not below `len` on the device, and waits for it.
 fn expect_within(
     call: &Call<'_>,
     index: &Operand<'_, u64>,
-    (len, array): (usize, impl std::fmt::Display),
+    len: usize,
+    array: impl std::fmt::Display,
 ) -> Result<()> {
     let mut line = index.clone();
     align::in_row_order([line.axes_mut()]);
@@ -93,22 +116,16 @@ fn expect_within(
     let kernel = check_kernel(line.axes().shape().len());
     let grid = call::cover(line.axes().len());
     call.launch(kernel, grid, (len as u64, &line, &mut OperandMut::of(&mut first_bad)))?;
-    match first_bad.get_at(0, call.site)? {
-        u64::MAX => Ok(()),
-        number => {
-            let mut bad = SmartArray::<u64, IxDyn>::uninit_at(IxDyn(&[1]), call.site);
-            let at = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), number, call.site);
-            read(call, line, &Operand::of(&at), &mut OperandMut::of(&mut bad))?;
-            let (bad, expected) = (bad.get_at(0, call.site)?, format!("indices below {len}"));
-            Err(call
-                .shape(expected, format!("{bad}, the index at {number} of {index}, in {array}")))
-        }
+    let number = first_bad.get_at(0, call.site)?;
+    if number == u64::MAX {
+        return Ok(());
     }
-}
-
-fn declarations(element: CType, (rank, rank_of_index): (usize, usize)) -> String {
-    source::declarations(rank, element, element)
-        + &format!("enum {{ RANK_OF_INDEX = {rank_of_index} }};\n")
+    let mut bad = SmartArray::<u64, IxDyn>::uninit_at(IxDyn(&[1]), call.site);
+    let at = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), number, call.site);
+    read(call, line, &Operand::of(&at), &mut OperandMut::of(&mut bad))?;
+    let bad = bad.get_at(0, call.site)?;
+    let seen = format!("{bad}, the index at {number} of {index}, in {array}");
+    Err(call.shape(format!("indices below {len}"), seen))
 }
 
 fn check_kernel(rank: usize) -> &'static CheckKernel {
@@ -118,18 +135,18 @@ fn check_kernel(rank: usize) -> &'static CheckKernel {
                 first.iter_mut().for_each(|first| *first = number.min(*first));
             }
         });
-        let declarations = declarations(CType::U64, (1, rank));
+        let ranks = Ranks { operand: 1, index: rank };
         // SAFETY: threads write only the one element of `first_bad`, by an atomic operation.
-        unsafe { kernel.cuda(source::of_file(INDEXED, "check", &declarations)) }
+        unsafe { kernel.cuda(ranks.source("check", CType::U64)) }
     })
 }
 
-fn gather_kernel<W: Word>(ranks: (usize, usize)) -> &'static GatherKernel<W> {
-    cache::kernel("ops::gather", key(ranks), || {
+fn gather_kernel<W: Word>(ranks: Ranks) -> &'static GatherKernel<W> {
+    cache::kernel("ops::gather", ranks.key(), || {
         let kernel = GatherKernel::<W>::new("ops::gather")
             .host(|_, (a, index, out)| host::gather(a, index, out));
         // SAFETY: `expect_within` has checked the indices, which the borrow keeps as they are.
-        unsafe { kernel.cuda(source::of_file(INDEXED, "gather", &declarations(W::C, ranks))) }
+        unsafe { kernel.cuda(ranks.source("gather", W::C)) }
     })
 }
 
@@ -137,24 +154,17 @@ fn last_kernel(rank: usize) -> &'static LastKernel {
     cache::kernel("ops::scatter last", rank, || {
         let kernel = LastKernel::new("ops::scatter")
             .host(|_, (index, last)| host::last_writers(index, last));
+        let ranks = Ranks { operand: 1, index: rank };
         // SAFETY: as in `gather_kernel`; threads write by atomic operations.
-        unsafe {
-            let declarations = declarations(CType::U64, (1, rank));
-            kernel.cuda(source::of_file(INDEXED, "last_writers", &declarations))
-        }
+        unsafe { kernel.cuda(ranks.source("last_writers", CType::U64)) }
     })
 }
 
-fn scatter_kernel<W: Word>(ranks: (usize, usize)) -> &'static ScatterKernel<W> {
-    cache::kernel("ops::scatter", key(ranks), || {
+fn scatter_kernel<W: Word>(ranks: Ranks) -> &'static ScatterKernel<W> {
+    cache::kernel("ops::scatter", ranks.key(), || {
         let kernel = ScatterKernel::<W>::new("ops::scatter")
             .host(|_, (a, index, last, out)| host::scatter(a, index, last, out));
         // SAFETY: as in `gather_kernel`; of the threads that lead to one element, one writes it.
-        unsafe { kernel.cuda(source::of_file(INDEXED, "scatter", &declarations(W::C, ranks))) }
+        unsafe { kernel.cuda(ranks.source("scatter", W::C)) }
     })
-}
-
-/// Both numbers of axes as one.
-fn key((rank, rank_of_index): (usize, usize)) -> usize {
-    rank << 16 | rank_of_index
 }

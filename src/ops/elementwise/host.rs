@@ -9,6 +9,13 @@ use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
 /// that both are in the cache.
 const TILE_LEN: usize = 1 << 12;
 
+/// Up to how many elements a piece is one task, and is walked at once.
+#[derive(Clone, Copy)]
+struct PieceLen {
+    task: usize,
+    tile: usize,
+}
+
 macro_rules! zip {
     ($pieces:ident, $each:ident, $($array:ident: $element:ident),+) => {
         /// Calls `run` with pieces that cover all elements.
@@ -17,23 +24,24 @@ macro_rules! zip {
             out: ArrayViewMutD<'_, U>,
             run: &(impl Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>) + Sync),
         ) {
-            fn split<$($element: Sync,)+ U: Send>(
+            fn split<$($element: Sync,)+ U: Send, Run>(
                 $($array: ArrayViewD<'_, $element>,)+
                 out: ArrayViewMutD<'_, U>,
-                (task_len, tile_len): (usize, usize),
-                run: &(impl Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>) + Sync),
-            ) {
-                if out.len() <= tile_len {
+                len: PieceLen,
+                run: &Run,
+            ) where
+                Run: Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>) + Sync,
+            {
+                if out.len() <= len.tile {
                     return run($($array,)+ out);
                 }
-                let is_task = out.len() > task_len;
+                let is_task = out.len() > len.task;
                 let axis = longest_axis(out.shape());
                 let middle = out.len_of(axis) / 2;
                 $(let $array = $array.split_at(axis, middle);)+
                 let (first, second) = out.split_at(axis, middle);
-                let lens = (task_len, tile_len);
-                let one = || split($($array.0,)+ first, lens, run);
-                let other = || split($($array.1,)+ second, lens, run);
+                let one = || split($($array.0,)+ first, len, run);
+                let other = || split($($array.1,)+ second, len, run);
                 if is_task {
                     rayon::join(one, other);
                 } else {
@@ -42,17 +50,16 @@ macro_rules! zip {
                 }
             }
             let is_flat = true $(&& $array.as_slice().is_some())+ && out.ndim() == 1;
-            let is_ordered = true $(&& is_row_by_row($array.strides()))+;
-            let is_large = out.len() >= PARALLEL_LEN_MIN;
-            match (is_large, is_flat || is_ordered) {
-                (false, true) => run($($array,)+ out),
-                (false, false) => split($($array,)+ out, (usize::MAX, TILE_LEN), run),
-                (true, true) => {
-                    with_threads(|| split($($array,)+ out, (TASK_LEN, TASK_LEN), run));
-                }
-                (true, false) => {
-                    with_threads(|| split($($array,)+ out, (TASK_LEN, TILE_LEN), run));
-                }
+            let is_in_order = is_flat || (true $(&& is_row_by_row($array.strides()))+);
+            if out.len() >= PARALLEL_LEN_MIN {
+                let tile = if is_in_order { TASK_LEN } else { TILE_LEN };
+                let len = PieceLen { task: TASK_LEN, tile };
+                with_threads(|| split($($array,)+ out, len, run));
+            } else if is_in_order {
+                run($($array,)+ out);
+            } else {
+                let len = PieceLen { task: usize::MAX, tile: TILE_LEN };
+                split($($array,)+ out, len, run);
             }
         }
 

@@ -8,18 +8,18 @@ use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
 
 /// The running sums of the chunks of each row. `before` has, for each chunk, the sum of its row up
 /// to the end of the chunk.
-pub(in crate::ops) fn running_sums<T: Number>(
+pub(super) fn running_sums<T: Number>(
     chunk: usize,
     a: ArrayViewD<'_, T>,
     before: ArrayViewD<'_, T>,
     out: ArrayViewMutD<'_, T>,
 ) {
-    match a.len() < PARALLEL_LEN_MIN {
-        true => each_row(a, before, out, |a, before, out| {
-            chunks(chunk, a, before, out).for_each(run_from);
-        }),
-        false => with_threads(|| split(chunk, a, before, out)),
+    if a.len() >= PARALLEL_LEN_MIN {
+        return with_threads(|| split(chunk, a, before, out));
     }
+    each_row(a, before, out, |a, before, out| {
+        chunks(chunk, a, before, out).for_each(Chunk::run);
+    });
 }
 
 /// Halves the rows; where only few are left, all their chunks are tasks.
@@ -34,7 +34,7 @@ fn split<T: Number>(
     let Some(axis) = axis else {
         return each_row(a, before, out, |a, before, out| {
             let chunks: Vec<_> = chunks(chunk, a, before, out).collect();
-            chunks.into_par_iter().for_each(run_from);
+            chunks.into_par_iter().for_each(Chunk::run);
         });
     };
     let middle = a.shape()[axis] / 2;
@@ -54,8 +54,22 @@ fn each_row<T: Number>(
     });
 }
 
-/// One chunk: the sum of its row up to it, its elements, and their running sums.
-type Chunk<'a, 'o, T> = (T, ArrayView1<'a, T>, ArrayViewMut1<'o, T>);
+struct Chunk<'a, 'o, T> {
+    /// The sum of its row up to it.
+    start: T,
+    a: ArrayView1<'a, T>,
+    out: ArrayViewMut1<'o, T>,
+}
+
+impl<T: Number> Chunk<'_, '_, T> {
+    fn run(mut self) {
+        let mut sum = self.start;
+        Zip::from(&mut self.out).and(&self.a).for_each(|out, element| {
+            sum = sum.plus(*element);
+            *out = sum;
+        });
+    }
+}
 
 fn chunks<'a, 'o, T: Number>(
     chunk: usize,
@@ -72,13 +86,6 @@ fn chunks<'a, 'o, T: Number>(
         let len = chunk.min(a.len());
         let ((a, a_rest), (out, out_rest)) = (a.split_at(Axis(0), len), out.split_at(Axis(0), len));
         rest = (!a_rest.is_empty()).then_some((a_rest, out_rest));
-        Some((start, a, out))
+        Some(Chunk { start, a, out })
     })
-}
-
-fn run_from<T: Number>((mut sum, a, mut out): Chunk<'_, '_, T>) {
-    Zip::from(&mut out).and(&a).for_each(|out, element| {
-        sum = sum.plus(*element);
-        *out = sum;
-    });
 }

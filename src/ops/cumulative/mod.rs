@@ -1,5 +1,8 @@
 //! Running sums.
 
+pub(super) mod functions;
+mod host;
+
 use ndarray::{Axis, IxDyn};
 
 use super::align;
@@ -7,8 +10,8 @@ use super::cache;
 use super::call::Call;
 use super::elements::Number;
 use super::elementwise;
-use super::host::running;
-use super::reduce::{expect_axis, grid_of_blocks, scratch, shape_of_chunks, sums_of_chunks};
+use super::reduce::sums_of_chunks;
+use super::rows::{self, expect_axis, grid_of_blocks, scratch, shape_of_chunks};
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
@@ -56,7 +59,8 @@ pub(super) fn whole<T: Number>(
 /// The running sums along an axis.
 pub(super) fn along<T: Number>(
     call: &Call<'_>,
-    (a, axis): (&impl AnyView<T>, Axis),
+    a: &impl AnyView<T>,
+    axis: Axis,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
@@ -83,32 +87,31 @@ fn of_rows<T: Number>(
         let zero = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
         let mut before = Operand::of(&zero);
         call.fit_shape(&mut before, &shape)?;
-        return launch(call, (&a, &before), out);
+        return launch(call, &a, &before, out);
     }
     let (mut sums, mut before) = (scratch::<T>(call, &shape), scratch::<T>(call, &shape));
     sums_of_chunks(call, CHUNK, &a, &mut OperandMut::of(&mut sums))?;
     of_rows(call, Operand::of(&sums), &mut OperandMut::of(&mut before))?;
-    launch(call, (&a, &Operand::of(&before)), out)
+    launch(call, &a, &Operand::of(&before), out)
 }
 
 fn launch<T: Number>(
     call: &Call<'_>,
-    (a, before): (&Operand<'_, T>, &Operand<'_, T>),
+    a: &Operand<'_, T>,
+    before: &Operand<'_, T>,
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
     let rank = a.axes().shape().len();
     let kernel = cache::kernel("ops::cumulative_sum", rank, || {
         let kernel =
             RunningKernel::<T>::new("ops::cumulative_sum").host(|_, (chunk, a, before, out)| {
-                running::running_sums(chunk as usize, a, before, out);
+                host::running_sums(chunk as usize, a, before, out);
             });
-        let declarations = source::declarations(rank, T::C, T::C)
-            + &source::function("T term(A x)", "x")
-            + &source::function("T join(T x, T y)", "T(W(x) + W(y))")
-            + &source::function("bool better(T x, T y)", "x < y");
+        let declarations = source::declarations(rank, T::C, T::C);
+        let source = rows::source(include_str!("kernel.cu"), "running_sums", &declarations);
         // SAFETY: `out` has the shape of `a`, and `before` an element for each chunk. One block
         // reads and writes each chunk.
-        unsafe { kernel.cuda(source::rows("running_sums", &declarations)) }
+        unsafe { kernel.cuda(source) }
     });
     call.launch(kernel, grid_of_blocks(before.axes().len()), (CHUNK as i64, a, before, out))
 }

@@ -4,12 +4,12 @@ use ndarray::{ArrayViewD, ArrayViewMutD};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator};
 use smallvec::SmallVec;
 
-use super::zip::each_of_one;
 use crate::element::Element;
+use crate::ops::elementwise::host::each_of_one;
 use crate::ops::parallel::{PARALLEL_LEN_MIN, with_threads};
 
 /// The number of the first index that is not below `len`.
-pub(in crate::ops) fn first_beyond(len: u64, index: ArrayViewD<'_, u64>) -> Option<u64> {
+pub(super) fn first_beyond(len: u64, index: ArrayViewD<'_, u64>) -> Option<u64> {
     let is_beyond = |index: &u64| *index >= len;
     let mut first = None;
     match index.as_slice() {
@@ -22,7 +22,7 @@ pub(in crate::ops) fn first_beyond(len: u64, index: ArrayViewD<'_, u64>) -> Opti
 }
 
 /// `out[i] = a[index[i]]`.
-pub(in crate::ops) fn gather<W: Element>(
+pub(super) fn gather<W: Element>(
     a: ArrayViewD<'_, W>,
     index: ArrayViewD<'_, u64>,
     out: ArrayViewMutD<'_, W>,
@@ -45,33 +45,56 @@ fn place_in(shape: &[usize], mut n: usize) -> SmallVec<[usize; 6]> {
     place
 }
 
-/// For each place, one more than the number of the last index that leads there.
-pub(in crate::ops) fn last_writers(index: ArrayViewD<'_, u64>, mut last: ArrayViewMutD<'_, u64>) {
+/// For each place, one more than the number of the last index that leads there, and 0 for places to
+/// which no index leads.
+pub(super) fn last_writers(index: ArrayViewD<'_, u64>, mut last: ArrayViewMutD<'_, u64>) {
     let Some(last) = last.as_slice_mut() else { unreachable!("a new array") };
-    (1..).zip(&index).for_each(|(number, place)| last[*place as usize] = number);
+    for (number, place) in index.iter().enumerate() {
+        last[*place as usize] = number as u64 + 1;
+    }
 }
 
-/// `out[index[i]] = a[i]`, where the last of several wins.
-pub(in crate::ops) fn scatter<W: Element>(
+/// `out[index[i]] = a[i]`, where the last of several wins. `last` is from [`last_writers`].
+pub(super) fn scatter<W: Element>(
     a: ArrayViewD<'_, W>,
     index: ArrayViewD<'_, u64>,
     last: ArrayViewD<'_, u64>,
-    mut out: ArrayViewMutD<'_, W>,
+    out: ArrayViewMutD<'_, W>,
 ) {
     if index.len() >= PARALLEL_LEN_MIN
         && let Ok(last) = last.to_shape(out.shape())
     {
-        return each_of_one(last.view(), out, |number, out| {
-            if let Some(number) = number.checked_sub(1) {
-                *out = a[&place_in(a.shape(), number as usize)[..]];
-            }
-        });
+        each_place_reads(a, last.view(), out);
+    } else {
+        each_index_writes(a, index, out);
     }
+}
+
+/// By all cores: each place takes the element that its last index brings.
+fn each_place_reads<W: Element>(
+    a: ArrayViewD<'_, W>,
+    last: ArrayViewD<'_, u64>,
+    out: ArrayViewMutD<'_, W>,
+) {
+    each_of_one(last, out, |last, out| {
+        if let Some(number) = last.checked_sub(1) {
+            *out = a[&place_in(a.shape(), number as usize)[..]];
+        }
+    });
+}
+
+/// One index after the other, so that the last of several wins.
+fn each_index_writes<W: Element>(
+    a: ArrayViewD<'_, W>,
+    index: ArrayViewD<'_, u64>,
+    mut out: ArrayViewMutD<'_, W>,
+) {
+    let writes = index.iter().zip(&a).map(|(place, element)| (*place as usize, *element));
     match out.as_slice_mut() {
-        Some(out) => index.iter().zip(&a).for_each(|(place, a)| out[*place as usize] = *a),
-        None => index.iter().zip(&a).for_each(|(place, a)| {
-            let place = place_in(out.shape(), *place as usize);
-            out[&place[..]] = *a;
+        Some(out) => writes.for_each(|(place, element)| out[place] = element),
+        None => writes.for_each(|(place, element)| {
+            let place = place_in(out.shape(), place);
+            out[&place[..]] = element;
         }),
     }
 }

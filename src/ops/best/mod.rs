@@ -1,5 +1,8 @@
 //! Where the smallest and the largest elements are.
 
+pub(super) mod functions;
+mod host;
+
 use ndarray::{Axis, IxDyn, Zip};
 
 use super::align;
@@ -7,14 +10,15 @@ use super::cache;
 use super::call::{self, Call};
 use super::elements::Number;
 use super::elementwise;
-use super::host::rows;
-use super::reduce::{
-    expect_one, no_elements, row_by_row, row_len_and_count, scratch, shape_of_chunks,
+use super::rows::host::{each_chunk, in_groups};
+use super::rows::{
+    self, expect_one, no_elements, row_by_row, row_count, row_len, scratch, shape_of_chunks,
 };
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut};
 use crate::error::Result;
 use crate::launch::{In, Kernel, Out};
+use resident_backend::GpuSource;
 
 type BestKernel<T> = Kernel<(i64, In<T, IxDyn>, Out<u64, IxDyn>)>;
 type AmongKernel<T> = Kernel<(i64, In<T, IxDyn>, In<u64, IxDyn>, Out<u64, IxDyn>)>;
@@ -50,17 +54,16 @@ impl Best {
         is_beyond || (one.is_nan() && !other.is_nan())
     }
 
-    fn declarations<T: Number>(self, rank: usize) -> String {
+    fn source<T: Number>(self, entry: &'static str, rank: usize) -> GpuSource {
         let better = match (self, T::IS_FLOAT) {
             (Self::Min, true) => "x < y || (x != x && y == y)",
             (Self::Min, false) => "x < y",
             (Self::Max, true) => "x > y || (x != x && y == y)",
             (Self::Max, false) => "x > y",
         };
-        source::declarations(rank, T::C, T::C)
-            + &source::function("T term(A x)", "x")
-            + &source::function("T join(T x, T y)", "x < y ? x : y")
-            + &source::function("bool better(T x, T y)", better)
+        let declarations = source::declarations(rank, T::C, T::C)
+            + &source::function("bool better(T x, T y)", better);
+        rows::source(include_str!("kernel.cu"), entry, &declarations)
     }
 }
 
@@ -92,11 +95,12 @@ pub(super) fn whole<T: Number>(
 pub(super) fn along<T: Number>(
     call: &Call<'_>,
     best: Best,
-    (a, axis): (&impl AnyView<T>, Axis),
+    a: &impl AnyView<T>,
+    axis: Axis,
     out: &mut impl AnyViewMut<u64>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    row_by_row(call, (&mut a, axis), &mut out)?;
+    row_by_row(call, &mut a, axis, &mut out)?;
     if out.axes().len() == 0 {
         return Ok(());
     }
@@ -108,8 +112,7 @@ pub(super) fn along<T: Number>(
 }
 
 fn chunk(axes: &Axes) -> usize {
-    let (len, rows) = row_len_and_count(axes);
-    if rows >= ROWS_MAX { len } else { CHUNK }
+    if row_count(axes) >= ROWS_MAX { row_len(axes) } else { CHUNK }
 }
 
 fn of_rows<T: Number>(
@@ -155,10 +158,10 @@ fn kernel<T: Number>(best: Best, rank: usize) -> &'static BestKernel<T> {
     cache::kernel(title, rank, || {
         let kernel = BestKernel::<T>::new(title).host(move |_, (chunk, a, mut out)| {
             let chunk = chunk as usize;
-            rows::in_groups(chunk, a, out.view_mut(), &|a, out| {
-                rows::each_chunk(chunk, a, out, &|line| {
+            in_groups(chunk, a, out.view_mut(), &|a, out| {
+                each_chunk(chunk, a, out, &|line| {
                     let line = (0..).zip(line.iter().copied());
-                    rows::best_of(line, &|x, y| best.is_better(x, y))
+                    host::best_of(line, &|x, y| best.is_better(x, y))
                 });
             });
             // From places in the chunks to places in the rows.
@@ -168,7 +171,7 @@ fn kernel<T: Number>(best: Best, rank: usize) -> &'static BestKernel<T> {
             }
         });
         // SAFETY: as in `reduce::kernel`.
-        unsafe { kernel.cuda(source::rows("best", &best.declarations::<T>(rank))) }
+        unsafe { kernel.cuda(best.source::<T>("best", rank)) }
     })
 }
 
@@ -181,12 +184,12 @@ fn among_kernel<T: Number>(best: Best, rank: usize) -> &'static AmongKernel<T> {
                 let chunks = places.axis_chunks_iter(Axis(0), chunk as usize);
                 out.iter_mut().zip(chunks).for_each(|(out, places)| {
                     let line = places.iter().map(|place| (*place, row[*place as usize]));
-                    *out = rows::best_of(line, &|x, y| best.is_better(x, y));
+                    *out = host::best_of(line, &|x, y| best.is_better(x, y));
                 });
             });
         });
         // SAFETY: as in `reduce::kernel`; the places are those that the kernel before found in the
         // rows of `a`.
-        unsafe { kernel.cuda(source::rows("best_among", &best.declarations::<T>(rank))) }
+        unsafe { kernel.cuda(best.source::<T>("best_among", rank)) }
     })
 }

@@ -1,0 +1,61 @@
+//! Running sums of all elements, and along an axis.
+
+use ndarray::Axis;
+
+use crate::array::{AnyView, AnyViewMut};
+use crate::ops::cumulative;
+use crate::ops::elements::Number;
+use crate::ops::operation::operation;
+
+operation! {
+    /// The running sums of all elements in row-major order: NumPy's `cumsum`. `out` has the shape
+    /// of `a`, or one axis of as many elements.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut sums = SmartArray::<i32, _>::uninit(4);
+    /// ops::cumulative_sum(&SmartArray::from([1, 2, 3, 4]), &mut sums)?;
+    /// assert_eq!(sums.to_vec()?, [1, 3, 6, 10]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `out` has another shape, and what launches return: see
+    /// [the module](crate::ops#errors).
+    cumulative_sum, cumulative_sum_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        cumulative::whole(call, a, out)
+    }
+}
+
+operation! {
+    /// The running sums along an axis. `out` has the shape of `a`.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::{Axis, arr2}, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let a = SmartArray::from(arr2(&[[1, 2], [3, 4]]));
+    /// let mut sums = SmartArray::<i32, _>::uninit((2, 2));
+    /// ops::cumulative_sum_axis(&a, Axis(0), &mut sums)?;
+    /// assert_eq!(sums.to_vec()?, [1, 2, 4, 6]);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Shape`](crate::Error::Shape) if `a` has no such axis, or `out` another shape than `a`, and
+    /// what launches return: see [the module](crate::ops#errors).
+    cumulative_sum_axis, cumulative_sum_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        cumulative::along(call, a, axis, out)
+    }
+}

@@ -1,0 +1,42 @@
+// Running sums of rows.
+// Preceded by: ../rows/rows.cuh
+
+enum { PER_THREAD = 8 };
+
+static __device__ __forceinline__ T plus(T x, T y) { return T(W(x) + W(y)); }
+
+/// The running sums of each row. `before` has, for each chunk, the sum of its row up to the end of
+/// the chunk. One block for each chunk, which has at most `THREADS * PER_THREAD` elements.
+extern "C" __global__ void running_sums(long long chunk, resident::View<const T, RANK> a,
+                                        resident::View<const T, RANK> before,
+                                        resident::View<T, RANK> out) {
+    __shared__ T parts[THREADS];
+    long long chunks = before.shape[RANK - 1], items = before.size();
+    long long step_a = a.strides[RANK - 1], step = out.strides[RANK - 1];
+    int thread = threadIdx.x;
+    for (long long item = blockIdx.x; item < items; item += gridDim.x) {
+        long long number = item % chunks, first = number * chunk, n = item / chunks;
+        long long len = length(a.shape[RANK - 1], chunk, first);
+        long long start = thread * static_cast<long long>(PER_THREAD);
+        long long end = start + PER_THREAD < len ? start + PER_THREAD : len;
+        const T *from = row(a, n) + first * step_a;
+        T *to = row(out, n) + first * step;
+        T sum = 0;
+        for (long long i = start; i < end; ++i) sum = plus(sum, from[i * step_a]);
+        parts[thread] = sum;
+        for (int distance = 1; distance < THREADS; distance *= 2) {
+            __syncthreads();
+            T other = thread >= distance ? parts[thread - distance] : T(0);
+            __syncthreads();
+            if (thread >= distance) parts[thread] = plus(other, parts[thread]);
+        }
+        __syncthreads();
+        sum = number > 0 ? row(before, n)[(number - 1) * before.strides[RANK - 1]] : T(0);
+        if (thread > 0) sum = plus(sum, parts[thread - 1]);
+        for (long long i = start; i < end; ++i) {
+            sum = plus(sum, from[i * step_a]);
+            to[i * step] = sum;
+        }
+        __syncthreads();
+    }
+}

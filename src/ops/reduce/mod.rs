@@ -1,0 +1,229 @@
+//! Reductions: of all elements, and along an axis.
+//!
+//! One kernel reduces chunks of rows. Where a row has several chunks, their results are reduced in
+//! turn. The chunks depend on the shape alone, so that results do not change from run to run.
+
+mod cut;
+pub(super) mod functions;
+pub(super) mod host;
+mod mean_and_norm;
+
+use ndarray::{Axis, IxDyn};
+
+use self::cut::{Cut, Reducer, SHORT_ROW};
+use self::host::{Fold, Max, Min, Sum};
+use super::align;
+use super::cache;
+use super::call::Call;
+use super::elements::Number;
+use super::elementwise;
+use super::rows::{self, expect_one, no_elements, row_by_row, row_len, scratch, shape_of_chunks};
+use super::source;
+use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
+use crate::error::Result;
+use crate::launch::{In, Kernel, Out};
+
+pub(super) use cut::BLOCK_CHUNK;
+pub(super) use mean_and_norm::{mean, mean_along, norm, norm_along};
+
+type ReduceKernel<A, T> = Kernel<(i64, In<A, IxDyn>, Out<T, IxDyn>)>;
+
+/// What a reduction does with the elements, and then with pairs.
+#[derive(Clone, Copy)]
+pub(super) enum Reduction {
+    Sum,
+    SumOfSquares,
+    Min,
+    Max,
+}
+
+impl Reduction {
+    /// The name, and the name of the kernel that reduces each chunk by one thread.
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Sum => ["ops::sum", "ops::sum by thread"],
+            Self::SumOfSquares => ["ops::norm_l2", "ops::norm_l2 by thread"],
+            Self::Min => ["ops::min", "ops::min by thread"],
+            Self::Max => ["ops::max", "ops::max by thread"],
+        }
+    }
+
+    /// How the results of chunks are reduced.
+    fn next(self) -> Self {
+        if let Self::SumOfSquares = self { Self::Sum } else { self }
+    }
+
+    /// The functions of the kernel in CUDA C.
+    fn functions<T: Number>(self) -> String {
+        let term = match self {
+            Self::SumOfSquares => "T(x) * T(x)",
+            _ => "T(x)",
+        };
+        let join = match (self, T::IS_FLOAT) {
+            (Self::Sum | Self::SumOfSquares, _) => "T(W(x) + W(y))",
+            (Self::Min, true) => "x < y || x != x ? x : y",
+            (Self::Min, false) => "x < y ? x : y",
+            (Self::Max, true) => "x > y || x != x ? x : y",
+            (Self::Max, false) => "x > y ? x : y",
+        };
+        source::function("T term(A x)", term) + &source::function("T join(T x, T y)", join)
+    }
+}
+
+/// Reduces all elements to the one of `out`.
+pub(super) fn whole<A: Number, T: Number>(
+    call: &Call<'_>,
+    reduction: Reduction,
+    a: &impl AnyView<A>,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (a, mut out) = (Operand::of(a), OperandMut::of(out));
+    expect_one(call, &out)?;
+    if a.axes().len() == 0 {
+        return of_nothing(call, reduction, &a, &mut out);
+    }
+    align::in_any_order([out.axes_mut()]);
+    reduce_all(call, reduction, a, &mut out)
+}
+
+/// Reduces all elements; there is at least one.
+pub(super) fn reduce_all<A: Number, T: Number>(
+    call: &Call<'_>,
+    reduction: Reduction,
+    mut a: Operand<'_, A>,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    align::in_any_order([a.axes_mut()]);
+    put_long_axis_last(a.axes_mut());
+    let cut = Cut::of(a.axes());
+    let shape = shape_of_chunks(a.axes(), cut.chunk);
+    if shape.iter().product::<usize>() == 1 {
+        return launch(call, reduction, cut, &a, out);
+    }
+    let mut partial = scratch::<T>(call, &shape);
+    launch(call, reduction, cut, &a, &mut OperandMut::of(&mut partial))?;
+    reduce_all(call, reduction.next(), Operand::of(&partial), out)
+}
+
+fn put_long_axis_last(axes: &mut Axes) {
+    let shape = axes.shape();
+    let longest = (0..shape.len()).max_by_key(|axis| shape[*axis]).unwrap_or(0);
+    if row_len(axes) < SHORT_ROW {
+        axes.move_to_end(longest);
+    }
+}
+
+/// Reduces along an axis.
+pub(super) fn along<A: Number, T: Number>(
+    call: &Call<'_>,
+    reduction: Reduction,
+    a: &impl AnyView<A>,
+    axis: Axis,
+    out: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    row_by_row(call, &mut a, axis, &mut out)?;
+    if out.axes().len() == 0 {
+        return Ok(());
+    }
+    if a.axes().len() == 0 {
+        return of_nothing(call, reduction, &a, &mut out);
+    }
+    reduce_rows(call, reduction, a, &mut out)
+}
+
+fn reduce_rows<A: Number, T: Number>(
+    call: &Call<'_>,
+    reduction: Reduction,
+    mut a: Operand<'_, A>,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    align::rows([a.axes_mut(), out.axes_mut()]);
+    let cut = Cut::of(a.axes());
+    let shape = shape_of_chunks(a.axes(), cut.chunk);
+    if shape.last() == Some(&1) {
+        return launch(call, reduction, cut, &a, out);
+    }
+    // Rows that lie side by side get results that do.
+    let mut shape = shape;
+    if cut.reducer == Reducer::Thread {
+        shape.rotate_right(1);
+    }
+    let mut partial = scratch::<T>(call, &shape);
+    let mut results = OperandMut::of(&mut partial);
+    put_chunks_last(results.axes_mut(), cut);
+    launch(call, reduction, cut, &a, &mut results)?;
+    let mut results = Operand::of(&partial);
+    put_chunks_last(results.axes_mut(), cut);
+    reduce_rows(call, reduction.next(), results, out)
+}
+
+fn put_chunks_last(axes: &mut Axes, cut: Cut) {
+    if cut.reducer == Reducer::Thread {
+        axes.move_to_end(0);
+    }
+}
+
+/// Stores the sums of the chunks of each row.
+pub(super) fn sums_of_chunks<T: Number>(
+    call: &Call<'_>,
+    chunk: usize,
+    a: &Operand<'_, T>,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    launch(call, Reduction::Sum, Cut { chunk, reducer: Reducer::Block }, a, out)
+}
+
+fn launch<A: Number, T: Number>(
+    call: &Call<'_>,
+    reduction: Reduction,
+    cut: Cut,
+    a: &Operand<'_, A>,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    let (rank, grid) = (a.axes().shape().len(), cut.grid(out.axes().len()));
+    let kernel = match reduction {
+        Reduction::Sum => kernel::<A, T, Sum>(reduction, cut, rank, A::to::<T>),
+        Reduction::Min => kernel::<A, T, Min>(reduction, cut, rank, A::to::<T>),
+        Reduction::Max => kernel::<A, T, Max>(reduction, cut, rank, A::to::<T>),
+        Reduction::SumOfSquares => kernel::<A, T, Sum>(reduction, cut, rank, |element: A| {
+            let element = element.to::<T>();
+            element.times(element)
+        }),
+    };
+    call.launch(kernel, grid, (cut.chunk as i64, a, out))
+}
+
+fn kernel<A: Number, T: Number, F: Fold<T> + 'static>(
+    reduction: Reduction,
+    cut: Cut,
+    rank: usize,
+    term: impl Fn(A) -> T + Send + Sync + 'static,
+) -> &'static ReduceKernel<A, T> {
+    let [title, by_thread] = reduction.names();
+    let (name, entry) =
+        if cut.reducer == Reducer::Thread { (by_thread, "by_thread") } else { (title, "by_block") };
+    cache::kernel(name, rank, || {
+        let kernel = ReduceKernel::<A, T>::new(title).host(move |_, (chunk, a, out)| {
+            host::reduce::<A, T, F>(chunk as usize, a, out, &term);
+        });
+        let declarations = source::declarations(rank, A::C, T::C) + &reduction.functions::<T>();
+        // SAFETY: `out` has as many chunks in each row as the row of `a` has, and both have the
+        // same rows. Each chunk is read and written by one block or thread.
+        unsafe { kernel.cuda(rows::source(include_str!("kernel.cu"), entry, &declarations)) }
+    })
+}
+
+/// The reduction of an empty array or row: 0 for sums, and an error else.
+pub(super) fn of_nothing<A: Number, T: Number>(
+    call: &Call<'_>,
+    reduction: Reduction,
+    a: &Operand<'_, A>,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    if matches!(reduction, Reduction::Min | Reduction::Max) {
+        return Err(no_elements(call, a));
+    }
+    let zeros = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
+    elementwise::copy(call, &zeros, out)
+}

@@ -1,0 +1,98 @@
+//! Rows and their chunks: what reductions, the search for best elements and running sums share. The
+//! last axis of an operand runs along its rows, and in the result along the chunks of each row.
+
+pub(super) mod host;
+
+use ndarray::{Axis, IxDyn};
+use resident_backend::GpuSource;
+use resident_backend::grid::Grid;
+use smallvec::SmallVec;
+
+use super::call::Call;
+use super::elements::Number;
+use super::source;
+use crate::array::{Axes, Operand, OperandMut, SmartArray};
+use crate::error::{Error, Result};
+
+/// The threads of a block that serves a chunk.
+const BLOCK_THREADS: u32 = 256;
+
+/// The most blocks of a launch; each then serves several chunks.
+const BLOCKS_MAX: usize = 1 << 20;
+
+/// A block for each chunk, up to a limit.
+pub(super) fn grid_of_blocks(chunks: usize) -> Grid {
+    Grid::new(chunks.min(BLOCKS_MAX) as u32, BLOCK_THREADS)
+}
+
+/// A kernel of a file which `rows.cuh` precedes.
+pub(super) fn source(text: &str, entry: &'static str, declarations: &str) -> GpuSource {
+    source::of_file(&[include_str!("rows.cuh"), text], entry, declarations)
+}
+
+/// The length of the rows.
+pub(super) fn row_len(axes: &Axes) -> usize {
+    axes.shape().last().copied().unwrap_or(1)
+}
+
+/// The number of rows.
+pub(super) fn row_count(axes: &Axes) -> usize {
+    axes.shape().split_last().map_or(1, |(_, outer)| outer.iter().product())
+}
+
+/// The shape of the results of chunks.
+pub(super) fn shape_of_chunks(axes: &Axes, chunk: usize) -> SmallVec<[usize; 6]> {
+    let mut shape = SmallVec::<[usize; 6]>::from_slice(axes.shape());
+    if let Some(last) = shape.last_mut() {
+        *last = last.div_ceil(chunk);
+    }
+    shape
+}
+
+/// An array for intermediate results, which the device alone gets.
+pub(super) fn scratch<T: Number>(call: &Call<'_>, shape: &[usize]) -> SmartArray<T, IxDyn> {
+    SmartArray::uninit_at(IxDyn(shape), call.site)
+}
+
+/// Moves the axis behind the others, and gives the result, which has no such axis, one of length 1.
+pub(super) fn row_by_row<A: Number, T: Number>(
+    call: &Call<'_>,
+    a: &mut Operand<'_, A>,
+    axis: Axis,
+    out: &mut OperandMut<'_, T>,
+) -> Result<()> {
+    expect_axis(call, a, axis)?;
+    let mut expected: SmallVec<[usize; 6]> = SmallVec::from_slice(a.axes().shape());
+    expected.remove(axis.0);
+    call.expect_shape(&expected, out.axes().shape(), &*out)?;
+    a.axes_mut().move_to_end(axis.0);
+    let last = expected.len();
+    out.axes_mut().insert(last);
+    Ok(())
+}
+
+/// Refuses an axis that the operand does not have.
+pub(super) fn expect_axis<A: Number>(
+    call: &Call<'_>,
+    a: &Operand<'_, A>,
+    axis: Axis,
+) -> Result<()> {
+    if axis.0 < a.axes().shape().len() {
+        return Ok(());
+    }
+    Err(call.shape(format!("an array with {axis:?}"), a.to_string()))
+}
+
+/// Refuses a result for a number that has not one element.
+pub(super) fn expect_one<T: Number>(call: &Call<'_>, out: &OperandMut<'_, T>) -> Result<()> {
+    if out.axes().len() == 1 {
+        return Ok(());
+    }
+    Err(call.shape(String::from("a result of one element"), out.to_string()))
+}
+
+/// Refuses an array without elements.
+#[cold]
+pub(super) fn no_elements<A: Number>(call: &Call<'_>, a: &Operand<'_, A>) -> Error {
+    call.shape(String::from("an array with elements"), a.to_string())
+}
