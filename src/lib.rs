@@ -157,13 +157,13 @@ pub use resident_macros::budget;
     not(all(feature = "cuda", feature = "dlpack")),
     allow(rustdoc::broken_intra_doc_links, reason = "some items exist only with the features")
 )]
-#[doc = include_str!("from_numba_cupy_and_cudarc/introduction.md")]
-#[doc = include_str!("from_numba_cupy_and_cudarc/numba.md")]
-#[doc = include_str!("from_numba_cupy_and_cudarc/cupy.md")]
-#[doc = include_str!("from_numba_cupy_and_cudarc/cudarc.md")]
+#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/introduction.md")]
+#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/numba.md")]
+#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/cupy.md")]
+#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/cudarc.md")]
 pub mod from_numba_cupy_and_cudarc {}
 
-#[doc = include_str!("from_a_loop_to_a_gpu.md")]
+#[doc = include_str!("../docs/guide/from_a_loop_to_a_gpu.md")]
 pub mod from_a_loop_to_a_gpu {
     #[allow(unused_imports, reason = "for links")]
     use crate::{CudaSource, Emulation, Kernel};
@@ -180,5 +180,5 @@ pub mod prelude {
     };
 }
 
-#[doc = include_str!("amd_gpus.md")]
+#[doc = include_str!("../docs/guide/amd_gpus.md")]
 pub mod amd_gpus {}

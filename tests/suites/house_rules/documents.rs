@@ -90,7 +90,7 @@ fn items(text: &str) -> Vec<String> {
 
 #[test]
 fn each_name_of_numba_cupy_and_cudarc_has_a_link() {
-    let folder = root().join("src/from_numba_cupy_and_cudarc");
+    let folder = root().join("docs/guide/from_numba_cupy_and_cudarc");
     let lists = ["numba.md", "cupy.md", "cudarc.md"];
     let texts = lists.map(|list| fs::read_to_string(folder.join(list)).expect("it is there"));
     let all: Vec<String> = texts.iter().flat_map(|text| items(text)).collect();
