@@ -95,11 +95,9 @@
 mod array;
 pub mod audit;
 mod device;
-#[cfg(feature = "dlpack")]
-mod dlpack;
 mod element;
 mod error;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "dlpack"))]
 mod interop;
 mod launch;
 mod live_arrays;

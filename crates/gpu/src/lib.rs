@@ -1,4 +1,4 @@
-//! GPUs: NVIDIA's through CUDA's driver, AMD's through HIP. Only this folder and the interop module
+//! GPUs: NVIDIA's through CUDA's driver, AMD's through HIP. Only this folder and `interop/cudarc`
 //! name cudarc.
 //!
 //! The two drivers mirror each other, so there is one backend over a table of the functions that it

@@ -13,6 +13,7 @@ use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::ForeignMemory;
 use resident_backend::call_site::{CallSite, call_site};
+use resident_core::Access;
 use resident_gpu::GpuQueue;
 
 /// The version of the protocol that [`CudaArrayInterface`] follows.
@@ -58,7 +59,7 @@ impl CudaArrayInterface {
 }
 
 impl<D: Dimension> DevicePart<'_, D> {
-    fn interface<T: DlpackElement>(&self, is_read_only: bool) -> Result<CudaArrayInterface> {
+    fn interface<T: DlpackElement>(&self, access: Access) -> Result<CudaArrayInterface> {
         let stream = self.stream_ref();
         let Some(cudarc) = stream.cuda_queue().and_then(GpuQueue::stream) else {
             return Err(no_gpu("a CUDA array interface", stream.device_ref()));
@@ -73,7 +74,7 @@ impl<D: Dimension> DevicePart<'_, D> {
         Ok(CudaArrayInterface {
             shape: layout.shape().to_vec(),
             typestr: typestr_of::<T>()?,
-            data: (if layout.len() == 0 { 0 } else { *self.address() }, is_read_only),
+            data: (if layout.len() == 0 { 0 } else { *self.address() }, !access.writes()),
             strides: (!layout.is_c_contiguous()).then_some(strides),
             version: VERSION,
             stream: Some(handle),
@@ -93,7 +94,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceRef<'_, T, D> {
     /// such elements.
     #[track_caller]
     pub fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
-        self.part.interface::<T>(true).at(call_site())
+        self.part.interface::<T>(Access::Read).at(call_site())
     }
 }
 
@@ -116,7 +117,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceMut<'_, T, D> {
     /// As [`DeviceRef::cuda_array_interface`].
     #[track_caller]
     pub fn cuda_array_interface(&mut self) -> Result<CudaArrayInterface> {
-        self.part.interface::<T>(false).at(call_site())
+        self.part.interface::<T>(Access::ReadWrite).at(call_site())
     }
 }
 
