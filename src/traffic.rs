@@ -6,59 +6,8 @@ use std::ops::{Add, AddAssign, Sub};
 
 use resident_backend::sync::ShortLock;
 
-/// Copies of one direction: how many, and how many bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Flow {
-    /// The number of planned copies: one per array, source, destination and request, regardless of
-    /// the number of parts and driver calls.
-    pub count: u64,
-    /// The exact number of bytes.
-    pub bytes: u64,
-}
-
-impl Flow {
-    pub(crate) const fn of(bytes: u64) -> Self {
-        Self { count: 1, bytes }
-    }
-}
-
-impl AddAssign for Flow {
-    fn add_assign(&mut self, other: Self) {
-        self.count += other.count;
-        self.bytes += other.bytes;
-    }
-}
-
-impl Add for Flow {
-    type Output = Self;
-
-    fn add(mut self, other: Self) -> Self {
-        self += other;
-        self
-    }
-}
-
-/// The difference of each number; 0 if the number of `other` is larger.
-impl Sub for Flow {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        Self {
-            count: self.count.saturating_sub(other.count),
-            bytes: self.bytes.saturating_sub(other.bytes),
-        }
-    }
-}
-
-/// `4_000 bytes in 1 copy`.
-impl fmt::Display for Flow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let copies = if self.count == 1 { "copy" } else { "copies" };
-        write!(f, "{} bytes in {} {copies}", grouped(self.bytes), self.count)
-    }
-}
+pub use resident_documents::Flow;
+pub(crate) use resident_documents::grouped;
 
 /// The copies of an array, a device or a capture so far. Totals can be added and subtracted.
 ///
@@ -220,31 +169,5 @@ impl TrafficCounter {
 
     pub(crate) fn get(&self) -> Traffic {
         *self.0.lock()
-    }
-}
-
-/// The decimal digits in groups of three: `12_345_678`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push('_');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn digits_come_in_threes() {
-        assert_eq!(
-            ["0", "999", "1_000", "12_345_678"],
-            [0, 999, 1000, 12_345_678].map(grouped).each_ref().map(String::as_str)
-        );
     }
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use resident::Flow;
-use resident::audit::Document;
-
-use crate::show::grouped;
+use resident_documents::{Document, Flow, grouped};
 
 /// A comparison.
 pub(crate) struct Diff {

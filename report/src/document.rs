@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use resident::audit::Document;
+use resident_documents::Document;
 use serde_json::Value;
 
 /// The version that this program reads.

@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use resident::Flow;
-use resident::audit::{Document, DocumentSite};
+use resident_documents::{Document, DocumentSite, Flow, grouped};
 
 use crate::command_line::By;
 
@@ -140,17 +139,4 @@ fn visible(name: &str) -> String {
         false => character.to_string(),
     };
     name.chars().map(escape).collect()
-}
-
-/// The decimal digits in groups of three: `12_345_678`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push('_');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

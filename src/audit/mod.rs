@@ -70,17 +70,12 @@ mod chunk;
 mod contents;
 mod deny;
 mod device_times;
-mod document;
 mod events;
-mod file;
-mod findings;
-mod html;
+mod formats;
 mod inventory;
-mod json;
 mod ledger;
 mod listeners;
 mod log;
-mod perfetto;
 mod record;
 mod records;
 mod report;
@@ -109,10 +104,6 @@ pub use contents::{ContentsGuard, compare_contents};
 pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use device_times::{DeviceTimes, time_device};
-pub use document::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, DocumentStream, Finding,
-};
 pub(crate) use events::LaunchSpan;
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
@@ -120,8 +111,11 @@ pub(crate) use record::{
     Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryUse, Staleness,
 };
 use record::{ArrayEntry, Record};
-pub use records::Waits;
 pub use report::{GroupBy, Report, Site};
+pub use resident_documents::{
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
+    DocumentSite, DocumentStream, Finding, Waits,
+};
 
 thread_local! {
     /// The copies that this thread queued and of which it has not told subscribers yet.

@@ -8,6 +8,7 @@ use super::record::{MemoryChange, QueueSpan};
 use crate::device;
 use crate::traffic::Flow;
 use resident_backend::timeline;
+use resident_documents::Waits;
 
 /// How many of the latest records are kept.
 const RECORDS_KEPT: usize = 1 << 16;
@@ -34,15 +35,11 @@ pub(super) struct Records {
     compared: BTreeMap<(u64, usize), u64>,
 }
 
-/// Waits of threads for devices: how many, and how long they took together.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Waits {
-    /// The number of waits.
-    pub count: u64,
-    /// Their time.
-    pub nanoseconds: u64,
+/// An event and its chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recorded<'a> {
+    pub(super) chunk: &'a Chunk,
+    pub(super) event: &'a Event,
 }
 
 impl Default for Records {
@@ -113,11 +110,12 @@ impl Records {
     }
 
     /// The records, in the order in which their work was queued or their wait began.
-    pub(super) fn in_order(&self) -> Vec<(&Chunk, &Event)> {
+    pub(super) fn in_order(&self) -> Vec<Recorded<'_>> {
         let chunks = self.chunks.iter().map(|chunk| &**chunk);
-        let records = chunks.flat_map(|chunk| chunk.events.iter().map(move |event| (chunk, event)));
+        let records = chunks
+            .flat_map(|chunk| chunk.events.iter().map(move |event| Recorded { chunk, event }));
         let mut records: Vec<_> = records.skip(self.len.saturating_sub(RECORDS_KEPT)).collect();
-        records.sort_by_key(|(_, event)| event.queued_ns);
+        records.sort_by_key(|record| record.event.queued_ns);
         records
     }
 

@@ -10,9 +10,10 @@ use rustc_hash::FxHashMap;
 use super::cause::Cause;
 use super::chunk::{Chunk, CopyKey};
 use super::record::Staleness;
-use super::records::{Records, Waits};
+use super::records::Records;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::call_site::CallSite;
+use resident_documents::{DocumentStream, Waits};
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
 /// cause. Its `Display` is one line. The example of [`Report`] prints one.
@@ -71,6 +72,22 @@ const KEYS_MAX: usize = 1 << 16;
 /// The number that stands for all streams beyond those.
 const OTHER_STREAMS: u32 = u32::MAX;
 
+/// A stream, by the order of devices and numbers.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct StreamKey {
+    device: Arc<str>,
+    number: u32,
+}
+
+impl fmt::Display for StreamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            OTHER_STREAMS => write!(f, "{} other streams", self.device),
+            number => write!(f, "{} stream {number}", self.device),
+        }
+    }
+}
+
 /// What [`Report::group_by`] adds up.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -116,7 +133,7 @@ pub struct Report {
     /// What other threads copied meanwhile, which the report does not include.
     elsewhere: Flow,
     /// The copies by the stream that ran them.
-    streams: FxHashMap<(Arc<str>, u32), Traffic>,
+    streams: FxHashMap<StreamKey, Traffic>,
     pub(super) records: Records,
 }
 
@@ -192,13 +209,7 @@ impl Report {
     pub fn group_by(&self, key: GroupBy) -> Vec<(String, Traffic)> {
         let mut groups: BTreeMap<String, Traffic> = BTreeMap::new();
         if key == GroupBy::Stream {
-            groups.extend(self.streams().into_iter().map(|(device, number, traffic)| {
-                let name = match number {
-                    None => format!("{device} other streams"),
-                    Some(number) => format!("{device} stream {number}"),
-                };
-                (name, traffic)
-            }));
+            groups.extend(self.streams.iter().map(|(key, traffic)| (key.to_string(), *traffic)));
         } else {
             for (site, flow) in &self.sites {
                 let name = match key {
@@ -250,15 +261,17 @@ impl Report {
 
     /// The copies by the device and the number of the stream that ran them, in that order. The
     /// number is `None` for all streams beyond [`KEYS_MAX`].
-    pub(super) fn streams(&self) -> Vec<(&str, Option<u32>, Traffic)> {
+    pub(super) fn streams(&self) -> Vec<DocumentStream> {
         let mut streams: Vec<_> = self.streams.iter().collect();
         streams.sort_by_key(|(key, _)| *key);
-        let streams = streams.into_iter();
-        streams
-            .map(|((device, number), traffic)| {
-                (&**device, (*number != OTHER_STREAMS).then_some(*number), *traffic)
-            })
-            .collect()
+        let document = |(key, traffic): (&StreamKey, &Traffic)| DocumentStream {
+            device: key.device.to_string(),
+            stream: (key.number != OTHER_STREAMS).then_some(key.number),
+            to_device: traffic.to_device,
+            to_host: traffic.to_host,
+            between_devices: traffic.between_devices,
+        };
+        streams.into_iter().map(document).collect()
     }
 
     /// The copies that a simple launcher would have made at the launches of this capture: each
@@ -382,9 +395,9 @@ impl Report {
         }
         *self.sites.entry(key).or_default() += flow;
         let stream = chunk.stream(copy.stream);
-        let mut stream = (Arc::clone(&stream.device), stream.number);
+        let mut stream = StreamKey { device: Arc::clone(&stream.device), number: stream.number };
         if self.streams.len() >= KEYS_MAX && !self.streams.contains_key(&stream) {
-            stream.1 = OTHER_STREAMS;
+            stream.number = OTHER_STREAMS;
         }
         *self.streams.entry(stream).or_default() += traffic;
     }

@@ -2,47 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use super::chunk::{
-    AccessEvent, Chunk, CopyEvent, Event, EventKind, LaunchEvent, MemoryEvent, WaitEvent,
-};
-use super::document::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, DocumentStream, Finding,
-};
-use super::findings;
+use super::chunk::{AccessEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
-use super::records::Records;
+use super::records::{Recorded, Records};
 use super::report::{Report, Site};
 use crate::storage;
-use crate::traffic::Traffic;
 use resident_backend::timeline::WaitReason;
 use resident_core::Access;
+use resident_documents::{
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
+    DocumentSite, Finding, findings,
+};
 
 impl Report {
     /// The report as plain data.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, audit};
+    ///
+    /// let array = SmartArray::from(vec![0_u8; 1000]).named("photo");
+    /// let ((), report) = audit::capture(|| array.prefetch(&Device::cpu().stream()).unwrap());
+    /// let document = report.to_document();
+    /// assert_eq!((document.to_device.bytes, &*document.sites[0].array), (1000, "photo"));
+    /// assert_eq!(document.to_json(), report.to_json());
+    /// ```
     #[must_use]
     pub fn to_document(&self) -> Document {
         let (traffic, kept) = (self.traffic(), &self.records);
         let records = kept.in_order();
-        let mut document = Document {
-            version: 1,
-            to_device: traffic.to_device,
-            to_host: traffic.to_host,
-            between_devices: traffic.between_devices,
-            avoided: traffic.avoided,
-            padding: self.padding(),
-            launches: kept.launches,
-            waits: kept.waits,
-            allocations: kept.allocations,
-            evictions: kept.evictions,
-            duration_ns: kept.duration_ns,
-            sites: self.sites().iter().map(DocumentSite::of).collect(),
-            streams: self.streams().into_iter().map(DocumentStream::of).collect(),
-            arrays: arrays(&records),
-            records: records.iter().map(|record| DocumentRecord::of(kept, *record)).collect(),
-            records_forgotten: kept.forgotten(),
-            findings: Vec::new(),
-        };
+        let mut document = Document::default();
+        document.version = 1;
+        document.to_device = traffic.to_device;
+        document.to_host = traffic.to_host;
+        document.between_devices = traffic.between_devices;
+        document.avoided = traffic.avoided;
+        document.padding = self.padding();
+        document.launches = kept.launches;
+        document.waits = kept.waits;
+        document.allocations = kept.allocations;
+        document.evictions = kept.evictions;
+        document.duration_ns = kept.duration_ns;
+        document.sites = self.sites().iter().map(site).collect();
+        document.streams = self.streams();
+        document.arrays = arrays(&records);
+        document.records = records.iter().map(|record| record.to_document(kept)).collect();
+        document.records_forgotten = kept.forgotten();
         document.findings = findings::of(&document);
         document
     }
@@ -89,50 +93,39 @@ impl Report {
     }
 }
 
-impl DocumentSite {
-    fn of(site: &Site) -> Self {
-        Self {
-            site: site.location.to_string(),
-            array: site.array.clone(),
-            direction: site.direction.to_string(),
-            device: site.device.clone(),
-            source: site.source.clone(),
-            cause: site.cause.to_string(),
-            count: site.flow.count,
-            bytes: site.flow.bytes,
-            stale_since: site.stale_since.map(|location| location.to_string()),
-            never_there: site.never_there,
-        }
+fn site(site: &Site) -> DocumentSite {
+    DocumentSite {
+        site: site.location.to_string(),
+        array: site.array.clone(),
+        direction: site.direction.to_string(),
+        device: site.device.clone(),
+        source: site.source.clone(),
+        cause: site.cause.to_string(),
+        count: site.flow.count,
+        bytes: site.flow.bytes,
+        stale_since: site.stale_since.map(|location| location.to_string()),
+        never_there: site.never_there,
     }
 }
 
-impl DocumentStream {
-    fn of((device, stream, traffic): (&str, Option<u32>, Traffic)) -> Self {
-        let Traffic { to_device, to_host, between_devices, .. } = traffic;
-        Self { device: device.to_owned(), stream, to_device, to_host, between_devices }
-    }
-}
-
-/// An event and its chunk.
-type Recorded<'a> = (&'a Chunk, &'a Event);
-
-impl DocumentRecord {
-    fn of(records: &Records, record: Recorded<'_>) -> Self {
-        let (chunk, event) = record;
+impl Recorded<'_> {
+    fn to_document(self, records: &Records) -> DocumentRecord {
+        let Self { chunk, event } = self;
         match event.kind {
-            EventKind::Copy(copy) => Self::copy(records, record, chunk.copy(copy)),
-            EventKind::Launch(launch) => Self::launch(records, record, chunk.launch(launch)),
-            EventKind::Wait(wait) => Self::wait(records, record, chunk.wait(wait)),
-            EventKind::Memory(memory) => Self::memory(records, record, chunk.memory(memory)),
-            EventKind::Access(access) => Self::access(records, record, chunk.access(access)),
+            EventKind::Copy(copy) => self.copy(records, chunk.copy(copy)),
+            EventKind::Launch(launch) => self.launch(records, chunk.launch(launch)),
+            EventKind::Wait(wait) => self.wait(records, chunk.wait(wait)),
+            EventKind::Memory(memory) => self.memory(records, chunk.memory(memory)),
+            EventKind::Access(access) => self.access(records, chunk.access(access)),
         }
     }
 
-    fn copy(records: &Records, (chunk, event): Recorded<'_>, copy: &CopyEvent) -> Self {
+    fn copy(self, records: &Records, copy: &CopyEvent) -> DocumentRecord {
+        let Self { chunk, event } = self;
         let times = records.times(chunk.span_of_copy(copy));
         let (key, stream) = (&copy.key, chunk.stream(copy.key.stream));
         let array = chunk.array(key.array);
-        Self::Copy {
+        DocumentRecord::Copy {
             queued_ns: records.since_start(event.queued_ns),
             started_ns: times.map(|times| times.0),
             finished_ns: times.map(|times| times.1),
@@ -156,7 +149,8 @@ impl DocumentRecord {
         }
     }
 
-    fn launch(records: &Records, (chunk, event): Recorded<'_>, launch: &LaunchEvent) -> Self {
+    fn launch(self, records: &Records, launch: &LaunchEvent) -> DocumentRecord {
+        let Self { chunk, event } = self;
         let times = records.times(chunk.span_of_launch(launch));
         let stream = chunk.stream(launch.stream);
         let argument = |(index, argument): (usize, &ArgumentRecord)| DocumentArgument {
@@ -167,7 +161,7 @@ impl DocumentRecord {
             changed_bytes: records.changed_bytes(launch.id, index),
         };
         let called_ns = (launch.called_ns > 0).then_some(launch.called_ns);
-        Self::Launch {
+        DocumentRecord::Launch {
             id: launch.id,
             called_ns: called_ns.map(|called_ns| records.since_start(called_ns)),
             queued_ns: records.since_start(event.queued_ns),
@@ -182,8 +176,9 @@ impl DocumentRecord {
         }
     }
 
-    fn wait(records: &Records, (chunk, event): Recorded<'_>, wait: &WaitEvent) -> Self {
-        Self::Wait {
+    fn wait(self, records: &Records, wait: &WaitEvent) -> DocumentRecord {
+        let Self { chunk, event } = self;
+        DocumentRecord::Wait {
             queued_ns: records.since_start(event.queued_ns),
             finished_ns: records.since_start(wait.finished_ns),
             thread: chunk.thread.to_string(),
@@ -199,7 +194,8 @@ impl DocumentRecord {
         }
     }
 
-    fn memory(records: &Records, (chunk, event): Recorded<'_>, memory: &MemoryEvent) -> Self {
+    fn memory(self, records: &Records, memory: &MemoryEvent) -> DocumentRecord {
+        let Self { chunk, event } = self;
         let array = chunk.array(memory.array);
         let document = DocumentMemory {
             queued_ns: records.since_start(event.queued_ns),
@@ -211,19 +207,16 @@ impl DocumentRecord {
             name: array.name.to_string(),
         };
         match memory.kind {
-            MemoryChange::Allocation => Self::Allocation(document),
-            MemoryChange::Eviction => Self::Eviction(document),
-            MemoryChange::Discard => Self::Discard(document),
+            MemoryChange::Allocation => DocumentRecord::Allocation(document),
+            MemoryChange::Eviction => DocumentRecord::Eviction(document),
+            MemoryChange::Discard => DocumentRecord::Discard(document),
         }
     }
 
-    fn access(
-        records: &Records,
-        (chunk, event): Recorded<'_>,
-        (access, use_number): &(AccessEvent, u16),
-    ) -> Self {
+    fn access(self, records: &Records, access: &AccessEvent) -> DocumentRecord {
+        let Self { chunk, event } = self;
         let array = chunk.array(access.array);
-        Self::Access(DocumentAccess {
+        DocumentRecord::Access(DocumentAccess {
             queued_ns: records.since_start(event.queued_ns),
             thread: chunk.thread.to_string(),
             device: access.device.map(|device| chunk.device(device).to_string()),
@@ -232,7 +225,7 @@ impl DocumentRecord {
             name: array.name.to_string(),
             access: access_name(access.access).to_owned(),
             is_whole: access.is_whole,
-            use_number: *use_number,
+            use_number: access.use_number,
         })
     }
 }
@@ -249,7 +242,7 @@ fn access_name(access: Access) -> &'static str {
 fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
     let mut arrays = BTreeMap::new();
     let mut launched = Vec::new();
-    for (chunk, event) in records {
+    for Recorded { chunk, event } in records {
         match event.kind {
             EventKind::Copy(copy) => {
                 let array = chunk.array(chunk.copy(copy).key.array);
@@ -260,14 +253,14 @@ fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
                 launched.extend(arguments.iter().map(|argument| argument.array_id()));
             }
             EventKind::Access(access) => {
-                let array = chunk.array(chunk.access(access).0.array);
+                let array = chunk.array(chunk.access(access).array);
                 arrays.insert(array.id, array);
             }
             EventKind::Wait(_) | EventKind::Memory(_) => {}
         }
     }
     let mut arrays: BTreeMap<u64, DocumentArray> =
-        arrays.into_iter().map(|(id, array)| (id, DocumentArray::of_entry(array))).collect();
+        arrays.into_iter().map(|(id, array)| (id, array_entry(array))).collect();
     launched.sort_unstable();
     launched.dedup();
     launched.retain(|id| !arrays.contains_key(id));
@@ -287,13 +280,11 @@ fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
     arrays.into_values().collect()
 }
 
-impl DocumentArray {
-    fn of_entry(array: &ArrayEntry) -> Self {
-        Self {
-            id: array.id,
-            name: array.name.to_string(),
-            element: storage::short_type(array.element),
-            shape: array.shape.to_vec(),
-        }
+fn array_entry(array: &ArrayEntry) -> DocumentArray {
+    DocumentArray {
+        id: array.id,
+        name: array.name.to_string(),
+        element: storage::short_type(array.element),
+        shape: array.shape.to_vec(),
     }
 }

@@ -7,7 +7,7 @@
 import pathlib
 import sys
 
-HERE = pathlib.Path(__file__).parents[2] / "src" / "audit" / "html"
+HERE = pathlib.Path(__file__).parents[2] / "crates" / "documents" / "src" / "html"
 SCRIPTS = ["report.js", "timeline.js", "selection.js", "tables.js", "charts.js"]
 PLACEHOLDER = "__RESIDENT_AUDIT_DOCUMENT__"
 

@@ -60,6 +60,8 @@ pub(super) struct AccessEvent {
     pub(super) device: Option<u32>,
     pub(super) access: Access,
     pub(super) is_whole: bool,
+    /// Which use of the array it is.
+    pub(super) use_number: u16,
 }
 
 /// The properties of a wait.
@@ -149,8 +151,7 @@ struct Lists {
     arguments: Vec<ArgumentRecord>,
     waits: Vec<WaitEvent>,
     memory: Vec<MemoryEvent>,
-    /// Each with the number of the array's use.
-    accesses: Vec<(AccessEvent, u16)>,
+    accesses: Vec<AccessEvent>,
 }
 
 /// Events of one thread, in their order, and the tables to which they refer.
@@ -192,7 +193,7 @@ impl Chunk {
         &self.lists.memory[index as usize]
     }
 
-    pub(super) fn access(&self, index: u32) -> &(AccessEvent, u16) {
+    pub(super) fn access(&self, index: u32) -> &AccessEvent {
         &self.lists.accesses[index as usize]
     }
 

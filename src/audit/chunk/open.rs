@@ -139,8 +139,7 @@ impl OpenChunk {
         let Accessed { storage, device, access, is_whole, site } = *accessed;
         let array = self.array(storage);
         let device = device.map(|device| self.device(device.name_str()));
-        let event = AccessEvent { array, device, access, is_whole };
-        if let Some((last, _)) = self.last_access(site)
+        if let Some(last) = self.last_access(site)
             && (last.array, last.device, last.is_whole) == (array, device, is_whole)
             && last.access == Access::Read
         {
@@ -150,12 +149,13 @@ impl OpenChunk {
             return;
         }
         let use_number = storage.next_use();
-        let index = push(&mut self.lists.accesses, (event, use_number));
+        let event = AccessEvent { array, device, access, is_whole, use_number };
+        let index = push(&mut self.lists.accesses, event);
         self.push(site, EventKind::Access(index));
     }
 
     /// The event that was appended last, if it is an access by this call.
-    fn last_access(&mut self, site: CallSite) -> Option<&mut (AccessEvent, u16)> {
+    fn last_access(&mut self, site: CallSite) -> Option<&mut AccessEvent> {
         match self.events.last()? {
             Event { kind: EventKind::Access(index), site: last, .. }
                 if std::ptr::eq(*last, site) =>

@@ -15,7 +15,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("ordering", &["coherence"]),
     ("programs", &["coherence"]),
     ("live_arrays", &[]),
-    ("traffic", &["sync"]),
+    ("traffic", &["documents", "sync"]),
     ("device", &["backend", "error", "grid", "ordering", "sync", "timeline", "traffic"]),
     (
         "storage",
@@ -31,7 +31,10 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
             "traffic",
         ],
     ),
-    ("audit", &["device", "error", "live_arrays", "storage", "sync", "timeline", "traffic"]),
+    (
+        "audit",
+        &["device", "documents", "error", "live_arrays", "storage", "sync", "timeline", "traffic"],
+    ),
     (
         "transfer",
         &[

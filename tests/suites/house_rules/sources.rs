@@ -89,6 +89,7 @@ impl Source {
 
     /// The parts that this file names: of its own crate, of the core, and of the backends' crates,
     /// which are all `backend` but for the parts of the interface that have rows of their own.
+    /// `documents` is one part.
     pub(crate) fn imports(&self) -> BTreeSet<String> {
         let mut found = self.named_after("crate::");
         found.extend(self.named_after("resident_core::"));
@@ -100,6 +101,9 @@ impl Source {
             if !self.named_after(name).is_empty() {
                 found.insert("backend".to_owned());
             }
+        }
+        if !self.named_after("resident_documents::").is_empty() {
+            found.insert("documents".to_owned());
         }
         found
     }

@@ -10,51 +10,18 @@ use std::path::Path;
 
 use self::message::Message;
 use self::tracks::{Slice, Track, Tracks};
-use super::document::{Document, DocumentAccess, DocumentRecord};
-use super::report::Report;
-
-impl Report {
-    /// Writes a trace to a file, which <https://ui.perfetto.dev> and the other tools of Perfetto
-    /// open: a track for each stream of a device, for copies in each direction, and for each thread
-    /// of the host; arrows lead from a launch to the copies that it caused and to its run on the
-    /// device.
-    ///
-    /// A thread's track shows its waits, a slice from each launch's call to when it was queued, and
-    /// other accesses of arrays as instants. Work whose times on the device are not known is an
-    /// instant, when it was queued.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, audit};
-    ///
-    /// let stream = Device::cpu().stream();
-    /// let array = SmartArray::from(vec![0_u8; 1000]).named("photo");
-    /// let (outcome, report) = audit::capture(|| {
-    ///     array.prefetch(&stream)?;
-    ///     stream.synchronize()
-    /// });
-    /// outcome?;
-    /// let path = std::env::temp_dir().join(format!("photo-{}.pftrace", std::process::id()));
-    /// report.write_perfetto(&path)?;
-    /// # std::fs::remove_file(&path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The system's, if the file cannot be written; the text names the file.
-    pub fn write_perfetto(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.to_document().write_perfetto(path)
-    }
-}
+use crate::document::{Document, DocumentAccess, DocumentRecord};
+use crate::file::write_file;
 
 impl Document {
-    /// Writes a trace to a file, as [`Report::write_perfetto`].
+    /// Writes a trace to a file, as
+    /// [`Report::write_perfetto`](struct.Report.html#method.write_perfetto).
     ///
     /// # Errors
     ///
     /// The system's, if the file cannot be written; the text names the file.
     pub fn write_perfetto(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        super::file::write(path.as_ref(), &trace(self))
+        write_file(path.as_ref(), &trace(self))
     }
 }
 

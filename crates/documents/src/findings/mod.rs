@@ -19,10 +19,11 @@ mod unused_copy;
 use std::cmp::Reverse;
 
 use self::history::History;
-use super::document::{Document, Finding};
+use crate::document::{Document, Finding};
 
 /// The findings, the largest first: by bytes, then by time, then by the number of copies.
-pub(super) fn of(document: &Document) -> Vec<Finding> {
+#[must_use]
+pub fn of(document: &Document) -> Vec<Finding> {
     let history = History::of(document);
     let mut findings = Vec::new();
     findings.extend(bounce::find(&history));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::history::{ArrayEvent, Copied, History, Used, about, each_once, total_ns};
-use crate::audit::document::{DocumentMemory, Finding};
+use crate::document::{DocumentMemory, Finding};
 
 /// Which finding a copy belongs to: the array's name, the place where it goes, and the call.
 type Key<'d> = (&'d str, Option<&'d str>, &'d str, Way);

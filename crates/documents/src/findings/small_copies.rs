@@ -1,7 +1,7 @@
 //! Many small copies of one array that could be one.
 
 use super::history::{ArrayEvent, Copied, History, total_ns};
-use crate::audit::document::Finding;
+use crate::document::Finding;
 
 /// Fewer copies are left alone.
 const COUNT_MIN: usize = 32;

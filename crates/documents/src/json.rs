@@ -1,54 +1,15 @@
 //! Documents as JSON.
 
 use std::fmt::{Display, Write};
-use std::io;
-use std::path::Path;
 
-use super::document::{
+use crate::document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
     DocumentSite, DocumentStream, Finding,
 };
-use super::file;
-use super::report::Report;
-use crate::traffic::Flow;
-
-impl Report {
-    /// The report as one line of JSON. `to_device`, `to_host`, `between_devices`, `avoided` and
-    /// `padding` are totals: `{"count": 1, "bytes": 4000}`. Each element of `sites` has `site`
-    /// (file:line:column), `array`, `direction`, `device`, `source` (`null` except between
-    /// devices), `cause`, `count`, `bytes`, `stale_since` (`null` if unknown) and `never_there`:
-    /// see [`Site`](super::Site). `streams` has the totals of each stream. `records` has the latest
-    /// copies, launches, waits and allocations with their times. [`Document`] tells all keys.
-    /// `version` rises when keys change their meaning or go.
-    ///
-    /// ```
-    /// use resident::{Device, SmartArray, audit};
-    ///
-    /// let array = SmartArray::from(vec![0_u8; 1000]).named("photo");
-    /// let ((), report) = audit::capture(|| array.prefetch(&Device::cpu().stream()).unwrap());
-    /// let json = report.to_json();
-    /// assert!(json.starts_with(r#"{"version": 1, "to_device": {"count": 1, "bytes": 1000}, "#));
-    /// assert!(json.contains(r#""array": "photo", "direction": "to_device""#));
-    /// ```
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        self.to_document().to_json()
-    }
-}
-
-impl Report {
-    /// Writes the report to a file, as [`to_json`](Self::to_json) and the end of a line.
-    ///
-    /// # Errors
-    ///
-    /// The system's, if the file cannot be written; the text names the file.
-    pub fn write_json(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        file::write(path.as_ref(), (self.to_json() + "\n").as_bytes())
-    }
-}
+use crate::totals::Flow;
 
 impl Document {
-    /// The document as one line of JSON, as [`Report::to_json`].
+    /// The document as one line of JSON, as [`Report::to_json`](struct.Report.html#method.to_json).
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut object = Object::new();

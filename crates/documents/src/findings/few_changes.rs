@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::history::{Copied, History, about, copied, each_once, total_ns};
-use crate::audit::document::Finding;
+use crate::document::Finding;
 
 /// An array of which a larger part than one of so many has changed is left alone.
 const PARTS_MIN: u64 = 8;

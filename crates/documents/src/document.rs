@@ -1,21 +1,10 @@
 //! Reports as plain data, as they are in files.
 
-use super::records::Waits;
-use crate::traffic::Flow;
+use crate::totals::{Flow, Waits};
 
-/// A report as plain data: what [`Report::to_json`](super::Report::to_json) writes, key for field.
-/// Times are nanoseconds since the start of the capture. With the feature `serde` it can be read
-/// back, and with the feature `schema` it has a JSON schema (`schemars`).
-///
-/// ```
-/// use resident::{Device, SmartArray, audit};
-///
-/// let array = SmartArray::from(vec![0_u8; 1000]).named("photo");
-/// let ((), report) = audit::capture(|| array.prefetch(&Device::cpu().stream()).unwrap());
-/// let document = report.to_document();
-/// assert_eq!((document.to_device.bytes, &*document.sites[0].array), (1000, "photo"));
-/// assert_eq!(document.to_json(), report.to_json());
-/// ```
+/// A report as plain data: what [`Report::to_json`](struct.Report.html#method.to_json) writes, key
+/// for field. Times are nanoseconds since the start of the capture. With the feature `serde` it can
+/// be read back, and with the feature `schema` it has a JSON schema (`schemars`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
@@ -33,7 +22,7 @@ pub struct Document {
     /// Copies that launches did not have to make.
     pub avoided: Flow,
     /// The copied bytes that nobody had changed: what lies between small stale parts, as in
-    /// [`Report::padding`](super::Report::padding).
+    /// [`Report::padding`](struct.Report.html#method.padding).
     pub padding: Flow,
     /// The number of launches.
     pub launches: u64,
@@ -60,7 +49,7 @@ pub struct Document {
     pub findings: Vec<Finding>,
 }
 
-/// One element of [`Document::sites`]: see [`Site`](super::Site).
+/// One element of [`Document::sites`]: see [`Site`](struct.Site.html).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -114,7 +103,7 @@ pub struct DocumentArray {
 
 /// One record. `queued_ns` is when the host queued the work, or when a wait began; `started_ns` and
 /// `finished_ns` are when the device ran it, `None` if it had not finished or if the device does
-/// not tell (GPUs do while [`time_device`](super::time_device()) asks them).
+/// not tell (GPUs do while [`time_device`](fn.time_device.html) asks them).
 ///
 /// `use_number` counts the uses of the array by all threads, modulo 65,536: where it has a gap, the
 /// report does not know of a use. It is `None` for copies of which only an event of `tracing` told.
@@ -147,7 +136,7 @@ pub enum DocumentRecord {
         #[cfg_attr(feature = "serde", serde(default))]
         use_number: Option<u16>,
         /// How many of the bytes have other values than before at the destination, if
-        /// [`compare_contents`](super::compare_contents()) found out.
+        /// [`compare_contents`](fn.compare_contents.html) found out.
         #[cfg_attr(feature = "serde", serde(default))]
         changed_bytes: Option<u64>,
         /// How long the calling thread was busy with queueing it, if that is known: with packing
@@ -248,7 +237,7 @@ pub struct DocumentArgument {
     #[cfg_attr(feature = "serde", serde(default))]
     pub use_number: Option<u16>,
     /// How many bytes of an `in_out` argument the launch has changed, if
-    /// [`compare_contents`](super::compare_contents()) found out.
+    /// [`compare_contents`](fn.compare_contents.html) found out.
     #[cfg_attr(feature = "serde", serde(default))]
     pub changed_bytes: Option<u64>,
 }
@@ -259,7 +248,8 @@ pub struct DocumentArgument {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is: one of the kinds that [`Report::findings`](super::Report::findings) lists.
+    /// What it is: one of the kinds that
+    /// [`Report::findings`](struct.Report.html#method.findings) lists.
     pub kind: String,
     /// What happens, and where.
     pub message: String,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 /// Writes a file. The error names it.
-pub(super) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
     fs::write(path, contents)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }

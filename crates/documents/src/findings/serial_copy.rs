@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::history::{Copied, History, copied};
-use crate::audit::document::{DocumentRecord, Finding};
+use crate::document::{DocumentRecord, Finding};
 
 /// Fewer copies are left alone.
 const COUNT_MIN: u64 = 4;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::audit::document::{Document, DocumentMemory, DocumentRecord, Finding};
+use crate::document::{Document, DocumentMemory, DocumentRecord, Finding};
 
 /// The records in order, and where each array occurs in them.
 pub(super) struct History<'d> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::history::{Copied, History, each_once, total_ns};
 use super::replay;
-use crate::audit::document::{DocumentArgument, DocumentRecord, Finding};
+use crate::document::{DocumentArgument, DocumentRecord, Finding};
 
 /// A kernel that was launched fewer times is left alone: it may change the argument another time.
 const LAUNCHES_MIN: usize = 3;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::History;
-use crate::audit::document::{DocumentRecord, Finding};
+use crate::document::{DocumentRecord, Finding};
 
 /// Fewer waits are left alone: a program may wait a few times for the sake of its own order.
 const COUNT_MIN: u64 = 8;

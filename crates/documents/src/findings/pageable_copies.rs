@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::history::{Copied, History, copied, total_ns};
-use crate::audit::document::Finding;
+use crate::document::Finding;
 
 /// Fewer copies are left alone: page-locking takes longer than a few of them.
 const COUNT_MIN: usize = 4;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::history::{Copied, copied};
-use crate::audit::document::DocumentRecord;
+use crate::document::DocumentRecord;
 
 /// A device, or `None` for the host.
 type Place<'d> = Option<&'d str>;

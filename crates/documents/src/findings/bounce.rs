@@ -2,7 +2,7 @@
 //! computes with.
 
 use super::history::{ArrayEvent, Copied, History, each_once, total_ns};
-use crate::audit::document::Finding;
+use crate::document::Finding;
 
 /// So many times down and up again are a loop.
 const ROUNDS_MIN: usize = 3;

@@ -1,7 +1,7 @@
 //! Arrays that a full device gave up, and that were copied to it again.
 
 use super::history::{ArrayEvent, Copied, History, each_once, total_ns};
-use crate::audit::document::{DocumentMemory, Finding};
+use crate::document::{DocumentMemory, Finding};
 
 pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     history.arrays().filter_map(|events| finding(&copied_again(&events))).collect()

@@ -1,0 +1,22 @@
+#![forbid(unsafe_code)]
+//! The documents of the audit: reports as plain data, and what they are written as. It knows
+//! nothing of arrays and devices.
+//!
+//! Programs use the crate `resident`. This one has no stable interface.
+
+#![deny(missing_docs)]
+
+mod document;
+mod file;
+pub mod findings;
+mod html;
+mod json;
+mod perfetto;
+mod totals;
+
+pub use document::{
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
+    DocumentSite, DocumentStream, Finding,
+};
+pub use file::write_file;
+pub use totals::{Flow, Waits, grouped};
