@@ -47,7 +47,8 @@ fn expand(limits: TokenStream, function: TokenStream) -> Result<TokenStream, Str
 /// The calls of `Budget`'s methods: `to_host = 0` is `.to_host(0)`.
 fn limit_calls(limits: TokenStream) -> Result<String, String> {
     const NAMES: [&str; 3] = ["to_device", "to_host", "between_devices"];
-    let (mut calls, mut known) = (String::new(), Vec::new());
+    let mut calls = String::new();
+    let mut known = Vec::new();
     for limit in split_at_commas(limits) {
         let mut tokens = limit.into_iter();
         let name = tokens.next().map(|token| token.to_string()).unwrap_or_default();
@@ -71,10 +72,10 @@ fn limit_calls(limits: TokenStream) -> Result<String, String> {
         }
         known.push(name);
     }
-    match known.iter().any(|name| NAMES.contains(&&**name)) {
-        true => Ok(calls),
-        false => Err("`budget` needs a limit, such as `to_host = 0`".to_owned()),
+    if !known.iter().any(|name| NAMES.contains(&&**name)) {
+        return Err("`budget` needs a limit, such as `to_host = 0`".to_owned());
     }
+    Ok(calls)
 }
 
 fn split_at_commas(tokens: TokenStream) -> Vec<Vec<TokenTree>> {

@@ -18,7 +18,8 @@ pub(crate) fn of(before: &Document, after: &Document, tolerance: f64) -> Diff {
         ("to the host", before.to_host, after.to_host),
         ("between devices", before.between_devices, after.between_devices),
     ];
-    let (mut text, mut is_worse) = (String::new(), false);
+    let mut text = String::new();
+    let mut is_worse = false;
     for (name, before, after) in directions {
         let over = grows(before.bytes, after.bytes, tolerance)
             || grows(before.count, after.count, tolerance);
@@ -44,11 +45,13 @@ fn flow(Flow { count, bytes }: Flow) -> String {
 /// The copies of an array in a direction at a line of the program, which is named without its
 /// column, by the growth of their bytes.
 fn site_changes(before: &Document, after: &Document) -> Vec<String> {
-    let (before, after) = (by_line(before), by_line(after));
+    let before = by_line(before);
+    let after = by_line(after);
     let mut changes: Vec<(i128, String)> = Vec::new();
     for key in before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))) {
         let of = |flows: &BTreeMap<Key<'_>, Flow>| flows.get(key).copied().unwrap_or_default();
-        let (old, new) = (of(&before), of(&after));
+        let old = of(&before);
+        let new = of(&after);
         let growth = i128::from(new.bytes) - i128::from(old.bytes);
         if old != new {
             let (line, array, direction) = key;

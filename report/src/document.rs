@@ -17,9 +17,9 @@ pub(crate) fn read(path: &Path) -> Result<Document, String> {
 
 /// Reads a report from its text.
 pub(crate) fn parse(text: &str) -> Result<Document, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| match error.is_eof() {
-        true => format!("the report is cut off: {error}"),
-        false => format!("not JSON: {error}"),
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let problem = if error.is_eof() { "the report is cut off" } else { "not JSON" };
+        format!("{problem}: {error}")
     })?;
     match value.get("version").and_then(Value::as_u64) {
         Some(VERSION) => {}

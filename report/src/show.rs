@@ -112,7 +112,8 @@ fn totals(document: &Document) -> String {
     let totals = lines.map(|(name, Flow { count, bytes })| {
         format!("{:>16} bytes in {count:>6} copies  {name}\n", grouped(bytes))
     });
-    let (waits, micros) = (document.waits.count, grouped(document.waits.nanoseconds / 1000));
+    let waits = document.waits.count;
+    let micros = grouped(document.waits.nanoseconds / 1000);
     totals.concat() + &format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches)
 }
 
@@ -134,9 +135,13 @@ fn findings(document: &Document) -> String {
 
 /// Names with their control characters escaped, since they could do anything to a terminal.
 fn visible(name: &str) -> String {
-    let escape = |character: char| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    };
-    name.chars().map(escape).collect()
+    let mut visible = String::new();
+    for character in name.chars() {
+        if character.is_control() {
+            visible.extend(character.escape_default());
+        } else {
+            visible.push(character);
+        }
+    }
+    visible
 }

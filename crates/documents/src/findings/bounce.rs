@@ -14,7 +14,8 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
 /// Downloads that one call needed which also made the device's copy stale, each with the upload
 /// behind it. What the program copies by itself, or in parts, may be needed.
 fn rounds<'d>(events: &[ArrayEvent<'d>]) -> Vec<[Copied<'d>; 2]> {
-    let (mut down, mut rounds) = (None::<Copied<'d>>, Vec::new());
+    let mut down = None::<Copied<'d>>;
+    let mut rounds = Vec::new();
     for event in events {
         let ArrayEvent::Copied(copy) = event else { continue };
         let is_implicit = matches!(copy.cause, "launch" | "host" | "gpu");

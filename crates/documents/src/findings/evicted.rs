@@ -9,7 +9,8 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
 
 /// The first upload after each eviction, if nothing but the eviction made it necessary.
 fn copied_again<'d>(events: &[ArrayEvent<'d>]) -> Vec<Copied<'d>> {
-    let (mut evicted, mut again) = (Vec::new(), Vec::new());
+    let mut evicted = Vec::new();
+    let mut again = Vec::new();
     for event in events {
         match event {
             ArrayEvent::Evicted(memory) => evicted.push(*memory),

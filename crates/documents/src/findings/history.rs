@@ -37,14 +37,19 @@ pub(super) struct Copied<'d> {
     pub(super) stale_since: Option<&'d str>,
 }
 
-impl Copied<'_> {
+impl<'d> Copied<'d> {
     /// The place that it reads: a device, or `None` for the host.
-    pub(super) fn from(&self) -> Option<&str> {
+    pub(super) fn from(&self) -> Option<&'d str> {
         match self.direction {
             "to_device" => None,
             "to_host" => Some(self.device),
             _ => self.source,
         }
+    }
+
+    /// The place that it writes: a device, or `None` for the host.
+    pub(super) fn to(&self) -> Option<&'d str> {
+        (self.direction != "to_host").then_some(self.device)
     }
 
     /// How long the device took for it.
@@ -97,7 +102,8 @@ impl<'d> History<'d> {
     }
 
     fn events(&self, array: u64, indexes: &[usize]) -> Vec<ArrayEvent<'d>> {
-        let (mut events, mut next) = (Vec::with_capacity(indexes.len()), None);
+        let mut events = Vec::with_capacity(indexes.len());
+        let mut next = None;
         for record in indexes.iter().map(|index| &self.document.records[*index]) {
             if let Some(numbers) = use_numbers(record, array) {
                 if next.is_some_and(|next| Some(next) != numbers.first().copied().flatten()) {
@@ -159,11 +165,12 @@ fn event(record: &DocumentRecord, array: u64) -> Option<ArrayEvent<'_>> {
         DocumentRecord::Launch { arguments, device, .. } => {
             let own = arguments.iter().filter(|argument| argument.array == array);
             let uses = own.map(|argument| (&*argument.access, argument.is_whole));
-            Some(ArrayEvent::Used(used(true, Some(device), uses)))
+            let used = used(Some(device), uses);
+            Some(ArrayEvent::Used(Used { is_launch: true, ..used }))
         }
         DocumentRecord::Access(access) => {
             let one = [(&*access.access, access.is_whole)];
-            Some(ArrayEvent::Used(used(false, access.device.as_deref(), one.into_iter())))
+            Some(ArrayEvent::Used(used(access.device.as_deref(), one.into_iter())))
         }
         DocumentRecord::Eviction(memory) => Some(ArrayEvent::Evicted(memory)),
         DocumentRecord::Discard(memory) => Some(ArrayEvent::Discarded(memory)),
@@ -171,13 +178,9 @@ fn event(record: &DocumentRecord, array: u64) -> Option<ArrayEvent<'_>> {
     }
 }
 
-/// What several uses by one call are together.
-fn used<'d>(
-    is_launch: bool,
-    device: Option<&'d str>,
-    uses: impl Iterator<Item = (&'d str, bool)>,
-) -> Used<'d> {
-    let mut all = Used { is_launch, device, reads: false, writes: false, writes_all: false };
+/// What several uses by one call, which is no launch, are together.
+fn used<'d>(device: Option<&'d str>, uses: impl Iterator<Item = (&'d str, bool)>) -> Used<'d> {
+    let mut all = Used { is_launch: false, device, reads: false, writes: false, writes_all: false };
     for (access, is_whole) in uses {
         let writes = access != "in";
         all.reads |= access != "out";
@@ -185,6 +188,14 @@ fn used<'d>(
         all.writes_all |= writes && is_whole;
     }
     all
+}
+
+/// A call, and the stream of its work.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct CallOnStream<'d> {
+    pub(super) site: &'d str,
+    pub(super) device: &'d str,
+    pub(super) stream: u32,
 }
 
 /// The copy of a record of one.
@@ -241,16 +252,19 @@ pub(super) fn each_once<'d>(sites: impl IntoIterator<Item = &'d str>) -> Vec<Str
     once
 }
 
+/// What a finding says.
+pub(super) struct Text {
+    pub(super) kind: &'static str,
+    pub(super) message: String,
+    pub(super) change: &'static str,
+}
+
 /// A finding about an array, without its figures.
-pub(super) fn about(
-    name: &str,
-    (kind, message, change): (&str, String, &str),
-    sites: Vec<String>,
-) -> Finding {
+pub(super) fn about(name: &str, text: Text, sites: Vec<String>) -> Finding {
     Finding {
-        kind: kind.to_owned(),
-        message,
-        change: change.to_owned(),
+        kind: text.kind.to_owned(),
+        message: text.message,
+        change: text.change.to_owned(),
         sites,
         array: Some(name.to_owned()),
         count: 0,

@@ -9,7 +9,7 @@ use crate::document::DocumentRecord;
 type Place<'d> = Option<&'d str>;
 
 /// Something that happened to the array.
-enum Step<'d> {
+enum ReplayStep<'d> {
     Copied(Copied<'d>),
     Used(Use<'d>),
 }
@@ -22,6 +22,13 @@ struct Use<'d> {
     writes: bool,
     /// Whether it would not write with the change.
     is_changed: bool,
+}
+
+/// What is replayed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Program {
+    AsRecorded,
+    WithChange,
 }
 
 /// The model of this file is too simple for what happened.
@@ -38,22 +45,23 @@ pub(super) fn saved<'d>(
     is_changed: impl Fn(&DocumentRecord, usize) -> bool,
 ) -> Vec<Copied<'d>> {
     let steps = records.iter().map(|record| step(array, record, &is_changed));
-    let steps: Result<Vec<Step<'d>>, Unsure> = steps.filter_map(Result::transpose).collect();
+    let steps: Result<Vec<ReplayStep<'d>>, Unsure> = steps.filter_map(Result::transpose).collect();
     let Some(steps) = steps.ok().filter(|steps| are_alike(steps)) else { return Vec::new() };
     let made: Vec<Copied<'d>> = steps
         .iter()
         .filter_map(|step| match step {
-            Step::Copied(copy) => Some(*copy),
-            Step::Used(_) => None,
+            ReplayStep::Copied(copy) => Some(*copy),
+            ReplayStep::Used(_) => None,
         })
         .collect();
     let faithful = starts(&steps).into_iter().find(|start| {
-        let copies = copies(&steps, start, false);
+        let copies = copies(&steps, start, Program::AsRecorded);
         copies.len() == made.len()
-            && copies.iter().zip(&made).all(|((_, place), copy)| *place == place_of(copy))
+            && copies.iter().zip(&made).all(|((_, place), copy)| *place == copy.to())
     });
     let Some(start) = faithful else { return Vec::new() };
-    let (with, without) = (copies(&steps, &start, true), copies(&steps, &start, false));
+    let with = copies(&steps, &start, Program::WithChange);
+    let without = copies(&steps, &start, Program::AsRecorded);
     let is_saved = |copy: &(usize, Place<'d>)| !with.contains(copy);
     without.iter().zip(made).filter(|(copy, _)| is_saved(copy)).map(|(_, copy)| copy).collect()
 }
@@ -63,13 +71,13 @@ fn step<'d>(
     array: u64,
     record: &'d DocumentRecord,
     is_changed: impl Fn(&DocumentRecord, usize) -> bool,
-) -> Result<Option<Step<'d>>, Unsure> {
+) -> Result<Option<ReplayStep<'d>>, Unsure> {
     let (step, is_simple) = match record {
         DocumentRecord::Copy { .. } => {
             let Some(copy) = copied(record) else { return Ok(None) };
             let is_simple = matches!(copy.cause, "launch" | "host" | "gpu" | "prefetch")
                 && copy.direction != "between_devices";
-            (Step::Copied(copy), is_simple)
+            (ReplayStep::Copied(copy), is_simple)
         }
         DocumentRecord::Launch { arguments, device, .. } => {
             let mut own = arguments.iter().enumerate().filter(|(_, it)| it.array == array);
@@ -81,7 +89,7 @@ fn step<'d>(
                 is_changed: is_changed(record, index),
             };
             let is_simple = own.next().is_none() && (!used.writes || argument.is_whole);
-            (Step::Used(used), is_simple)
+            (ReplayStep::Used(used), is_simple)
         }
         DocumentRecord::Access(access) => {
             let used = Use {
@@ -90,7 +98,7 @@ fn step<'d>(
                 writes: access.access != "in",
                 is_changed: false,
             };
-            (Step::Used(used), !used.writes || access.is_whole)
+            (ReplayStep::Used(used), !used.writes || access.is_whole)
         }
         DocumentRecord::Eviction(_) => return Err(Unsure),
         _ => return Ok(None),
@@ -99,46 +107,44 @@ fn step<'d>(
 }
 
 /// Whether all copies are of the same bytes, so of the whole array.
-fn are_alike(steps: &[Step<'_>]) -> bool {
+fn are_alike(steps: &[ReplayStep<'_>]) -> bool {
     let mut bytes = steps.iter().filter_map(|step| match step {
-        Step::Copied(copy) => Some(copy.bytes),
-        Step::Used(_) => None,
+        ReplayStep::Copied(copy) => Some(copy.bytes),
+        ReplayStep::Used(_) => None,
     });
     bytes.next().is_none_or(|first| bytes.all(|other| other == first))
 }
 
-fn place_of<'d>(copy: &Copied<'d>) -> Place<'d> {
-    (copy.direction != "to_host").then_some(copy.device)
-}
-
 /// Where the array may have been valid at first: where the first step reads it, or everywhere.
-fn starts<'d>(steps: &[Step<'d>]) -> [BTreeSet<Place<'d>>; 2] {
+fn starts<'d>(steps: &[ReplayStep<'d>]) -> [BTreeSet<Place<'d>>; 2] {
     let first = match steps.first() {
-        Some(Step::Copied(copy)) if copy.direction == "to_host" => Some(Some(copy.device)),
-        Some(Step::Copied(_)) => Some(None),
-        Some(Step::Used(used)) => Some(used.place),
+        Some(ReplayStep::Copied(copy)) if copy.direction == "to_host" => Some(Some(copy.device)),
+        Some(ReplayStep::Copied(_)) => Some(None),
+        Some(ReplayStep::Used(used)) => Some(used.place),
         None => None,
     };
     let all = steps.iter().flat_map(|step| match step {
-        Step::Copied(copy) => [Some(copy.device), None],
-        Step::Used(used) => [used.place, used.place],
+        ReplayStep::Copied(copy) => [Some(copy.device), None],
+        ReplayStep::Used(used) => [used.place, used.place],
     });
     [first.into_iter().collect(), all.collect()]
 }
 
 /// The copies that the steps need, by the step that needs them and their destination.
 fn copies<'d>(
-    steps: &[Step<'d>],
+    steps: &[ReplayStep<'d>],
     start: &BTreeSet<Place<'d>>,
-    with_change: bool,
+    program: Program,
 ) -> Vec<(usize, Place<'d>)> {
-    let (mut valid, mut copies) = (start.clone(), Vec::new());
+    let mut valid = start.clone();
+    let mut copies = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let (place, reads, writes) = match step {
-            Step::Copied(copy) if copy.cause == "prefetch" => (place_of(copy), true, false),
-            Step::Copied(_) => continue,
-            Step::Used(used) => {
-                (used.place, used.reads, used.writes && !(with_change && used.is_changed))
+            ReplayStep::Copied(copy) if copy.cause == "prefetch" => (copy.to(), true, false),
+            ReplayStep::Copied(_) => continue,
+            ReplayStep::Used(used) => {
+                let is_spared = program == Program::WithChange && used.is_changed;
+                (used.place, used.reads, used.writes && !is_spared)
             }
         };
         if reads && !valid.contains(&place) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{Copied, History, copied};
+use super::history::{CallOnStream, Copied, History, copied};
 use crate::document::{DocumentRecord, Finding};
 
 /// Fewer copies are left alone.
@@ -30,7 +30,7 @@ struct Serial {
 pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     // The last kernel of each stream.
     let mut kernels: BTreeMap<(&str, u32), Kernel> = BTreeMap::new();
-    let mut serial: BTreeMap<(&str, &str, u32), Serial> = BTreeMap::new();
+    let mut serial: BTreeMap<CallOnStream<'_>, Serial> = BTreeMap::new();
     for record in history.records() {
         if let DocumentRecord::Launch { device, stream, arguments, .. } = record
             && let Some((started_ns, finished_ns)) = times(record)
@@ -41,7 +41,8 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
         let Some(copy) = copied(record) else { continue };
         let kernel = kernels.get(&(copy.device, copy.stream));
         if let Some(overlap_ns) = kernel.and_then(|kernel| overlap(kernel, &copy)) {
-            let entry = serial.entry((copy.site, copy.device, copy.stream)).or_default();
+            let Copied { site, device, stream, .. } = copy;
+            let entry = serial.entry(CallOnStream { site, device, stream }).or_default();
             entry.count += 1;
             entry.overlap_ns += overlap_ns;
             copy.name.clone_into(&mut entry.array);
@@ -49,7 +50,8 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     }
     let least_ns = history.document.duration_ns / PART_MIN;
     let is_large = |serial: &Serial| serial.count >= COUNT_MIN && serial.overlap_ns >= least_ns;
-    serial.into_iter().filter(|(_, serial)| is_large(serial)).map(finding).collect()
+    let large = serial.into_iter().filter(|(_, serial)| is_large(serial));
+    large.map(|(call, serial)| finding(call, serial)).collect()
 }
 
 fn times(record: &DocumentRecord) -> Option<(u64, u64)> {
@@ -70,7 +72,8 @@ fn overlap(kernel: &Kernel, copy: &Copied<'_>) -> Option<u64> {
     (is_behind && is_free && overlap_ns > 0).then_some(overlap_ns)
 }
 
-fn finding(((site, device, stream), serial): ((&str, &str, u32), Serial)) -> Finding {
+fn finding(call: CallOnStream<'_>, serial: Serial) -> Finding {
+    let CallOnStream { site, device, stream } = call;
     Finding {
         kind: "serial_copy".to_owned(),
         message: format!(

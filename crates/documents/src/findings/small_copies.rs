@@ -16,7 +16,8 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
 /// Series of copies that one call makes, with no launch between that uses the array, and no other
 /// write on a device. What the host does between them, it can do before or after.
 fn in_series(events: &[ArrayEvent<'_>]) -> Vec<Finding> {
-    let (mut series, mut findings) = (Vec::<Copied<'_>>::new(), Vec::new());
+    let mut series = Vec::<Copied<'_>>::new();
+    let mut findings = Vec::new();
     for event in events {
         let next = match event {
             ArrayEvent::Copied(copy) if copy.bytes <= BYTES_MAX => Some(*copy),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::History;
+use super::history::{CallOnStream, History};
 use crate::document::{DocumentRecord, Finding};
 
 /// Fewer waits are left alone: a program may wait a few times for the sake of its own order.
@@ -15,9 +15,7 @@ const PART_MIN: u64 = 20;
 /// A wait of a thread that nothing followed yet.
 #[derive(Clone, Copy)]
 struct Pending<'d> {
-    device: &'d str,
-    stream: u32,
-    site: &'d str,
+    call: CallOnStream<'d>,
     /// When the stream had nothing more to do.
     idle_since_ns: u64,
 }
@@ -34,7 +32,7 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     let mut finished: BTreeMap<(&str, u32), u64> = BTreeMap::new();
     // The streams that have copied to the host since the last wait that counts.
     let mut read: BTreeSet<(&str, u32)> = BTreeSet::new();
-    let mut stalls: BTreeMap<(&str, &str, u32), Stalls> = BTreeMap::new();
+    let mut stalls: BTreeMap<CallOnStream<'_>, Stalls> = BTreeMap::new();
     for record in history.records() {
         match record {
             // A wait for contents is needed.
@@ -44,9 +42,10 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
             DocumentRecord::Wait { thread, device, stream, site, finished_ns, .. } => {
                 // A wait for an earlier part of the work leaves the stream busy.
                 let idle_since_ns = finished.get(&(&**device, *stream)).copied();
-                let wait = idle_since_ns.filter(|time_ns| time_ns <= finished_ns).map(|time_ns| {
-                    Pending { device, stream: *stream, site, idle_since_ns: time_ns }
-                });
+                let call = CallOnStream { site, device, stream: *stream };
+                let wait = idle_since_ns
+                    .filter(|time_ns| time_ns <= finished_ns)
+                    .map(|idle_since_ns| Pending { call, idle_since_ns });
                 pending.remove(&**thread);
                 pending.extend(wait.map(|wait| (&**thread, wait)));
             }
@@ -54,10 +53,10 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
                 // The host may have read what came down before it waited.
                 let has_read = read.remove(&(&**device, *stream));
                 if let Some(wait) = pending.remove(&**thread)
-                    && (wait.device, wait.stream) == (device, *stream)
+                    && (wait.call.device, wait.call.stream) == (device, *stream)
                     && !has_read
                 {
-                    let stall = stalls.entry((wait.site, wait.device, wait.stream)).or_default();
+                    let stall = stalls.entry(wait.call).or_default();
                     stall.count += 1;
                     let until_ns = started_ns.unwrap_or(wait.idle_since_ns);
                     stall.idle_ns += until_ns.saturating_sub(wait.idle_since_ns);
@@ -79,10 +78,12 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     }
     let least_ns = (history.document.duration_ns / PART_MIN).max(1);
     let is_large = |stall: &Stalls| stall.count >= COUNT_MIN && stall.idle_ns >= least_ns;
-    stalls.into_iter().filter(|(_, stall)| is_large(stall)).map(finding).collect()
+    let large = stalls.into_iter().filter(|(_, stall)| is_large(stall));
+    large.map(|(call, stalls)| finding(call, stalls)).collect()
 }
 
-fn finding(((site, device, stream), stalls): ((&str, &str, u32), Stalls)) -> Finding {
+fn finding(call: CallOnStream<'_>, stalls: Stalls) -> Finding {
+    let CallOnStream { site, device, stream } = call;
     Finding {
         kind: "stalling_wait".to_owned(),
         message: format!(

@@ -9,8 +9,12 @@ use crate::document::{DocumentArgument, DocumentRecord, Finding};
 /// A kernel that was launched fewer times is left alone: it may change the argument another time.
 const LAUNCHES_MIN: usize = 3;
 
-/// A kernel's name, and the number of one of its array arguments.
-type Parameter<'d> = (&'d str, usize);
+/// One of the array arguments of a kernel, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Parameter<'d> {
+    kernel: &'d str,
+    index: usize,
+}
 
 pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     let unchanged = parameters(history).into_iter().filter(|(_, changes)| {
@@ -28,18 +32,16 @@ fn parameters<'d>(history: &History<'d>) -> BTreeMap<Parameter<'d>, Vec<Option<u
         let DocumentRecord::Launch { name, arguments, .. } = record else { continue };
         for (index, argument) in arguments.iter().enumerate() {
             if argument.access == "in_out" {
-                parameters.entry((name, index)).or_default().push(argument.changed_bytes);
+                let parameter = Parameter { kernel: name, index };
+                parameters.entry(parameter).or_default().push(argument.changed_bytes);
             }
         }
     }
     parameters
 }
 
-fn finding(
-    history: &History<'_>,
-    (kernel, index): Parameter<'_>,
-    launches: usize,
-) -> Option<Finding> {
+fn finding(history: &History<'_>, parameter: Parameter<'_>, launches: usize) -> Option<Finding> {
+    let Parameter { kernel, index } = parameter;
     let is_this = |record: &DocumentRecord, place: usize| {
         matches!(record, DocumentRecord::Launch { name, .. } if name == kernel) && place == index
     };

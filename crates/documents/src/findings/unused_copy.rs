@@ -3,11 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{ArrayEvent, Copied, History, Used, about, each_once, total_ns};
+use super::history::{ArrayEvent, Copied, History, Text, Used, about, each_once, total_ns};
 use crate::document::{DocumentMemory, Finding};
 
-/// Which finding a copy belongs to: the array's name, the place where it goes, and the call.
-type Key<'d> = (&'d str, Option<&'d str>, &'d str, Way);
+/// Which finding a copy belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key<'d> {
+    array: &'d str,
+    /// Where it goes: a device, or `None` for the host.
+    place: Option<&'d str>,
+    site: &'d str,
+    way: Way,
+}
 
 /// How a copy is wasted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,8 +27,8 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
     let mut unused: BTreeMap<Key<'_>, Vec<Copied<'_>>> = BTreeMap::new();
     for events in history.arrays() {
         for (way, copy) in unused_of(&events) {
-            let place = (copy.direction != "to_host").then_some(copy.device);
-            unused.entry((copy.name, place, copy.site, way)).or_default().push(copy);
+            let key = Key { array: copy.name, place: copy.to(), site: copy.site, way };
+            unused.entry(key).or_default().push(copy);
         }
     }
     unused.iter().map(|(key, copies)| finding(*key, copies)).collect()
@@ -29,12 +36,14 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
 
 /// The copies of one array that nothing used.
 fn unused_of<'d>(events: &[ArrayEvent<'d>]) -> Vec<(Way, Copied<'d>)> {
-    let (mut pending, mut snapshots, mut unused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut pending = Vec::new();
+    let mut snapshots = Vec::new();
+    let mut unused = Vec::new();
     for event in events {
         match event {
             ArrayEvent::Copied(copy) => {
                 // What it reads is of use.
-                pending.retain(|known: &Copied<'d>| place_of(known) != copy.from());
+                pending.retain(|known: &Copied<'d>| known.to() != copy.from());
                 match copy.cause {
                     "prefetch" => pending.push(*copy),
                     "explicit" if copy.direction == "to_host" => snapshots.push(*copy),
@@ -56,25 +65,17 @@ fn unused_of<'d>(events: &[ArrayEvent<'d>]) -> Vec<(Way, Copied<'d>)> {
     unused
 }
 
-/// Where a copy goes: a device, or `None` for the host.
-fn place_of<'d>(copy: &Copied<'d>) -> Option<&'d str> {
-    (copy.direction != "to_host").then_some(copy.device)
-}
-
 /// Takes the copies that a use makes stale, if nothing has read them. After a write of a part it is
 /// not known which of them something may still read.
 fn superseded<'d>(pending: &mut Vec<Copied<'d>>, used: &Used<'d>) -> Vec<Copied<'d>> {
     if used.reads {
-        pending.retain(|copy| place_of(copy) != used.device);
+        pending.retain(|copy| copy.to() != used.device);
     }
-    match (used.writes, used.writes_all) {
-        (false, _) => Vec::new(),
-        (true, true) => std::mem::take(pending),
-        (true, false) => {
-            pending.clear();
-            Vec::new()
-        }
+    if !used.writes {
+        return Vec::new();
     }
+    let stale = std::mem::take(pending);
+    if used.writes_all { stale } else { Vec::new() }
 }
 
 /// Takes the oldest snapshot of those that may be this one.
@@ -85,7 +86,8 @@ fn discarded<'d>(snapshots: &mut Vec<Copied<'d>>, memory: &DocumentMemory) -> Op
     snapshots.iter().position(is_this).map(|index| snapshots.remove(index))
 }
 
-fn finding((name, place, _, way): Key<'_>, copies: &[Copied<'_>]) -> Finding {
+fn finding(key: Key<'_>, copies: &[Copied<'_>]) -> Finding {
+    let Key { array: name, place, way, .. } = key;
     let kind = if place.is_some() { "overwritten_upload" } else { "unread_download" };
     let (message, change) = match way {
         Way::Superseded => (
@@ -108,6 +110,10 @@ fn finding((name, place, _, way): Key<'_>, copies: &[Copied<'_>]) -> Finding {
         count: copies.len() as u64,
         bytes: copies.iter().map(|copy| copy.bytes).sum(),
         nanoseconds: total_ns(copies.iter().map(|copy| copy.duration_ns())),
-        ..about(name, (kind, message, change), each_once(copies.iter().map(|copy| copy.site)))
+        ..about(
+            name,
+            Text { kind, message, change },
+            each_once(copies.iter().map(|copy| copy.site)),
+        )
     }
 }

@@ -82,7 +82,8 @@ mod tests {
         let mut message = Message::default();
         message.text(2, "testing");
         assert_eq!(message.0, *b"\x12\x07testing");
-        let (mut outer, mut inner) = (Message::default(), Message::default());
+        let mut outer = Message::default();
+        let mut inner = Message::default();
         inner.number(1, 150);
         outer.message(3, &inner);
         assert_eq!(outer.0, [0x1a, 0x03, 0x08, 0x96, 0x01]);

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use self::message::Message;
-use self::tracks::{Slice, Track, Tracks};
+use self::tracks::{Slice, Times, Track, Tracks};
 use crate::document::{Document, DocumentAccess, DocumentRecord};
 use crate::file::write_file;
 
@@ -133,7 +133,8 @@ fn add_launch(tracks: &mut Tracks, record: &DocumentRecord, launches: &BTreeMap<
     details.annotate_text("site", site);
     details.annotate_text("thread", thread);
     let launched = launches.get(id);
-    let called = launched.map_or((*queued_ns, None), |it| (it.began_ns, Some(it.queued_ns)));
+    let instant = Times::at(*queued_ns);
+    let called = launched.map_or(instant, |it| Times::of(it.began_ns, it.queued_ns));
     let call = Slice {
         title: format!("launch {name}"),
         times: called,
@@ -158,7 +159,7 @@ fn add_wait(tracks: &mut Tracks, record: &DocumentRecord) {
     details.annotate_text("reason", reason);
     let slice = Slice {
         title: format!("wait for {device} stream {stream}"),
-        times: (*queued_ns, Some(*finished_ns)),
+        times: Times::of(*queued_ns, *finished_ns),
         category: "wait",
         details,
         flows: Vec::new(),
@@ -179,7 +180,7 @@ fn add_memory(tracks: &mut Tracks, record: &DocumentRecord) {
     details.annotate_number("bytes", memory.bytes);
     let slice = Slice {
         title: format!("{verb} {}", memory.name),
-        times: (memory.queued_ns, None),
+        times: Times::at(memory.queued_ns),
         category: "memory",
         details,
         flows: Vec::new(),
@@ -194,7 +195,7 @@ fn add_access(tracks: &mut Tracks, access: &DocumentAccess) {
     details.annotate_text("access", &access.access);
     let slice = Slice {
         title: format!("access {}", access.name),
-        times: (access.queued_ns, None),
+        times: Times::at(access.queued_ns),
         category: "access",
         details,
         flows: Vec::new(),
@@ -207,13 +208,9 @@ fn stream_track(device: &str, stream: u32) -> Track {
 }
 
 /// The start, and the end if the device's times are known.
-fn times_of(
-    queued_ns: u64,
-    started_ns: Option<u64>,
-    finished_ns: Option<u64>,
-) -> (u64, Option<u64>) {
+fn times_of(queued_ns: u64, started_ns: Option<u64>, finished_ns: Option<u64>) -> Times {
     match (started_ns, finished_ns) {
-        (Some(started_ns), Some(finished_ns)) => (started_ns, Some(finished_ns)),
-        _ => (queued_ns, None),
+        (Some(started_ns), Some(finished_ns)) => Times::of(started_ns, finished_ns),
+        _ => Times::at(queued_ns),
     }
 }

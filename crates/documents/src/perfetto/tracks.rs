@@ -15,12 +15,34 @@ pub(super) enum Track {
     Stream { device: String, number: u32 },
 }
 
+/// When an event of a track happens.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Times {
+    start_ns: u64,
+    /// An instant has no end.
+    end_ns: Option<u64>,
+}
+
+impl Times {
+    pub(super) fn at(start_ns: u64) -> Self {
+        Self { start_ns, end_ns: None }
+    }
+
+    pub(super) fn of(start_ns: u64, end_ns: u64) -> Self {
+        Self { start_ns, end_ns: Some(end_ns) }
+    }
+
+    /// When the next event of its lane may begin.
+    fn over_ns(self) -> u64 {
+        self.end_ns.unwrap_or(self.start_ns)
+    }
+}
+
 /// An event of a track.
 #[derive(Clone, Debug)]
 pub(super) struct Slice {
     pub(super) title: String,
-    /// The start and the end; an instant has no end.
-    pub(super) times: (u64, Option<u64>),
+    pub(super) times: Times,
     pub(super) category: &'static str,
     /// Annotations.
     pub(super) details: Message,
@@ -71,18 +93,18 @@ impl Tracks {
 /// The slices in lanes in which none overlap, since the slices of one track are a stack.
 fn lanes(mut slices: Vec<Slice>) -> Vec<Vec<Slice>> {
     slices.sort_by_key(|slice| slice.times);
-    let mut lanes: Vec<(u64, Vec<Slice>)> = Vec::new();
+    let mut lanes: Vec<Vec<Slice>> = Vec::new();
     for slice in slices {
-        let (start_ns, end_ns) = (slice.times.0, slice.times.1.unwrap_or(slice.times.0));
-        match lanes.iter_mut().find(|(lane_end_ns, _)| *lane_end_ns <= start_ns) {
-            Some((lane_end_ns, lane)) => {
-                *lane_end_ns = end_ns;
-                lane.push(slice);
-            }
-            None => lanes.push((end_ns, vec![slice])),
+        let start_ns = slice.times.start_ns;
+        let is_free = |lane: &&mut Vec<Slice>| {
+            lane.last().is_none_or(|last| last.times.over_ns() <= start_ns)
+        };
+        match lanes.iter_mut().find(is_free) {
+            Some(lane) => lane.push(slice),
+            None => lanes.push(vec![slice]),
         }
     }
-    lanes.into_iter().map(|(_, lane)| lane).collect()
+    lanes
 }
 
 /// The packets of a trace.
@@ -122,7 +144,7 @@ impl Packets {
         const BEGIN: u64 = 1;
         const END: u64 = 2;
         const INSTANT: u64 = 3;
-        let (start_ns, end_ns) = slice.times;
+        let Times { start_ns, end_ns } = slice.times;
         let mut event = Message(slice.details.0.clone());
         event.number(9, if end_ns.is_some() { BEGIN } else { INSTANT });
         event.number(11, track);
@@ -150,9 +172,9 @@ impl Packets {
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, Slice, lanes};
+    use super::{Message, Slice, Times, lanes};
 
-    fn slice(times: (u64, Option<u64>)) -> Slice {
+    fn slice(times: Times) -> Slice {
         let details = Message::default();
         Slice { title: String::new(), times, category: "copy", details, flows: Vec::new() }
     }
@@ -160,16 +182,16 @@ mod tests {
     /// All sets of three slices within four steps of time.
     #[test]
     fn no_slices_of_a_lane_overlap_and_all_are_in_one() {
-        let all: Vec<(u64, Option<u64>)> = (0..4)
-            .flat_map(|start| (start..5).map(move |end| (start, Some(end))).chain([(start, None)]))
-            .collect();
+        let from = |start| (start..5).map(move |end| Times::of(start, end));
+        let all: Vec<Times> =
+            (0..4).flat_map(|start| from(start).chain([Times::at(start)])).collect();
         for first in &all {
             for second in &all {
                 for third in &all {
                     let lanes = lanes([first, second, third].map(|times| slice(*times)).into());
                     assert_eq!(lanes.iter().map(Vec::len).sum::<usize>(), 3);
                     for pair in lanes.iter().flat_map(|lane| lane.windows(2)) {
-                        assert!(pair[0].times.1.unwrap_or(pair[0].times.0) <= pair[1].times.0);
+                        assert!(pair[0].times.over_ns() <= pair[1].times.start_ns);
                     }
                 }
             }
