@@ -57,10 +57,10 @@ impl Outputs {
                 _ => asked.written.push(Output::parse(part).ok_or_else(|| unknown(part))?),
             }
         }
-        match asked.written.is_empty() {
-            true => Err("it asks for no report; add `summary` or `html:PATH`".to_owned()),
-            false => Ok(asked),
+        if asked.written.is_empty() {
+            return Err("it asks for no report; add `summary` or `html:PATH`".to_owned());
         }
+        Ok(asked)
     }
 
     /// Writes the reports. Failures go to standard error, and others are written nevertheless.

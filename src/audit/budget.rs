@@ -160,7 +160,8 @@ impl Budget {
         let is_missed = |spent: u64, limit: u64| spent > limit || self.is_exact && spent < limit;
         let missed = |spent: u64, limit: Option<u64>, unit: &str| {
             let limit = limit.filter(|limit| is_missed(spent, *limit))?;
-            let (spent, limit) = (grouped(spent), grouped(limit));
+            let spent = grouped(spent);
+            let limit = grouped(limit);
             Some((direction, format!("{spent} {unit} {direction} {relation} {limit}")))
         };
         let bytes = missed(spent.bytes, limits.bytes, "bytes");

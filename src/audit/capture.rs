@@ -272,10 +272,14 @@ fn read_variable() {
     static READ: Once = Once::new();
     READ.call_once(|| {
         let outputs = Outputs::of_variable();
-        let compares = outputs.as_ref().is_some_and(|outputs| outputs.compares_contents);
-        contents::compare_in_all_threads(compares);
+        if outputs.as_ref().is_some_and(|outputs| outputs.compares_contents) {
+            contents::compare_in_all_threads();
+        } else {
+            contents::compare_under_guards();
+        }
         if let Some(outputs) = outputs {
-            let (attached, process) = (Attached::start(Arc::default()), std::process::id());
+            let attached = Attached::start(Arc::default());
+            let process = std::process::id();
             if UNTIL_EXIT.set(UntilExit { attached, outputs, process }).is_ok() {
                 at_exit(write_outputs);
             }
@@ -303,7 +307,7 @@ pub(super) fn note_copy(bytes: u64) {
 
 fn add_wait(wait: &timeline::Wait<'_>) {
     if is_active() {
-        log::append(|chunk| chunk.push_wait(wait));
+        log::append(|block| block.push_wait(wait));
     }
 }
 

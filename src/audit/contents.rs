@@ -79,12 +79,14 @@ impl Drop for ContentsGuard {
     }
 }
 
-/// Takes what `RESIDENT_AUDIT` asks for. Called once.
-pub(super) fn compare_in_all_threads(is_asked_for: bool) {
-    match is_asked_for {
-        true => IN_ALL_THREADS.store(true, Ordering::Relaxed),
-        false => _ = GUARDS.fetch_sub(1, Ordering::Relaxed),
-    }
+/// `RESIDENT_AUDIT` asks to compare. Either this or [`compare_under_guards`] is called, once.
+pub(super) fn compare_in_all_threads() {
+    IN_ALL_THREADS.store(true, Ordering::Relaxed);
+}
+
+/// `RESIDENT_AUDIT` does not ask to compare.
+pub(super) fn compare_under_guards() {
+    GUARDS.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// Whether this thread asks to compare contents, or the program's user does.

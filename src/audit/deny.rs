@@ -260,7 +260,8 @@ fn denier(rules: &[Rule], direction: Implicit) -> Option<CallSite> {
 
 /// Notes what this thread denies and logs.
 fn note(rules: &[Rule]) {
-    let (mut denied, mut logged) = (Implicit::default(), Implicit::default());
+    let mut denied = Implicit::default();
+    let mut logged = Implicit::default();
     for (direction, _) in Implicit::EACH {
         match verdict(rules, direction) {
             Verdict::Allow => {}

@@ -114,7 +114,9 @@ pub(super) fn emit_implicit(copy: &Record) {
 }
 
 /// Emits the event of what a kernel printed, if a subscriber wants it. Returns whether one does.
-pub(super) fn emit_printed(kernel: &str, text: &str) -> bool {
+/// Callers hold no lock.
+pub(crate) fn report_printed(kernel: &str, text: &str) -> bool {
+    sync::assert_none_held();
     let is_enabled = event_enabled!(target: "resident::printf", Level::INFO);
     if is_enabled {
         let text = text.strip_suffix('\n').unwrap_or(text);
@@ -123,11 +125,13 @@ pub(super) fn emit_printed(kernel: &str, text: &str) -> bool {
     is_enabled
 }
 
-/// Emits the event of what the checker found in a kernel.
-pub(super) fn emit_finding(kernel: &str, is_error: bool, text: &str) {
-    match is_error {
-        true => event!(target: "resident::finding", Level::ERROR, kernel, "{text}"),
-        false => event!(target: "resident::finding", Level::INFO, kernel, "{text}"),
+/// Emits the event of what the checker found in a kernel. Callers hold no lock.
+pub(crate) fn report_finding(kernel: &str, is_error: bool, text: &str) {
+    sync::assert_none_held();
+    if is_error {
+        event!(target: "resident::finding", Level::ERROR, kernel, "{text}");
+    } else {
+        event!(target: "resident::finding", Level::INFO, kernel, "{text}");
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::capture::Attached;
-use super::chunk::open::OpenChunk;
 use super::listeners::Capture;
 use super::record::Record;
+use super::record_block::open::OpenBlock;
 use super::report::Report;
 
 /// Collects the copies whose `tracing` events its layer sees, for as long as the subscriber lives:
@@ -82,8 +82,8 @@ pub struct LedgerLayer(Arc<Capture>);
 
 impl LedgerLayer {
     pub(super) fn add(&self, record: &Record) {
-        let mut chunk = OpenChunk::new(Arc::clone(&record.thread));
-        chunk.push_record(record);
-        chunk.close().map(Arc::new).iter().for_each(|chunk| self.0.add(chunk));
+        let mut block = OpenBlock::new(Arc::clone(&record.thread));
+        block.push_record(record);
+        block.close().map(Arc::new).iter().for_each(|block| self.0.add(block));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
-use super::chunk::Chunk;
+use super::record_block::RecordBlock;
 use super::report::Report;
 use resident_backend::sync::Mutex;
 
@@ -35,8 +35,8 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn add(&self, chunk: &Arc<Chunk>) {
-        self.report.lock().add(chunk);
+    pub(super) fn add(&self, block: &Arc<RecordBlock>) {
+        self.report.lock().add(block);
     }
 
     pub(super) fn is_shared(&self) -> bool {

@@ -1,15 +1,15 @@
 //! The logs of threads: what a thread has recorded that its captures have not taken yet.
 //!
-//! A log has one open chunk, whose events count to the same captures: when these change, when the
-//! chunk is full, when the thread ends and when somebody reads a report, the chunk is closed and
+//! A log has one open block, whose events count to the same captures: when these change, when the
+//! block is full, when the thread ends and when somebody reads a report, the block is closed and
 //! passed to them. The thread takes a short lock for each event, for which only readers of reports
 //! compete with it, once for each report.
 
 use std::sync::Arc;
 
-use super::chunk::open::OpenChunk;
 use super::listeners::{self, Captures};
 use super::record::thread_name;
+use super::record_block::open::OpenBlock;
 use resident_backend::sync::{AuditLevel, Mutex, ShortLock};
 
 /// The logs of all threads that have one.
@@ -22,7 +22,7 @@ const UNKNOWN: u64 = u64::MAX;
 #[derive(Debug)]
 struct Log {
     events: ShortLock<Events>,
-    /// Held while a chunk is taken from `events` and passed on, so that whoever finds no events has
+    /// Held while a block is taken from `events` and passed on, so that whoever finds no events has
     /// waited until the captures have those that were there before.
     passing_on: Mutex<(), AuditLevel>,
 }
@@ -30,7 +30,7 @@ struct Log {
 /// What is in a log.
 #[derive(Debug)]
 struct Events {
-    open: OpenChunk,
+    open: OpenBlock,
     /// To which captures the events count.
     captures: Captures,
     /// The generation of the captures of all threads to which `captures` belongs.
@@ -61,14 +61,14 @@ impl Drop for Own {
 
 impl Log {
     fn new() -> Self {
-        let (captures, generation) = (Captures::new(), UNKNOWN);
-        let events = Events { open: OpenChunk::new(thread_name()), captures, generation };
+        let open = OpenBlock::new(thread_name());
+        let events = Events { open, captures: Captures::new(), generation: UNKNOWN };
         Self { events: ShortLock::new(events), passing_on: Mutex::new(()) }
     }
 
     /// Appends events, if a capture wants them. Called on the log's thread.
     #[inline]
-    fn append(&self, add: impl FnOnce(&mut OpenChunk)) {
+    fn append(&self, add: impl FnOnce(&mut OpenBlock)) {
         let generation = listeners::generation();
         let mut events = self.events.lock();
         if events.generation != generation {
@@ -93,13 +93,13 @@ impl Log {
     #[cold]
     fn settle(&self) {
         let _passing_on = self.passing_on.lock();
-        let (chunk, captures) = {
+        let (block, captures) = {
             let mut events = self.events.lock();
             events.generation = UNKNOWN;
             (events.open.close(), std::mem::take(&mut events.captures))
         };
-        if let Some(chunk) = chunk.map(Arc::new) {
-            captures.iter().for_each(|capture| capture.add(&chunk));
+        if let Some(block) = block.map(Arc::new) {
+            captures.iter().for_each(|capture| capture.add(&block));
         }
     }
 }
@@ -107,7 +107,7 @@ impl Log {
 /// Appends events to this thread's log. While the thread's thread-locals are being destroyed, they
 /// are passed on at once. May be called with the locks of arrays, devices and streams held.
 #[inline]
-pub(super) fn append(add: impl FnOnce(&mut OpenChunk)) {
+pub(super) fn append(add: impl FnOnce(&mut OpenBlock)) {
     let mut add = Some(add);
     let mut append = |log: &Log| add.take().into_iter().for_each(|add| log.append(add));
     if OWN.try_with(|own| append(&own.0)).is_err() {

@@ -66,7 +66,6 @@ mod at_exit;
 mod budget;
 mod capture;
 mod cause;
-mod chunk;
 mod contents;
 mod deny;
 mod device_times;
@@ -77,6 +76,7 @@ mod ledger;
 mod listeners;
 mod log;
 mod record;
+mod record_block;
 mod records;
 mod report;
 mod table;
@@ -104,7 +104,7 @@ pub use contents::{ContentsGuard, compare_contents};
 pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use device_times::{DeviceTimes, time_device};
-pub(crate) use events::LaunchSpan;
+pub(crate) use events::{LaunchSpan, report_finding, report_printed};
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
 pub(crate) use record::{
@@ -154,7 +154,7 @@ fn record_copied(copied: &Copied<'_>) {
     let is_for_launch = copied.cause == Cause::Launch;
     let launch = if is_for_launch { record::launch_of_thread() } else { 0 };
     if capture::is_active() {
-        log::append(|chunk| chunk.push_copy(copied, launch));
+        log::append(|block| block.push_copy(copied, launch));
     } else {
         copied.storage.next_use();
     }
@@ -175,10 +175,11 @@ pub(crate) fn record_access<'a>(make: impl FnOnce() -> Accessed<'a>) {
 
 #[cold]
 fn record_accessed(accessed: &Accessed<'_>) {
-    match capture::is_active() {
-        true => log::append(|chunk| chunk.push_access(accessed)),
+    if capture::is_active() {
+        log::append(|block| block.push_access(accessed));
+    } else {
         // The captures of other threads see that they do not know of it.
-        false => _ = accessed.storage.next_use(),
+        accessed.storage.next_use();
     }
 }
 
@@ -190,7 +191,8 @@ pub(crate) fn discardable(
     site: CallSite,
 ) -> Option<Box<Discarded>> {
     let make = || {
-        let (array, device) = (ArrayEntry::of(storage), device.name_shared());
+        let array = ArrayEntry::of(storage);
+        let device = device.name_shared();
         Box::new(Discarded { array, device, bytes, site })
     };
     capture::is_active().then(make)
@@ -199,7 +201,7 @@ pub(crate) fn discardable(
 /// Records that a copy was dropped before anybody took it, if a capture wants it.
 pub(crate) fn record_discard(discarded: &Discarded) {
     if capture::is_active() {
-        log::append(|chunk| chunk.push_discard(discarded));
+        log::append(|block| block.push_discard(discarded));
     }
 }
 
@@ -214,7 +216,7 @@ pub(crate) fn compares_contents() -> bool {
 #[inline]
 pub(crate) fn record_memory<'a>(make: impl FnOnce() -> MemoryUse<'a>) {
     if capture::is_active() {
-        log::append(|chunk| chunk.push_memory(&make()));
+        log::append(|block| block.push_memory(&make()));
     }
 }
 
@@ -259,7 +261,7 @@ pub(crate) fn record_launch<'a>(
 ) {
     if capture::is_active() {
         let id = record::launch_of_thread();
-        log::append(|chunk| chunk.push_launch(launched, arguments, id));
+        log::append(|block| block.push_launch(launched, arguments, id));
     } else {
         arguments.for_each(drop);
     }
@@ -281,16 +283,4 @@ pub(crate) fn report_foreign_use(array: &str, device: &str, stream: u32) {
         capture::add_foreign_use(array);
     }
     events::emit_foreign_use(array, device, stream);
-}
-
-/// Reports what the checker found in a kernel. Callers hold no lock.
-pub(crate) fn report_finding(kernel: &str, is_error: bool, text: &str) {
-    sync::assert_none_held();
-    events::emit_finding(kernel, is_error, text);
-}
-
-/// Reports what a kernel printed to a subscriber; `false` if none wants it. Callers hold no lock.
-pub(crate) fn report_printed(kernel: &str, text: &str) -> bool {
-    sync::assert_none_held();
-    events::emit_printed(kernel, text)
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::chunk::{Chunk, Event, EventKind};
 use super::record::{MemoryChange, QueueSpan};
+use super::record_block::{Event, EventKind, RecordBlock};
 use crate::device;
 use crate::traffic::Flow;
 use resident_backend::timeline;
@@ -19,10 +19,10 @@ const OPERATIONS_MAX: u64 = 1 << 12;
 /// The latest records, and the totals of what no record is needed for.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    chunks: VecDeque<Arc<Chunk>>,
-    /// The number of events in the chunks. The oldest ones beyond [`RECORDS_KEPT`] do not count.
+    blocks: VecDeque<Arc<RecordBlock>>,
+    /// The number of events in the blocks. The oldest ones beyond [`RECORDS_KEPT`] do not count.
     len: usize,
-    /// The number of events in chunks that were dropped.
+    /// The number of events in blocks that were dropped.
     dropped: u64,
     pub(super) launches: u64,
     pub(super) waits: Waits,
@@ -35,17 +35,17 @@ pub(super) struct Records {
     compared: BTreeMap<(u64, usize), u64>,
 }
 
-/// An event and its chunk.
+/// An event and its block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recorded<'a> {
-    pub(super) chunk: &'a Chunk,
+    pub(super) block: &'a RecordBlock,
     pub(super) event: &'a Event,
 }
 
 impl Default for Records {
     fn default() -> Self {
         Self {
-            chunks: VecDeque::new(),
+            blocks: VecDeque::new(),
             len: 0,
             dropped: 0,
             launches: 0,
@@ -61,30 +61,30 @@ impl Default for Records {
 }
 
 impl Records {
-    pub(super) fn add(&mut self, chunk: &Arc<Chunk>) {
-        self.launches += chunk.launches().len() as u64;
-        chunk.events.iter().for_each(|event| self.count(chunk, event));
-        self.len += chunk.events.len();
-        self.chunks.push_back(Arc::clone(chunk));
-        while let Some(oldest) = self.chunks.front().map(|chunk| chunk.events.len())
+    pub(super) fn add(&mut self, block: &Arc<RecordBlock>) {
+        self.launches += block.launches().len() as u64;
+        block.events.iter().for_each(|event| self.count(block, event));
+        self.len += block.events.len();
+        self.blocks.push_back(Arc::clone(block));
+        while let Some(oldest) = self.blocks.front().map(|block| block.events.len())
             && self.len - oldest >= RECORDS_KEPT
         {
-            self.chunks.pop_front();
+            self.blocks.pop_front();
             self.len -= oldest;
             self.dropped += oldest as u64;
         }
     }
 
-    fn count(&mut self, chunk: &Chunk, event: &Event) {
+    fn count(&mut self, block: &RecordBlock, event: &Event) {
         match event.kind {
             EventKind::Copy(_) | EventKind::Launch(_) | EventKind::Access(_) => {}
             EventKind::Wait(wait) => {
                 let began_ns = event.queued_ns.max(self.started_ns);
                 self.waits.count += 1;
-                self.waits.nanoseconds += chunk.wait(wait).finished_ns.saturating_sub(began_ns);
+                self.waits.nanoseconds += block.wait(wait).finished_ns.saturating_sub(began_ns);
             }
             EventKind::Memory(memory) => {
-                let memory = chunk.memory(memory);
+                let memory = block.memory(memory);
                 let total = match memory.kind {
                     MemoryChange::Allocation => &mut self.allocations,
                     MemoryChange::Eviction => &mut self.evictions,
@@ -111,9 +111,9 @@ impl Records {
 
     /// The records, in the order in which their work was queued or their wait began.
     pub(super) fn in_order(&self) -> Vec<Recorded<'_>> {
-        let chunks = self.chunks.iter().map(|chunk| &**chunk);
-        let records = chunks
-            .flat_map(|chunk| chunk.events.iter().map(move |event| Recorded { chunk, event }));
+        let blocks = self.blocks.iter().map(|block| &**block);
+        let records = blocks
+            .flat_map(|block| block.events.iter().map(move |event| Recorded { block, event }));
         let mut records: Vec<_> = records.skip(self.len.saturating_sub(RECORDS_KEPT)).collect();
         records.sort_by_key(|record| record.event.queued_ns);
         records

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cause::Cause;
-use super::chunk::{Chunk, CopyKey};
 use super::record::Staleness;
+use super::record_block::{CopyKey, RecordBlock};
 use super::records::Records;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::call_site::CallSite;
@@ -151,14 +151,14 @@ struct SiteKey {
 }
 
 impl SiteKey {
-    fn of(chunk: &Chunk, copy: &CopyKey) -> Self {
+    fn of(block: &RecordBlock, copy: &CopyKey) -> Self {
         Self {
             location: copy.site(),
-            array: Arc::clone(&chunk.array(copy.array).name),
+            array: Arc::clone(&block.array(copy.array).name),
             direction: copy.direction,
             cause: copy.cause,
-            device: Arc::clone(&chunk.stream(copy.stream).device),
-            source: chunk.source(copy).cloned(),
+            device: Arc::clone(&block.stream(copy.stream).device),
+            source: block.source(copy).cloned(),
             staleness: copy.staleness(),
         }
     }
@@ -364,17 +364,17 @@ impl Report {
         *self.foreign_uses.entry(array.to_owned()).or_default() += 1;
     }
 
-    pub(super) fn add(&mut self, chunk: &Arc<Chunk>) {
-        self.traffic.avoided += chunk.avoided;
+    pub(super) fn add(&mut self, block: &Arc<RecordBlock>) {
+        self.traffic.avoided += block.avoided;
         let mut flows: FxHashMap<&CopyKey, Flow> = FxHashMap::default();
-        for copy in chunk.copies() {
+        for copy in block.copies() {
             *flows.entry(&copy.key).or_default() += Flow::of(copy.bytes);
             if copy.padding > 0 {
                 self.padding += Flow::of(copy.padding);
             }
         }
-        flows.into_iter().for_each(|(key, flow)| self.add_flow(chunk, key, flow));
-        self.records.add(chunk);
+        flows.into_iter().for_each(|(key, flow)| self.add_flow(block, key, flow));
+        self.records.add(block);
     }
 
     /// Takes over the times of the records.
@@ -383,18 +383,18 @@ impl Report {
     }
 
     /// Adds copies that have their properties in common.
-    fn add_flow(&mut self, chunk: &Chunk, copy: &CopyKey, flow: Flow) {
+    fn add_flow(&mut self, block: &RecordBlock, copy: &CopyKey, flow: Flow) {
         let traffic = Traffic::of_flow(copy.direction, flow);
         self.traffic += traffic;
         if copy.cause == Cause::Launch {
             self.launched += flow;
         }
-        let mut key = SiteKey::of(chunk, copy);
+        let mut key = SiteKey::of(block, copy);
         if self.sites.len() >= KEYS_MAX && !self.sites.contains_key(&key) {
             key.array = "(other arrays)".into();
         }
         *self.sites.entry(key).or_default() += flow;
-        let stream = chunk.stream(copy.stream);
+        let stream = block.stream(copy.stream);
         let mut stream = StreamKey { device: Arc::clone(&stream.device), number: stream.number };
         if self.streams.len() >= KEYS_MAX && !self.streams.contains_key(&stream) {
             stream.number = OTHER_STREAMS;

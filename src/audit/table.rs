@@ -83,7 +83,8 @@ fn write_calls(f: &mut fmt::Formatter<'_>, site: &Site) -> fmt::Result {
 
 /// Writes a text, whose lines are broken between words.
 fn write_wrapped(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
-    let (mut indent, mut line) = ("", String::new());
+    let mut indent = "";
+    let mut line = String::new();
     for word in text.split(' ') {
         let word = shortened(word, COLUMNS - INDENT.len());
         let len = indent.len() + line.chars().count() + 1 + word.chars().count();
@@ -107,7 +108,8 @@ fn shortened(text: &str, room: usize) -> String {
     }
     let head = (room - 1) / 3;
     let tail = room - 1 - head;
-    let (first, last) = (text.chars().take(head), text.chars().skip(len - tail));
+    let first = text.chars().take(head);
+    let last = text.chars().skip(len - tail);
     first.chain(['…']).chain(last).collect()
 }
 
@@ -141,7 +143,8 @@ impl Report {
     }
 
     fn write_events(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (launches, waits) = (self.launches(), self.waits());
+        let launches = self.launches();
+        let waits = self.waits();
         if launches > 0 || waits.count > 0 {
             let micros = grouped(waits.nanoseconds / 1000);
             writeln!(f, "launches: {launches}; waits: {}, {micros} µs", waits.count)?;

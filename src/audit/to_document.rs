@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::chunk::{AccessEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
+use super::record_block::{AccessEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
 use super::records::{Recorded, Records};
 use super::report::{Report, Site};
 use crate::storage;
@@ -28,7 +28,8 @@ impl Report {
     /// ```
     #[must_use]
     pub fn to_document(&self) -> Document {
-        let (traffic, kept) = (self.traffic(), &self.records);
+        let traffic = self.traffic();
+        let kept = &self.records;
         let records = kept.in_order();
         let mut document = Document::default();
         document.version = 1;
@@ -110,33 +111,34 @@ fn site(site: &Site) -> DocumentSite {
 
 impl Recorded<'_> {
     fn to_document(self, records: &Records) -> DocumentRecord {
-        let Self { chunk, event } = self;
+        let Self { block, event } = self;
         match event.kind {
-            EventKind::Copy(copy) => self.copy(records, chunk.copy(copy)),
-            EventKind::Launch(launch) => self.launch(records, chunk.launch(launch)),
-            EventKind::Wait(wait) => self.wait(records, chunk.wait(wait)),
-            EventKind::Memory(memory) => self.memory(records, chunk.memory(memory)),
-            EventKind::Access(access) => self.access(records, chunk.access(access)),
+            EventKind::Copy(copy) => self.copy(records, block.copy(copy)),
+            EventKind::Launch(launch) => self.launch(records, block.launch(launch)),
+            EventKind::Wait(wait) => self.wait(records, block.wait(wait)),
+            EventKind::Memory(memory) => self.memory(records, block.memory(memory)),
+            EventKind::Access(access) => self.access(records, block.access(access)),
         }
     }
 
     fn copy(self, records: &Records, copy: &CopyEvent) -> DocumentRecord {
-        let Self { chunk, event } = self;
-        let times = records.times(chunk.span_of_copy(copy));
-        let (key, stream) = (&copy.key, chunk.stream(copy.key.stream));
-        let array = chunk.array(key.array);
+        let Self { block, event } = self;
+        let times = records.times(block.span_of_copy(copy));
+        let key = &copy.key;
+        let stream = block.stream(copy.key.stream);
+        let array = block.array(key.array);
         DocumentRecord::Copy {
             queued_ns: records.since_start(event.queued_ns),
             started_ns: times.map(|times| times.0),
             finished_ns: times.map(|times| times.1),
-            thread: chunk.thread.to_string(),
+            thread: block.thread.to_string(),
             device: stream.device.to_string(),
             stream: stream.number,
             site: event.site.to_string(),
             array: array.id,
             name: array.name.to_string(),
             direction: key.direction.to_string(),
-            source: chunk.source(key).map(ToString::to_string),
+            source: block.source(key).map(ToString::to_string),
             bytes: copy.bytes,
             padding: copy.padding,
             cause: key.cause.to_string(),
@@ -150,9 +152,9 @@ impl Recorded<'_> {
     }
 
     fn launch(self, records: &Records, launch: &LaunchEvent) -> DocumentRecord {
-        let Self { chunk, event } = self;
-        let times = records.times(chunk.span_of_launch(launch));
-        let stream = chunk.stream(launch.stream);
+        let Self { block, event } = self;
+        let times = records.times(block.span_of_launch(launch));
+        let stream = block.stream(launch.stream);
         let argument = |(index, argument): (usize, &ArgumentRecord)| DocumentArgument {
             array: argument.array_id(),
             access: access_name(argument.access()).to_owned(),
@@ -167,22 +169,22 @@ impl Recorded<'_> {
             queued_ns: records.since_start(event.queued_ns),
             started_ns: times.map(|times| times.0),
             finished_ns: times.map(|times| times.1),
-            thread: chunk.thread.to_string(),
+            thread: block.thread.to_string(),
             device: stream.device.to_string(),
             stream: stream.number,
             site: event.site.to_string(),
-            name: chunk.kernel_name(launch).to_owned(),
-            arguments: chunk.arguments(launch).iter().enumerate().map(argument).collect(),
+            name: block.kernel_name(launch).to_owned(),
+            arguments: block.arguments(launch).iter().enumerate().map(argument).collect(),
         }
     }
 
     fn wait(self, records: &Records, wait: &WaitEvent) -> DocumentRecord {
-        let Self { chunk, event } = self;
+        let Self { block, event } = self;
         DocumentRecord::Wait {
             queued_ns: records.since_start(event.queued_ns),
             finished_ns: records.since_start(wait.finished_ns),
-            thread: chunk.thread.to_string(),
-            device: chunk.device(wait.device).to_string(),
+            thread: block.thread.to_string(),
+            device: block.device(wait.device).to_string(),
             stream: wait.stream_number,
             site: event.site.to_string(),
             reason: match wait.reason {
@@ -195,12 +197,12 @@ impl Recorded<'_> {
     }
 
     fn memory(self, records: &Records, memory: &MemoryEvent) -> DocumentRecord {
-        let Self { chunk, event } = self;
-        let array = chunk.array(memory.array);
+        let Self { block, event } = self;
+        let array = block.array(memory.array);
         let document = DocumentMemory {
             queued_ns: records.since_start(event.queued_ns),
-            thread: chunk.thread.to_string(),
-            device: chunk.device(memory.device).to_string(),
+            thread: block.thread.to_string(),
+            device: block.device(memory.device).to_string(),
             site: event.site.to_string(),
             bytes: memory.bytes,
             array: array.id,
@@ -214,12 +216,12 @@ impl Recorded<'_> {
     }
 
     fn access(self, records: &Records, access: &AccessEvent) -> DocumentRecord {
-        let Self { chunk, event } = self;
-        let array = chunk.array(access.array);
+        let Self { block, event } = self;
+        let array = block.array(access.array);
         DocumentRecord::Access(DocumentAccess {
             queued_ns: records.since_start(event.queued_ns),
-            thread: chunk.thread.to_string(),
-            device: access.device.map(|device| chunk.device(device).to_string()),
+            thread: block.thread.to_string(),
+            device: access.device.map(|device| block.device(device).to_string()),
             site: event.site.to_string(),
             array: array.id,
             name: array.name.to_string(),
@@ -242,18 +244,18 @@ fn access_name(access: Access) -> &'static str {
 fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
     let mut arrays = BTreeMap::new();
     let mut launched = Vec::new();
-    for Recorded { chunk, event } in records {
+    for Recorded { block, event } in records {
         match event.kind {
             EventKind::Copy(copy) => {
-                let array = chunk.array(chunk.copy(copy).key.array);
+                let array = block.array(block.copy(copy).key.array);
                 arrays.insert(array.id, array);
             }
             EventKind::Launch(launch) => {
-                let arguments = chunk.arguments(chunk.launch(launch));
+                let arguments = block.arguments(block.launch(launch));
                 launched.extend(arguments.iter().map(|argument| argument.array_id()));
             }
             EventKind::Access(access) => {
-                let array = chunk.array(chunk.access(access).array);
+                let array = block.array(block.access(access).array);
                 arrays.insert(array.id, array);
             }
             EventKind::Wait(_) | EventKind::Memory(_) => {}

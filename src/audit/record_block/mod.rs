@@ -1,9 +1,9 @@
 //! Events as plain data: what a thread keeps of copies, launches, waits and allocations until a
 //! report needs them.
 //!
-//! A thread appends events to an [open](open::OpenChunk) chunk. An event names arrays, kernels,
-//! streams and devices by an index into tables of the same chunk, so that appending one clones no
-//! names. A full chunk, or one that a report needs, is closed and shared by the captures to which
+//! A thread appends events to an [open](open::OpenBlock) block. An event names arrays, kernels,
+//! streams and devices by an index into tables of the same block, so that appending one clones no
+//! names. A full block, or one that a report needs, is closed and shared by the captures to which
 //! it counts.
 
 pub(super) mod open;
@@ -29,7 +29,7 @@ pub(super) struct Event {
     pub(super) kind: EventKind,
 }
 
-/// What happened, with an index into the chunk's list of such events.
+/// What happened, with an index into the block's list of such events.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum EventKind {
     Copy(u32),
@@ -39,7 +39,7 @@ pub(super) enum EventKind {
     Access(u32),
 }
 
-/// The properties of a launch. Numbers without another meaning are indexes into the chunk's tables.
+/// The properties of a launch. Numbers without another meaning are indexes into the block's tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchEvent {
     kernel: u32,
@@ -143,7 +143,7 @@ impl std::hash::Hash for SiteAddress {
     }
 }
 
-/// The properties of the events of a chunk.
+/// The properties of the events of a block.
 #[derive(Debug, Default)]
 struct Lists {
     copies: Vec<CopyEvent>,
@@ -156,7 +156,7 @@ struct Lists {
 
 /// Events of one thread, in their order, and the tables to which they refer.
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(super) struct RecordBlock {
     pub(super) thread: Arc<str>,
     pub(super) events: Vec<Event>,
     lists: Lists,
@@ -168,7 +168,7 @@ pub(super) struct Chunk {
     pub(super) avoided: Flow,
 }
 
-impl Chunk {
+impl RecordBlock {
     pub(super) fn copies(&self) -> &[CopyEvent] {
         &self.lists.copies
     }

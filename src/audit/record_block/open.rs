@@ -1,10 +1,10 @@
-//! The chunk to which a thread appends events.
+//! The block to which a thread appends events.
 
 use std::sync::Arc;
 
 use super::{
-    AccessEvent, Chunk, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists,
-    MemoryEvent, SiteAddress, WaitEvent,
+    AccessEvent, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists,
+    MemoryEvent, RecordBlock, SiteAddress, WaitEvent,
 };
 use crate::audit::record::{
     Accessed, ArgumentRecord, ArrayEntry, Copied, Discarded, Launched, MemoryChange, MemoryUse,
@@ -17,10 +17,10 @@ use resident_backend::call_site::CallSite;
 use resident_backend::timeline;
 use resident_core::Access;
 
-/// A chunk with so many events is full.
+/// A block with so many events is full.
 const EVENTS_MAX: usize = 1 << 10;
 
-/// A table of a chunk: values that are found by their keys. Only the latest few are: a value that
+/// A table of a block: values that are found by their keys. Only the latest few are: a value that
 /// is not found is entered again, which does no harm.
 #[derive(Debug)]
 struct Table<K, V> {
@@ -57,9 +57,9 @@ impl<K: Copy + PartialEq, V> Table<K, V> {
     }
 }
 
-/// The chunk to which a thread appends events.
+/// The block to which a thread appends events.
 #[derive(Debug)]
-pub(in crate::audit) struct OpenChunk {
+pub(in crate::audit) struct OpenBlock {
     thread: Arc<str>,
     events: Vec<Event>,
     lists: Lists,
@@ -73,7 +73,7 @@ pub(in crate::audit) struct OpenChunk {
     avoided: Flow,
 }
 
-impl OpenChunk {
+impl OpenBlock {
     pub(in crate::audit) fn new(thread: Arc<str>) -> Self {
         Self {
             thread,
@@ -91,17 +91,16 @@ impl OpenChunk {
         self.events.len() >= EVENTS_MAX
     }
 
-    /// Closes the chunk, and begins another one. `None` if it is empty.
-    pub(in crate::audit) fn close(&mut self) -> Option<Chunk> {
+    /// Closes the block, and begins another one. `None` if it is empty.
+    pub(in crate::audit) fn close(&mut self) -> Option<RecordBlock> {
         if self.events.is_empty() {
             return None;
         }
-        // After a full chunk there is probably another one like it.
-        let is_full = self.is_full();
-        Some(Chunk {
+        let next = if self.is_full() { Next::IsAlike } else { Next::IsUnknown };
+        Some(RecordBlock {
             thread: Arc::clone(&self.thread),
-            events: replace(&mut self.events, is_full),
-            lists: self.lists.replace(is_full),
+            events: replace(&mut self.events, next),
+            lists: self.lists.replace(next),
             arrays: self.arrays.take(),
             kernels: self.kernels.take(),
             streams: self.streams.take(),
@@ -183,11 +182,10 @@ impl OpenChunk {
             source: record.source.as_deref().map(|device| self.device(device)),
         };
         let Record { bytes, padding, positions, launch, .. } = *record;
-        let (use_number, details) = (None, CopyDetails::default());
-        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, details };
-        let index = push(&mut self.lists.copies, copy);
-        let (queued_ns, site) = (record.queued_ns, record.site);
-        self.events.push(Event { queued_ns, site, kind: EventKind::Copy(index) });
+        let details = CopyDetails::default();
+        let copy = CopyEvent { key, bytes, padding, positions, launch, use_number: None, details };
+        let kind = EventKind::Copy(push(&mut self.lists.copies, copy));
+        self.events.push(Event { queued_ns: record.queued_ns, site: record.site, kind });
     }
 
     /// Appends a launch with this number.
@@ -233,7 +231,9 @@ impl OpenChunk {
     pub(in crate::audit) fn push_discard(&mut self, discarded: &Discarded) {
         let Discarded { array, device, bytes, site } = discarded;
         let array = self.arrays.index((array.id, 0), array.id, || array.clone());
-        let (kind, device, bytes) = (MemoryChange::Discard, self.device(device), *bytes);
+        let kind = MemoryChange::Discard;
+        let device = self.device(device);
+        let bytes = *bytes;
         let index = push(&mut self.lists.memory, MemoryEvent { kind, array, device, bytes });
         self.push(site, EventKind::Memory(index));
     }
@@ -273,10 +273,21 @@ fn push<T>(list: &mut Vec<T>, value: T) -> u32 {
     list.len() as u32 - 1
 }
 
-/// Takes a list, and leaves an empty one: with room for as many values if `has_successor`.
-fn replace<T>(list: &mut Vec<T>, has_successor: bool) -> Vec<T> {
-    let next = Vec::with_capacity(if has_successor { list.len() } else { 0 });
-    let mut taken = std::mem::replace(list, next);
+/// What follows a block.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Probably a block like it, since it is full.
+    IsAlike,
+    IsUnknown,
+}
+
+/// Takes a list, and leaves an empty one: with room for as many values if the next is alike.
+fn replace<T>(list: &mut Vec<T>, next: Next) -> Vec<T> {
+    let room = match next {
+        Next::IsAlike => list.len(),
+        Next::IsUnknown => 0,
+    };
+    let mut taken = std::mem::replace(list, Vec::with_capacity(room));
     if taken.len() < taken.capacity() / 2 {
         taken.shrink_to_fit();
     }
@@ -285,15 +296,15 @@ fn replace<T>(list: &mut Vec<T>, has_successor: bool) -> Vec<T> {
 
 impl Lists {
     /// Takes the lists: see [`replace`].
-    fn replace(&mut self, has_successor: bool) -> Self {
+    fn replace(&mut self, next: Next) -> Self {
         let Self { copies, launches, arguments, waits, memory, accesses } = self;
         Self {
-            copies: replace(copies, has_successor),
-            launches: replace(launches, has_successor),
-            arguments: replace(arguments, has_successor),
-            waits: replace(waits, has_successor),
-            memory: replace(memory, has_successor),
-            accesses: replace(accesses, has_successor),
+            copies: replace(copies, next),
+            launches: replace(launches, next),
+            arguments: replace(arguments, next),
+            waits: replace(waits, next),
+            memory: replace(memory, next),
+            accesses: replace(accesses, next),
         }
     }
 }
