@@ -137,8 +137,7 @@ impl Device {
         // All streams are waited for before a failure is reported, because each call reports one
         // failure and leaves the others to later calls.
         for (stream, position) in &pending {
-            let waited =
-                stream.wait_until(&self.0.name, *position, (site, WaitReason::Synchronize));
+            let waited = stream.wait_until(&self.0.name, *position, site, WaitReason::Synchronize);
             waited.map_err(|error| call_error(self, "this", "synchronising", &error)).at(site)?;
         }
         let of_dropped = self.0.streams.lock().unreported.pop_front();
@@ -167,7 +166,7 @@ impl Device {
         position: Position,
         site: CallSite,
     ) -> Result<()> {
-        let waited = stream.wait_until(&self.0.name, position, (site, WaitReason::Synchronize));
+        let waited = stream.wait_until(&self.0.name, position, site, WaitReason::Synchronize);
         waited.map_err(|error| call_error(self, "this", "synchronising", &error))?;
         stream.take_failure(position).map_or(Ok(()), |record| Err(late_error(self, &record)))
     }

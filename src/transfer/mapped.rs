@@ -71,7 +71,7 @@ pub(crate) fn prefetch_managed(
     }
     let acquired = acquire_on(request, stream, Access::Read, &mut Dependencies::new())?;
     let managed = ManagedRange { address: acquired.address, len_bytes: request.len_bytes() };
-    let position = stream.queue().prefetch(managed, to_host);
+    let position = stream.queue().prefetch(managed, to);
     let position =
         position.map_err(|error| request.call_error(stream.device_ref(), "prefetching", &error))?;
     mark(request, stream, acquired, Access::Read, UseEnd::at(position));
@@ -91,7 +91,7 @@ pub(crate) fn advise(
     };
     let Some(address) = address else { return Ok(()) };
     let managed = ManagedRange { address, len_bytes: request.len_bytes() };
-    let advised = device.backend().advise(managed, advice, is_set);
+    let advised = device.backend().advise(managed, advice, change);
     advised.map_err(|error| request.call_error(device, "advising on", &error))
 }
 

@@ -21,7 +21,7 @@ impl Request<'_> {
     pub(super) fn plan(&self, state: &ArrayState, location: Location) -> Result<Vec<PlannedCopy>> {
         let costs = LinkCosts::to(state, location);
         let (mut all, mut undefined) = (Vec::new(), None);
-        self.selection.for_each(self.storage.memory_order(), |region| {
+        self.selection.for_each_region(self.storage.memory_order(), |region| {
             if undefined.is_none() {
                 let mut copies = Vec::new();
                 let planned =
