@@ -273,14 +273,15 @@ impl<S: Signature> Kernel<S> {
     /// past the end of the launch: the memory may then be freed or reused.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
-        resident_host_code::tell(resident_host_code::Listener {
+        resident_host_code::set_listener(resident_host_code::OutputListener {
             printed: |kernel, text| {
                 let _running = BodyScope::enter();
                 audit::report_printed(kernel, text)
             },
-            found: |kernel, is_error, text| {
+            found: |finding| {
                 let _running = BodyScope::enter();
-                audit::report_finding(kernel, is_error, text);
+                let is_error = finding.kind.is_error();
+                audit::report_finding(&finding.kernel, is_error, &finding.to_string());
             },
         });
         let code = self.device_code(source.into());

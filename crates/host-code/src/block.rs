@@ -4,7 +4,7 @@
 
 use super::fiber::Fiber;
 use super::launch_timeout;
-use super::runtime::{Exchanged, LANES, LaunchParameters, Progress, RUNTIME, RunBlocks};
+use super::runtime::{BlockProgress, Exchanged, LANES, LaunchParameters, RUNTIME, RunBlocks};
 use super::stack_overflow;
 use super::waiting::{Answer, Wait};
 
@@ -23,7 +23,7 @@ pub(super) trait Observer {
 pub(super) struct BlockRunner<'a> {
     run: RunBlocks,
     launch: &'a LaunchParameters,
-    progress: Box<Progress>,
+    progress: Box<BlockProgress>,
     end: u64,
     /// The threads of the block that have a stack of their own, in order.
     threads: Vec<Fiber>,
@@ -46,7 +46,7 @@ impl<'a> BlockRunner<'a> {
     }
 
     /// How far the blocks have come, as long as this value lives.
-    pub(super) fn progress(&self) -> *const Progress {
+    pub(super) fn progress(&self) -> *const BlockProgress {
         std::ptr::from_ref(&*self.progress)
     }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 
-use super::runtime::{Exchanged, Progress};
+use super::runtime::{BlockProgress, Exchanged};
 use super::stack_overflow::{Ended, RunningStack, while_running};
 use super::waiting::{self, Answer, SWITCH, Switch, Wait};
 
@@ -24,7 +24,7 @@ pub(super) struct Fiber {
     /// The way from this stack back to the scheduler, once the fiber has waited.
     switch: *const Switch,
     stack: RunningStack,
-    progress: *const Progress,
+    progress: *const BlockProgress,
     /// The number of the thread that waits.
     pub(super) thread: u32,
     /// What the thread waits for; `None` if it does not wait, or has ended.
@@ -36,7 +36,7 @@ pub(super) struct Fiber {
 impl Fiber {
     /// A fiber that runs `code` once it is resumed, whose progress outlives it.
     pub(super) fn new(
-        progress: *const Progress,
+        progress: *const BlockProgress,
         code: impl FnOnce() + 'static,
     ) -> Result<Self, String> {
         let memory = stack()?;

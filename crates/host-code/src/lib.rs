@@ -10,7 +10,7 @@
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
 //! | `library` | a loaded library |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
-//! | `telling` | where the text of `printf` goes, and what the checker finds |
+//! | `output` | where the text of `printf` goes, and what the checker finds |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
 //! | `launch_timeout`, `stack_overflow` | ends launches that take too long, or too large a stack |
 //! | `sanitizer` | checks each access of a launch |
@@ -23,12 +23,12 @@ mod fiber;
 mod headers;
 mod launch_timeout;
 pub mod library;
+mod output;
 pub mod parallel;
 mod processor;
 pub mod runtime;
 mod sanitizer;
 mod stack_overflow;
-mod telling;
 pub mod translation;
 mod waiting;
 
@@ -38,8 +38,8 @@ use std::sync::{Arc, LazyLock};
 use self::body::CompiledBody;
 use self::compiler::Compiler;
 use self::library::Library;
-pub use self::telling::{Listener, tell};
-use self::translation::Translation;
+pub use self::output::{OutputListener, set_listener};
+use self::translation::{Checks, Translation};
 use resident_backend::{GpuCode, KernelBody, LoadError, Program};
 use resident_code::cache::DiskCache;
 use resident_code::once::OncePerKey;
@@ -77,7 +77,8 @@ pub fn load(program: &Program, libraries: &Libraries) -> Result<Arc<dyn KernelBo
         GpuCode::Ptx(_) | GpuCode::Cubin(_) | GpuCode::Hsaco(_) => return Err(no_text().into()),
     };
     let compiler = Compiler::find()?;
-    let translation = Translation::new(program, &text, path, libraries.findings.is_some())?;
+    let checks = if libraries.findings.is_some() { Checks::On } else { Checks::Off };
+    let translation = Translation::new(program, &text, path, checks)?;
     let key = [compiler.key(), translation.key()].concat();
     let library = libraries.loaded.get_or_make(key.clone(), || {
         let stored = image(compiler, &translation, &key)?;

@@ -41,22 +41,19 @@ impl Library {
         // SAFETY: the function has returned a static array of so many numbers.
         let sizes = unsafe { std::slice::from_raw_parts(sizes, count as usize) };
         let parameter_bytes = sizes.iter().map(|bytes| *bytes as usize).collect();
-        let code = match cfg!(target_os = "linux") {
-            false => None,
+        let mut code = None;
+        if cfg!(target_os = "linux") {
             // SAFETY: `exports.hpp` defines the function with this type.
-            true => Some(unsafe { function::<Code>(&library, "resident_host_code") }?),
-        };
+            code = Some(unsafe { function::<Code>(&library, "resident_host_code") }?);
+        }
         let code = code.map(loaded_code);
-        let checked = match translation.is_checked() {
-            false => None,
+        let mut checked = None;
+        if translation.is_checked() {
             // SAFETY: `hooks.hpp` defines the function with this type.
-            true => Some(unsafe { function::<TakeCalls>(&library, "resident_host_sanitize") }?),
-        };
-        let checked = checked
-            .map(|calls| {
-                CheckedLibrary::new(calls, image, translation.file(), translation.dynamic_arrays())
-            })
-            .transpose()?;
+            let calls = unsafe { function::<TakeCalls>(&library, "resident_host_sanitize") }?;
+            let (file, pointers) = (translation.file(), translation.dynamic_arrays());
+            checked = Some(CheckedLibrary::new(calls, image, file, pointers)?);
+        }
         Ok(Self { run, parameter_bytes, checked, _code: code, _library: library })
     }
 

@@ -23,7 +23,7 @@ const THREADS_MAX: usize = 24;
 const PARTS_PER_THREAD: u64 = 8;
 
 /// A launch whose blocks several threads run, part by part.
-struct Shared {
+struct SharedLaunch {
     entry: RunBlocks,
     launch: *const LaunchParameters,
     blocks: u64,
@@ -39,10 +39,10 @@ struct Shared {
 // SAFETY: `launch` is dereferenced only by a thread that has taken a part and not counted it as
 // over, and `run_all`, whose caller lends it, returns only when all parts are over. All threads
 // only read it.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedLaunch {}
 
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedLaunch {}
 
 /// Runs all blocks of a launch, on several threads if there are many. The error says why the launch
 /// failed.
@@ -58,7 +58,7 @@ pub unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(),
         return unsafe { BlockRunner::new(entry, launch) }.run(0..blocks);
     };
     let threads = pool.current_num_threads();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedLaunch {
         entry,
         launch,
         blocks,
@@ -79,7 +79,7 @@ pub unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(),
     shared.failed.get().cloned().map_or(Ok(()), Err)
 }
 
-impl Shared {
+impl SharedLaunch {
     /// Runs parts until all are taken. After a failure the others do not run.
     fn take_parts(&self) {
         loop {

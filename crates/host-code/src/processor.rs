@@ -3,9 +3,9 @@
 /// The compiler's option for the instructions of this processor, in one of the levels of the x86-64
 /// psABI. `None` for the compiler's default, which every processor of the kind has.
 ///
-/// From `x86-64-v3` on there are stores under a mask, which it takes to run several threads of a
-/// block at once where each compares its index with a length. Compiled code is kept on disk under
-/// its options, so that no other machine runs it by mistake.
+/// From `x86-64-v3` on there are stores under a mask. The compiler needs these to vectorise the
+/// threads of a block where each compares its index with a length. The disk cache has the options
+/// in its keys, so that no other machine runs the code by mistake.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn option() -> Option<&'static str> {
     use std::arch::is_x86_feature_detected as has;

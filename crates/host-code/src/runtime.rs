@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
 
-use super::{launch_timeout, telling, waiting};
+use super::{launch_timeout, output, waiting};
 
 /// The number of threads of a warp.
 pub(super) const LANES: usize = 32;
@@ -36,7 +36,7 @@ impl LaunchParameters {
 /// How far the blocks of a thread have come: `resident_progress`. Compiled code writes it too.
 #[derive(Default)]
 #[repr(C)]
-pub struct Progress {
+pub struct BlockProgress {
     pub(super) block: Cell<c_ulonglong>,
     pub(super) next: Cell<c_uint>,
 }
@@ -61,21 +61,21 @@ pub(super) static RUNTIME: Runtime =
 pub type RunBlocks = unsafe extern "C" fn(
     *const LaunchParameters,
     *const Runtime,
-    *const Progress,
+    *const BlockProgress,
     c_ulonglong,
     c_uint,
 );
 
 unsafe extern "C" fn barrier(predicate: c_uint) -> c_uint {
-    waiting::wait_for_block(predicate != 0)
+    waiting::wait_for_block(predicate)
 }
 
 unsafe extern "C" fn warp_barrier(mask: c_uint) {
-    waiting::wait_for_lanes(mask, 0, true);
+    waiting::wait_at_warp_barrier(mask);
 }
 
 unsafe extern "C" fn exchange(mask: c_uint, value: c_ulonglong) -> *const c_ulonglong {
-    waiting::wait_for_lanes(mask, value, false)
+    waiting::wait_for_lanes(mask, value)
 }
 
 unsafe extern "C" fn active() -> c_uint {
@@ -103,5 +103,5 @@ unsafe extern "C" fn print(kernel: *const c_char, text: *const c_char) {
     let kernel = unsafe { CStr::from_ptr(kernel) };
     // SAFETY: as above.
     let text = unsafe { CStr::from_ptr(text) };
-    telling::print(&kernel.to_string_lossy(), text.to_bytes());
+    output::print(&kernel.to_string_lossy(), text.to_bytes());
 }

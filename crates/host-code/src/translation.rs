@@ -16,6 +16,13 @@ const ENTRY: &str = include_str!("entry.hpp");
 /// The functions that the library calls.
 const EXPORTS: &str = include_str!("exports.hpp");
 
+/// Whether the compiled code announces each access to the checker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checks {
+    Off,
+    On,
+}
+
 /// The text for the compiler, and its options.
 #[derive(Debug)]
 pub struct Translation {
@@ -23,7 +30,7 @@ pub struct Translation {
     options: Vec<String>,
     entry: String,
     file: String,
-    is_checked: bool,
+    checks: Checks,
     dynamic_arrays: Vec<String>,
     /// Whether the source may include the headers that there are for the host.
     pub(super) has_headers: bool,
@@ -32,12 +39,12 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// The translation of a source, to be checked while it runs if `is_checked`.
+    /// The translation of a source.
     pub fn new(
         program: &Program,
         text: &str,
         path: Option<&Path>,
-        is_checked: bool,
+        checks: Checks,
     ) -> Result<Self, String> {
         let source = &program.source;
         let entry = source.entry.as_deref().unwrap_or(&program.kernel);
@@ -54,9 +61,9 @@ impl Translation {
         let mut dynamic_arrays = Vec::new();
         let replaced = with_shared_memory(text, &mut dynamic_arrays);
         let source_text = prelude::prepend_to(&replaced, &file);
-        let (calls, hooks) = match is_checked {
-            true => (sanitizer::CALLS_HEADER, sanitizer::HOOKS_HEADER),
-            false => ("", ""),
+        let (calls, hooks) = match checks {
+            Checks::On => (sanitizer::CALLS_HEADER, sanitizer::HOOKS_HEADER),
+            Checks::Off => ("", ""),
         };
         let poll = match launch_timeout::limit()? {
             Some(_) => launch_timeout::HEADER,
@@ -65,13 +72,14 @@ impl Translation {
         if !poll.is_empty() {
             options.push(String::from(launch_timeout::OPTION));
         }
-        if is_checked {
+        if checks == Checks::On {
             options.push(String::from("-DRESIDENT_SANITIZE"));
         }
         let has_include_option = source.options.iter().any(|option| option.contains("include"));
-        let renamed = match NAMES_OF_C.contains(&entry) {
-            true => format!("#define {entry} resident_entry_{entry}\n"),
-            false => String::new(),
+        let renamed = if NAMES_OF_C.contains(&entry) {
+            format!("#define {entry} resident_entry_{entry}\n")
+        } else {
+            String::new()
         };
         Ok(Self {
             text: format!(
@@ -82,7 +90,7 @@ impl Translation {
             options,
             entry: entry.to_owned(),
             file,
-            is_checked,
+            checks,
             dynamic_arrays,
             has_headers: includes(text) || has_include_option,
             is_self_contained: source.includes.is_empty()
@@ -109,7 +117,7 @@ impl Translation {
     }
 
     pub(super) fn is_checked(&self) -> bool {
-        self.is_checked
+        self.checks == Checks::On
     }
 
     /// The names of the source's arrays of dynamic shared memory.

@@ -49,9 +49,9 @@ pub(super) const SHARED_BYTES_MAX: usize = 227 << 10;
 #[repr(align(128))]
 struct SharedUnit(#[allow(dead_code, reason = "accessed by pointer only")] [u8; 128]);
 
-/// The number of threads for which `predicate` held, once all threads of the block have called.
-pub(super) fn wait_for_block(predicate: bool) -> u32 {
-    match wait(Wait::Block { predicate, code: CODE.replace(0) }) {
+/// The number of threads whose `predicate` was not 0, once all threads of the block have called.
+pub(super) fn wait_for_block(predicate: u32) -> u32 {
+    match wait(Wait::Block { predicate: predicate != 0, code: CODE.replace(0) }) {
         Answer::Count(count) => count,
         _ => 0,
     }
@@ -66,11 +66,16 @@ pub(super) fn wait_for_active() -> u32 {
 }
 
 /// What the lanes of the warp passed, once those in `mask` have called.
-pub(super) fn wait_for_lanes(mask: u32, value: u64, is_barrier: bool) -> *const u64 {
-    match wait(Wait::Lanes { mask, value, is_barrier }) {
+pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
+    match wait(Wait::Lanes { mask, value, is_barrier: false }) {
         Answer::Lanes(values) => values,
         _ => std::ptr::null(),
     }
+}
+
+/// Waits until the lanes in `mask` of the warp have called.
+pub(super) fn wait_at_warp_barrier(mask: u32) {
+    wait(Wait::Lanes { mask, value: 0, is_barrier: true });
 }
 
 /// Sets the thread of the block that runs from now on, unless that is the last one started.

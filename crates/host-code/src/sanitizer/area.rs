@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::access::{MemoryAccess, Touch};
 use super::order::{Order, Stamp};
-use super::shadow::{self, Cell, Touch, UNTOUCHED};
+use super::shadow::{self, Cell, UNTOUCHED};
 
 /// What lies in an area.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,7 +41,7 @@ impl Rights {
 
 /// What is wrong with an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fault {
+pub(super) enum AccessFault {
     /// The bytes belong to no element.
     Gap,
     /// The argument is an `In`.
@@ -117,13 +118,12 @@ impl Area {
     #[inline(always)]
     pub(super) fn access_quickly(
         &mut self,
-        address: usize,
-        len_bytes: usize,
-        touch: Touch,
+        access: MemoryAccess,
         me: Stamp,
         order: &Order,
     ) -> bool {
         let Some(rights) = self.rights else { return false };
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
         let offset = address - self.start;
         let is_unit = len_bytes == 1 << self.shift && offset & (len_bytes - 1) == 0;
         if !is_unit || len_bytes > self.len_bytes - offset {
@@ -136,7 +136,7 @@ impl Area {
         match touch {
             Touch::Read => {
                 self.reads_contents |= cell[0] == 0;
-                shadow::read_quickly(cell, rights.is_written, me, order)
+                (rights.is_written || cell[0] != 0) && shadow::read_quickly(cell, me, order)
             }
             Touch::Write => rights.may_write && shadow::write_quickly(cell, me, order),
             _ => false,
@@ -148,27 +148,28 @@ impl Area {
     #[inline]
     pub(super) fn access(
         &mut self,
-        range: std::ops::Range<usize>,
-        touch: Touch,
-        is_record: bool,
+        access: MemoryAccess,
         me: Stamp,
         order: &Order,
         rights: impl Fn(usize) -> Rights,
-    ) -> Result<(), (usize, Fault)> {
+    ) -> Result<(), (usize, AccessFault)> {
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
         if self.rights == Some(Rights::INPUT) {
-            return if touch.writes() { Err((range.start, Fault::ReadOnly)) } else { Ok(()) };
+            return if touch.writes() { Err((address, AccessFault::ReadOnly)) } else { Ok(()) };
         }
         let unit_bytes = 1 << self.shift;
-        if (range.start | range.len()) & (unit_bytes - 1) != 0 {
-            self.divide(range.start | range.len());
+        if (address | len_bytes) & (unit_bytes - 1) != 0 {
+            self.divide(address | len_bytes);
         }
         let (mut racing, mut unwritten, mut written) = (Ok(()), Ok(()), 0);
-        for unit in self.units(range.start, range.len()) {
+        for unit in self.units(address, len_bytes) {
             match self.access_unit(unit, touch, me, order, &rights) {
                 Ok(()) => written += 1,
-                Err(fault @ Fault::RacingWrite(_)) => racing = Err((self.address(unit), fault)),
+                Err(fault @ AccessFault::RacingWrite(_)) => {
+                    racing = Err((self.address(unit), fault))
+                }
                 // It may be padding.
-                Err(fault @ Fault::Unwritten) if is_record => {
+                Err(fault @ AccessFault::Unwritten) if access.is_record() => {
                     unwritten = unwritten.and(Err((self.address(unit), fault)));
                 }
                 Err(fault) => return Err((self.address(unit), fault)),
@@ -185,10 +186,10 @@ impl Area {
         me: Stamp,
         order: &Order,
         rights: &impl Fn(usize) -> Rights,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), AccessFault> {
         let rights = match (self.rights, self.owners.get(unit)) {
             (Some(rights), _) => rights,
-            (None, None | Some(0)) => return Err(Fault::Gap),
+            (None, None | Some(0)) => return Err(AccessFault::Gap),
             (None, Some(owner)) => rights(usize::from(*owner) - 1),
         };
         let is_of_block = self.contents.is_of_block();
@@ -197,10 +198,10 @@ impl Area {
             *cell = UNTOUCHED;
         }
         if touch.writes() && !rights.may_write {
-            return Err(Fault::ReadOnly);
+            return Err(AccessFault::ReadOnly);
         }
         if touch.reads() && !rights.is_written && cell[0] == 0 {
-            return Err(Fault::Unwritten);
+            return Err(AccessFault::Unwritten);
         }
         self.reads_contents |= touch.reads() && cell[0] == 0;
         let earlier = shadow::conflict(cell, touch, me, order);
@@ -210,8 +211,8 @@ impl Area {
         shadow::record(cell, touch, me, order);
         match earlier {
             None => Ok(()),
-            Some(earlier) if is_of_writes => Err(Fault::RacingWrite(earlier)),
-            Some(earlier) => Err(Fault::Race(earlier)),
+            Some(earlier) if is_of_writes => Err(AccessFault::RacingWrite(earlier)),
+            Some(earlier) => Err(AccessFault::Race(earlier)),
         }
     }
 
@@ -268,15 +269,23 @@ fn is_of_other_block(cell: &Cell, me: Stamp) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Area, Contents, Fault, Order, Rights, Touch};
+    use super::{AccessFault, Area, Contents, MemoryAccess, Order, Rights, Touch};
+    use crate::sanitizer::access::Extent;
 
     const OUT: Rights = Rights { may_write: true, is_written: false };
 
-    fn access(area: &mut Area, at: usize, len: usize, touch: Touch, thread: u32) -> Option<Fault> {
+    fn access(
+        area: &mut Area,
+        address: usize,
+        len_bytes: usize,
+        touch: Touch,
+        thread: u32,
+    ) -> Option<AccessFault> {
         let mut order = Order::default();
         order.start_block(0);
         let me = order.stamp(thread);
-        let outcome = area.access(at..at + len, touch, false, me, &order, |_| OUT);
+        let access = MemoryAccess { address, len_bytes, touch, extent: Extent::Value, code: 0 };
+        let outcome = area.access(access, me, &order, |_| OUT);
         outcome.err().map(|(_, fault)| fault)
     }
 
@@ -287,7 +296,7 @@ mod tests {
         assert_eq!(access(&mut area, 0x1004, 1, Touch::Write, 1), None);
         assert_eq!(access(&mut area, 0x1005, 1, Touch::Write, 2), None, "another byte");
         assert_eq!(access(&mut area, 0x1003, 1, Touch::Read, 1), None, "of the first write");
-        assert_eq!(access(&mut area, 0x1006, 1, Touch::Read, 1), Some(Fault::Unwritten));
+        assert_eq!(access(&mut area, 0x1006, 1, Touch::Read, 1), Some(AccessFault::Unwritten));
         assert_eq!(area.unwritten(0), Some((0x1006, 10)));
     }
 
@@ -297,7 +306,7 @@ mod tests {
         area.give(0x1000, 4, 0);
         area.give(0x1008, 4, 3);
         area.give(0x1010, 4, 0);
-        assert_eq!(access(&mut area, 0x1004, 4, Touch::Write, 0), Some(Fault::Gap));
+        assert_eq!(access(&mut area, 0x1004, 4, Touch::Write, 0), Some(AccessFault::Gap));
         assert_eq!(access(&mut area, 0x1008, 4, Touch::Write, 0), None);
         assert_eq!(area.argument_at(0x1008), Some(3));
         assert_eq!(area.argument_at(0x100c), None);

@@ -38,8 +38,9 @@ impl ArrayOfLaunch {
                 && let Some(pointer) = pointers.get(arrays.len())
             {
                 let element_bytes = parameter.element().len_bytes;
-                let is_flat = matches!(parameter, ParameterLayout::Flat { .. });
-                arrays.push(Self::new(index, access, element_bytes, pointer.addr(), own, is_flat));
+                let origin = pointer.addr();
+                let (shape, strides) = axes(parameter, own);
+                arrays.push(Self::new(index, access, element_bytes, origin, shape, strides));
             }
         }
         arrays
@@ -50,16 +51,9 @@ impl ArrayOfLaunch {
         access: Access,
         element_bytes: usize,
         origin: usize,
-        words: &[u64],
-        is_flat: bool,
+        shape: Vec<u64>,
+        strides: Vec<i64>,
     ) -> Self {
-        let (shape, strides) = match is_flat {
-            true => (vec![words[0]], vec![1]),
-            false => {
-                let (shape, strides) = words[1..].split_at((words.len() - 1) / 2);
-                (shape.to_vec(), strides.iter().map(|stride| *stride as i64).collect())
-            }
-        };
         let element = element_bytes as u64;
         let words: Vec<u64> = strides.iter().map(|stride: &i64| *stride as u64).collect();
         // The footprint starts below the origin if strides are negative.
@@ -126,6 +120,15 @@ impl ArrayOfLaunch {
     }
 }
 
+/// The shape of an array and its strides in elements, from its words.
+fn axes(parameter: &ParameterLayout, words: &[u64]) -> (Vec<u64>, Vec<i64>) {
+    if let ParameterLayout::Flat { .. } = parameter {
+        return (vec![words[0]], vec![1]);
+    }
+    let (shape, strides) = words[1..].split_at((words.len() - 1) / 2);
+    (shape.to_vec(), strides.iter().map(|stride| *stride as i64).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::ArrayOfLaunch;
@@ -136,8 +139,8 @@ mod tests {
         for (shape, strides) in
             [([3, 4], [4, 1]), ([3, 4], [1, 3]), ([3, 4], [-20, 2]), ([5, 2], [3, -30])]
         {
-            let words = [2, shape[0] as u64, shape[1] as u64, strides[0] as u64, strides[1] as u64];
-            let array = ArrayOfLaunch::new(0, Access::Read, 8, 0x10000, &words, false);
+            let extents = shape.map(i64::unsigned_abs).to_vec();
+            let array = ArrayOfLaunch::new(0, Access::Read, 8, 0x10000, extents, strides.to_vec());
             for row in 0..shape[0] {
                 for column in 0..shape[1] {
                     let offset: i64 = row * strides[0] + column * strides[1];
@@ -152,15 +155,14 @@ mod tests {
 
     #[test]
     fn the_runs_of_a_view_are_its_elements() {
-        let array =
-            ArrayOfLaunch::new(1, Access::Overwrite, 4, 0x100, &[1, 3, (-2_i64) as u64], false);
+        let array = ArrayOfLaunch::new(1, Access::Overwrite, 4, 0x100, vec![3], vec![-2]);
         assert_eq!(array.range(), 0xf0..0x104);
         assert!(!array.has_no_gap());
         let mut runs = Vec::new();
         array.for_each_run(&mut |address, len_bytes| runs.push((address, len_bytes)));
         assert_eq!(runs, [(0xf0, 4), (0xf8, 4), (0x100, 4)]);
         assert_eq!(array.index_of(0xf4), None, "a gap");
-        let flat = ArrayOfLaunch::new(0, Access::Read, 4, 0x100, &[3], true);
+        let flat = ArrayOfLaunch::new(0, Access::Read, 4, 0x100, vec![3], vec![1]);
         assert_eq!(flat.index_of(0x10c), Some(vec![3]), "behind the end");
         assert_eq!(flat.index_of(0xfc), Some(vec![-1]));
     }

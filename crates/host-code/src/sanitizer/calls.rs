@@ -3,10 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_longlong, c_uint, c_ulonglong, c_void};
 
+use super::access::{Extent, MemoryAccess, Touch};
 use super::finding::Finding;
-use super::launch::{Extent, LaunchCheck, MemoryAccess, Running};
-use super::shadow::Touch;
-use crate::runtime::Progress;
+use super::launch::{LaunchCheck, Running};
+use crate::runtime::BlockProgress;
 use crate::stack_overflow::running_bounds;
 use crate::waiting;
 
@@ -24,7 +24,7 @@ pub(super) static CALLS: Calls = Calls { access, outside, fence, waits };
 /// The check of the launch that this thread of the machine runs.
 pub(super) struct Current<'a> {
     pub(super) check: RefCell<LaunchCheck<'a>>,
-    pub(super) progress: *const Progress,
+    pub(super) progress: *const BlockProgress,
     /// What fails the launch.
     pub(super) finding: Cell<Option<Box<Finding>>>,
 }
@@ -75,7 +75,7 @@ fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Box<Finding>
 
 /// The number of the thread that runs. One that has not waited yet is the last that was started.
 #[inline(always)]
-fn running_thread(progress: &Progress) -> u32 {
+fn running_thread(progress: &BlockProgress) -> u32 {
     waiting::running_thread().unwrap_or_else(|| progress.next.get().wrapping_sub(1))
 }
 

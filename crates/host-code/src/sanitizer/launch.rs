@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::area::{Area, Contents, Fault, Rights};
+use super::access::{Extent, MemoryAccess, Touch};
+use super::area::{AccessFault, Area, Contents, Rights};
 use super::argument::ArrayOfLaunch;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::order::{Order, Stamp};
-use super::shadow::Touch;
 use crate::runtime::LaunchParameters;
 use resident_core::Access;
 
@@ -28,40 +28,6 @@ pub(super) struct Running {
     pub(super) thread: u32,
     /// The addresses of its stack, where its own variables are.
     pub(super) stack: (usize, usize),
-}
-
-/// One access.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MemoryAccess {
-    pub(super) address: usize,
-    pub(super) len_bytes: usize,
-    pub(super) touch: Touch,
-    pub(super) extent: Extent,
-    /// The place in the library's image behind the access.
-    pub(super) code: usize,
-}
-
-/// What kind of value an access concerns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Extent {
-    /// A number or a vector, which GPUs access only where it is aligned.
-    Value,
-    /// A number somewhere, or bytes that a function copies or fills.
-    Bytes,
-    /// A record, part of which may be padding.
-    Record,
-}
-
-impl MemoryAccess {
-    /// Whether the value is a number, which GPUs access only where it is aligned. A value of 16
-    /// bytes may be two numbers.
-    fn is_number(&self) -> bool {
-        self.extent == Extent::Value && matches!(self.len_bytes, 2 | 4 | 8)
-    }
-
-    fn is_record(&self) -> bool {
-        self.extent == Extent::Record
-    }
 }
 
 /// A write of what another thread has written, whose value is compared after it.
@@ -145,10 +111,9 @@ impl<'a> LaunchCheck<'a> {
         if self.block != Some(block) || self.racing_write.is_some() {
             return false;
         }
-        let MemoryAccess { address, len_bytes, touch, .. } = access;
-        let Some(index) = self.area_of(address) else { return false };
+        let Some(index) = self.area_of(access.address) else { return false };
         let stamp = self.order.stamp(thread);
-        self.areas[index].access_quickly(address, len_bytes, touch, stamp, &self.order)
+        self.areas[index].access_quickly(access, stamp, &self.order)
     }
 
     /// Checks an access before it happens.
@@ -175,12 +140,11 @@ impl<'a> LaunchCheck<'a> {
             return Some(self.finding(FindingKind::Misaligned, me, access, None));
         }
         if touch.is_atomic() {
-            self.order.pass_atomic(me.thread, address, touch.reads(), touch.writes());
+            self.order.pass_atomic(me.thread, address, touch);
         }
         let (stamp, rights) = (self.order.stamp(me.thread), &self.rights);
-        let range = address..address + len_bytes;
         let rights = |argument: usize| rights[argument];
-        match area.access(range, touch, access.is_record(), stamp, &self.order, rights) {
+        match area.access(access, stamp, &self.order, rights) {
             Ok(()) => None,
             Err((address, fault)) => self.fault(fault, me, access, address),
         }
@@ -189,20 +153,22 @@ impl<'a> LaunchCheck<'a> {
     #[cold]
     fn fault(
         &mut self,
-        fault: Fault,
+        fault: AccessFault,
         me: Running,
         access: MemoryAccess,
         address: usize,
     ) -> Option<Box<Finding>> {
         let at = MemoryAccess { address, ..access };
         let (kind, other) = match fault {
-            Fault::Gap => (FindingKind::OutOfBounds, None),
-            Fault::ReadOnly => (FindingKind::WriteToInput, None),
-            Fault::Unwritten => (FindingKind::Uninitialised, None),
-            Fault::Race(other) | Fault::RacingWrite(other) => (FindingKind::Race, Some(other)),
+            AccessFault::Gap => (FindingKind::OutOfBounds, None),
+            AccessFault::ReadOnly => (FindingKind::WriteToInput, None),
+            AccessFault::Unwritten => (FindingKind::Uninitialised, None),
+            AccessFault::Race(other) | AccessFault::RacingWrite(other) => {
+                (FindingKind::Race, Some(other))
+            }
         };
         match fault {
-            Fault::RacingWrite(other) if access.len_bytes <= COMPARED_BYTES_MAX => {
+            AccessFault::RacingWrite(other) if access.len_bytes <= COMPARED_BYTES_MAX => {
                 let before = bytes_at(access.address, access.len_bytes);
                 self.racing_write = Some(RacingWrite { by: me, access, address, other, before });
                 None

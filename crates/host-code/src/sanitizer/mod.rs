@@ -3,16 +3,18 @@
 //!
 //! | file | purpose |
 //! |---|---|
+//! | `access` | one access |
 //! | `order`, `shadow`, `area`, `argument` | which accesses are errors. Pure |
 //! | `launch` | the check of one launch |
 //! | `image` | the variables and the lines of a compiled library |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
 //! | `finding` | what is reported |
 
+mod access;
 mod area;
 mod argument;
 mod calls;
-mod finding;
+pub(super) mod finding;
 mod image;
 mod launch;
 mod order;
@@ -30,7 +32,7 @@ use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, Places, Running};
 use super::block::{BlockRunner, Observer};
 use super::runtime::{LaunchParameters, RunBlocks};
-use super::{telling, waiting};
+use super::{output, waiting};
 use resident_backend::ParameterLayout;
 
 /// Before the other headers.
@@ -53,7 +55,7 @@ impl Findings {
 
     fn add(&self, new: Vec<Finding>) {
         for finding in &new {
-            telling::report(&finding.kernel, finding.kind.is_error(), &finding.to_string());
+            output::report(finding);
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let room = FINDINGS_MAX - all.len();

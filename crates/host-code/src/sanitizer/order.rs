@@ -6,6 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use super::access::Touch;
+
 /// The number of threads of a warp.
 const LANES: u32 = 32;
 
@@ -222,9 +224,9 @@ impl Order {
     }
 
     /// The thread accesses an address atomically.
-    pub(super) fn pass_atomic(&mut self, thread: u32, address: usize, reads: bool, writes: bool) {
+    pub(super) fn pass_atomic(&mut self, thread: u32, address: usize, touch: Touch) {
         let releases = self.released.get(&address).map_or(0, Vec::len);
-        if reads && releases > 0 {
+        if touch.reads() && releases > 0 {
             let acquired = self.acquired.entry(self.block).or_default();
             let is_known = acquired.last().is_some_and(|last| {
                 (last.thread, last.address, last.releases) == (thread, address, releases)
@@ -233,7 +235,7 @@ impl Order {
                 acquired.push(Acquired { thread, time: self.now, address, releases });
             }
         }
-        if writes && !(self.fences.is_empty() && self.fences_before_barrier.is_empty()) {
+        if touch.writes() && !(self.fences.is_empty() && self.fences_before_barrier.is_empty()) {
             let fence = self.fences.get(&thread).cloned().unwrap_or_default();
             let of_block = Rc::clone(&self.fences_before_barrier);
             let release = Release { block: self.block, thread, fence, of_block };
@@ -308,7 +310,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::Order;
+    use super::{Order, Touch};
 
     fn started() -> Order {
         let mut order = Order::default();
@@ -348,22 +350,22 @@ mod tests {
         let earlier = order.stamp(7);
         order.pass_barrier();
         let unfenced = order.stamp(5);
-        order.pass_atomic(0, 0x100, true, true);
+        order.pass_atomic(0, 0x100, Touch::AtomicUpdate);
         order.pass_fence(0);
         let behind = order.stamp(0);
-        order.pass_atomic(0, 0x100, true, true);
+        order.pass_atomic(0, 0x100, Touch::AtomicUpdate);
         order.start_block(1);
         assert!(!order.is_before(earlier, 0), "nothing has been read yet");
-        order.pass_atomic(2, 0x100, true, false);
+        order.pass_atomic(2, 0x100, Touch::AtomicRead);
         assert!(order.is_before(earlier, 2) && !order.is_before(earlier, 3));
         assert!(!order.is_before(unfenced, 2), "behind the barrier of another thread");
         assert!(!order.is_before(behind, 2), "behind the fence");
         order.pass_barrier();
         assert!(order.is_before(earlier, 3), "by way of thread 2");
         order.pass_fence(3);
-        order.pass_atomic(3, 0x200, false, true);
+        order.pass_atomic(3, 0x200, Touch::AtomicWrite);
         order.start_block(2);
-        order.pass_atomic(0, 0x200, true, false);
+        order.pass_atomic(0, 0x200, Touch::AtomicRead);
         assert!(order.is_before(earlier, 0), "by way of two addresses");
     }
 
@@ -371,9 +373,9 @@ mod tests {
     fn an_atomic_write_without_a_fence_orders_nothing() {
         let mut order = started();
         let earlier = order.stamp(0);
-        order.pass_atomic(0, 0x100, true, true);
+        order.pass_atomic(0, 0x100, Touch::AtomicUpdate);
         order.start_block(1);
-        order.pass_atomic(0, 0x100, true, true);
+        order.pass_atomic(0, 0x100, Touch::AtomicUpdate);
         assert!(!order.is_before(earlier, 0));
     }
 }

@@ -1,32 +1,8 @@
 //! What is known of each unit of memory during a launch: who wrote it last, and who read it since.
 //! Pure.
 
+use super::access::Touch;
 use super::order::{Order, Stamp};
-
-/// How a thread accesses memory. On a GPU volatile accesses are atomic without an order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Touch {
-    Read,
-    Write,
-    AtomicRead,
-    AtomicWrite,
-    /// Reads and writes in one step.
-    AtomicUpdate,
-}
-
-impl Touch {
-    pub(super) fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::AtomicRead | Self::AtomicUpdate)
-    }
-
-    pub(super) fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::AtomicWrite | Self::AtomicUpdate)
-    }
-
-    pub(super) fn is_atomic(self) -> bool {
-        !matches!(self, Self::Read | Self::Write)
-    }
-}
 
 /// One unit of memory: the stamp of its last writer, and of two threads that have read it or
 /// accessed it atomically since.
@@ -96,11 +72,11 @@ pub(super) fn write_quickly(cell: &mut Cell, me: Stamp, order: &Order) -> bool {
     is_simple
 }
 
-/// As [`write_quickly`], for a plain read.
+/// As [`write_quickly`], for a plain read of what has been written.
 #[inline(always)]
-pub(super) fn read_quickly(cell: &mut Cell, is_written: bool, me: Stamp, order: &Order) -> bool {
+pub(super) fn read_quickly(cell: &mut Cell, me: Stamp, order: &Order) -> bool {
     let [writer, first, second] = cell.map(Stamp);
-    if !(is_harmless(writer, me, order) && (is_written || writer != Stamp::NOBODY)) {
+    if !is_harmless(writer, me, order) {
         return false;
     }
     if first.0 == me.reading().0 || second.0 == me.reading().0 {
@@ -153,7 +129,8 @@ fn merged(earlier: Stamp, me: Stamp, order: &Order) -> Option<Stamp> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Touch, UNTOUCHED, conflict, read_quickly, record, write_quickly};
+    use super::{UNTOUCHED, conflict, read_quickly, record, write_quickly};
+    use crate::sanitizer::access::Touch;
     use crate::sanitizer::order::Order;
 
     /// In a program, this is no thread, but a barrier.
@@ -171,7 +148,7 @@ mod tests {
             }
             let me = order.stamp(*thread);
             let is_done = match touch {
-                Touch::Read => read_quickly(&mut cell, true, me, &order),
+                Touch::Read => read_quickly(&mut cell, me, &order),
                 Touch::Write => write_quickly(&mut cell, me, &order),
                 _ => false,
             };

@@ -15,7 +15,7 @@ use crate::{kernels, log};
 use resident_backend::{self, CudaSource};
 use resident_code::cache::DiskCache;
 use resident_host_code::compiler::Compiler;
-use resident_host_code::translation::Translation;
+use resident_host_code::translation::{Checks, Translation};
 
 /// The error of a compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +86,8 @@ impl Program {
     /// The library that a C++ compiler makes of the source, now or in an earlier run.
     fn library(&self, options: &Options) -> Result<Vec<u8>, String> {
         let compiler = Compiler::find()?;
-        let translation = Translation::new(&self.translated(options), &self.text(), None, false)?;
+        let translation =
+            Translation::new(&self.translated(options), &self.text(), None, Checks::Off)?;
         if !translation.is_self_contained {
             return compiler.compile(&translation);
         }

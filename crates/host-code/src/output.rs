@@ -1,23 +1,25 @@
-//! Where the text goes that kernels print, and what the checker finds.
+//! Where output goes: the text that kernels print, and what the checker finds.
 
 use std::io::Write;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
-/// Who is told.
+use super::sanitizer::finding::Finding;
+
+/// The functions that get output.
 #[derive(Clone, Copy)]
-pub struct Listener {
+pub struct OutputListener {
     /// Takes what a kernel prints, given the name of its function. Returns whether it has taken it.
     pub printed: fn(kernel: &str, text: &str) -> bool,
-    /// Takes a finding of the checker in a kernel.
-    pub found: fn(kernel: &str, is_error: bool, text: &str),
+    /// Takes a finding of the checker.
+    pub found: fn(&Finding),
 }
 
-static LISTENER: OnceLock<Listener> = OnceLock::new();
+static LISTENER: OnceLock<OutputListener> = OnceLock::new();
 
-/// From now on kernels print to this listener, and to standard output what it does not take; the
-/// checker tells it what it finds. Only the first call has an effect.
-pub fn tell(listener: Listener) {
+/// Sets the listener. What kernels print and it does not take goes to standard output. Only the
+/// first call has an effect.
+pub fn set_listener(listener: OutputListener) {
     let _is_first = LISTENER.set(listener);
 }
 
@@ -34,10 +36,10 @@ pub(super) fn print(kernel: &str, text: &[u8]) {
     }
 }
 
-/// Tells of a finding in a kernel.
-pub(super) fn report(kernel: &str, is_error: bool, text: &str) {
+/// Passes a finding to the listener.
+pub(super) fn report(finding: &Finding) {
     if let Some(listener) = LISTENER.get() {
         // A panic must not replace the launch's own failure.
-        let _panicked = catch_unwind(|| (listener.found)(kernel, is_error, text));
+        let _panicked = catch_unwind(|| (listener.found)(finding));
     }
 }
