@@ -16,7 +16,7 @@ use super::memory::pinned::{HostMapping, PinnedMemory, device_address};
 use super::memory::pinned_ranges;
 use super::memory::registered::{HostBytes, HostRegistration};
 use super::owned_stream::OwnedStream;
-use super::stream::{self, GpuQueue, StreamCore};
+use super::stream::{self, GpuQueue, GpuStream};
 use resident_backend::ForeignMemory;
 use resident_backend::StagedBytes;
 use resident_backend::{
@@ -27,16 +27,16 @@ use resident_backend::{
 
 impl GpuDevice {
     fn queue_of(&self, stream: OwnedStream) -> Arc<dyn Queue> {
-        Arc::new(GpuQueue::new(StreamCore::new(Arc::clone(self.core()), stream)))
+        Arc::new(GpuQueue::new(GpuStream::new(Arc::clone(self.core()), stream)))
     }
 
     /// A stream of another library as a queue. The caller checked that it belongs to this GPU's
     /// primary context.
     #[cfg(feature = "cuda")]
     pub fn adopt(&self, stream: Arc<CudaStream>) -> Arc<dyn Queue> {
-        let core = StreamCore::new(Arc::clone(self.core()), OwnedStream::of_cudarc(stream));
-        core.share();
-        Arc::new(GpuQueue::new(core))
+        let stream = GpuStream::new(Arc::clone(self.core()), OwnedStream::of_cudarc(stream));
+        stream.share();
+        Arc::new(GpuQueue::new(stream))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 #[cfg(feature = "cuda")]
 use super::cudarc_contexts::CudarcContexts;
-use super::driver::{Attribute, Driver, Place, Status, status};
+use super::driver::{DeviceAttribute, Driver, Place, Status, status};
 use super::memory::fork_mark::ForkMark;
 use resident_backend::{BackendError, BackendErrorKind, BodyKind, DeviceKind};
 
@@ -152,7 +152,7 @@ impl Context {
 
     #[cold]
     fn refuse(&self) -> Result<(), BackendError> {
-        let forked = || self.driver.current.refusal(status::NOT_INITIALIZED);
+        let forked = || self.driver.current.error(status::NOT_INITIALIZED);
         Err(self.death.get().cloned().unwrap_or_else(forked))
     }
 
@@ -168,17 +168,17 @@ impl Context {
         &self,
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
-        if let Err(refusal) = &outcome {
-            self.record_death(refusal);
+        if let Err(error) = &outcome {
+            self.record_death(error);
         }
         outcome
     }
 
     #[cold]
-    fn record_death(&self, refusal: &BackendError) {
-        if refusal.kind == BackendErrorKind::DeviceLost {
+    fn record_death(&self, error: &BackendError) {
+        if error.kind == BackendErrorKind::DeviceLost {
             // The first error is the cause; later ones repeat it.
-            let _known = self.death.set(refusal.clone());
+            let _known = self.death.set(error.clone());
         }
     }
 
@@ -187,16 +187,16 @@ impl Context {
         self.death.get()
     }
 
-    pub(super) fn attribute(&self, attribute: Attribute) -> Result<i32, BackendError> {
+    pub(super) fn attribute(&self, attribute: DeviceAttribute) -> Result<i32, BackendError> {
         self.driver.attribute(self.place.device, attribute)
     }
 
     /// The device's PCI address as Linux writes it: `0000:3b:00.0`.
     pub(super) fn pci_address(&self) -> Option<String> {
         let number = |attribute| self.attribute(attribute).ok();
-        let domain = number(Attribute::PciDomain)?;
-        let bus = number(Attribute::PciBus)?;
-        let device = number(Attribute::PciDevice)?;
+        let domain = number(DeviceAttribute::PciDomain)?;
+        let bus = number(DeviceAttribute::PciBus)?;
+        let device = number(DeviceAttribute::PciDevice)?;
         Some(format!("{domain:04x}:{bus:02x}:{device:02x}.0"))
     }
 

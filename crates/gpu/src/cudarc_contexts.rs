@@ -84,5 +84,5 @@ pub(super) fn checked<T>(
     result: Result<T, DriverError>,
     call: &'static str,
 ) -> Result<T, BackendError> {
-    result.map_err(|DriverError(failed)| cuda::VENDOR.refusal(failed as Status, call))
+    result.map_err(|DriverError(failed)| cuda::VENDOR.error(failed as Status, call))
 }

@@ -12,7 +12,7 @@ use super::code::Programs;
 use super::context::Context;
 #[cfg(feature = "cuda")]
 use super::cudarc_contexts::CudarcContexts;
-use super::driver::{Attribute, Place, status};
+use super::driver::{DeviceAttribute, Place, status};
 use super::memory::allocator::DeviceMemory;
 use super::memory::staging::StagingPool;
 use super::memory::staging_settings::StagingSettings;
@@ -22,10 +22,10 @@ use resident_backend::host_allocation::ByteCount;
 use resident_backend::sync::BackendLock;
 
 /// One GPU. The module `backend` implements the trait `Backend` for this type.
-pub struct GpuDevice(Arc<DeviceCore>);
+pub struct GpuDevice(Arc<GpuDeviceState>);
 
 /// The state that the streams of a GPU share.
-pub(crate) struct DeviceCore {
+pub(crate) struct GpuDeviceState {
     context: Arc<Context>,
     memory: DeviceMemory,
     events: Arc<EventPool>,
@@ -47,8 +47,8 @@ impl GpuDevice {
         staging_settings: StagingSettings,
     ) -> Result<Arc<Self>, BackendError> {
         let context = Arc::new(context);
-        let pitch_max = context.attribute(Attribute::PitchBytesMax)?;
-        let core = DeviceCore {
+        let pitch_max = context.attribute(DeviceAttribute::PitchBytesMax)?;
+        let core = GpuDeviceState {
             memory: DeviceMemory::open(&context)?,
             events: Arc::new(EventPool::new(Arc::clone(&context))),
             wake_streams: Arc::new(WakeStreams::new(Arc::clone(&context))),
@@ -63,7 +63,7 @@ impl GpuDevice {
         Ok(Arc::new(Self(Arc::new(core))))
     }
 
-    pub(super) fn core(&self) -> &Arc<DeviceCore> {
+    pub(super) fn core(&self) -> &Arc<GpuDeviceState> {
         &self.0
     }
 
@@ -81,7 +81,7 @@ impl GpuDevice {
     }
 }
 
-impl DeviceCore {
+impl GpuDeviceState {
     pub(super) fn context(&self) -> &Arc<Context> {
         &self.context
     }
@@ -164,9 +164,9 @@ impl DeviceCore {
     }
 }
 
-impl fmt::Debug for DeviceCore {
+impl fmt::Debug for GpuDeviceState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceCore({})", self.context.name())
+        write!(f, "GpuDeviceState({})", self.context.name())
     }
 }
 

@@ -168,10 +168,10 @@ mod tests {
         insert_addresses(&mut words, &[SIZED, FLAT]);
         assert_eq!(words, [7, 0x1010, 30, 40, 40, 1, 8, 9, 0x2000]);
         assert!(starts(&layouts[..3], &mut [7, 2, 30, 40, 40, 1, 8]).is_err());
-        let refusal = starts(&layouts[1..2], &mut [1, 30, 1]).expect_err("one dimension for two");
+        let error = starts(&layouts[1..2], &mut [1, 30, 1]).expect_err("one dimension for two");
         assert!(
-            refusal.detail.contains("compiled for 2 dimensions and is given an array of 1"),
-            "{refusal}"
+            error.detail.contains("compiled for 2 dimensions and is given an array of 1"),
+            "{error}"
         );
     }
 }

@@ -90,5 +90,5 @@ pub fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, String> 
     let staging_settings = StagingSettings::read()?;
     Context::open(driver, ordinal)
         .and_then(|context| GpuDevice::open(context, staging_settings))
-        .map_err(|refusal| format!("the GPU exists, but does not open: {refusal}"))
+        .map_err(|error| format!("the GPU exists, but does not open: {error}"))
 }

@@ -3,12 +3,12 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 
-use super::compiler_library::{CompilerLibrary, Content, Handle, Size};
+use super::compiler_library::{CompilerLibrary, Content, ProgramHandle, Size};
 
 /// An `nvrtcProgram` or `hiprtcProgram`, destroyed on drop.
 pub(super) struct Compilation {
     compiler: &'static CompilerLibrary,
-    handle: Handle,
+    handle: ProgramHandle,
 }
 
 impl Compilation {

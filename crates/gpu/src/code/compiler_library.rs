@@ -11,13 +11,13 @@ use crate::driver::library::{FileVariable, open};
 pub(super) type Outcome = c_int;
 
 /// `nvrtcProgram`, `hiprtcProgram`, an opaque pointer.
-pub(super) type Handle = *mut c_void;
+pub(super) type ProgramHandle = *mut c_void;
 
 /// A function that writes the size of a program's text or image, in bytes.
-pub(super) type Size = unsafe extern "C" fn(Handle, *mut usize) -> Outcome;
+pub(super) type Size = unsafe extern "C" fn(ProgramHandle, *mut usize) -> Outcome;
 
 /// A function that writes as many bytes as the corresponding `Size` function returned.
-pub(super) type Content = unsafe extern "C" fn(Handle, *mut c_char) -> Outcome;
+pub(super) type Content = unsafe extern "C" fn(ProgramHandle, *mut c_char) -> Outcome;
 
 /// What one vendor's compiler is called, and where it is found.
 #[derive(Clone, Copy, Debug)]
@@ -123,20 +123,20 @@ library! {
         version = "Version": unsafe extern "C" fn(*mut c_int, *mut c_int) -> Outcome,
         error_text = "GetErrorString": unsafe extern "C" fn(Outcome) -> *const c_char,
         create = "CreateProgram": unsafe extern "C" fn(
-            *mut Handle,
+            *mut ProgramHandle,
             *const c_char,
             *const c_char,
             c_int,
             *const *const c_char,
             *const *const c_char,
         ) -> Outcome,
-        destroy = "DestroyProgram": unsafe extern "C" fn(*mut Handle) -> Outcome,
+        destroy = "DestroyProgram": unsafe extern "C" fn(*mut ProgramHandle) -> Outcome,
         add_expression = "AddNameExpression":
-            unsafe extern "C" fn(Handle, *const c_char) -> Outcome,
+            unsafe extern "C" fn(ProgramHandle, *const c_char) -> Outcome,
         compile = "CompileProgram":
-            unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Outcome,
+            unsafe extern "C" fn(ProgramHandle, c_int, *const *const c_char) -> Outcome,
         lowered_name = "GetLoweredName":
-            unsafe extern "C" fn(Handle, *const c_char, *mut *const c_char) -> Outcome,
+            unsafe extern "C" fn(ProgramHandle, *const c_char, *mut *const c_char) -> Outcome,
         log_size = "GetProgramLogSize": Size,
         log = "GetProgramLog": Content,
     }

@@ -10,7 +10,7 @@ use resident_backend::sync::BackendLock;
 /// A function, and the dynamic shared memory that its launches may use. The driver stores the
 /// latter as an attribute of the function.
 #[derive(Debug)]
-pub(super) struct Function {
+pub(super) struct LoadedFunction {
     handle: FunctionHandle,
     driver: &'static Driver,
     /// The attribute's value, in bytes. It only grows.
@@ -21,11 +21,11 @@ pub(super) struct Function {
 
 // SAFETY: the handle names an object of the driver, which may be used from any thread; its module
 // is never unloaded.
-unsafe impl Send for Function {}
+unsafe impl Send for LoadedFunction {}
 // SAFETY: as for `Send`; the fields that change are atomic or behind a lock.
-unsafe impl Sync for Function {}
+unsafe impl Sync for LoadedFunction {}
 
-impl Function {
+impl LoadedFunction {
     /// A function of the current context.
     ///
     /// # Safety

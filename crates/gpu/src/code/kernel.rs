@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::function::Function;
+use super::function::LoadedFunction;
 use super::module::Module;
 use super::parameter_starts::ParameterStarts;
 use crate::driver::{Driver, FunctionAttribute, FunctionHandle};
@@ -14,7 +14,7 @@ use resident_backend::{BackendError, KernelAttributes, LoadedKernel, ParameterLa
 #[derive(Debug)]
 pub(crate) struct GpuKernel {
     name: Arc<str>,
-    function: Arc<Function>,
+    function: Arc<LoadedFunction>,
     module: Arc<Module>,
     parameters: Box<[ParameterLayout]>,
     starts: Option<ParameterStarts>,
@@ -32,7 +32,7 @@ impl GpuKernel {
     /// current.
     pub(super) fn new(
         name: &Arc<str>,
-        function: Arc<Function>,
+        function: Arc<LoadedFunction>,
         module: Arc<Module>,
         parameters: Box<[ParameterLayout]>,
         limits: GridLimits,
@@ -98,10 +98,10 @@ impl GpuKernel {
         let outcome = context
             .make_current()
             .and_then(|()| context.record_loss(self.function.allow_shared(len_bytes)));
-        outcome.map_err(|refusal| {
+        outcome.map_err(|error| {
             format!(
                 "asks for {len_bytes} bytes of dynamic shared memory, which the driver did not \
-                 allow ({refusal}); ask for less"
+                 allow ({error}); ask for less"
             )
         })
     }
@@ -149,9 +149,9 @@ impl GpuKernel {
     /// The grid with the automatic block size.
     fn with_auto_blocks(&self, grid: Grid) -> Result<Grid, String> {
         let threads = self.auto_block_threads(grid.dynamic_shared_bytes());
-        let threads = threads.map_err(|refusal| {
+        let threads = threads.map_err(|error| {
             format!(
-                "has no block size that the driver could choose ({refusal}); give one, without \
+                "has no block size that the driver could choose ({error}); give one, without \
                  `.auto()`"
             )
         })?;

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use super::compile::Compiled;
-use super::function::Function;
+use super::function::LoadedFunction;
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{ModuleHandle, status};
@@ -27,7 +27,7 @@ pub(super) struct Module {
     description: String,
     /// The functions by their names in the code. Kernels with the same function share one value,
     /// because the driver has one object for the function.
-    functions: OncePerKey<String, Function>,
+    functions: OncePerKey<String, LoadedFunction>,
     /// The image that the driver was given, if it uses the image as long as the module is loaded:
     /// for good. It then tells the sizes of parameters, too.
     image: Option<ManuallyDrop<Vec<u8>>>,
@@ -56,9 +56,9 @@ impl Module {
         for (kind, image) in code.images() {
             match Self::load_image(context, code, description, image) {
                 Ok(module) => return Ok(module),
-                Err((refusal, log)) => refused.push(RefusedImage { kind, refusal, log }),
+                Err((error, log)) => refused.push(RefusedImage { kind, error, log }),
             }
-            if !refused.iter().all(|refused| has_code(&refused.refusal, is_about_kind)) {
+            if !refused.iter().all(|refused| has_code(&refused.error, is_about_kind)) {
                 break;
             }
         }
@@ -87,23 +87,23 @@ impl Module {
         if code.images().count() > 1
             && let Some(name) = module.kernel_names.first()
         {
-            module.function(name).map_err(|refusal| (refusal, String::new()))?;
+            module.function(name).map_err(|error| (error, String::new()))?;
         }
         Ok(module)
     }
 
     /// A function by its name in the code, `None` if there is no such function. The context is
     /// current.
-    pub(super) fn function(&self, name: &str) -> Result<Option<Arc<Function>>, BackendError> {
+    pub(super) fn function(&self, name: &str) -> Result<Option<Arc<LoadedFunction>>, BackendError> {
         match self.functions.get_or_make(name.to_owned(), || self.look_up(name)) {
             Ok(function) => Ok(Some(function)),
             Err(None) => Ok(None),
-            Err(Some(refusal)) => Err(refusal),
+            Err(Some(error)) => Err(error),
         }
     }
 
     /// Asks the driver for a function. `Err(None)` if there is no such function.
-    fn look_up(&self, name: &str) -> Result<Function, Option<BackendError>> {
+    fn look_up(&self, name: &str) -> Result<LoadedFunction, Option<BackendError>> {
         // No function has a zero byte in its name.
         let name = CString::new(name).map_err(|_| None)?;
         let mut handle = null_mut();
@@ -115,7 +115,7 @@ impl Module {
             outcome => ask
                 .check(outcome)
                 // SAFETY: the module is loaded in the current context, and is never unloaded.
-                .and_then(|()| unsafe { Function::new(driver, handle) })
+                .and_then(|()| unsafe { LoadedFunction::new(driver, handle) })
                 .map_err(Some),
         }
     }
@@ -124,7 +124,7 @@ impl Module {
     /// The context is current.
     pub(super) fn parameter_bytes(
         &self,
-        function: &Function,
+        function: &LoadedFunction,
         name: &str,
     ) -> Result<Option<Vec<usize>>, LoadError> {
         if let Some(image) = &self.image {
@@ -132,7 +132,7 @@ impl Module {
         }
         // SAFETY: the context is current, and the module stays loaded.
         unsafe { self.context.driver().parameter_bytes(function.handle()) }
-            .map_err(|refusal| self.load_error(refusal))
+            .map_err(|error| self.load_error(error))
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {
@@ -141,8 +141,8 @@ impl Module {
 
     /// The error for a refused call about a function. With lazy loading the cause may be the code.
     #[cold]
-    pub(super) fn load_error(&self, refusal: BackendError) -> LoadError {
-        let refused = RefusedImage { kind: "a function", refusal, log: String::new() };
+    pub(super) fn load_error(&self, error: BackendError) -> LoadError {
+        let refused = RefusedImage { kind: "a function", error, log: String::new() };
         load_error(&self.context, &self.description, &[refused])
     }
 }
@@ -176,9 +176,9 @@ fn load_into_context(
             values.as_mut_ptr(),
         )
     };
-    load.check(outcome).map(|()| handle).map_err(|refusal| {
+    load.check(outcome).map(|()| handle).map_err(|error| {
         log.truncate(log.iter().position(|byte| *byte == 0).unwrap_or(LOG_BYTES));
-        (refusal, String::from_utf8_lossy(&log).trim().to_owned())
+        (error, String::from_utf8_lossy(&log).trim().to_owned())
     })
 }
 
@@ -186,20 +186,18 @@ fn load_into_context(
 struct RefusedImage {
     /// `machine code`, `PTX`.
     kind: &'static str,
-    refusal: BackendError,
+    error: BackendError,
     /// The log of the driver's compiler, possibly empty.
     log: String,
 }
 
-/// Decides by the last refusal whether the error is in the code or in the call.
+/// Decides by the last error whether the error is in the code or in the call.
 #[cold]
 fn load_error(context: &Context, description: &str, refused: &[RefusedImage]) -> LoadError {
     match refused.last() {
-        Some(last) if !has_code(&last.refusal, is_about_code) => {
-            let refusal = last.refusal.clone();
-            LoadError::Refused(
-                context.record_loss::<()>(Err(refusal.clone())).err().unwrap_or(refusal),
-            )
+        Some(last) if !has_code(&last.error, is_about_code) => {
+            let error = last.error.clone();
+            LoadError::Refused(context.record_loss::<()>(Err(error.clone())).err().unwrap_or(error))
         }
         _ => LoadError::Program(load_error_text(context, description, refused)),
     }
@@ -210,7 +208,7 @@ fn load_error_text(context: &Context, description: &str, refused: &[RefusedImage
     let driver = context.driver();
     let (vendor, version) = (driver.vendor.name, driver.version_text());
     let (architecture, compiler) = (context.architecture(), driver.vendor.compiler_hint);
-    let reason = |image: &RefusedImage| format!("{}: {}", image.kind, image.refusal.detail);
+    let reason = |image: &RefusedImage| format!("{}: {}", image.kind, image.error.detail);
     let reasons: Vec<String> = refused.iter().map(reason).collect();
     let logs = refused.iter().filter(|image| !image.log.is_empty());
     let logs: String = logs.map(|image| format!("\n{}", image.log)).collect();
@@ -222,9 +220,9 @@ fn load_error_text(context: &Context, description: &str, refused: &[RefusedImage
     )
 }
 
-/// Whether a refusal came from the driver with a result code for which `is_such` returns true.
-fn has_code(refusal: &BackendError, is_such: fn(i64) -> bool) -> bool {
-    matches!(refusal.kind, BackendErrorKind::Driver { code } if is_such(code))
+/// Whether an error came from the driver with a result code for which `is_such` returns true.
+fn has_code(error: &BackendError, is_such: fn(i64) -> bool) -> bool {
+    matches!(error.kind, BackendErrorKind::Driver { code } if is_such(code))
 }
 
 const INVALID_IMAGE: i64 = 200;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::compile::{Compiled, Compiler};
-use super::function::Function;
+use super::function::LoadedFunction;
 use super::image;
 use super::kernel::GpuKernel;
 use super::limits::grid_limits;
@@ -43,7 +43,7 @@ pub(crate) fn load(
     let compiled_bytes = module.parameter_bytes(&function, &name)?;
     let parameters = signature::check(&name, &program.parameters, compiled_bytes.as_deref())?;
     let kernel = GpuKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
-    Ok(Arc::new(kernel.map_err(|refusal| module.load_error(refusal))?))
+    Ok(Arc::new(kernel.map_err(|error| module.load_error(error))?))
 }
 
 impl Default for Programs {
@@ -97,14 +97,14 @@ impl Programs {
 /// A function of a module.
 struct FoundFunction {
     module: Arc<Module>,
-    function: Arc<Function>,
+    function: Arc<LoadedFunction>,
     /// The function's name in the code.
     name: String,
 }
 
 impl FoundFunction {
     fn of(module: &Arc<Module>, name: &str) -> Result<Option<Self>, LoadError> {
-        let function = module.function(name).map_err(|refusal| module.load_error(refusal))?;
+        let function = module.function(name).map_err(|error| module.load_error(error))?;
         let found = |function| Self { module: Arc::clone(module), function, name: name.to_owned() };
         Ok(function.map(found))
     }
@@ -240,8 +240,8 @@ struct CachedCode {
 impl<'a> CompileJob<'a> {
     fn new(context: &Context, source: &'a Source<'a>) -> Result<Self, String> {
         let compiler = Compiler::find(context.driver())?;
-        if let Some(refusal) = source.refused(compiler.product()) {
-            return Err(refusal);
+        if let Some(error) = source.refused(compiler.product()) {
+            return Err(error);
         }
         let target = match source.architecture(compiler.product()) {
             Some(named) => named.to_owned(),

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use smallvec::SmallVec;
 
-use crate::driver::{Batch, Driver, Location, StreamHandle, status};
+use crate::driver::{Batch, Driver, MemoryLocation, StreamHandle, status};
 use resident_backend::BackendError;
 
 /// Fewer lines than this take one call each: the driver splits a batch into single copies, so a
@@ -43,7 +43,7 @@ impl LineBatch {
     ) -> Result<bool, BackendError> {
         const STREAM_ORDER: c_int = 1;
         let Some(copy) = &driver.copy_batch else { return Ok(false) };
-        let unspecified = Location { kind: 0, id: 0 };
+        let unspecified = MemoryLocation { kind: 0, id: 0 };
         let mut attributes = Batch {
             source_access_order: STREAM_ORDER,
             source: unspecified,

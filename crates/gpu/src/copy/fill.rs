@@ -54,7 +54,7 @@ pub(crate) unsafe fn queue(
             let outcome = unsafe { double(target, address, footprint, &seed) };
             (Some(seed), outcome)
         }
-        Err(refusal) => (None, Err(refusal)),
+        Err(error) => (None, Err(error)),
     }
 }
 

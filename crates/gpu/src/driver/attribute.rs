@@ -8,11 +8,11 @@ macro_rules! attributes {
     ($($name:ident = $cuda:literal, $hip:literal;)*) => {
         /// An attribute of a device.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) enum Attribute {
+        pub(crate) enum DeviceAttribute {
             $($name,)*
         }
 
-        impl Attribute {
+        impl DeviceAttribute {
             /// Its numbers in CUDA and in HIP.
             pub(super) fn numbers(self) -> [c_int; 2] {
                 match self {
@@ -45,7 +45,7 @@ mod tests {
     #[cfg(feature = "cuda")]
     use cudarc::driver::sys::CUdevice_attribute as Of;
 
-    use super::Attribute;
+    use super::DeviceAttribute;
 
     /// The names of `hipDeviceAttribute_t` in the order of HIP 5.2's header, which begins with 0.
     const OF_HIP: &str = "
@@ -76,20 +76,20 @@ mod tests {
     #[test]
     fn the_numbers_of_hip_are_those_of_its_header() {
         for (attribute, name) in [
-            (Attribute::BlockExtentMaxX, "MaxBlockDimX"),
-            (Attribute::BlockExtentMaxY, "MaxBlockDimY"),
-            (Attribute::BlockExtentMaxZ, "MaxBlockDimZ"),
-            (Attribute::GridExtentMaxX, "MaxGridDimX"),
-            (Attribute::GridExtentMaxY, "MaxGridDimY"),
-            (Attribute::GridExtentMaxZ, "MaxGridDimZ"),
-            (Attribute::SharedBytesPerBlock, "MaxSharedMemoryPerBlock"),
-            (Attribute::PitchBytesMax, "MaxPitch"),
-            (Attribute::PciBus, "PciBusId"),
-            (Attribute::PciDevice, "PciDeviceId"),
-            (Attribute::PciDomain, "PciDomainID"),
-            (Attribute::ConcurrentManagedAccess, "ConcurrentManagedAccess"),
-            (Attribute::SharedBytesPerBlockOptIn, "SharedMemPerBlockOptin"),
-            (Attribute::MemoryPools, "MemoryPoolsSupported"),
+            (DeviceAttribute::BlockExtentMaxX, "MaxBlockDimX"),
+            (DeviceAttribute::BlockExtentMaxY, "MaxBlockDimY"),
+            (DeviceAttribute::BlockExtentMaxZ, "MaxBlockDimZ"),
+            (DeviceAttribute::GridExtentMaxX, "MaxGridDimX"),
+            (DeviceAttribute::GridExtentMaxY, "MaxGridDimY"),
+            (DeviceAttribute::GridExtentMaxZ, "MaxGridDimZ"),
+            (DeviceAttribute::SharedBytesPerBlock, "MaxSharedMemoryPerBlock"),
+            (DeviceAttribute::PitchBytesMax, "MaxPitch"),
+            (DeviceAttribute::PciBus, "PciBusId"),
+            (DeviceAttribute::PciDevice, "PciDeviceId"),
+            (DeviceAttribute::PciDomain, "PciDomainID"),
+            (DeviceAttribute::ConcurrentManagedAccess, "ConcurrentManagedAccess"),
+            (DeviceAttribute::SharedBytesPerBlockOptIn, "SharedMemPerBlockOptin"),
+            (DeviceAttribute::MemoryPools, "MemoryPoolsSupported"),
         ] {
             let number = OF_HIP.split_whitespace().position(|known| known == name);
             assert_eq!(Some(attribute.numbers()[1] as usize), number, "{attribute:?}");
@@ -100,23 +100,29 @@ mod tests {
     #[test]
     fn the_numbers_of_cuda_are_those_of_the_bindings() {
         for (attribute, number) in [
-            (Attribute::BlockExtentMaxX, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
-            (Attribute::BlockExtentMaxY, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-            (Attribute::BlockExtentMaxZ, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z),
-            (Attribute::GridExtentMaxX, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
-            (Attribute::GridExtentMaxY, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-            (Attribute::GridExtentMaxZ, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z),
-            (Attribute::SharedBytesPerBlock, Of::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-            (Attribute::PitchBytesMax, Of::CU_DEVICE_ATTRIBUTE_MAX_PITCH),
-            (Attribute::PciBus, Of::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
-            (Attribute::PciDevice, Of::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
-            (Attribute::PciDomain, Of::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
-            (Attribute::ConcurrentManagedAccess, Of::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS),
+            (DeviceAttribute::BlockExtentMaxX, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+            (DeviceAttribute::BlockExtentMaxY, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+            (DeviceAttribute::BlockExtentMaxZ, Of::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z),
+            (DeviceAttribute::GridExtentMaxX, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+            (DeviceAttribute::GridExtentMaxY, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+            (DeviceAttribute::GridExtentMaxZ, Of::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z),
             (
-                Attribute::SharedBytesPerBlockOptIn,
+                DeviceAttribute::SharedBytesPerBlock,
+                Of::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+            ),
+            (DeviceAttribute::PitchBytesMax, Of::CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+            (DeviceAttribute::PciBus, Of::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+            (DeviceAttribute::PciDevice, Of::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
+            (DeviceAttribute::PciDomain, Of::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+            (
+                DeviceAttribute::ConcurrentManagedAccess,
+                Of::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+            ),
+            (
+                DeviceAttribute::SharedBytesPerBlockOptIn,
                 Of::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             ),
-            (Attribute::MemoryPools, Of::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED),
+            (DeviceAttribute::MemoryPools, Of::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED),
         ] {
             assert_eq!(attribute.numbers()[0], number as i32, "{attribute:?}");
         }

@@ -270,4 +270,4 @@ impl Driver {
 }
 
 type CopyOfVolume =
-    super::Function<unsafe extern "C" fn(*const VolumeOfHip, StreamHandle) -> status::Status>;
+    super::DriverFunction<unsafe extern "C" fn(*const VolumeOfHip, StreamHandle) -> status::Status>;

@@ -63,7 +63,7 @@ impl CudaLikeVendor {
 
     /// The error of a call that failed.
     #[cold]
-    pub(crate) fn refusal(&self, failed: Status, call: &'static str) -> BackendError {
+    pub(crate) fn error(&self, failed: Status, call: &'static str) -> BackendError {
         let kind = if (self.is_sticky)(failed) {
             BackendErrorKind::DeviceLost
         } else {

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 /// `CUmemLocation`, with the layout of the driver's ABI.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Location {
+pub(crate) struct MemoryLocation {
     pub kind: c_int,
     pub id: c_int,
 }
@@ -94,8 +94,8 @@ pub(super) struct PitchedPointer {
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub source_access_order: c_int,
-    pub source: Location,
-    pub destination: Location,
+    pub source: MemoryLocation,
+    pub destination: MemoryLocation,
     pub flags: u32,
 }
 

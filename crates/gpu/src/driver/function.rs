@@ -6,7 +6,7 @@ use resident_backend::{BackendError, BackendErrorKind};
 
 /// A function of a driver, of type `F`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Function<F> {
+pub(crate) struct DriverFunction<F> {
     /// The function. Its result is a [`Status`].
     pub function: F,
     /// Its name in messages: that of the driver's manual.
@@ -14,14 +14,14 @@ pub(crate) struct Function<F> {
     pub(super) vendor: &'static CudaLikeVendor,
 }
 
-impl<F> Function<F> {
+impl<F> DriverFunction<F> {
     /// Converts a result. The error names the call. For a failed allocation use the error that also
     /// contains the number of bytes.
     #[inline]
     pub(crate) fn check(&self, outcome: Status) -> Result<(), BackendError> {
         match outcome {
             status::SUCCESS => Ok(()),
-            failed => Err(self.refusal(failed)),
+            failed => Err(self.error(failed)),
         }
     }
 
@@ -29,15 +29,15 @@ impl<F> Function<F> {
     /// death of either context, so the error is not attributed to the stream's own context; the
     /// next call on that context detects its death.
     pub(crate) fn check_between(&self, outcome: Status) -> Result<(), BackendError> {
-        self.check(outcome).map_err(|refusal| BackendError {
+        self.check(outcome).map_err(|error| BackendError {
             kind: BackendErrorKind::Driver { code: i64::from(outcome) },
-            ..refusal
+            ..error
         })
     }
 
     /// The error of a call that failed.
     #[cold]
-    pub(crate) fn refusal(&self, failed: Status) -> BackendError {
-        self.vendor.refusal(failed, self.name)
+    pub(crate) fn error(&self, failed: Status) -> BackendError {
+        self.vendor.error(failed, self.name)
     }
 }

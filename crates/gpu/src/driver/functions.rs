@@ -5,9 +5,9 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use super::descriptors::{
-    Batch, CopyDescriptor2d, CopyDescriptor3d, Location, PeerDescriptor3d, VolumeOfHip,
+    Batch, CopyDescriptor2d, CopyDescriptor3d, MemoryLocation, PeerDescriptor3d, VolumeOfHip,
 };
-use super::function::Function;
+use super::function::DriverFunction;
 use super::library::Symbols;
 use super::status::Status;
 use super::{EventHandle, FunctionHandle, ModuleHandle, PoolHandle, StreamHandle};
@@ -40,13 +40,13 @@ macro_rules! driver_functions {
         pub(crate) struct $table {
             $(
                 $(#[$doc])*
-                pub $field: Function<
+                pub $field: DriverFunction<
                     unsafe extern "C" fn($($argument),*) -> Status,
                 >,
             )*
             $(
                 $(#[$optional_doc])*
-                pub $optional: Option<Function<
+                pub $optional: Option<DriverFunction<
                     unsafe extern "C" fn($($optional_argument),*)
                         -> Status,
                 >>,
@@ -245,7 +245,8 @@ driver_functions! {
             = "", "hipModuleOccupancyMaxPotentialBlockSize";
 
         // As `prefetch` and `advise`, with a location in place of a number: since CUDA 12.2.
-        prefetch_to: fn(u64, usize, Location, c_uint, StreamHandle) = "cuMemPrefetchAsync_v2", "";
-        advise_at: fn(u64, usize, c_int, Location) = "cuMemAdvise_v2", "";
+        prefetch_to: fn(u64, usize, MemoryLocation, c_uint, StreamHandle)
+            = "cuMemPrefetchAsync_v2", "";
+        advise_at: fn(u64, usize, c_int, MemoryLocation) = "cuMemAdvise_v2", "";
     }
 }

@@ -86,7 +86,7 @@ impl Driver {
                 // The index is past the last parameter.
                 status::INVALID_VALUE => return Ok(Some(sizes)),
                 status::NOT_SUPPORTED => return Ok(None),
-                failed => return Err(ask.refusal(failed)),
+                failed => return Err(ask.error(failed)),
             }
         }
     }

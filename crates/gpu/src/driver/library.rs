@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use libloading::Library;
 
 use super::cuda_like_vendor::CudaLikeVendor;
-use super::function::Function;
+use super::function::DriverFunction;
 
 /// A driver's library, and whose it is.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Symbols {
         &self,
         cuda: &'static str,
         hip: &'static str,
-    ) -> Result<Function<F>, String> {
+    ) -> Result<DriverFunction<F>, String> {
         // SAFETY: the caller's promise is passed on.
         unsafe { self.optional(cuda, hip) }
             .ok_or_else(|| format!("it has no function {}", self.vendor.own([cuda, hip])))
@@ -39,7 +39,7 @@ impl Symbols {
         &self,
         cuda: &'static str,
         hip: &'static str,
-    ) -> Option<Function<F>> {
+    ) -> Option<DriverFunction<F>> {
         let symbol = self.vendor.own([cuda, hip]);
         if symbol.is_empty() {
             return None;
@@ -48,7 +48,7 @@ impl Symbols {
         // (`Driver`), so the pointer does not dangle.
         let function = *unsafe { self.library.get::<F>(symbol.as_bytes()) }.ok()?;
         let name = symbol.strip_suffix("_v2").unwrap_or(symbol);
-        Some(Function { function, name, vendor: self.vendor })
+        Some(DriverFunction { function, name, vendor: self.vendor })
     }
 }
 

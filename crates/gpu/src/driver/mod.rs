@@ -32,11 +32,11 @@ use std::ffi::{c_int, c_void};
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-pub(crate) use attribute::Attribute;
+pub(crate) use attribute::DeviceAttribute;
 pub(crate) use copies::{CopyEnd, CopyEnds, Extents, Pitch};
 pub(crate) use cuda_like_vendor::CudaLikeVendor;
-pub(crate) use descriptors::{Batch, Location};
-pub(crate) use function::Function;
+pub(crate) use descriptors::{Batch, MemoryLocation};
+pub(crate) use function::DriverFunction;
 pub(crate) use functions::{Functions, HostFunction};
 pub(crate) use kernels::FunctionAttribute;
 pub(crate) use place::Place;
@@ -115,7 +115,7 @@ impl Driver {
         let (mut version, ask, vendor) = (0, &self.functions.version, self.vendor);
         // SAFETY: the driver writes one `int`.
         let outcome = ask.check(unsafe { (ask.function)(&raw mut version) });
-        outcome.map_err(|refusal| refusal.to_string())?;
+        outcome.map_err(|error| error.to_string())?;
         if version < vendor.version_min {
             let [has, wants] = [version, vendor.version_min].map(vendor.version_text);
             return Err(format!(
@@ -160,7 +160,7 @@ impl Driver {
     pub(crate) fn attribute(
         &self,
         device: c_int,
-        attribute: Attribute,
+        attribute: DeviceAttribute,
     ) -> Result<c_int, BackendError> {
         self.numbered_attribute(device, self.vendor.own(attribute.numbers()))
     }

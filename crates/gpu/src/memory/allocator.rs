@@ -8,7 +8,7 @@ use super::managed::{ManagedMemory, expect_concurrent_access};
 use super::pool::{MemoryPool, PoolFunctions};
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
-use crate::driver::{Attribute, Driver, StreamHandle, invalid, status};
+use crate::driver::{DeviceAttribute, Driver, StreamHandle, invalid, status};
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
@@ -60,7 +60,8 @@ impl DeviceMemory {
     pub(crate) fn open(context: &Context) -> Result<Self, BackendError> {
         let driver = context.driver();
         // A driver without pools does not know the attribute either.
-        let has_pools = || context.attribute(Attribute::MemoryPools).is_ok_and(|has| has != 0);
+        let has_pools =
+            || context.attribute(DeviceAttribute::MemoryPools).is_ok_and(|has| has != 0);
         let pool = match PoolFunctions::of(driver).filter(|_| has_pools()) {
             Some(functions) => Some(MemoryPool::create(driver, functions, context.place())?),
             None => None,
@@ -117,10 +118,10 @@ impl DeviceMemory {
         };
         match outcome {
             Ok(()) => Ok(Address(address)),
-            Err(refusal) if is_out_of_memory(&refusal) => {
-                Err(self.out_of_memory(len_bytes, refusal.call))
+            Err(error) if is_out_of_memory(&error) => {
+                Err(self.out_of_memory(len_bytes, error.call))
             }
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         }
     }
 
@@ -354,6 +355,6 @@ pub(crate) fn free_and_total(driver: &'static Driver) -> Result<(u64, u64), Back
     Ok((free as u64, total as u64))
 }
 
-fn is_out_of_memory(refusal: &BackendError) -> bool {
-    refusal.kind == BackendErrorKind::Driver { code: i64::from(status::OUT_OF_MEMORY) }
+fn is_out_of_memory(error: &BackendError) -> bool {
+    error.kind == BackendErrorKind::Driver { code: i64::from(status::OUT_OF_MEMORY) }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
-use crate::driver::{Attribute, Location, StreamHandle, status};
+use crate::driver::{DeviceAttribute, MemoryLocation, StreamHandle, status};
 use resident_backend::{
     Address, AdviceChange, BackendError, BackendErrorKind, DeviceKind, HostMemory, ManagedRange,
     MemoryAdvice,
@@ -35,12 +35,12 @@ impl ManagedMemory {
             // SAFETY: the context is current; the driver writes one address.
             unsafe { (allocate.function)(&raw mut address, len_bytes, ATTACH_GLOBAL) }
         };
-        allocate.check(outcome).map_err(|refusal| match outcome {
+        allocate.check(outcome).map_err(|error| match outcome {
             status::OUT_OF_MEMORY => BackendError {
                 kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free: 0 },
-                ..refusal
+                ..error
             },
-            _ => refusal,
+            _ => error,
         })?;
         let (context, process) = (Arc::clone(context), std::process::id());
         Ok(Self { address, len_bytes, context, process })
@@ -54,10 +54,10 @@ impl ManagedMemory {
 /// Fails if the host must not access managed memory while kernels run on the device, as on Windows
 /// and Jetson: guards of the host do not wait for kernels that use other arrays.
 pub(super) fn expect_concurrent_access(context: &Context) -> Result<(), BackendError> {
-    if context.attribute(Attribute::ConcurrentManagedAccess)? != 0 {
+    if context.attribute(DeviceAttribute::ConcurrentManagedAccess)? != 0 {
         return Ok(());
     }
-    let refused = context.driver().allocate_managed.refusal(status::NOT_SUPPORTED);
+    let refused = context.driver().allocate_managed.error(status::NOT_SUPPORTED);
     let detail = format!(
         "{}: on this system the host must not access managed memory while any kernel runs (the \
          attribute for concurrent managed access is 0): use a `SmartArray` or a `MappedArray`",
@@ -110,12 +110,12 @@ impl fmt::Debug for ManagedMemory {
 }
 
 /// A GPU, or the host (`None`).
-fn location_of(device: Option<usize>) -> Location {
+fn location_of(device: Option<usize>) -> MemoryLocation {
     const DEVICE: c_int = 1;
     const HOST: c_int = 2;
     match device {
-        Some(ordinal) => Location { kind: DEVICE, id: ordinal as c_int },
-        None => Location { kind: HOST, id: 0 },
+        Some(ordinal) => MemoryLocation { kind: DEVICE, id: ordinal as c_int },
+        None => MemoryLocation { kind: HOST, id: 0 },
     }
 }
 

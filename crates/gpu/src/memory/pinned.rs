@@ -48,7 +48,7 @@ impl PinnedMemory {
             let flags = flags(options) | more;
             // SAFETY: the driver writes one pointer.
             let outcome = unsafe { (allocate.function)(&raw mut start, len_bytes, flags) };
-            allocate.check(outcome).map_err(|refusal| refused(refusal, outcome, len_bytes))
+            allocate.check(outcome).map_err(|error| refused(error, outcome, len_bytes))
         };
         context.record_loss(outcome)?;
         // SAFETY: the driver just allocated this many bytes, and no other code can access them.
@@ -102,9 +102,9 @@ fn flags(options: PinnedOptions) -> u32 {
 }
 
 /// Says what to do if the host has no memory left to pin.
-fn refused(refusal: BackendError, outcome: Status, requested: usize) -> BackendError {
+fn refused(error: BackendError, outcome: Status, requested: usize) -> BackendError {
     if outcome != status::OUT_OF_MEMORY {
-        return refusal;
+        return error;
     }
     BackendError {
         kind: BackendErrorKind::OutOfMemory { requested: requested as u64, free: 0 },
@@ -112,7 +112,7 @@ fn refused(refusal: BackendError, outcome: Status, requested: usize) -> BackendE
             "the host has no more memory to pin: drop or unpin other arrays, or use an ordinary \
              array",
         ),
-        ..refusal
+        ..error
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_uchar, c_void};
 
 use crate::capture_mode::Relaxed;
-use crate::driver::{Driver, Function, Place, PoolHandle, Status, StreamHandle, status};
+use crate::driver::{Driver, DriverFunction, Place, PoolHandle, Status, StreamHandle, status};
 use resident_backend::BackendError;
 
 #[derive(Debug)]
@@ -19,18 +19,19 @@ unsafe impl Send for MemoryPool {}
 // SAFETY: as above.
 unsafe impl Sync for MemoryPool {}
 
-type Attribute = unsafe extern "C" fn(PoolHandle, c_int, *mut c_void) -> Status;
+type PoolAttribute = unsafe extern "C" fn(PoolHandle, c_int, *mut c_void) -> Status;
 
 /// The driver's functions for pools, all of which it has or none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolFunctions {
-    create: Function<unsafe extern "C" fn(*mut PoolHandle, *const c_void) -> Status>,
-    set_attribute: Function<Attribute>,
-    attribute: Function<Attribute>,
-    set_access: Function<unsafe extern "C" fn(PoolHandle, *const c_void, usize) -> Status>,
-    trim: Function<unsafe extern "C" fn(PoolHandle, usize) -> Status>,
-    allocate: Function<unsafe extern "C" fn(*mut u64, usize, PoolHandle, StreamHandle) -> Status>,
-    free: Function<unsafe extern "C" fn(u64, StreamHandle) -> Status>,
+    create: DriverFunction<unsafe extern "C" fn(*mut PoolHandle, *const c_void) -> Status>,
+    set_attribute: DriverFunction<PoolAttribute>,
+    attribute: DriverFunction<PoolAttribute>,
+    set_access: DriverFunction<unsafe extern "C" fn(PoolHandle, *const c_void, usize) -> Status>,
+    trim: DriverFunction<unsafe extern "C" fn(PoolHandle, usize) -> Status>,
+    allocate:
+        DriverFunction<unsafe extern "C" fn(*mut u64, usize, PoolHandle, StreamHandle) -> Status>,
+    free: DriverFunction<unsafe extern "C" fn(u64, StreamHandle) -> Status>,
 }
 
 impl PoolFunctions {

@@ -83,7 +83,7 @@ impl HostRegistration {
         pinned: &ByteCount,
     ) -> Result<Self, BackendError> {
         if !is_registering_process() {
-            return Err(context.driver().register_host.refusal(status::NOT_INITIALIZED));
+            return Err(context.driver().register_host.error(status::NOT_INITIALIZED));
         }
         let kind = context.kind();
         unregister_refused(kind);
@@ -176,7 +176,7 @@ impl Registrations {
                 }
                 Err(already_registered(driver, &bytes, neighbour))
             }
-            other => Err(register.refusal(other)),
+            other => Err(register.error(other)),
         }
     }
 
@@ -252,7 +252,7 @@ fn unregister_in(context: &Context, start: usize) -> bool {
     match unsafe { (driver.unregister_host.function)(start) } {
         status::SUCCESS | status::HOST_MEMORY_NOT_REGISTERED => true,
         other => {
-            let refused = driver.unregister_host.refusal(other);
+            let refused = driver.unregister_host.error(other);
             let _recorded = context.record_loss::<()>(Err(refused));
             false
         }
@@ -276,7 +276,7 @@ fn already_registered(
     bytes: &Range<usize>,
     neighbour: Option<Range<usize>>,
 ) -> BackendError {
-    let refused = driver.register_host.refusal(status::HOST_MEMORY_ALREADY_REGISTERED);
+    let refused = driver.register_host.error(status::HOST_MEMORY_ALREADY_REGISTERED);
     let advice = match neighbour {
         Some(other) => format!(
             "the array at {bytes:#x?} shares a page with the page-locked array at {other:#x?}, \

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::core::{StreamCore, find};
 use super::driver_event::DriverEvent;
+use super::gpu_stream::{GpuStream, find};
 use super::in_flight::{CompletionAction, InFlight};
 use super::wake_stream::WakeStream;
 use crate::capture_mode::Relaxed;
@@ -23,7 +23,7 @@ pub(super) enum IfBusy {
     Leave,
 }
 
-impl StreamCore {
+impl GpuStream {
     /// Returns the outcome of a driver call. If the outcome is that the context has died, marks all
     /// work in flight as failed.
     #[inline]
@@ -81,7 +81,7 @@ impl StreamCore {
             Ok(upto) => self.complete_upto(upto, IfBusy::Wait),
             // The device died. All work in flight has failed, and failed work counts as completed.
             Err(_) if self.completed() >= position => {}
-            Err(refusal) => return Err(refusal),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ impl StreamCore {
             Ok(true) => self.complete_upto(upto, IfBusy::Leave),
             Ok(false) => {}
             Err(_) if self.completed() >= upto => {}
-            Err(refusal) => return Err(refusal),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -216,19 +216,19 @@ impl StreamCore {
         let mut stack: Vec<(Arc<Self>, Position, Position)> = Vec::new();
         let mut checked = Position::START;
         loop {
-            let (core, upto, checked) = match stack.last_mut() {
-                Some((core, upto, checked)) => (&**core, *upto, checked),
+            let (stream, upto, checked) = match stack.last_mut() {
+                Some((stream, upto, checked)) => (&**stream, *upto, checked),
                 None => (self, upto, &mut checked),
             };
-            if let Some((other, position)) = core.next_prerequisite(checked, upto) {
+            if let Some((other, position)) = stream.next_prerequisite(checked, upto) {
                 if !Arc::ptr_eq(&other.device, &self.device) {
                     other.check_for_device_loss();
                 }
                 stack.push((other, position, Position::START));
                 continue;
             }
-            let Some((core, upto, _)) = stack.pop() else { return true };
-            if !core.run_actions(upto, if_busy) {
+            let Some((stream, upto, _)) = stack.pop() else { return true };
+            if !stream.run_actions(upto, if_busy) {
                 return false;
             }
         }

@@ -4,19 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::StreamCore;
 use super::driver_event::{DriverEvent, no_timing};
+use super::gpu_stream::GpuStream;
 use resident_backend::{BackendError, Position, QueueId, RawEvent};
 
 pub(super) struct GpuEvent {
-    pub(super) core: Arc<StreamCore>,
+    pub(super) stream: Arc<GpuStream>,
     pub(super) position: Position,
     pub(super) event: Arc<DriverEvent>,
 }
 
 impl RawEvent for GpuEvent {
     fn queue(&self) -> QueueId {
-        self.core.id
+        self.stream.id
     }
 
     fn position(&self) -> Position {
@@ -24,11 +24,11 @@ impl RawEvent for GpuEvent {
     }
 
     fn is_complete(&self) -> Result<bool, BackendError> {
-        self.core.poll_event(self.position, &self.event)
+        self.stream.poll_event(self.position, &self.event)
     }
 
     fn synchronize(&self) -> Result<(), BackendError> {
-        self.core.wait_for(self.position)
+        self.stream.wait_for(self.position)
     }
 
     fn elapsed_since(&self, earlier: &dyn RawEvent) -> Result<Duration, BackendError> {
@@ -46,6 +46,6 @@ impl RawEvent for GpuEvent {
 
 impl fmt::Debug for GpuEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GpuEvent({:?}, position {})", self.core.id, self.position.0)
+        write!(f, "GpuEvent({:?}, position {})", self.stream.id, self.position.0)
     }
 }

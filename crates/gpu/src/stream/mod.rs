@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `core` | the state shared by a stream's handles and events: positions, recording, freeing |
+//! | `gpu_stream` | what a stream's handles and events share: positions, recording, freeing |
 //! | `in_flight` | operations in flight whose completion needs the host; data only |
 //! | `completion` | waits, polls, and the host's part of finished operations |
 //! | `submit` | checks work and queues it |
@@ -14,9 +14,9 @@
 //! | `waker`, `wake_stream` | wakes tasks that wait for a stream; the driver's signal to do so |
 
 mod completion;
-mod core;
 mod driver_event;
 mod event;
+mod gpu_stream;
 mod in_flight;
 mod queue;
 mod read;
@@ -28,7 +28,7 @@ mod submit;
 mod wake_stream;
 mod waker;
 
-pub(crate) use self::core::{StreamCore, reap_all};
+pub(crate) use self::gpu_stream::{GpuStream, reap_all};
 pub(crate) use driver_event::EventPool;
 pub use queue::GpuQueue;
 pub(crate) use reclaim::{reap_oldest, trim};

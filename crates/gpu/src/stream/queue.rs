@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 #[cfg(feature = "cuda")]
 use cudarc::driver::CudaStream;
 
-use super::core::StreamCore;
 use super::event::GpuEvent;
+use super::gpu_stream::GpuStream;
 use super::in_flight::{CompletionAction, OperationName};
 use super::{reclaim, submit, waker};
 #[cfg(feature = "cuda")]
@@ -20,11 +20,11 @@ use resident_backend::{
 
 /// A stream's handle.
 #[derive(Debug)]
-pub struct GpuQueue(pub(super) Arc<StreamCore>);
+pub struct GpuQueue(pub(super) Arc<GpuStream>);
 
 impl GpuQueue {
-    pub fn new(core: Arc<StreamCore>) -> Self {
-        Self(core)
+    pub fn new(stream: Arc<GpuStream>) -> Self {
+        Self(stream)
     }
 }
 
@@ -150,7 +150,7 @@ impl Queue for GpuQueue {
 
     fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError> {
         let (position, event) = self.0.record_loss(self.0.record(timing))?;
-        Ok(Arc::new(GpuEvent { core: Arc::clone(&self.0), position, event }))
+        Ok(Arc::new(GpuEvent { stream: Arc::clone(&self.0), position, event }))
     }
 
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
@@ -160,10 +160,10 @@ impl Queue for GpuQueue {
             return Err(invalid("wait", detail));
         };
         self.0.prepare_to_queue()?;
-        let action = if Arc::ptr_eq(&event.core, &self.0) {
+        let action = if Arc::ptr_eq(&event.stream, &self.0) {
             CompletionAction::Nothing
         } else {
-            event.core.action_for_waiter(event.position)
+            event.stream.action_for_waiter(event.position)
         };
         let mut state = self.0.state();
         let token = self.0.device.context().place().token;

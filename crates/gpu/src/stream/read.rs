@@ -2,7 +2,7 @@
 //! flight.
 
 use super::completion::IfBusy;
-use super::core::StreamCore;
+use super::gpu_stream::GpuStream;
 use super::in_flight::OperationName;
 use crate::capture_mode::Relaxed;
 use resident_backend::StagedBytes;
@@ -11,7 +11,7 @@ use resident_backend::{Address, BackendError, HostMemory, Label, Position, scope
 /// Longer reads take the ordinary way.
 const LEN_BYTES_MAX: usize = 4 << 10;
 
-impl StreamCore {
+impl GpuStream {
     /// As [`Queue::read`](resident_backend::Queue::read).
     pub(super) fn read(&self, from: Address, to: &mut [u8], label: &dyn Fn() -> Label) -> bool {
         let is_refused = to.len() > LEN_BYTES_MAX

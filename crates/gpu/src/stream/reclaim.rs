@@ -1,26 +1,26 @@
 //! Allocation that reclaims freed memory if the device is full.
 
-use super::core::{StreamCore, all_of};
+use super::gpu_stream::{GpuStream, all_of};
 use super::queue::GpuQueue;
-use crate::device::DeviceCore;
+use crate::device::GpuDeviceState;
 use crate::driver::StreamHandle;
 use resident_backend::{Address, BackendError, BackendErrorKind, scope};
 
 /// Allocates memory for use on `stream`. If the device is full, waits for it (including queued
 /// frees), trims the pool, and tries once more.
 pub(super) fn allocate(
-    device: &DeviceCore,
+    device: &GpuDeviceState,
     len_bytes: u64,
     stream: StreamHandle,
 ) -> Result<Address, BackendError> {
     let memory = device.memory();
-    memory.allocate(len_bytes, stream).or_else(|refusal| {
+    memory.allocate(len_bytes, stream).or_else(|error| {
         // If the library's own limit was exceeded, waiting does not help: freed bytes do not count
         // against this limit.
-        let is_full = matches!(refusal.kind, BackendErrorKind::OutOfMemory { .. })
+        let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. })
             && !memory.is_beyond_limit(len_bytes);
         if !is_full || memory.usage().pooled == 0 || scope::is_in_body() {
-            return Err(refusal);
+            return Err(error);
         }
         trim(device)?;
         memory.allocate(len_bytes, stream)
@@ -33,7 +33,7 @@ pub(crate) fn reap_oldest(queue: &GpuQueue) {
     queue.0.reap_oldest();
 }
 
-impl StreamCore {
+impl GpuStream {
     /// As [`reap_oldest`].
     pub(super) fn reap_oldest(&self) {
         let oldest = self.state().in_flight.front();
@@ -44,10 +44,10 @@ impl StreamCore {
 
 /// Waits for the device's streams, completes their work, and returns unused memory to the driver.
 /// The caller holds no lock.
-pub(crate) fn trim(device: &DeviceCore) -> Result<(), BackendError> {
+pub(crate) fn trim(device: &GpuDeviceState) -> Result<(), BackendError> {
     let context = device.context();
     context.make_current()?;
-    all_of(device).iter().try_for_each(|core| wait(core))?;
+    all_of(device).iter().try_for_each(|stream| wait(stream))?;
     // Dropping a value meanwhile may have made another device's context current.
     context.make_current()?;
     device.memory().trim()
@@ -55,8 +55,8 @@ pub(crate) fn trim(device: &DeviceCore) -> Result<(), BackendError> {
 
 /// Waits for one stream. A wait for the whole context would also wait for the streams of other
 /// code, and end its captures.
-fn wait(core: &StreamCore) -> Result<(), BackendError> {
-    core.make_current()?;
+fn wait(stream: &GpuStream) -> Result<(), BackendError> {
+    stream.make_current()?;
     // The work before a capture may have ended or not; its memory stays in use until it has.
-    if core.is_captured()? { Ok(()) } else { core.wait_for(core.tail()) }
+    if stream.is_captured()? { Ok(()) } else { stream.wait_for(stream.tail()) }
 }

@@ -104,9 +104,9 @@ impl GpuQueue {
                 return Err(invalid("give_away", "another library owns the memory".to_owned()));
             }
         };
-        if let Err(refusal) = self.make_wait(slice.stream()) {
+        if let Err(error) = self.make_wait(slice.stream()) {
             keep(ExternalAllocation::Slice(slice))?;
-            return Err(refusal);
+            return Err(error);
         }
         let other_type = || "the slice has elements of another type".to_owned();
         slice.downcast().ok_or_else(|| invalid("give_away", other_type()))

@@ -1,6 +1,6 @@
 //! Uploads of a few bytes through staging memory, without a list of parts; and prefetches.
 
-use super::core::StreamCore;
+use super::gpu_stream::GpuStream;
 use super::in_flight::{CompletionAction, OperationName};
 use crate::memory::managed;
 use crate::memory::staging::SMALL_BYTES_MAX;
@@ -10,7 +10,7 @@ use resident_backend::{
     PrefetchTarget,
 };
 
-impl StreamCore {
+impl GpuStream {
     pub(super) fn may_stage(&self, len_bytes: u64) -> bool {
         len_bytes <= SMALL_BYTES_MAX
     }

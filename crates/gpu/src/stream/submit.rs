@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::completion::inherited;
-use super::core::{StreamCore, StreamState};
+use super::gpu_stream::{GpuStream, StreamState};
 use super::in_flight::{CompletionAction, OperationName};
 use crate::capture_mode::Relaxed;
 use crate::code::GpuKernel;
@@ -26,23 +26,23 @@ use resident_backend::{
 /// stream's order.
 #[inline]
 pub(super) fn queue_launch(
-    core: &StreamCore,
+    stream: &GpuStream,
     launch: &mut LaunchCall<'_>,
 ) -> Result<Position, BackendError> {
     let KernelCode::Loaded(loaded) = launch.code else {
         return Err(invalid("launch", "a host body does not run on a GPU".to_owned()));
     };
     let kernel = loaded.downcast_ref::<GpuKernel>();
-    let Some(kernel) = kernel.filter(|kernel| kernel.is_of(core.driver())) else {
+    let Some(kernel) = kernel.filter(|kernel| kernel.is_of(stream.driver())) else {
         let detail = "the kernel was loaded by another kind of device".to_owned();
         return Err(invalid("launch", detail));
     };
-    let mut state = core.state();
-    if !core.is_independent(&state, launch.depends) {
-        return queue_dependent(core, &mut state, kernel, launch);
+    let mut state = stream.state();
+    if !stream.is_independent(&state, launch.depends) {
+        return queue_dependent(stream, &mut state, kernel, launch);
     }
-    queue_kernel(core, kernel, launch)?;
-    let position = core.next_position(&mut state);
+    queue_kernel(stream, kernel, launch)?;
+    let position = stream.next_position(&mut state);
     state.in_flight.record_kernel(position, kernel.name(), launch.site);
     Ok(position)
 }
@@ -50,21 +50,21 @@ pub(super) fn queue_launch(
 /// Queues a launch whose dependencies may have failed, or may still fail.
 #[inline(never)]
 fn queue_dependent(
-    core: &StreamCore,
+    stream: &GpuStream,
     state: &mut StreamState,
     kernel: &GpuKernel,
     launch: &mut LaunchCall<'_>,
 ) -> Result<Position, BackendError> {
-    let depends = match core.pending_dependencies(state, launch.depends) {
+    let depends = match stream.pending_dependencies(state, launch.depends) {
         Ok(depends) => depends,
-        Err(root) => return Ok(skip(core, state, &root, FailureKind::Contents)),
+        Err(root) => return Ok(skip(stream, state, &root, FailureKind::Contents)),
     };
-    queue_kernel(core, kernel, launch)?;
+    queue_kernel(stream, kernel, launch)?;
     let position = if depends.is_empty() {
-        core.next_position(state)
+        stream.next_position(state)
     } else {
         let nothing = CompletionAction::Nothing;
-        core.enter_queued(state, depends, nothing, FailureKind::Contents)
+        stream.enter_queued(state, depends, nothing, FailureKind::Contents)
     };
     state.in_flight.record_kernel(position, kernel.name(), launch.site);
     Ok(position)
@@ -72,41 +72,41 @@ fn queue_dependent(
 
 #[inline]
 fn queue_kernel(
-    core: &StreamCore,
+    stream: &GpuStream,
     kernel: &GpuKernel,
     launch: &mut LaunchCall<'_>,
 ) -> Result<(), BackendError> {
     // SAFETY: `GpuQueue::launch` made the context current, and kernels are loaded for each device
     // (`DeviceCode::on`). The modules that use the backend keep arguments alive and order
     // their uses (contract in `backend`): memory is freed after its last use.
-    let outcome = unsafe { launch::queue(core.driver(), core.raw_stream(), kernel, launch) };
-    core.record_loss_locked(outcome)
+    let outcome = unsafe { launch::queue(stream.driver(), stream.raw_stream(), kernel, launch) };
+    stream.record_loss_locked(outcome)
 }
 
 /// Assigns a position to work whose dependency failed. The work does not run, and fails for the
 /// same reason.
 fn skip(
-    core: &StreamCore,
+    stream: &GpuStream,
     state: &mut StreamState,
     root: &FailureRecord,
     loss: FailureKind,
 ) -> Position {
-    let position = core.next_position(state);
-    failure::record(core.id, position, inherited(root, loss));
+    let position = stream.next_position(state);
+    failure::record(stream.id, position, inherited(root, loss));
     position
 }
 
 /// Queues a fill, as [`queue_launch`] a launch.
-pub(super) fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, BackendError> {
+pub(super) fn queue_fill(stream: &GpuStream, work: FillWork) -> Result<Position, BackendError> {
     let FillWork { address, parts, pattern, loss, depends, label } = work;
     if parts.iter().any(|part| pattern.is_empty() || part.run_bytes % pattern.len() as u64 != 0) {
         let detail = format!("a pattern of {} bytes does not fill its runs", pattern.len());
         return Err(invalid("fill", detail));
     }
-    let mut state = core.state();
-    let depends = match core.pending_dependencies(&state, &depends) {
+    let mut state = stream.state();
+    let depends = match stream.pending_dependencies(&state, &depends) {
         Ok(depends) => depends,
-        Err(root) => return Ok(skip(core, &mut state, &root, loss)),
+        Err(root) => return Ok(skip(stream, &mut state, &root, loss)),
     };
     let mut seeds: SmallVec<[Arc<dyn HostMemory>; 2]> = SmallVec::new();
     for part in &parts {
@@ -114,61 +114,61 @@ pub(super) fn queue_fill(core: &StreamCore, work: FillWork) -> Result<Position, 
         // work, and the modules that use the backend order other uses of it (contract in
         // `backend`). The seed patterns are kept until the fill completes, or on error until
         // `drained_on_error` has waited for the stream.
-        let (seed, outcome) = unsafe { fill::queue(target(core), address.0, part, &pattern) };
+        let (seed, outcome) = unsafe { fill::queue(target(stream), address.0, part, &pattern) };
         seeds.extend(seed);
-        core.record_loss_locked(drained_on_error(core, outcome))?;
+        stream.record_loss_locked(drained_on_error(stream, outcome))?;
     }
     let action = release_of(seeds);
-    let position = core.enter_queued(&mut state, depends, action, loss);
+    let position = stream.enter_queued(&mut state, depends, action, loss);
     state.in_flight.record_name(position, OperationName::of_label(&label));
     Ok(position)
 }
 
 /// Queues a copy, as [`queue_launch`] a launch.
-pub(super) fn queue_copy(core: &StreamCore, work: CopyWork) -> Result<Position, BackendError> {
+pub(super) fn queue_copy(stream: &GpuStream, work: CopyWork) -> Result<Position, BackendError> {
     let name = OperationName::of_label(&work.label);
     let loss = work.loss;
     if let Some(overrun) = work.host_overrun() {
         return Err(invalid("copy", overrun));
     }
-    let mut state = core.state();
-    let depends = match core.pending_dependencies(&state, &work.depends) {
+    let mut state = stream.state();
+    let depends = match stream.pending_dependencies(&state, &work.depends) {
         Ok(depends) => depends,
-        Err(root) => return Ok(skip(core, &mut state, &root, loss)),
+        Err(root) => return Ok(skip(stream, &mut state, &root, loss)),
     };
-    let action = core.record_loss_locked(queue_parts(core, &state, work))?;
-    let position = core.enter_queued(&mut state, depends, action, loss);
+    let action = stream.record_loss_locked(queue_parts(stream, &state, work))?;
+    let position = stream.enter_queued(&mut state, depends, action, loss);
     state.in_flight.record_name(position, name);
     Ok(position)
 }
 
 /// Queues the parts of a copy. Returns the completion action.
 fn queue_parts(
-    core: &StreamCore,
+    stream: &GpuStream,
     state: &StreamState,
     work: CopyWork,
 ) -> Result<CompletionAction, BackendError> {
     let CopyWork { source, destination, source_device, parts, may_read_between, .. } = work;
-    let from = source_end(core, &source, source_device.as_deref())?;
+    let from = source_end(stream, &source, source_device.as_deref())?;
     // While an earlier download must still be unpacked, a pinned destination is unpacked too:
     // otherwise the earlier unpack could overwrite later writes of the device.
     if let Memory::Host(host) = &destination
-        && (!host.is_pinned_for(core.kind()) || state.in_flight.writes_host_memory())
+        && (!host.is_pinned_for(stream.kind()) || state.in_flight.writes_host_memory())
     {
         let plan = if may_read_between {
-            DownloadPlan::cheapest(&parts, core.device.pitch_bytes_max(), Costs::current())
+            DownloadPlan::cheapest(&parts, stream.device.pitch_bytes_max(), Costs::current())
         } else {
             DownloadPlan::packed(&parts)
         };
-        return queue_staged_download(core, from, host, plan);
+        return queue_staged_download(stream, from, host, plan);
     }
-    let to = end(core, &destination);
+    let to = end(stream, &destination);
     // SAFETY: the context is current. `queue_copy` checked that the parts lie within the host
     // memory, which `CompletionAction::Release` keeps until the copy completes. Device memory lives
     // until a free that is queued after this work. The modules that use the backend order other
     // uses (contract in `backend`).
-    let outcome = unsafe { memcpy::queue(target(core), from, to, &parts) };
-    drained_on_error(core, outcome)?;
+    let outcome = unsafe { memcpy::queue(target(stream), from, to, &parts) };
+    drained_on_error(stream, outcome)?;
     Ok(release_of([source, destination].into_iter().filter_map(host_memory).collect()))
 }
 
@@ -176,7 +176,7 @@ fn queue_parts(
 /// completion action unpacks it. If no staging block is available, the driver packs it into a
 /// pageable block before it returns.
 fn queue_staged_download(
-    core: &StreamCore,
+    stream: &GpuStream,
     from: CopyEnd,
     host: &Arc<dyn HostMemory>,
     plan: DownloadPlan,
@@ -184,15 +184,16 @@ fn queue_staged_download(
     if plan.len_bytes == 0 {
         return Ok(CompletionAction::Nothing);
     }
-    let staged: Arc<dyn HostMemory> = match core.device.staging().take(plan.len_bytes) {
+    let staged: Arc<dyn HostMemory> = match stream.device.staging().take(plan.len_bytes) {
         Some(pinned) => Arc::new(pinned),
         None => Arc::new(PageableBlock::zeroed(plan.len_bytes, "download")?),
     };
     // SAFETY: as in `queue_parts`. The plan's parts lie within `len_bytes` bytes of staging memory,
     // which the completion action keeps.
-    let outcome =
-        unsafe { memcpy::queue(target(core), from, host_end(core, &*staged), &plan.to_staging) };
-    drained_on_error(core, outcome)?;
+    let outcome = unsafe {
+        memcpy::queue(target(stream), from, host_end(stream, &*staged), &plan.to_staging)
+    };
+    drained_on_error(stream, outcome)?;
     let (destination, parts) = (Arc::clone(host), plan.from_staging);
     Ok(CompletionAction::Unpack(PendingUnpack { staged, destination, parts }))
 }
@@ -200,51 +201,51 @@ fn queue_staged_download(
 /// If one of several driver calls fails, waits for the stream. Then the earlier calls have ended,
 /// and the work can be reported as not queued.
 fn drained_on_error(
-    core: &StreamCore,
+    stream: &GpuStream,
     outcome: Result<(), BackendError>,
 ) -> Result<(), BackendError> {
     outcome.inspect_err(|_| {
-        let _relaxed = Relaxed::enter(core.driver());
-        let wait = core.driver().stream_synchronize.function;
+        let _relaxed = Relaxed::enter(stream.driver());
+        let wait = stream.driver().stream_synchronize.function;
         // SAFETY: the stream lives. If waiting fails, the context is dead and executes nothing.
-        let _dead = unsafe { wait(core.raw_stream()) };
+        let _dead = unsafe { wait(stream.raw_stream()) };
     })
 }
 
-fn target(core: &StreamCore) -> StreamTarget {
+fn target(stream: &GpuStream) -> StreamTarget {
     StreamTarget {
-        driver: core.driver(),
-        stream: core.raw_stream(),
-        place: core.device.context().place(),
-        pitch_bytes_max: core.device.pitch_bytes_max(),
+        driver: stream.driver(),
+        stream: stream.raw_stream(),
+        place: stream.device.context().place(),
+        pitch_bytes_max: stream.device.pitch_bytes_max(),
     }
 }
 
 fn source_end(
-    core: &StreamCore,
+    stream: &GpuStream,
     source: &Memory,
     device: Option<&dyn SourceDevice>,
 ) -> Result<CopyEnd, BackendError> {
     let (Memory::Device(address), Some(device)) = (source, device) else {
-        return Ok(end(core, source));
+        return Ok(end(stream, source));
     };
     let peer = device.downcast_ref::<GpuDevice>().map(GpuDevice::core);
-    let Some(peer) = peer.filter(|peer| peer.context().kind() == core.kind()) else {
+    let Some(peer) = peer.filter(|peer| peer.context().kind() == stream.kind()) else {
         let detail = format!("a GPU cannot access memory of {device:?}");
         return Err(invalid("copy", detail));
     };
-    Ok(CopyEnd::Device(address.0, core.device.place_of_peer(peer)))
+    Ok(CopyEnd::Device(address.0, stream.device.place_of_peer(peer)))
 }
 
-fn end(core: &StreamCore, memory: &Memory) -> CopyEnd {
+fn end(stream: &GpuStream, memory: &Memory) -> CopyEnd {
     match memory {
-        Memory::Host(host) => host_end(core, &**host),
+        Memory::Host(host) => host_end(stream, &**host),
         Memory::Device(address) => CopyEnd::Device(address.0, None),
     }
 }
 
-fn host_end(core: &StreamCore, host: &dyn HostMemory) -> CopyEnd {
-    CopyEnd::Host(host.base(), host.is_pinned_for(core.kind()))
+fn host_end(stream: &GpuStream, host: &dyn HostMemory) -> CopyEnd {
+    CopyEnd::Host(host.base(), host.is_pinned_for(stream.kind()))
 }
 
 fn host_memory(memory: Memory) -> Option<Arc<dyn HostMemory>> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar};
 use std::thread;
 use std::time::Duration;
 
-use super::core::StreamCore;
+use super::gpu_stream::GpuStream;
 use super::wake_stream::WakeStream;
 use crate::capture_mode::relax_this_thread;
 use resident_backend::sync::{BackendGuard, BackendLock};
@@ -40,7 +40,7 @@ struct Waiters {
 /// The tasks that wait for positions of a stream.
 #[derive(Debug)]
 struct StreamWaiters {
-    core: Arc<StreamCore>,
+    stream: Arc<GpuStream>,
     tasks: WaitingTasks,
     /// The position that the driver tells of, and the stream that does so.
     told: Option<(Position, WakeStream)>,
@@ -48,16 +48,16 @@ struct StreamWaiters {
 
 /// Wakes a task once all work up to `position` has completed.
 pub(super) fn wake_when_complete(
-    core: &Arc<StreamCore>,
+    stream: &Arc<GpuStream>,
     position: Position,
     task: &Arc<TaskWaker>,
 ) -> Result<(), BackendError> {
-    if core.is_complete(position) {
+    if stream.is_complete(position) {
         task.wake();
         return Ok(());
     }
     // Without an event, only the whole stream can be polled, with all that is queued behind.
-    core.ensure_event_covering(position)?;
+    stream.ensure_event_covering(position)?;
     let mut waiters = waiters();
     if !waiters.has_thread {
         thread::Builder::new()
@@ -66,7 +66,7 @@ pub(super) fn wake_when_complete(
             .map_err(|fault| no_thread(&fault))?;
         waiters.has_thread = true;
     }
-    let abandoned = waiters.add(core, position, task);
+    let abandoned = waiters.add(stream, position, task);
     drop(waiters);
     drop(abandoned);
     Ok(())
@@ -117,10 +117,13 @@ unsafe extern "C" fn tell(_: *mut c_void) {
 
 impl Waiters {
     /// Adds a task, and returns tasks for the caller to drop.
-    fn add(&mut self, core: &Arc<StreamCore>, position: Position, task: &Arc<TaskWaker>) -> Tasks {
-        let new =
-            || StreamWaiters { core: Arc::clone(core), tasks: WaitingTasks::default(), told: None };
-        let stream = self.streams.entry(core.id).or_insert_with(new);
+    fn add(&mut self, stream: &Arc<GpuStream>, position: Position, task: &Arc<TaskWaker>) -> Tasks {
+        let new = || StreamWaiters {
+            stream: Arc::clone(stream),
+            tasks: WaitingTasks::default(),
+            told: None,
+        };
+        let stream = self.streams.entry(stream.id).or_insert_with(new);
         let is_new = stream.tasks.add(position, task);
         let abandoned = stream.tasks.take_abandoned();
         if is_new {
@@ -138,9 +141,9 @@ impl Waiters {
 impl StreamWaiters {
     /// Removes and returns the tasks whose work is complete.
     fn take_due(&mut self) -> Tasks {
-        relax_this_thread(self.core.driver());
+        relax_this_thread(self.stream.driver());
         let mut due = Tasks::new();
-        while let Some(first) = self.tasks.first().filter(|first| self.core.is_complete(*first)) {
+        while let Some(first) = self.tasks.first().filter(|first| self.stream.is_complete(*first)) {
             drop(self.told.take_if(|(told, _)| *told <= first));
             due.extend(self.tasks.take_due(first));
         }
@@ -151,7 +154,7 @@ impl StreamWaiters {
     fn have_told(&mut self) {
         let Some(first) = self.tasks.first() else { return };
         if self.told.as_ref().is_none_or(|(told, _)| *told > first) {
-            let told_by = self.core.call_at(first, tell).unwrap_or_default();
+            let told_by = self.stream.call_at(first, tell).unwrap_or_default();
             self.told = told_by.map(|stream| (first, stream));
         }
     }

@@ -166,7 +166,7 @@ impl Area {
             match self.access_unit(unit, touch, me, order, &rights) {
                 Ok(()) => written += 1,
                 Err(fault @ AccessFault::RacingWrite(_)) => {
-                    racing = Err((self.address(unit), fault))
+                    racing = Err((self.address(unit), fault));
                 }
                 // It may be padding.
                 Err(fault @ AccessFault::Unwritten) if access.is_record() => {

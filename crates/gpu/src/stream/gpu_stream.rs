@@ -14,7 +14,7 @@ use super::driver_event::DriverEvent;
 use super::in_flight::{CompletionAction, InFlight, InFlightList};
 #[cfg(feature = "cuda")]
 use crate::context::make_current;
-use crate::device::DeviceCore;
+use crate::device::GpuDeviceState;
 use crate::driver::{Driver, StreamHandle, status};
 use crate::memory::external::ExternalAllocation;
 use crate::owned_stream::OwnedStream;
@@ -33,13 +33,12 @@ const EVENTS_KEPT: usize = 32;
 const OPERATIONS_PER_EVENT: usize = 16;
 
 /// All streams of all GPUs. A stream looks up here the streams on which its work depends.
-static STREAMS: BackendLock<BTreeMap<QueueId, Weak<StreamCore>>> =
-    BackendLock::new(BTreeMap::new());
+static STREAMS: BackendLock<BTreeMap<QueueId, Weak<GpuStream>>> = BackendLock::new(BTreeMap::new());
 
 /// One stream, kept alive by its handle and its events.
-pub struct StreamCore {
+pub struct GpuStream {
     pub(super) id: QueueId,
-    pub(super) device: Arc<DeviceCore>,
+    pub(super) device: Arc<GpuDeviceState>,
     stream: OwnedStream,
     /// Whether other code has the stream too, and may capture it.
     is_shared: AtomicBool,
@@ -65,9 +64,9 @@ pub(super) struct StreamState {
     operations_since_event: usize,
 }
 
-impl StreamCore {
-    pub(crate) fn new(device: Arc<DeviceCore>, stream: OwnedStream) -> Arc<Self> {
-        let core = Arc::new(Self {
+impl GpuStream {
+    pub(crate) fn new(device: Arc<GpuDeviceState>, stream: OwnedStream) -> Arc<Self> {
+        let stream = Arc::new(Self {
             id: QueueId::next(),
             device,
             stream,
@@ -78,8 +77,8 @@ impl StreamCore {
             needs_reap: AtomicBool::new(false),
             completion_lock: BackendLock::new(()),
         });
-        streams().insert(core.id, Arc::downgrade(&core));
-        core
+        streams().insert(stream.id, Arc::downgrade(&stream));
+        stream
     }
 
     /// cudarc's object for the stream, on NVIDIA GPUs.
@@ -153,7 +152,7 @@ impl StreamCore {
         if !self.is_captured()? {
             return Ok(());
         }
-        let refused = self.driver().stream_is_capturing.refusal(status::STREAM_CAPTURE_UNSUPPORTED);
+        let refused = self.driver().stream_is_capturing.error(status::STREAM_CAPTURE_UNSUPPORTED);
         let advice = "the stream is being captured: end the capture before arrays are used on it, \
                       or capture a stream that they are not used on";
         Err(BackendError { detail: format!("{}: {advice}", refused.detail), ..refused })
@@ -339,9 +338,9 @@ impl StreamCore {
         if let ExternalAllocation::Slice(slice) = &external
             && let Some(stream) = slice.freeing_stream()
         {
-            if let Err(refusal) = self.make_wait(stream) {
+            if let Err(error) = self.make_wait(stream) {
                 self.device.memory().insert_external(address.0, external)?;
-                return Err(refusal);
+                return Err(error);
             }
             drop(external);
             return Ok(self.tail());
@@ -370,7 +369,7 @@ impl StreamCore {
     }
 }
 
-impl Drop for StreamCore {
+impl Drop for GpuStream {
     fn drop(&mut self) {
         streams().remove(&self.id);
         // No thread waited for the work that is still in flight, and none can wait any more. The
@@ -418,30 +417,30 @@ impl StreamState {
 }
 
 /// The stream with this number, if it is alive.
-pub(super) fn find(queue: QueueId) -> Option<Arc<StreamCore>> {
+pub(super) fn find(queue: QueueId) -> Option<Arc<GpuStream>> {
     streams().get(&queue)?.upgrade()
 }
 
 /// Completes finished work on all streams of a device. The caller holds no lock.
-pub(crate) fn reap_all(device: &DeviceCore) {
-    all_of(device).iter().for_each(|core| core.reap());
+pub(crate) fn reap_all(device: &GpuDeviceState) {
+    all_of(device).iter().for_each(|stream| stream.reap());
 }
 
 /// The streams of a device, in the order of their creation, so that runs are repeatable.
-pub(super) fn all_of(device: &DeviceCore) -> Vec<Arc<StreamCore>> {
-    let all: Vec<Arc<StreamCore>> = streams().values().filter_map(Weak::upgrade).collect();
-    all.into_iter().filter(|core| std::ptr::eq(Arc::as_ptr(&core.device), device)).collect()
+pub(super) fn all_of(device: &GpuDeviceState) -> Vec<Arc<GpuStream>> {
+    let all: Vec<Arc<GpuStream>> = streams().values().filter_map(Weak::upgrade).collect();
+    all.into_iter().filter(|stream| std::ptr::eq(Arc::as_ptr(&stream.device), device)).collect()
 }
 
-fn streams() -> BackendGuard<'static, BTreeMap<QueueId, Weak<StreamCore>>> {
+fn streams() -> BackendGuard<'static, BTreeMap<QueueId, Weak<GpuStream>>> {
     STREAMS.lock()
 }
 
-impl fmt::Debug for StreamCore {
+impl fmt::Debug for GpuStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "StreamCore({:?} of {}, {} of {} done)",
+            "GpuStream({:?} of {}, {} of {} done)",
             self.id,
             self.device.context().name(),
             self.completed().0,
