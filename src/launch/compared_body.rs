@@ -40,7 +40,8 @@ pub(super) fn compared<'a>(
     };
     let is_in_out = |(_, array): &(usize, &BoundArray<'_>)| array.access == Access::ReadWrite;
     let in_out = arrays.enumerate().filter(is_in_out);
-    let arguments: Vec<_> = in_out.map(ComparedArgument::of).collect();
+    let arguments: Vec<_> =
+        in_out.map(|(index, array)| ComparedArgument::of(index, array)).collect();
     if arguments.is_empty() {
         return None;
     }
@@ -49,16 +50,15 @@ pub(super) fn compared<'a>(
 }
 
 impl ComparedArgument {
-    fn of((index, array): (usize, &BoundArray<'_>)) -> Self {
+    fn of(index: usize, array: &BoundArray<'_>) -> Self {
         let (origin_bytes, element_bytes) = (array.origin_bytes(), array.element_bytes);
-        let footprint = match array.is_flat {
-            true => Footprint::run(origin_bytes, array.len * u64::from(element_bytes)),
-            false => {
-                let shape: Vec<u64> = array.view.shape.iter().map(|len| *len as u64).collect();
-                let strides: Vec<u64> =
-                    array.view.strides.iter().map(|stride| *stride as i64 as u64).collect();
-                Footprint::of_view(origin_bytes, u64::from(element_bytes), &shape, &strides)
-            }
+        let footprint = if array.is_flat {
+            Footprint::run(origin_bytes, array.len * u64::from(element_bytes))
+        } else {
+            let shape: Vec<u64> = array.view.shape.iter().map(|len| *len as u64).collect();
+            let strides: Vec<u64> =
+                array.view.strides.iter().map(|stride| *stride as i64 as u64).collect();
+            Footprint::of_view(origin_bytes, u64::from(element_bytes), &shape, &strides)
         };
         Self { index, origin_bytes, footprint, element_bytes: element_bytes as usize }
     }

@@ -13,8 +13,12 @@ use resident_core::layout::Strided;
 /// The axes longer than 1, slowest in memory first, and whether each runs backwards.
 type AxisOrder = SmallVec<[(usize, bool); 6]>;
 
-/// A parameter's index and its flat argument.
-type Numbered<'a> = (usize, &'a BoundArray<'a>);
+/// A flat argument, and the index of its parameter.
+#[derive(Clone, Copy)]
+struct FlatArgument<'a> {
+    parameter: usize,
+    array: &'a BoundArray<'a>,
+}
 
 /// Checks all flat arguments of a launch.
 #[inline]
@@ -23,10 +27,10 @@ pub(super) fn check(
     bound: &[BoundArgument<'_>],
     layouts: fn() -> Box<[ParameterLayout]>,
 ) -> Result<()> {
-    match bound.iter().all(BoundArgument::is_row_major) {
-        true => Ok(()),
-        false => check_axes(kernel, bound, layouts),
+    if bound.iter().all(BoundArgument::needs_no_axis_check) {
+        return Ok(());
     }
+    check_axes(kernel, bound, layouts)
 }
 
 fn check_axes(
@@ -34,22 +38,23 @@ fn check_axes(
     bound: &[BoundArgument<'_>],
     layouts: fn() -> Box<[ParameterLayout]>,
 ) -> Result<()> {
-    for (number, array) in flat_arguments(bound) {
-        if !array.view.is_contiguous() {
-            let element = layouts()[number].element().rust_name;
-            return Err(not_contiguous(kernel, (number, array), element));
+    for argument in flat_arguments(bound) {
+        let view = &argument.array.view;
+        if !view.is_contiguous() {
+            let element = layouts()[argument.parameter].element().rust_name;
+            return Err(not_contiguous(kernel, argument, element));
         }
-        let mut earlier = flat_arguments(&bound[..number]);
-        if let Some(other) = earlier.find(|(_, other)| !correspond(&other.view, &array.view)) {
-            return Err(mismatch(kernel, other, (number, array)));
+        let mut earlier = flat_arguments(&bound[..argument.parameter]);
+        if let Some(other) = earlier.find(|other| !correspond(&other.array.view, view)) {
+            return Err(mismatch(kernel, other, argument));
         }
     }
     Ok(())
 }
 
-fn flat_arguments<'a>(bound: &'a [BoundArgument<'a>]) -> impl Iterator<Item = Numbered<'a>> {
-    bound.iter().enumerate().filter_map(|(number, argument)| match argument {
-        BoundArgument::Array(array) if array.is_flat => Some((number, array)),
+fn flat_arguments<'a>(bound: &'a [BoundArgument<'a>]) -> impl Iterator<Item = FlatArgument<'a>> {
+    bound.iter().enumerate().filter_map(|(parameter, argument)| match argument {
+        BoundArgument::Array(array) if array.is_flat => Some(FlatArgument { parameter, array }),
         _ => None,
     })
 }
@@ -97,11 +102,12 @@ fn same_order(one: &Strided<'_>, other: &Strided<'_>) -> bool {
         || (column_major(&one) && column_major(&other))
 }
 
-fn not_contiguous(kernel: &str, (number, array): Numbered<'_>, element: &str) -> Error {
+fn not_contiguous(kernel: &str, argument: FlatArgument<'_>, element: &str) -> Error {
+    let FlatArgument { parameter, array } = argument;
     Error::NotContiguous {
         call: CalledAt::UNKNOWN,
         array: array.storage.named(),
-        parameter: format!("parameter {number} of kernel \"{kernel}\""),
+        parameter: format!("parameter {parameter} of kernel \"{kernel}\""),
         layout: describe_layout(array),
         instead: what_to_pass(array, element),
     }
@@ -122,10 +128,10 @@ fn what_to_pass(array: &BoundArray<'_>, element: &str) -> String {
     format!("make the parameter sized (`{intent}<{element}, {dimension}>`), or pass {other}")
 }
 
-fn mismatch(kernel: &str, first: Numbered<'_>, second: Numbered<'_>) -> Error {
-    let describe = |(number, array): Numbered<'_>| {
+fn mismatch(kernel: &str, first: FlatArgument<'_>, second: FlatArgument<'_>) -> Error {
+    let describe = |FlatArgument { parameter, array }: FlatArgument<'_>| {
         let (name, layout) = (array.storage.named(), describe_layout(array));
-        format!("parameter {number} was given {name} with {layout}")
+        format!("parameter {parameter} was given {name} with {layout}")
     };
     Error::LayoutMismatch {
         call: CalledAt::UNKNOWN,

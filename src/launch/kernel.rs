@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::arguments::Arguments;
 use super::arguments::bound::BoundArgument;
-use super::compare::{self, Bodies, Difference};
+use super::compare_bodies::{Bodies, Difference};
 use super::device_code::DeviceCode;
 use super::host_body::HostBody;
 use super::signature::Signature;
-use super::submit::{self, Launch};
+use super::submit::Launch;
 use crate::audit;
 use crate::device::{self, Device, Stream};
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -430,15 +430,12 @@ impl<S: Signature> Kernel<S> {
             self.check(&grid, bound)?;
             let code = self.loaded_on(stream.device_ref())?;
             let limits = stream.device_ref().grid_limits();
-            let launch = |grid: &Grid| {
-                submit::launch(
-                    &Launch { code, title: &self.inner.title, grid, bound, site },
-                    stream,
-                )
-            };
-            match code.accepts_grid(&grid, limits) {
-                true => launch(&grid),
-                false => launch(&self.fitted(code, grid, limits, bound)?),
+            let title = &self.inner.title;
+            let queue = |grid| Launch { code, title, grid, bound, site }.queue_on(stream);
+            if code.accepts_grid(&grid, limits) {
+                queue(&grid)
+            } else {
+                queue(&self.fitted(code, grid, limits, bound)?)
             }
         });
         match launched {
@@ -483,7 +480,7 @@ impl<S: Signature> Kernel<S> {
                 let (code, body) = self.host_body()?;
                 let grid = self.fitted(code, grid, &GridLimits::default(), bound)?;
                 let title = &self.inner.title;
-                submit::call(&Launch { code, title, grid: &grid, bound, site }, body)
+                Launch { code, title, grid: &grid, bound, site }.run_on_host(body)
             })
             .at(site)
     }
@@ -584,18 +581,15 @@ impl<S: Signature> Kernel<S> {
         arguments
             .with_bound(|bound| {
                 self.check(&grid, bound)?;
-                let (code, body) = self.host_body()?;
-                let (title, name) = (&self.inner.title, &*self.inner.name);
-                let loaded = self.loaded_on(device)?;
-                let fitted = self.fitted(loaded, grid, device.grid_limits(), bound)?;
-                let bodies = Bodies {
-                    title,
-                    name,
-                    host: (code, body, grid),
-                    device: (loaded, fitted),
-                    site,
-                };
-                compare::first_difference(bodies, &device.stream(), bound, &S::layouts(), tolerance)
+                let (code, host_body) = self.host_body()?;
+                let title = &self.inner.title;
+                let host = Launch { code, title, grid: &grid, bound, site };
+                let code = self.loaded_on(device)?;
+                let grid = &self.fitted(code, grid, device.grid_limits(), bound)?;
+                let on_device = Launch { code, grid, ..host };
+                let name = &self.inner.name;
+                let bodies = Bodies { name, host, host_body, on_device };
+                bodies.first_difference(&device.stream(), &S::layouts(), tolerance)
             })
             .at(site)
     }

@@ -4,7 +4,7 @@
 mod arguments;
 mod arity;
 mod comparator;
-mod compare;
+mod compare_bodies;
 mod compared_body;
 mod device_code;
 mod flat;
@@ -14,6 +14,6 @@ mod signature;
 mod submit;
 
 pub use arguments::{Argument, Arguments};
-pub use compare::Difference;
+pub use compare_bodies::Difference;
 pub use kernel::Kernel;
 pub use signature::{Described, Flat, In, InOut, Out, Parameter, Signature};

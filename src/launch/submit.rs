@@ -1,19 +1,5 @@
 //! One launch, with its types erased: acquires the arrays, submits the body, and marks the arrays
-//! as used.
-//!
-//! The types that represent an array argument, in the order in which a launch makes them:
-//!
-//! 1. `&SmartArray`, `&mut SmartViewMut`, ...: the caller's argument, which must implement
-//!    [`Argument`](super::Argument) for the parameter.
-//! 2. [`transfer::StoredView`]: the argument's storage and its strided view, without element and
-//!    dimension types.
-//! 3. [`BoundArray`]: the same, together with the parameter's kind of access.
-//! 4. [`Request`]: the selected elements, and the call for which they are needed, as `transfer`
-//!    gets them.
-//! 5. [`LaunchedArrays`]: the acquired arrays. The device's copies keep their memory until the use
-//!    is marked.
-//! 6. [`ArrayArgument`]: what the backend gets: the address, and the index in `LaunchCall::words`
-//!    where the array's packed length, or its shape and strides, begin.
+//! as used. The types of the arguments are explained in `arguments`.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -31,8 +17,8 @@ use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use resident_backend::sync;
 use resident_backend::{
-    Address, ArrayArgument, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall,
-    Position, failure,
+    Address, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall, PackedArray, Position,
+    failure,
 };
 use resident_core::layout::Selection;
 
@@ -52,11 +38,11 @@ impl<'s> NextPart<'s> {
         Self { selections, next: 0 }
     }
 
-    fn next(&mut self, launch: &Launch<'_>) -> Option<&'s Selection> {
-        let parts = || launch.arrays().filter(|array| !array.is_whole);
+    fn next(&mut self, launch: &Launch<'_>) -> &'s Selection {
+        let parts = || launch.bound_arrays().filter(|array| !array.is_whole);
         let all = || parts().map(BoundArray::selection).collect();
         self.next += 1;
-        self.selections.get_or_init(all).get(self.next - 1)
+        self.selections.get_or_init(all).get(self.next - 1).unwrap_or(&Selection::Whole)
     }
 }
 
@@ -71,7 +57,7 @@ pub(super) struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    fn arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> {
+    fn bound_arrays(&self) -> impl Iterator<Item = &'a BoundArray<'a>> {
         self.bound.iter().filter_map(|bound| match bound {
             BoundArgument::Array(array) => Some(array),
             BoundArgument::Scalar { .. } => None,
@@ -93,86 +79,110 @@ impl<'a> Launch<'a> {
         transfer::wrong_device(array.storage, home, self.title, other).at(self.site)
     }
 
-    /// The request for an argument: for the whole array, or for the next part.
     fn request<'s>(
         &'s self,
         storage: &'s Storage,
-        is_whole: bool,
-        parts: &mut NextPart<'s>,
-    ) -> Request<'s> {
-        let part = if is_whole { None } else { parts.next(self) };
-        let selection = part.unwrap_or(&Selection::Whole);
-        Request::new(storage, selection, Cause::Launch, self.title, self.site)
-    }
-
-    /// The request for an argument of a host body.
-    fn host_request<'s>(
-        &'s self,
-        array: &'s BoundArray<'_>,
         selection: &'s Selection,
         cause: Cause,
     ) -> Request<'s> {
-        Request::new(array.storage, selection, cause, self.title, self.site)
+        Request::new(storage, selection, cause, self.title, self.site)
+    }
+
+    /// Queues the launch on a stream.
+    pub(super) fn queue_on(&self, stream: &Stream) -> Result<()> {
+        if self.grid.is_empty_cover() {
+            return Ok(());
+        }
+        if failure::is_forgetting_due() {
+            // Before the arrays are pinned: with a pinned array no records are removed.
+            storage::forget_failures();
+        }
+        if audit::observes_launches() {
+            self.queue_observed(stream)
+        } else {
+            queue::<false>(self, stream)
+        }
+    }
+
+    /// Queues the launch with a span of `tracing` and a record for captures, if they want them.
+    #[cold]
+    fn queue_observed(&self, stream: &Stream) -> Result<()> {
+        let _span = audit::enter_launch(self.title, stream, self.site);
+        let code = compared(self.code, self.bound_arrays());
+        let launch = Launch { code: code.as_ref().unwrap_or(self.code), ..*self };
+        let queued = queue::<true>(&launch, stream);
+        audit::end_launch();
+        queued
+    }
+
+    /// Runs a host body on the host's copies, on the calling thread.
+    pub(super) fn run_on_host(&self, body: &dyn KernelBody) -> Result<()> {
+        if self.grid.is_empty_cover() {
+            return Ok(());
+        }
+        if let Some((array, home)) =
+            self.bound_arrays().find_map(|array| Some((array, array.home?)))
+        {
+            return Err(self.wrong_device(array, home, String::from("the host")));
+        }
+        for array in self.bound_arrays() {
+            let selection = array.selection();
+            let request = self.request(array.storage, &selection, Cause::Host);
+            transfer::acquire_host(&request, array.access)?;
+        }
+        for array in self.bound_arrays().filter(|array| array.access.writes()) {
+            let selection = array.selection();
+            let request = self.request(array.storage, &selection, Cause::Launch);
+            transfer::mark_host_written(&request, array.access);
+        }
+        let mut words = Words::new();
+        self.bound.iter().for_each(|bound| bound.pack(&mut words));
+        let pointers: SmallVec<[*mut u8; 8]> = self
+            .bound_arrays()
+            .map(|array| array.storage.host_base().wrapping_add(array.origin_bytes() as usize))
+            .collect();
+        sync::assert_none_held();
+        // SAFETY: the words are those of this kernel's arguments, in the order of its signature.
+        // Each array was acquired on the host: its elements are initialised, and no queued work
+        // writes those that the body reads or touches those that it writes. The borrows in the
+        // arguments exclude all other accesses until the body returns.
+        unsafe { body.run(*self.grid, &words, &pointers) };
+        Ok(())
     }
 }
 
-/// Queues a launch on a stream.
-pub(super) fn launch(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
-    if launch.grid.is_empty_cover() {
-        return Ok(());
-    }
-    if failure::is_forgetting_due() {
-        // Before the arrays are pinned: with a pinned array no records are removed.
-        storage::forget_failures();
-    }
-    match audit::observes_launches() {
-        true => launch_observed(launch, stream),
-        false => queue::<false>(launch, stream),
-    }
-}
-
-/// As [`launch`], with a span of `tracing` and a record for captures, if they want them.
-#[cold]
-fn launch_observed(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
-    let _span = audit::enter_launch(launch.title, stream, launch.site);
-    let code = compared(launch.code, launch.arrays());
-    let launch = Launch { code: code.as_ref().unwrap_or(launch.code), ..*launch };
-    let queued = queue::<true>(&launch, stream);
-    audit::end_launch();
-    queued
-}
-
-/// Acquires the arrays, submits the body and marks the arrays. Unobserved launches have
-/// an instance of this function of their own, so that they pay nothing for records.
+/// Acquires the arrays, submits the body and marks the arrays. Unobserved launches have an instance
+/// of this function of their own, so that they pay nothing for records.
 #[inline(always)]
 fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Result<()> {
     let selections = PartSelections::new();
     let (mut words, mut depends) = (Words::new(), Dependencies::new());
-    let (mut arguments, mut arrays) = (ArrayArguments::new(), LaunchedArrays::default());
-    let packed = Packed {
+    let (mut packed_arrays, mut launched) = (PackedArrays::new(), LaunchedArrays::default());
+    let prepared = Prepared {
         words: &mut words,
-        arguments: &mut arguments,
-        arrays: &mut arrays,
+        packed_arrays: &mut packed_arrays,
+        launched: &mut launched,
         depends: &mut depends,
     };
-    acquire(launch, &selections, stream, packed)?;
+    acquire(launch, &selections, stream, prepared)?;
     let mut call = LaunchCall {
         code: launch.code,
         grid: launch.grid,
         words: &mut words,
-        arrays: &arguments,
+        arrays: &packed_arrays,
         depends: &depends,
         site: launch.site,
     };
-    let submitted = match IS_OBSERVED {
-        true => submit_timed(stream, &mut call),
-        false => stream.queue().launch(&mut call),
+    let submitted = if IS_OBSERVED {
+        submit_timed(stream, &mut call)
+    } else {
+        stream.queue().launch(&mut call)
     };
     let position = match submitted {
         Ok(position) => position,
         Err(refusal) => return Err(refused(launch, stream, &refusal)),
     };
-    let avoided = mark(launch, &selections, stream, &mut arrays, position);
+    let avoided = mark(launch, &selections, stream, &mut launched, position);
     if IS_OBSERVED {
         record(launch, stream, position, avoided);
     }
@@ -194,7 +204,7 @@ fn record(launch: &Launch<'_>, stream: &Stream, position: Position, avoided: Flo
     let argument =
         |array: &BoundArray<'_>| ArgumentRecord::new(array.storage, array.access, array.is_whole);
     let launched = Launched { title, stream, position, site, avoided };
-    audit::record_launch(&launched, launch.arrays().map(argument));
+    audit::record_launch(&launched, launch.bound_arrays().map(argument));
 }
 
 #[cold]
@@ -209,14 +219,14 @@ fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Erro
 
 /// The arrays of a launch as a backend gets them. Device code needs no entry for flat arrays: their
 /// addresses are among the words.
-type ArrayArguments = SmallVec<[ArrayArgument; 16]>;
+type PackedArrays = SmallVec<[PackedArray; 16]>;
 
-/// The arguments of a launch, acquired and packed. These are references, because moving the lists
-/// costs as much as filling them.
-struct Packed<'r, 'a> {
+/// What [`acquire`] fills. These are references, because moving the lists costs as much as filling
+/// them.
+struct Prepared<'r, 'a> {
     words: &'r mut Words,
-    arguments: &'r mut ArrayArguments,
-    arrays: &'r mut LaunchedArrays<'a>,
+    packed_arrays: &'r mut PackedArrays,
+    launched: &'r mut LaunchedArrays<'a>,
     depends: &'r mut Dependencies,
 }
 
@@ -226,36 +236,37 @@ fn acquire<'a>(
     launch: &'a Launch<'_>,
     selections: &'a PartSelections,
     stream: &Stream,
-    packed: Packed<'_, 'a>,
+    prepared: Prepared<'_, 'a>,
 ) -> Result<()> {
+    let Prepared { words, packed_arrays, launched, depends } = prepared;
     let mut parts = NextPart::of(selections);
     let epoch = failure::epoch();
     let is_device_code = matches!(launch.code, KernelCode::Loaded(_));
     for bound in launch.bound {
         if let BoundArgument::Array(array) = bound {
             let (storage, access) = (array.storage, array.access);
-            let ready = match array.is_whole {
-                true => packed.arrays.acquire_whole(storage, stream, epoch, access, packed.depends),
-                false => None,
+            let ready = if array.is_whole {
+                launched.acquire_whole(storage, stream, epoch, access, depends)
+            } else {
+                None
             };
             let address = match ready {
                 Some(address) => address,
                 // A device array is never ready on another device.
                 None => {
                     launch.check_home(array, stream)?;
-                    let request = launch.request(storage, array.is_whole, &mut parts);
-                    let is_whole = array.is_whole;
-                    let (arrays, depends) = (&mut *packed.arrays, &mut *packed.depends);
-                    arrays.acquire(storage, &request, is_whole, stream, access, depends)?
+                    let selection = if is_whole { &Selection::Whole } else { parts.next(launch) };
+                    let request = launch.request(storage, selection, Cause::Launch);
+                    launched.acquire(storage, &request, is_whole, stream, access, depends)?
                 }
             };
             if is_device_code && array.is_flat {
-                packed.words.push(address.0.wrapping_add(array.origin_bytes()));
+                words.push(address.0.wrapping_add(array.origin_bytes()));
                 continue;
             }
-            packed.arguments.push(argument(array, address, packed.words.len()));
+            packed_arrays.push(packed(array, address, words.len()));
         }
-        bound.pack(packed.words);
+        bound.pack(words);
     }
     Ok(())
 }
@@ -267,12 +278,15 @@ fn mark(
     launch: &Launch<'_>,
     selections: &PartSelections,
     stream: &Stream,
-    arrays: &mut LaunchedArrays<'_>,
+    launched: &mut LaunchedArrays<'_>,
     position: Position,
 ) -> Flow {
     let mut parts = NextPart::of(selections);
-    let request = |storage, is_whole| launch.request(storage, is_whole, &mut parts);
-    let marked = arrays.mark(stream, position, request);
+    let request = |storage, is_whole| {
+        let selection = if is_whole { &Selection::Whole } else { parts.next(launch) };
+        launch.request(storage, selection, Cause::Launch)
+    };
+    let marked = launched.mark(stream, position, request);
     if marked.avoided.count > 0 {
         stream.device_ref().count_avoided(marked.avoided);
     }
@@ -288,8 +302,8 @@ fn mark(
 }
 
 #[inline(always)]
-fn argument(array: &BoundArray<'_>, address: Address, at_word: usize) -> ArrayArgument {
-    ArrayArgument {
+fn packed(array: &BoundArray<'_>, address: Address, at_word: usize) -> PackedArray {
+    PackedArray {
         address,
         origin_bytes: array.origin_bytes(),
         element_bytes: array.element_bytes,
@@ -297,36 +311,4 @@ fn argument(array: &BoundArray<'_>, address: Address, at_word: usize) -> ArrayAr
         is_flat: array.is_flat,
         access: array.access,
     }
-}
-
-/// Runs a host body on the host's copies, on the calling thread.
-pub(super) fn call(launch: &Launch<'_>, body: &dyn KernelBody) -> Result<()> {
-    if launch.grid.is_empty_cover() {
-        return Ok(());
-    }
-    if let Some((array, home)) = launch.arrays().find_map(|array| Some((array, array.home?))) {
-        return Err(launch.wrong_device(array, home, String::from("the host")));
-    }
-    for array in launch.arrays() {
-        let selection = array.selection();
-        transfer::acquire_host(&launch.host_request(array, &selection, Cause::Host), array.access)?;
-    }
-    for array in launch.arrays().filter(|array| array.access.writes()) {
-        let selection = array.selection();
-        let request = launch.host_request(array, &selection, Cause::Launch);
-        transfer::mark_host_written(&request, array.access);
-    }
-    let mut words = Words::new();
-    launch.bound.iter().for_each(|bound| bound.pack(&mut words));
-    let pointers: SmallVec<[*mut u8; 8]> = launch
-        .arrays()
-        .map(|array| array.storage.host_base().wrapping_add(array.origin_bytes() as usize))
-        .collect();
-    sync::assert_none_held();
-    // SAFETY: the words are those of this kernel's arguments, in the order of its signature. Each
-    // array was acquired on the host: its elements are initialised, and no queued work writes those
-    // that the body reads or touches those that it writes. The borrows in the arguments exclude all
-    // other accesses until the body returns.
-    unsafe { body.run(*launch.grid, &words, &pointers) };
-    Ok(())
 }

@@ -75,8 +75,8 @@ pub use staged_bytes::{StagedBytes, StagingOwner};
 pub use task_waker::TaskWaker;
 pub use waiting_tasks::{Tasks, WaitingTasks};
 pub use work::{
-    Arguments, ArrayArgument, Bytes, CopyWork, Dependencies, FillWork, HostMemory, LaunchCall,
-    LaunchWork, Memory, SourceDevice, Work,
+    Bytes, CopyWork, Dependencies, FillWork, HostMemory, LaunchCall, LaunchWork, Memory,
+    PackedArguments, PackedArray, SourceDevice, Work,
 };
 
 pub use resident_core::Position;

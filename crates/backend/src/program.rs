@@ -30,8 +30,8 @@ pub struct Program {
     pub parameters: Box<[ParameterLayout]>,
 }
 
-/// One parameter of a signature: the words that it takes in `Arguments::words`, and its type in
-/// device code.
+/// One parameter of a signature: the words that it takes in `PackedArguments::words`, and its type
+/// in device code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterLayout {
     /// A scalar, passed by value. Words: its bytes, in as many words as necessary.
@@ -97,7 +97,7 @@ impl ElementLayout {
 /// # Safety
 ///
 /// An implementor interprets `words` as its own signature packed them, and accesses only bytes in
-/// `Arguments::footprint` of its arrays.
+/// `PackedArguments::footprint` of its arrays.
 pub unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
     /// # Safety

@@ -117,10 +117,10 @@ pub struct FillWork {
     pub label: Label,
 }
 
-/// One array of a launch: its memory, and the words of `Arguments` that describe the bytes which
-/// the body may access. This type is small, because launches are moved.
+/// One array of a launch: its memory, and the words of `PackedArguments` that describe the bytes
+/// which the body may access. This type is small, because launches are moved.
 #[derive(Clone, Copy, Debug)]
-pub struct ArrayArgument {
+pub struct PackedArray {
     pub address: Address,
     /// The byte offset of the element with index 0, 0, ..., or of the lowest element of a flat
     /// array (a slice).
@@ -138,14 +138,14 @@ pub struct ArrayArgument {
 /// The arguments of one launch as the signature packed them: `words` holds scalars, shapes and
 /// strides in parameter order, `arrays` the memory.
 #[derive(Clone, Debug, Default)]
-pub struct Arguments {
+pub struct PackedArguments {
     pub words: SmallVec<[u64; 24]>,
-    pub arrays: SmallVec<[ArrayArgument; 8]>,
+    pub arrays: SmallVec<[PackedArray; 8]>,
 }
 
-impl Arguments {
+impl PackedArguments {
     /// The bytes of one of `arrays` that the body may access. Empty if `words` is too short.
-    pub fn footprint(&self, array: &ArrayArgument) -> Footprint {
+    pub fn footprint(&self, array: &PackedArray) -> Footprint {
         let element = u64::from(array.element_bytes);
         let words = self.words.get(array.at_word as usize..).unwrap_or_default();
         let Some((&first, rest)) = words.split_first() else { return Footprint::empty() };
@@ -167,11 +167,11 @@ impl Arguments {
 pub struct LaunchCall<'a> {
     pub code: &'a KernelCode,
     pub grid: &'a Grid,
-    /// As [`Arguments::words`], except that device code gets the address of a flat array instead
-    /// of its length. The backend may overwrite them.
+    /// As [`PackedArguments::words`], except that device code gets the address of a flat array
+    /// instead of its length. The backend may overwrite them.
     pub words: &'a mut [u64],
     /// For device code only the sized arrays.
-    pub arrays: &'a [ArrayArgument],
+    pub arrays: &'a [PackedArray],
     pub depends: &'a [(QueueId, Position)],
     pub site: CallSite,
 }
@@ -184,7 +184,7 @@ impl LaunchCall<'_> {
         LaunchWork {
             code: self.code.clone(),
             grid: *self.grid,
-            arguments: Arguments { words, arrays },
+            arguments: PackedArguments { words, arrays },
             depends: SmallVec::from_slice(self.depends),
             site: self.site,
         }
@@ -196,7 +196,7 @@ impl LaunchCall<'_> {
 pub struct LaunchWork {
     pub code: KernelCode,
     pub grid: Grid,
-    pub arguments: Arguments,
+    pub arguments: PackedArguments,
     pub depends: Dependencies,
     pub site: CallSite,
 }

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use super::code::{GpuKernel, PARAMETERS_MAX};
 use super::driver::{Driver, StreamHandle, invalid};
-use resident_backend::{ArrayArgument, BackendError, LaunchCall, ParameterLayout};
+use resident_backend::{BackendError, LaunchCall, PackedArray, ParameterLayout};
 
 /// Queues a launch. Overwrites the words.
 ///
@@ -50,7 +50,7 @@ pub(super) unsafe fn queue(
 
 /// Replaces the first word of each sized array, which only host bodies use, by its device address.
 #[inline]
-fn insert_addresses(words: &mut [u64], arrays: &[ArrayArgument]) {
+fn insert_addresses(words: &mut [u64], arrays: &[PackedArray]) {
     for array in arrays {
         // An array without elements has no memory, so its address is irrelevant.
         words[array.at_word as usize] = array.address.0.wrapping_add(array.origin_bytes);
@@ -96,7 +96,7 @@ fn wrong_dimensions(compiled: usize, given: u64) -> BackendError {
 mod tests {
     use super::{PARAMETERS_MAX, find_parameters, insert_addresses};
     use crate::code::ParameterStarts;
-    use resident_backend::{Address, ArrayArgument, BackendError, ElementLayout, ParameterLayout};
+    use resident_backend::{Address, BackendError, ElementLayout, PackedArray, ParameterLayout};
     use resident_core::Access;
 
     /// The index of the word at which each parameter starts.
@@ -110,7 +110,7 @@ mod tests {
 
     const FLOAT: ElementLayout = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
 
-    const FLAT: ArrayArgument = ArrayArgument {
+    const FLAT: PackedArray = PackedArray {
         address: Address(0x2000),
         origin_bytes: 0,
         element_bytes: 4,
@@ -118,7 +118,7 @@ mod tests {
         is_flat: true,
         access: Access::Read,
     };
-    const SIZED: ArrayArgument = ArrayArgument {
+    const SIZED: PackedArray = PackedArray {
         address: Address(0x1000),
         origin_bytes: 16,
         at_word: 1,

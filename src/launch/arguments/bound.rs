@@ -45,30 +45,6 @@ pub(crate) struct BoundArray<'a> {
 
 impl<'a> BoundArgument<'a> {
     #[inline(always)]
-    pub(super) fn array(
-        StoredView { storage, view, element_bytes }: StoredView<'a>,
-        home: Option<&'a Device>,
-        access: Access,
-        is_flat: bool,
-    ) -> Self {
-        let len = view.len();
-        let distinct_bytes = view.distinct_len() * u64::from(element_bytes);
-        let is_whole = distinct_bytes == storage.memory_order().len_bytes();
-        let is_c_contiguous = is_flat && view.is_c_contiguous();
-        Self::Array(BoundArray {
-            storage,
-            view,
-            element_bytes,
-            home,
-            len,
-            is_whole,
-            access,
-            is_flat,
-            is_c_contiguous,
-        })
-    }
-
-    #[inline(always)]
     pub(super) fn scalar<E: Element>(value: &'a E) -> Self {
         Self::Scalar { bytes: bytemuck::bytes_of(value), show: show::<E> }
     }
@@ -87,7 +63,7 @@ impl<'a> BoundArgument<'a> {
 
     /// Whether this is an argument without rules about its axes, or a flat one that is row-major.
     #[inline]
-    pub(in crate::launch) fn is_row_major(&self) -> bool {
+    pub(in crate::launch) fn needs_no_axis_check(&self) -> bool {
         match self {
             Self::Scalar { .. } => true,
             Self::Array(array) => array.is_c_contiguous || !array.is_flat,
@@ -105,7 +81,35 @@ impl<'a> BoundArgument<'a> {
     }
 }
 
-impl BoundArray<'_> {
+impl<'a> BoundArray<'a> {
+    /// An array bound to a sized parameter.
+    #[inline(always)]
+    pub(super) fn sized(
+        StoredView { storage, view, element_bytes }: StoredView<'a>,
+        home: Option<&'a Device>,
+        access: Access,
+    ) -> Self {
+        let distinct_bytes = view.distinct_len() * u64::from(element_bytes);
+        Self {
+            storage,
+            view,
+            element_bytes,
+            home,
+            len: view.len(),
+            is_whole: distinct_bytes == storage.memory_order().len_bytes(),
+            access,
+            is_flat: false,
+            is_c_contiguous: false,
+        }
+    }
+
+    /// An array bound to a flat parameter.
+    #[inline(always)]
+    pub(super) fn flat(view: StoredView<'a>, home: Option<&'a Device>, access: Access) -> Self {
+        let is_c_contiguous = view.view.is_c_contiguous();
+        Self { is_flat: true, is_c_contiguous, ..Self::sized(view, home, access) }
+    }
+
     /// The elements of the array that the view covers.
     pub(in crate::launch) fn selection(&self) -> Selection {
         if self.is_whole {

@@ -1,4 +1,19 @@
-//! The rules for which arguments a launch accepts for which parameters.
+//! The rules for which arguments a launch accepts for which parameters, and their encoding.
+//!
+//! The types that stand for the arguments of a launch, in the order in which it makes them:
+//!
+//! 1. `&SmartArray`, `&mut SmartViewMut`, `2.0`, ...: what the caller passes, an [`Argument`] for
+//!    its parameter. The tuple of them are [`Arguments`].
+//! 2. [`BoundArgument`]: an argument and its parameter, without their types. For an array it is a
+//!    [`BoundArray`]: its storage, its strided view, and how the kernel accesses it.
+//! 3. `transfer::Request`: the elements of a bound array, and the call that needs them. `transfer`
+//!    answers with the address of the device's copy.
+//! 4. `transfer::LaunchedArrays`: what `transfer` keeps of the acquired arrays until the launch is
+//!    queued and they are marked.
+//! 5. What the backend gets: the words of all arguments in order, and for each array a
+//!    `PackedArray`, its address and where its words begin. A `LaunchCall` borrows them; a launch
+//!    that runs later owns them as `PackedArguments`.
+//! 6. [`Unpacker`](unpack::Unpacker): makes slices, views and scalars of them for a host body.
 
 #![allow(
     private_bounds,
@@ -8,7 +23,7 @@
 
 use ndarray::Dimension;
 
-use self::bound::BoundArgument;
+use self::bound::{BoundArgument, BoundArray};
 use super::arity::for_each_arity;
 use super::signature::{Flat, In, InOut, Out, Parameter, Signature};
 use crate::array::{AnyView, AnyViewMut, WithDimension};
@@ -52,12 +67,8 @@ macro_rules! array_argument {
         impl<T: Element, A: $any_view<T>> Argument<$parameter<T, Flat>> for $borrow {
             #[inline]
             fn bind(&self) -> BoundArgument<'_> {
-                BoundArgument::array(
-                    self.erased(),
-                    self.home(),
-                    $parameter::<T, Flat>::ACCESS,
-                    true,
-                )
+                let access = $parameter::<T, Flat>::ACCESS;
+                BoundArgument::Array(BoundArray::flat(self.erased(), self.home(), access))
             }
         }
 
@@ -66,7 +77,8 @@ macro_rules! array_argument {
         {
             #[inline]
             fn bind(&self) -> BoundArgument<'_> {
-                BoundArgument::array(self.erased(), self.home(), $parameter::<T, D>::ACCESS, false)
+                let access = $parameter::<T, D>::ACCESS;
+                BoundArgument::Array(BoundArray::sized(self.erased(), self.home(), access))
             }
         }
     };

@@ -11,8 +11,8 @@ use resident_backend::host_copy::{self, BoundedMemory, CopyFunction};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
 use resident_backend::{
-    Address, Arguments, ArrayArgument, CopyWork, FillWork, Footprint, KernelCode, LaunchWork,
-    Memory,
+    Address, CopyWork, FillWork, Footprint, KernelCode, LaunchWork, Memory, PackedArguments,
+    PackedArray,
 };
 use resident_core::Access;
 
@@ -98,7 +98,7 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
 }
 
 /// Fills the elements that a body is to overwrite, so that tests detect those that it leaves out.
-fn poison_outputs(poison: u8, arguments: &Arguments, blocks: &[Option<LocatedMemory>]) {
+fn poison_outputs(poison: u8, arguments: &PackedArguments, blocks: &[Option<LocatedMemory>]) {
     for (array, block) in arguments.arrays.iter().zip(blocks) {
         if let (Access::Overwrite, Some(block)) = (array.access, block) {
             let footprint = arguments.footprint(array);
@@ -137,7 +137,7 @@ type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 8]>, SmallVec<[*mut u8
 
 fn locate_arguments(
     device: &DeviceCore,
-    arguments: &Arguments,
+    arguments: &PackedArguments,
 ) -> Result<LocatedArguments, String> {
     let addresses = device.memory.lock_addresses();
     let (mut blocks, mut pointers) = LocatedArguments::default();
@@ -153,7 +153,7 @@ fn locate_arguments(
 /// aligned pointer that must not be read.
 fn locate_array(
     addresses: &LockedAddresses<'_>,
-    array: &ArrayArgument,
+    array: &PackedArray,
     footprint: &Footprint,
 ) -> Result<(Option<LocatedMemory>, *mut u8), String> {
     let end_bytes = footprint.end_bytes();

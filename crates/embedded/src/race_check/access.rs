@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::hazard::Touch;
 use resident_backend::{
-    Address, ArrayArgument, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork, Memory,
+    Address, CopyBox, CopyWork, FailureKind, FillWork, Footprint, LaunchWork, Memory, PackedArray,
 };
 use resident_core::Access;
 
@@ -99,7 +99,7 @@ impl MemoryAccess {
 
     /// The accesses of a launch, without arrays of 0 bytes, which may have no memory.
     pub(crate) fn of_launch(device: usize, launch: &LaunchWork) -> Vec<Self> {
-        let access = |array: &ArrayArgument| Self {
+        let access = |array: &PackedArray| Self {
             memory: AccessedMemory::Device { device, address: array.address },
             footprint: launch.arguments.footprint(array),
             kind: match array.access {

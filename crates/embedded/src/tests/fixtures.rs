@@ -10,9 +10,9 @@ use crate::{EmbeddedDevice, EmulationLog};
 use resident_backend::call_site::call_site;
 use resident_backend::grid::Grid;
 use resident_backend::{
-    Address, Arguments, ArrayArgument, Backend, BackendError, CopyBox, CopyWork, Dependencies,
-    FailureKind, FillWork, Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText,
-    LaunchWork, Memory, Position, Queue, Work,
+    Address, Backend, BackendError, CopyBox, CopyWork, Dependencies, FailureKind, FillWork,
+    Footprint, HostMemory, KernelBody, KernelCode, Label, LabelText, LaunchWork, Memory,
+    PackedArguments, PackedArray, Position, Queue, Work,
 };
 use resident_core::Access;
 
@@ -177,7 +177,7 @@ pub(super) fn fill(address: Address, footprint: Footprint, pattern: &[u8]) -> Wo
 #[track_caller]
 pub(super) fn launch(body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access)]) -> Work {
     let argument =
-        |(at_word, &(address, _, access)): (usize, &(Address, u64, Access))| ArrayArgument {
+        |(at_word, &(address, _, access)): (usize, &(Address, u64, Access))| PackedArray {
             address,
             origin_bytes: 0,
             element_bytes: 1,
@@ -186,7 +186,8 @@ pub(super) fn launch(body: &Arc<dyn KernelBody>, arrays: &[(Address, u64, Access
             access,
         };
     let words = arrays.iter().map(|array| array.1).collect();
-    let arguments = Arguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
+    let arguments =
+        PackedArguments { words, arrays: arrays.iter().enumerate().map(argument).collect() };
     let (body, depends, site) = (Arc::clone(body), Dependencies::new(), call_site());
     Work::Launch(LaunchWork {
         code: KernelCode::Host(body),

@@ -11,8 +11,8 @@ use super::fixtures::{
 };
 use crate::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use resident_backend::{
-    Address, ArrayArgument, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint,
-    Memory, Position, Queue, SourceDevice, Work, failure,
+    Address, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint,
+    Memory, PackedArray, Position, Queue, SourceDevice, Work, failure,
 };
 use resident_core::Access;
 
@@ -385,7 +385,7 @@ fn an_empty_array_needs_no_memory() {
     let at_word = work.arguments.words.len() as u32;
     work.arguments.words.extend_from_slice(&[2, 0, 8, 8, 1]);
     let (address, access) = (Address(3), Access::Read);
-    work.arguments.arrays.push(ArrayArgument {
+    work.arguments.arrays.push(PackedArray {
         address,
         origin_bytes: 900,
         element_bytes: 1,

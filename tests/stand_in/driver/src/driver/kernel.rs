@@ -18,7 +18,7 @@ use super::{call, host, interface, work};
 
 use crate::protocol::{Access, Length, Parameter, RawArgument, RawLaunch, RunLaunch};
 use resident_backend::grid::Grid;
-use resident_backend::{Address, Arguments, ArrayArgument, KernelBody};
+use resident_backend::{Address, KernelBody, PackedArguments, PackedArray};
 
 /// A host function that replaces a kernel.
 #[derive(Debug)]
@@ -70,8 +70,12 @@ pub(super) fn launch(
         .enumerate()
         .map(|(index, slot)| value(values, index, *slot))
         .collect::<Outcome<_>>()?;
-    let mut packing =
-        Packing { context, values: &values, arguments: Arguments::default(), prepared: Vec::new() };
+    let mut packing = Packing {
+        context,
+        values: &values,
+        arguments: PackedArguments::default(),
+        prepared: Vec::new(),
+    };
     let name = Arc::from(name.as_str());
     let body: Arc<dyn KernelBody> = match (kernel, &function.code) {
         (Some(kernel), _) if kernel.run.is_some() => {
@@ -167,7 +171,7 @@ pub(super) enum Prepared {
 pub(super) struct Packing<'a> {
     context: &'a Context,
     pub(super) values: &'a [Vec<u8>],
-    arguments: Arguments,
+    arguments: PackedArguments,
     pub(super) prepared: Vec<Prepared>,
 }
 
@@ -255,7 +259,7 @@ impl Packing<'_> {
                 words.extend(extents.iter().map(|extent| *extent as u64));
             }
         }
-        self.arguments.arrays.push(ArrayArgument {
+        self.arguments.arrays.push(PackedArray {
             address: Address(start),
             origin_bytes: address - start,
             element_bytes: if view.is_some() { element_bytes } else { 1 },

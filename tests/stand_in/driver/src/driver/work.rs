@@ -9,8 +9,8 @@ use super::context::Context;
 use super::stream::Stream;
 use resident_backend::grid::Grid;
 use resident_backend::{
-    Arguments, BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord,
-    KernelBody, Label, LabelText, LaunchWork, Position, QueueId, Work, failure,
+    BackendError, BackendErrorKind, Dependencies, FailureKind, FailureRecord, KernelBody, Label,
+    LabelText, LaunchWork, PackedArguments, Position, QueueId, Work, failure,
 };
 
 /// The prefix of a failure's cause if the cause is a CUresult and not an invalid address.
@@ -77,7 +77,7 @@ pub(super) fn submit_kernel(
     stream: &Stream,
     context: &Context,
     body: Arc<dyn KernelBody>,
-    arguments: Arguments,
+    arguments: PackedArguments,
 ) -> Outcome<Position> {
     stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
 }
@@ -92,14 +92,14 @@ pub(super) fn submit_host(
 ) -> Outcome<Position> {
     if is_told {
         return stream.ordered(context, |queue| {
-            queue.submit(launch(body, Arguments::default(), Dependencies::new()))
+            queue.submit(launch(body, PackedArguments::default(), Dependencies::new()))
         });
     }
-    stream.submit(context, |depends| launch(body, Arguments::default(), depends))
+    stream.submit(context, |depends| launch(body, PackedArguments::default(), depends))
 }
 
 /// Builds a launch for the engine.
-fn launch(body: Arc<dyn KernelBody>, arguments: Arguments, depends: Dependencies) -> Work {
+fn launch(body: Arc<dyn KernelBody>, arguments: PackedArguments, depends: Dependencies) -> Work {
     // The body contains its own grid; the engine does not use the grid that is passed here.
     Work::Launch(LaunchWork {
         code: resident_backend::KernelCode::Host(body),

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use super::arguments::bound::{BoundArgument, BoundArray};
 use super::comparator::ElementComparator;
-use super::submit::{self, Launch};
+use super::submit::Launch;
 use crate::audit::{self, Cause, Implicit};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::Storage;
 use crate::transfer::{self, Request, StoredView};
 use resident_backend::call_site::CallSite;
-use resident_backend::grid::Grid;
-use resident_backend::{KernelBody, KernelCode, ParameterLayout};
+use resident_backend::{KernelBody, ParameterLayout};
 use resident_core::Access;
 
 /// The first element at which a kernel's host body and its device body gave different results, as
@@ -58,55 +57,52 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Both bodies of a kernel, with the grids on which they run.
+/// One launch by both bodies of a kernel. The grids may differ.
 #[derive(Clone, Copy)]
 pub(super) struct Bodies<'a> {
-    pub(super) title: &'a Arc<str>,
     pub(super) name: &'a str,
-    pub(super) host: (&'a KernelCode, &'a dyn KernelBody, Grid),
-    pub(super) device: (&'a KernelCode, Grid),
-    pub(super) site: CallSite,
+    pub(super) host: Launch<'a>,
+    pub(super) host_body: &'a dyn KernelBody,
+    pub(super) on_device: Launch<'a>,
 }
 
-/// Runs both bodies and compares what they wrote.
-pub(super) fn first_difference(
-    bodies: Bodies<'_>,
-    stream: &Stream,
-    bound: &[BoundArgument<'_>],
-    parameters: &[ParameterLayout],
-    tolerance: f64,
-) -> Result<Option<Difference>> {
-    let (title, site) = (bodies.title, bodies.site);
-    // The launches use copies of the arrays, so that the program's arrays stay where they are.
-    let _allowed = audit::allow(Implicit::ALL);
-    let by_host = ArrayCopies::of(bound, "for the host", site)?;
-    let by_device = ArrayCopies::of(bound, "for the device", site)?;
-    let (code, body, grid) = bodies.host;
-    submit::call(&Launch { code, title, grid: &grid, bound: &by_host.bind(bound), site }, body)?;
-    let (code, grid) = bodies.device;
-    let copies = by_device.bind(bound);
-    submit::launch(&Launch { code, title, grid: &grid, bound: &copies, site }, stream)?;
-    for (parameter, (argument, layout)) in bound.iter().zip(parameters).enumerate() {
-        let (BoundArgument::Array(array), Some(host), Some(device)) =
-            (argument, &by_host.0[parameter], &by_device.0[parameter])
-        else {
-            continue;
-        };
-        if !array.access.writes() {
-            continue;
+impl Bodies<'_> {
+    /// Runs both bodies on copies of the arrays, so that the program's arrays stay where they are,
+    /// and compares what they wrote.
+    pub(super) fn first_difference(
+        self,
+        stream: &Stream,
+        parameters: &[ParameterLayout],
+        tolerance: f64,
+    ) -> Result<Option<Difference>> {
+        let Launch { bound, site, .. } = self.host;
+        let _allowed = audit::allow(Implicit::ALL);
+        let by_host = ArrayCopies::of(bound, "for the host", site)?;
+        let by_device = ArrayCopies::of(bound, "for the device", site)?;
+        Launch { bound: &by_host.bind(bound), ..self.host }.run_on_host(self.host_body)?;
+        Launch { bound: &by_device.bind(bound), ..self.on_device }.queue_on(stream)?;
+        for (parameter, (argument, layout)) in bound.iter().zip(parameters).enumerate() {
+            let (BoundArgument::Array(array), Some(host), Some(device)) =
+                (argument, &by_host.0[parameter], &by_device.0[parameter])
+            else {
+                continue;
+            };
+            if !array.access.writes() {
+                continue;
+            }
+            let pair = Pair {
+                array,
+                host: host.acquire_on_host(array, &self.host)?,
+                device: device.acquire_on_host(array, &self.host)?,
+                comparator: ElementComparator::new(layout.element()),
+                tolerance,
+            };
+            if let Some(found) = pair.compare() {
+                return Ok(Some(difference(found, array, parameter, self.name, stream, tolerance)));
+            }
         }
-        let pair = Pair {
-            array,
-            host: host.acquire_on_host(array, bodies)?,
-            device: device.acquire_on_host(array, bodies)?,
-            comparator: ElementComparator::new(layout.element()),
-            tolerance,
-        };
-        if let Some(found) = pair.compare() {
-            return Ok(Some(difference(found, array, parameter, bodies.name, stream, tolerance)));
-        }
+        Ok(None)
     }
-    Ok(None)
 }
 
 fn difference(
@@ -152,10 +148,10 @@ impl ArrayCopy {
     }
 
     /// Makes the whole copy valid on the host, and returns the start address of its host memory.
-    fn acquire_on_host(&self, array: &BoundArray<'_>, bodies: Bodies<'_>) -> Result<*const u8> {
+    fn acquire_on_host(&self, array: &BoundArray<'_>, launch: &Launch<'_>) -> Result<*const u8> {
         let selection = array.selection();
-        let (operation, site) = (bodies.title, bodies.site);
-        let request = Request::new(&self.0, &selection, Cause::Explicit, operation, site);
+        let Launch { title, site, .. } = *launch;
+        let request = Request::new(&self.0, &selection, Cause::Explicit, title, site);
         transfer::acquire_host(&request.ahead_of_use(), Access::Read)?;
         Ok(self.0.host_base())
     }
