@@ -107,14 +107,16 @@ mod traffic;
 mod transfer;
 
 pub use array::{
-    Advice, AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, Changed, DeviceArray, DeviceMut,
-    DeviceRef, DeviceView, DeviceViewMut, HostMut, HostRef, ManagedArray, MappedArray,
-    MemoryLocation, MultiSlice, Pending, PinnedArray, SmartArray, SmartView, SmartViewMut, Watch,
-    WatchState, WithDimension, with_mapped, with_pinned,
+    Advice, AnyView, AnyViewMut, AsDeviceView, AsView, AsViewMut, Changed, Coherent, DeviceArray,
+    DeviceMut, DeviceRef, DeviceView, DeviceViewMut, HostMut, HostRef, ManagedArray, MappedArray,
+    MemoryLocation, MultiSlice, Pending, PinnedArray, SmartArray, SmartView, SmartViewMut, View,
+    Watch, WatchState, WithDimension, with_mapped, with_pinned,
 };
 /// Iterators over the parts of an array.
 pub mod iter {
-    pub use crate::array::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
+    pub use crate::array::{
+        AxisChunks, AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut, AxisParts,
+    };
 }
 #[doc(hidden)]
 pub use array::__field;

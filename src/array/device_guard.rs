@@ -40,10 +40,8 @@ impl<'a, D: Dimension> DevicePart<'a, D> {
         let has_bytes = size_of::<T>() > 0 && layout.len() > 0;
         let address = base + (layout.offset() * size_of::<T>()) as u64;
         let stream_id = stream.id().0;
-        let stream = match has_bytes {
-            true => OnceLock::new(),
-            false => OnceLock::from(Box::new(stream.clone())),
-        };
+        let stream =
+            if has_bytes { OnceLock::new() } else { OnceLock::from(Box::new(stream.clone())) };
         Self { storage, layout: layout.clone(), address, stream_id, stream }
     }
 

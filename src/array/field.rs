@@ -4,10 +4,8 @@ use std::marker::PhantomData;
 
 use ndarray::Dimension;
 
-use super::device_array::DeviceViewMut;
 use super::layout::Layout;
-use super::view::SmartViewMut;
-use crate::device::Device;
+use super::view::View;
 use crate::element::{Element, is_number};
 
 /// A view of one field of an array of records: `field!(array, Record, field)`. Reading it moves
@@ -204,7 +202,25 @@ impl<R: Element, F: Element> Field<R, F> {
         (self.index * size_of::<F>(), (self.index + 1) * size_of::<F>())
     }
 
-    pub(super) fn of<D: Dimension>(self, records: &Layout<D>) -> Layout<D> {
+    /// The view of this field, given one of the records.
+    pub(super) fn view<'a, H: Copy, D: Dimension>(
+        self,
+        records: View<'a, H, &'a R, D>,
+    ) -> View<'a, H, &'a F, D> {
+        let (storage, home, records) = records.into_parts();
+        View::new(storage, home, self.of(&records))
+    }
+
+    /// As [`view`](Self::view), exclusive.
+    pub(super) fn view_mut<'a, H: Copy, D: Dimension>(
+        self,
+        records: View<'a, H, &'a mut R, D>,
+    ) -> View<'a, H, &'a mut F, D> {
+        let (storage, home, records) = records.into_parts();
+        View::new(storage, home, self.of(&records))
+    }
+
+    fn of<D: Dimension>(self, records: &Layout<D>) -> Layout<D> {
         // The macros cannot name a part of a number, whose bytes no array tracks apart.
         assert!(Self::PER_RECORD == 1 || !is_number::<R>(), "field!: a number has no fields");
         records.field(Self::PER_RECORD, self.index)
@@ -236,20 +252,12 @@ const fn are_disjoint(fields: &[(usize, usize)]) -> bool {
 }
 
 /// A tuple of two to six fields. Sealed, since only tuples in this module have it.
-pub trait FieldTuple<'a, R: Element, D: Dimension>: sealed::Sealed {
-    /// A tuple with a view for each field.
-    type Output;
-    /// The same for a device array.
-    type DeviceOutput;
+pub trait FieldTuple<R: Element, D: Dimension>: sealed::Sealed {
+    /// A tuple with a view for each field, where `H` is the home of the elements.
+    type Output<'a, H>;
 
     /// The views of these fields.
-    fn views(self, records: SmartViewMut<'a, R, D>) -> Self::Output;
-    /// The views of these fields of a device array.
-    fn device_views(
-        self,
-        records: SmartViewMut<'a, R, D>,
-        device: &'a Device,
-    ) -> Self::DeviceOutput;
+    fn views<'a, H: Copy>(self, records: View<'a, H, &'a mut R, D>) -> Self::Output<'a, H>;
 }
 
 mod sealed {
@@ -260,26 +268,16 @@ macro_rules! field_tuple {
     ($($field:ident $index:tt),+) => {
         impl<R, $($field),+> sealed::Sealed for ($(Field<R, $field>,)+) {}
 
-        impl<'a, R: Element, D: Dimension, $($field: Element),+> FieldTuple<'a, R, D>
+        impl<R: Element, D: Dimension, $($field: Element),+> FieldTuple<R, D>
             for ($(Field<R, $field>,)+)
         {
-            type Output = ($(SmartViewMut<'a, $field, D>,)+);
-            type DeviceOutput = ($(DeviceViewMut<'a, $field, D>,)+);
+            type Output<'a, H> = ($(View<'a, H, &'a mut $field, D>,)+);
 
-            fn views(self, records: SmartViewMut<'a, R, D>) -> Self::Output {
+            fn views<'a, H: Copy>(self, records: View<'a, H, &'a mut R, D>) -> Self::Output<'a, H> {
                 // The fields that were checked when the program was compiled may be others.
                 assert!(are_disjoint(&[$(self.$index.bytes()),+]), "fields overlap");
-                let (storage, records) = records.into_parts();
-                ($(SmartViewMut::new(storage, self.$index.of(&records)),)+)
-            }
-
-            fn device_views(
-                self,
-                records: SmartViewMut<'a, R, D>,
-                device: &'a Device,
-            ) -> Self::DeviceOutput {
-                let views = self.views(records);
-                ($(DeviceViewMut::over(views.$index, device),)+)
+                let (storage, home, records) = records.into_parts();
+                ($(View::new(storage, home, self.$index.of(&records)),)+)
             }
         }
     };

@@ -18,6 +18,18 @@ pub(crate) struct Layout<D> {
     offset: usize,
 }
 
+/// One axis of a view.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AxisLayout {
+    pub(super) len: usize,
+    pub(super) stride: isize,
+}
+
+impl AxisLayout {
+    /// An axis of one index, whose stride has no meaning.
+    pub(super) const SINGLE: Self = Self { len: 1, stride: 1 };
+}
+
 impl<D: Dimension> Layout<D> {
     /// The layout that ndarray gives this shape: row-major, or column-major with `.f()`.
     ///
@@ -47,11 +59,15 @@ impl<D: Dimension> Layout<D> {
         Self { dim: D::zeros(ndim), strides: D::zeros(ndim), offset: 0 }
     }
 
-    /// Sets the length and the stride of an axis.
     #[inline]
-    pub(super) fn set_axis(&mut self, axis: usize, (len, stride): (usize, isize)) {
-        self.dim.slice_mut()[axis] = len;
-        self.strides.slice_mut()[axis] = stride as usize;
+    pub(super) fn axis(&self, axis: usize) -> AxisLayout {
+        AxisLayout { len: self.shape()[axis], stride: self.strides()[axis] }
+    }
+
+    #[inline]
+    pub(super) fn set_axis(&mut self, axis: usize, to: AxisLayout) {
+        self.dim.slice_mut()[axis] = to.len;
+        self.strides.slice_mut()[axis] = to.stride as usize;
     }
 
     pub(crate) fn dim(&self) -> &D {
@@ -224,18 +240,18 @@ impl<D: Dimension> Layout<D> {
         let (mut offset, mut from, mut to) = (self.offset as isize, 0, 0);
         for element in info.as_ref() {
             if let SliceInfoElem::NewAxis = element {
-                part.set_axis(to, (1, 1));
+                part.set_axis(to, AxisLayout::SINGLE);
                 to += 1;
                 continue;
             }
-            let (len, stride) = (self.shape()[from], self.strides()[from]);
+            let AxisLayout { len, stride } = self.axis(from);
             let range = IndexRange::of(element, len);
             offset += stride * range.first as isize;
             from += 1;
             if !element.is_index() {
                 // The stride of a single index has no meaning, and the product may overflow.
                 let step = if range.len > 1 { range.step } else { 1 };
-                part.set_axis(to, (range.len, stride * step));
+                part.set_axis(to, AxisLayout { len: range.len, stride: stride * step });
                 to += 1;
             }
         }
@@ -293,9 +309,9 @@ impl IndexRange {
     /// ndarray's rule in `do_slice`, which is private: a negative step starts at the last index
     /// before the end.
     fn of(element: &SliceInfoElem, len: usize) -> Self {
-        let absolute = |index: isize| match index < 0 {
-            true => len - index.unsigned_abs(),
-            false => index.unsigned_abs(),
+        let absolute = |index: isize| {
+            let distance = index.unsigned_abs();
+            if index < 0 { len - distance } else { distance }
         };
         match *element {
             SliceInfoElem::Slice { start, end, step } => {

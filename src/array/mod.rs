@@ -23,7 +23,7 @@ mod watch;
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
 #[cfg(feature = "dlpack")]
 pub(crate) use device_array::offset_without_gaps;
-pub use device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
+pub use device_array::{AsDeviceView, DeviceArray};
 #[cfg(feature = "cuda")]
 pub(crate) use device_guard::DevicePart;
 pub use device_guard::{DeviceMut, DeviceRef};
@@ -33,11 +33,11 @@ pub use host_guard::{HostMut, HostRef};
 pub use host_kinds::{
     Advice, ManagedArray, MappedArray, MemoryLocation, PinnedArray, with_mapped, with_pinned,
 };
-pub use iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
+pub use iter::{AxisChunks, AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut, AxisParts};
 pub(crate) use layout::Layout;
 pub use multi_slice::MultiSlice;
 pub(crate) use operand::{Axes, Operand, OperandMut};
 pub use pending::Pending;
 pub use smart::SmartArray;
-pub use view::{SmartView, SmartViewMut};
+pub use view::{Coherent, DeviceView, DeviceViewMut, SmartView, SmartViewMut, View};
 pub use watch::{Changed, Watch, WatchState};

@@ -2,13 +2,10 @@
 
 use ndarray::{Dimension, SliceArg};
 
-use super::device_array::DeviceViewMut;
-use super::layout::{Layout, element_bytes};
+use super::layout::element_bytes;
 use super::rearrange::in_range;
-use super::view::SmartViewMut;
-use crate::device::Device;
+use super::view::{Coherent, DeviceViewMut, SmartViewMut, View};
 use crate::element::Element;
-use crate::storage::Storage;
 use resident_core::layout::{MemoryOrder, Selection};
 
 /// A tuple of one to six of ndarray's `s![..]`, for
@@ -22,18 +19,11 @@ pub trait MultiSlice<'a, T: Element, D: Dimension>: sealed::Sealed {
 
     #[doc(hidden)]
     #[track_caller]
-    #[allow(private_interfaces)]
-    fn views(&self, storage: &'a Storage, layout: &Layout<D>) -> Self::Output;
+    fn views(&self, whole: SmartViewMut<'a, T, D>) -> Self::Output;
 
     #[doc(hidden)]
     #[track_caller]
-    #[allow(private_interfaces)]
-    fn device_views(
-        &self,
-        storage: &'a Storage,
-        layout: &Layout<D>,
-        device: &'a Device,
-    ) -> Self::DeviceOutput;
+    fn device_views(&self, whole: DeviceViewMut<'a, T, D>) -> Self::DeviceOutput;
 }
 
 mod sealed {
@@ -68,8 +58,8 @@ macro_rules! multi_slice {
             type DeviceOutput = ($(DeviceViewMut<'a, T, $info::OutDim>,)+);
 
             #[track_caller]
-            #[allow(private_interfaces)]
-            fn views(&self, storage: &'a Storage, layout: &Layout<D>) -> Self::Output {
+            fn views(&self, whole: SmartViewMut<'a, T, D>) -> Self::Output {
+                let (storage, home, layout) = whole.into_parts();
                 let layouts = ($({
                     in_range(storage, layout.check_slice(self.$index.as_ref()));
                     layout.slice(&self.$index)
@@ -77,19 +67,14 @@ macro_rules! multi_slice {
                 let memory_order = storage.memory_order();
                 let selection = [$(layouts.$index.selection(memory_order, element_bytes::<T>())),+];
                 assert_disjoint(memory_order, &selection);
-                ($(SmartViewMut::new(storage, layouts.$index),)+)
+                ($(View::new(storage, home, layouts.$index),)+)
             }
 
             #[track_caller]
-            #[allow(private_interfaces)]
-            fn device_views(
-                &self,
-                storage: &'a Storage,
-                layout: &Layout<D>,
-                device: &'a Device,
-            ) -> Self::DeviceOutput {
-                let views = self.views(storage, layout);
-                ($(DeviceViewMut::over(views.$index, device),)+)
+            fn device_views(&self, whole: DeviceViewMut<'a, T, D>) -> Self::DeviceOutput {
+                let home = whole.home();
+                let views = self.views(whole.with_home(Coherent));
+                ($(views.$index.with_home(home),)+)
             }
         }
     };

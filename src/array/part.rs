@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ndarray::{Dimension, Ix0, Order};
+use ndarray::{Dimension, Ix0};
 
 use super::device_guard::{DeviceMut, DevicePart, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
@@ -95,20 +95,22 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        if self.storage.ready_on_host().is_none() {
-            self.bring_to_host(Access::Read, "host", site)?;
-        }
-        let base = self.storage.host_base();
-        // SAFETY: the part is valid on the host now: `ready_on_host` returned true, or
-        // `acquire_host` made it valid. The caller's shared borrow excludes the `&mut` methods that
-        // make the part stale, and copies never write elements that are valid at their destination.
-        // So nothing writes the part for 'g.
+        let base = match self.storage.ready_on_host() {
+            Some(base) => base,
+            None => self.bring_to_host(Access::Read, "host", site)?,
+        };
+        // SAFETY: the part is valid on the host now, in memory that starts at `base`: the whole
+        // array was, or `bring_to_host` made it valid. The caller's shared borrow excludes the
+        // `&mut` methods that make the part stale, and copies never write elements that are valid
+        // at their destination. So nothing writes the part for 'g.
         Ok(HostRef::new(unsafe { self.layout.view(base) }, self.storage))
     }
 
+    /// Makes the part valid on the host, and returns the start of the host's memory.
     #[cold]
-    fn bring_to_host(self, access: Access, operation: &str, site: CallSite) -> Result<()> {
-        self.with(Cause::Host, operation, site, |request| transfer::acquire_host(request, access))
+    fn bring_to_host(self, access: Access, operation: &str, site: CallSite) -> Result<*mut u8> {
+        self.with(Cause::Host, operation, site, |request| transfer::acquire_host(request, access))?;
+        Ok(self.storage.host_base())
     }
 
     pub(super) fn host_mut<'g>(&self, access: Access, site: CallSite) -> Result<HostMut<'g, T, D>>
@@ -177,10 +179,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        let known = match self.is_whole() {
-            true => self.storage.reader_address(stream.id().0),
-            false => None,
-        };
+        let known = if self.is_whole() { self.storage.reader_address(stream.id().0) } else { None };
         let (base, read) = match known {
             Some(base) => (base, None),
             None => self.bring_to_device(stream, site)?,
@@ -434,47 +433,12 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         Ok(())
     }
 
-    /// That no strides reach these elements in another shape, in this order.
-    pub(super) fn no_reshape(&self, shape: &[usize], order: Order) -> Error {
-        let (len, seen) = (self.layout.len(), self.layout.strided());
-        let instead = match order {
-            Order::RowMajor => "to_contiguous()",
-            _ => "to_contiguous_in(Order::F)",
-        };
-        let expected = match shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis)) {
-            Some(elements) if elements == len => {
-                format!(
-                    "strides that reach its elements in {shape:?}, which `{instead}` gives a copy"
-                )
-            }
-            _ => format!("a shape of {len} elements"),
-        };
-        Error::Shape {
-            call: CalledAt::UNKNOWN,
-            operation: format!("reshape of {}", self.storage.named()),
-            expected,
-            seen: format!("{shape:?} of {:?} with strides {:?}", seen.shape, seen.strides),
-        }
-    }
-
     pub(super) fn no_sections(&self, section: usize) -> Error {
         Error::Shape {
             call: CalledAt::UNKNOWN,
             operation: format!("split of {}", self.storage.named()),
             expected: String::from("an axis, and sections of at least 1 index"),
             seen: format!("{section} of {:?}", self.layout.shape()),
-        }
-    }
-
-    pub(super) fn no_broadcast(&self, shape: &[usize]) -> Error {
-        Error::Shape {
-            call: CalledAt::UNKNOWN,
-            operation: format!("broadcast of {}", self.storage.named()),
-            expected: format!(
-                "a shape that ends in {:?}, or is longer where that is 1",
-                self.layout.shape()
-            ),
-            seen: format!("{shape:?}"),
         }
     }
 

@@ -4,7 +4,8 @@
 use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, SliceInfoElem};
 use smallvec::SmallVec;
 
-use super::layout::Layout;
+use super::layout::{AxisLayout, Layout};
+use crate::error::{CalledAt, Error, Result};
 use crate::storage::Storage;
 use resident_core::layout::is_repeated;
 
@@ -38,6 +39,53 @@ fn out_of_range(storage: &Storage, why: &str) -> ! {
     panic!("resident: out of range in {}: {why}", storage.named())
 }
 
+/// The elements in another shape, or the error that says that no strides reach them so.
+pub(super) fn reshape_to<D: Dimension, E: Dimension>(
+    storage: &Storage,
+    layout: &Layout<D>,
+    shape: &E,
+    order: Order,
+) -> Result<Layout<E>> {
+    layout.reshaped(shape, order).ok_or_else(|| {
+        let instead = match order {
+            Order::RowMajor => "to_contiguous()",
+            _ => "to_contiguous_in(Order::F)",
+        };
+        let (shape, len, seen) = (shape.slice(), layout.len(), layout.strided());
+        let expected = match shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis)) {
+            Some(elements) if elements == len => {
+                format!(
+                    "strides that reach its elements in {shape:?}, which `{instead}` gives a copy"
+                )
+            }
+            _ => format!("a shape of {len} elements"),
+        };
+        Error::Shape {
+            call: CalledAt::UNKNOWN,
+            operation: format!("reshape of {}", storage.named()),
+            expected,
+            seen: format!("{shape:?} of {:?} with strides {:?}", seen.shape, seen.strides),
+        }
+    })
+}
+
+/// The elements repeated, or the error that says why they cannot be.
+pub(super) fn broadcast_to<D: Dimension, E: Dimension>(
+    storage: &Storage,
+    layout: &Layout<D>,
+    shape: &E,
+) -> Result<Layout<E>> {
+    layout.broadcast(shape).ok_or_else(|| Error::Shape {
+        call: CalledAt::UNKNOWN,
+        operation: format!("broadcast of {}", storage.named()),
+        expected: format!(
+            "a shape that ends in {:?}, or is longer where that is 1",
+            layout.shape()
+        ),
+        seen: format!("{:?}", shape.slice()),
+    })
+}
+
 impl<D: Dimension> Layout<D> {
     /// With this order of the axes.
     pub(super) fn permuted(&self, axes: &D) -> Result<Self, OutOfRange> {
@@ -66,17 +114,17 @@ impl<D: Dimension> Layout<D> {
     fn reordered(&self, order: impl Iterator<Item = usize>) -> Self {
         let mut new = self.clone();
         for (to, from) in order.enumerate() {
-            new.set_axis(to, (self.shape()[from], self.strides()[from]));
+            new.set_axis(to, self.axis(from));
         }
         new
     }
 
     pub(super) fn checked_axis(&self, axis: Axis) -> Result<usize, OutOfRange> {
         let ndim = self.shape().len();
-        match axis.index() < ndim {
-            true => Ok(axis.index()),
-            false => Err(format!("there is no axis {} of {ndim}", axis.index())),
+        if axis.index() >= ndim {
+            return Err(format!("there is no axis {} of {ndim}", axis.index()));
         }
+        Ok(axis.index())
     }
 
     /// Without an axis, at one index of it.
@@ -101,7 +149,7 @@ impl<D: Dimension> Layout<D> {
         let mut new = Layout::of_zeros(self.shape().len() - 1);
         let others = (0..self.shape().len()).filter(|other| *other != axis);
         for (to, from) in others.enumerate() {
-            new.set_axis(to, (self.shape()[from], self.strides()[from]));
+            new.set_axis(to, self.axis(from));
         }
         new.with_offset_unless_empty(self.offset_along(axis, index))
     }
@@ -113,12 +161,9 @@ impl<D: Dimension> Layout<D> {
             return Err(format!("no axis {at} can be inserted into {ndim}"));
         }
         let mut new = Layout::of_zeros(ndim + 1);
-        new.set_axis(at, (1, 1));
+        new.set_axis(at, AxisLayout::SINGLE);
         for from in 0..ndim {
-            new.set_axis(
-                from + usize::from(from >= at),
-                (self.shape()[from], self.strides()[from]),
-            );
+            new.set_axis(from + usize::from(from >= at), self.axis(from));
         }
         Ok(new.with_offset(self.offset()))
     }
@@ -126,7 +171,7 @@ impl<D: Dimension> Layout<D> {
     /// Some of the indices of an axis, within bounds.
     pub(super) fn along(&self, axis: usize, start: usize, len: usize) -> Self {
         let mut new = self.clone();
-        new.set_axis(axis, (len, self.strides()[axis]));
+        new.set_axis(axis, AxisLayout { len, ..self.axis(axis) });
         new.with_offset_unless_empty(self.offset_along(axis, start))
     }
 
@@ -140,10 +185,10 @@ impl<D: Dimension> Layout<D> {
     pub(super) fn field(&self, per_element: usize, index: usize) -> Self {
         let mut new = self.clone();
         for axis in 0..self.shape().len() {
-            let (len, stride) = (self.shape()[axis], self.strides()[axis]);
+            let AxisLayout { len, stride } = self.axis(axis);
             // The stride of a single index has no meaning, and the product may overflow.
             let stride = if len > 1 { stride * per_element as isize } else { stride };
-            new.set_axis(axis, (len, stride));
+            new.set_axis(axis, AxisLayout { len, stride });
         }
         let offset = self.offset() * per_element + index;
         new.with_offset_unless_empty(offset)
@@ -208,7 +253,7 @@ impl<D: Dimension> Layout<D> {
     pub(super) fn distinct(&self) -> Self {
         let mut new = self.clone();
         while let Some(axis) = new.repeated_axis() {
-            new.set_axis(axis, (1, 1));
+            new.set_axis(axis, AxisLayout::SINGLE);
         }
         new
     }
@@ -221,10 +266,10 @@ impl<D: Dimension> Layout<D> {
             return Err(format!("a slice of {sliced} axes of its {ndim} axes"));
         }
         of_axes().zip(self.shape()).enumerate().try_for_each(|(axis, (element, len))| {
-            match is_within(element, *len) {
-                true => Ok(()),
-                false => Err(format!("slice {element} of axis {axis}, whose length is {len}")),
+            if !is_within(element, *len) {
+                return Err(format!("slice {element} of axis {axis}, whose length is {len}"));
             }
+            Ok(())
         })
     }
 }
@@ -239,9 +284,9 @@ fn fits(shape: &[usize]) -> bool {
 
 /// ndarray's rule for indices of one axis: negative ones count from the end.
 fn is_within(element: &SliceInfoElem, len: usize) -> bool {
-    let absolute = |index: isize| match index < 0 {
-        true => len.checked_sub(index.unsigned_abs()),
-        false => Some(index.unsigned_abs()),
+    let absolute = |index: isize| {
+        let distance = index.unsigned_abs();
+        if index < 0 { len.checked_sub(distance) } else { Some(distance) }
     };
     match *element {
         SliceInfoElem::Slice { start, end, step } => {

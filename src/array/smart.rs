@@ -13,7 +13,7 @@ use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, any_
 use super::layout::{Layout, assert_fits};
 use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
-use super::view::{SmartView, SmartViewMut};
+use super::view::{Coherent, SmartView, SmartViewMut};
 use super::watch::Watch;
 use crate::audit::{self, Cause, Implicit};
 use crate::device::Device;
@@ -345,9 +345,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         if let Some(name) = source.storage.given_name() {
             clone.storage.set_name(&name);
         }
-        match source.layout.is_broadcast() {
-            true => clone.part().assign(source, Target::WhereItLives, site)?,
-            false => transfer::clone_into(clone.part().stored_view(), source.stored_view(), site)?,
+        if source.layout.is_broadcast() {
+            clone.part().assign(source, Target::WhereItLives, site)?;
+        } else {
+            transfer::clone_into(clone.part().stored_view(), source.stored_view(), site)?;
         }
         Ok(clone)
     }
@@ -588,7 +589,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// ```
     #[must_use]
     pub fn view(&self) -> SmartView<'_, T, D> {
-        SmartView::new(&self.storage, self.layout.clone())
+        SmartView::new(&self.storage, Coherent, self.layout.clone())
     }
 
     /// An exclusive view of the whole array, for functions that take a part.
@@ -607,7 +608,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// ```
     #[must_use]
     pub fn view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        SmartViewMut::new(&self.storage, self.layout.clone())
+        SmartViewMut::new(&self.storage, Coherent, self.layout.clone())
     }
 
     #[inline]

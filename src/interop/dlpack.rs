@@ -10,7 +10,7 @@ use dlpark::tensor::TensorRef;
 use dlpark::{DlpackElement, DlpackFlags, Managed, ManagedTensorBase};
 use ndarray::Dimension;
 
-use crate::array::{DeviceArray, offset_without_gaps};
+use crate::array::{DeviceArray, Layout, offset_without_gaps};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -199,7 +199,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let address = address
             .map_err(|error| call_error(device, "a tensor", "taking a tensor over", &error))
             .at(site)?;
-        Ok(Self::over_memory((dim, &strides, offset), stream, address, site))
+        Ok(Self::over_memory(Layout::new(dim, &strides, offset), stream, address, site))
     }
 }
 

@@ -346,10 +346,10 @@ macro_rules! writing_methods {
             let part = self.part();
             part.expect_shape(from.shape(), "copy_from_host", site)?;
             part.expect_home(self.home(), stream, "copy_from_host", site)?;
-            match is_aligned(&layout_of(from), part.layout) {
-                true => upload(from, &part, stream, site),
-                false => upload(&*aligned_copy(from, part.layout), &part, stream, site),
+            if is_aligned(&layout_of(from), part.layout) {
+                return upload(from, &part, stream, site);
             }
+            upload(&*aligned_copy(from, part.layout), &part, stream, site)
         }
 
         /// Overwrites the elements with those of a device array of the same shape, in any axis

@@ -35,12 +35,11 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     /// An array over memory of `stream`'s device, whose contents are complete once the work queued
     /// on the stream so far is complete. The layout has no gaps.
     pub(crate) fn over_memory(
-        (dim, strides, offset): (D, &[isize], usize),
+        layout: Layout<D>,
         stream: &Stream,
         address: Address,
         site: CallSite,
     ) -> Self {
-        let layout = Layout::new(dim, strides, offset);
         Self::over(SmartArray::over_memory(layout, stream.clone(), address, site), stream)
     }
 }

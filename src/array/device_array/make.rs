@@ -188,7 +188,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     pub fn like<U: Element>(other: &impl AsDeviceView<U, D>) -> Result<Self> {
         let other = other.as_device_view();
         let array = SmartArray::uninit_in(other.part().layout, call_site());
-        Self::allocated(&other.device.stream(), array, call_site())
+        Self::allocated(&other.home().stream(), array, call_site())
     }
 
     /// As [`like`](Self::like), on `stream`'s device, in the order of that stream.

@@ -6,7 +6,6 @@ mod exchange;
 mod guards;
 mod make;
 mod parts;
-mod parts_mut;
 mod views;
 
 #[cfg(feature = "dlpack")]
@@ -19,7 +18,7 @@ use ndarray::Dimension;
 use super::as_view::{AnyView, AnyViewMut, WithDimension, sealed};
 use super::part::Part;
 use super::smart::SmartArray;
-use super::view::{SmartView, SmartViewMut};
+use super::view::{DeviceView, DeviceViewMut};
 use crate::device::Device;
 use crate::element::Element;
 use crate::transfer::StoredView;
@@ -50,26 +49,6 @@ pub struct DeviceArray<T: Element, D: Dimension> {
     device: Device,
 }
 
-/// A shared view of a part of a [`DeviceArray`]. It is `Copy` if its dimension is.
-pub struct DeviceView<'a, T: Element, D: Dimension> {
-    view: SmartView<'a, T, D>,
-    device: &'a Device,
-}
-
-/// An exclusive view of a part of a [`DeviceArray`].
-pub struct DeviceViewMut<'a, T: Element, D: Dimension> {
-    view: SmartViewMut<'a, T, D>,
-    device: &'a Device,
-}
-
-impl<T: Element, D: Dimension> Clone for DeviceView<'_, T, D> {
-    fn clone(&self) -> Self {
-        Self { view: self.view.clone(), device: self.device }
-    }
-}
-
-impl<T: Element, D: Dimension + Copy> Copy for DeviceView<'_, T, D> {}
-
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     #[inline]
     pub(in crate::array) fn part(&self) -> Part<'_, '_, T, D> {
@@ -79,34 +58,6 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     #[inline]
     pub(in crate::array) fn home(&self) -> &Device {
         &self.device
-    }
-}
-
-impl<'a, T: Element, D: Dimension> DeviceView<'a, T, D> {
-    #[inline]
-    fn part(&self) -> Part<'a, '_, T, D> {
-        self.view.part()
-    }
-
-    #[inline]
-    fn home(&self) -> &'a Device {
-        self.device
-    }
-}
-
-impl<'a, T: Element, D: Dimension> DeviceViewMut<'a, T, D> {
-    pub(in crate::array) fn over(view: SmartViewMut<'a, T, D>, device: &'a Device) -> Self {
-        Self { view, device }
-    }
-
-    #[inline]
-    fn part(&self) -> Part<'_, '_, T, D> {
-        self.view.part()
-    }
-
-    #[inline]
-    fn home(&self) -> &'a Device {
-        self.device
     }
 }
 

@@ -7,10 +7,11 @@ use std::ops::Deref;
 use ndarray::{Array, ArrayRef, Dimension, IntoDimension};
 
 use super::super::as_view::{AnyView, AnyViewMut, WithDimension, sealed};
-use super::super::device_array::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
+use super::super::device_array::{AsDeviceView, DeviceArray};
 use super::super::field::{Disjoint, Field, FieldTuple};
 use super::super::host_guard::{HostMut, HostRef};
 use super::super::smart::SmartArray;
+use super::super::view::{DeviceView, DeviceViewMut};
 use super::managed::ManagedArray;
 use super::mapped::MappedArray;
 use crate::device::Device;
@@ -132,11 +133,11 @@ macro_rules! in_place_kind {
 
             /// See [`field_mut!`](crate::field_mut!).
             #[doc(hidden)]
-            pub fn __fields_mut<'m, F: FieldTuple<'m, T, D>>(
-                &'m mut self,
+            pub fn __fields_mut<F: FieldTuple<T, D>>(
+                &mut self,
                 fields: F,
                 disjoint: Disjoint,
-            ) -> F::DeviceOutput {
+            ) -> F::Output<'_, &'_ Device> {
                 self.array.__fields_mut(fields, disjoint)
             }
 

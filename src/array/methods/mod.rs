@@ -1,10 +1,11 @@
-//! The public methods that `SmartArray`, `SmartView` and `SmartViewMut` share: each is written
-//! once, in a macro, which is expanded here for the types that have the method. `part.rs`
-//! implements them.
+//! The public methods that arrays and views share: each is written once, in a macro, which is
+//! expanded for the types that have the method: here for coherent ones, in `device_array/views.rs`
+//! for device arrays. `view.rs` implements those that make views, and `part.rs` those that use
+//! elements.
 
 mod exclusive;
-mod parts;
-mod parts_mut;
+pub(super) mod parts;
+pub(super) mod parts_mut;
 pub(super) mod query;
 mod shared;
 
@@ -15,7 +16,7 @@ use ndarray::{
 };
 
 use self::exclusive::exclusive_methods;
-use self::parts::{part_methods, rearranged_methods, row_methods};
+use self::parts::{part_methods, rearranged_methods, reshape_method, row_methods};
 use self::parts_mut::{part_mut_methods, row_mut_methods};
 use self::query::{shape_methods, state_methods};
 use self::shared::shared_methods;
@@ -24,17 +25,18 @@ use super::device_guard::{DeviceMut, DeviceRef};
 use super::field::{Disjoint, Field, FieldTuple};
 use super::host_guard::{HostMut, HostRef};
 use super::host_kinds::PinnedArray;
-use super::iter::{AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut};
+use super::iter::{
+    AxisChunks, AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIterMut, AxisParts,
+};
 use super::multi_slice::MultiSlice;
 use super::part::Part;
 use super::pending::Pending;
-use super::rearrange::{chunk_size, in_range};
 use super::smart::SmartArray;
-use super::view::{SmartView, SmartViewMut};
+use super::view::{Coherent, SmartView, SmartViewMut, View};
 use crate::audit::{Residency, Traffic};
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::{AtCall, Result};
+use crate::error::Result;
 use crate::transfer::Target;
 use resident_backend::call_site::call_site;
 use resident_core::Access;
@@ -43,15 +45,16 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     shape_methods!();
     state_methods!();
     shared_methods!('_);
-    part_methods!('_);
-    rearranged_methods!('_);
+    part_methods!(SmartView<'_>, Coherent);
+    rearranged_methods!(SmartView<'_>);
+    reshape_method!('_);
     exclusive_methods!();
-    part_mut_methods!();
+    part_mut_methods!(SmartViewMut, Coherent, views -> Output);
 }
 
 impl<T: Element> SmartArray<T, Ix2> {
-    row_methods!('_);
-    row_mut_methods!();
+    row_methods!(SmartView<'_>);
+    row_mut_methods!(SmartViewMut);
 }
 
 /// All methods of a [`SmartArray`], since it gives away no `&mut SmartArray`.
@@ -59,39 +62,47 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
     shape_methods!();
     state_methods!();
     shared_methods!('_);
-    part_methods!('_);
-    rearranged_methods!('_);
+    part_methods!(SmartView<'_>, Coherent);
+    rearranged_methods!(SmartView<'_>);
+    reshape_method!('_);
     exclusive_methods!();
-    part_mut_methods!();
+    part_mut_methods!(SmartViewMut, Coherent, views -> Output);
 }
 
 impl<T: Element> PinnedArray<T, Ix2> {
-    row_methods!('_);
-    row_mut_methods!();
+    row_methods!(SmartView<'_>);
+    row_mut_methods!(SmartViewMut);
+}
+
+impl<H: Copy, T: Element, D: Dimension> View<'_, H, &T, D> {
+    shape_methods!();
+}
+
+impl<H: Copy, T: Element, D: Dimension> View<'_, H, &mut T, D> {
+    shape_methods!();
 }
 
 impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
-    shape_methods!();
     state_methods!();
     shared_methods!('a);
-    part_methods!('a);
-    rearranged_methods!('a);
+    part_methods!(SmartView<'a>, Coherent);
+    rearranged_methods!(SmartView<'a>);
+    reshape_method!('a);
 }
 
 impl<'a, T: Element> SmartView<'a, T, Ix2> {
-    row_methods!('a);
+    row_methods!(SmartView<'a>);
 }
 
 impl<T: Element, D: Dimension> SmartViewMut<'_, T, D> {
-    shape_methods!();
     state_methods!();
     shared_methods!('_);
-    part_methods!('_);
+    part_methods!(SmartView<'_>, Coherent);
     exclusive_methods!();
-    part_mut_methods!();
+    part_mut_methods!(SmartViewMut, Coherent, views -> Output);
 }
 
 impl<T: Element> SmartViewMut<'_, T, Ix2> {
-    row_methods!('_);
-    row_mut_methods!();
+    row_methods!(SmartView<'_>);
+    row_mut_methods!(SmartViewMut);
 }

@@ -1,9 +1,10 @@
-//! Methods that return shared views of parts, or of all elements in another arrangement.
+//! Methods that return shared views of parts, or of all elements in another arrangement. `$view` is
+//! `SmartView` or `DeviceView`, `$home` is the home of its elements, and `$life` its lifetime: the
+//! borrow of `self`, or `'a` for a shared view with this lifetime.
 
-/// For all arrays and views. `$life` is the lifetime of the views: the borrow of `self`, or `'a`
-/// for a `SmartView<'a>`.
+/// For all arrays and views.
 macro_rules! part_methods {
-    ($life:lifetime) => {
+    ($view:ident<$life:lifetime>, $home:ty) => {
         /// A part, selected by ndarray's `s![..]`: ranges, steps, reversed axes, single indices,
         /// new axes. The part shares the array's state, and an access copies only the bytes of the
         /// part. Slicing copies nothing and uses no device.
@@ -24,17 +25,14 @@ macro_rules! part_methods {
         ///
         /// As ndarray's `slice`, if an index is out of bounds.
         #[track_caller]
-        pub fn slice<I: SliceArg<D>>(&self, info: I) -> SmartView<$life, T, I::OutDim> {
-            let Part { storage, layout, .. } = self.part();
-            in_range(storage, layout.check_slice(info.as_ref()));
-            SmartView::new(storage, layout.slice(&info))
+        pub fn slice<I: SliceArg<D>>(&self, info: I) -> $view<$life, T, I::OutDim> {
+            self.view().slice_move(info)
         }
 
         /// See [`field!`](crate::field!).
         #[doc(hidden)]
-        pub fn __field<F: Element>(&self, field: Field<T, F>) -> SmartView<$life, F, D> {
-            let Part { storage, layout, .. } = self.part();
-            SmartView::new(storage, field.of(layout))
+        pub fn __field<F: Element>(&self, field: Field<T, F>) -> $view<$life, F, D> {
+            field.view(self.view())
         }
 
         /// With the axes in reverse order, as ndarray's `t`: rows become columns. Moves and copies
@@ -53,9 +51,8 @@ macro_rules! part_methods {
         /// # Ok::<(), resident::Error>(())
         /// ```
         #[must_use]
-        pub fn t(&self) -> SmartView<$life, T, D> {
-            let Part { storage, layout, .. } = self.part();
-            SmartView::new(storage, layout.transposed())
+        pub fn t(&self) -> $view<$life, T, D> {
+            self.view().reversed_axes()
         }
 
         /// The part at one index of an axis, without that axis, as ndarray's `index_axis`.
@@ -72,12 +69,11 @@ macro_rules! part_methods {
         ///
         /// As ndarray's `index_axis`, if there is no such axis or index.
         #[track_caller]
-        pub fn index_axis(&self, axis: Axis, index: usize) -> SmartView<$life, T, D::Smaller>
+        pub fn index_axis(&self, axis: Axis, index: usize) -> $view<$life, T, D::Smaller>
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout, .. } = self.part();
-            SmartView::new(storage, in_range(storage, layout.index_axis(axis, index)))
+            self.view().index_axis_move(axis, index)
         }
 
         /// The parts at each index of an axis, in order, as ndarray's `axis_iter`.
@@ -98,13 +94,11 @@ macro_rules! part_methods {
         ///
         /// As ndarray's `axis_iter`, if there is no such axis.
         #[track_caller]
-        pub fn axis_iter(&self, axis: Axis) -> AxisIter<$life, T, D>
+        pub fn axis_iter(&self, axis: Axis) -> AxisIter<$life, T, D, $home>
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout, .. } = self.part();
-            let axis = in_range(storage, layout.checked_axis(axis));
-            AxisIter::new(storage, layout.clone(), axis, 1)
+            AxisParts::new(self.view(), axis, 1)
         }
 
         /// Parts of `size` indices of an axis, in order, as ndarray's `axis_chunks_iter`. The last
@@ -122,10 +116,12 @@ macro_rules! part_methods {
         ///
         /// As ndarray's `axis_chunks_iter`, if there is no such axis or `size` is 0.
         #[track_caller]
-        pub fn axis_chunks_iter(&self, axis: Axis, size: usize) -> AxisChunksIter<$life, T, D> {
-            let Part { storage, layout, .. } = self.part();
-            let axis = in_range(storage, layout.checked_axis(axis));
-            AxisChunksIter::new(storage, layout.clone(), axis, chunk_size(storage, size))
+        pub fn axis_chunks_iter(
+            &self,
+            axis: Axis,
+            size: usize,
+        ) -> AxisChunksIter<$life, T, D, $home> {
+            AxisChunks::new(self.view(), axis, size)
         }
 
         /// The elements repeated along axes of length 1 and along new first axes, as ndarray's
@@ -150,20 +146,15 @@ macro_rules! part_methods {
         ///
         /// [`Shape`](crate::Error::Shape) if an axis has another length, which is not 1.
         #[track_caller]
-        pub fn broadcast<S: IntoDimension>(&self, shape: S) -> Result<SmartView<$life, T, S::Dim>> {
-            let Part { storage, layout, .. } = self.part();
-            let shape = shape.into_dimension();
-            let repeated = layout.broadcast(&shape);
-            let repeated = repeated.ok_or_else(|| self.part().no_broadcast(shape.slice()));
-            Ok(SmartView::new(storage, repeated.at(call_site())?))
+        pub fn broadcast<S: IntoDimension>(&self, shape: S) -> Result<$view<$life, T, S::Dim>> {
+            self.view().repeated(shape)
         }
     };
 }
 
-/// For shared views and arrays. A [`SmartViewMut`](crate::SmartViewMut) has methods of the same
-/// names, which consume it.
+/// For shared views and arrays. Exclusive views have methods of the same names, which consume them.
 macro_rules! rearranged_methods {
-    ($life:lifetime) => {
+    ($view:ident<$life:lifetime>) => {
         /// With the axes in another order, as ndarray's `permuted_axes`: axis `i` of the view is
         /// axis `axes[i]` of this part. Moves and copies nothing.
         ///
@@ -179,9 +170,8 @@ macro_rules! rearranged_methods {
         ///
         /// As ndarray's `permuted_axes`, if an axis is missing or occurs twice.
         #[track_caller]
-        pub fn permuted_axes(&self, axes: impl IntoDimension<Dim = D>) -> SmartView<$life, T, D> {
-            let Part { storage, layout, .. } = self.part();
-            SmartView::new(storage, in_range(storage, layout.permuted(&axes.into_dimension())))
+        pub fn permuted_axes(&self, axes: impl IntoDimension<Dim = D>) -> $view<$life, T, D> {
+            self.view().permuted(axes)
         }
 
         /// With another axis, of length 1, as ndarray's `insert_axis`.
@@ -198,9 +188,8 @@ macro_rules! rearranged_methods {
         ///
         /// As ndarray's `insert_axis`, if the axis is greater than the number of axes.
         #[track_caller]
-        pub fn insert_axis(&self, axis: Axis) -> SmartView<$life, T, D::Larger> {
-            let Part { storage, layout, .. } = self.part();
-            SmartView::new(storage, in_range(storage, layout.with_axis(axis)))
+        pub fn insert_axis(&self, axis: Axis) -> $view<$life, T, D::Larger> {
+            self.view().with_axis(axis)
         }
 
         /// Without an axis, at its index 0, as ndarray's `remove_axis`.
@@ -216,13 +205,18 @@ macro_rules! rearranged_methods {
         ///
         /// As ndarray's `remove_axis`, if there is no such axis or its length is 0.
         #[track_caller]
-        pub fn remove_axis(&self, axis: Axis) -> SmartView<$life, T, D::Smaller>
+        pub fn remove_axis(&self, axis: Axis) -> $view<$life, T, D::Smaller>
         where
             D: RemoveAxis,
         {
             self.index_axis(axis, 0)
         }
+    };
+}
 
+/// For shared coherent views and arrays.
+macro_rules! reshape_method {
+    ($life:lifetime) => {
         /// In another shape of as many elements. The order of the elements is row-major, or the one
         /// given: `a.reshape(((3, 4), Order::F))`. Moves and copies nothing. As NumPy's `reshape`
         /// with `copy=False`.
@@ -245,19 +239,15 @@ macro_rules! rearranged_methods {
         /// [`to_contiguous`](Self::to_contiguous) makes one.
         #[track_caller]
         pub fn reshape<S: ShapeArg>(&self, shape: S) -> Result<SmartView<$life, T, S::Dim>> {
-            let Part { storage, layout, .. } = self.part();
             let (shape, order) = shape.into_shape_and_order();
-            let order = order.unwrap_or(Order::RowMajor);
-            let reshaped = layout.reshaped(&shape, order);
-            let reshaped = reshaped.ok_or_else(|| self.part().no_reshape(shape.slice(), order));
-            Ok(SmartView::new(storage, reshaped.at(call_site())?))
+            self.view().into_shape(shape, order.unwrap_or(Order::RowMajor))
         }
     };
 }
 
 /// Rows and columns of what has two axes.
 macro_rules! row_methods {
-    ($life:lifetime) => {
+    ($view:ident<$life:lifetime>) => {
         /// A row, as ndarray's `row`.
         ///
         /// ```
@@ -272,7 +262,7 @@ macro_rules! row_methods {
         ///
         /// As ndarray's `row`, if there is no such row.
         #[track_caller]
-        pub fn row(&self, index: usize) -> SmartView<$life, T, Ix1> {
+        pub fn row(&self, index: usize) -> $view<$life, T, Ix1> {
             self.index_axis(Axis(0), index)
         }
 
@@ -290,10 +280,10 @@ macro_rules! row_methods {
         ///
         /// As ndarray's `column`, if there is no such column.
         #[track_caller]
-        pub fn column(&self, index: usize) -> SmartView<$life, T, Ix1> {
+        pub fn column(&self, index: usize) -> $view<$life, T, Ix1> {
             self.index_axis(Axis(1), index)
         }
     };
 }
 
-pub(super) use {part_methods, rearranged_methods, row_methods};
+pub(in crate::array) use {part_methods, rearranged_methods, reshape_method, row_methods};

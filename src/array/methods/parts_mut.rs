@@ -1,8 +1,9 @@
-//! Methods that return exclusive views of parts.
+//! Methods that return exclusive views of parts, which live as long as the borrow of `self`.
+//! `$view` is `SmartViewMut` or `DeviceViewMut`, and `$home` is the home of its elements.
 
-/// The views live as long as the borrow of `self`.
+/// `$views` is the method of `MultiSlice` that makes such views, and `$parts` what it returns.
 macro_rules! part_mut_methods {
-    () => {
+    ($view:ident, $home:ty, $views:ident -> $parts:ident) => {
         /// A mutable part, selected by ndarray's `s![..]`. The part shares the array's state: an
         /// access copies only the bytes of the part, and writing it makes no other part stale.
         ///
@@ -22,26 +23,23 @@ macro_rules! part_mut_methods {
         ///
         /// As ndarray's `slice_mut`, if an index is out of bounds.
         #[track_caller]
-        pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> SmartViewMut<'_, T, I::OutDim> {
-            let Part { storage, layout, .. } = self.part();
-            in_range(storage, layout.check_slice(info.as_ref()));
-            SmartViewMut::new(storage, layout.slice(&info))
+        pub fn slice_mut<I: SliceArg<D>>(&mut self, info: I) -> $view<'_, T, I::OutDim> {
+            self.view_mut().slice_move(info)
         }
 
         /// See [`field_mut!`](crate::field_mut!).
         #[doc(hidden)]
-        pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> SmartViewMut<'_, F, D> {
-            let Part { storage, layout, .. } = self.part();
-            SmartViewMut::new(storage, field.of(layout))
+        pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> $view<'_, F, D> {
+            field.view_mut(self.view_mut())
         }
 
         /// See [`field_mut!`](crate::field_mut!).
         #[doc(hidden)]
-        pub fn __fields_mut<'m, F: FieldTuple<'m, T, D>>(
-            &'m mut self,
+        pub fn __fields_mut<F: FieldTuple<T, D>>(
+            &mut self,
             fields: F,
             _disjoint: Disjoint,
-        ) -> F::Output {
+        ) -> F::Output<'_, $home> {
             fields.views(self.view_mut())
         }
 
@@ -66,9 +64,8 @@ macro_rules! part_mut_methods {
         /// As ndarray's `multi_slice_mut`, if two parts share an element or an index is out of
         /// bounds.
         #[track_caller]
-        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::Output {
-            let part = self.part();
-            slices.views(part.storage, part.layout)
+        pub fn multi_slice_mut<'m, M: MultiSlice<'m, T, D>>(&'m mut self, slices: M) -> M::$parts {
+            slices.$views(self.view_mut())
         }
 
         /// The parts before `index` and from `index` along an axis, as ndarray's `split_at`. The
@@ -94,10 +91,8 @@ macro_rules! part_mut_methods {
             &mut self,
             axis: Axis,
             index: usize,
-        ) -> (SmartViewMut<'_, T, D>, SmartViewMut<'_, T, D>) {
-            let Part { storage, layout, .. } = self.part();
-            let (first, second) = in_range(storage, layout.split_at(axis, index));
-            (SmartViewMut::new(storage, first), SmartViewMut::new(storage, second))
+        ) -> ($view<'_, T, D>, $view<'_, T, D>) {
+            self.view_mut().split_at(axis, index)
         }
 
         /// The mutable part at one index of an axis, without that axis: see
@@ -116,16 +111,11 @@ macro_rules! part_mut_methods {
         ///
         /// As ndarray's `index_axis_mut`, if there is no such axis or index.
         #[track_caller]
-        pub fn index_axis_mut(
-            &mut self,
-            axis: Axis,
-            index: usize,
-        ) -> SmartViewMut<'_, T, D::Smaller>
+        pub fn index_axis_mut(&mut self, axis: Axis, index: usize) -> $view<'_, T, D::Smaller>
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout, .. } = self.part();
-            SmartViewMut::new(storage, in_range(storage, layout.index_axis(axis, index)))
+            self.view_mut().index_axis_move(axis, index)
         }
 
         /// The mutable parts at each index of an axis, in order, as ndarray's `axis_iter_mut`. They
@@ -150,13 +140,11 @@ macro_rules! part_mut_methods {
         ///
         /// As ndarray's `axis_iter_mut`, if there is no such axis.
         #[track_caller]
-        pub fn axis_iter_mut(&mut self, axis: Axis) -> AxisIterMut<'_, T, D>
+        pub fn axis_iter_mut(&mut self, axis: Axis) -> AxisIterMut<'_, T, D, $home>
         where
             D: RemoveAxis,
         {
-            let Part { storage, layout, .. } = self.part();
-            let axis = in_range(storage, layout.checked_axis(axis));
-            AxisIterMut::new(storage, layout.clone(), axis, 1)
+            AxisParts::new(self.view_mut(), axis, 1)
         }
 
         /// Disjoint mutable parts of `size` indices of an axis, in order, as ndarray's
@@ -181,17 +169,15 @@ macro_rules! part_mut_methods {
             &mut self,
             axis: Axis,
             size: usize,
-        ) -> AxisChunksIterMut<'_, T, D> {
-            let Part { storage, layout, .. } = self.part();
-            let axis = in_range(storage, layout.checked_axis(axis));
-            AxisChunksIterMut::new(storage, layout.clone(), axis, chunk_size(storage, size))
+        ) -> AxisChunksIterMut<'_, T, D, $home> {
+            AxisChunks::new(self.view_mut(), axis, size)
         }
     };
 }
 
 /// Rows and columns of what has two axes.
 macro_rules! row_mut_methods {
-    () => {
+    ($view:ident) => {
         /// A mutable row, as ndarray's `row_mut`.
         ///
         /// ```
@@ -208,7 +194,7 @@ macro_rules! row_mut_methods {
         ///
         /// As ndarray's `row_mut`, if there is no such row.
         #[track_caller]
-        pub fn row_mut(&mut self, index: usize) -> SmartViewMut<'_, T, Ix1> {
+        pub fn row_mut(&mut self, index: usize) -> $view<'_, T, Ix1> {
             self.index_axis_mut(Axis(0), index)
         }
 
@@ -218,10 +204,10 @@ macro_rules! row_mut_methods {
         ///
         /// As ndarray's `column_mut`, if there is no such column.
         #[track_caller]
-        pub fn column_mut(&mut self, index: usize) -> SmartViewMut<'_, T, Ix1> {
+        pub fn column_mut(&mut self, index: usize) -> $view<'_, T, Ix1> {
             self.index_axis_mut(Axis(1), index)
         }
     };
 }
 
-pub(super) use {part_mut_methods, row_mut_methods};
+pub(in crate::array) use {part_mut_methods, row_mut_methods};

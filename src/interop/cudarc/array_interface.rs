@@ -7,7 +7,7 @@ use dlpark::ffi::{DLDataType, DLDataTypeCode};
 use ndarray::Dimension;
 
 use super::no_gpu;
-use crate::array::{DeviceArray, DeviceMut, DevicePart, DeviceRef, offset_without_gaps};
+use crate::array::{DeviceArray, DeviceMut, DevicePart, DeviceRef, Layout, offset_without_gaps};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -226,7 +226,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let address =
             unsafe { device.backend().take_over(ForeignMemory { start, len_bytes, owner }) };
         let address = address.map_err(|error| error_of("taking memory over", error))?;
-        Ok(Self::over_memory((dim, &strides, offset), stream, address, site))
+        Ok(Self::over_memory(Layout::new(dim, &strides, offset), stream, address, site))
     }
 }
 

@@ -13,6 +13,7 @@ mod forget;
 mod fuzz_regressions;
 mod host_memory;
 mod inside_bodies;
+mod kinds_of_views;
 mod late_failures;
 mod liveness;
 mod numba_defects;
