@@ -1,16 +1,17 @@
-//! Handles. Handles. Each has a stream, a pointer mode, and the kernels as functions of the context
+//! Handles. Each has a stream, a pointer mode, and the kernels as functions of the context
 //! in which the handle was created.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char, c_uint, c_void};
+use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::kernels::{self, ALL, Kernel};
-use crate::launch;
-use crate::library::Library;
-use crate::protocol::GetControl;
+use resident_stand_in_client::library::Library;
+use resident_stand_in_client::protocol::GetControl;
+use resident_stand_in_client::register;
 
 /// A cublasStatus_t other than success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,11 +60,10 @@ fn driver() -> Outcome<&'static Driver> {
 }
 
 fn find_driver() -> Result<Driver, String> {
-    let library = Library::open_named("libcuda.so")?;
+    let library = Library::open(Path::new("libcuda.so"))?;
     let control: GetControl = library.function("resident_stand_in_control")?;
-    let register = control().register;
     for kernel in ALL {
-        launch::register(register, kernel.name, kernel.parameters, kernel.body);
+        register(control().register, kernel.name, kernel.parameters, kernel.body);
     }
     Ok(Driver {
         load_module: library.function("cuModuleLoadData")?,

@@ -1,7 +1,7 @@
 //! The kernels that the stand-in launches, each with its name and host function.
 
-use crate::launch::{Fault, Launch};
-use crate::protocol::{Access, Length, Parameter};
+use resident_stand_in_client::protocol::{Access, Length, Parameter};
+use resident_stand_in_client::{Fault, Launch};
 
 const INTEGER: Parameter = Parameter::Scalar { len_bytes: 4 };
 const FLOAT: Parameter = INTEGER;

@@ -9,42 +9,29 @@
 //! calls is one launch on the handle's stream, so the stand-in driver checks its order. Other uses
 //! of these functions return CUBLAS_STATUS_NOT_SUPPORTED. The library has no other functions.
 //!
-//! * `client`: the function that tests call
 //! * `functions`: cuBLAS's functions
 //! * `handle`: handles, and launches on their streams
 //! * `kernels`: the kernels: names, parameters and host functions
 
 #![deny(missing_docs)]
 
-mod client;
 #[cfg(target_os = "linux")]
 mod functions;
 #[cfg(target_os = "linux")]
 mod handle;
 #[cfg(target_os = "linux")]
 mod kernels;
-#[path = "../../driver/src/library.rs"]
-mod library;
 
-/// The driver's types for registered kernels.
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, reason = "the driver's tests use more of it")]
-#[path = "../../driver/src/launch.rs"]
-mod launch;
-#[cfg(target_os = "linux")]
-#[allow(dead_code, unreachable_pub, reason = "the driver uses more of it")]
-#[path = "../../driver/src/protocol.rs"]
-mod protocol;
-#[cfg(target_os = "linux")]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    rustdoc::broken_intra_doc_links,
-    reason = "the driver is set by it"
-)]
-#[path = "../../driver/src/settings.rs"]
-mod settings;
-#[cfg(target_os = "linux")]
-use settings::Settings;
+use resident_stand_in_client::library::LibraryBesideTests;
 
-pub use client::load;
+/// Loads the library into this process, so that code that looks for cuBLAS afterwards finds it. The
+/// stand-in driver must be loaded before the first handle is created. Each test of a process may
+/// call this.
+///
+/// # Errors
+///
+/// If the library cannot be found, with the paths that were tried.
+pub fn load() -> Result<(), String> {
+    static LIBRARY: LibraryBesideTests = LibraryBesideTests::new("libresident_stand_in_cublas.so");
+    LIBRARY.load()
+}

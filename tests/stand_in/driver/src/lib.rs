@@ -6,48 +6,49 @@
 //! link: [`load`] loads the shared object into the process, so that code that looks for a CUDA
 //! driver afterwards finds it. The other functions of the client control the driver.
 //!
-//! * `client`, `launch`: the functions that tests call; the arguments of a host function that
-//!   replaces a kernel
-//! * `code_library`: the kernels that the stand-in for NVRTC compiled
-//! * `settings`, `protocol`: the types that client and driver share
-//! * `driver/`: the driver; see its `mod.rs`
+//! * `functions/`: the `cu*` functions, by chapter of CUDA's manual, over the simulated GPU of the
+//!   crate `resident_stand_in_gpu`, whose documentation says how it differs from CUDA
+//! * `interface`, `code`: what is CUDA's own: names of calls, limits, and how a thread's current
+//!   context is found; names of results
+//! * `image`, `ptx`: images of modules
 //!
 //! It runs what the stand-in for NVRTC compiled, but no other PTX and no machine code: such a
 //! kernel is a host function that the test [registers](register) under the name of the entry. It
 //! works only on Linux; elsewhere [`load`] returns an error.
 
-mod client;
-#[cfg(target_os = "linux")]
-mod code_library;
-mod launch;
-mod library;
-mod protocol;
-mod settings;
+#![deny(missing_docs)]
 
 #[cfg(target_os = "linux")]
-mod driver;
+mod code;
+#[cfg(target_os = "linux")]
+mod functions;
+#[cfg(target_os = "linux")]
+mod image;
+#[cfg(target_os = "linux")]
+mod interface;
+#[cfg(target_os = "linux")]
+mod ptx;
 
-/// The shared object, which cargo builds beside the test.
-const FILE: &str = "libresident_stand_in.so";
-/// The function by which the client gets the driver's table.
-const CONTROL: &str = "resident_stand_in_control";
+use resident_stand_in_client::Client;
+use resident_stand_in_client::library::{Library, beside_tests};
+use resident_stand_in_client::settings::{Cuda, Settings as SettingsOf};
+
+pub use resident_stand_in_client::protocol::{Access, Length, Parameter};
+pub use resident_stand_in_client::{Call, Fault, Launch, View};
+
+/// The settings of the simulated machine.
+pub type Settings = SettingsOf<Cuda>;
+
+/// Opens the shared object. It is the same for all settings.
+static CLIENT: Client = Client::new("resident_stand_in_control", |_settings| {
+    Library::open(&beside_tests("libresident_stand_in.so")?)
+});
+
+resident_stand_in_client::client_functions!(CLIENT);
 
 /// `protocol::GetControl`.
 #[cfg(target_os = "linux")]
 #[unsafe(no_mangle)]
-extern "C" fn resident_stand_in_control() -> &'static protocol::Control {
-    &driver::control::TABLE
+extern "C" fn resident_stand_in_control() -> &'static resident_stand_in_client::protocol::Control {
+    resident_stand_in_gpu::control::table(&interface::Cuda)
 }
-
-/// Opens the shared object. It is the same for all settings.
-fn open(_settings: Settings) -> Result<library::Library, String> {
-    library::Library::open_beside_tests(FILE)
-}
-
-pub use client::{
-    Call, calls, change, declare, fail_any, fail_late, fail_nth, forget_faults, hazards, load,
-    memory_in_use, notes, register, take_calls, take_hazards, take_notes,
-};
-pub use launch::{Fault, Launch, View};
-pub use protocol::{Access, Length, Parameter};
-pub use settings::Settings;

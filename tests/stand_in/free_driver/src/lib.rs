@@ -12,16 +12,8 @@
 
 #[cfg(target_os = "linux")]
 mod functions;
-#[allow(dead_code, reason = "the stand-in libraries use more of it")]
-#[path = "../../driver/src/library.rs"]
-mod library;
 
-use std::sync::OnceLock;
-
-use library::Library;
-
-/// The shared object, which cargo builds beside the benchmarks.
-const FILE: &str = "libresident_free_driver.so";
+use resident_stand_in_client::library::LibraryBesideTests;
 
 /// Loads the driver into this process, so that code that looks for a CUDA driver afterwards finds
 /// it. May be called again.
@@ -30,10 +22,6 @@ const FILE: &str = "libresident_free_driver.so";
 ///
 /// If the shared object cannot be found, with the paths that were tried.
 pub fn load() -> Result<(), String> {
-    static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
-    LIBRARY
-        .get_or_init(|| Library::open_beside_tests(FILE))
-        .as_ref()
-        .map(drop)
-        .map_err(Clone::clone)
+    static LIBRARY: LibraryBesideTests = LibraryBesideTests::new("libresident_free_driver.so");
+    LIBRARY.load()
 }

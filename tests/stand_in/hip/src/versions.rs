@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::library::Library;
 use resident_host_code::library::TemporaryFile;
+use resident_stand_in_client::library::{Library, beside_tests};
+use resident_stand_in_client::settings::Values;
 
 /// The shared object, which cargo builds beside the test.
 const FILE: &str = "libresident_stand_in_hip.so";
@@ -15,9 +16,9 @@ const FILE: &str = "libresident_stand_in_hip.so";
 const SINCE: [(&str, i32); 2] =
     [("hipLaunchHostFunc", 50_300_000), ("hipGetDevicePropertiesR0600", 60_000_000)];
 
-/// Opens the shared object with the functions of this version.
-pub(crate) fn open(version: i32) -> Result<Library, String> {
-    let path = Library::beside_tests(FILE)?;
+/// Opens the shared object with the functions of the version.
+pub(crate) fn open(&Values { version, .. }: &Values) -> Result<Library, String> {
+    let path = beside_tests(FILE)?;
     let missing = || SINCE.iter().filter(|(_, since)| version < *since).map(|(name, _)| *name);
     if missing().next().is_none() {
         return Library::open(&path);
@@ -40,7 +41,7 @@ fn without(path: &Path, missing: impl Iterator<Item = &'static str>) -> Result<L
 ///
 /// If the shared object is not beside the test, or has not one of the functions.
 pub fn file_without(missing: &[&'static str]) -> Result<Vec<u8>, String> {
-    image_without(&Library::beside_tests(FILE)?, missing.iter().copied())
+    image_without(&beside_tests(FILE)?, missing.iter().copied())
 }
 
 fn image_without(

@@ -2,11 +2,13 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::compiler::{self, Program};
-use crate::programs::{
-    Code, Outcome, add_expression, compile, compiler_functions, create, destroy, log, lowered_name,
-    nth, set, text, with,
+use crate::options::HiprtcOptions;
+use resident_stand_in_compiler::compiler::{self, Program};
+use resident_stand_in_compiler::programs::{
+    Code, add_expression, code, compile, create, destroy, log, lowered_name, nth, set, text, with,
+    write,
 };
+use resident_stand_in_compiler::{compiler_functions, name_of_result};
 
 /// Headers of which the compiler for the host has its own.
 const HEADERS: [&str; 2] = ["cuda_fp16.h", "cuda_bf16.h"];
@@ -42,7 +44,7 @@ compiler_functions! {
     }
 
     hiprtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) {
-        compile(program, count, options)
+        compile::<HiprtcOptions>(program, count, options)
     }
 
     // The log has no final zero, and its size does not count one.
@@ -51,16 +53,16 @@ compiler_functions! {
     }
 
     hiprtcGetProgramLog(program: u64, place: *mut c_char) {
-        with(program, |program| put(place, log(program).as_bytes()))
+        with(program, |program| write(place, log(program).as_bytes()))
     }
 
     // After a failed compilation there is no code.
     hiprtcGetCodeSize(program: u64, len_bytes: *mut usize) {
-        with(program, |program| set(len_bytes, code(program).len()))
+        with(program, |program| set(len_bytes, bytes(program).len()))
     }
 
     hiprtcGetCode(program: u64, place: *mut c_char) {
-        with(program, |program| put(place, code(program)))
+        with(program, |program| write(place, bytes(program)))
     }
 
     hiprtcAddNameExpression(program: u64, expression: *const c_char) {
@@ -80,22 +82,7 @@ compiler_functions! {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "hiprtc's name")]
 extern "C" fn hiprtcGetErrorString(code: u32) -> *const c_char {
-    let text = match code {
-        0 => c"HIPRTC_SUCCESS",
-        1 => c"HIPRTC_ERROR_OUT_OF_MEMORY",
-        2 => c"HIPRTC_ERROR_PROGRAM_CREATION_FAILURE",
-        3 => c"HIPRTC_ERROR_INVALID_INPUT",
-        4 => c"HIPRTC_ERROR_INVALID_PROGRAM",
-        5 => c"HIPRTC_ERROR_INVALID_OPTION",
-        6 => c"HIPRTC_ERROR_COMPILATION",
-        7 => c"HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE",
-        8 => c"HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
-        9 => c"HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
-        10 => c"HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
-        11 => c"HIPRTC_ERROR_INTERNAL_ERROR",
-        _ => return std::ptr::null(),
-    };
-    text.as_ptr()
+    name_of_result!("HIPRTC", code)
 }
 
 /// Called by the client.
@@ -104,16 +91,6 @@ extern "C" fn resident_stand_in_hiprtc_compilations() -> u64 {
     compiler::compilations()
 }
 
-fn code(program: &Program) -> &[u8] {
-    program.outcome.as_ref().and_then(|product| product.code.as_deref()).unwrap_or_default()
-}
-
-/// Writes bytes without a final zero; the caller has queried the size.
-fn put(place: *mut c_char, bytes: &[u8]) -> Outcome {
-    if place.is_null() {
-        return Err(Code::INVALID_INPUT);
-    }
-    // SAFETY: the caller of the function guarantees room for as many bytes as there are.
-    unsafe { place.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
-    Ok(())
+fn bytes(program: &Program) -> &[u8] {
+    code(program).map_or(&[], |code| &code.bytes)
 }

@@ -2,11 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use crate::options::Options;
-
-/// The log of a source, without the lines that say in which function an error is. Clang ends it
+/// The log of a source for a target, without the lines that say in which function an error is. Clang ends it
 /// with the number of errors.
-pub(crate) fn of_compiler(log: &str, _name: &str, options: &Options) -> String {
+pub(crate) fn of_compiler(log: &str, target: &str) -> String {
     let is_place = |line: &&str| line.contains(": In function ") || line.contains(": In instant");
     let is_diagnostic = |line: &str| line.contains(": error: ") || line.contains(": warning: ");
     // Before the first diagnostic, the compiler's name.
@@ -15,7 +13,7 @@ pub(crate) fn of_compiler(log: &str, _name: &str, options: &Options) -> String {
     let errors = lines.iter().filter(|line| line.contains("error: ")).count();
     let mut written = lines.join("\n");
     written.push('\n');
-    written + &ending(errors, &options.target)
+    written + &ending(errors, target)
 }
 
 /// The last line of a log.

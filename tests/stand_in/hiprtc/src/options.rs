@@ -2,29 +2,39 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
-
-use crate::code_object;
-use crate::compiler::Fault;
-use crate::log;
+use crate::{image, log};
+use resident_stand_in_code::library::Kernel;
+use resident_stand_in_compiler::compiler::Fault;
+use resident_stand_in_compiler::options::{Code, HostOptions, Options};
 
 /// The parsed options.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct HiprtcOptions {
     /// The target: `gfx90a:xnack-`.
-    pub(crate) target: String,
-    pub(crate) include_paths: Vec<String>,
-    pub(crate) macros: BTreeMap<String, String>,
-    /// Options for the host, in NVRTC's spelling.
-    pub(crate) others: Vec<String>,
+    target: String,
+    for_host: HostOptions,
 }
 
-/// Reads options. A wrong one is an error of the compilation, with a log like clang's.
-pub(crate) fn read(options: &[String]) -> Result<Options, (Fault, String)> {
-    parse(options).map_err(|log| (Fault::Compilation, log))
+impl Options for HiprtcOptions {
+    /// A wrong option is an error of the compilation, with a log like clang's.
+    fn read(options: &[String]) -> Result<Self, (Fault, String)> {
+        parse(options).map_err(|log| (Fault::Compilation, log))
+    }
+
+    fn for_host(&self) -> &HostOptions {
+        &self.for_host
+    }
+
+    fn log(&self, of_compiler: &str, _name: &str) -> String {
+        log::of_compiler(of_compiler, &self.target)
+    }
+
+    fn code(&self, kernels: &[Kernel], library: &[u8]) -> Result<Code, String> {
+        Ok(Code { bytes: image::code(&self.target, kernels, library)?, is_real: true })
+    }
 }
 
-fn parse(options: &[String]) -> Result<Options, String> {
+fn parse(options: &[String]) -> Result<HiprtcOptions, String> {
     const TARGETS: [&str; 2] = ["--offload-arch=", "--gpu-architecture="];
     let target = |option: &String| {
         TARGETS.iter().find_map(|prefix| Some(option.strip_prefix(prefix)?.to_owned()))
@@ -42,8 +52,7 @@ fn parse(options: &[String]) -> Result<Options, String> {
         }
     };
     check(&target)?;
-    let mut read =
-        Options { target, include_paths: Vec::new(), macros: BTreeMap::new(), others: Vec::new() };
+    let mut read = HiprtcOptions { target, for_host: HostOptions::default() };
     let mut rest = options.iter().map(String::as_str);
     while let Some(option) = rest.next() {
         read.add(option, &mut rest)?;
@@ -53,7 +62,7 @@ fn parse(options: &[String]) -> Result<Options, String> {
 
 /// Rejects an unknown target as clang does.
 fn check(target: &str) -> Result<(), String> {
-    code_object::write(target, &[], &[]).map(drop).map_err(|_| {
+    image::code(target, &[], &[]).map(drop).map_err(|_| {
         format!(
             "error: invalid target ID '{target}'; format is a processor name followed by an \
              optional colon-delimited list of features followed by an enable/disable sign (e.g., \
@@ -62,7 +71,7 @@ fn check(target: &str) -> Result<(), String> {
     })
 }
 
-impl Options {
+impl HiprtcOptions {
     /// Adds an option, which may take its value from the next one.
     fn add<'a>(
         &mut self,
@@ -76,17 +85,15 @@ impl Options {
             attached => Ok(attached.to_owned()),
         };
         if let Some(attached) = option.strip_prefix("-D") {
-            let text = value(attached)?;
-            let (name, value) = text.split_once('=').unwrap_or((&text, "1"));
-            self.macros.insert(name.to_owned(), value.to_owned());
+            self.for_host.define(&value(attached)?);
         } else if let Some(attached) = option.strip_prefix("-I") {
-            self.include_paths.push(value(attached)?);
+            self.for_host.include_paths.push(value(attached)?);
         } else if option == "-include" {
-            self.others.extend([option.to_owned(), value("")?]);
+            self.for_host.others.extend([option.to_owned(), value("")?]);
         } else if option.starts_with("-U") || option.starts_with("-std=") {
-            self.others.push(option.to_owned());
+            self.for_host.others.push(option.to_owned());
         } else if option == "-ffp-contract=fast" || option == "-ffast-math" {
-            self.others.push("--fmad=true".to_owned());
+            self.for_host.others.push("--fmad=true".to_owned());
         } else if !is_known(option) {
             return Err(unknown(option) + &log::ending(1, &self.target));
         }

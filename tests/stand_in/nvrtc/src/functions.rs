@@ -2,13 +2,12 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::compiler::{self, Program};
-use crate::image::Code as Compiled;
-use crate::options::{self, architectures};
-use crate::programs::{
-    Code, add_expression, compile, compiler_functions, create, destroy, log, lowered_name, set,
-    with, write,
+use crate::options::{self, NvrtcOptions, architectures};
+use resident_stand_in_compiler::compiler::{self, Program};
+use resident_stand_in_compiler::programs::{
+    Code, add_expression, code, compile, create, destroy, log, lowered_name, set, with, write_text,
 };
+use resident_stand_in_compiler::{compiler_functions, name_of_result};
 
 compiler_functions! {
     nvrtcVersion(major: *mut c_int, minor: *mut c_int) {
@@ -51,7 +50,7 @@ compiler_functions! {
     }
 
     nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) {
-        compile(program, count, options)
+        compile::<NvrtcOptions>(program, count, options)
     }
 
     nvrtcGetProgramLogSize(program: u64, len_bytes: *mut usize) {
@@ -59,7 +58,7 @@ compiler_functions! {
     }
 
     nvrtcGetProgramLog(program: u64, place: *mut c_char) {
-        with(program, |program| write(place, log(program)))
+        with(program, |program| write_text(place, log(program).as_bytes()))
     }
 
     // Without PTX, after a failed compilation for example, it is an empty text.
@@ -68,7 +67,7 @@ compiler_functions! {
     }
 
     nvrtcGetPTX(program: u64, place: *mut c_char) {
-        with(program, |program| write(place, ptx(program)))
+        with(program, |program| write_text(place, ptx(program)))
     }
 
     // For a virtual architecture, for code that is linked later, and after a failure there is no
@@ -78,7 +77,7 @@ compiler_functions! {
     }
 
     nvrtcGetCUBIN(program: u64, place: *mut c_char) {
-        with(program, |program| cubin(program).map_or(Ok(()), |cubin| write(place, cubin)))
+        with(program, |program| cubin(program).map_or(Ok(()), |cubin| write_text(place, cubin)))
     }
 
     nvrtcAddNameExpression(program: u64, expression: *const c_char) {
@@ -94,22 +93,8 @@ compiler_functions! {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case, reason = "NVRTC's name")]
 extern "C" fn nvrtcGetErrorString(code: u32) -> *const c_char {
-    let text = match code {
-        0 => c"NVRTC_SUCCESS",
-        1 => c"NVRTC_ERROR_OUT_OF_MEMORY",
-        2 => c"NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
-        3 => c"NVRTC_ERROR_INVALID_INPUT",
-        4 => c"NVRTC_ERROR_INVALID_PROGRAM",
-        5 => c"NVRTC_ERROR_INVALID_OPTION",
-        6 => c"NVRTC_ERROR_COMPILATION",
-        7 => c"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
-        8 => c"NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
-        9 => c"NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
-        10 => c"NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
-        11 => c"NVRTC_ERROR_INTERNAL_ERROR",
-        _ => c"NVRTC_ERROR unknown",
-    };
-    text.as_ptr()
+    let name = name_of_result!("NVRTC", code);
+    if name.is_null() { c"NVRTC_ERROR unknown".as_ptr() } else { name }
 }
 
 /// Called by the client.
@@ -124,14 +109,10 @@ extern "C" fn resident_stand_in_nvrtc_set_version(major: c_int, minor: c_int) {
     options::set_version([major, minor]);
 }
 
-fn code(program: &Program) -> Option<&Compiled> {
-    program.outcome.as_ref()?.code.as_ref()
+fn ptx(program: &Program) -> &[u8] {
+    code(program).map_or(&[], |code| &code.bytes)
 }
 
-fn ptx(program: &Program) -> &str {
-    code(program).map_or("", |code| &code.ptx)
-}
-
-fn cubin(program: &Program) -> Option<&str> {
-    code(program).filter(|code| code.has_cubin).map(|code| code.ptx.as_str())
+fn cubin(program: &Program) -> Option<&[u8]> {
+    code(program).filter(|code| code.is_real).map(|code| &*code.bytes)
 }

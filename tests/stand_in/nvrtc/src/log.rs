@@ -2,10 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use crate::options::Options;
-
 /// The log of a source with this name. Lines that say in which function an error is are left out.
-pub(crate) fn of_compiler(log: &str, name: &str, _options: &Options) -> String {
+pub(crate) fn of_compiler(log: &str, name: &str) -> String {
     let mut written = String::new();
     let mut errors = 0;
     for line in log.lines() {

@@ -2,10 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::compiler::Fault;
+use crate::{image, log};
+use resident_stand_in_code::library::Kernel;
+use resident_stand_in_compiler::compiler::Fault;
+use resident_stand_in_compiler::options::{Code, HostOptions, Options};
 
 static VERSION: [AtomicI32; 2] = [AtomicI32::new(13), AtomicI32::new(0)];
 
@@ -32,33 +34,42 @@ pub(crate) fn architectures() -> &'static [i32] {
 
 /// The parsed options.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct NvrtcOptions {
     pub(crate) architecture: i32,
     /// Whether the architecture is real (`sm_90`) rather than virtual (`compute_90`), so that there
     /// is a cubin.
     pub(crate) is_real: bool,
     /// Whether the output is code that a driver can load.
     pub(crate) has_code: bool,
-    pub(crate) include_paths: Vec<String>,
-    pub(crate) macros: BTreeMap<String, String>,
-    /// Options that NVRTC knows, and that may concern the host.
-    pub(crate) others: Vec<String>,
+    for_host: HostOptions,
+}
+
+impl Options for NvrtcOptions {
+    fn read(options: &[String]) -> Result<Self, (Fault, String)> {
+        parse(options).map_err(|log| (Fault::InvalidOption, log))
+    }
+
+    fn for_host(&self) -> &HostOptions {
+        &self.for_host
+    }
+
+    fn log(&self, of_compiler: &str, name: &str) -> String {
+        log::of_compiler(of_compiler, name)
+    }
+
+    fn code(&self, kernels: &[Kernel], library: &[u8]) -> Result<Code, String> {
+        Ok(image::code(self, kernels, library))
+    }
 }
 
 /// Parses options in both forms, `--name=value` and `--name value`; macros and paths also as
 /// `-Dname` and `-I path`. Surrounding spaces are ignored.
-pub(crate) fn read(options: &[String]) -> Result<Options, (Fault, String)> {
-    parse(options).map_err(|log| (Fault::InvalidOption, log))
-}
-
-fn parse(options: &[String]) -> Result<Options, String> {
-    let mut read = Options {
+fn parse(options: &[String]) -> Result<NvrtcOptions, String> {
+    let mut read = NvrtcOptions {
         architecture: architectures()[0],
         is_real: false,
         has_code: true,
-        include_paths: Vec::new(),
-        macros: BTreeMap::new(),
-        others: Vec::new(),
+        for_host: HostOptions::default(),
     };
     let mut rest = options.iter().map(|option| option.trim());
     while let Some(option) = rest.next() {
@@ -80,11 +91,13 @@ fn parse(options: &[String]) -> Result<Options, String> {
             // These options produce code for later linking or for OptiX, which is neither PTX nor a
             // cubin.
             "-dlto" | "--dlink-time-opt" | "-optix-ir" | "--optix-ir" => read.has_code = false,
-            "--include-path" | "-I" => read.include_paths.push(follows().ok_or_else(wrong)?),
-            "--define-macro" | "-D" => define(&follows().ok_or_else(wrong)?, &mut read.macros),
-            _ if name.starts_with("-D") => define(&name[2..], &mut read.macros),
-            _ if name.starts_with("-I") => read.include_paths.push(name[2..].to_owned()),
-            _ if is_known(name) => read.others.push(option.to_owned()),
+            "--include-path" | "-I" => {
+                read.for_host.include_paths.push(follows().ok_or_else(wrong)?);
+            }
+            "--define-macro" | "-D" => read.for_host.define(&follows().ok_or_else(wrong)?),
+            _ if name.starts_with("-D") => read.for_host.define(&name[2..]),
+            _ if name.starts_with("-I") => read.for_host.include_paths.push(name[2..].to_owned()),
+            _ if is_known(name) => read.for_host.others.push(option.to_owned()),
             _ => return Err(format!("nvrtc: error: unrecognized option {option} found\n")),
         }
     }
@@ -99,11 +112,6 @@ fn architecture(text: &str) -> Option<(i32, bool)> {
     };
     let number = number.trim_end_matches(['a', 'f']).parse().ok()?;
     architectures().contains(&number).then_some((number, is_real))
-}
-
-fn define(text: &str, macros: &mut BTreeMap<String, String>) {
-    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
-    macros.insert(name.trim().to_owned(), value.to_owned());
 }
 
 /// Whether this is an option of NVRTC.

@@ -1,0 +1,187 @@
+//! Initialisation, devices, errors.
+
+use std::ffi::{CStr, c_char};
+
+use super::driver_functions;
+use crate::code::texts;
+use crate::interface::{MULTIPROCESSORS, SHARED_BYTES_MAX};
+use resident_stand_in_gpu::arguments::Out;
+use resident_stand_in_gpu::code::{Code, Outcome};
+use resident_stand_in_gpu::interface::THREADS_MAX;
+use resident_stand_in_gpu::machine::{self, settings};
+
+driver_functions! {
+    cuInit(flags: u32) {
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        machine::initialise()
+    }
+
+    cuDriverGetVersion(version: Out<i32>) {
+        version.set(settings().version)
+    }
+
+    cuDeviceGet(device: Out<i32>, ordinal: i32) {
+        machine::ordinal(ordinal)?;
+        device.set(ordinal)
+    }
+
+    cuDeviceGetCount(count: Out<i32>) {
+        machine::check_initialised()?;
+        count.set(settings().devices as i32)
+    }
+
+    cuDeviceGetName(name: Out<u8>, len_bytes: i32, device: i32) {
+        let ordinal = machine::ordinal(device)?;
+        let text = format!("Stand-in GPU {ordinal}\0");
+        let len_bytes = usize::try_from(len_bytes)
+            .ok()
+            .filter(|len_bytes| *len_bytes > 0)
+            .ok_or(Code::INVALID_VALUE)?;
+        // A text that does not fit is truncated.
+        text.bytes()
+            .take(len_bytes - 1)
+            .chain([0])
+            .enumerate()
+            .try_for_each(|(index, byte)| name.nth(index).set(byte))
+    }
+
+    cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) {
+        uuid.set(uuid_of(device)?)
+    }
+
+    cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: i32) {
+        uuid.set(uuid_of(device)?)
+    }
+
+    cuDeviceTotalMem_v2(len_bytes: Out<usize>, device: i32) {
+        machine::ordinal(device)?;
+        len_bytes.set(settings().memory_bytes as usize)
+    }
+
+    cuDeviceGetAttribute(value: Out<i32>, attribute: u32, device: i32) {
+        machine::ordinal(device)?;
+        value.set(attribute_value(attribute, device)?)
+    }
+
+    cuDeviceGetPCIBusId(text: Out<u8>, len_bytes: i32, device: i32) {
+        let ordinal = machine::ordinal(device)?;
+        let bus = format!("0000:{:02X}:00.0\0", ordinal + 1);
+        if usize::try_from(len_bytes).unwrap_or(0) < bus.len() {
+            return Err(Code::INVALID_VALUE);
+        }
+        bus.bytes().enumerate().try_for_each(|(index, byte)| text.nth(index).set(byte))
+    }
+
+    cuDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) {
+        let (device, peer) = (machine::ordinal(device)?, machine::ordinal(peer)?);
+        can.set(i32::from(device != peer && settings().can_access_peers))
+    }
+
+    cuDeviceGetP2PAttribute(value: Out<i32>, attribute: u32, source: i32, destination: i32) {
+        let (source, destination) = (machine::ordinal(source)?, machine::ordinal(destination)?);
+        if source == destination || !(1..=5).contains(&attribute) {
+            return Err(Code::INVALID_VALUE);
+        }
+        // The values are: performance rank 0; access; no atomics; no CUDA arrays.
+        value.set(i32::from(attribute == 2 && settings().can_access_peers))
+    }
+
+    cuGetErrorName(code: u32, text: Out<*const c_char>) {
+        set_text(text, texts(code).map(|texts| texts.name))
+    }
+
+    cuGetErrorString(code: u32, text: Out<*const c_char>) {
+        set_text(text, texts(code).map(|texts| texts.description))
+    }
+}
+
+fn set_text(place: Out<*const c_char>, text: Option<&'static CStr>) -> Outcome {
+    place.set(text.map_or(std::ptr::null(), CStr::as_ptr))?;
+    text.map(drop).ok_or(Code::INVALID_VALUE)
+}
+
+fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
+    let ordinal = machine::ordinal(device)?;
+    let mut uuid = *b"resident stand-0";
+    uuid[15] = uuid[15].wrapping_add(ordinal as u8);
+    Ok(uuid)
+}
+
+/// The value of a device attribute. The result is CUDA_ERROR_INVALID_VALUE for an attribute that
+/// the stand-in does not support.
+fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
+    limit(attribute)
+        .or_else(|| memory_attribute(attribute))
+        .or_else(|| property(attribute, device))
+        .or_else(|| unsupported_feature(attribute))
+        .ok_or(Code::INVALID_VALUE)
+}
+
+/// Attributes of blocks, grids, on-chip memory, registers, constant memory, caches.
+fn limit(attribute: u32) -> Option<i32> {
+    Some(match attribute {
+        1..=3 => THREADS_MAX as i32,
+        4 => 64,
+        5 => 0x7FFF_FFFF,
+        6 | 7 => 0xFFFF,
+        8 => 48 << 10,
+        9 => 64 << 10,
+        10 => 32,
+        12 | 82 => 65_536,
+        16 => MULTIPROCESSORS,
+        38 => 50 << 20,
+        39 => 2048,
+        79 | 80 => 1,
+        81 => 228 << 10,
+        97 => SHARED_BYTES_MAX,
+        106 => 32,
+        111 => 1 << 10,
+        _ => return None,
+    })
+}
+
+/// Copies and memory.
+fn memory_attribute(attribute: u32) -> Option<i32> {
+    let settings = settings();
+    Some(match attribute {
+        11 => i32::try_from(settings.max_pitch_bytes).unwrap_or(i32::MAX),
+        14 => 512,
+        15 | 19 | 31 | 41 | 78 | 91 | 99 => 1,
+        30 => 512,
+        37 => 5120,
+        40 => 2,
+        51 => 32,
+        83 => 1,
+        89 => i32::from(settings.is_concurrent),
+        115 => i32::from(settings.has_pools),
+        119 => 0,
+        134 => settings.numa_node,
+        _ => return None,
+    })
+}
+
+/// Attributes: clock rates in kHz, which have no effect; the bus number; the compute capability.
+fn property(attribute: u32, device: i32) -> Option<i32> {
+    let [major, minor] = settings().compute_capability;
+    Some(match attribute {
+        13 => 1_980_000,
+        33 => device + 1,
+        36 => 2_619_000,
+        75 => major,
+        76 => minor,
+        87 => 2,
+        _ => return None,
+    })
+}
+
+/// Attributes of time limits, integration, modes, ECC, TCC, domains, boards, atomics, pageable
+/// access, memory operations, cooperative launches, virtual memory, handles, persistence, RDMA,
+/// clusters.
+fn unsupported_feature(attribute: u32) -> Option<i32> {
+    let is_known = matches!(attribute, 17 | 18 | 20 | 32 | 34 | 35 | 50 | 84..=86 | 88 | 90)
+        || matches!(attribute, 92..=96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=118)
+        || matches!(attribute, 120..=133);
+    is_known.then_some(0)
+}

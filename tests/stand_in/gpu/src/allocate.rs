@@ -1,0 +1,72 @@
+//! Allocates and frees device memory.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::call;
+use crate::code::{Code, Outcome};
+use crate::context::Context;
+use crate::handle::Handle;
+use crate::ledger::Allocation;
+use crate::stream::Stream;
+use crate::work;
+use resident_backend::Address;
+
+/// Allocates memory outside any pool.
+pub fn direct(context: &Context, len_bytes: u64) -> Outcome<u64> {
+    allocate(context, &context.legacy, len_bytes, None)
+}
+
+/// Allocates from a pool, in stream order.
+pub fn from_pool(context: &Context, stream: &Stream, len_bytes: u64, pool: Handle) -> Outcome<u64> {
+    allocate(context, stream, len_bytes, Some(pool))
+}
+
+/// Frees the allocation that starts at an address, after all work queued on the stream. If no
+/// allocation starts there, or it may not be freed in this way, the result is
+/// CUDA_ERROR_INVALID_VALUE.
+pub fn free(
+    context: &Context,
+    stream: &Stream,
+    address: u64,
+    may_go: impl FnOnce(&Allocation) -> bool,
+) -> Outcome {
+    let freed = context
+        .device
+        .ledger()
+        .remove(address, |allocation| allocation.context == context.handle && may_go(allocation));
+    let freed = freed.ok_or(Code::INVALID_VALUE)?;
+    call::set_bytes(freed.len_bytes);
+    stream.ordered(context, |queue| queue.free(Address(address))).map(drop)
+}
+
+fn allocate(
+    context: &Context,
+    stream: &Stream,
+    len_bytes: u64,
+    pool: Option<Handle>,
+) -> Outcome<u64> {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    call::set_bytes(len_bytes);
+    if len_bytes == 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    let device = &context.device;
+    device.ledger().reserve(len_bytes, pool)?;
+    let label = work::label(&format!("memory of {len_bytes} bytes"));
+    let address = match stream.queue.allocate(len_bytes, &label) {
+        Ok(Address(address)) => address,
+        Err(error) => {
+            device.ledger().give_back(len_bytes, pool);
+            return Err(work::code_of_error(&error));
+        }
+    };
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    device.ledger().insert(Allocation {
+        address,
+        len_bytes,
+        context: context.handle,
+        pool,
+        number,
+    });
+    Ok(address)
+}
