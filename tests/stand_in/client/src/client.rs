@@ -51,11 +51,8 @@ impl Client {
         Self { symbol, open, loaded: Mutex::new(None), control: OnceLock::new() }
     }
 
-    /// Loads the driver, at the first call.
-    ///
-    /// # Errors
-    ///
-    /// If the driver cannot be loaded, or an earlier call passed other settings.
+    /// Loads the driver, at the first call. It is an error if an earlier call passed other
+    /// settings.
     pub fn load(&self, settings: &Values) -> Result<(), String> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = *loaded {
@@ -79,11 +76,7 @@ impl Client {
         Ok(())
     }
 
-    /// Changes the settings.
-    ///
-    /// # Errors
-    ///
-    /// While a context is retained.
+    /// Changes the settings, unless a context is retained.
     pub fn change(&self, settings: &Values) -> Result<(), String> {
         // SAFETY: the settings are live during the call, which copies them.
         match unsafe { (self.control().configure)(settings, true) } {
@@ -162,8 +155,8 @@ unsafe extern "C" fn visit_text(list: *mut c_void, text: RawText) {
     texts.push(unsafe { text.get() }.to_owned());
 }
 
-/// Defines the functions by which tests load and control the driver of a [`Client`]. The type of its
-/// settings is `Settings`.
+/// Defines the functions by which tests load and control the driver of a [`Client`]. The type of
+/// its settings is `Settings`. All but `load` panic if the driver is not loaded.
 #[macro_export]
 macro_rules! client_functions {
     ($client:path) => {
@@ -184,10 +177,6 @@ macro_rules! client_functions {
         /// # Errors
         ///
         /// While a context is retained.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn change(settings: Settings) -> Result<(), String> {
             $client.change(settings.values())
         }
@@ -197,14 +186,13 @@ macro_rules! client_functions {
         /// registration replaces an earlier one. A C++ name may be given as in the source (`blur`)
         /// or as lowered by the compiler (`_Z4blurPf`). The function must access memory only as
         /// `parameters` declare, because the check for unordered accesses uses them.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn register(
             name: &str,
             parameters: &[$crate::protocol::Parameter],
-            function: impl Fn(&$crate::Launch<'_>) -> Result<(), $crate::Fault> + Send + Sync + 'static,
+            function: impl Fn(&$crate::Launch<'_>) -> Result<(), $crate::Fault>
+            + Send
+            + Sync
+            + 'static,
         ) {
             $client.register(name, parameters, function);
         }
@@ -215,115 +203,67 @@ macro_rules! client_functions {
         /// pointer it takes all up to the end of the allocation as accessed. Where a kernel may
         /// write, the check does not look for reads of what was never written. Pointers in structs
         /// are not checked.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn declare(name: &str, parameters: &[$crate::protocol::Parameter]) {
             $client.declare(name, parameters);
         }
 
         /// The calls so far, in order.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         #[must_use]
         pub fn calls() -> Vec<$crate::Call> {
             $client.calls(false)
         }
 
         /// Like [`calls`], and clears the record.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn take_calls() -> Vec<$crate::Call> {
             $client.calls(true)
         }
 
         /// The unordered accesses found on all devices, as texts of the embedded device's hazards.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         #[must_use]
         pub fn hazards() -> Vec<String> {
             $client.texts($crate::protocol::TextKind::Hazards, false)
         }
 
         /// Like [`hazards`], and clears the record.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn take_hazards() -> Vec<String> {
             $client.texts($crate::protocol::TextKind::Hazards, true)
         }
 
         /// The driver's notes: calls that it does not support, kernels without code, arguments that
         /// do not match the registration, and why compiled kernels failed.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         #[must_use]
         pub fn notes() -> Vec<String> {
             $client.texts($crate::protocol::TextKind::Notes, false)
         }
 
         /// Like [`notes`], and clears the record.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn take_notes() -> Vec<String> {
             $client.texts($crate::protocol::TextKind::Notes, true)
         }
 
         /// Makes a future call of the function `name` do nothing and return `code`: the `nth` from
         /// now on, counted from 1. This happens once.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn fail_nth(name: &str, nth: u64, code: u32) {
             $client.fail(name, nth, code, false);
         }
 
         /// Like [`fail_nth`], but counts the calls of all functions.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn fail_any(nth: u64, code: u32) {
             $client.fail("", nth, code, false);
         }
 
         /// Makes the `nth` operation that is queued from now on (a copy, fill or launch, counted
         /// from 1) fail with `code` when it runs. Its context is then lost.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn fail_late(nth: u64, code: u32) {
             $client.fail("", nth, code, true);
         }
 
         /// Removes all requested faults that have not occurred yet.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         pub fn forget_faults() {
             $client.fail("", 0, 0, false);
         }
 
         /// Bytes that are allocated on a device and not yet freed.
-        ///
-        /// # Panics
-        ///
-        /// If the driver is not loaded.
         #[must_use]
         pub fn memory_in_use(device: u32) -> u64 {
             $client.memory_in_use(device)

@@ -24,10 +24,6 @@ impl Client {
     }
 
     /// Loads the compiler, and sets the variables by which `resident` finds it.
-    ///
-    /// # Errors
-    ///
-    /// If the compiler cannot be found, with the paths that were tried.
     pub fn load(&self) -> Result<(), String> {
         self.compiler.load_and(|file| {
             // SAFETY: all threads of a test process access the environment only through Rust's
@@ -41,19 +37,11 @@ impl Client {
     }
 
     /// The path of the compiler.
-    ///
-    /// # Errors
-    ///
-    /// If the file is not there.
     pub fn file(&self) -> Result<PathBuf, String> {
         self.compiler.path()
     }
 
     /// A function of the compiler, as a function pointer of its type.
-    ///
-    /// # Panics
-    ///
-    /// If the compiler is not loaded, or has no such function.
     #[must_use]
     pub fn function<F: Copy>(&self, name: &str) -> F {
         let compiler = self.compiler.loaded();

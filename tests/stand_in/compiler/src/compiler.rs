@@ -49,10 +49,6 @@ pub fn compilations() -> u64 {
 
 impl Program {
     /// Compiles the program, and stores the log and the result.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be compiled. The log then says why.
     pub fn compile<O: Options>(&mut self, options: &[String]) -> Result<(), Fault> {
         COMPILATIONS.fetch_add(1, Ordering::Relaxed);
         let made = O::read(options)

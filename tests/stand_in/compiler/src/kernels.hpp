@@ -1,5 +1,5 @@
-// Before each source that the stand-in for NVRTC compiles: a list of the source's kernels, which
-// `code_library.rs` reads. RESIDENT_KERNEL stands behind the body of each kernel.
+// Before each source that a stand-in compiles: a list of the kernels of the source, which
+// `library.rs` of the crate `code` reads. RESIDENT_KERNEL stands behind the body of each kernel.
 
 // So that the loader knows the kernel's symbol, and calls still go past the loader.
 #undef __global__

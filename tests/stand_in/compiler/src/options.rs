@@ -9,11 +9,7 @@ use resident_stand_in_code::library::Kernel;
 
 /// The parsed options of a compilation.
 pub trait Options: Sized {
-    /// Parses options.
-    ///
-    /// # Errors
-    ///
-    /// With the log.
+    /// Parses options. An error has the log.
     fn read(options: &[String]) -> Result<Self, (Fault, String)>;
 
     /// What concerns the compiler for the host.
@@ -22,11 +18,7 @@ pub trait Options: Sized {
     /// The log of a source with this name, for the log of the C++ compiler.
     fn log(&self, of_compiler: &str, name: &str) -> String;
 
-    /// The code of kernels, and of the library behind them.
-    ///
-    /// # Errors
-    ///
-    /// With the log.
+    /// The code of kernels, and of the library behind them. An error is the log.
     fn code(&self, kernels: &[Kernel], library: &[u8]) -> Result<Code, String>;
 }
 

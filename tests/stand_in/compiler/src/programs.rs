@@ -30,10 +30,18 @@ pub type Outcome<T = ()> = Result<T, Code>;
 /// The programs by handle; a handle is a number that is never used as a pointer.
 static PROGRAMS: Mutex<Option<HashMap<u64, Program>>> = Mutex::new(None);
 
-/// Defines functions that are exported under the compiler's names and never unwind.
+/// Defines functions that are exported under the compiler's names and never unwind. Each has a
+/// body, or is `=` another function, which gets its arguments.
 #[macro_export]
 macro_rules! compiler_functions {
-    ($($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
+    () => {};
+    ($name:ident = $function:ident($($argument:ident: $kind:ty),* $(,)?); $($rest:tt)*) => {
+        $crate::compiler_functions! {
+            $name($($argument: $kind),*) { $function($($argument),*) }
+            $($rest)*
+        }
+    };
+    ($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block $($rest:tt)*) => {
         /// Implements the function of the compiler's manual, as far as the stand-in supports it.
         ///
         /// # Safety
@@ -44,7 +52,9 @@ macro_rules! compiler_functions {
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
             $crate::programs::run(move || -> $crate::programs::Outcome { $body })
         }
-    )*};
+
+        $crate::compiler_functions! { $($rest)* }
+    };
 }
 
 /// Runs the body of a function. It never unwinds.

@@ -6,10 +6,13 @@ use resident_stand_in_gpu::code::Code;
 
 pub(crate) const INVALID_PTX: Code = Code(218);
 pub(crate) const UNSUPPORTED_PTX_VERSION: Code = Code(222);
-/// The first and the last of the errors of a kernel that lose the context.
-pub(crate) const HARDWARE_STACK_ERROR: u32 = 714;
 /// A hardware error that is contained in a process.
 pub(crate) const CONTAINED: Code = Code(226);
+pub(crate) const HARDWARE_STACK_ERROR: Code = Code(714);
+pub(crate) const ILLEGAL_INSTRUCTION: Code = Code(715);
+pub(crate) const MISALIGNED_ADDRESS: Code = Code(716);
+pub(crate) const INVALID_ADDRESS_SPACE: Code = Code(717);
+pub(crate) const INVALID_PC: Code = Code(718);
 pub(crate) const NOT_PERMITTED: Code = Code(800);
 
 /// The name of a code and its description in CUDA.
@@ -70,7 +73,8 @@ texts! {
     708, "PRIMARY_CONTEXT_ACTIVE", c"cannot set while device is active in this process";
     709, "CONTEXT_IS_DESTROYED", c"context is destroyed";
     710, "ASSERT", c"device-side assert triggered";
-    712, "HOST_MEMORY_ALREADY_REGISTERED", c"part or all of the requested memory range is already mapped";
+    712, "HOST_MEMORY_ALREADY_REGISTERED", c"part or all of the requested memory range \
+        is already mapped";
     713, "HOST_MEMORY_NOT_REGISTERED", c"pointer does not correspond to a registered memory region";
     714, "HARDWARE_STACK_ERROR", c"hardware stack error";
     715, "ILLEGAL_INSTRUCTION", c"an illegal instruction was encountered";
@@ -79,7 +83,8 @@ texts! {
     800, "NOT_PERMITTED", c"operation not permitted";
     801, "NOT_SUPPORTED", c"operation not supported";
     802, "SYSTEM_NOT_READY", c"system not yet initialized";
-    803, "SYSTEM_DRIVER_MISMATCH", c"system has unsupported display driver / cuda driver combination";
+    803, "SYSTEM_DRIVER_MISMATCH", c"system has unsupported display driver / cuda \
+        driver combination";
     900, "STREAM_CAPTURE_UNSUPPORTED", c"operation not permitted when stream is capturing";
     901, "STREAM_CAPTURE_INVALIDATED", c"operation failed due to a previous error during capture";
     903, "STREAM_CAPTURE_UNMATCHED", c"the capture was not initiated in this stream";

@@ -1,15 +1,19 @@
-//! What is CUDA's own beside its functions: names of calls, limits, and how a thread's current context
-//! is found.
+//! What is CUDA's own beside its functions: names of calls, limits, and how a thread's current
+//! context is found.
 
 use std::sync::Arc;
 
-use crate::code::{CONTAINED, HARDWARE_STACK_ERROR, NOT_PERMITTED};
+use crate::code::{
+    CONTAINED, HARDWARE_STACK_ERROR, ILLEGAL_INSTRUCTION, INVALID_ADDRESS_SPACE, INVALID_PC,
+    MISALIGNED_ADDRESS, NOT_PERMITTED,
+};
 use crate::{Settings, image};
 use resident_stand_in_client::settings::Values;
+use resident_stand_in_gpu::call::run_recorded;
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::context::{self, Context};
 use resident_stand_in_gpu::entry::Image;
-use resident_stand_in_gpu::interface::{self, Interface};
+use resident_stand_in_gpu::interface::{Interface, Rules};
 use resident_stand_in_gpu::kernel::Shape;
 use resident_stand_in_gpu::module::Function;
 use resident_stand_in_gpu::{handle, machine};
@@ -17,7 +21,7 @@ use resident_stand_in_gpu::{handle, machine};
 /// CUDA's driver.
 pub(crate) struct Cuda;
 
-/// See `Interface::potentially_unsafe`.
+/// See `Rules::potentially_unsafe`.
 const POTENTIALLY_UNSAFE: [&str; 35] = [
     "cuEventQuery",
     "cuEventSynchronize",
@@ -56,44 +60,39 @@ const POTENTIALLY_UNSAFE: [&str; 35] = [
     "cuStreamSynchronize",
 ];
 
-/// The default limit of dynamic shared memory in bytes.
-const SHARED_BYTES: i32 = 48 << 10;
 /// The opt-in limit in bytes, as on devices with compute capability 9.0.
 pub(crate) const SHARED_BYTES_MAX: i32 = 227 << 10;
 
-/// Multiprocessors of each device.
-pub(crate) const MULTIPROCESSORS: i32 = 132;
+pub(crate) static RULES: Rules = Rules {
+    unfailing: &["cuThreadExchangeStreamCaptureMode"],
+    potentially_unsafe: &POTENTIALLY_UNSAFE,
+    sticky: &[
+        Code::ECC_UNCORRECTABLE,
+        CONTAINED,
+        Code::ILLEGAL_ADDRESS,
+        Code::LAUNCH_TIMEOUT,
+        Code::ASSERT,
+        HARDWARE_STACK_ERROR,
+        ILLEGAL_INSTRUCTION,
+        MISALIGNED_ADDRESS,
+        INVALID_ADDRESS_SPACE,
+        INVALID_PC,
+        Code::LAUNCH_FAILED,
+    ],
+    not_permitted: NOT_PERMITTED,
+    has_empty_allocations: false,
+    needs_current_context: true,
+    multiprocessors: 132,
+    shared_bytes: 48 << 10,
+};
 
 impl Interface for Cuda {
     fn default_settings(&self) -> Values {
         *Settings::new().values()
     }
 
-    fn unfailing(&self) -> &'static [&'static str] {
-        &["cuThreadExchangeStreamCaptureMode"]
-    }
-
-    fn potentially_unsafe(&self) -> &'static [&'static str] {
-        &POTENTIALLY_UNSAFE
-    }
-
-    fn is_sticky(&self, code: Code) -> bool {
-        let sticky = [
-            Code::ECC_UNCORRECTABLE,
-            CONTAINED,
-            Code::ILLEGAL_ADDRESS,
-            Code::LAUNCH_TIMEOUT,
-            Code::ASSERT,
-        ];
-        sticky.contains(&code) || (HARDWARE_STACK_ERROR..=Code::LAUNCH_FAILED.0).contains(&code.0)
-    }
-
-    fn not_permitted(&self) -> Code {
-        NOT_PERMITTED
-    }
-
-    fn has_empty_allocations(&self) -> bool {
-        false
+    fn rules(&self) -> &'static Rules {
+        &RULES
     }
 
     /// The top of this thread's stack of contexts.
@@ -104,14 +103,6 @@ impl Interface for Cuda {
 
     fn read_image(&self, image: &[u8]) -> Outcome<Image> {
         image::read(image)
-    }
-
-    fn multiprocessors(&self) -> i32 {
-        MULTIPROCESSORS
-    }
-
-    fn shared_bytes(&self) -> i32 {
-        SHARED_BYTES
     }
 
     fn check_shape(&self, function: &Function, shape: Shape) -> Outcome {
@@ -147,7 +138,7 @@ impl Interface for Cuda {
 
 /// Runs the body of a function, and records the call.
 pub(crate) fn run(name: &'static str, body: impl FnOnce() -> Outcome) -> u32 {
-    interface::run(&Cuda, name, body)
+    run_recorded(&Cuda, name, body)
 }
 
 /// Returns an error unless the machine's driver has at least this version.

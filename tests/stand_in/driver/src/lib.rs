@@ -14,7 +14,7 @@
 //!
 //! It runs what the stand-in for NVRTC compiled, but no other PTX and no machine code: such a
 //! kernel is a host function that the test [registers](register) under the name of the entry. It
-//! works only on Linux; elsewhere [`load`] returns an error.
+//! works only on Linux; elsewhere [`load`] returns an error. The other functions panic before it.
 
 #![deny(missing_docs)]
 
@@ -31,6 +31,8 @@ mod ptx;
 
 use resident_stand_in_client::Client;
 use resident_stand_in_client::library::{Library, beside_tests};
+#[cfg(target_os = "linux")]
+use resident_stand_in_client::protocol::Control;
 use resident_stand_in_client::settings::{Cuda, Settings as SettingsOf};
 
 pub use resident_stand_in_client::protocol::{Access, Length, Parameter};
@@ -49,6 +51,6 @@ resident_stand_in_client::client_functions!(CLIENT);
 /// `protocol::GetControl`.
 #[cfg(target_os = "linux")]
 #[unsafe(no_mangle)]
-extern "C" fn resident_stand_in_control() -> &'static resident_stand_in_client::protocol::Control {
+extern "C" fn resident_stand_in_control() -> &'static Control {
     resident_stand_in_gpu::control::table(&interface::Cuda)
 }

@@ -6,6 +6,7 @@ use crate::call;
 use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::handle::Handle;
+use crate::interface::rules;
 use crate::ledger::Allocation;
 use crate::stream::Stream;
 use crate::work;
@@ -39,6 +40,11 @@ pub fn free(
     stream.ordered(context, |queue| queue.free(Address(address))).map(drop)
 }
 
+/// The address of an allocation of no bytes.
+pub fn nothing() -> Outcome<u64> {
+    if rules().has_empty_allocations { Ok(0) } else { Err(Code::INVALID_VALUE) }
+}
+
 fn allocate(
     context: &Context,
     stream: &Stream,
@@ -48,7 +54,7 @@ fn allocate(
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     call::set_bytes(len_bytes);
     if len_bytes == 0 {
-        return Err(Code::INVALID_VALUE);
+        return nothing();
     }
     let device = &context.device;
     device.ledger().reserve(len_bytes, pool)?;

@@ -38,9 +38,14 @@ impl<T> Out<T> {
         if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
 
-    /// The element of an array of results.
-    pub fn nth(self, index: usize) -> Self {
-        Self(self.0.wrapping_add(index))
+    /// Writes an array of results.
+    pub fn set_all(self, values: impl IntoIterator<Item = T>) -> Outcome {
+        let mut place = self.0;
+        values.into_iter().try_for_each(|value| {
+            Self(place).set(value)?;
+            place = place.wrapping_add(1);
+            Ok(())
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::code::{Code, Outcome};
-use crate::interface::interface;
+use crate::interface::{Interface, choose, rules};
 use crate::{capture, context};
 
 /// One recorded call.
@@ -55,7 +55,12 @@ thread_local! {
 }
 
 /// Runs the body of a driver function.
-pub(crate) fn run_recorded(name: &'static str, body: impl FnOnce() -> Outcome) -> u32 {
+pub fn run_recorded(
+    interface: &'static dyn Interface,
+    name: &'static str,
+    body: impl FnOnce() -> Outcome,
+) -> u32 {
+    choose(interface);
     let number = begin(name);
     // Calls can nest: a wait can run a host function, which makes calls.
     let outer = DETAIL.replace((0, 0));
@@ -73,8 +78,8 @@ pub(crate) fn run_recorded(name: &'static str, body: impl FnOnce() -> Outcome) -
 }
 
 /// Records a call of an unsupported function, and adds a note.
-pub(crate) fn unsupported(name: &'static str) -> u32 {
-    run_recorded(name, || {
+pub fn unsupported(interface: &'static dyn Interface, name: &'static str) -> u32 {
+    run_recorded(interface, name, || {
         let is_new = with(|record| record.unsupported.insert(name));
         if is_new {
             note(format!("{name} is not supported by the stand-in driver"));
@@ -161,7 +166,7 @@ fn due(name: &str, late: bool) -> Option<Code> {
 impl Fault {
     /// "Any" call is one whose failure its caller must handle.
     fn concerns(&self, name: &str, late: bool) -> bool {
-        let is_any = self.name.is_empty() && !interface().unfailing().contains(&name);
+        let is_any = self.name.is_empty() && !rules().unfailing.contains(&name);
         self.late == late && (is_any || self.name == name)
     }
 }

@@ -5,9 +5,9 @@
 //!
 //! * Beside a capture in global mode, and on the thread of a capture that is not relaxed, calls
 //!   that are potentially unsafe return an error and invalidate the capture, unless the mode of the
-//!   calling thread allows them. CUDA does not list these calls; `potentially_unsafe` of an
-//!   interface has those
-//!   that are known to be among them, or may be. HIP treats a wait for an event like a query.
+//!   calling thread allows them. CUDA does not list these calls;
+//!   [`potentially_unsafe`](crate::interface::Rules::potentially_unsafe) has those that are known
+//!   to be among them, or may be. HIP treats a wait for an event like a query.
 //! * `cuCtxSynchronize` waits for the captured streams too, so no mode allows it.
 
 use std::cell::Cell;
@@ -16,7 +16,7 @@ use std::thread::{self, ThreadId};
 
 use crate::code::{Code, Outcome};
 use crate::handle::Handle;
-use crate::interface::interface;
+use crate::interface::rules;
 
 /// `CU_STREAM_CAPTURE_MODE_GLOBAL`, `_THREAD_LOCAL` and `_RELAXED`.
 const GLOBAL: u32 = 0;
@@ -78,7 +78,7 @@ pub fn exchange_mode(mode: u32) -> Outcome<u32> {
 /// The error of a call that a capture forbids. The call invalidates the captures that forbid it.
 pub fn check_call(name: &str) -> Outcome {
     let mut captures = captures();
-    if captures.is_empty() || !interface().potentially_unsafe().contains(&name) {
+    if captures.is_empty() || !rules().potentially_unsafe.contains(&name) {
         return Ok(());
     }
     let (this, mode) = (thread::current().id(), MODE.get());

@@ -9,7 +9,7 @@ use std::thread::{self, ThreadId};
 use crate::call;
 use crate::code::{Code, Outcome};
 use crate::handle::{self, Handle};
-use crate::interface::interface;
+use crate::interface::{interface, rules};
 use crate::machine::{self, Device};
 use crate::stream::Stream;
 use crate::work;
@@ -75,11 +75,18 @@ impl Context {
         Ok(context)
     }
 
+    /// The current context, and a stream of it.
+    pub fn current_and_stream(stream: Handle) -> Outcome<(Arc<Self>, Arc<Stream>)> {
+        let context = Self::current()?;
+        let stream = context.stream(stream)?;
+        Ok((context, stream))
+    }
+
     /// Like `current`, for calls that work on a lost context too.
     pub fn current_if_lost() -> Outcome<Arc<Self>> {
         machine::check_initialised()?;
         if resident_backend::scope::is_in_body() {
-            return Err(interface().not_permitted());
+            return Err(rules().not_permitted);
         }
         interface().current_context()
     }
@@ -231,7 +238,7 @@ impl Context {
 /// Marks the device as failed, as a test requested. Waits for queued work first, because a failed
 /// device runs nothing more.
 pub fn find_dead(code: Code) {
-    if !interface().is_sticky(code) {
+    if !rules().sticky.contains(&code) {
         return;
     }
     if let Ok(context) = interface().current_context() {

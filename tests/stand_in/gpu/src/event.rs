@@ -1,4 +1,4 @@
-//! Events. Events. Each record creates a new event of the engine, so a queued wait is not affected
+//! Events. Each record creates a new event of the engine, so a queued wait is not affected
 //! by a later record.
 
 use std::sync::{Arc, Mutex, PoisonError};

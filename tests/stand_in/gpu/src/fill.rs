@@ -6,26 +6,44 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::code::{Code, Outcome};
 use crate::context::Context;
-use crate::copy::{Extent, Return};
 use crate::host::{self, Block, HostRange, Locked};
 use crate::machine;
 use crate::stream::Stream;
 use crate::{call, work};
 use resident_backend::{
-    Address, Bytes, CopyBox, CopyWork, FailureKind, FillWork, Footprint, HostMemory, Memory,
-    Position, Work,
+    Address, Bytes, CopyBox, CopyWork, FailureKind, FillWork, Footprint, HostMemory, Memory, Work,
 };
 
-/// Queues a fill of `height` rows with `count` patterns each. Rows that are not contiguous are
-/// `pitch_bytes` apart.
+/// The rows of a fill. Those that are not contiguous are `pitch_bytes` apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// The patterns of a row.
+    pub count: u64,
+    pub height: u64,
+    pub pitch_bytes: u64,
+}
+
+impl Rows {
+    /// One row.
+    pub fn one(count: usize) -> Self {
+        Self { count: count as u64, height: 1, pitch_bytes: 0 }
+    }
+
+    /// Rows as the functions of C count them.
+    pub fn new(count: usize, height: usize, pitch_bytes: usize) -> Self {
+        Self { count: count as u64, height: height as u64, pitch_bytes: pitch_bytes as u64 }
+    }
+}
+
+/// Queues a fill of rows with a pattern.
 pub fn submit(
     context: &Context,
     stream: &Stream,
     address: u64,
     pattern: &[u8],
-    (count, height, pitch_bytes): (u64, u64, u64),
-    until: Return,
+    rows: Rows,
 ) -> Outcome {
+    let Rows { count, height, pitch_bytes } = rows;
     let element_bytes = pattern.len() as u64;
     let width_bytes = count.checked_mul(element_bytes).ok_or(Code::INVALID_VALUE)?;
     call::set_bytes(width_bytes.saturating_mul(height));
@@ -44,13 +62,13 @@ pub fn submit(
     if context.device.ledger().around(address).is_none()
         && let Some(range) = host::around(address)
     {
-        let rows = (width_bytes, height, if is_pitched { pitch_bytes } else { width_bytes });
-        return submit_mapped(context, stream, address, (pattern, &range), rows, until);
+        let rows = if is_pitched { rows } else { Rows { pitch_bytes: width_bytes, ..rows } };
+        return submit_mapped(context, stream, address, pattern, rows, &range);
     }
     let axes: SmallVec<[(u64, u64); 3]> =
         if is_pitched { smallvec![(height, pitch_bytes)] } else { SmallVec::new() };
     let footprint = Footprint { offset_bytes: 0, run_bytes: width_bytes, axes };
-    let position = stream.submit(context, |depends| {
+    let fill = |depends| {
         Work::Fill(Box::new(FillWork {
             address: Address(address),
             parts: smallvec![footprint],
@@ -59,16 +77,8 @@ pub fn submit(
             depends: work::with_late_failure(depends),
             label: work::label("fill"),
         }))
-    })?;
-    finish(context, stream, position, until)
-}
-
-fn finish(context: &Context, stream: &Stream, position: Position, until: Return) -> Outcome {
-    if until == Return::Done {
-        stream.wait_until(position)?;
-        context.check()?;
-    }
-    Ok(())
+    };
+    stream.submit(context, fill).map(drop)
 }
 
 /// Queues a fill of mapped host memory: a copy of one row of patterns to each row.
@@ -76,10 +86,11 @@ fn submit_mapped(
     context: &Context,
     stream: &Stream,
     address: u64,
-    (pattern, range): (&[u8], &Locked),
-    (width_bytes, height, pitch_bytes): (u64, u64, u64),
-    until: Return,
+    pattern: &[u8],
+    Rows { count, height, pitch_bytes }: Rows,
+    range: &Locked,
 ) -> Outcome {
+    let width_bytes = count * pattern.len() as u64;
     let span_bytes = (height - 1) * pitch_bytes + width_bytes;
     if !range.holds(address, span_bytes) {
         return Err(Code::INVALID_VALUE);
@@ -99,7 +110,7 @@ fn submit_mapped(
         destination_offset_bytes: 0,
         axes: smallvec![(height, 0, pitch_bytes)],
     };
-    let position = stream.submit(context, |depends| {
+    let copy = |depends| {
         Work::Copy(Box::new(CopyWork {
             source: Memory::Host(source),
             destination: Memory::Host(target),
@@ -110,12 +121,6 @@ fn submit_mapped(
             depends: work::with_late_failure(depends),
             label: work::label("fill"),
         }))
-    })?;
-    finish(context, stream, position, until)
-}
-
-/// A contiguous fill, as arguments of `submit`.
-pub fn run(count: usize) -> (u64, u64, u64) {
-    let Extent { width_bytes, height, .. } = Extent::run(count as u64);
-    (width_bytes, height, 0)
+    };
+    stream.submit(context, copy).map(drop)
 }

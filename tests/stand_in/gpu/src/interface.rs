@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::call;
 use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::entry::Image;
@@ -11,25 +10,34 @@ use crate::kernel::Shape;
 use crate::module::Function;
 use resident_stand_in_client::settings::Values;
 
+/// Rules that are values.
+#[derive(Debug)]
+pub struct Rules {
+    /// Calls whose failure a caller cannot handle: a thread's mode, for example.
+    pub unfailing: &'static [&'static str],
+    /// See [`capture`](crate::capture).
+    pub potentially_unsafe: &'static [&'static str],
+    /// The codes with which a context is lost.
+    pub sticky: &'static [Code],
+    /// The code for calls from host functions and kernels.
+    pub not_permitted: Code,
+    /// Whether an allocation of no bytes is null, and not an error.
+    pub has_empty_allocations: bool,
+    /// Whether queries of any object need a current context that is not lost.
+    pub needs_current_context: bool,
+    /// Multiprocessors of each device.
+    pub multiprocessors: i32,
+    /// The dynamic shared memory of a block in bytes, unless a function's attribute allows more.
+    pub shared_bytes: i32,
+}
+
 /// CUDA's driver, or HIP's runtime.
 pub trait Interface: Sync {
     /// The settings, if none were configured.
     fn default_settings(&self) -> Values;
 
-    /// Calls whose failure a caller cannot handle: a thread's mode, for example.
-    fn unfailing(&self) -> &'static [&'static str];
-
-    /// See [`capture`](crate::capture).
-    fn potentially_unsafe(&self) -> &'static [&'static str];
-
-    /// Whether a context that returns this code is lost.
-    fn is_sticky(&self, code: Code) -> bool;
-
-    /// The code for calls from host functions and kernels.
-    fn not_permitted(&self) -> Code;
-
-    /// Whether an allocation of no bytes is null, and not an error.
-    fn has_empty_allocations(&self) -> bool;
+    /// The rules that are values.
+    fn rules(&self) -> &'static Rules;
 
     /// Whether the number may be that of a stream.
     fn is_stream(&self, _handle: Handle) -> bool {
@@ -60,12 +68,6 @@ pub trait Interface: Sync {
     /// Reads the image of a module. Rejects one that the device cannot run.
     fn read_image(&self, image: &[u8]) -> Outcome<Image>;
 
-    /// Multiprocessors of each device.
-    fn multiprocessors(&self) -> i32;
-
-    /// The dynamic shared memory of a block in bytes, unless a function's attribute allows more.
-    fn shared_bytes(&self) -> i32;
-
     /// Rejects launches that do not fit the device or the kernel's launch bounds.
     fn check_shape(&self, function: &Function, shape: Shape) -> Outcome;
 
@@ -83,31 +85,33 @@ pub fn choose(interface: &'static dyn Interface) {
     INTERFACE.get_or_init(|| interface);
 }
 
+/// The rules of this shared object.
+pub(crate) fn rules() -> &'static Rules {
+    interface().rules()
+}
+
 /// The interface of this shared object.
 pub(crate) fn interface() -> &'static dyn Interface {
     *INTERFACE.get().expect("each function that is called from outside chooses it")
 }
 
-/// Runs the body of a function, and records the call.
-pub fn run(
-    interface: &'static dyn Interface,
-    name: &'static str,
-    body: impl FnOnce() -> Outcome,
-) -> u32 {
-    choose(interface);
-    call::run_recorded(name, body)
-}
-
-/// Records a call of an unsupported function, and adds a note.
-pub fn unsupported(interface: &'static dyn Interface, name: &'static str) -> u32 {
-    choose(interface);
-    call::unsupported(name)
-}
-
-/// Defines functions that are exported under their names, each run by `$run`.
+/// Defines functions that are exported under their names, each run by `$run`. Each has a body, or
+/// is `=` another function, which gets its arguments.
 #[macro_export]
 macro_rules! exported_functions {
-    ($run:path; $($name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block)*) => {$(
+    ($run:path;) => {};
+    (
+        $run:path;
+        $name:ident = $($function:ident)::+($($argument:ident: $kind:ty),* $(,)?);
+        $($rest:tt)*
+    ) => {
+        $crate::exported_functions! {
+            $run;
+            $name($($argument: $kind),*) { $($function)::+($($argument),*) }
+            $($rest)*
+        }
+    };
+    ($run:path; $name:ident($($argument:ident: $kind:ty),* $(,)?) $body:block $($rest:tt)*) => {
         /// Implements the function of the manual, as far as the stand-in supports it.
         ///
         /// # Safety
@@ -118,7 +122,9 @@ macro_rules! exported_functions {
         unsafe extern "C" fn $name($($argument: $kind),*) -> u32 {
             $run(stringify!($name), move || -> $crate::code::Outcome { $body })
         }
-    )*};
+
+        $crate::exported_functions! { $run; $($rest)* }
+    };
 }
 
 /// Defines functions that are rejected with any arguments. They can ignore their arguments, because
@@ -130,7 +136,7 @@ macro_rules! unsupported_functions {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the manual's name")]
         extern "C" fn $name() -> u32 {
-            $crate::interface::unsupported($interface, stringify!($name))
+            $crate::call::unsupported($interface, stringify!($name))
         }
     )*};
 }

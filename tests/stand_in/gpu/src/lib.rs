@@ -1,5 +1,5 @@
-//! The simulated GPU behind the stand-ins for CUDA's driver and for HIP: devices made of the embedded
-//! device's engine, and the rules of CUDA's driver and HIP's runtime over them.
+//! The simulated GPU behind the stand-ins for CUDA's driver and for HIP: devices made of the
+//! embedded device's engine, and the rules of CUDA's driver and HIP's runtime over them.
 //!
 //! * `interface`: what CUDA and HIP do differently, and the macros that define their functions
 //! * `code`, `arguments`, `call`: results; arguments from C; what surrounds each function, which
@@ -9,6 +9,7 @@
 //!   memory
 //! * `work`, `copy`, `fill`, `allocate`: work for an engine's queue
 //! * `entry`, `module`, `kernel`, `code_launch`: modules, functions, launches
+//! * `functions/`: what functions of both do that are alike but for their names
 //! * `control`: the functions that the client calls
 //!
 //! Each shared object is built with this crate for itself, so two that are loaded into one process
@@ -57,6 +58,7 @@ pub mod copy;
 pub mod entry;
 pub mod event;
 pub mod fill;
+pub mod functions;
 pub mod handle;
 pub mod host;
 pub mod interface;

@@ -7,7 +7,7 @@ use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::entry::{Entry, Image};
 use crate::handle::{self, Handle, Object};
-use crate::interface::{THREADS_MAX, interface};
+use crate::interface::{THREADS_MAX, interface, rules};
 use resident_stand_in_code::library::CodeLibrary;
 
 /// A loaded module.
@@ -67,7 +67,7 @@ impl Module {
             entry: entry.clone(),
             code: self.code(name),
             version: self.version,
-            max_dynamic_shared_bytes: AtomicI32::new(interface().shared_bytes()),
+            max_dynamic_shared_bytes: AtomicI32::new(rules().shared_bytes),
         });
         handle::insert(function.handle, Object::Function(Arc::clone(&function)));
         functions.push(Arc::clone(&function));

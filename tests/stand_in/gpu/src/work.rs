@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::call;
 use crate::code::{Code, Outcome};
 use crate::context::Context;
-use crate::interface::interface;
+use crate::interface::rules;
 use crate::stream::Stream;
 use resident_backend::grid::Grid;
 use resident_backend::{
@@ -39,7 +39,7 @@ pub fn code_of_failure(record: &FailureRecord) -> Code {
 pub fn code_of_error(error: &BackendError) -> Code {
     let code = match error.kind {
         BackendErrorKind::OutOfMemory { .. } => Code::OUT_OF_MEMORY,
-        BackendErrorKind::InsideKernel => interface().not_permitted(),
+        BackendErrorKind::InsideKernel => rules().not_permitted,
         BackendErrorKind::Driver { .. }
         | BackendErrorKind::Injected
         | BackendErrorKind::DeviceLost

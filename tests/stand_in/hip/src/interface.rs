@@ -1,5 +1,5 @@
-//! What is HIP's own beside its functions: the current device and the last error of each thread, names
-//! of calls, and limits.
+//! What is HIP's own beside its functions: the current device and the last error of each thread,
+//! names of calls, and limits.
 
 use std::cell::Cell;
 use std::sync::{Arc, Once};
@@ -8,11 +8,12 @@ use crate::code::INVALID_CONFIGURATION;
 use crate::{Settings, image};
 use resident_embedded::{EmbeddedDevice, Emulation};
 use resident_stand_in_client::settings::Values;
+use resident_stand_in_gpu::call::run_recorded;
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::context::Context;
 use resident_stand_in_gpu::entry::Image;
 use resident_stand_in_gpu::handle::Handle;
-use resident_stand_in_gpu::interface::{self, Interface, THREADS_MAX};
+use resident_stand_in_gpu::interface::{Interface, Rules, THREADS_MAX};
 use resident_stand_in_gpu::kernel::Shape;
 use resident_stand_in_gpu::machine;
 use resident_stand_in_gpu::module::Function;
@@ -20,7 +21,7 @@ use resident_stand_in_gpu::module::Function;
 /// HIP's runtime.
 pub(crate) struct Hip;
 
-/// See `Interface::potentially_unsafe`.
+/// See `Rules::potentially_unsafe`.
 const POTENTIALLY_UNSAFE: [&str; 21] = [
     "hipEventQuery",
     "hipEventSynchronize",
@@ -52,37 +53,31 @@ pub(crate) const MULTIPROCESSORS: i32 = 104;
 /// The largest numbers of blocks.
 pub(crate) const GRID_MAX: [u32; 3] = [0x7FFF_FFFF, 0x1_0000, 0x1_0000];
 
+static RULES: Rules = Rules {
+    unfailing: &["hipThreadExchangeStreamCaptureMode", "hipGetLastError", "hipPeekAtLastError"],
+    potentially_unsafe: &POTENTIALLY_UNSAFE,
+    sticky: &[
+        Code::ECC_UNCORRECTABLE,
+        Code::ILLEGAL_ADDRESS,
+        Code::LAUNCH_TIMEOUT,
+        Code::ASSERT,
+        Code::LAUNCH_FAILED,
+    ],
+    // HIP has no code of its own for it.
+    not_permitted: Code::NOT_SUPPORTED,
+    has_empty_allocations: true,
+    needs_current_context: false,
+    multiprocessors: MULTIPROCESSORS,
+    shared_bytes: SHARED_BYTES,
+};
+
 impl Interface for Hip {
     fn default_settings(&self) -> Values {
         *Settings::new().values()
     }
 
-    fn unfailing(&self) -> &'static [&'static str] {
-        &["hipThreadExchangeStreamCaptureMode", "hipGetLastError", "hipPeekAtLastError"]
-    }
-
-    fn potentially_unsafe(&self) -> &'static [&'static str] {
-        &POTENTIALLY_UNSAFE
-    }
-
-    fn is_sticky(&self, code: Code) -> bool {
-        let sticky = [
-            Code::ECC_UNCORRECTABLE,
-            Code::ILLEGAL_ADDRESS,
-            Code::LAUNCH_TIMEOUT,
-            Code::ASSERT,
-            Code::LAUNCH_FAILED,
-        ];
-        sticky.contains(&code)
-    }
-
-    /// HIP has no code of its own for it.
-    fn not_permitted(&self) -> Code {
-        Code::NOT_SUPPORTED
-    }
-
-    fn has_empty_allocations(&self) -> bool {
-        true
+    fn rules(&self) -> &'static Rules {
+        &RULES
     }
 
     /// The number 1 is no stream before HIP 6.2.
@@ -129,14 +124,6 @@ impl Interface for Hip {
         image::read(image)
     }
 
-    fn multiprocessors(&self) -> i32 {
-        MULTIPROCESSORS
-    }
-
-    fn shared_bytes(&self) -> i32 {
-        SHARED_BYTES
-    }
-
     fn check_shape(&self, function: &Function, shape: Shape) -> Outcome {
         let Shape { grid, block, shared_bytes } = shape;
         let threads = block.iter().map(|extent| u64::from(*extent)).product::<u64>();
@@ -168,14 +155,14 @@ impl Interface for Hip {
 /// Runs the body of a function, and records the call. Each call initialises HIP, and keeps its
 /// result as the thread's last error, also if it is success.
 pub(crate) fn run(name: &'static str, body: impl FnOnce() -> Outcome) -> u32 {
-    let code = interface::run(&Hip, name, || begin(name).and_then(|()| body()));
+    let code = run_recorded(&Hip, name, || begin(name).and_then(|()| body()));
     LAST_ERROR.set(code);
     code
 }
 
 /// The result of this thread's last call, as that of this call.
 pub(crate) fn peek(name: &'static str) -> u32 {
-    interface::run(&Hip, name, || match LAST_ERROR.get() {
+    run_recorded(&Hip, name, || match LAST_ERROR.get() {
         0 => Ok(()),
         code => Err(Code(code)),
     })

@@ -1,10 +1,10 @@
 //! HIP without a GPU, for tests: HIP's C functions, implemented with the engine of `resident`'s
 //! embedded device.
 //!
-//! Like the [stand-in for CUDA's driver](../resident_stand_in) it is built as two libraries: a shared
-//! object, which exports the `hip*` functions under the SONAME `libamdhip64.so`, and a Rust library,
-//! the client, which tests link to [`load`] and control it. Both stand-ins may be loaded into one
-//! process. Each has its own devices, record and faults.
+//! Like the [stand-in for CUDA's driver](../resident_stand_in) it is built as two libraries: a
+//! shared object, which exports the `hip*` functions under the SONAME `libamdhip64.so`, and a Rust
+//! library, the client, which tests link to [`load`] and control it. Both stand-ins may be loaded
+//! into one process. Each has its own devices, record and faults.
 //!
 //! * `functions/`: the `hip*` functions, by chapter of HIP's manual, over the simulated GPU of the
 //!   crate `resident_stand_in_gpu`
@@ -14,7 +14,7 @@
 //!
 //! It runs what the stand-in for hiprtc compiled, and no machine code: another kernel is a host
 //! function that the test [registers](register) under the kernel's name. It works only on Linux;
-//! elsewhere [`load`] returns an error.
+//! elsewhere [`load`] returns an error. The other functions panic before it.
 //!
 //! HIP has no contexts to speak of. The primary context of a device begins with the first call that
 //! needs it, and ends when the settings change: then no stream and no memory of it may be left.
@@ -43,6 +43,8 @@ mod interface;
 mod versions;
 
 use resident_stand_in_client::Client;
+#[cfg(target_os = "linux")]
+use resident_stand_in_client::protocol::Control;
 use resident_stand_in_client::settings::{Hip, Settings as SettingsOf};
 
 pub use resident_stand_in_client::protocol::{Access, Length, Parameter};
@@ -62,7 +64,6 @@ resident_stand_in_client::client_functions!(CLIENT);
 /// `protocol::GetControl`.
 #[cfg(target_os = "linux")]
 #[unsafe(no_mangle)]
-extern "C" fn resident_stand_in_hip_control() -> &'static resident_stand_in_client::protocol::Control
-{
+extern "C" fn resident_stand_in_hip_control() -> &'static Control {
     resident_stand_in_gpu::control::table(&interface::Hip)
 }

@@ -39,9 +39,7 @@ compiler_functions! {
     }
 
     // The caller's handle stays as it is.
-    hiprtcDestroyProgram(program: *mut u64) {
-        destroy(program)
-    }
+    hiprtcDestroyProgram = destroy(program: *const u64);
 
     hiprtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) {
         compile::<HiprtcOptions>(program, count, options)
@@ -65,9 +63,7 @@ compiler_functions! {
         with(program, |program| write(place, bytes(program)))
     }
 
-    hiprtcAddNameExpression(program: u64, expression: *const c_char) {
-        add_expression(program, expression)
-    }
+    hiprtcAddNameExpression = add_expression(program: u64, expression: *const c_char);
 
     hiprtcGetLoweredName(program: u64, expression: *const c_char, lowered: *mut *const c_char) {
         // Also before the compilation.

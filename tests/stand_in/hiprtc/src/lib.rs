@@ -1,13 +1,15 @@
 //! hiprtc without a GPU, for tests: its C functions, and the compiler of the library for the host.
 //!
-//! Like the [stand-in for NVRTC](../resident_stand_in_nvrtc) it is a shared object, which exports the
-//! `hiprtc*` functions under hiprtc's SONAME, and a Rust library, which tests link to [`load`] it.
+//! Like the [stand-in for NVRTC](../resident_stand_in_nvrtc) it is a shared object, which exports
+//! the `hiprtc*` functions under hiprtc's SONAME, and a Rust library, which tests link to [`load`]
+//! it.
 //!
 //! A C++ compiler makes a shared library of the source. The code is a code object for the
 //! architecture that `--offload-arch` names, with the kernels' names and parameters described as by
 //! AMD's compiler, and with the library in place of machine code. The stand-in for HIP runs it.
 //!
-//! * `options`, `image`, `log`: what is hiprtc's own: options and logs as with clang, and code objects
+//! * `options`, `image`, `log`: what is hiprtc's own: options and logs as with clang, and code
+//!   objects
 //! * `functions`: its C functions, over programs of the crate `resident_stand_in_compiler`
 //!
 //! The source is compiled as CUDA C: no macro of HIP is defined, and a warp has 32 threads. Headers

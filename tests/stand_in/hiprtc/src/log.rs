@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-/// The log of a source for a target, without the lines that say in which function an error is. Clang ends it
-/// with the number of errors.
+/// The log of a source for a target, without the lines that say in which function an error is.
+/// Clang ends it with the number of errors.
 pub(crate) fn of_compiler(log: &str, target: &str) -> String {
     let is_place = |line: &&str| line.contains(": In function ") || line.contains(": In instant");
     let is_diagnostic = |line: &str| line.contains(": error: ") || line.contains(": warning: ");

@@ -80,13 +80,11 @@ compiler_functions! {
         with(program, |program| cubin(program).map_or(Ok(()), |cubin| write_text(place, cubin)))
     }
 
-    nvrtcAddNameExpression(program: u64, expression: *const c_char) {
-        add_expression(program, expression)
-    }
+    nvrtcAddNameExpression = add_expression(program: u64, expression: *const c_char);
 
-    nvrtcGetLoweredName(program: u64, expression: *const c_char, lowered: *mut *const c_char) {
-        lowered_name(program, expression, lowered)
-    }
+    nvrtcGetLoweredName = lowered_name(
+        program: u64, expression: *const c_char, lowered: *mut *const c_char
+    );
 }
 
 /// `nvrtcGetErrorString`.

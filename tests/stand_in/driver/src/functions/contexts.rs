@@ -16,9 +16,7 @@ driver_functions! {
         context.set(machine::retain(device)?.handle)
     }
 
-    cuDevicePrimaryCtxRelease_v2(device: i32) {
-        machine::release(device)
-    }
+    cuDevicePrimaryCtxRelease_v2 = machine::release(device: i32);
 
     cuDevicePrimaryCtxGetState(device: i32, flags: Out<u32>, active: Out<i32>) {
         let (known, is_active) = machine::primary_state(device)?;
@@ -26,9 +24,7 @@ driver_functions! {
         active.set(i32::from(is_active))
     }
 
-    cuDevicePrimaryCtxSetFlags_v2(device: i32, flags: u32) {
-        machine::set_primary_flags(device, flags)
-    }
+    cuDevicePrimaryCtxSetFlags_v2 = machine::set_primary_flags(device: i32, flags: u32);
 
     // Parameters for affinity and graphics are not supported.
     cuCtxCreate_v4(

@@ -1,7 +1,5 @@
 //! Copies.
 
-use std::sync::Arc;
-
 use super::driver_functions;
 use crate::interface::driver_has;
 use resident_stand_in_gpu::arguments::{In, Out};
@@ -93,25 +91,19 @@ driver_functions! {
 
     cuMemcpyDtoD_v2(destination: u64, source: u64, len_bytes: usize) {
         // CUDA does not wait for a copy within a device.
-        run(Place::of_device(destination), Place::of_device(source), len_bytes, 0, Return::Early)
+        within_device(destination, source, len_bytes, 0)
     }
 
-    cuMemcpyDtoDAsync_v2(destination: u64, source: u64, len_bytes: usize, stream: Handle) {
-        run(
-            Place::of_device(destination),
-            Place::of_device(source),
-            len_bytes,
-            stream,
-            Return::Early,
-        )
-    }
+    cuMemcpyDtoDAsync_v2 = within_device(
+        destination: u64, source: u64, len_bytes: usize, stream: Handle
+    );
 
     cuMemcpy(destination: u64, source: u64, len_bytes: usize) {
-        run(Place::of(destination), Place::of(source), len_bytes, 0, Return::Done)
+        anywhere(destination, source, len_bytes, 0, Return::Done)
     }
 
     cuMemcpyAsync(destination: u64, source: u64, len_bytes: usize, stream: Handle) {
-        run(Place::of(destination), Place::of(source), len_bytes, stream, Return::Early)
+        anywhere(destination, source, len_bytes, stream, Return::Early)
     }
 
     // Supports only stream order, one set of attributes for all copies, and copies between a device
@@ -144,7 +136,7 @@ driver_functions! {
             if len_bytes == 0 {
                 return Err(Code::INVALID_VALUE);
             }
-            run(Place::of(destination), Place::of(source), len_bytes, stream, Return::Early)?;
+            anywhere(destination, source, len_bytes, stream, Return::Early)?;
         }
         refused.set_if_wanted(usize::MAX);
         Ok(())
@@ -154,16 +146,9 @@ driver_functions! {
         peers(destination, to, source, from, len_bytes, 0)
     }
 
-    cuMemcpyPeerAsync(
-        destination: u64,
-        to: Handle,
-        source: u64,
-        from: Handle,
-        len_bytes: usize,
-        stream: Handle,
-    ) {
-        peers(destination, to, source, from, len_bytes, stream)
-    }
+    cuMemcpyPeerAsync = peers(
+        destination: u64, to: Handle, source: u64, from: Handle, len_bytes: usize, stream: Handle
+    );
 
     cuMemcpy2D_v2(copy: In<Copy2>) {
         two_dimensions(copy, 0, Return::Done)
@@ -194,30 +179,6 @@ driver_functions! {
     }
 }
 
-fn begin(stream: Handle) -> Outcome<(Arc<Context>, Arc<Stream>)> {
-    let context = Context::current()?;
-    let stream = context.stream(stream)?;
-    Ok((context, stream))
-}
-
-fn run(
-    destination: Place,
-    source: Place,
-    len_bytes: usize,
-    stream: Handle,
-    until: Return,
-) -> Outcome {
-    let (context, stream) = begin(stream)?;
-    copy::submit(
-        &context,
-        &stream,
-        End::run(destination),
-        End::run(source),
-        Extent::run(len_bytes as u64),
-        until,
-    )
-}
-
 fn to_device(
     destination: u64,
     source: u64,
@@ -225,13 +186,8 @@ fn to_device(
     stream: Handle,
     until: Return,
 ) -> Outcome {
-    let (context, stream) = begin(stream)?;
-    if len_bytes == 0 {
-        return Ok(());
-    }
-    let (destination, source) =
-        (End::run(Place::of_device(destination)), End::run(Place::of_host(source)?));
-    copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), until)
+    let ends = || Ok((Place::of_device(destination), Place::of_host(source)?));
+    run(ends, len_bytes, stream, until)
 }
 
 fn to_host(
@@ -241,17 +197,44 @@ fn to_host(
     stream: Handle,
     until: Return,
 ) -> Outcome {
-    let (context, stream) = begin(stream)?;
+    let ends = || Ok((Place::of_host(destination)?, Place::of_device(source)));
+    run(ends, len_bytes, stream, until)
+}
+
+fn within_device(destination: u64, source: u64, len_bytes: usize, stream: Handle) -> Outcome {
+    let ends = || Ok((Place::of_device(destination), Place::of_device(source)));
+    run(ends, len_bytes, stream, Return::Early)
+}
+
+/// The addresses tell where the memory is.
+fn anywhere(
+    destination: u64,
+    source: u64,
+    len_bytes: usize,
+    stream: Handle,
+    until: Return,
+) -> Outcome {
+    run(|| Ok((Place::of(destination), Place::of(source))), len_bytes, stream, until)
+}
+
+/// Queues a copy of contiguous bytes between ends that are looked at only if there are bytes.
+fn run(
+    ends: impl FnOnce() -> Outcome<(Place, Place)>,
+    len_bytes: usize,
+    stream: Handle,
+    until: Return,
+) -> Outcome {
+    let (context, stream) = Context::current_and_stream(stream)?;
     if len_bytes == 0 {
         return Ok(());
     }
-    let (destination, source) =
-        (End::run(Place::of_host(destination)?), End::run(Place::of_device(source)));
-    copy::submit(&context, &stream, destination, source, Extent::run(len_bytes as u64), until)
+    let (destination, source) = ends()?;
+    let extent = Extent::run(len_bytes as u64);
+    copy::submit(&context, &stream, End::run(destination), End::run(source), extent, until)
 }
 
-/// Checks that the contexts exist. The location of the memory follows from the addresses, not from
-/// the contexts.
+/// The location of the memory follows from the addresses, and not from the contexts, which only
+/// have to exist.
 fn peers(
     destination: u64,
     to: Handle,
@@ -260,49 +243,41 @@ fn peers(
     len_bytes: usize,
     stream: Handle,
 ) -> Outcome {
-    let (context, stream) = begin(stream)?;
-    for peer in [to, from] {
-        handle::context(peer).map_err(|_| Code::INVALID_CONTEXT)?.check()?;
-    }
-    let (destination, source) =
-        (End::run(Place::of_device(destination)), End::run(Place::of_device(source)));
-    copy::submit(
-        &context,
-        &stream,
-        destination,
-        source,
-        Extent::run(len_bytes as u64),
-        Return::Early,
-    )
+    Context::current()?;
+    check_contexts([to, from])?;
+    within_device(destination, source, len_bytes, stream)
+}
+
+fn check_contexts(contexts: [Handle; 2]) -> Outcome {
+    contexts.into_iter().try_for_each(|context| {
+        handle::context(context).map_err(|_| Code::INVALID_CONTEXT)?.check()
+    })
 }
 
 fn two_dimensions(copy: In<Copy2>, stream: Handle, until: Return) -> Outcome {
     let copy = copy.get()?;
-    let (context, stream) = begin(stream)?;
+    let (context, stream) = Context::current_and_stream(stream)?;
     let extent =
         Extent { width_bytes: copy.width_bytes as u64, height: copy.height as u64, depth: 1 };
-    let end = |end: End2| {
-        let rows = (end.y + copy.height) as u64;
-        End3 {
-            x_bytes: end.x_bytes,
-            y: end.y,
-            z: 0,
-            level: 0,
-            kind: end.kind,
-            host: end.host,
-            device: end.device,
-            array: end.array,
-            context: 0,
-            pitch_bytes: end.pitch_bytes,
-            height: rows as usize,
-        }
+    let end = |end: End2| End3 {
+        x_bytes: end.x_bytes,
+        y: end.y,
+        z: 0,
+        level: 0,
+        kind: end.kind,
+        host: end.host,
+        device: end.device,
+        array: end.array,
+        context: 0,
+        pitch_bytes: end.pitch_bytes,
+        height: end.y + copy.height,
     };
     submit(&context, &stream, end(copy.destination), end(copy.source), extent, until)
 }
 
 fn three_dimensions(copy: In<Copy3>, stream: Handle, until: Return) -> Outcome {
     let copy = copy.get()?;
-    let (context, stream) = begin(stream)?;
+    let (context, stream) = Context::current_and_stream(stream)?;
     let extent = Extent {
         width_bytes: copy.width_bytes as u64,
         height: copy.height as u64,
@@ -313,9 +288,7 @@ fn three_dimensions(copy: In<Copy3>, stream: Handle, until: Return) -> Outcome {
 
 fn three_dimensions_of_peers(copy: In<Copy3>, stream: Handle, until: Return) -> Outcome {
     let ends = copy.get()?;
-    for end in [ends.source, ends.destination] {
-        handle::context(end.context).map_err(|_| Code::INVALID_CONTEXT)?.check()?;
-    }
+    check_contexts([ends.source.context, ends.destination.context])?;
     three_dimensions(copy, stream, until)
 }
 

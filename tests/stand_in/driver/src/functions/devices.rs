@@ -4,11 +4,15 @@ use std::ffi::{CStr, c_char};
 
 use super::driver_functions;
 use crate::code::texts;
-use crate::interface::{MULTIPROCESSORS, SHARED_BYTES_MAX};
+use crate::interface::{RULES, SHARED_BYTES_MAX};
 use resident_stand_in_gpu::arguments::Out;
 use resident_stand_in_gpu::code::{Code, Outcome};
+use resident_stand_in_gpu::functions::devices;
 use resident_stand_in_gpu::interface::THREADS_MAX;
 use resident_stand_in_gpu::machine::{self, settings};
+
+/// The UUID of device 0.
+const UUID: [u8; 16] = *b"resident stand-0";
 
 driver_functions! {
     cuInit(flags: u32) {
@@ -22,10 +26,7 @@ driver_functions! {
         version.set(settings().version)
     }
 
-    cuDeviceGet(device: Out<i32>, ordinal: i32) {
-        machine::ordinal(ordinal)?;
-        device.set(ordinal)
-    }
+    cuDeviceGet = devices::get(device: Out<i32>, ordinal: i32);
 
     cuDeviceGetCount(count: Out<i32>) {
         machine::check_initialised()?;
@@ -34,31 +35,18 @@ driver_functions! {
 
     cuDeviceGetName(name: Out<u8>, len_bytes: i32, device: i32) {
         let ordinal = machine::ordinal(device)?;
-        let text = format!("Stand-in GPU {ordinal}\0");
-        let len_bytes = usize::try_from(len_bytes)
-            .ok()
-            .filter(|len_bytes| *len_bytes > 0)
-            .ok_or(Code::INVALID_VALUE)?;
-        // A text that does not fit is truncated.
-        text.bytes()
-            .take(len_bytes - 1)
-            .chain([0])
-            .enumerate()
-            .try_for_each(|(index, byte)| name.nth(index).set(byte))
+        devices::name(name, len_bytes, &format!("Stand-in GPU {ordinal}"))
     }
 
     cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) {
-        uuid.set(uuid_of(device)?)
+        devices::uuid(uuid, device, UUID)
     }
 
     cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: i32) {
-        uuid.set(uuid_of(device)?)
+        devices::uuid(uuid, device, UUID)
     }
 
-    cuDeviceTotalMem_v2(len_bytes: Out<usize>, device: i32) {
-        machine::ordinal(device)?;
-        len_bytes.set(settings().memory_bytes as usize)
-    }
+    cuDeviceTotalMem_v2 = devices::total_memory(len_bytes: Out<usize>, device: i32);
 
     cuDeviceGetAttribute(value: Out<i32>, attribute: u32, device: i32) {
         machine::ordinal(device)?;
@@ -67,17 +55,10 @@ driver_functions! {
 
     cuDeviceGetPCIBusId(text: Out<u8>, len_bytes: i32, device: i32) {
         let ordinal = machine::ordinal(device)?;
-        let bus = format!("0000:{:02X}:00.0\0", ordinal + 1);
-        if usize::try_from(len_bytes).unwrap_or(0) < bus.len() {
-            return Err(Code::INVALID_VALUE);
-        }
-        bus.bytes().enumerate().try_for_each(|(index, byte)| text.nth(index).set(byte))
+        devices::bus_id(text, len_bytes, &format!("0000:{:02X}:00.0", ordinal + 1))
     }
 
-    cuDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) {
-        let (device, peer) = (machine::ordinal(device)?, machine::ordinal(peer)?);
-        can.set(i32::from(device != peer && settings().can_access_peers))
-    }
+    cuDeviceCanAccessPeer = devices::can_access_peer(can: Out<i32>, device: i32, peer: i32);
 
     cuDeviceGetP2PAttribute(value: Out<i32>, attribute: u32, source: i32, destination: i32) {
         let (source, destination) = (machine::ordinal(source)?, machine::ordinal(destination)?);
@@ -102,13 +83,6 @@ fn set_text(place: Out<*const c_char>, text: Option<&'static CStr>) -> Outcome {
     text.map(drop).ok_or(Code::INVALID_VALUE)
 }
 
-fn uuid_of(device: i32) -> Outcome<[u8; 16]> {
-    let ordinal = machine::ordinal(device)?;
-    let mut uuid = *b"resident stand-0";
-    uuid[15] = uuid[15].wrapping_add(ordinal as u8);
-    Ok(uuid)
-}
-
 /// The value of a device attribute. The result is CUDA_ERROR_INVALID_VALUE for an attribute that
 /// the stand-in does not support.
 fn attribute_value(attribute: u32, device: i32) -> Outcome<i32> {
@@ -130,7 +104,7 @@ fn limit(attribute: u32) -> Option<i32> {
         9 => 64 << 10,
         10 => 32,
         12 | 82 => 65_536,
-        16 => MULTIPROCESSORS,
+        16 => RULES.multiprocessors,
         38 => 50 << 20,
         39 => 2048,
         79 | 80 => 1,

@@ -1,13 +1,12 @@
 //! Events.
 
-use std::sync::Arc;
-
 use super::driver_functions;
 use crate::interface::driver_has;
 use resident_stand_in_gpu::arguments::Out;
-use resident_stand_in_gpu::code::{Code, Outcome};
+use resident_stand_in_gpu::code::Code;
 use resident_stand_in_gpu::context::Context;
 use resident_stand_in_gpu::event::Event;
+use resident_stand_in_gpu::functions::events;
 use resident_stand_in_gpu::handle::{self, Handle};
 
 /// The accepted flags: blocking waits and no timing. Events cannot be shared between processes.
@@ -30,46 +29,13 @@ driver_functions! {
         context.check()
     }
 
-    cuEventRecord(event: Handle, stream: Handle) {
-        let context = Context::current()?;
-        let stream = context.stream(stream)?;
-        let event = handle::event(event)
-            .ok()
-            .filter(|event| event.context == context.handle)
-            .ok_or(Code::INVALID_HANDLE)?;
-        event.record(&context, &stream)
-    }
-
-    cuEventQuery(event: Handle) {
-        let (context, event) = any(event)?;
-        event.query(&context)
-    }
-
-    cuEventSynchronize(event: Handle) {
-        let (context, event) = any(event)?;
-        event.synchronize(&context)
-    }
-
-    cuEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        elapsed(milliseconds, start, end)
-    }
+    cuEventRecord = events::record(event: Handle, stream: Handle);
+    cuEventQuery = events::query(event: Handle);
+    cuEventSynchronize = events::synchronize(event: Handle);
+    cuEventElapsedTime = events::elapsed(milliseconds: Out<f32>, start: Handle, end: Handle);
 
     cuEventElapsedTime_v2(milliseconds: Out<f32>, start: Handle, end: Handle) {
         driver_has(12_080)?;
-        elapsed(milliseconds, start, end)
+        events::elapsed(milliseconds, start, end)
     }
-}
-
-/// An event and its context. Some context must be current, not necessarily the event's.
-fn any(event: Handle) -> Outcome<(Arc<Context>, Arc<Event>)> {
-    Context::current()?;
-    let event = handle::event(event)?;
-    Ok((handle::context(event.context)?, event))
-}
-
-fn elapsed(milliseconds: Out<f32>, start: Handle, end: Handle) -> Outcome {
-    milliseconds.check()?;
-    Context::current()?;
-    let time = handle::event(end)?.elapsed_since(&*handle::event(start)?)?;
-    milliseconds.set((time.as_secs_f64() * 1e3) as f32)
 }

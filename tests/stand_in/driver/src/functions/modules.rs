@@ -4,16 +4,15 @@ use std::ffi::{c_int, c_void};
 
 use super::driver_functions;
 use crate::code::{INVALID_PTX, UNSUPPORTED_PTX_VERSION};
-use crate::interface::{Cuda, MULTIPROCESSORS, SHARED_BYTES_MAX, driver_has};
+use crate::interface::{SHARED_BYTES_MAX, driver_has};
 use resident_stand_in_gpu::arguments::{In, Out, Text};
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::context::Context;
+use resident_stand_in_gpu::functions::modules::{self, SharedBytesOf, find};
 use resident_stand_in_gpu::handle::{self, Handle};
-use resident_stand_in_gpu::interface::Interface;
-use resident_stand_in_gpu::kernel::{self, Shape};
+use resident_stand_in_gpu::kernel::Shape;
 use resident_stand_in_gpu::machine;
 use resident_stand_in_gpu::module::{Function, Module};
-use std::sync::Arc;
 
 /// `CUjit_option`: the buffer for the error log, and its size.
 const ERROR_LOG: u32 = 5;
@@ -90,14 +89,12 @@ driver_functions! {
         Ok(())
     }
 
-    cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    cuOccupancyMaxActiveBlocksPerMultiprocessor = modules::active_blocks(
         count: Out<c_int>,
         function: Handle,
         threads: c_int,
         shared_bytes: usize,
-    ) {
-        active_blocks(count, function, threads, shared_bytes)
-    }
+    );
 
     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         count: Out<c_int>,
@@ -109,25 +106,23 @@ driver_functions! {
         if flags > 1 {
             return Err(Code::INVALID_VALUE);
         }
-        active_blocks(count, function, threads, shared_bytes)
+        modules::active_blocks(count, function, threads, shared_bytes)
     }
 
-    cuOccupancyMaxPotentialBlockSize(
+    cuOccupancyMaxPotentialBlockSize = modules::block_size(
         grid: Out<c_int>,
         block: Out<c_int>,
         function: Handle,
-        shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
+        shared_bytes_of: Option<SharedBytesOf>,
         shared_bytes: usize,
         limit: c_int,
-    ) {
-        block_size(grid, block, function, shared_bytes_of, shared_bytes, limit)
-    }
+    );
 
     cuOccupancyMaxPotentialBlockSizeWithFlags(
         grid: Out<c_int>,
         block: Out<c_int>,
         function: Handle,
-        shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
+        shared_bytes_of: Option<SharedBytesOf>,
         shared_bytes: usize,
         limit: c_int,
         flags: u32,
@@ -135,7 +130,7 @@ driver_functions! {
         if flags > 1 {
             return Err(Code::INVALID_VALUE);
         }
-        block_size(grid, block, function, shared_bytes_of, shared_bytes, limit)
+        modules::block_size(grid, block, function, shared_bytes_of, shared_bytes, limit)
     }
 
     cuLaunchKernel(
@@ -151,8 +146,7 @@ driver_functions! {
         values: In<*const c_void>,
         extra: In<*const c_void>,
     ) {
-        let (context, function) = find(function)?;
-        let stream = context.stream(stream)?;
+        let (_, function) = find(function)?;
         if !extra.is_null() {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -161,7 +155,7 @@ driver_functions! {
             block: [block_x, block_y, block_z],
             shared_bytes,
         };
-        kernel::launch(&context, &stream, &function, shape, values)
+        modules::launch(&function, stream, shape, values)
     }
 }
 
@@ -169,16 +163,6 @@ fn load(module: Out<Handle>, image: Text) -> Outcome {
     module.check()?;
     let context = Context::current()?;
     module.set(Module::load(&context, &image.get()?)?.handle)
-}
-
-/// A function of the current context.
-fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
-    let context = Context::current()?;
-    let function = handle::function(function)
-        .ok()
-        .filter(|function| function.context == context.handle)
-        .ok_or(Code::INVALID_HANDLE)?;
-    Ok((context, function))
 }
 
 fn attribute_of(function: &Function, attribute: u32) -> Outcome<i32> {
@@ -229,52 +213,6 @@ fn write_log(outcome: Outcome, count: u32, options: In<u32>, values: In<*mut c_v
     let room_bytes = values.nth(room)?.addr();
     let log = Out::<u8>::at(values.nth(log)?);
     let written = text.len().min(room_bytes.saturating_sub(1));
-    text.bytes()
-        .take(written)
-        .chain([0])
-        .take(room_bytes)
-        .enumerate()
-        .try_for_each(|(index, byte)| log.nth(index).set(byte))?;
+    log.set_all(text.bytes().take(written).chain([0]).take(room_bytes))?;
     values.place(room).set(written)
-}
-
-fn active_blocks(
-    count: Out<c_int>,
-    function: Handle,
-    threads: c_int,
-    shared_bytes: usize,
-) -> Outcome {
-    let (_, function) = find(function)?;
-    let threads =
-        u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(Code::INVALID_VALUE)?;
-    let fits = threads <= function.max_threads()
-        && shared_bytes <= function.max_dynamic_shared_bytes() as usize;
-    count.set(if fits {
-        Cuda.blocks_per_multiprocessor(threads, shared_bytes as u64) as c_int
-    } else {
-        0
-    })
-}
-
-/// The largest block that fits. The stand-in has no reason to prefer a smaller block.
-fn block_size(
-    grid: Out<c_int>,
-    block: Out<c_int>,
-    function: Handle,
-    shared_bytes_of: Option<unsafe extern "C" fn(c_int) -> usize>,
-    shared_bytes: usize,
-    limit: c_int,
-) -> Outcome {
-    let (_, function) = find(function)?;
-    let limit = u32::try_from(limit).map_err(|_| Code::INVALID_VALUE)?;
-    let threads =
-        if limit == 0 { function.max_threads() } else { limit.min(function.max_threads()) };
-    let shared_bytes = match shared_bytes_of {
-        // SAFETY: the caller of the driver guarantees a function that accepts any block size.
-        Some(shared_bytes_of) => unsafe { shared_bytes_of(threads as c_int) },
-        None => shared_bytes,
-    };
-    let blocks = Cuda.blocks_per_multiprocessor(threads, shared_bytes as u64).max(1);
-    grid.set(blocks as c_int * MULTIPROCESSORS)?;
-    block.set(threads as c_int)
 }

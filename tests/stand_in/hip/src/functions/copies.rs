@@ -1,12 +1,12 @@
 //! Copies. Each also checks what HIP checks: that the box lies within its allocation.
 
 use super::hip_functions;
-use super::memory::around;
-use super::streams::own;
 use crate::code::{INVALID_DIRECTION, INVALID_PITCH};
 use resident_stand_in_gpu::arguments::In;
 use resident_stand_in_gpu::code::{Code, Outcome};
+use resident_stand_in_gpu::context::Context;
 use resident_stand_in_gpu::copy::{self, End, Extent, Place, Return};
+use resident_stand_in_gpu::functions::memory::around;
 use resident_stand_in_gpu::handle::Handle;
 use resident_stand_in_gpu::machine::{self, settings};
 
@@ -63,13 +63,13 @@ hip_functions! {
 
     hipMemcpyHtoD(destination: u64, source: u64, len_bytes: usize) {
         run(destination, source, len_bytes, 1, 0)?;
-        let (context, stream) = own(0)?;
+        let (context, stream) = Context::current_and_stream(0)?;
         stream.synchronize(&context)
     }
 
     hipMemcpyDtoH(destination: u64, source: u64, len_bytes: usize) {
         run(destination, source, len_bytes, 2, 0)?;
-        let (context, stream) = own(0)?;
+        let (context, stream) = Context::current_and_stream(0)?;
         stream.synchronize(&context)
     }
 
@@ -219,7 +219,7 @@ fn submit(
     stream: Handle,
     ends: impl FnOnce(Place, Place) -> (End, End),
 ) -> Outcome {
-    let (context, stream) = own(stream)?;
+    let (context, stream) = Context::current_and_stream(stream)?;
     if extent.len_bytes() == 0 {
         return Ok(());
     }

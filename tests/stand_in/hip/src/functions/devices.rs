@@ -12,6 +12,7 @@ use resident_stand_in_gpu::arguments::Out;
 use resident_stand_in_gpu::capture;
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::context::Context;
+use resident_stand_in_gpu::functions::devices;
 use resident_stand_in_gpu::interface::{THREADS_MAX, choose};
 use resident_stand_in_gpu::machine::{self, settings};
 
@@ -47,43 +48,23 @@ hip_functions! {
         Ok(())
     }
 
-    hipDeviceGet(device: Out<i32>, ordinal: i32) {
-        machine::ordinal(ordinal)?;
-        device.set(ordinal)
-    }
+    hipDeviceGet = devices::get(device: Out<i32>, ordinal: i32);
 
     hipDeviceGetName(name: Out<u8>, len_bytes: i32, device: i32) {
         let ordinal = machine::ordinal(device)?;
-        let text = format!("Stand-in AMD GPU {ordinal}");
-        let len_bytes = usize::try_from(len_bytes)
-            .ok()
-            .filter(|len_bytes| *len_bytes > 0)
-            .ok_or(Code::INVALID_VALUE)?;
-        // A text that does not fit is truncated.
-        let letters = text.bytes().take(len_bytes - 1).chain([0]).enumerate();
-        letters.into_iter().try_for_each(|(index, byte)| name.nth(index).set(byte))
+        devices::name(name, len_bytes, &format!("Stand-in AMD GPU {ordinal}"))
     }
 
     hipDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) {
-        let ordinal = machine::ordinal(device)?;
-        let mut text = *b"resident HIP - 0";
-        text[15] = text[15].wrapping_add(ordinal as u8);
-        uuid.set(text)
+        devices::uuid(uuid, device, *b"resident HIP - 0")
     }
 
     hipDeviceGetPCIBusId(text: Out<u8>, len_bytes: i32, device: i32) {
         let ordinal = machine::ordinal(device)?;
-        let bus = format!("0000:{:02x}:00.0\0", ordinal + 0x81);
-        if usize::try_from(len_bytes).unwrap_or(0) < bus.len() {
-            return Err(Code::INVALID_VALUE);
-        }
-        bus.bytes().enumerate().try_for_each(|(index, byte)| text.nth(index).set(byte))
+        devices::bus_id(text, len_bytes, &format!("0000:{:02x}:00.0", ordinal + 0x81))
     }
 
-    hipDeviceTotalMem(len_bytes: Out<usize>, device: i32) {
-        machine::ordinal(device)?;
-        len_bytes.set(settings().memory_bytes as usize)
-    }
+    hipDeviceTotalMem = devices::total_memory(len_bytes: Out<usize>, device: i32);
 
     hipDeviceGetAttribute(value: Out<i32>, attribute: u32, device: i32) {
         machine::ordinal(device)?;
@@ -96,10 +77,7 @@ hip_functions! {
         context.wait_for_all()
     }
 
-    hipDeviceCanAccessPeer(can: Out<i32>, device: i32, peer: i32) {
-        let (device, peer) = (machine::ordinal(device)?, machine::ordinal(peer)?);
-        can.set(i32::from(device != peer && settings().can_access_peers))
-    }
+    hipDeviceCanAccessPeer = devices::can_access_peer(can: Out<i32>, device: i32, peer: i32);
 
     hipDeviceEnablePeerAccess(peer: i32, flags: u32) {
         let context = Context::current()?;

@@ -1,13 +1,11 @@
 //! Events.
 
-use std::sync::Arc;
-
 use super::hip_functions;
-use super::streams::own;
 use resident_stand_in_gpu::arguments::Out;
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::context::Context;
 use resident_stand_in_gpu::event::Event;
+use resident_stand_in_gpu::functions::events;
 use resident_stand_in_gpu::handle::{self, Handle};
 
 /// `hipEventBlockingSync` and `hipEventDisableTiming`. Events cannot be shared between processes.
@@ -31,30 +29,10 @@ hip_functions! {
         Ok(())
     }
 
-    hipEventRecord(event: Handle, stream: Handle) {
-        let (context, stream) = own(stream)?;
-        let event = handle::event(event)
-            .ok()
-            .filter(|event| event.context == context.handle)
-            .ok_or(Code::INVALID_HANDLE)?;
-        event.record(&context, &stream)
-    }
-
-    hipEventQuery(event: Handle) {
-        let (context, event) = any(event)?;
-        event.query(&context)
-    }
-
-    hipEventSynchronize(event: Handle) {
-        let (context, event) = any(event)?;
-        event.synchronize(&context)
-    }
-
-    hipEventElapsedTime(milliseconds: Out<f32>, start: Handle, end: Handle) {
-        milliseconds.check()?;
-        let time = handle::event(end)?.elapsed_since(&*handle::event(start)?)?;
-        milliseconds.set((time.as_secs_f64() * 1e3) as f32)
-    }
+    hipEventRecord = events::record(event: Handle, stream: Handle);
+    hipEventQuery = events::query(event: Handle);
+    hipEventSynchronize = events::synchronize(event: Handle);
+    hipEventElapsedTime = events::elapsed(milliseconds: Out<f32>, start: Handle, end: Handle);
 }
 
 fn create(place: Out<Handle>, flags: u32) -> Outcome {
@@ -63,10 +41,4 @@ fn create(place: Out<Handle>, flags: u32) -> Outcome {
         return Err(Code::INVALID_VALUE);
     }
     place.set(Event::new(&*Context::current()?, flags).handle)
-}
-
-/// An event of any device, and its context.
-fn any(event: Handle) -> Outcome<(Arc<Context>, Arc<Event>)> {
-    let event = handle::event(event)?;
-    Ok((handle::context(event.context)?, event))
 }

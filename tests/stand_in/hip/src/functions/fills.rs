@@ -2,27 +2,27 @@
 
 use super::copies::check_within;
 use super::hip_functions;
-use super::streams::own;
 use resident_stand_in_gpu::code::{Code, Outcome};
-use resident_stand_in_gpu::copy::{Place, Return};
-use resident_stand_in_gpu::fill::{self, run};
+use resident_stand_in_gpu::context::Context;
+use resident_stand_in_gpu::copy::Place;
+use resident_stand_in_gpu::fill::{self, Rows};
 use resident_stand_in_gpu::handle::Handle;
 
 hip_functions! {
     hipMemsetD8Async(address: u64, value: u8, count: usize, stream: Handle) {
-        submit(address, &[value], run(count), stream)
+        submit(address, &[value], Rows::one(count), stream)
     }
 
     hipMemsetD16Async(address: u64, value: u16, count: usize, stream: Handle) {
-        submit(address, &value.to_ne_bytes(), run(count), stream)
+        submit(address, &value.to_ne_bytes(), Rows::one(count), stream)
     }
 
     hipMemsetD32Async(address: u64, value: i32, count: usize, stream: Handle) {
-        submit(address, &value.to_ne_bytes(), run(count), stream)
+        submit(address, &value.to_ne_bytes(), Rows::one(count), stream)
     }
 
     hipMemsetAsync(address: u64, value: i32, len_bytes: usize, stream: Handle) {
-        submit(address, &[value as u8], run(len_bytes), stream)
+        submit(address, &[value as u8], Rows::one(len_bytes), stream)
     }
 
     hipMemset2DAsync(
@@ -33,15 +33,14 @@ hip_functions! {
         height: usize,
         stream: Handle,
     ) {
-        let rows = (width_bytes as u64, height as u64, pitch_bytes as u64);
+        let rows = Rows::new(width_bytes, height, pitch_bytes);
         submit(address, &[value as u8], rows, stream)
     }
 }
 
-/// Fills `rows.1` rows of `rows.0` patterns, `rows.2` bytes apart.
-fn submit(address: u64, pattern: &[u8], rows: (u64, u64, u64), stream: Handle) -> Outcome {
-    let (context, stream) = own(stream)?;
-    let (count, height, pitch_bytes) = rows;
+fn submit(address: u64, pattern: &[u8], rows: Rows, stream: Handle) -> Outcome {
+    let (context, stream) = Context::current_and_stream(stream)?;
+    let Rows { count, height, pitch_bytes } = rows;
     let width_bytes = count.checked_mul(pattern.len() as u64).ok_or(Code::INVALID_VALUE)?;
     if width_bytes > 0 && height > 0 {
         if address == 0 {
@@ -51,5 +50,5 @@ fn submit(address: u64, pattern: &[u8], rows: (u64, u64, u64), stream: Handle) -
         let span_bytes = gaps.checked_add(width_bytes).ok_or(Code::INVALID_VALUE)?;
         check_within(Place::of_device(address), span_bytes)?;
     }
-    fill::submit(&context, &stream, address, pattern, rows, Return::Early)
+    fill::submit(&context, &stream, address, pattern, rows)
 }

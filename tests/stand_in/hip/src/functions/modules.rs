@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use super::devices::architecture_version;
 use super::hip_functions;
-use super::streams::own;
 use crate::image;
-use crate::interface::{Hip, MULTIPROCESSORS, SHARED_BYTES};
+use crate::interface::SHARED_BYTES;
 use resident_stand_in_gpu::arguments::{In, Out, Text};
 use resident_stand_in_gpu::code::{Code, Outcome};
 use resident_stand_in_gpu::context::Context;
+use resident_stand_in_gpu::functions::modules::{self, find};
 use resident_stand_in_gpu::handle::{self, Handle};
-use resident_stand_in_gpu::interface::Interface;
-use resident_stand_in_gpu::kernel::{self, Shape};
+use resident_stand_in_gpu::kernel::Shape;
 use resident_stand_in_gpu::module::{Function, Module};
 
 /// What the words of `extra` say: `HIP_LAUNCH_PARAM_BUFFER_POINTER`, `_SIZE` and `_END`.
@@ -62,7 +61,6 @@ hip_functions! {
         })
     }
 
-    // The largest block that fits. The stand-in has no reason to prefer a smaller block.
     hipModuleOccupancyMaxPotentialBlockSize(
         grid: Out<c_int>,
         block: Out<c_int>,
@@ -70,27 +68,15 @@ hip_functions! {
         shared_bytes: usize,
         limit: c_int,
     ) {
-        let (_, function) = find(function)?;
-        let limit = u32::try_from(limit).map_err(|_| Code::INVALID_VALUE)?;
-        let most = function.max_threads();
-        let threads = if limit == 0 { most } else { limit.min(most) };
-        let blocks = Hip.blocks_per_multiprocessor(threads, shared_bytes as u64).max(1);
-        grid.set(blocks as c_int * MULTIPROCESSORS)?;
-        block.set(threads as c_int)
+        modules::block_size(grid, block, function, None, shared_bytes, limit)
     }
 
-    hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+    hipModuleOccupancyMaxActiveBlocksPerMultiprocessor = modules::active_blocks(
         count: Out<c_int>,
         function: Handle,
         threads: c_int,
         shared_bytes: usize,
-    ) {
-        let (_, function) = find(function)?;
-        let threads = u32::try_from(threads).map_err(|_| Code::INVALID_VALUE)?;
-        let fits = threads <= function.max_threads() && shared_bytes <= SHARED_BYTES as usize;
-        let blocks = Hip.blocks_per_multiprocessor(threads, shared_bytes as u64);
-        count.set(if fits { blocks as c_int } else { 0 })
-    }
+    );
 
     hipModuleLaunchKernel(
         function: Handle,
@@ -105,7 +91,6 @@ hip_functions! {
         values: In<*const c_void>,
         extra: In<*const c_void>,
     ) {
-        let (context, stream) = own(stream)?;
         let (_, function) = find(function)?;
         let shape = Shape {
             grid: [grid_x, grid_y, grid_z],
@@ -113,13 +98,13 @@ hip_functions! {
             shared_bytes,
         };
         if extra.is_null() {
-            return kernel::launch(&context, &stream, &function, shape, values);
+            return modules::launch(&function, stream, shape, values);
         }
         if !values.is_null() {
             return Err(Code::INVALID_VALUE);
         }
         let values = packed(&function, extra)?;
-        kernel::launch(&context, &stream, &function, shape, In::at(values.as_ptr().cast()))
+        modules::launch(&function, stream, shape, In::at(values.as_ptr().cast()))
     }
 }
 
@@ -134,16 +119,6 @@ fn load(module: Out<Handle>, start: In<u8>) -> Outcome {
 fn find_module(module: Handle) -> Outcome<Arc<Module>> {
     Context::current()?;
     handle::module(module)
-}
-
-/// A function of the current device.
-fn find(function: Handle) -> Outcome<(Arc<Context>, Arc<Function>)> {
-    let context = Context::current()?;
-    let function = handle::function(function)
-        .ok()
-        .filter(|function| function.context == context.handle)
-        .ok_or(Code::INVALID_HANDLE)?;
-    Ok((context, function))
 }
 
 /// Pointers to the parameters in the buffer that `extra` names.

@@ -1,217 +1,26 @@
 //! Stream-ordered memory and its pools. Devices without pools reject all of these functions.
 
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use super::hip_functions;
-use super::streams::own;
-use resident_stand_in_gpu::allocate;
 use resident_stand_in_gpu::arguments::{In, Out};
-use resident_stand_in_gpu::code::{Code, Outcome};
-use resident_stand_in_gpu::context::Context;
-use resident_stand_in_gpu::handle::{self, Handle};
-use resident_stand_in_gpu::ledger::{Holding, Pool};
-use resident_stand_in_gpu::machine::{self, Device, settings};
-
-/// The fields of `hipMemPoolProps` that are used; the stand-in ignores the rest.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct PoolProperties {
-    allocation_type: u32,
-    handle_types: u32,
-    location: Location,
-}
-
-/// `hipMemLocation`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Location {
-    kind: u32,
-    id: i32,
-}
-
-/// `hipMemAccessDesc`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct AccessOfDevice {
-    location: Location,
-    flags: u32,
-}
-
-const PINNED: u32 = 1;
-const LOCATION_DEVICE: u32 = 1;
-const READ_WRITE: u32 = 3;
+use resident_stand_in_gpu::functions::pools::{self, AccessOfDevice, Location, PoolProperties};
+use resident_stand_in_gpu::handle::Handle;
 
 hip_functions! {
-    hipMallocAsync(address: Out<u64>, len_bytes: usize, stream: Handle) {
-        let context = current()?;
-        let pool = context.device.current_pool();
-        allocate_from(&context, address, len_bytes, pool.handle, stream)
-    }
-
-    hipMallocFromPoolAsync(address: Out<u64>, len_bytes: usize, pool: Handle, stream: Handle) {
-        let context = current()?;
-        let pool = handle::pool(pool).map_err(|_| Code::INVALID_VALUE)?;
-        if pool.ordinal != context.device.ordinal {
-            return Err(Code::INVALID_VALUE);
-        }
-        allocate_from(&context, address, len_bytes, pool.handle, stream)
-    }
-
-    hipFreeAsync(address: u64, stream: Handle) {
-        let context = current()?;
-        let (_, stream) = own(stream)?;
-        allocate::free(&context, &stream, address, |allocation| allocation.pool.is_some())
-    }
-
-    hipDeviceGetDefaultMemPool(pool: Out<Handle>, device: i32) {
-        supported()?;
-        pool.set(machine::device(device)?.default_pool.handle)
-    }
-
-    hipDeviceGetMemPool(pool: Out<Handle>, device: i32) {
-        supported()?;
-        pool.set(machine::device(device)?.current_pool().handle)
-    }
-
-    hipDeviceSetMemPool(device: i32, pool: Handle) {
-        supported()?;
-        let (device, pool) =
-            (machine::device(device)?, handle::pool(pool).map_err(|_| Code::INVALID_VALUE)?);
-        if pool.ordinal != device.ordinal {
-            return Err(Code::INVALID_VALUE);
-        }
-        device.set_current_pool(pool);
-        Ok(())
-    }
-
-    hipMemPoolCreate(pool: Out<Handle>, properties: In<PoolProperties>) {
-        supported()?;
-        pool.check()?;
-        let properties = properties.get()?;
-        if properties.allocation_type != PINNED || properties.location.kind != LOCATION_DEVICE {
-            return Err(Code::INVALID_VALUE);
-        }
-        if properties.handle_types != 0 {
-            return Err(Code::NOT_SUPPORTED);
-        }
-        let device = machine::device(properties.location.id)?;
-        let made = Pool::new(device.ordinal);
-        device.ledger().add_pool(made.handle);
-        pool.set(made.handle)
-    }
-
-    hipMemPoolDestroy(pool: Handle) {
-        let (device, pool) = find(pool)?;
-        if pool.handle == device.default_pool.handle {
-            return Err(Code::INVALID_VALUE);
-        }
-        if device.current_pool().handle == pool.handle {
-            device.set_current_pool(Arc::clone(&device.default_pool));
-        }
-        handle::remove(pool.handle);
-        device.ledger().destroy_pool(pool.handle);
-        Ok(())
-    }
-
-    hipMemPoolTrimTo(pool: Handle, keep_bytes: usize) {
-        let (device, pool) = find(pool)?;
-        device.ledger().trim(pool.handle, keep_bytes as u64)
-    }
-
-    hipMemPoolSetAttribute(pool: Handle, attribute: u32, value: *mut c_void) {
-        let (device, pool) = find(pool)?;
-        let mut ledger = device.ledger();
-        set_attribute(ledger.holding(pool.handle)?, attribute, value)
-    }
-
-    hipMemPoolGetAttribute(pool: Handle, attribute: u32, value: *mut c_void) {
-        let (device, pool) = find(pool)?;
-        let holding = *device.ledger().holding(pool.handle)?;
-        get_attribute(holding, attribute, value)
-    }
-
-    hipMemPoolSetAccess(pool: Handle, list: In<AccessOfDevice>, count: usize) {
-        let (device, _) = find(pool)?;
-        for index in 0..count {
-            let access = list.nth(index)?;
-            let peer = machine::ordinal(access.location.id)?;
-            let is_own = peer == device.ordinal;
-            if access.location.kind != LOCATION_DEVICE
-                || !matches!(access.flags, 0 | READ_WRITE)
-                || is_own && access.flags == 0
-            {
-                return Err(Code::INVALID_VALUE);
-            }
-            if !is_own && access.flags == READ_WRITE && !settings().can_access_peers {
-                return Err(Code::INVALID_DEVICE);
-            }
-        }
-        Ok(())
-    }
-
-    hipMemPoolGetAccess(flags: Out<u32>, pool: Handle, location: In<Location>) {
-        let (device, _) = find(pool)?;
-        let peer = machine::ordinal(location.get()?.id)?;
-        // `hipMemPoolSetAccess` checks its arguments but stores nothing, because copies can always
-        // access peers and kernels never can.
-        flags.set(if peer == device.ordinal { READ_WRITE } else { 0 })
-    }
-}
-
-fn supported() -> Outcome {
-    if settings().has_pools { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
-}
-
-fn current() -> Outcome<Arc<Context>> {
-    let context = Context::current()?;
-    supported()?;
-    Ok(context)
-}
-
-fn find(pool: Handle) -> Outcome<(Arc<Device>, Arc<Pool>)> {
-    supported()?;
-    let pool = handle::pool(pool).map_err(|_| Code::INVALID_VALUE)?;
-    Ok((machine::device(pool.ordinal as i32)?, pool))
-}
-
-fn allocate_from(
-    context: &Context,
-    address: Out<u64>,
-    len_bytes: usize,
-    pool: Handle,
-    stream: Handle,
-) -> Outcome {
-    address.check()?;
-    let (_, stream) = own(stream)?;
-    if len_bytes == 0 {
-        return address.set(0);
-    }
-    address.set(allocate::from_pool(context, &stream, len_bytes as u64, pool)?)
-}
-
-fn set_attribute(holding: &mut Holding, attribute: u32, value: *mut c_void) -> Outcome {
-    let bytes = || In::<u64>::at(value).get();
-    match attribute {
-        1..=3 => holding.reuse[attribute as usize - 1] = In::<i32>::at(value).get()?,
-        4 => holding.release_threshold = bytes()?,
-        // The high-water marks can only be reset to 0.
-        6 if bytes()? == 0 => holding.reserved_high = holding.reserved,
-        8 if bytes()? == 0 => holding.used_high = holding.used,
-        _ => return Err(Code::INVALID_VALUE),
-    }
-    Ok(())
-}
-
-fn get_attribute(holding: Holding, attribute: u32, value: *mut c_void) -> Outcome {
-    let bytes = match attribute {
-        1..=3 => return Out::<i32>::at(value).set(holding.reuse[attribute as usize - 1]),
-        4 => holding.release_threshold,
-        5 => holding.reserved,
-        6 => holding.reserved_high,
-        7 => holding.used,
-        8 => holding.used_high,
-        _ => return Err(Code::INVALID_VALUE),
-    };
-    Out::<u64>::at(value).set(bytes)
+    hipMallocAsync = pools::allocate(address: Out<u64>, len_bytes: usize, stream: Handle);
+    hipMallocFromPoolAsync = pools::allocate_from(
+        address: Out<u64>, len_bytes: usize, pool: Handle, stream: Handle
+    );
+    hipFreeAsync = pools::free(address: u64, stream: Handle);
+    hipDeviceGetDefaultMemPool = pools::default_pool(pool: Out<Handle>, device: i32);
+    hipDeviceGetMemPool = pools::current_pool(pool: Out<Handle>, device: i32);
+    hipDeviceSetMemPool = pools::set_current_pool(device: i32, pool: Handle);
+    hipMemPoolCreate = pools::create(pool: Out<Handle>, properties: In<PoolProperties>);
+    hipMemPoolDestroy = pools::destroy(pool: Handle);
+    hipMemPoolTrimTo = pools::trim(pool: Handle, keep_bytes: usize);
+    hipMemPoolSetAttribute = pools::set_attribute(pool: Handle, attribute: u32, value: *mut c_void);
+    hipMemPoolGetAttribute = pools::attribute(pool: Handle, attribute: u32, value: *mut c_void);
+    hipMemPoolSetAccess = pools::set_access(pool: Handle, list: In<AccessOfDevice>, count: usize);
+    hipMemPoolGetAccess = pools::access(flags: Out<u32>, pool: Handle, location: In<Location>);
 }
