@@ -63,7 +63,7 @@ impl StreamCore {
     /// Keeps an event for later waits. Two threads may keep events in the wrong order: then
     /// `event_covering` may find a later one than it could.
     pub(super) fn keep_event(&self, event: Arc<dyn RawEvent>) {
-        self.log.lock().keep(event, false);
+        self.log.lock().keep(KeptEvent::needed(event));
     }
 
     /// Records an event for the work queued so far, if there is none yet, so that a later wait for
@@ -93,18 +93,25 @@ impl StreamCore {
         if let Ok(event) = self.queue().record(EventTiming::Disabled) {
             let mut log = self.log.lock();
             log.unused_guesses += 1;
-            log.keep(event, true);
+            log.keep(KeptEvent { is_guess: true, ..KeptEvent::needed(event) });
         }
     }
 }
 
+impl KeptEvent {
+    /// An event for which something waits, or is expected to.
+    fn needed(event: Arc<dyn RawEvent>) -> Self {
+        let position = event.position();
+        Self { event, position, is_guess: false }
+    }
+}
+
 impl StreamLog {
-    fn keep(&mut self, event: Arc<dyn RawEvent>, is_guess: bool) {
+    fn keep(&mut self, event: KeptEvent) {
         if self.events.len() == EVENTS_KEPT {
             self.events.pop_front();
         }
-        let position = event.position();
-        self.events.push_back(KeptEvent { event, position, is_guess });
+        self.events.push_back(event);
     }
 
     fn has_event_at(&self, position: Position) -> bool {

@@ -229,13 +229,12 @@ impl HostBuffer {
         let start = vector.as_mut_ptr().wrapping_add(offset);
         let element = VectorElement::of::<T>();
         let is_all = len == vector.len() && len == vector.capacity() && size_of::<T>() > 0;
-        let owner = match is_all {
-            true => Owner::Vector { is_new: AtomicBool::new(false), element },
-            false => {
-                let (len, capacity) = (vector.len(), vector.capacity());
-                let parts = VectorParts { offset, len, capacity, element };
-                Owner::Other(Box::new(OtherOwner::Vector(parts)))
-            }
+        let owner = if is_all {
+            Owner::Vector { is_new: AtomicBool::new(false), element }
+        } else {
+            let (len, capacity) = (vector.len(), vector.capacity());
+            let parts = VectorParts { offset, len, capacity, element };
+            Owner::Other(Box::new(OtherOwner::Vector(parts)))
         };
         Self::new(start.cast(), owner, len * size_of::<T>())
     }

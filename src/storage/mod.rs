@@ -36,7 +36,7 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
-pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin};
+pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, UseKind};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::HostBuffer;
 use published::Published;
@@ -204,8 +204,7 @@ impl Storage {
         access: Access,
         position: Position,
     ) -> Result<(), StateGuard<'_>> {
-        let shared = (&self.memory_order, &self.published);
-        self.state.mark(shared, stream.id(), access, position)
+        self.state.mark(&self.memory_order, &self.published, stream.id(), access, position)
     }
 
     /// As [`SummarisedState::pin_newest`].
@@ -387,11 +386,10 @@ impl Storage {
     }
 
     pub(crate) fn label(&self, operation: &'static str, site: CallSite) -> Label {
-        let text = match self.published.times_named() > 0 {
-            true => {
-                LabelText::Text(LIVE_ARRAYS.label(self.place, operation, || self.automatic_name()))
-            }
-            false => LabelText::Unnamed(operation, self.automatic()),
+        let text = if self.published.times_named() > 0 {
+            LabelText::Text(LIVE_ARRAYS.label(self.place, operation, || self.automatic_name()))
+        } else {
+            LabelText::Unnamed(operation, self.automatic())
         };
         Label { text, site: Some(site) }
     }

@@ -202,7 +202,8 @@ impl SummarisedState {
     #[inline(always)]
     pub(super) fn mark(
         &self,
-        (memory_order, published): (&MemoryOrder, &Published),
+        memory_order: &MemoryOrder,
+        published: &Published,
         stream: QueueId,
         access: Access,
         position: Position,
@@ -275,15 +276,14 @@ impl SummarisedState {
             && sole.written_by != Position::START;
         let writing = state.stream(sole.key).filter(|_| is_newest)?;
         let copy = state.device_copy(sole.location);
-        let end = match sole.has_new_write {
-            true => UseEnd::at(sole.written_by),
-            false => copy.uses.uniform()?.writer()?.end,
+        let end = if sole.has_new_write {
+            UseEnd::at(sole.written_by)
+        } else {
+            copy.uses.uniform()?.writer()?.end
         };
         // What else the writing stream has to do need not be waited for.
-        let stream = match writing.core().is_done(end) {
-            true => copy.device.stream(),
-            false => writing.clone(),
-        };
+        let is_over = writing.core().is_done(end);
+        let stream = if is_over { copy.device.stream() } else { writing.clone() };
         let (address, epoch) = (sole.address, state.failure_epoch());
         state.pin();
         Some(PinnedCopy { state: self, memory_order, stream, address, epoch, read_bytes: 0 })

@@ -14,7 +14,7 @@ use super::request::{Request, StoredView};
 use crate::audit::{Cause, Direction};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{StaleOrigin, StateGuard, Storage};
+use crate::storage::{StaleOrigin, StateGuard, Storage, UseKind};
 use resident_backend::call_site::CallSite;
 use resident_backend::{
     Address, Bytes, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
@@ -329,8 +329,8 @@ impl Assignment<'_> {
         }
         mark(&to, stream, target, Access::Overwrite, UseEnd::at(position));
         to.record_access(Some(stream.device_ref()), Access::Overwrite);
-        let is_written_for = to.storage.lock().takes_expected_wait(stream, true);
-        let is_read_for = from.storage.lock().takes_expected_wait(stream, false);
+        let is_written_for = to.storage.lock().takes_expected_wait(stream, UseKind::Write);
+        let is_read_for = from.storage.lock().takes_expected_wait(stream, UseKind::Read);
         if is_written_for || is_read_for {
             stream.ensure_event_at_tail();
         }

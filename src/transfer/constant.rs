@@ -7,7 +7,7 @@ use super::acquire::acquire_on;
 use super::request::{Regions, Request};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::storage::{ArrayState, notify_watchers};
+use crate::storage::{ArrayState, UseKind, notify_watchers};
 use resident_backend::{
     Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work, host_copy,
 };
@@ -69,7 +69,7 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
     request.selection.for_each_region(memory_order, |region| {
         state.coherence.write_constant(extents, region, id);
     });
-    state.note_use(true);
+    state.note_use(UseKind::Write);
 }
 
 /// A fill of the elements of a request.

@@ -8,7 +8,7 @@ use super::request::Request;
 use crate::audit::{self, Accessed};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, OpenRead, Storage, notify_watchers};
+use crate::storage::{ArrayState, OpenRead, Storage, UseKind, notify_watchers};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Dependencies};
 use resident_core::Access;
@@ -74,13 +74,13 @@ fn open_read(
         request.record_use_and_effect(state, stream, location, Access::Read, end);
         publish_reader(request, state, stream, acquired);
     }
-    match (request.selection, is_published()) {
-        (Selection::Whole, true) => {
-            state.publish_reads(stream);
-            None
-        }
-        (_, is_published) => Some(state.open_read(stream, location, is_published)),
+    let is_published = is_published();
+    let needs_token = !is_published || !matches!(request.selection, Selection::Whole);
+    let token = needs_token.then(|| state.open_read(stream, location));
+    if is_published {
+        state.publish_reads(stream);
     }
+    token
 }
 
 /// Publishes to the fast path that a guard on this stream reads the whole array.
@@ -139,7 +139,7 @@ pub(crate) fn close_guard(
     selection
         .visit_boxes_or_whole(|region| state.uses_mut(location).close(extents, region, key, end));
     if state.is_watched() {
-        state.note_use(true);
+        state.note_use(UseKind::Write);
         drop(state);
         notify_watchers();
     }

@@ -11,7 +11,7 @@ use super::small_upload::upload_small;
 use crate::audit::{self, Flow};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage};
+use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage, UseKind};
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
@@ -58,7 +58,7 @@ impl Marked {
     fn note_watched(&mut self, state: &mut ArrayState, access: Access) {
         if state.is_watched() {
             self.is_watched = true;
-            state.note_use(access.writes());
+            state.note_use(UseKind::of(access));
         }
     }
 }
@@ -225,7 +225,7 @@ impl<'a> LaunchedArray<'a> {
         if self.access.writes() {
             self.storage.forget_readers();
         }
-        marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.note_watched(&mut state, self.access);
         state.summarise(stream, key, location);
         true
@@ -249,7 +249,7 @@ impl<'a> LaunchedArray<'a> {
         let end = UseEnd::at(position);
         request.record_use_and_effect(&mut state, stream, location, self.access, end);
         self.unpin(&mut state);
-        marked.needs_event |= state.takes_expected_wait(stream, self.access.writes());
+        marked.needs_event |= state.takes_expected_wait(stream, UseKind::of(self.access));
         marked.is_watched |= state.is_watched();
         if let (true, Some(key)) = (self.is_whole, state.find_key(stream)) {
             state.summarise(stream, key, location);

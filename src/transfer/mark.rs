@@ -9,7 +9,7 @@ use super::request::Request;
 use crate::audit::{self, Accessed};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, Storage, notify_watchers};
+use crate::storage::{ArrayState, Storage, UseKind, notify_watchers};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
 use resident_core::Access;
@@ -55,7 +55,7 @@ pub(crate) fn mark_foreign(
     record_foreign(request, &mut state, stream, acquired, ForeignUse { access, end, written_by });
     if end != UseEnd::OPEN {
         request.record_access(Some(stream.device_ref()), access);
-        state.note_use(true);
+        state.note_use(UseKind::Write);
         drop(state);
         notify_watchers();
     }
@@ -210,7 +210,7 @@ impl Request<'_> {
         end: UseEnd,
     ) {
         self.record_use(state, location, access, stream, end);
-        state.note_use(access.writes());
+        state.note_use(UseKind::of(access));
         if access.writes() {
             self.record_write(state, location, access);
         } else {

@@ -5,7 +5,7 @@ use super::request::Request;
 use crate::audit::{self, Direction};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{StateGuard, Storage};
+use crate::storage::{StateGuard, Storage, UseKind};
 use resident_backend::{Address, StagedBytes};
 use resident_core::Access;
 use resident_core::coherence::Location;
@@ -66,7 +66,7 @@ fn queue<'a>(
     request.storage.publish(&state);
     let moved = Moved::at(position, Direction::ToDevice, memory_order.len_bytes());
     count(request, &mut state, moved, stream.device_ref(), stream, since);
-    if state.takes_expected_wait(stream, true) {
+    if state.takes_expected_wait(stream, UseKind::Write) {
         stream.ensure_event_at_tail();
     }
     Ok(state)

@@ -4,7 +4,7 @@
 use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
 use crate::device::Stream;
 use crate::error::{Error, Result};
-use crate::storage::ArrayState;
+use crate::storage::{ArrayState, UseKind};
 use resident_backend::{BackendError, Dependencies, Position, Work};
 use resident_core::Access;
 use resident_core::coherence::Location;
@@ -128,7 +128,8 @@ impl Request<'_> {
             state.coherence.apply(extents, location, region, Access::Read);
         }
         self.storage.publish(state);
-        let is_expected = location != Location::HOST && state.takes_expected_wait(stream, true);
+        let is_expected =
+            location != Location::HOST && state.takes_expected_wait(stream, UseKind::Write);
         if self.is_ahead_of_use || is_expected {
             stream.ensure_event_at_tail();
         }

@@ -1,7 +1,22 @@
 //! Predicts for which uses of an array another stream will wait, so that an event is recorded
 //! directly after these uses, and after no others.
 
+use resident_core::Access;
 use resident_core::ordering::StreamKey;
+
+/// Whether a use changes contents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum UseKind {
+    Read,
+    Write,
+}
+
+impl UseKind {
+    #[inline]
+    pub(crate) fn of(access: Access) -> Self {
+        if access.writes() { Self::Write } else { Self::Read }
+    }
+}
 
 /// For each stream that uses the array: whether another stream has waited for its last recorded
 /// read, or write.
@@ -17,8 +32,11 @@ pub(super) struct ExpectedWaits {
 }
 
 impl ExpectedWaits {
-    fn flags(&mut self, writes: bool) -> &mut u8 {
-        if writes { &mut self.for_writes } else { &mut self.for_reads }
+    fn flags(&mut self, kind: UseKind) -> &mut u8 {
+        match kind {
+            UseKind::Read => &mut self.for_reads,
+            UseKind::Write => &mut self.for_writes,
+        }
     }
 
     #[inline]
@@ -27,14 +45,14 @@ impl ExpectedWaits {
     }
 
     /// Another stream waits for a use of the stream with this key.
-    pub(super) fn expect(&mut self, key: StreamKey, writes: bool) {
-        *self.flags(writes) |= flag(key);
+    pub(super) fn expect(&mut self, key: StreamKey, kind: UseKind) {
+        *self.flags(kind) |= flag(key);
     }
 
     /// Whether another stream is expected to wait for this use. Clears the flag.
     #[inline]
-    pub(super) fn take(&mut self, key: StreamKey, writes: bool) -> bool {
-        let flags = self.flags(writes);
+    pub(super) fn take(&mut self, key: StreamKey, kind: UseKind) -> bool {
+        let flags = self.flags(kind);
         let is_expected = *flags & flag(key) != 0;
         *flags &= !flag(key);
         is_expected
@@ -50,23 +68,24 @@ fn flag(key: StreamKey) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::ExpectedWaits;
+    use super::UseKind::{Read, Write};
     use resident_core::ordering::StreamKey;
 
     #[test]
     fn one_wait_lets_one_later_use_of_that_kind_and_stream_record_an_event() {
         let (mut waits, first, second) =
             (ExpectedWaits::default(), StreamKey::at(0), StreamKey::at(1));
-        assert!(waits.is_none() && !waits.take(first, true));
-        waits.expect(first, true);
-        assert!(!waits.take(first, false) && !waits.take(second, true));
-        assert!(waits.take(first, true) && waits.is_none());
-        assert!(!waits.take(first, true), "without a new wait there is no event");
+        assert!(waits.is_none() && !waits.take(first, Write));
+        waits.expect(first, Write);
+        assert!(!waits.take(first, Read) && !waits.take(second, Write));
+        assert!(waits.take(first, Write) && waits.is_none());
+        assert!(!waits.take(first, Write), "without a new wait there is no event");
     }
 
     #[test]
     fn any_number_of_streams_has_flags() {
         let mut waits = ExpectedWaits::default();
-        waits.expect(StreamKey::at(255), false);
-        assert!(waits.take(StreamKey::at(255), false) && waits.is_none());
+        waits.expect(StreamKey::at(255), Read);
+        assert!(waits.take(StreamKey::at(255), Read) && waits.is_none());
     }
 }

@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 use self::cold_state::ColdState;
 pub(crate) use self::cold_state::OpenRead;
 use self::expected_waits::ExpectedWaits;
+pub(crate) use self::expected_waits::UseKind;
 pub(crate) use self::stale_record::StaleOrigin;
 use self::stream_table::StreamTable;
 pub(crate) use self::whole::ReadyCopy;

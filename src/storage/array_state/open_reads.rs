@@ -17,23 +17,19 @@ use crate::device::Stream;
 use resident_core::coherence::Location;
 
 impl ArrayState {
-    /// The token of a new read guard. A stream that is not published now has no guard without a
-    /// token: these borrow the whole array, and only a write ends the publication.
-    pub(crate) fn open_read(
-        &mut self,
-        stream: &Stream,
-        location: Location,
-        is_published: bool,
-    ) -> OpenRead {
+    /// The token of a new read guard. If the stream is published, [`Self::publish_reads`] follows. A
+    /// stream that is not published now has no guard without a token: these borrow the whole array,
+    /// and only a write ends the publication.
+    pub(crate) fn open_read(&mut self, stream: &Stream, location: Location) -> OpenRead {
         let reads = &mut self.cold().open_reads;
         let id = stream.id().0;
         if let Some(known) = reads.iter_mut().find(|known| known.stream == id) {
-            known.is_published = is_published;
+            known.is_published = false;
             return Arc::clone(&known.token);
         }
         let token = OpenRead::default();
         let clone = Arc::clone(&token);
-        reads.push(OpenReads { stream: id, location, token, is_published });
+        reads.push(OpenReads { stream: id, location, token, is_published: false });
         clone
     }
 

@@ -101,10 +101,9 @@ impl ArrayState {
             }
             Some(_) => {}
             None => {
-                let there = |content: Content| match content.is_valid(location) {
-                    true => LocationSet::of(location),
-                    false => LocationSet::empty(),
-                };
+                let (here, nowhere) = (LocationSet::of(location), LocationSet::empty());
+                let there =
+                    |content: Content| if content.is_valid(location) { here } else { nowhere };
                 self.record_stale_parts(region, there, site);
             }
         }

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::ArrayState;
 use super::stream_table::StreamTable;
+use super::{ArrayState, UseKind};
 use crate::device::Stream;
 use resident_backend::sync;
 use resident_backend::{BackendError, failure};
@@ -106,7 +106,9 @@ impl ArrayState {
         for mark in marks {
             let Some(other) = self.stream(mark.stream) else { continue };
             if stream.order_after(other, mark.end)? {
-                self.expected_waits.expect(mark.stream, mark.written_by().is_some());
+                let is_write = mark.written_by().is_some();
+                let kind = if is_write { UseKind::Write } else { UseKind::Read };
+                self.expected_waits.expect(mark.stream, kind);
             }
         }
         Ok(())
@@ -115,9 +117,9 @@ impl ArrayState {
     /// Whether another stream is expected to wait for a use that `stream` has just made. If so, the
     /// caller records an event. Asking again returns `false`.
     #[inline]
-    pub(crate) fn takes_expected_wait(&mut self, stream: &Stream, writes: bool) -> bool {
+    pub(crate) fn takes_expected_wait(&mut self, stream: &Stream, kind: UseKind) -> bool {
         !self.expected_waits.is_none()
-            && self.find_key(stream).is_some_and(|key| self.expected_waits.take(key, writes))
+            && self.find_key(stream).is_some_and(|key| self.expected_waits.take(key, kind))
     }
 
     /// Whether another stream is expected to wait for a use of any stream.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::ArrayState;
+use super::{ArrayState, UseKind};
 use crate::storage::watchers::{Watcher, WeakWatcher, notify_later};
 
 impl ArrayState {
@@ -22,19 +22,19 @@ impl ArrayState {
         self.cold.as_ref().is_some_and(|cold| !cold.watchers.is_empty())
     }
 
-    /// Counts a change, and has this thread's next `notify_watchers` notify the watchers of it, or
-    /// of another use.
+    /// Counts a write as a change, and has this thread's next `notify_watchers` notify the watchers
+    /// of the use.
     #[inline]
-    pub(crate) fn note_use(&mut self, is_change: bool) {
+    pub(crate) fn note_use(&mut self, kind: UseKind) {
         if self.is_watched() {
-            self.note_use_of_watched(is_change);
+            self.note_use_of_watched(kind);
         }
     }
 
     #[cold]
-    fn note_use_of_watched(&mut self, is_change: bool) {
+    fn note_use_of_watched(&mut self, kind: UseKind) {
         let cold = self.cold();
-        cold.changes += u64::from(is_change);
+        cold.changes += u64::from(kind == UseKind::Write);
         let (watchers, changes) = (&mut cold.watchers, cold.changes);
         watchers.retain(|WeakWatcher(watcher)| watcher.strong_count() > 0);
         let live = watchers.iter().filter_map(|WeakWatcher(watcher)| watcher.upgrade());
