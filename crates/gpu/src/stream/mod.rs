@@ -7,6 +7,7 @@
 //! | `completion` | waits, polls, and the host's part of finished operations |
 //! | `submit` | checks work and queues it |
 //! | `read`, `small_upload` | copies of a few bytes |
+//! | `managed_prefetch` | hints to move managed memory |
 //! | `queue` | the [`Queue`](resident_backend::Queue) of a stream |
 //! | `slices` | conversion between cudarc's slices and device memory |
 //! | `driver_event`, `event` | the driver's events, reused; a recorded event |
@@ -18,6 +19,7 @@ mod driver_event;
 mod event;
 mod gpu_stream;
 mod in_flight;
+mod managed_prefetch;
 mod queue;
 mod read;
 mod reclaim;

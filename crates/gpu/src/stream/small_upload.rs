@@ -1,13 +1,11 @@
-//! Uploads of a few bytes through staging memory, without a list of parts; and prefetches.
+//! Uploads of a few bytes through staging memory, without a list of parts.
 
 use super::gpu_stream::GpuStream;
 use super::in_flight::{CompletionAction, OperationName};
-use crate::memory::managed;
 use crate::memory::staging::SMALL_BYTES_MAX;
 use resident_backend::StagedBytes;
 use resident_backend::{
-    Address, BackendError, Dependencies, FailureKind, HostMemory, Label, ManagedRange, Position,
-    PrefetchTarget,
+    Address, BackendError, Dependencies, FailureKind, HostMemory, Label, Position,
 };
 
 impl GpuStream {
@@ -26,22 +24,6 @@ impl GpuStream {
             }
         }
         staging.take(len_bytes)
-    }
-
-    /// Queues a prefetch of managed memory. The context is current.
-    pub(super) fn prefetch(
-        &self,
-        range: ManagedRange,
-        to: PrefetchTarget,
-    ) -> Result<Position, BackendError> {
-        let context = self.device.context();
-        let to = (to == PrefetchTarget::Device).then(|| context.ordinal());
-        let mut state = self.state();
-        // SAFETY: the context is current. The memory lives until a free that is queued after this
-        // work (contract in `backend`).
-        let outcome = unsafe { managed::prefetch(context, range, to, self.raw_stream()) };
-        self.record_loss_locked(outcome)?;
-        Ok(self.next_position(&mut state))
     }
 
     /// Queues the copy of a block. The context is current.
