@@ -126,8 +126,8 @@ impl StreamCore {
         None
     }
 
-    /// Marks failures up to `position` as reported, up to the first that is not a device loss.
-    pub(super) fn skip_device_losses(&self, position: Position) {
+    /// Marks failures up to `position` as reported, up to the first that is not the death of a device.
+    pub(super) fn skip_device_deaths(&self, position: Position) {
         let mut log = self.log.lock();
         while let Some((failed, record)) =
             failure::first_between(self.id(), log.reported_upto, position)

@@ -149,7 +149,7 @@ impl Device {
             // All streams of a lost device fail together, which counts as one failure.
             let is_other = |record: &Arc<FailureRecord>| record.kind != FailureKind::Device;
             self.0.streams.lock().unreported.retain(is_other);
-            pending.iter().for_each(|(stream, position)| stream.skip_device_losses(*position));
+            pending.iter().for_each(|(stream, position)| stream.skip_device_deaths(*position));
         }
         reported.at(site)?;
         drop(pending);

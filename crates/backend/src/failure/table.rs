@@ -41,7 +41,7 @@ pub fn is_forgetting_due() -> bool {
     FORGETTING_IS_DUE.load(Ordering::Relaxed)
 }
 
-/// The number of failures recorded so far, without lost queues.
+/// The number of failures recorded so far, without dead queues.
 pub fn count() -> u64 {
     table().as_ref().map_or(0, |known| known.forgotten + known.recorded.len() as u64)
 }
@@ -62,14 +62,14 @@ pub fn postpone_forgetting() {
     }
 }
 
-/// Records that the device of `queue` is lost: every position past `after` has failed, including
+/// Records that the device of `queue` is dead: every position past `after` has failed, including
 /// future positions. The first of these positions counts as failed itself, and later ones as failed
 /// because of it. Later calls for the same queue change nothing.
-pub fn record_queue_loss(queue: QueueId, after: Position, first: FailureRecord) {
+pub fn record_queue_death(queue: QueueId, after: Position, first: FailureRecord) {
     let inherited = Arc::new(FailureRecord { inherited: true, ..first.clone() });
-    let loss = QueueLoss { after, first: Arc::new(first), inherited };
+    let dead = DeadQueue { after, first: Arc::new(first), inherited };
     let mut table = table();
-    table.get_or_insert_default().lost_queues.entry(queue).or_insert(loss);
+    table.get_or_insert_default().dead_queues.entry(queue).or_insert(dead);
     EPOCH.fetch_add(1, Ordering::Release);
 }
 
@@ -104,7 +104,7 @@ struct Table {
     single: HashMap<QueueId, BTreeMap<Position, Arc<FailureRecord>>>,
     /// The queues that had work in flight when their device was lost. Nothing adds more: a lost
     /// device accepts no work until the process ends.
-    lost_queues: HashMap<QueueId, QueueLoss>,
+    dead_queues: HashMap<QueueId, DeadQueue>,
     /// The keys of `single`, in the order in which they were recorded.
     recorded: VecDeque<(QueueId, Position)>,
     /// The number of records that were removed.
@@ -114,7 +114,7 @@ struct Table {
 }
 
 /// The failures of all work past a position of a queue, whose device was lost.
-struct QueueLoss {
+struct DeadQueue {
     after: Position,
     /// The failure of the first position past `after`, which failed itself.
     first: Arc<FailureRecord>,
@@ -155,11 +155,11 @@ impl Table {
         if let Some(record) = self.single.get(&queue).and_then(|failed| failed.get(&position)) {
             return Some(Arc::clone(record));
         }
-        let loss = self.lost_queues.get(&queue)?;
-        match position.0.checked_sub(loss.after.0)? {
+        let dead = self.dead_queues.get(&queue)?;
+        match position.0.checked_sub(dead.after.0)? {
             0 => None,
-            1 => Some(Arc::clone(&loss.first)),
-            _ => Some(Arc::clone(&loss.inherited)),
+            1 => Some(Arc::clone(&dead.first)),
+            _ => Some(Arc::clone(&dead.inherited)),
         }
     }
 
@@ -173,9 +173,9 @@ impl Table {
             failed.range((Bound::Excluded(after), Bound::Unbounded)).next().map(|(first, _)| *first)
         };
         let single = self.single.get(&queue).and_then(behind);
-        let lost = self.lost_queues.get(&queue);
-        let lost = lost.map(|loss| Position(loss.after.max(after).0 + 1));
-        let first = single.into_iter().chain(lost).min().filter(|first| *first <= upto)?;
+        let dead = self.dead_queues.get(&queue);
+        let dead = dead.map(|dead| Position(dead.after.max(after).0 + 1));
+        let first = single.into_iter().chain(dead).min().filter(|first| *first <= upto)?;
         self.at(queue, first).map(|record| (first, record))
     }
 }
@@ -184,7 +184,7 @@ impl Table {
 mod tests {
     use super::super::FailureKind;
     use super::{
-        FailureRecord, Position, QueueId, Table, at, first_between, record, record_queue_loss,
+        FailureRecord, Position, QueueId, Table, at, first_between, record, record_queue_death,
     };
 
     fn failed(operation: &str) -> FailureRecord {
@@ -218,11 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_queue_fails_after_the_first_recorded_position() {
+    fn a_dead_queue_fails_after_the_first_recorded_position() {
         let queue = QueueId::next();
         record(queue, Position(2), failed("single").into());
-        record_queue_loss(queue, Position(4), failed("rest"));
-        record_queue_loss(queue, Position(9), failed("again"));
+        record_queue_death(queue, Position(4), failed("rest"));
+        record_queue_death(queue, Position(9), failed("again"));
         let seen = |position| {
             at(queue, Position(position)).map(|record| (record.operation.clone(), record.inherited))
         };

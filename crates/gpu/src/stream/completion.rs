@@ -51,7 +51,7 @@ impl GpuStream {
         }
         let cause = self.device.context().death().map_or_else(String::new, ToString::to_string);
         let record = state.in_flight.device_loss_record(completed, cause);
-        failure::record_queue_loss(self.id, completed, record);
+        failure::record_queue_death(self.id, completed, record);
         let abandoned = state.in_flight.retire_upto(tail);
         abandoned.into_iter().for_each(|operation| operation.action.abandon());
         state.events.clear();
