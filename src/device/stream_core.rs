@@ -126,7 +126,7 @@ impl StreamCore {
         None
     }
 
-    /// Marks failures up to `position` as reported, up to the first that is not the death of a device.
+    /// Marks failures up to `position` as reported, up to the first that is no death of a device.
     pub(super) fn skip_device_deaths(&self, position: Position) {
         let mut log = self.log.lock();
         while let Some((failed, record)) =

@@ -1,20 +1,16 @@
-//! Acquire: makes the elements of a request available at one location, and makes a stream or the
-//! host wait for the uses that must be complete before the access.
+//! Acquire: makes the elements of a request available on a device, and makes a stream wait for the
+//! uses that must be complete before the access.
 
-use std::sync::Arc;
-
-use super::download::Queueing;
 use super::missing::{Destination, Missing};
-use super::pipeline::QueuedCopies;
-use super::request::{Marks, Queued, Request, ends_of};
-use crate::device::{self, Stream};
+use super::request::Request;
+use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, ReadyCopy, Storage};
-use resident_backend::{Address, Dependencies, FailureRecord, failure};
+use resident_backend::{Address, Dependencies};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::layout::Selection;
-use resident_core::ordering::{Mark, StreamKey, UseEnd};
+use resident_core::ordering::{Mark, StreamKey};
 
 /// An array's copy on a device, acquired for a use that is not marked yet.
 #[derive(Debug)]
@@ -230,106 +226,4 @@ pub(super) fn copy_to_device<'a>(
     });
     let copied_bytes = missing.close().bytes;
     outcome.map(|acquired| Acquired { copied_bytes, ..acquired })
-}
-
-/// Acquires the elements on the host: waits until they are valid there and no conflicting use is
-/// pending.
-pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> {
-    if request.is_empty() {
-        return Ok(());
-    }
-    let mut waited = Marks::new();
-    loop {
-        let open;
-        let copies = copy_to_host(request, access, Queueing::Awaited)?;
-        let pending = {
-            let mut state = request.storage.lock();
-            let marks = request.uses_to_end(&mut state, access, &waited);
-            if marks.is_empty() && is_acquired_on_host(request, &mut state, access) {
-                if access != Access::Overwrite {
-                    request.record_access(None, Access::Read);
-                }
-                return Ok(());
-            }
-            let pending = ends_of(&state, &marks);
-            open = marks;
-            pending
-        };
-        request.wait_for(pending)?;
-        waited.extend(open.into_iter().filter(|mark| mark.end == UseEnd::OPEN));
-        if let Some((stream, record)) = first_own_failure(&copies.queued) {
-            request.storage.lock().reconcile(request.storage.memory_order());
-            return Err(device::late_error(stream.device_ref(), &record).at(request.site));
-        }
-    }
-}
-
-/// Removes the uses that have completed, and returns whether the elements can be accessed. `false`
-/// means that a copy has failed meanwhile, so that the elements are stale again.
-fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
-    state.retire_host_uses(request.storage.memory_order(), request.selection);
-    request.storage.publish(state);
-    let is_valid = access == Access::Overwrite || request.is_valid(state, state.host_location());
-    is_valid && !state.has_new_failures()
-}
-
-/// The first failure of a copy that this call queued. A failure of the work that wrote the source
-/// is not included: the next plan finds the lost contents.
-fn first_own_failure(queued: &Queued) -> Option<(&Stream, Arc<FailureRecord>)> {
-    queued.iter().find_map(|(stream, position)| {
-        let record = failure::at(stream.id(), *position).filter(|record| !record.inherited)?;
-        stream.core().mark_reported(*position);
-        Some((stream, record))
-    })
-}
-
-/// Queues the copies to the host that a read needs, and returns at once. Copies run on `stream` if
-/// the contents are on its device.
-pub(crate) fn prefetch_host(request: &Request<'_>, stream: Option<&Stream>) -> Result<()> {
-    let request = request.ahead_of_use();
-    copy_to_host(&request, Access::Read, Queueing::Ahead(stream)).map(drop)
-}
-
-/// Queues the copies to the host that an access needs.
-fn copy_to_host(
-    request: &Request<'_>,
-    access: Access,
-    queueing: Queueing<'_>,
-) -> Result<QueuedCopies> {
-    if request.is_empty() {
-        return Ok(QueuedCopies::default());
-    }
-    let mut missing = Missing::of(request, access, Destination::Host(queueing));
-    let outcome = missing.copy().map(drop);
-    let copies = missing.close();
-    outcome.map(|()| copies)
-}
-
-impl Request<'_> {
-    /// The uses of the host memory that must end before an access of the host, without open ones
-    /// for which the host has `waited`: those of guards that are over, so that the work that other
-    /// code queued for them was queued before the wait.
-    pub(super) fn uses_to_end(
-        &self,
-        state: &mut ArrayState,
-        access: Access,
-        waited: &Marks,
-    ) -> Marks {
-        if state.is_host_mapped() {
-            state.close_dropped_reads();
-        }
-        let mut marks = self.conflicts(state, state.host_location(), access);
-        marks.retain(|mark| mark.end != UseEnd::OPEN || !waited.contains(mark));
-        marks
-    }
-
-    /// Blocks until queued work has completed. The caller holds no lock.
-    pub(super) fn wait_for(&self, pending: Queued) -> Result<()> {
-        for (stream, position) in pending {
-            stream
-                .wait_until(position, self.site)
-                .map_err(|error| self.call_error(stream.device_ref(), "waiting for", &error))?;
-        }
-        Ok(())
-    }
 }

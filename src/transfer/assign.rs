@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::acquire::{Acquired, acquire_host, acquire_on};
+use super::acquire::{Acquired, acquire_on};
 use super::constant::fill;
 use super::element::newest_device;
 use super::mark::{mark, mark_host_written};
+use super::missing::acquire_host;
 use super::plan::can_access;
 use super::report::{Moved, count, run_deferred};
 use super::request::{Request, StoredView};
@@ -300,15 +301,13 @@ impl Assignment<'_> {
             }
         };
         let device = state.device_copy(location).device.clone();
+        let source = state.device_copy(location).address().unwrap_or(Address(0));
+        let (source, destination) = (Memory::Device(source), Memory::Device(target.address));
         let work = CopyWork {
-            may_read_between: false,
             loss: FailureKind::Contents,
-            source: Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))),
-            destination: Memory::Device(target.address),
             source_device: is_peer.then(|| Arc::clone(device.backend()) as _),
-            parts: pair.parts.clone(),
             depends,
-            label: to.storage.label("assignment to", to.site),
+            ..to.copy_work("assignment to", source, destination, pair.parts.clone())
         };
         let submitted = stream.submit_timed(Work::Copy(Box::new(work)));
         let position =

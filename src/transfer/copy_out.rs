@@ -162,19 +162,14 @@ impl CopyOut {
         DeviceParts { location, regions, operations }: DeviceParts,
     ) -> Result<()> {
         let depends = request.wait_for_writers(state, stream, location, &regions)?;
+        let address = state.device_copy(location).address().unwrap_or(Address(0));
         let (mut left, before) = (operations.len(), self.queued.len());
         for parts in operations {
             left -= 1;
-            let work = Work::Copy(Box::new(CopyWork {
-                may_read_between: false,
-                loss: FailureKind::Copy,
-                source: Memory::Device(state.device_copy(location).address().unwrap_or(Address(0))),
-                destination: Memory::Host(Arc::clone(&self.memory)),
-                source_device: None,
-                parts,
-                depends: depends.clone(),
-                label: request.storage.label(self.label, request.site),
-            }));
+            let (source, destination) =
+                (Memory::Device(address), Memory::Host(Arc::clone(&self.memory)));
+            let copy = request.copy_work(self.label, source, destination, parts);
+            let work = Work::Copy(Box::new(CopyWork { depends: depends.clone(), ..copy }));
             let position = request.submit_read(state, stream, location, &regions, work)?;
             if left > 0 || self.waits == CallerWaits::Later {
                 stream.ensure_event_at_tail();

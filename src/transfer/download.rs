@@ -4,18 +4,15 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::missing::users_of_other_kinds;
 use super::pipeline::Pipeline;
 use super::plan::{Route, RoutedCopies};
 use super::report::{Moved, stale_since};
-use super::request::{Marks, Regions, Request, collect_conflicts};
+use super::request::{Marks, Regions, Request, collect_conflicts, users_of_other_kinds};
 use crate::audit::Direction;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::ArrayState;
-use resident_backend::{
-    Address, CopyWork, FailureKind, HostMemory, Memory, OwnCopy, Position, Work, scope,
-};
+use resident_backend::{Address, CopyWork, HostMemory, Memory, OwnCopy, Position, Work, scope};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region, Span};
 use resident_core::layout::Selection;
@@ -102,15 +99,12 @@ impl Request<'_> {
         self.make_wait(&mut state, &stream, &marks)?;
         let address = state.device_copy(from).address().unwrap_or(Address(0));
         let mut work = || {
+            let destination = Memory::Host(Arc::clone(&host) as Arc<dyn HostMemory>);
+            let parts = self.same_offsets(regions);
             Box::new(CopyWork {
                 may_read_between: between.is_some(),
-                loss: FailureKind::Copy,
-                source: Memory::Device(address),
-                destination: Memory::Host(Arc::clone(&host) as Arc<dyn HostMemory>),
-                source_device: None,
-                parts: self.same_offsets(regions),
                 depends: depends.clone(),
-                label: self.storage.label("download of", self.site),
+                ..self.copy_work("download of", Memory::Device(address), destination, parts)
             })
         };
         let (position, own) = self.submit_download(&stream, &mut work, queueing)?;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::acquire::{acquire_host, acquire_on};
+use super::acquire::acquire_on;
 use super::changed_bytes::before_host_write;
 use super::constant::{Fill, queue_fill};
 use super::copy_out::{CallerWaits, CopyOut, DeviceParts};
 use super::download::prepare_downloads;
 use super::error::host_full;
 use super::mark::{mark, mark_host_written};
+use super::missing::acquire_host;
 use super::report::run_deferred;
 use super::request::Request;
 use crate::audit;

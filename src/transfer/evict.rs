@@ -1,6 +1,6 @@
 //! Eviction: frees an array's copy on a device, on request or for lack of memory.
 
-use super::acquire::acquire_host;
+use super::missing::acquire_host;
 use super::release;
 use super::report::record_memory;
 use super::request::{Regions, Request, ends_of};

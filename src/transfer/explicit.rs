@@ -264,16 +264,9 @@ pub(super) fn upload_work(
     parts: SmallVec<[CopyBox; 1]>,
     depends: Dependencies,
 ) -> Box<CopyWork> {
-    Box::new(CopyWork {
-        may_read_between: false,
-        loss: FailureKind::Contents,
-        source: Memory::Host(source),
-        destination: Memory::Device(address),
-        source_device: None,
-        parts,
-        depends,
-        label: request.storage.label("copy to", request.site),
-    })
+    let (source, destination) = (Memory::Host(source), Memory::Device(address));
+    let copy = request.copy_work("copy to", source, destination, parts);
+    Box::new(CopyWork { loss: FailureKind::Contents, depends, ..copy })
 }
 
 /// Counts a copy between memory of the host and a device's copy of the request's array.

@@ -3,8 +3,9 @@
 
 use smallvec::SmallVec;
 
-use super::acquire::{Acquired, acquire_host};
+use super::acquire::Acquired;
 use super::changed_bytes::before_host_write;
+use super::missing::acquire_host;
 use super::request::Request;
 use crate::audit::{self, Accessed};
 use crate::device::Stream;

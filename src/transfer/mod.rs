@@ -11,10 +11,11 @@
 //! No lock is held between the steps. No conflicting access can occur between the steps, because
 //! the caller's Rust borrow of the part lasts for all three.
 //!
-//! The path of a copy through the files: `acquire` (what an access needs) -> `missing` (the loop
-//! that decides what is copied next) -> `plan` (which copies, from where, on which route, how many
-//! at once) -> `upload`, `download`, `peer` or `constant` (one kind of copy each) -> `submit` (after
-//! conflicting uses, and recorded). `pipeline` knows what the call has queued so far.
+//! The path of a copy through the files: `acquire` (what an access of a device needs) -> `missing`
+//! (the loop that decides what is copied next, and accesses of the host) -> `plan` (which copies,
+//! from where, on which route, how many at once) -> `upload`, `download`, `peer` or `constant` (one
+//! kind of copy each) -> `submit` (after conflicting uses, and recorded). `pipeline` knows what the
+//! call has queued so far.
 
 mod acquire;
 mod allocate;
@@ -51,7 +52,7 @@ mod tests;
 mod upload;
 mod watch;
 
-pub(crate) use acquire::{acquire_host, acquire_on, prefetch_host};
+pub(crate) use acquire::acquire_on;
 pub(crate) use allocate::allocate;
 pub(crate) use assign::{Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on};
@@ -64,6 +65,7 @@ pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use launch::LaunchedArrays;
 pub(crate) use mapped::{advise, allocate_managed, allocate_mapped, map_lent, prefetch_managed};
 pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
+pub(crate) use missing::{acquire_host, prefetch_host};
 pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
 pub(crate) use pinned::{copy_from_pinned, copy_to_pinned};
 #[cfg(feature = "cuda")]

@@ -8,7 +8,7 @@ use super::request::{Regions, Request};
 use crate::audit::Direction;
 use crate::device::Stream;
 use crate::error::Result;
-use resident_backend::{Address, CopyWork, FailureKind, Memory, Work};
+use resident_backend::{Address, CopyWork, Memory, Work};
 use resident_core::coherence::Location;
 
 impl Request<'_> {
@@ -30,15 +30,13 @@ impl Request<'_> {
         }
         let depends = self.wait_for_writers(&mut state, stream, from, regions)?;
         let address = |location| state.device_copy(location).address().unwrap_or(Address(0));
+        let (from_there, to_here) =
+            (Memory::Device(address(from)), Memory::Device(address(location)));
+        let parts = self.same_offsets(regions);
         let work = Work::Copy(Box::new(CopyWork {
-            may_read_between: false,
-            loss: FailureKind::Copy,
-            source: Memory::Device(address(from)),
-            destination: Memory::Device(address(location)),
             source_device: Some(Arc::clone(source.backend()) as _),
-            parts: self.same_offsets(regions),
             depends,
-            label: self.storage.label("copy between devices of", self.site),
+            ..self.copy_work("copy between devices of", from_there, to_here, parts)
         }));
         let position = self.submit_write(&mut state, stream, location, regions, work)?;
         source.record_remote_use(stream.core(), position);

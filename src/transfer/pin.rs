@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::acquire::acquire_host;
+use super::missing::acquire_host;
 use super::request::{Marks, Queued, Regions, Request, ends_of};
 use crate::device::Device;
 use crate::error::{Error, Result};

@@ -1,23 +1,21 @@
 //! Copies between explicit device arrays and coherent arrays whose host memory is pinned. A device
 //! accesses that memory itself, after the call: each copy is a use of both arrays.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 
-use super::acquire::{acquire_host, acquire_on};
+use super::acquire::acquire_on;
 use super::changed_bytes::before_queued_write;
 use super::explicit::{count_copy, parts_of, upload_work};
 use super::mark::mark;
-use super::missing::users_of_other_kinds;
+use super::missing::acquire_host;
 use super::report::run_deferred;
-use super::request::{Regions, Request, StoredView};
+use super::request::{Regions, Request, StoredView, users_of_other_kinds};
 use crate::audit::{Cause, Direction};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{StateGuard, Storage};
 use resident_backend::call_site::CallSite;
-use resident_backend::{CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Work};
+use resident_backend::{CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work};
 use resident_core::Access;
 use resident_core::ordering::UseEnd;
 
@@ -79,16 +77,10 @@ pub(crate) fn copy_to_pinned(
     let (Some(memory), host) = (state.host.clone(), state.host_location()) else {
         return Ok(false);
     };
-    let work = CopyWork {
-        may_read_between: false,
-        loss: FailureKind::Contents,
-        source: Memory::Device(acquired.address),
-        destination: Memory::Host(memory as Arc<dyn HostMemory>),
-        source_device: None,
-        parts: copies(&request, to, from),
-        depends,
-        label: to.storage.label("copy to", site),
-    };
+    let parts = copies(&request, to, from);
+    let (there, here) = (Memory::Device(acquired.address), Memory::Host(memory));
+    let copy = request.copy_work("copy to", there, here, parts);
+    let work = CopyWork { loss: FailureKind::Contents, depends, ..copy };
     let position = request.submit(stream, Work::Copy(Box::new(work)))?;
     // The host waits for the copy, not for later work of the stream.
     stream.ensure_event_at_tail();

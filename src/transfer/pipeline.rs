@@ -1,5 +1,5 @@
-//! Large copies through staging memory are made in chunks. So the staging memory is bounded, and the
-//! host packs one chunk while the device copies another. The backend limits the size of a chunk
+//! Large copies through staging memory are made in chunks. So the staging memory is bounded, and
+//! the host packs one chunk while the device copies another. The backend limits the size of a chunk
 //! (`Backend::chunk_bytes_max`). Reports count one copy per call, however many chunks it took.
 
 use smallvec::SmallVec;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::audit::Cause;
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::storage::{ArrayState, Storage};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Dependencies, Position};
@@ -240,4 +240,29 @@ pub(super) fn ends_of(state: &ArrayState, marks: &Marks) -> Queued {
         Some((stream.clone(), position.unwrap_or_else(|| stream.queue().reserve_position())))
     };
     marks.iter().filter_map(end).collect()
+}
+
+/// The uses of regions of the host memory by devices of another kind than `device`. The host waits
+/// for these uses, with no lock and no claim held, because no driver can wait for the events of
+/// another driver.
+pub(super) fn users_of_other_kinds(
+    state: &ArrayState,
+    device: &Device,
+    regions: &[Region],
+) -> Queued {
+    let mut marks = Marks::new();
+    let is_other = |mark: Mark| {
+        let stream = state.stream(mark.stream);
+        stream.is_some_and(|stream| stream.device_ref().kind() != device.kind())
+            && !state.is_retired(mark)
+    };
+    for region in regions {
+        let uses = state.uses(state.host_location());
+        uses.visit_conflicts(Some(region), Access::Overwrite, is_other, |mark| {
+            if is_other(mark) {
+                add_mark(&mut marks, mark);
+            }
+        });
+    }
+    ends_of(state, &marks)
 }

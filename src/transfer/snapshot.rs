@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::acquire::acquire_host;
 use super::copy_out::{CallerWaits, CopyOut, DeviceParts, Newest};
 use super::download::prepare_downloads;
+use super::missing::acquire_host;
 use super::plan::operation_bytes_max;
 use super::report::run_deferred;
 use super::request::{Queued, Request, StoredView};

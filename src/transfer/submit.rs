@@ -1,16 +1,42 @@
 //! Queues work on an array, after the uses with which the work conflicts, and records the work as a
 //! use.
 
+use smallvec::SmallVec;
+
 use super::request::{Marks, Regions, Request, add_writers, collect_conflicts};
 use crate::device::Stream;
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, UseKind};
-use resident_backend::{BackendError, Dependencies, Position, Work};
+use resident_backend::{
+    BackendError, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Position, Work,
+};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::{Mark, UseEnd};
 
 impl Request<'_> {
+    /// A copy that depends on nothing, and whose source has the contents if it fails. `operation`
+    /// is its name in messages, such as `upload of`.
+    #[inline]
+    pub(super) fn copy_work(
+        &self,
+        operation: &'static str,
+        source: Memory,
+        destination: Memory,
+        parts: SmallVec<[CopyBox; 1]>,
+    ) -> CopyWork {
+        CopyWork {
+            may_read_between: false,
+            loss: FailureKind::Copy,
+            source,
+            destination,
+            source_device: None,
+            parts,
+            depends: Dependencies::new(),
+            label: self.storage.label(operation, self.site),
+        }
+    }
+
     /// Makes `stream` wait for these uses.
     pub(super) fn make_wait(
         &self,

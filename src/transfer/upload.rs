@@ -13,10 +13,7 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::ArrayState;
 use resident_backend::host_copy::PendingCopy;
-use resident_backend::{
-    Address, CopyBox, CopyWork, Dependencies, FailureKind, HostMemory, Memory, Position, Work,
-    host_copy,
-};
+use resident_backend::{Address, CopyBox, CopyWork, HostMemory, Memory, Position, Work, host_copy};
 use resident_core::coherence::Location;
 
 /// An upload that the copy thread pool packs into staging memory.
@@ -122,16 +119,8 @@ impl Request<'_> {
         parts: SmallVec<[CopyBox; 1]>,
     ) -> Box<CopyWork> {
         let address = state.device_copy(location).address().unwrap_or(Address(0));
-        Box::new(CopyWork {
-            may_read_between: false,
-            loss: FailureKind::Copy,
-            source: Memory::Host(source),
-            destination: Memory::Device(address),
-            source_device: None,
-            parts,
-            depends: Dependencies::new(),
-            label: self.storage.label("upload of", self.site),
-        })
+        let (source, destination) = (Memory::Host(source), Memory::Device(address));
+        Box::new(self.copy_work("upload of", source, destination, parts))
     }
 
     /// Records an upload that has its position.

@@ -17,9 +17,9 @@ use crate::device::Stream;
 use resident_core::coherence::Location;
 
 impl ArrayState {
-    /// The token of a new read guard. If the stream is published, [`Self::publish_reads`] follows. A
-    /// stream that is not published now has no guard without a token: these borrow the whole array,
-    /// and only a write ends the publication.
+    /// The token of a new read guard. If the stream is published, `publish_reads` follows. A stream
+    /// that is not published now has no guard without a token: these borrow the whole array, and
+    /// only a write ends the publication.
     pub(crate) fn open_read(&mut self, stream: &Stream, location: Location) -> OpenRead {
         let reads = &mut self.cold().open_reads;
         let id = stream.id().0;

@@ -9,6 +9,7 @@
 //!
 //! The watch's own lock is held for a few instructions, together with no other.
 
+mod state;
 mod turn;
 
 use std::sync::{Arc, Weak};
@@ -17,20 +18,16 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::copy_out::failure_of_copies;
-use super::request::Queued;
 use crate::audit;
 use crate::device::{self, Stream};
 use crate::error::{CalledAt, Error, Result};
-use crate::storage::{HostBuffer, Storage, Watcher};
+use crate::storage::{Storage, Watcher};
 use resident_backend::call_site::CallSite;
-use resident_backend::failure::Inquiry;
 use resident_backend::sync::{self, EventCount, Mutex};
-use resident_backend::{BackendError, HostMemory, Position, TaskWaker, scope};
-use turn::{Taken, Turn};
-
-/// The buffers that are kept for later states. With those of the newest state and of the copy in
-/// flight, each state that a reader has left finds one.
-const SPARES_MAX: usize = 2;
+use resident_backend::{BackendError, Position, TaskWaker, scope};
+pub(crate) use state::WatchedState;
+use state::{Spares, give_back};
+use turn::{InFlight, Taken, Turn};
 
 /// How long a thread that waits pauses before it looks again whether an access of another thread is
 /// over, which ends without a notification.
@@ -51,8 +48,6 @@ pub(crate) struct WatchCore {
     /// Announced when there is something to look at.
     news: EventCount,
 }
-
-type Spares = Mutex<Vec<Arc<HostBuffer>>>;
 
 /// The states of an array, from the one to be taken to the newest complete one.
 #[derive(Default)]
@@ -75,47 +70,6 @@ struct States {
     /// The stream of the copies.
     stream: Option<Stream>,
     tasks: Vec<Arc<TaskWaker>>,
-}
-
-/// A copy of a state.
-struct InFlight {
-    change: u64,
-    buffer: Arc<HostBuffer>,
-    /// Empty if the state was made without a copy.
-    queued: Queued,
-    /// Keeps the records of failures of the queued work.
-    _failures: Inquiry,
-}
-
-/// A complete state. Its memory is reused once no handle refers to it.
-pub(crate) struct WatchedState {
-    pub(crate) change: u64,
-    buffer: Option<Arc<HostBuffer>>,
-    spares: Arc<Spares>,
-}
-
-impl WatchedState {
-    /// The start of the elements, in the array's memory order.
-    pub(crate) fn base(&self) -> *mut u8 {
-        self.buffer.as_ref().map_or(std::ptr::null_mut(), |buffer| buffer.base())
-    }
-}
-
-impl Drop for WatchedState {
-    fn drop(&mut self) {
-        self.buffer.take().into_iter().for_each(|buffer| give_back(&self.spares, buffer));
-    }
-}
-
-/// Keeps memory for a later state, if there is little of it.
-fn give_back(spares: &Spares, buffer: Arc<HostBuffer>) {
-    let mut spares = spares.lock();
-    if spares.len() < SPARES_MAX {
-        spares.push(buffer);
-        return;
-    }
-    // The memory is freed without the lock.
-    drop(spares);
 }
 
 /// What a watch has for a caller that knows the states up to a change.
@@ -188,8 +142,9 @@ impl WatchCore {
         if let Some(latest) = state.latest.as_ref().filter(|latest| latest.change > seen) {
             return Ok(Next::State(Arc::clone(latest)));
         }
-        if let Some((stream, position)) = state.in_flight.first().and_then(InFlight::end) {
-            return Ok(Next::Queued(stream.clone(), position));
+        let first = state.in_flight.first();
+        if let Some((stream, position)) = first.and_then(|first| first.queued.last()) {
+            return Ok(Next::Queued(stream.clone(), *position));
         }
         Ok(match () {
             () if state.is_over => Next::Over,
@@ -264,14 +219,14 @@ impl WatchCore {
     fn complete_first(&self) -> bool {
         let first = {
             let state = self.state.lock();
-            state.in_flight.first().map(|first| (first.change, first.end_cloned()))
+            state.in_flight.first().map(|first| (first.change, first.queued.last().cloned()))
         };
         let Some((change, end)) = first else { return false };
-        if let Some((stream, position)) = &end {
+        if let Some((stream, position)) = end {
             let queue = stream.queue();
             // The caller that waits gets the error of a refused poll.
-            let is_complete = || matches!(queue.poll(*position), Ok(true));
-            if queue.completed() < *position && !is_complete() {
+            let is_complete = || matches!(queue.poll(position), Ok(true));
+            if queue.completed() < position && !is_complete() {
                 return false;
             }
         }
@@ -283,24 +238,13 @@ impl WatchCore {
                 _ => return true,
             }
         };
-        let outcome = match failure_of_copies(&self.array, &completed.queued) {
-            Some(error) => Err(error),
-            None => Ok(Arc::new(WatchedState {
-                change,
-                buffer: Some(completed.buffer),
-                spares: Arc::clone(&self.spares),
-            })),
-        };
-        let old = {
-            let mut state = self.state.lock();
-            match outcome {
-                Ok(new) => state.latest.replace(new),
-                Err(error) => {
-                    state.failed = Some(error);
-                    None
-                }
-            }
-        };
+        if let Some(error) = failure_of_copies(&self.array, &completed.queued) {
+            self.state.lock().failed = Some(error);
+            return true;
+        }
+        let (buffer, spares) = (Some(completed.buffer), Arc::clone(&self.spares));
+        let new = Arc::new(WatchedState { change, buffer, spares });
+        let old = self.state.lock().latest.replace(new);
         drop(old);
         true
     }
@@ -314,14 +258,25 @@ impl WatchCore {
         }
         state.is_taking = true;
         let (notified, stream) = (state.changes, state.stream.clone());
-        Some(Turn { watch: self, notified, change: notified, stream, memory: None })
+        Some(Turn {
+            array: &self.storage,
+            site: self.site,
+            before: self.before,
+            spares: &self.spares,
+            notified,
+            change: notified,
+            stream,
+            memory: None,
+        })
     }
 
     /// Returns whether there is more to take.
     fn end_turn(&self, turn: Turn<'_>, taken: Result<Taken>) -> bool {
-        let Turn { notified, change, memory: unused, .. } = turn;
+        let Turn { notified, change, mut stream, memory: unused, .. } = turn;
         unused.into_iter().for_each(|memory| give_back(&self.spares, memory));
         let mut state = self.state.lock();
+        // The one before drops without the lock.
+        std::mem::swap(&mut state.stream, &mut stream);
         state.is_taking = false;
         state.is_blocked = matches!(taken, Ok(Taken::BehindAccess));
         match taken {
@@ -375,17 +330,6 @@ impl Watcher for WatchCore {
         }
         self.announce();
         report();
-    }
-}
-
-impl InFlight {
-    /// The end of the copy.
-    fn end(&self) -> Option<(&Stream, Position)> {
-        self.queued.last().map(|(stream, position)| (stream, *position))
-    }
-
-    fn end_cloned(&self) -> Option<(Stream, Position)> {
-        self.queued.last().cloned()
     }
 }
 

@@ -1,10 +1,10 @@
 //! How a state is taken: under the array's lock, in one step.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
-use super::{InFlight, WatchCore};
+use super::state::Spares;
 use crate::audit::Cause;
 use crate::device::{Device, Stream};
 use crate::error::Result;
@@ -13,7 +13,8 @@ use crate::transfer::copy_out::{CallerWaits, Copies, CopyOut, DeviceParts, Newes
 use crate::transfer::download::prepare_downloads;
 use crate::transfer::error::host_full;
 use crate::transfer::plan::operation_bytes_max;
-use crate::transfer::request::{Marks, Regions, Request, collect_conflicts};
+use crate::transfer::request::{Marks, Queued, Regions, Request, collect_conflicts};
+use resident_backend::call_site::CallSite;
 use resident_backend::failure::Inquiry;
 use resident_backend::{Bytes, HostMemory};
 use resident_core::Access;
@@ -21,9 +22,24 @@ use resident_core::coherence::{Location, Source, Undefined};
 use resident_core::layout::Selection;
 use resident_core::ordering::{Mark, UseEnd};
 
+/// A copy of a state.
+pub(super) struct InFlight {
+    pub(super) change: u64,
+    pub(super) buffer: Arc<HostBuffer>,
+    /// Empty if the state was made without a copy.
+    pub(super) queued: Queued,
+    /// Keeps the records of failures of the queued work.
+    _failures: Inquiry,
+}
+
 /// A thread's turn to take a state of an array. Two threads never have one at a time.
 pub(super) struct Turn<'w> {
-    pub(super) watch: &'w WatchCore,
+    pub(super) array: &'w Weak<Storage>,
+    /// The call that made the watch.
+    pub(super) site: CallSite,
+    /// How often the array had been changed when the watch began.
+    pub(super) before: u64,
+    pub(super) spares: &'w Spares,
     /// The change of which the watch had been notified when the turn began.
     pub(super) notified: u64,
     /// The change whose state is taken.
@@ -69,9 +85,8 @@ impl Turn<'_> {
     /// Takes a state. The caller holds no lock. This calls no user code, so it does not unwind, and
     /// the turn is given back.
     pub(super) fn take(&mut self) -> Result<Taken> {
-        let Some(storage) = self.watch.storage.upgrade() else { return Ok(Taken::Over) };
-        let site = self.watch.site;
-        let request = Request::new(&storage, &Selection::Whole, Cause::Watch, "a watch", site);
+        let Some(storage) = self.array.upgrade() else { return Ok(Taken::Over) };
+        let request = Request::new(&storage, &Selection::Whole, Cause::Watch, "a watch", self.site);
         let failures = Inquiry::begin();
         loop {
             match self.look(&request)? {
@@ -102,7 +117,7 @@ impl Turn<'_> {
         if state.has_pins() || state.is_being_filled() {
             return Ok(Look::Over(Taken::BehindAccess));
         }
-        self.change = state.changes() - self.watch.before;
+        self.change = state.changes() - self.before;
         let Some(Found { stored, constants }) = find(request, &mut state)? else {
             return Ok(Look::Over(Taken::Nowhere));
         };
@@ -129,10 +144,7 @@ impl Turn<'_> {
         if let Some(home) = home
             && !has_stream_of(&self.stream, Some(home))
         {
-            let new = home.new_stream().map_err(|error| error.at(self.watch.site))?;
-            let replaced = self.watch.state.lock().stream.replace(new.clone());
-            drop(replaced);
-            self.stream = Some(new);
+            self.stream = Some(home.new_stream().map_err(|error| error.at(self.site))?);
         }
         if self.memory.is_none() {
             self.memory = Some(self.new_memory(storage, home)?);
@@ -142,12 +154,12 @@ impl Turn<'_> {
 
     /// Memory for a state, page-locked for the device where that is possible.
     fn new_memory(&self, storage: &Storage, home: Option<&Device>) -> Result<Arc<HostBuffer>> {
-        let spare = self.watch.spares.lock().pop();
+        let spare = self.spares.lock().pop();
         let memory = match spare {
             Some(memory) => memory,
             None => {
                 let new = storage.new_host_memory();
-                Arc::new(new.ok_or_else(|| host_full(storage).at(self.watch.site))?)
+                Arc::new(new.ok_or_else(|| host_full(storage).at(self.site))?)
             }
         };
         if let Some(device) = home {
