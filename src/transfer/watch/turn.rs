@@ -89,7 +89,12 @@ impl Turn<'_> {
         let request = Request::new(&storage, &Selection::Whole, Cause::Watch, "a watch", self.site);
         let failures = Inquiry::begin();
         loop {
-            match self.look(&request)? {
+            let looked = self.look(&request);
+            if !matches!(looked, Ok(Look::Over(_) | Look::Prepare(_))) {
+                // Also if the copy failed: a part may be queued, so the memory is not used again.
+                self.memory = None;
+            }
+            match looked? {
                 Look::Over(taken) => return Ok(taken),
                 Look::Prepare(home) => self.prepare(&storage, home.as_ref())?,
                 Look::Queued { copies, memory: buffer, constants } => {
@@ -122,18 +127,16 @@ impl Turn<'_> {
             return Ok(Look::Over(Taken::Nowhere));
         };
         let home = stored.as_ref().map(|parts| state.device_copy(parts.location).device.clone());
-        let Some(memory) = self.memory.take_if(|_| has_stream_of(&self.stream, home.as_ref()))
-        else {
+        if !has_stream_of(&self.stream, home.as_ref()) {
             return Ok(Look::Prepare(home));
-        };
+        }
+        let Some(memory) = self.memory.clone() else { return Ok(Look::Prepare(home)) };
         let mut copies = CopyOut::new(memory.clone(), CallerWaits::AtOnce, "state for a watch of");
         if let (Some(stream), Some(parts)) = (&self.stream, stored) {
             if waits_for_others(&state, stream, parts.location) {
-                self.memory = Some(memory);
                 return Ok(Look::Over(Taken::BehindGuard));
             }
             let parts = parts.split(operation_bytes_max(&*memory, stream.device_ref()));
-            // If this fails, a part may be queued, so the memory is not used again.
             copies.queue(request, &mut state, stream, parts)?;
         }
         Ok(Look::Queued { copies, memory, constants })
