@@ -11,8 +11,8 @@ use super::fixtures::{
 };
 use crate::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use resident_backend::{
-    Address, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint,
-    Memory, PackedArray, Position, Queue, SourceDevice, Work, failure,
+    Address, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint, Memory,
+    PackedArray, Position, Queue, SourceDevice, Work, failure,
 };
 use resident_core::Access;
 

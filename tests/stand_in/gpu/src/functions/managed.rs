@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::handle::Handle;
 use crate::host::{self, HOST, Managed};
 use crate::machine::{self, settings};
+use resident_backend::EventTiming;
 
 /// Allocates managed memory.
 pub fn allocate(address: Out<u64>, len_bytes: usize, flags: u32) -> Outcome {
@@ -31,7 +32,7 @@ pub fn prefetch(address: u64, len_bytes: usize, to: i32, stream: Handle) -> Outc
         managed.prefetched = to;
         Ok(())
     })?;
-    stream.ordered(&context, |queue| queue.record(false)).map(drop)
+    stream.ordered(&context, |queue| queue.record(EventTiming::Disabled)).map(drop)
 }
 
 /// Keeps advice for the memory, which has no effect.
