@@ -1,7 +1,6 @@
 //! Programs over the public API, on seeded devices whose calls fail where the input says so.
 #![no_main]
 
-#[path = "../operations/arrays/mod.rs"]
-mod operations;
+use resident_programs::arrays::{Program, lab::Lab};
 
-libfuzzer_sys::fuzz_target!(|program: operations::Program| program.run());
+libfuzzer_sys::fuzz_target!(|program: Program| program.run(&Lab::SEEDED));

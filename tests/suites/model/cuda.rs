@@ -2,5 +2,6 @@
 
 pub(crate) use support::cuda::face;
 
+// Included for each of the two stand-ins: a `Lab` has functions that know their stand-in.
 #[path = "stand_in.rs"]
 mod stand_in;

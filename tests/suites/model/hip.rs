@@ -2,7 +2,8 @@
 
 pub(crate) use support::hip::face;
 
-#[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
+// Included for each of the two stand-ins: a `Lab` has functions that know their stand-in.
+#[allow(clippy::duplicate_mod, reason = "see above")]
 #[path = "stand_in.rs"]
 mod stand_in;
 

@@ -3,37 +3,23 @@
 
 use std::sync::Once;
 
-use proptest_state_machine::prop_state_machine;
+use resident::emulation::HazardKind;
 use resident::{CudaSource, Device};
+use resident_programs::arrays::World;
+use resident_programs::arrays::kernels::{AXES_MAX, NAMES};
+use resident_programs::arrays::lab::Lab;
 
 use super::face::{self as driver, Access, Length, Parameter, declare};
-use crate::config;
-use crate::contents::World;
-use crate::kernels::AXES_MAX;
-use crate::lab::{Choice, Lab};
-use crate::system::Machine;
+
+/// The process's GPUs of the stand-in, whatever the seed of a program.
+const LAB: Lab = Lab { devices, hazards, pinning_device, code: Some(code) };
 
 #[test]
 fn programs_do_what_the_reference_says() {
-    type OnDriver = Machine<StandIn>;
     support::own_process!();
-    if !driver::compiles() {
-        return;
+    if driver::compiles() {
+        crate::run(&LAB, 60);
     }
-    prop_state_machine! {
-        #![proptest_config(config(60))]
-
-        fn programs(sequential 1..100 => OnDriver);
-    }
-    programs();
-}
-
-/// The process's GPUs of the stand-in, whatever the seed of a program.
-#[derive(Debug)]
-pub(crate) struct StandIn;
-
-impl Choice for StandIn {
-    const LAB: Lab = Lab { is_seeded: false, devices, hazards, pinning_device, code };
 }
 
 const NUMBER: Parameter = Parameter::Scalar { len_bytes: 4 };
@@ -51,11 +37,11 @@ fn opened() -> Vec<Device> {
 
 /// The devices of a run.
 fn devices(world: &World) -> Vec<Device> {
-    opened().into_iter().take(world.devices).collect()
+    opened().into_iter().take(world.devices()).collect()
 }
 
 /// The hazards that the driver found.
-fn hazards(_devices: &[Device]) -> Vec<String> {
+fn hazards(_devices: &[Device], _pardoned: Option<HazardKind>) -> Vec<String> {
     driver::take_calls();
     [driver::take_hazards(), driver::take_notes()].concat()
 }
@@ -95,7 +81,7 @@ fn code(kernel: &str, axes: usize) -> CudaSource {
 
 /// Says what memory the kernels access.
 fn declare_kernels(axes: usize) {
-    for kernel in ["stamp", "stamp_flat", "mix", "mix_flat", "copy", "copy_flat", "combine"] {
+    for kernel in NAMES {
         declare(&entry(kernel, axes), &parameters(kernel, axes));
     }
 }

@@ -6,16 +6,13 @@ use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
 use resident::ndarray::{Array2, Axis, s};
 use resident::{DeviceArray, Result, SmartArray, Stream};
+use resident_programs::views::Chain;
+use resident_programs::views::chain::Step;
+pub(super) use resident_programs::views::chain::slice_of;
+use resident_programs::views::launched::{Kernels, STEP};
 
-use self::programs::Chain;
-use self::programs::chain::Step;
-pub(super) use self::programs::chain::slice_of;
-use self::programs::launched::{Kernels, STEP};
 use super::lab::{Lab, with_checked_totals};
 use super::values::numbered;
-
-#[path = "../../../../fuzz/operations/views/mod.rs"]
-mod programs;
 
 fn cases() -> impl Strategy<Value = Chain> {
     (vec(0_usize..6, 0..4), any::<bool>(), vec(any::<Step>(), 1..7)).prop_map(

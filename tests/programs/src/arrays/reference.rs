@@ -1,6 +1,6 @@
 //! The value of each element, if it has one, and whether a failure may have lost it.
 
-use resident::ndarray::{Array, ArrayD, IxDyn};
+use resident::ndarray::{ArrayD, IxDyn};
 
 use super::parts::Cells;
 use super::value::Value;
@@ -65,13 +65,8 @@ impl<T: Value> Contents<T> {
 }
 
 impl<T: Value> Reference<T> {
-    /// An array with these strides in memory and these contents by index.
-    pub(super) fn new(
-        shape: &[usize],
-        strides: &[isize],
-        contents: impl IntoIterator<Item = Contents<T>>,
-    ) -> Self {
-        let layout = layout(shape, strides);
+    /// An array with this layout in memory and these contents by index.
+    pub(super) fn new(layout: Cells, contents: impl IntoIterator<Item = Contents<T>>) -> Self {
         let blank = Element { contents: Contents::Unwritten, may_be_lost: false };
         let mut elements = vec![blank; layout.len()];
         layout
@@ -118,7 +113,7 @@ impl<T: Value> Reference<T> {
 }
 
 /// Asserts that these values, which were read, are allowed.
-pub(super) fn assert_allowed<T: Value>(seen: &Array<T, IxDyn>, contents: &ArrayD<Contents<T>>) {
+pub(super) fn assert_allowed<T: Value>(seen: &ArrayD<T>, contents: &ArrayD<Contents<T>>) {
     assert_eq!(seen.shape(), contents.shape());
     assert!(
         contents.iter().zip(seen).all(|(contents, seen)| contents.allows(*seen)),
@@ -127,7 +122,7 @@ pub(super) fn assert_allowed<T: Value>(seen: &Array<T, IxDyn>, contents: &ArrayD
 }
 
 /// The position of each element in memory. The elements must lie without gaps.
-fn layout(shape: &[usize], strides: &[isize]) -> Cells {
+pub(super) fn layout(shape: &[usize], strides: &[isize]) -> Cells {
     let offset = |index: &IxDyn| -> isize {
         let steps = (0..shape.len()).map(|axis| index[axis] as isize * strides[axis]);
         steps.sum()

@@ -6,23 +6,23 @@ use resident::{Argument, CudaSource, Grid, In, InOut, Kernel, Out, Result, Smart
 use super::chain::AXES_MAX;
 
 /// What is added by each launch.
-pub(crate) const STEP: u32 = 500_000;
+pub const STEP: u32 = 500_000;
 
 type Plus = Kernel<(u32, In<u32, IxDyn>, Out<u32, IxDyn>)>;
 type Add = Kernel<(u32, InOut<u32, IxDyn>)>;
 
 /// For each number of axes `y = x + k` and `x += k`. Host bodies are the same for all, but device
 /// code has a view type for each.
-pub(crate) struct Kernels(Vec<(Plus, Add)>);
+pub struct Kernels(Vec<(Plus, Add)>);
 
 impl Kernels {
     /// With device code that has `plus_of_rank_0`, `add_of_rank_0` and so on, if there is some.
-    pub(crate) fn new(code: Option<&CudaSource>) -> Self {
+    pub fn new(code: Option<&CudaSource>) -> Self {
         Self((0..=AXES_MAX).map(|ndim| (plus(ndim, code), add(ndim, code))).collect())
     }
 
     /// The view has the expected elements in a kernel too.
-    pub(crate) fn read<V>(&self, stream: &Stream, view: &V, expected: &ArrayD<u32>) -> Result<()>
+    pub fn read<V>(&self, stream: &Stream, view: &V, expected: &ArrayD<u32>) -> Result<()>
     where
         for<'v> &'v V: Argument<In<u32, IxDyn>>,
     {
@@ -34,7 +34,7 @@ impl Kernels {
     }
 
     /// Adds [`STEP`] to each element of the view.
-    pub(crate) fn change<V>(&self, stream: &Stream, view: &mut V, shape: &[usize]) -> Result<()>
+    pub fn change<V>(&self, stream: &Stream, view: &mut V, shape: &[usize]) -> Result<()>
     where
         for<'v> &'v mut V: Argument<InOut<u32, IxDyn>>,
     {

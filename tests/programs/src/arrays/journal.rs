@@ -3,11 +3,12 @@
 
 use resident::emulation::CallKind;
 use resident::{Device, Error, Result};
+use resident_core::Access;
 
-use super::Failing;
 use super::parts::Cells;
 use super::reference::Reference;
 use super::value::Value;
+use super::{Failing, World};
 
 /// A reason for which a call must be refused before it reads any contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,33 +22,36 @@ pub(super) enum Misfit {
 pub(super) struct Use {
     pub(super) array: usize,
     pub(super) cells: Cells,
-    pub(super) reads: bool,
-    pub(super) writes: bool,
+    pub(super) access: Access,
 }
 
 impl Use {
     pub(super) fn read(array: usize, cells: Cells) -> Self {
-        Self { array, cells, reads: true, writes: false }
+        Self { array, cells, access: Access::Read }
     }
 
     pub(super) fn change(array: usize, cells: Cells) -> Self {
-        Self { array, cells, reads: true, writes: true }
+        Self { array, cells, access: Access::ReadWrite }
     }
 
     pub(super) fn overwrite(array: usize, cells: Cells) -> Self {
-        Self { array, cells, reads: false, writes: true }
+        Self { array, cells, access: Access::Overwrite }
+    }
+
+    pub(super) fn reads(&self) -> bool {
+        self.access != Access::Overwrite
     }
 }
 
 /// The failures that may still occur, and those that have occurred.
 pub(super) struct Journal {
-    devices: [Device; 2],
+    devices: Vec<Device>,
     late: Vec<Failing>,
     /// The number of failures that calls may still return.
     failures_left: usize,
     is_limited: bool,
     /// The number of calls that each device had received at the last search for failures.
-    seen: [u64; 2],
+    seen: Vec<u64>,
     /// The failures that were noted: operations and causes, which name the failed call.
     noted: Vec<[String; 2]>,
     /// Those of them that waits for copies returned, and no `synchronize` yet.
@@ -55,11 +59,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn new(devices: [Device; 2], faults: Vec<Failing>, is_limited: bool) -> Self {
-        let failures_left = faults.len();
-        let late = faults.into_iter().filter(|fault| fault.late).collect();
+    pub(super) fn new(devices: Vec<Device>, world: &World) -> Self {
+        let failures_left = world.faults().count();
+        let late = world.faults().filter(|fault| fault.late).copied().collect();
+        let is_limited = world.memory.is_some();
+        let seen = vec![0; devices.len()];
         let (noted, waited) = (Vec::new(), Vec::new());
-        Self { devices, late, failures_left, is_limited, seen: [0; 2], noted, waited }
+        Self { devices, late, failures_left, is_limited, seen, noted, waited }
     }
 
     /// Allows one more failure, for work that will fail.
@@ -140,7 +146,7 @@ impl Journal {
         if self.has_late_failure() {
             uses.iter().for_each(|used| references[used.array].is_doubtful = true);
         }
-        let read = || uses.iter().filter(|used| used.reads);
+        let read = || uses.iter().filter(|used| used.reads());
         let has_unwritten = read().any(|used| references[used.array].has_unwritten(&used.cells));
         match outcome {
             Ok(value) => {
@@ -149,7 +155,8 @@ impl Journal {
                 return Some(value);
             }
             Err(Error::Uninitialised { .. })
-                if read().any(|used| references[used.array].may_be_unwritten(&used.cells)) => {}
+                if misfits.is_empty()
+                    && read().any(|used| references[used.array].may_be_unwritten(&used.cells)) => {}
             Err(Error::Lost { .. })
                 if read().any(|used| references[used.array].may_be_lost(&used.cells)) => {}
             Err(Error::Shape { .. } | Error::Requirement { .. })
@@ -167,19 +174,17 @@ impl Journal {
         if self.late.is_empty() {
             return false;
         }
-        let logs = self
-            .devices
-            .each_ref()
-            .map(|device| device.emulation().expect("an emulated device").calls());
+        let log = |device: &Device| device.emulation().expect("an emulated device").calls();
+        let logs: Vec<_> = self.devices.iter().map(log).collect();
         let is_new = |fault: &Failing| {
-            let device = usize::from(fault.second_device);
+            let device = fault.device();
             let call = logs[device].iter().find(|call| call.number == u64::from(fault.call));
             call.is_some_and(|call| {
                 call.number > self.seen[device] && call.kind != CallKind::Poison
             })
         };
         let found = self.late.iter().any(is_new);
-        self.seen = logs.map(|log| log.len() as u64);
+        self.seen = logs.iter().map(|log| log.len() as u64).collect();
         found
     }
 }
@@ -187,6 +192,6 @@ impl Journal {
 /// Whether device work that makes these uses may lose the elements that it should write.
 pub(super) fn may_be_lost<T: Value>(references: &[Reference<T>], uses: &[Use]) -> bool {
     let doubtful = |used: &Use| references[used.array].is_doubtful;
-    let lost = |used: &Use| used.reads && references[used.array].may_be_lost(&used.cells);
+    let lost = |used: &Use| used.reads() && references[used.array].may_be_lost(&used.cells);
     uses.iter().any(|used| doubtful(used) || lost(used))
 }

@@ -1,13 +1,15 @@
 //! Operations on an array that is a device array for a while.
 
-use resident::ndarray::{Array, IxDyn};
-use resident::{DeviceArray, DeviceViewMut, Error, Result, Stream};
+use resident::ndarray::{Array, ArrayD, IxDyn};
+use resident::{DeviceArray, DeviceViewMut, Error, Result, SmartArray, Stream};
 
 use super::Visit;
 use super::journal::{Use, may_be_lost};
-use super::machine::{Machine, Smart, Target, grid, nth};
-use super::parts::{Part, shifted};
+use super::ledger::Doing;
+use super::machine::{Machine, Target, grid, nth};
+use super::parts::{Part, info, shifted};
 use super::reference::{Contents, assert_allowed};
+use super::smart::Smart;
 use super::value::{Value, counting};
 
 type View<'a, T> = DeviceViewMut<'a, T, IxDyn>;
@@ -18,32 +20,45 @@ fn is_late(error: &Error) -> bool {
 }
 
 impl<T: Value> Machine<T> {
-    /// Takes an array to the device of a stream, makes the visits to a part, and makes a coherent
-    /// array of it again.
-    pub(super) fn explicit(&mut self, (array, part): (usize, &Part), to: (u8, u32), all: &[Visit]) {
-        let (lane, value) = to;
+    /// Takes an array of numbers to the device of a stream, makes the visits to a part, and makes a
+    /// coherent array of it again.
+    pub(super) fn explicit(
+        &mut self,
+        array: usize,
+        part: &Part,
+        lane: u8,
+        value: u32,
+        visits: &[Visit],
+    ) {
         let Some(mut there) = self.taken_to(array, &self.stream(lane)) else { return };
-        let info = part.resolve(there.shape());
+        let info = info(&part.resolve(there.shape()));
         let cells = self.references[array].layout.slice(&info).to_owned();
-        for visit in all {
+        for visit in visits {
             let target = Target { array, cells: cells.clone(), lane, value };
             self.visit(there.slice_mut(&info), target, *visit);
         }
-        self.arrays[array] = Smart::from_device(there);
+        self.arrays[array] = Smart::Numbers(SmartArray::from_device(there));
     }
 
     /// An error drops the array, and zeros of its shape replace it.
     fn taken_to(&mut self, array: usize, stream: &Stream) -> Option<DeviceArray<T, IxDyn>> {
-        let taken = std::mem::replace(&mut self.arrays[array], Smart::uninit(IxDyn(&[0])));
-        let (shape, strides) = (taken.shape().to_vec(), taken.strides().to_vec());
+        if self.arrays[array].has_fields() {
+            return None;
+        }
+        let zeros = self.arrays[array].zeros();
+        let Smart::Numbers(taken) = std::mem::replace(&mut self.arrays[array], Smart::none())
+        else {
+            unreachable!("an array of numbers");
+        };
+        let strides = taken.strides().to_vec();
         let uses = [Use::change(array, self.references[array].layout.clone())];
         let outcome = taken.into_device(&stream.device());
         let judged = match outcome {
             Err(error) if is_late(&error) => None,
-            outcome => self.journal.judge(outcome, &mut self.references, &uses, &[]),
+            outcome => self.judge(outcome, Doing::Other, &uses, &[]),
         };
         let Some(there) = judged else {
-            self.replace_by_zeros(array, &shape);
+            self.replace_by_zeros(array, zeros);
             return None;
         };
         assert!(there.is_empty() || there.strides() == strides);
@@ -56,15 +71,7 @@ impl<T: Value> Machine<T> {
     fn visit(&mut self, mut view: View<'_, T>, target: Target, visit: Visit) {
         let (stream, Target { array, cells, value, lane }) = (self.stream(target.lane), target);
         match visit {
-            Visit::Read => {
-                let uses = [Use::read(array, cells)];
-                let outcome = view.copy_to_host();
-                let judged = self.journal.judge_wait(outcome, &mut self.references, &uses);
-                if let Some(seen) = judged {
-                    let contents = self.references[array].contents(&uses[0].cells);
-                    assert_allowed(&seen, &contents);
-                }
-            }
+            Visit::Read => self.looked_at(view.copy_to_host(), Use::read(array, cells)),
             Visit::Promise => {
                 self.promise(view.copy_to_host_on(&stream), Use::read(array, cells));
             }
@@ -89,26 +96,39 @@ impl<T: Value> Machine<T> {
                 self.copied(outcome, &uses, contents);
             }
             Visit::Mix => {
-                let outcome = self.kernels.mix.launch_on(&stream, grid(), (value, &mut view));
+                let outcome = self.kernels.of(cells.ndim()).mix.launch_on(
+                    &stream,
+                    grid(),
+                    (value, &mut view),
+                );
                 let uses = [Use::change(array, cells)];
-                if self.journal.judge(outcome, &mut self.references, &uses, &[]).is_some() {
+                if self.judge(outcome, Doing::Other, &uses, &[]).is_some() {
                     self.change(&uses[0], value, may_be_lost(&self.references, &uses));
                 }
             }
             Visit::Get(number) => {
                 let Some((index, cell)) = nth(&cells, number) else { return };
-                let (outcome, uses) = (view.get(index), [Use::read(array, cell)]);
-                let judged = self.journal.judge_wait(outcome, &mut self.references, &uses);
-                if let Some(seen) = judged {
-                    let contents = self.references[array].contents(&uses[0].cells);
-                    assert_allowed(&Array::from_elem(IxDyn(&[]), seen), &contents);
-                }
+                let outcome = view.get(index).map(|seen| Array::from_elem(IxDyn(&[]), seen));
+                self.looked_at(outcome, Use::read(array, cell));
             }
             Visit::Elsewhere => {
-                let elsewhere = self.stream(lane % 4 + 2);
-                let outcome = self.kernels.mix.launch_on(&elsewhere, grid(), (value, &mut view));
+                let elsewhere = self.stream_elsewhere(lane);
+                let outcome = self.kernels.of(cells.ndim()).mix.launch_on(
+                    &elsewhere,
+                    grid(),
+                    (value, &mut view),
+                );
                 assert!(matches!(outcome, Err(Error::WrongDevice { .. })), "{outcome:?}");
             }
+        }
+    }
+
+    /// Checks elements that the host waited for.
+    fn looked_at(&mut self, outcome: Result<ArrayD<T>>, used: Use) {
+        let uses = [used];
+        if let Some(seen) = self.journal.judge_wait(outcome, &mut self.references, &uses) {
+            let [Use { array, cells, .. }] = &uses;
+            assert_allowed(&seen, &self.references[*array].contents(cells));
         }
     }
 
@@ -121,7 +141,7 @@ impl<T: Value> Machine<T> {
         contents: impl IntoIterator<Item = Contents<T>>,
     ) {
         let Use { array, cells, .. } = &uses[0];
-        let judged = self.journal.judge(outcome, &mut self.references, uses, &[]);
+        let judged = self.judge(outcome, Doing::Other, uses, &[]);
         let lost = may_be_lost(&self.references, uses);
         let reference = &mut self.references[*array];
         if judged.is_some() {

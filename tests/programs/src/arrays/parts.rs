@@ -6,15 +6,27 @@ use resident::ndarray::{ArrayD, IxDyn, SliceInfo, SliceInfoElem};
 /// The number of axes for which a slice is drawn at random; further axes repeat these slices.
 const AXES: usize = 3;
 
+/// What is done with parts of different numbers of axes.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum Surplus {
+    /// They stay as they are, and an operation that needs parts of one shape is refused.
+    Kept,
+    /// Of the last axes that one has and another has not, index 0 is taken.
+    Indexed,
+}
+
 /// The elements of a part in index order, each given by its position in the array's memory.
 pub(super) type Cells = ArrayD<usize>;
 
 /// ndarray's slice argument.
 pub(super) type Info = SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>;
 
+/// A part of one array: of records it has one of the fields, a last index.
+pub(super) type Elements = Vec<SliceInfoElem>;
+
 /// A part as drawn at random, before it is fitted to a shape.
 #[derive(Arbitrary, Clone, Copy, Debug)]
-pub(super) struct Part {
+pub struct Part {
     kind: u8,
     axes: [Choice; AXES],
 }
@@ -30,8 +42,8 @@ fn range(start: usize, end: usize, step: isize) -> SliceInfoElem {
     SliceInfoElem::Slice { start: start as isize, end: Some(end as isize), step }
 }
 
-fn info(elements: Vec<SliceInfoElem>) -> Info {
-    Info::try_from(elements).expect("as many axes as a dynamic dimension has")
+pub(super) fn info(elements: &[SliceInfoElem]) -> Info {
+    Info::try_from(elements.to_vec()).expect("as many axes as a dynamic dimension has")
 }
 
 impl Choice {
@@ -56,46 +68,63 @@ impl Choice {
 
 impl Part {
     /// The part of an array of this shape: often the whole array, rarely with an additional axis.
-    pub(super) fn resolve(&self, shape: &[usize]) -> Info {
+    pub(super) fn resolve(&self, shape: &[usize]) -> Elements {
         let choices = shape.iter().zip(self.axes.iter().cycle());
-        let mut elements: Vec<SliceInfoElem> = match self.kind % 4 {
+        let mut elements: Elements = match self.kind % 4 {
             0 => shape.iter().map(|extent| range(0, *extent, 1)).collect(),
             _ => choices.map(|(extent, choice)| choice.resolve(*extent)).collect(),
         };
         if self.kind / 4 % 8 == 7 {
             elements.insert(0, SliceInfoElem::NewAxis);
         }
-        info(elements)
+        elements
+    }
+
+    /// The field that it has of records.
+    pub(super) fn field(&self) -> SliceInfoElem {
+        SliceInfoElem::Index(isize::from(self.kind / 128))
     }
 }
 
 /// Slices of arrays of these shapes, all cut to one shape, as large as possible. Whole arrays if
-/// their numbers of axes differ.
-pub(super) fn common<const N: usize>(shapes: [&[usize]; N]) -> [Info; N] {
-    let all_alike = shapes.iter().all(|shape| shape.len() == shapes[0].len());
+/// their numbers of axes differ and stay so.
+pub(super) fn common<const N: usize>(shapes: [&[usize]; N], surplus: Surplus) -> [Info; N] {
+    let kept = shapes.iter().map(|shape| shape.len()).min().unwrap_or(0);
+    let all_fit = shapes.iter().all(|shape| match surplus {
+        Surplus::Kept => shape.len() == kept,
+        Surplus::Indexed => !shape[kept..].contains(&0),
+    });
     let extent = |axis: usize| shapes.iter().map(|shape| shape[axis]).min().unwrap_or(0);
     shapes.map(|shape| {
-        let axes = (0..shape.len())
-            .map(|axis| range(0, if all_alike { extent(axis) } else { shape[axis] }, 1));
-        info(axes.collect())
+        let axis = |axis: usize| {
+            if !all_fit {
+                range(0, shape[axis], 1)
+            } else if axis < kept {
+                range(0, extent(axis), 1)
+            } else {
+                SliceInfoElem::Index(0)
+            }
+        };
+        info(&(0..shape.len()).map(axis).collect::<Elements>())
     })
 }
 
 /// The part of an array that has every second index along `axis`.
-pub(super) fn comb(shape: &[usize], axis: usize, first: usize) -> Info {
+pub(super) fn comb(shape: &[usize], axis: usize, first: usize) -> Elements {
     let all = |(other, extent): (usize, &usize)| {
         if other == axis { range(first, *extent, 2) } else { range(0, *extent, 1) }
     };
-    info(shape.iter().enumerate().map(all).collect())
+    shape.iter().enumerate().map(all).collect()
 }
 
 /// All indices of the first axis but the last one, and all but the first one. `None` if there are
 /// none.
 pub(super) fn shifted(shape: &[usize]) -> Option<[Info; 2]> {
-    let (first, others) = shape.split_first().filter(|(first, _)| **first > 0)?;
+    let (first_len, others) = shape.split_first().filter(|(first, _)| **first > 0)?;
     let from = |start| {
         let others = others.iter().map(|extent| range(0, *extent, 1));
-        info(std::iter::once(range(start, first - 1 + start, 1)).chain(others).collect())
+        let first = std::iter::once(range(start, first_len - 1 + start, 1));
+        info(&first.chain(others).collect::<Elements>())
     };
     Some([from(0), from(1)])
 }

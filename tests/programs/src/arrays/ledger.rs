@@ -1,65 +1,48 @@
 //! The ledger of an array: where each element is valid, and how many bytes accesses must copy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use resident::ndarray::Dim;
-use resident::{Flow, Traffic};
+use resident::ndarray::IxDyn;
+use resident::{Flow, Traffic, Validity};
+use resident_core::Access;
 
-use super::contents::Cells;
-
-/// The bytes of an element.
-const ELEMENT: u64 = 4;
+use super::journal::Use;
+use super::parts::Cells;
 
 /// The host, or a device by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(super) enum Place {
     Host,
     Device(usize),
 }
 
 /// The state of one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub(super) enum Cell {
     Never,
     /// A constant, and the places whose memory is already filled with it.
     Constant(BTreeSet<Place>),
     Stored(BTreeSet<Place>),
 }
 
-/// The result that a call must return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
-    Fine,
-    Uninitialised,
-    NotContiguous,
-    LayoutMismatch,
-    LostUpdate,
-}
-
-/// The kinds of access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    ReadWrite,
-    Overwrite,
-}
-
 /// One array's ledger.
 #[derive(Clone, Debug)]
-pub(crate) struct Ledger {
-    pub(crate) cells: Vec<Cell>,
+pub(super) struct Ledger {
+    /// The bytes of an element.
+    element: u64,
+    pub(super) cells: Vec<Cell>,
     /// The places where the array has memory.
-    pub(crate) memory: BTreeSet<Place>,
+    pub(super) memory: BTreeSet<Place>,
     /// Devices in the order of first use. If several holders have the same copy cost, the first of
     /// them is the source.
-    pub(crate) devices: Vec<usize>,
-    pub(crate) traffic: Traffic,
+    pub(super) devices: Vec<usize>,
+    pub(super) traffic: Traffic,
     /// Cells whose download may still be in flight, since no call has waited for it.
-    pub(crate) unsettled: BTreeSet<usize>,
+    pub(super) unsettled: BTreeSet<usize>,
 }
 
 impl Cell {
-    pub(crate) fn is_valid(&self, place: Place) -> bool {
+    pub(super) fn is_valid(&self, place: Place) -> bool {
         match self {
             Self::Never => false,
             Self::Constant(places) | Self::Stored(places) => places.contains(&place),
@@ -80,10 +63,12 @@ fn devices_in(order: &[usize], places: &BTreeSet<Place>) -> Option<usize> {
 }
 
 impl Ledger {
-    pub(crate) fn new(cells: Vec<Cell>, on_host: bool) -> Self {
-        let memory = if on_host { BTreeSet::from([Place::Host]) } else { BTreeSet::new() };
+    /// The ledger of a new array. If its elements are stored, they are on the host.
+    pub(super) fn new(element: u64, cell: &Cell, len: usize) -> Self {
+        let memory = cell.holders().cloned().unwrap_or_default();
         Self {
-            cells,
+            element,
+            cells: vec![cell.clone(); len],
             memory,
             devices: Vec::new(),
             traffic: Traffic::default(),
@@ -91,12 +76,23 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn is_valid(&self, cells: &Cells, place: Place) -> bool {
+    pub(super) fn is_valid(&self, cells: &Cells, place: Place) -> bool {
         cells.iter().all(|cell| self.cells[*cell].is_valid(place))
     }
 
-    pub(crate) fn is_defined(&self, cells: &Cells) -> bool {
+    pub(super) fn is_defined(&self, cells: &Cells) -> bool {
         cells.iter().all(|cell| self.cells[*cell] != Cell::Never)
+    }
+
+    /// How much of the array is valid at a place.
+    pub(super) fn validity(&self, place: Place) -> Validity {
+        let valid = self.cells.iter().filter(|cell| cell.is_valid(place)).count();
+        match valid {
+            _ if !self.memory.contains(&place) => Validity::Absent,
+            count if count == self.cells.len() => Validity::Valid,
+            0 => Validity::Stale,
+            count => Validity::Partial { valid_bytes: self.element * count as u64 },
+        }
     }
 
     fn visit(&mut self, place: Place) {
@@ -108,19 +104,15 @@ impl Ledger {
     }
 
     /// Makes cells valid at a place for an access. Stale cells are copied from the nearest holder:
-    /// for a device, this is another device if possible, else the host. Returns the bytes copied.
-    pub(crate) fn acquire(
-        &mut self,
-        place: Place,
-        cells: &Cells,
-        access: Access,
-    ) -> Result<u64, Expected> {
+    /// for a device, this is another device if possible, else the host. Returns the bytes copied,
+    /// or nothing if the access is refused: it would read cells without contents.
+    pub(super) fn acquire(&mut self, place: Place, cells: &Cells, access: Access) -> Option<u64> {
         if cells.is_empty() {
-            return Ok(0);
+            return Some(0);
         }
         self.visit(place);
         if access != Access::Overwrite && !self.is_defined(cells) {
-            return Err(Expected::Uninitialised);
+            return None;
         }
         self.memory.insert(place);
         if place == Place::Host {
@@ -138,7 +130,7 @@ impl Ledger {
                 }
             }
         }
-        Ok(copied)
+        Some(copied)
     }
 
     fn copy_to(&mut self, place: Place, cells: &Cells) -> u64 {
@@ -148,14 +140,15 @@ impl Ledger {
             .filter_map(|cell| self.source(*cell))
             .collect();
         for source in missing.iter().collect::<BTreeSet<_>>() {
-            let bytes = ELEMENT * missing.iter().filter(|other| *other == source).count() as u64;
+            let bytes =
+                self.element * missing.iter().filter(|other| *other == source).count() as u64;
             *match (source, place) {
                 (_, Place::Host) => &mut self.traffic.to_host,
                 (Place::Host, _) => &mut self.traffic.to_device,
                 _ => &mut self.traffic.between_devices,
             } += Flow { count: 1, bytes };
         }
-        ELEMENT * missing.len() as u64
+        self.element * missing.len() as u64
     }
 
     /// The nearest holder of an element, if it is stored.
@@ -165,29 +158,16 @@ impl Ledger {
     }
 
     /// Makes the place the only holder.
-    pub(crate) fn write(&mut self, place: Place, cells: &Cells) {
+    pub(super) fn write(&mut self, place: Place, cells: &Cells) {
         for cell in cells {
             self.cells[*cell] = Cell::Stored(BTreeSet::from([place]));
         }
     }
 
-    /// A read or a write through a guard or a call.
-    pub(crate) fn access(&mut self, place: Place, cells: &Cells, access: Access) -> Expected {
-        match self.acquire(place, cells, access) {
-            Err(refusal) => refusal,
-            Ok(_) => {
-                if access != Access::Read {
-                    self.write(place, cells);
-                }
-                Expected::Fine
-            }
-        }
-    }
-
     /// Counts an argument of a launch: a launcher that copies each argument in and out would have
     /// copied it twice.
-    pub(crate) fn spare(&mut self, cells: &Cells, copied: u64) {
-        let bytes = ELEMENT * cells.len() as u64;
+    pub(super) fn spare(&mut self, cells: &Cells, copied: u64) {
+        let bytes = self.element * cells.len() as u64;
         if bytes > 0 {
             self.traffic.avoided +=
                 Flow { count: 1 + u64::from(copied == 0), bytes: 2 * bytes - copied };
@@ -196,25 +176,23 @@ impl Ledger {
 
     /// A copy to memory outside the array: cells that are stale on the host are downloaded, and
     /// residency does not change.
-    pub(crate) fn look(&mut self, cells: &Cells) -> Expected {
-        if !self.is_defined(cells) {
-            return Expected::Uninitialised;
+    pub(super) fn look(&mut self, cells: &Cells) {
+        if self.is_defined(cells) {
+            self.copy_to(Place::Host, cells);
         }
-        self.copy_to(Place::Host, cells);
-        Expected::Fine
     }
 
     /// The bytes of all cells that are valid on a device. Such a copy downloads them if it does not
     /// wait for earlier downloads.
-    pub(crate) fn most_looked_at(&self, cells: &Cells) -> u64 {
-        ELEMENT
+    pub(super) fn most_looked_at(&self, cells: &Cells) -> u64 {
+        self.element
             * cells
                 .iter()
                 .filter(|cell| matches!(self.source(**cell), Some(Place::Device(_))))
                 .count() as u64
     }
 
-    pub(crate) fn fill(&mut self, cells: &Cells, place: Option<Place>) {
+    pub(super) fn fill(&mut self, cells: &Cells, place: Option<Place>) {
         if let (Some(place), false) = (place, cells.is_empty()) {
             self.visit(place);
             self.memory.insert(place);
@@ -225,7 +203,7 @@ impl Ledger {
     }
 
     /// Writes one element where it is newest, or on the host if it has no contents.
-    pub(crate) fn set(&mut self, cell: usize) {
+    pub(super) fn set(&mut self, cell: usize) {
         let holders = self.cells[cell].holders().filter(|holders| !holders.contains(&Place::Host));
         let device = holders.and_then(|holders| devices_in(&self.devices, holders));
         let place = device.map_or(Place::Host, Place::Device);
@@ -233,20 +211,10 @@ impl Ledger {
         self.cells[cell] = Cell::Stored(BTreeSet::from([place]));
     }
 
-    /// Declares the copy at one place as changed, which is an error unless the newest contents are
-    /// there.
-    pub(crate) fn changed(&mut self, place: Place, cells: &Cells) -> Expected {
-        if !self.is_valid(cells, place) {
-            return Expected::LostUpdate;
-        }
-        self.write(place, cells);
-        Expected::Fine
-    }
-
     /// The ledger of a clone: each element is on the first device where it is valid, else on the
     /// host; constants and unwritten elements stay what they are.
-    pub(crate) fn clone_of(&self, pairs: impl Iterator<Item = (usize, usize)>, len: usize) -> Self {
-        let mut clone = Self::new(vec![Cell::Never; len], false);
+    pub(super) fn clone_of(&self, pairs: impl Iterator<Item = (usize, usize)>, len: usize) -> Self {
+        let mut clone = Self::new(self.element, &Cell::Never, len);
         for (from, to) in pairs {
             clone.cells[to] = match &self.cells[from] {
                 Cell::Never => Cell::Never,
@@ -271,14 +239,14 @@ impl Ledger {
 /// of the destination, if there is one; otherwise on the host if they are valid there, else on
 /// their device.
 #[derive(Debug)]
-pub(crate) struct Assignment {
+pub(super) struct Assignment {
     sources: Vec<Cell>,
     allowed: Vec<BTreeSet<Place>>,
     order: Vec<usize>,
 }
 
 impl Assignment {
-    pub(crate) fn of(from: &Ledger, source: &Cells, to: &Ledger, destination: &Cells) -> Self {
+    pub(super) fn of(from: &Ledger, source: &Cells, to: &Ledger, destination: &Cells) -> Self {
         let sources: Vec<Cell> = source.iter().map(|cell| from.cells[*cell].clone()).collect();
         let newest = |cell: &usize| {
             to.cells[*cell].holders().filter(|holders| !holders.contains(&Place::Host))
@@ -299,11 +267,11 @@ impl Assignment {
     }
 
     /// Records the places that the library chose, after checking that they are allowed.
-    pub(crate) fn settle(
+    pub(super) fn settle(
         self,
         to: &mut Ledger,
         destination: &Cells,
-        chosen: impl Fn(usize) -> BTreeSet<Place>,
+        chosen: &BTreeMap<usize, BTreeSet<Place>>,
     ) {
         let mut copies: Vec<(usize, Place)> = Vec::new();
         for ((cell, source), allowed) in destination.iter().zip(&self.sources).zip(&self.allowed) {
@@ -311,35 +279,32 @@ impl Assignment {
                 to.cells[*cell] = Cell::Constant(BTreeSet::new());
                 continue;
             };
-            let places = chosen(*cell);
+            let places = &chosen[cell];
             let place = *places.first().expect("an assigned element is somewhere");
             assert!(
                 places.len() == 1 && allowed.contains(&place),
                 "element {cell} of {source:?} went to {places:?}, allowed is {allowed:?}"
             );
             to.memory.insert(place);
-            to.cells[*cell] = Cell::Stored(places);
+            to.cells[*cell] = Cell::Stored(places.clone());
             if let (Place::Device(_), false) = (place, holders.contains(&place)) {
                 copies
                     .push((devices_in(&self.order, holders).expect("no upload is allowed"), place));
             }
         }
-        let count = copies.iter().collect::<BTreeSet<_>>().len() as u64;
-        to.traffic.between_devices += Flow { count, bytes: ELEMENT * copies.len() as u64 };
+        to.traffic.between_devices += flow(to.element, &copies);
     }
 }
 
-/// The effect of `assign_on`: copies from the device's own copy of the source, from another device,
-/// or after an upload of the source.
-pub(crate) fn assign_on(
-    from: &mut Ledger,
-    source: &Cells,
-    device: usize,
-) -> (Expected, Vec<Cell>, Flow) {
-    let place = Place::Device(device);
-    if !from.is_defined(source) {
-        return (Expected::Uninitialised, Vec::new(), Flow::default());
-    }
+/// The copies of elements between devices: those between the same two are one copy.
+fn flow<T: Ord>(element: u64, copies: &[T]) -> Flow {
+    let count = copies.iter().collect::<BTreeSet<_>>().len() as u64;
+    Flow { count, bytes: element * copies.len() as u64 }
+}
+
+/// The effect of `assign_on` on defined elements: copies from the device's own copy of the source,
+/// from another device, or after an upload of the source.
+pub(super) fn assign_on(from: &mut Ledger, source: &Cells, place: Place) -> (Vec<Cell>, Flow) {
     let mut between: Vec<usize> = Vec::new();
     let mut results = Vec::new();
     let mut uploads: Vec<usize> = Vec::new();
@@ -356,12 +321,61 @@ pub(crate) fn assign_on(
         }
         results.push(Cell::Stored(BTreeSet::from([place])));
     }
-    let len = uploads.len();
-    let uploads = Cells::from_shape_vec(Dim(vec![len]), uploads).expect("one axis");
+    let uploads = Cells::from_shape_vec(IxDyn(&[uploads.len()]), uploads).expect("one axis");
     let _ = from.acquire(place, &uploads, Access::Read);
-    let flow = Flow {
-        count: between.iter().collect::<BTreeSet<_>>().len() as u64,
-        bytes: ELEMENT * between.len() as u64,
-    };
-    (Expected::Fine, results, flow)
+    (results, flow(from.element, &between))
+}
+
+/// The ledgers of all arrays.
+#[derive(Debug)]
+pub(super) struct Ledgers {
+    pub(super) arrays: Vec<Ledger>,
+    /// The traffic of dropped arrays.
+    pub(super) gone: Traffic,
+    /// The traffic of the devices before the program.
+    pub(super) before: Traffic,
+}
+
+/// What a call does with the elements that it uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Doing {
+    /// A launch on a device.
+    Launch(usize),
+    /// A guard, a prefetch, or a call on the host.
+    Access(Place),
+    /// A copy to memory outside the array.
+    Look,
+    /// What is recorded by itself.
+    Other,
+}
+
+impl Ledgers {
+    /// Records a call that was not refused before it read any contents. Each use makes its elements
+    /// valid where they are needed, then the written ones are newest there.
+    pub(super) fn record(&mut self, doing: Doing, uses: &[Use]) {
+        let place = match doing {
+            Doing::Launch(device) => Place::Device(device),
+            Doing::Access(place) => place,
+            Doing::Look => return uses.iter().for_each(|it| self.arrays[it.array].look(&it.cells)),
+            Doing::Other => return,
+        };
+        let mut acquire = |it: &Use| self.arrays[it.array].acquire(place, &it.cells, it.access);
+        let Some(copied) = uses.iter().map(&mut acquire).collect::<Option<Vec<u64>>>() else {
+            return;
+        };
+        for (Use { array, cells, access }, copied) in uses.iter().zip(copied) {
+            if matches!(doing, Doing::Launch(_)) {
+                self.arrays[*array].spare(cells, copied);
+            }
+            if access.writes() {
+                self.arrays[*array].write(place, cells);
+            }
+        }
+    }
+
+    /// Records that another array is in the place of one.
+    pub(super) fn replace(&mut self, array: usize, ledger: Ledger) {
+        let old = std::mem::replace(&mut self.arrays[array], ledger);
+        self.gone += old.traffic;
+    }
 }

@@ -1,21 +1,59 @@
 //! Programs over views: chains of rearrangements of one array, beside ndarray's.
 
-pub(crate) mod chain;
-pub(crate) mod fields;
-pub(crate) mod launched;
+pub mod chain;
+pub mod fields;
+pub mod launched;
 
+use arbitrary::Arbitrary;
 use resident::ndarray::{ArrayD, IxDyn, ShapeBuilder};
-use resident::{DeviceArray, Result, SmartArray, SmartView, Stream};
+use resident::{Device, DeviceArray, Emulation, Result, SmartArray, SmartView, Stream};
 
 use self::chain::{Operation, Step, distinct, positions, write};
 use self::launched::{Kernels, STEP};
 
 /// Chains of rearrangements of an array.
 #[derive(Clone, Debug)]
-pub(crate) struct Chain {
-    pub(crate) shape: Vec<usize>,
-    pub(crate) is_fortran: bool,
-    pub(crate) steps: Vec<Step>,
+pub struct Chain {
+    pub shape: Vec<usize>,
+    pub is_fortran: bool,
+    pub steps: Vec<Step>,
+}
+
+/// A chain on a device that runs its work in the order of a seed, as the fuzzer makes it.
+#[derive(Arbitrary, Debug)]
+pub struct Program {
+    seed: u64,
+    lens: [u8; 4],
+    ndim: u8,
+    is_fortran: bool,
+    steps: Vec<Step>,
+}
+
+impl Program {
+    /// Runs the program; panics if a check fails.
+    pub fn run(self) {
+        let device = Device::emulated(Emulation::new().seed(self.seed).poison(true));
+        let lens = self.lens.iter().map(|len| usize::from(len % 7));
+        let chain = Chain {
+            shape: lens.take(usize::from(self.ndim % 5)).collect(),
+            is_fortran: self.is_fortran,
+            steps: self.steps.into_iter().take(12).collect(),
+        };
+        let runs = [
+            Chain::run_on_views,
+            Chain::run_on_device_views,
+            Chain::run_on_exclusive_views,
+            Chain::run_on_exclusive_device_views,
+            Chain::run_on_fields,
+            Chain::run_on_device_fields,
+            Chain::run_on_exclusive_fields,
+        ];
+        let kernels = Kernels::new(None);
+        for run in runs {
+            run(&chain, &device.stream(), &kernels).unwrap_or_else(|error| panic!("{error}"));
+        }
+        assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
+    }
 }
 
 impl Chain {
@@ -27,7 +65,7 @@ impl Chain {
     }
 
     /// The view at the end of the chain has the elements of ndarray's, and only these are copied.
-    pub(crate) fn run_on_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
+    pub fn run_on_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let (array, mut expected) = (self.array(stream)?, positions(&self.shape, self.is_fortran));
         let mut view = array.view();
         for step in &self.steps {
@@ -42,7 +80,7 @@ impl Chain {
     }
 
     /// As [`run_on_views`](Self::run_on_views), for an array that is on a device only.
-    pub(crate) fn run_on_device_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
+    pub fn run_on_device_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut expected = positions(&self.shape, self.is_fortran);
         let array = DeviceArray::from_host_on(stream, &expected)?;
         let mut view = array.view();
@@ -63,7 +101,7 @@ impl Chain {
 
     /// The view at the end of the chain writes the elements of ndarray's, and no others; so does a
     /// kernel.
-    pub(crate) fn run_on_exclusive_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
+    pub fn run_on_exclusive_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let (mut array, mut contents) =
             (self.array(stream)?, positions(&self.shape, self.is_fortran));
         let (mut part, mut view) = (contents.clone(), array.view_mut());
@@ -90,11 +128,7 @@ impl Chain {
 
     /// As [`run_on_exclusive_views`](Self::run_on_exclusive_views), for an array that is on a
     /// device only: values are written from the host, and then others on the device.
-    pub(crate) fn run_on_exclusive_device_views(
-        &self,
-        stream: &Stream,
-        kernels: &Kernels,
-    ) -> Result<()> {
+    pub fn run_on_exclusive_device_views(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut contents = positions(&self.shape, self.is_fortran);
         let mut array = DeviceArray::from_host_on(stream, &contents)?;
         let (mut part, mut view) = (contents.clone(), array.view_mut());

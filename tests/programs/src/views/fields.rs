@@ -11,7 +11,7 @@ use super::{Chain, check_view};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
 #[bytemuck(crate = "resident::bytemuck")]
-pub(crate) struct Record {
+pub struct Record {
     neighbour: u32,
     number: u32,
 }
@@ -24,7 +24,7 @@ fn records(numbers: &ArrayD<u32>) -> ArrayD<Record> {
 impl Chain {
     /// The field of the view at the end of the chain is the view at the end of the field's chain.
     /// Reading it moves its bytes, and reading the view the others.
-    pub(crate) fn run_on_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
+    pub fn run_on_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut expected = positions(&self.shape, self.is_fortran);
         let mut array = SmartArray::from(records(&expected));
         array.gpu_mut_on(stream).map(drop)?;
@@ -50,7 +50,7 @@ impl Chain {
     }
 
     /// As [`run_on_fields`](Self::run_on_fields), for an array that is on a device only.
-    pub(crate) fn run_on_device_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
+    pub fn run_on_device_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut expected = positions(&self.shape, self.is_fortran);
         let array = DeviceArray::from_host_on(stream, &records(&expected))?;
         let mut number = field!(array, Record, number);
@@ -68,7 +68,7 @@ impl Chain {
     }
 
     /// The field's view at the end of the chain writes the elements of ndarray's, and no others.
-    pub(crate) fn run_on_exclusive_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
+    pub fn run_on_exclusive_fields(&self, stream: &Stream, kernels: &Kernels) -> Result<()> {
         let mut part = positions(&self.shape, self.is_fortran);
         let mut contents = records(&part);
         let mut array = SmartArray::from(contents.clone());

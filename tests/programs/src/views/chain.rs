@@ -5,16 +5,13 @@ use resident::ndarray::{
 };
 use resident::{DeviceView, DeviceViewMut, Element, Error, Result, SmartView, SmartViewMut};
 
-pub(crate) const AXES_MAX: usize = 5;
+pub const AXES_MAX: usize = 5;
 
 /// One step of a chain, with numbers from which its operands are made.
-pub(crate) type Step = (u8, [u8; 8]);
+pub type Step = (u8, [u8; 8]);
 
 /// A slice of this shape: ranges, steps in both directions and beyond the axis, empty ranges.
-pub(crate) fn slice_of(
-    shape: &[usize],
-    numbers: [u8; 8],
-) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
+pub fn slice_of(shape: &[usize], numbers: [u8; 8]) -> SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn> {
     let axis = |(axis, len): (usize, &usize)| {
         let (number, len) = (usize::from(numbers[axis]), *len);
         let (start, keep) = (number % (len + 1), number / 16 % 4);
@@ -65,7 +62,7 @@ fn shape_of(shape: &[usize], numbers: [u8; 8]) -> IxDyn {
 }
 
 /// The operation of a step, with operands that fit a shape.
-pub(crate) enum Operation {
+pub enum Operation {
     Permute(IxDyn),
     Transpose,
     Slice(SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>),
@@ -142,7 +139,7 @@ macro_rules! on_exclusive {
 }
 
 impl Operation {
-    pub(crate) fn of((kind, numbers): Step, shape: &[usize], may_repeat: bool) -> Option<Self> {
+    pub fn of((kind, numbers): Step, shape: &[usize], may_repeat: bool) -> Option<Self> {
         let ndim = shape.len();
         let number = |at: usize, below: usize| usize::from(numbers[at]) % below.max(1);
         let axis = number(7, ndim);
@@ -178,7 +175,7 @@ impl Operation {
     }
 
     /// Whether an exclusive view can be rearranged without a copy.
-    pub(crate) fn fits(&self, view: &SmartView<'_, u32, IxDyn>) -> bool {
+    pub fn fits(&self, view: &SmartView<'_, u32, IxDyn>) -> bool {
         match self {
             Self::Reshape(shape, order) => view.reshape((shape.clone(), *order)).is_ok(),
             _ => true,
@@ -186,7 +183,7 @@ impl Operation {
     }
 
     /// As [`fits`](Self::fits), on a device.
-    pub(crate) fn fits_on_device(&self, view: &DeviceView<'_, u32, IxDyn>) -> bool {
+    pub fn fits_on_device(&self, view: &DeviceView<'_, u32, IxDyn>) -> bool {
         match self {
             Self::Reshape(shape, order) => view.reshape(shape.clone(), *order).is_ok(),
             _ => true,
@@ -194,7 +191,7 @@ impl Operation {
     }
 
     /// ndarray's result.
-    pub(crate) fn expected(&self, array: &ArrayD<u32>) -> ArrayD<u32> {
+    pub fn expected(&self, array: &ArrayD<u32>) -> ArrayD<u32> {
         match self {
             Self::Permute(axes) => owned(array.view().permuted_axes(axes.clone())),
             Self::Transpose => owned(array.t()),
@@ -217,7 +214,7 @@ impl Operation {
     }
 
     /// `None` if a copy would be needed.
-    pub(crate) fn on_view<'a, T: Element>(
+    pub fn on_view<'a, T: Element>(
         &self,
         view: &SmartView<'a, T, IxDyn>,
     ) -> Result<Option<SmartView<'a, T, IxDyn>>> {
@@ -226,7 +223,7 @@ impl Operation {
     }
 
     /// `None` if a copy would be needed.
-    pub(crate) fn on_device_view<'a>(
+    pub fn on_device_view<'a>(
         &self,
         view: &DeviceView<'a, u32, IxDyn>,
     ) -> Result<Option<DeviceView<'a, u32, IxDyn>>> {
@@ -234,7 +231,7 @@ impl Operation {
         Ok(Some(on_shared!(self, view, reshape)))
     }
 
-    pub(crate) fn on_view_mut<'a>(
+    pub fn on_view_mut<'a>(
         &self,
         view: SmartViewMut<'a, u32, IxDyn>,
     ) -> Result<SmartViewMut<'a, u32, IxDyn>> {
@@ -242,7 +239,7 @@ impl Operation {
         Ok(on_exclusive!(self, view, reshape))
     }
 
-    pub(crate) fn on_device_view_mut<'a>(
+    pub fn on_device_view_mut<'a>(
         &self,
         view: DeviceViewMut<'a, u32, IxDyn>,
     ) -> Result<DeviceViewMut<'a, u32, IxDyn>> {
@@ -252,20 +249,20 @@ impl Operation {
 }
 
 /// The elements of a view. ndarray's own `to_owned` panics in debug builds for some empty views.
-pub(crate) fn owned<T: Copy>(view: ArrayViewD<'_, T>) -> ArrayD<T> {
+pub fn owned<T: Copy>(view: ArrayViewD<'_, T>) -> ArrayD<T> {
     let elements: Vec<T> = view.iter().copied().collect();
     ArrayD::from_shape_vec(view.raw_dim(), elements).expect("as many elements")
 }
 
 /// An array whose elements are their own positions in row-major order, in some axis order.
-pub(crate) fn positions(shape: &[usize], is_fortran: bool) -> ArrayD<u32> {
+pub fn positions(shape: &[usize], is_fortran: bool) -> ArrayD<u32> {
     let mut array = ArrayD::zeros(IxDyn(shape).set_f(is_fortran));
     array.iter_mut().zip(0..).for_each(|(element, position)| *element = position);
     array
 }
 
 /// The number of different elements.
-pub(crate) fn distinct(array: &ArrayD<u32>) -> u64 {
+pub fn distinct(array: &ArrayD<u32>) -> u64 {
     let mut elements: Vec<u32> = array.iter().copied().collect();
     elements.sort_unstable();
     elements.dedup();
@@ -274,7 +271,7 @@ pub(crate) fn distinct(array: &ArrayD<u32>) -> u64 {
 
 /// Writes values into the elements of an array of [`positions`] that its rearranged part has, in
 /// the part's row-major order.
-pub(crate) fn write(positions: &mut ArrayD<u32>, part: &ArrayD<u32>, values: &[u32]) {
+pub fn write(positions: &mut ArrayD<u32>, part: &ArrayD<u32>, values: &[u32]) {
     let elements = positions.as_slice_memory_order_mut().expect("contiguous");
     let place = |element: &u32| {
         elements.iter().position(|seen| seen == element).expect("it was not written")

@@ -1,8 +1,9 @@
-//! Elements, and the effect of the kernels on them.
+//! Elements, records of them, and the effect of the kernels on them.
 
 use std::fmt::Debug;
 
 use resident::Element;
+use resident::bytemuck::{Pod, Zeroable};
 
 /// An element type that can store numbers.
 pub(super) trait Value: Element + PartialEq + Debug {
@@ -35,6 +36,33 @@ impl Value for [u8; 3] {
 
     fn number(self) -> u32 {
         u32::from_le_bytes([self[0], self[1], self[2], 0])
+    }
+}
+
+/// A record of two elements.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Debug, Zeroable)]
+#[bytemuck(crate = "resident::bytemuck")]
+pub(super) struct Pair<T> {
+    pub(super) one: T,
+    pub(super) two: T,
+}
+
+/// The number of fields of a record.
+pub(super) const FIELDS: usize = 2;
+
+// SAFETY: two fields of one type have no padding between or behind them.
+unsafe impl<T: Pod> Pod for Pair<T> {}
+
+impl<T: Value> Pair<T> {
+    /// The record at a position of an array that counts from a number.
+    pub(super) fn counted(from: u32, position: u32) -> Self {
+        let first = from.wrapping_add(FIELDS as u32 * position);
+        Self { one: T::of(first), two: T::of(first.wrapping_add(1)) }
+    }
+
+    pub(super) fn fields(self) -> [T; FIELDS] {
+        [self.one, self.two]
     }
 }
 
