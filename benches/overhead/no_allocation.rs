@@ -2,12 +2,9 @@
 
 #![cfg(target_os = "linux")]
 
-#[allow(unreachable_pub, reason = "the file is also a module of a library")]
-#[path = "../../tests/support/allocations.rs"]
-mod allocations;
-
 use std::sync::{Mutex, PoisonError};
 
+use resident_allocations as allocations;
 use resident_overhead::{ours, tiles};
 
 #[global_allocator]

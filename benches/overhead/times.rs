@@ -5,12 +5,9 @@
 //! median of their differences, and the allocations of one run. Medians are over 201 batches, which
 //! alternate between the two. `cargo bench --bench overhead_instructions` counts instructions.
 
-#[allow(unreachable_pub, reason = "the file is also a module of a library")]
-#[path = "../../tests/support/allocations.rs"]
-mod allocations;
-
 use std::time::Instant;
 
+use resident_allocations as allocations;
 use resident_overhead::ours::Program;
 use resident_overhead::{by_hand, ours, tiles};
 

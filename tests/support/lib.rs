@@ -1,6 +1,5 @@
 //! Helpers that the test suites share.
 
-pub mod allocations;
 pub mod block_on;
 pub mod bodies;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
@@ -18,3 +17,4 @@ pub mod watched;
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub use cuda::driver;
+pub use resident_allocations as allocations;

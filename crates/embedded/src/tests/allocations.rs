@@ -6,11 +6,8 @@ use std::thread;
 
 use super::fixtures::{allocate, body, entered_gate, finish, launch, queue_of};
 use crate::EmbeddedDevice;
+use resident_allocations as counted;
 use resident_core::Access;
-
-#[allow(unreachable_pub, reason = "the file is also a module of a library")]
-#[path = "../../../../tests/support/allocations.rs"]
-mod counted;
 
 #[global_allocator]
 static COUNTING: counted::Counting = counted::Counting;

@@ -1,5 +1,4 @@
-//! Counts the allocations of each thread, and the live bytes of all. Test programs of other
-//! packages include this file.
+//! Counts the allocations of each thread, and the live bytes of all.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -34,14 +33,12 @@ pub fn of_this_thread() -> u64 {
 
 /// The bytes that this thread has allocated so far, less those that it has freed.
 #[must_use]
-#[allow(dead_code, reason = "not every test program asks")]
 pub fn live_bytes_of_this_thread() -> i64 {
     LIVE_BYTES.get()
 }
 
 /// The bytes that all threads have allocated so far, less those that they have freed.
 #[must_use]
-#[allow(dead_code, reason = "not every test program asks")]
 pub fn live_bytes_of_all_threads() -> i64 {
     LIVE_BYTES_OF_ALL.load(Ordering::Relaxed)
 }
