@@ -51,5 +51,6 @@ pub mod face {
     }
 }
 
+// Included for each of the two stand-ins: its statics say what the process knows of one of them.
 #[path = "driver.rs"]
 pub mod driver;

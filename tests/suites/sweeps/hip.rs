@@ -4,19 +4,11 @@ use std::process::Command;
 
 use support::hip::{driver as kernels, face};
 
-#[cfg(feature = "dlpack")]
-#[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
-#[path = "driver_exchange.rs"]
-mod driver_exchange;
-#[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
-#[path = "driver_faults.rs"]
-mod driver_faults;
-#[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
-#[path = "driver_in_place.rs"]
-mod driver_in_place;
-#[allow(clippy::duplicate_mod, reason = "each of the two stand-ins has its own copy")]
-#[path = "driver_interleavings.rs"]
-mod driver_interleavings;
+// Included for each of the two stand-ins: its tests have names of their own, by which processes
+// run them again.
+#[allow(clippy::duplicate_mod, reason = "see above")]
+#[path = "driver/mod.rs"]
+mod driver;
 
 /// The sweeps of failing calls and of orders again, as HIP 5.2: other calls allocate and free, and
 /// another thread tells tasks of work. A process has one runtime, so these run in others.
@@ -24,8 +16,7 @@ mod driver_interleavings;
 fn as_hip_5_without_pools() {
     let program = std::env::current_exe().expect("a path");
     let output = Command::new(program)
-        .args(["hip::driver_faults", "hip::driver_in_place", "hip::driver_exchange"])
-        .arg("hip::driver_interleavings")
+        .arg("hip::driver::")
         .env(face::OLDER, "1")
         .env_remove("NEXTEST_EXECUTION_MODE")
         .output()

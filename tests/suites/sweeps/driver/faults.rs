@@ -1,5 +1,5 @@
 //! Runs one scenario on the GPU backend repeatedly. In each run another driver call fails, or the
-//! device dies at another call. Each of the two stand-ins, `super::face`, has its own copy.
+//! device dies at another call.
 
 use resident::ndarray::{Array2, Ix2, s};
 use resident::{Device, Error, Grid, InOut, Kernel, Result, SmartArray};

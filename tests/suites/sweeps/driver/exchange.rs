@@ -1,5 +1,5 @@
 //! The program that exchanges arrays by DLPack, on the GPU backend. In each run another driver call
-//! fails. Each of the two stand-ins, `super::face`, has its own copy.
+//! fails.
 
 use std::sync::Arc;
 

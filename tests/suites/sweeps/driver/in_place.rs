@@ -1,6 +1,5 @@
 //! The program on memory that host and device both access, on the GPU backend. In each run another
-//! driver call fails, or the device dies at another call. Each of the two stand-ins, `super::face`,
-//! has its own copy.
+//! driver call fails, or the device dies at another call.
 
 use resident::ndarray::Array1;
 use resident::{Device, Error, ManagedArray, MappedArray, SmartArray, with_mapped};

@@ -1,0 +1,10 @@
+//! The sweeps on the GPU backend, over the stand-in for a driver, `super::face`. Each of the two
+//! stand-ins has its own copy.
+
+#[cfg(feature = "dlpack")]
+mod exchange;
+mod faults;
+mod in_place;
+mod interleavings;
+
+use super::{face, kernels};
