@@ -255,7 +255,8 @@ fn acquire<'a>(
                 // A device array is never ready on another device.
                 None => {
                     launch.check_home(array, stream)?;
-                    let selection = if array.is_whole { &Selection::Whole } else { parts.next(launch) };
+                    let selection =
+                        if array.is_whole { &Selection::Whole } else { parts.next(launch) };
                     let request = launch.request(storage, selection, Cause::Launch);
                     launched.acquire(storage, &request, array.is_whole, stream, access, depends)?
                 }

@@ -407,7 +407,7 @@ pub mod explore {
         }
     }
 
-    /// Calls `attempt` until it succeeds, and lets the scheduler switch threads between the attempts.
+    /// Calls `attempt` until it succeeds, and lets the scheduler switch threads in between.
     pub(super) fn retry<G>(attempt: impl Fn() -> Option<G>) -> G {
         loop {
             if let Some(switch) = SWITCH.get() {

@@ -5,6 +5,7 @@ mod circles;
 mod documents;
 mod layers;
 mod modules;
+mod parameters;
 mod safety;
 mod sources;
 mod text;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::sources::{none, root, sources, without_comment};
+use crate::sources::{ALL_CODE, none, root, sources, without_comment};
 
 #[test]
 fn the_core_forbids_unsafe_code() {
@@ -14,7 +14,7 @@ fn the_core_forbids_unsafe_code() {
 #[test]
 fn a_safety_comment_stands_directly_above_every_unsafe_block_and_impl() {
     let mut found = Vec::new();
-    for source in sources(&["src", "crates", "tests", "examples", "benches", "fuzz/fuzz_targets"]) {
+    for source in sources(&ALL_CODE) {
         let lines: Vec<&str> = source.text.lines().collect();
         for (index, line) in lines.iter().enumerate() {
             let code = without_comment(line);

@@ -11,6 +11,10 @@ const DEVICE_CRATES: [&str; 4] =
 /// The parts of `crates/backend` that are named by themselves.
 const INTERFACE_PARTS: [&str; 4] = ["call_site", "grid", "sync", "timeline"];
 
+/// All Rust code of the repository.
+pub(crate) const ALL_CODE: [&str; 8] =
+    ["src", "crates", "macros", "report", "tests", "examples", "benches", "fuzz/fuzz_targets"];
+
 /// A source file: its path from the root of the repository, and its text.
 pub(crate) struct Source {
     pub(crate) path: String,
@@ -37,10 +41,13 @@ pub(crate) fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
 /// These files, and all Rust files below these folders; paths that do not exist are ignored.
 pub(crate) fn sources(paths_from_root: &[&str]) -> Vec<Source> {
     let mut paths = Vec::new();
-    paths_from_root.iter().map(|path| root().join(path)).for_each(|path| match path.is_dir() {
-        true => files_below(&path, &mut paths),
-        false => paths.extend(path.is_file().then_some(path)),
-    });
+    for path in paths_from_root.iter().map(|path| root().join(path)) {
+        if path.is_dir() {
+            files_below(&path, &mut paths);
+        } else if path.is_file() {
+            paths.push(path);
+        }
+    }
     let source = |path: PathBuf| Source {
         path: path
             .strip_prefix(root())
