@@ -1,6 +1,11 @@
 //! The programs by handle, and arguments that come from C. NVRTC and hiprtc have the same functions
 //! for them, under other names.
 
+#![expect(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "the callers are functions of C, whose callers guarantee what the manual requires"
+)]
+
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
