@@ -98,7 +98,8 @@ fn entries(table: &[u8]) -> Option<Vec<(&[u8], Range<usize>)>> {
     }
     let (rest, mut found) = (&mut &*table, Vec::new());
     for _ in 0..number(rest)? {
-        let (start, len_bytes) = (number(rest)?, number(rest)?);
+        let start = number(rest)?;
+        let len_bytes = number(rest)?;
         let name_bytes = number(rest)?;
         let (name, others) = rest.split_at_checked(name_bytes)?;
         *rest = others;

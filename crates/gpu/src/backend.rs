@@ -30,6 +30,24 @@ impl GpuDevice {
         Arc::new(GpuQueue::new(GpuStream::new(Arc::clone(self.core()), stream)))
     }
 
+    fn register(
+        &self,
+        bytes: HostBytes,
+        mapping: HostMapping,
+    ) -> Result<HostRegistration, BackendError> {
+        HostRegistration::register(self.core().context(), bytes, mapping, self.core().pinned())
+    }
+
+    fn pinned(
+        &self,
+        len_bytes: usize,
+        options: PinnedOptions,
+        mapping: HostMapping,
+    ) -> Result<PinnedMemory, BackendError> {
+        let (context, pinned) = (self.core().context(), self.core().pinned());
+        PinnedMemory::allocate(context, len_bytes, options, mapping, pinned)
+    }
+
     /// A stream of another library as a queue. The caller checked that it belongs to this GPU's
     /// primary context.
     #[cfg(feature = "cuda")]
@@ -172,10 +190,7 @@ impl Backend for GpuDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<Box<dyn PinnedRegistration>, BackendError> {
-        let (context, pinned) = (self.core().context(), self.core().pinned());
-        let bytes = HostBytes { start, len_bytes };
-        let registration =
-            HostRegistration::register(context, bytes, HostMapping::Unmapped, pinned)?;
+        let registration = self.register(HostBytes { start, len_bytes }, HostMapping::Unmapped)?;
         Ok(Box::new(registration))
     }
 
@@ -199,10 +214,7 @@ impl Backend for GpuDevice {
         len_bytes: usize,
         options: PinnedOptions,
     ) -> Result<Arc<dyn HostMemory>, BackendError> {
-        let (context, pinned) = (self.core().context(), self.core().pinned());
-        let memory =
-            PinnedMemory::allocate(context, len_bytes, options, HostMapping::Unmapped, pinned)?;
-        Ok(Arc::new(memory))
+        Ok(Arc::new(self.pinned(len_bytes, options, HostMapping::Unmapped)?))
     }
 
     fn allocate_mapped(
@@ -210,9 +222,8 @@ impl Backend for GpuDevice {
         len_bytes: usize,
         options: PinnedOptions,
     ) -> Result<MappedMemory, BackendError> {
-        let (context, pinned) = (self.core().context(), self.core().pinned());
-        let memory =
-            PinnedMemory::allocate(context, len_bytes, options, HostMapping::Mapped, pinned)?;
+        let context = self.core().context();
+        let memory = self.pinned(len_bytes, options, HostMapping::Mapped)?;
         let address = context.record_loss(device_address(context.driver(), memory.base()))?;
         let memory: Arc<dyn HostMemory> = Arc::new(memory);
         self.core().memory().insert_mapped(address, Arc::clone(&memory));
@@ -230,9 +241,8 @@ impl Backend for GpuDevice {
         start: *mut u8,
         len_bytes: usize,
     ) -> Result<(Address, Box<dyn PinnedRegistration>), BackendError> {
-        let (context, pinned) = (self.core().context(), self.core().pinned());
-        let bytes = HostBytes { start, len_bytes };
-        let registration = HostRegistration::register(context, bytes, HostMapping::Mapped, pinned)?;
+        let context = self.core().context();
+        let registration = self.register(HostBytes { start, len_bytes }, HostMapping::Mapped)?;
         context.make_current()?;
         let address = context.record_loss(device_address(context.driver(), start))?;
         Ok((address, Box::new(registration)))

@@ -146,7 +146,8 @@ impl GpuDeviceState {
 
     /// Whether this GPU can access the memory of another.
     fn can_access(&self, peer: &Self) -> bool {
-        let (own, other) = (self.context.place(), peer.context.place());
+        let own = self.context.place();
+        let other = peer.context.place();
         let mut can_access = 0;
         let ask = &self.context.driver().can_access_peer;
         // SAFETY: the driver writes one `int`; both devices are open.

@@ -78,7 +78,8 @@ fn find_parameters(
     if next == words.len() && layouts.len() <= PARAMETERS_MAX {
         Ok(())
     } else {
-        let (count, words) = (layouts.len(), words.len());
+        let count = layouts.len();
+        let words = words.len();
         let detail = format!("{count} parameters take {next} words of {words}");
         Err(invalid("launch", detail))
     }

@@ -101,7 +101,8 @@ impl<'a> BlockRunner<'a> {
 
     /// Runs the threads of a block until all have ended.
     fn schedule(&mut self, block: u64) -> Result<(), String> {
-        let (threads, observer) = (&mut *self.threads, self.observer);
+        let threads = &mut *self.threads;
+        let observer = self.observer;
         loop {
             if let Some(text) = failure(&*threads) {
                 return Err(text);
@@ -216,7 +217,8 @@ fn release_exchanges(lanes: &mut [Fiber], on_barrier: &impl Fn(u32, u32)) -> boo
     for index in 0..lanes.len() {
         let Some(Wait::Lanes { mask, is_barrier, .. }) = lanes[index].wait else { continue };
         if let Some(values) = exchanged(lanes, mask) {
-            let (thread, came) = (lanes[index].thread, values[LANES] as u32);
+            let thread = lanes[index].thread;
+            let came = values[LANES] as u32;
             if is_barrier && thread % LANES as u32 == came.trailing_zeros() {
                 on_barrier(thread / LANES as u32, came);
             }

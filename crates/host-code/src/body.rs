@@ -86,7 +86,8 @@ impl CompiledBody {
         let first = packed.pairs.as_mut_ptr();
         let parameters: SmallVec<[*mut c_void; 16]> =
             packed.starts.iter().map(|start| first.wrapping_add(*start).cast()).collect();
-        let (blocks, threads) = (grid.blocks(), grid.threads());
+        let blocks = grid.blocks();
+        let threads = grid.threads();
         let launch = LaunchParameters {
             parameters: parameters.as_ptr(),
             grid: [blocks.x, blocks.y, blocks.z],

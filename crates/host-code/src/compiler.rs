@@ -126,7 +126,8 @@ impl Compiler {
         match text.lines().next() {
             Some(version) if output.status.success() => {
                 let family = Family::of(program);
-                let (version, options) = (version.to_owned(), family.options());
+                let version = version.to_owned();
+                let options = family.options();
                 Ok(Self { program: program.clone(), version, family, options })
             }
             _ => Err(format!("`--version` ended with {}", output.status)),
@@ -265,7 +266,8 @@ mod tests {
     #[test]
     fn compilers_get_the_options_that_they_know() {
         let guard_size = Some(GUARD_SIZE).filter(|_| cfg!(target_arch = "aarch64"));
-        let (wrapping, protection) = (Some(WRAPPING_POINTERS), Some(STACK_CLASH_PROTECTION));
+        let wrapping = Some(WRAPPING_POINTERS);
+        let protection = Some(STACK_CLASH_PROTECTION);
         let level = processor::option();
         for (family, expected) in [
             (Family::Gcc(7), [None; 4]),

@@ -46,7 +46,8 @@ impl Fiber {
             code();
             Ended::Returned
         });
-        let (page_bytes, trap) = (rustix::param::page_size(), coroutine.trap_handler());
+        let page_bytes = rustix::param::page_size();
+        let trap = coroutine.trap_handler();
         let stack = RunningStack { addresses, page_bytes, trap };
         Ok(Self {
             coroutine,

@@ -51,7 +51,8 @@ impl Library {
         if translation.is_checked() {
             // SAFETY: `hooks.hpp` defines the function with this type.
             let calls = unsafe { function::<TakeCalls>(&library, "resident_host_sanitize") }?;
-            let (file, pointers) = (translation.file(), translation.dynamic_arrays());
+            let file = translation.file();
+            let pointers = translation.dynamic_arrays();
             checked = Some(CheckedLibrary::new(calls, image, file, pointers)?);
         }
         Ok(Self { run, parameter_bytes, checked, _code: code, _library: library })
@@ -112,7 +113,8 @@ impl TemporaryFile {
         // its own numbers, so names tell the copies apart.
         let copy = (&raw const NUMBER).addr();
         loop {
-            let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+            let process = std::process::id();
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let name = format!("resident-{process}-{copy:x}-{number}.{extension}");
             let path = std::env::temp_dir().join(name);
             let mut options = std::fs::OpenOptions::new();

@@ -204,7 +204,8 @@ fn dynamic_declaration(text: &str, pointers: &mut Vec<String>) -> Option<(String
     let first = declarators.next()??;
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let start = first.rfind(|letter| !is_word(letter))? + 1;
-    let (kind, name) = (first[..start].trim(), &first[start..]);
+    let kind = first[..start].trim();
+    let name = &first[start..];
     let mut replacement = pointer(kind, name);
     pointers.push(name.to_owned());
     for other in declarators {

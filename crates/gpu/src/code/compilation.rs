@@ -18,7 +18,8 @@ impl Compilation {
         text: &str,
         file: &str,
     ) -> Result<Self, String> {
-        let (text, file) = (c_string(text)?, c_string(file)?);
+        let text = c_string(text)?;
+        let file = c_string(file)?;
         let mut handle = null_mut();
         let headers = compiler.product.headers.iter();
         let (names, texts): (Vec<*const c_char>, Vec<*const c_char>) =

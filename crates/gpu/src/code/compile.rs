@@ -198,7 +198,8 @@ impl Compiler {
             format!("{} for {} refuses the source, correct it:\n{log}", self.name(), input.target)
         };
         compilation.run(&input.options).map_err(refused)?;
-        let (machine_code, ptx) = (compilation.machine_code()?, compilation.ptx()?);
+        let machine_code = compilation.machine_code()?;
+        let ptx = compilation.ptx()?;
         if machine_code.is_empty() && ptx.is_empty() {
             return Err(self.no_code(input));
         }

@@ -206,8 +206,10 @@ fn load_error(context: &Context, description: &str, refused: &[RefusedImage]) ->
 /// The text of a load error: each image, the reason why it was refused, and the next step.
 fn load_error_text(context: &Context, description: &str, refused: &[RefusedImage]) -> String {
     let driver = context.driver();
-    let (vendor, version) = (driver.vendor.name, driver.version_text());
-    let (architecture, compiler) = (context.architecture(), driver.vendor.compiler_hint);
+    let vendor = driver.vendor.name;
+    let version = driver.version_text();
+    let architecture = context.architecture();
+    let compiler = driver.vendor.compiler_hint;
     let reason = |image: &RefusedImage| format!("{}: {}", image.kind, image.error.detail);
     let reasons: Vec<String> = refused.iter().map(reason).collect();
     let logs = refused.iter().filter(|image| !image.log.is_empty());

@@ -248,7 +248,8 @@ impl<'a> CompileJob<'a> {
             None => compiler.target_of(context)?,
         };
         // The version of the driver too: hiprtc is a part of some, and says 9.0 in every version.
-        let (name, version) = (compiler.name(), context.driver().version());
+        let name = compiler.name();
+        let version = context.driver().version();
         let file = compiler.file();
         let key = source.key(&format!("{target} by {name} in {file} beside {version}"));
         Ok(Self { source, compiler, target, key })

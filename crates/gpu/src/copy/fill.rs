@@ -94,7 +94,8 @@ unsafe fn set_plane(
     extents: Extents,
     value: SettablePattern,
 ) -> Result<(), BackendError> {
-    let (driver, stream) = (target.driver, target.stream);
+    let driver = target.driver;
+    let stream = target.stream;
     if extents.height == 1 {
         // SAFETY: the caller's promise is passed on.
         return unsafe { set_line(driver, stream, start, extents.width_bytes as usize, value) };
@@ -157,7 +158,8 @@ unsafe fn set_lines(
     value: SettablePattern,
 ) -> Option<Result<(), BackendError>> {
     use SettablePattern::{Four, One, Two};
-    let (width, height) = (extents.width_bytes as usize, extents.height as usize);
+    let width = extents.width_bytes as usize;
+    let height = extents.height as usize;
     let pitch = extents.destination_pitch.line_bytes as usize;
     match (value, &driver.set_plane_of_hip) {
         (One(value), Some(set)) => {
@@ -289,7 +291,8 @@ mod tests {
     use resident_core::layout::for_each_start;
 
     fn run(memory: &mut [u8], part: &CopyBox) {
-        let (from, to) = (part.source_offset_bytes, part.destination_offset_bytes);
+        let from = part.source_offset_bytes;
+        let to = part.destination_offset_bytes;
         for_each_start(&part.axes, from, to, &mut |from, to| {
             assert!(from + part.run_bytes <= to, "a copy does not overlap itself");
             memory.copy_within(from as usize..(from + part.run_bytes) as usize, to as usize);

@@ -123,7 +123,8 @@ unsafe fn queue_shape(
     let ends = CopyEnds { source, destination };
     let is_between_devices =
         [source, destination].iter().any(|end| matches!(end, CopyEnd::Device(_, Some(_))));
-    let (extents, stream) = (shape.extents, target.stream);
+    let extents = shape.extents;
+    let stream = target.stream;
     if is_between_devices {
         // SAFETY: as above.
         unsafe { target.driver.queue_peer_volume(ends, extents, target.place, stream) }
@@ -145,7 +146,8 @@ unsafe fn queue_line(
     destination: CopyEnd,
     len: usize,
 ) -> Result<(), BackendError> {
-    let (driver, stream) = (target.driver, target.stream);
+    let driver = target.driver;
+    let stream = target.stream;
     match (source, destination) {
         (CopyEnd::Host(from, _), CopyEnd::Device(to, _)) => {
             let copy = &driver.copy_to_device;

@@ -72,7 +72,8 @@ pub(crate) fn for_each(part: &CopyBox, pitch_bytes_max: u64, visit: &mut impl Fn
     }
     let (extents, folded) = largest(part, pitch_bytes_max);
     let outer = &part.axes[..part.axes.len() - folded];
-    let (source, destination) = (part.source_offset_bytes, part.destination_offset_bytes);
+    let source = part.source_offset_bytes;
+    let destination = part.destination_offset_bytes;
     for_each_start(outer, source, destination, &mut |source, destination| {
         visit(Shape { source, destination, extents });
     });

@@ -147,7 +147,8 @@ impl Driver {
         extents: Extents,
         stream: StreamHandle,
     ) -> Result<(), BackendError> {
-        let (width_bytes, height) = (extents.width_bytes as usize, extents.height as usize);
+        let width_bytes = extents.width_bytes as usize;
+        let height = extents.height as usize;
         if let Some(copy) = &self.copy_plane {
             let source = ends.source.plane(extents.source_pitch);
             let destination = ends.destination.plane(extents.destination_pitch);
@@ -159,7 +160,8 @@ impl Driver {
         let Some(copy) = &self.copy_plane_of_hip else {
             return Err(self.lacks(["cuMemcpy2DAsync", "hipMemcpy2DAsync"]));
         };
-        let (from, to) = (ends.source.address(), ends.destination.address());
+        let from = ends.source.address();
+        let to = ends.destination.address();
         let from_bytes = extents.source_pitch.line_bytes as usize;
         let to_bytes = extents.destination_pitch.line_bytes as usize;
         // SAFETY: as above.
@@ -251,10 +253,13 @@ impl Driver {
         own: Place,
         stream: StreamHandle,
     ) -> Result<(), BackendError> {
-        let (from, source) = (ends.source.address(), ends.source.place(own));
-        let (to, destination) = (ends.destination.address(), ends.destination.place(own));
+        let from = ends.source.address();
+        let source = ends.source.place(own);
+        let to = ends.destination.address();
+        let destination = ends.destination.place(own);
         if let Some(copy) = &self.copy_peer {
-            let (source, destination) = (source.context(), destination.context());
+            let source = source.context();
+            let destination = destination.context();
             // SAFETY: the caller's promise is passed on.
             let outcome = unsafe { (copy.function)(to, destination, from, source, len, stream) };
             return copy.check_between(outcome);
@@ -262,7 +267,8 @@ impl Driver {
         let Some(copy) = &self.copy_peer_of_hip else {
             return Err(self.lacks(["cuMemcpyPeerAsync", "hipMemcpyPeerAsync"]));
         };
-        let (source, destination) = (source.device, destination.device);
+        let source = source.device;
+        let destination = destination.device;
         // SAFETY: as above.
         let outcome = unsafe { (copy.function)(to, destination, from, source, len, stream) };
         copy.check_between(outcome)

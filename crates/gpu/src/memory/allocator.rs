@@ -266,7 +266,8 @@ impl DeviceMemory {
             allocations.managed.count(len_bytes)
         };
         let memory = ManagedMemory::allocate(context, len_bytes)?;
-        let (address, memory) = (memory.address(), Arc::new(memory) as Arc<dyn HostMemory>);
+        let address = memory.address();
+        let memory = Arc::new(memory) as Arc<dyn HostMemory>;
         let mapped = Mapped { memory: Arc::clone(&memory), _counted: Some(counted) };
         self.allocations().mapped.insert(address.0, mapped);
         Ok((address, memory))

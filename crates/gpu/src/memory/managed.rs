@@ -42,7 +42,8 @@ impl ManagedMemory {
             },
             _ => error,
         })?;
-        let (context, process) = (Arc::clone(context), std::process::id());
+        let context = Arc::clone(context);
+        let process = std::process::id();
         Ok(Self { address, len_bytes, context, process })
     }
 

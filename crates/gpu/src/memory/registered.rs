@@ -139,7 +139,8 @@ impl Registrations {
         const PORTABLE: u32 = 1;
         let flags = PORTABLE | mapping.flag();
         let bytes = start.addr()..start.addr() + len_bytes;
-        let (driver, kind) = (context.driver(), context.kind());
+        let driver = context.driver();
+        let kind = context.kind();
         let _relaxed = Relaxed::enter(driver);
         let register = &driver.register_host;
         let outcome = if !driver.vendor.refuses_registered_memory
@@ -154,7 +155,8 @@ impl Registrations {
         };
         match outcome {
             status::SUCCESS => {
-                let (context, memory) = (Arc::clone(context), None);
+                let context = Arc::clone(context);
+                let memory = None;
                 let registration = Registration {
                     end: bytes.end,
                     context,
@@ -294,7 +296,8 @@ fn already_registered(
 /// Whether all of these bytes lie in one registration; a context is current.
 fn is_one_registration(driver: &Driver, bytes: &Range<usize>) -> bool {
     let at = |address| registration_at(driver, address);
-    let (first, last) = (at(bytes.start), at(bytes.end - 1));
+    let first = at(bytes.start);
+    let last = at(bytes.end - 1);
     first.is_some() && first == last
 }
 

@@ -45,7 +45,8 @@ impl GpuStream {
     fn abandon_in_flight(&self) {
         let _completion = self.completion_lock.lock();
         let mut state = self.state();
-        let (completed, tail) = (self.completed(), Position(state.tail));
+        let completed = self.completed();
+        let tail = Position(state.tail);
         if completed >= tail {
             return;
         }

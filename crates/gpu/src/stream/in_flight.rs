@@ -479,7 +479,8 @@ mod tests {
     fn repeated_launches_share_a_name() {
         let mut list = InFlightList::default();
         let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
-        let (here, there) = (call_site(), call_site());
+        let here = call_site();
+        let there = call_site();
         let named = |list: &InFlightList, completed: u64| {
             let record = list.device_loss_record(Position(completed), String::new());
             (record.operation, record.site.map(|site| site.line()))

@@ -16,7 +16,8 @@ impl GpuStream {
     /// A block for these bytes. If none is unused, completes the oldest operation first, whose
     /// block is then unused. Asking all streams takes longer than copying a few bytes.
     pub(super) fn block_for(&self, len: usize) -> Option<StagedBytes> {
-        let (staging, len_bytes) = (self.device.staging(), len as u64);
+        let staging = self.device.staging();
+        let len_bytes = len as u64;
         if !staging.has_unused(len_bytes) {
             self.reap_oldest();
             if !staging.has_unused(len_bytes) && !staging.is_ready_for(len_bytes) {

@@ -194,7 +194,8 @@ fn queue_staged_download(
         memcpy::queue(target(stream), from, host_end(stream, &*staged), &plan.to_staging)
     };
     drained_on_error(stream, outcome)?;
-    let (destination, parts) = (Arc::clone(host), plan.from_staging);
+    let destination = Arc::clone(host);
+    let parts = plan.from_staging;
     Ok(CompletionAction::Unpack(PendingUnpack { staged, destination, parts }))
 }
 

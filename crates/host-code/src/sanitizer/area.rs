@@ -84,7 +84,8 @@ impl Area {
         let shift = unit_bytes.trailing_zeros().min(range.start.trailing_zeros()).min(3);
         let len_bytes = range.len();
         let units = if rights == Some(Rights::INPUT) { 0 } else { len_bytes.div_ceil(1 << shift) };
-        let (start, cells) = (range.start, vec![UNTOUCHED; units]);
+        let start = range.start;
+        let cells = vec![UNTOUCHED; units];
         let owners = Vec::new();
         Self { start, len_bytes, contents, rights, shift, cells, owners, reads_contents: false }
     }

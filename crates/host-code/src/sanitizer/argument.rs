@@ -110,7 +110,8 @@ impl ArrayOfLaunch {
     /// Finds an index with this offset, in elements, along the remaining axes.
     fn is_at(&self, offset: i64, axes: &[usize], index: &mut [i64]) -> bool {
         let Some((&axis, rest)) = axes.split_first() else { return offset == 0 };
-        let (count, stride) = (self.shape[axis] as i64, self.strides[axis]);
+        let count = self.shape[axis] as i64;
+        let stride = self.strides[axis];
         // Along the remaining axes the offset changes by less than a stride, in most views.
         let middle = if stride == 0 { 0 } else { offset / stride };
         [middle, middle - 1, middle + 1].into_iter().any(|place| {

@@ -113,7 +113,8 @@ unsafe extern "C" fn access(
         let current = unsafe { &*current };
         // SAFETY: the same holds for the progress.
         let progress = unsafe { &*current.progress };
-        let (block, thread) = (progress.block.get(), running_thread(progress));
+        let block = progress.block.get();
+        let thread = running_thread(progress);
         if !current.check.borrow_mut().access_quickly(block, thread, access) {
             check(|launch, me| launch.access(me, access));
         }
@@ -129,7 +130,8 @@ unsafe extern "C" fn outside(
 ) {
     // SAFETY: the prelude passes an array of so many numbers.
     let index = unsafe { std::slice::from_raw_parts(index, axes as usize) };
-    let (first, code) = (first.addr(), code.addr());
+    let first = first.addr();
+    let code = code.addr();
     let access = MemoryAccess {
         address: first,
         len_bytes: element_bytes as usize,

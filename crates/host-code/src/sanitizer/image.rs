@@ -84,7 +84,8 @@ impl Image {
         let guarded: Vec<&str> =
             guards.iter().filter_map(|name| name.strip_prefix("_ZGVZ")).collect();
         for symbol in file.symbols().filter(|symbol| symbol.size() > 0) {
-            let (mangled, start) = (symbol.name()?, symbol.address() as usize);
+            let mangled = symbol.name()?;
+            let start = symbol.address() as usize;
             let range = start..start + symbol.size() as usize;
             let variable = Variable { name: plain_name(mangled).into(), range };
             match symbol.kind() {

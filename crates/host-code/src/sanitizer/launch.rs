@@ -142,7 +142,8 @@ impl<'a> LaunchCheck<'a> {
         if touch.is_atomic() {
             self.order.pass_atomic(me.thread, address, touch);
         }
-        let (stamp, rights) = (self.order.stamp(me.thread), &self.rights);
+        let stamp = self.order.stamp(me.thread);
+        let rights = &self.rights;
         let rights = |argument: usize| rights[argument];
         match area.access(access, stamp, &self.order, rights) {
             Ok(()) => None,
@@ -242,7 +243,8 @@ impl<'a> LaunchCheck<'a> {
 
     /// Some threads wait at a barrier that others do not reach.
     pub(super) fn missed_barrier(&self, waiting: Running, code: usize, other: u32) -> Box<Finding> {
-        let (touch, extent) = (Touch::Read, Extent::Bytes);
+        let touch = Touch::Read;
+        let extent = Extent::Bytes;
         let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, code };
         let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
         (finding.argument, finding.element) = (None, None);
@@ -370,7 +372,8 @@ impl<'a> LaunchCheck<'a> {
     /// `blockIdx` and `threadIdx`.
     fn indices(&self, block: u64, thread: u32) -> ([u32; 3], [u32; 3]) {
         let split = |number: u64, [width, height, _]: [u32; 3]| {
-            let (width, height) = (u64::from(width), u64::from(height));
+            let width = u64::from(width);
+            let height = u64::from(height);
             [number % width, number / width % height, number / width / height].map(|of| of as u32)
         };
         (split(block, self.launch.grid), split(u64::from(thread), self.launch.block))

@@ -90,7 +90,8 @@ impl CheckedLibrary {
         let image = Image::read(code, pointers).map_err(|fault| {
             format!("the compiled code cannot be read, as the checker must on Linux: {fault}")
         })?;
-        let (running, lines) = (Mutex::new(()), Lines::new(code, file));
+        let running = Mutex::new(());
+        let lines = Lines::new(code, file);
         Ok(Self { take_calls, running, lines, image })
     }
 

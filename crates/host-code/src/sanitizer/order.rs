@@ -282,7 +282,8 @@ impl Order {
         if self.released.is_empty() {
             return false;
         }
-        let (fence, of_block) = (self.knowledge(thread, u32::MAX), Rc::default());
+        let fence = self.knowledge(thread, u32::MAX);
+        let of_block = Rc::default();
         let now = Release { block: self.block, thread, fence, of_block };
         let (mut open, mut seen) = (vec![now], HashSet::new());
         while let Some(point) = open.pop() {
@@ -334,7 +335,8 @@ mod tests {
     #[test]
     fn a_warp_barrier_orders_its_lanes_and_what_they_knew() {
         let mut order = started();
-        let (first, other_warp) = (order.stamp(32), order.stamp(3));
+        let first = order.stamp(32);
+        let other_warp = order.stamp(3);
         order.pass_warp_barrier(1, 0b0011);
         assert!(order.is_before(first, 33) && !order.is_before(first, 34));
         assert!(!order.is_before(other_warp, 33));
