@@ -135,7 +135,7 @@ impl Request<'_> {
             for footprint in regions.iter().map(|region| memory_order.footprint(region)) {
                 // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes,
                 // and the footprint lies within these bytes. The elements are not valid on the
-                // host, so no view of them exists. `copy_missing` has waited for queued work that
+                // host, so no view of them exists. `Missing` has waited for queued work that
                 // uses them, and holds the claim on them.
                 unsafe { host_copy::fill(self.storage.host_base(), &footprint, &pattern) };
             }

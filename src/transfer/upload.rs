@@ -164,7 +164,7 @@ impl Request<'_> {
                 // SAFETY: `host_base` is the start of `memory_order.len_bytes()` initialised bytes,
                 // and the copies of `Footprint::copy_from_packed` stay within the host memory and
                 // the staging memory, which `StagedUpload` keeps until the packing has dropped. The
-                // region is valid on the host and `copy_missing` has waited for queued work that
+                // region is valid on the host and `Missing` has waited for queued work that
                 // wrote it. Queued work never writes valid elements, and the caller's borrow of the
                 // part, which outlives the call, excludes writes by the host. So nothing writes the
                 // bytes that are read.

@@ -26,7 +26,7 @@ impl ArrayState {
             newest.map_or_else(|| readable(content), |newest| readable(content).without(newest))
         };
         selection.for_each_region(memory_order, |region| {
-            self.record_stale_parts(region, elsewhere, site)
+            self.record_stale_parts(region, elsewhere, site);
         });
     }
 
