@@ -701,11 +701,11 @@ impl<S: Signature> Kernel<S> {
                 device: device.name(),
                 log,
             },
-            LoadError::Refused(refusal) => device::call_error(
+            LoadError::Refused(error) => device::call_error(
                 device,
                 &self.inner.title,
                 &format!("loading {}", self.inner.title),
-                &refusal,
+                &error,
             ),
         }
     }

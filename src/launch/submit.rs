@@ -180,7 +180,7 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
     };
     let position = match submitted {
         Ok(position) => position,
-        Err(refusal) => return Err(refused(launch, stream, &refusal)),
+        Err(error) => return Err(launch_error(launch, stream, &error)),
     };
     let avoided = mark(launch, &selections, stream, &mut launched, position);
     if IS_OBSERVED {
@@ -208,12 +208,12 @@ fn record(launch: &Launch<'_>, stream: &Stream, position: Position, avoided: Flo
 }
 
 #[cold]
-fn refused(launch: &Launch<'_>, stream: &Stream, refusal: &BackendError) -> Error {
+fn launch_error(launch: &Launch<'_>, stream: &Stream, error: &BackendError) -> Error {
     call_error(
         stream.device_ref(),
         "its arguments",
         &format!("queueing {} at {}", launch.title, launch.site),
-        refusal,
+        error,
     )
 }
 

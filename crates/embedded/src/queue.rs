@@ -56,9 +56,9 @@ impl EmbeddedQueue {
             return Err(invalid("allocate", "0 bytes requested"));
         }
         let memory = &self.stream.device.memory;
-        memory.allocate(len_bytes).or_else(|refusal| {
+        memory.allocate(len_bytes).or_else(|error| {
             if !memory.may_find_room(len_bytes) {
-                return Err(refusal);
+                return Err(error);
             }
             self.streams.wait_for_frees("allocate")?;
             memory.allocate(len_bytes)

@@ -76,7 +76,7 @@ impl Backend for GpuDevice {
     fn capacity(&self) -> Result<Capacity, BackendError> {
         let context = self.core().context();
         context.make_current()?;
-        let (free, total) = context.record_loss(free_and_total(context.driver()))?;
+        let (free, total) = context.record_death(free_and_total(context.driver()))?;
         Ok(Capacity { total, free })
     }
 
@@ -224,7 +224,7 @@ impl Backend for GpuDevice {
     ) -> Result<MappedMemory, BackendError> {
         let context = self.core().context();
         let memory = self.pinned(len_bytes, options, HostMapping::Mapped)?;
-        let address = context.record_loss(device_address(context.driver(), memory.base()))?;
+        let address = context.record_death(device_address(context.driver(), memory.base()))?;
         let memory: Arc<dyn HostMemory> = Arc::new(memory);
         self.core().memory().insert_mapped(address, Arc::clone(&memory));
         Ok((address, memory))
@@ -233,7 +233,7 @@ impl Backend for GpuDevice {
     fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError> {
         let context = self.core().context();
         context.make_current()?;
-        context.record_loss(self.core().memory().allocate_managed(context, len_bytes))
+        context.record_death(self.core().memory().allocate_managed(context, len_bytes))
     }
 
     unsafe fn map_host_memory(
@@ -244,7 +244,7 @@ impl Backend for GpuDevice {
         let context = self.core().context();
         let registration = self.register(HostBytes { start, len_bytes }, HostMapping::Mapped)?;
         context.make_current()?;
-        let address = context.record_loss(device_address(context.driver(), start))?;
+        let address = context.record_death(device_address(context.driver(), start))?;
         Ok((address, Box::new(registration)))
     }
 
@@ -256,7 +256,7 @@ impl Backend for GpuDevice {
     ) -> Result<(), BackendError> {
         let context = self.core().context();
         context.make_current()?;
-        context.record_loss(managed::advise(context, range, advice, change))
+        context.record_death(managed::advise(context, range, advice, change))
     }
 
     fn body_kind(&self) -> BodyKind {

@@ -164,18 +164,18 @@ impl Context {
 
     /// Returns the outcome of a driver call, and stores an error that destroys the context.
     #[inline]
-    pub(super) fn record_loss<T>(
+    pub(super) fn record_death<T>(
         &self,
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
         if let Err(error) = &outcome {
-            self.record_death(error);
+            self.store_death(error);
         }
         outcome
     }
 
     #[cold]
-    fn record_death(&self, error: &BackendError) {
+    fn store_death(&self, error: &BackendError) {
         if error.kind == BackendErrorKind::DeviceLost {
             // The first error is the cause; later ones repeat it.
             let _known = self.death.set(error.clone());
@@ -207,7 +207,7 @@ impl Context {
         let ask = &self.driver.stream_priority_range;
         // SAFETY: the context is current; the driver writes two numbers.
         let outcome = unsafe { (ask.function)(&raw mut least, &raw mut greatest) };
-        self.record_loss(ask.check(outcome))?;
+        self.record_death(ask.check(outcome))?;
         Ok((least, greatest))
     }
 }

@@ -52,7 +52,7 @@ impl OwnedStream {
         #[cfg(feature = "cuda")]
         if let Some(cudarc) = context.cudarc() {
             let _relaxed = Relaxed::enter(context.driver());
-            return context.record_loss(cudarc.new_stream(priority)).map(Self::of_cudarc);
+            return context.record_death(cudarc.new_stream(priority)).map(Self::of_cudarc);
         }
         Self::unshared(context, priority)
     }
@@ -77,7 +77,7 @@ impl OwnedStream {
                 create.check(unsafe { (create.function)(&raw mut handle, NON_BLOCKING, priority) })
             }
         };
-        context.record_loss(outcome)?;
+        context.record_death(outcome)?;
         Ok(Self { handle, owner: Owner::Own(Arc::clone(context)) })
     }
 

@@ -285,8 +285,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             }
             let waited = stream.wait_until(stream.queue().tail(), site);
             waited
-                .map_err(|refusal| {
-                    call_error(stream.device_ref(), &self.name(), "into_device", &refusal)
+                .map_err(|error| {
+                    call_error(stream.device_ref(), &self.name(), "into_device", &error)
                 })
                 .at(site)?;
         }

@@ -97,7 +97,7 @@ impl GpuKernel {
         let context = self.module.context();
         let outcome = context
             .make_current()
-            .and_then(|()| context.record_loss(self.function.allow_shared(len_bytes)));
+            .and_then(|()| context.record_death(self.function.allow_shared(len_bytes)));
         outcome.map_err(|error| {
             format!(
                 "asks for {len_bytes} bytes of dynamic shared memory, which the driver did not \
@@ -117,7 +117,7 @@ impl GpuKernel {
         // SAFETY: the context is current and the function's module stays loaded.
         let best =
             unsafe { context.driver().best_block_threads(self.function.handle(), shared_bytes) };
-        let threads = context.record_loss(best)?.min(self.attributes.block_threads_max.max(1));
+        let threads = context.record_death(best)?.min(self.attributes.block_threads_max.max(1));
         self.auto_block
             .store(u64::from(shared_bytes) << 32 | u64::from(threads), Ordering::Relaxed);
         Ok(threads)

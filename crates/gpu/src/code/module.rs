@@ -197,7 +197,9 @@ fn load_error(context: &Context, description: &str, refused: &[RefusedImage]) ->
     match refused.last() {
         Some(last) if !has_code(&last.error, is_about_code) => {
             let error = last.error.clone();
-            LoadError::Refused(context.record_loss::<()>(Err(error.clone())).err().unwrap_or(error))
+            LoadError::Refused(
+                context.record_death::<()>(Err(error.clone())).err().unwrap_or(error),
+            )
         }
         _ => LoadError::Program(load_error_text(context, description, refused)),
     }

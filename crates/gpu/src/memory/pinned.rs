@@ -50,7 +50,7 @@ impl PinnedMemory {
             let outcome = unsafe { (allocate.function)(&raw mut start, len_bytes, flags) };
             allocate.check(outcome).map_err(|error| refused(error, outcome, len_bytes))
         };
-        context.record_loss(outcome)?;
+        context.record_death(outcome)?;
         // SAFETY: the driver just allocated this many bytes, and no other code can access them.
         unsafe { start.cast::<u8>().write_bytes(0, len_bytes) };
         Ok(Self {

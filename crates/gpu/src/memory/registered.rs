@@ -90,7 +90,7 @@ impl HostRegistration {
         let outcome = context
             .make_current()
             .and_then(|()| registrations(kind).insert(context, bytes, mapping, pinned));
-        context.record_loss(outcome).map(|start| Self { kind, start, is_unregistered: false })
+        context.record_death(outcome).map(|start| Self { kind, start, is_unregistered: false })
     }
 }
 
@@ -255,7 +255,7 @@ fn unregister_in(context: &Context, start: usize) -> bool {
         status::SUCCESS | status::HOST_MEMORY_NOT_REGISTERED => true,
         other => {
             let refused = driver.unregister_host.error(other);
-            let _recorded = context.record_loss::<()>(Err(refused));
+            let _recorded = context.record_death::<()>(Err(refused));
             false
         }
     }

@@ -27,14 +27,14 @@ impl GpuStream {
     /// Returns the outcome of a driver call. If the outcome is that the context has died, marks all
     /// work in flight as failed.
     #[inline]
-    pub(super) fn record_loss<T>(
+    pub(super) fn record_death<T>(
         &self,
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
         if outcome.is_ok() {
             return outcome;
         }
-        let outcome = self.record_loss_locked(outcome);
+        let outcome = self.record_death_locked(outcome);
         if self.device.context().death().is_some() {
             self.abandon_in_flight();
         }
@@ -62,7 +62,7 @@ impl GpuStream {
     /// Makes the context current. If the context is dead, marks all work in flight as failed.
     #[inline]
     pub(super) fn make_current(&self) -> Result<(), BackendError> {
-        self.record_loss(self.device.context().make_current())
+        self.record_death(self.device.context().make_current())
     }
 
     /// Blocks until all work up to `position`, clamped to the tail, has completed or failed.
@@ -92,7 +92,7 @@ impl GpuStream {
     fn wait_on_device(&self, position: Position) -> Result<Position, BackendError> {
         let (event, tail) = self.covering_event_and_tail(position);
         if let Some((upto, event)) = event {
-            return self.record_loss(event.wait()).map(|()| upto);
+            return self.record_death(event.wait()).map(|()| upto);
         }
         self.make_current()?;
         self.check_capture()?;
@@ -100,7 +100,7 @@ impl GpuStream {
         let wait = &self.driver().stream_synchronize;
         // SAFETY: the stream lives as long as `self`.
         let outcome = unsafe { (wait.function)(self.raw_stream()) };
-        self.record_loss(wait.check(outcome)).map(|()| tail)
+        self.record_death(wait.check(outcome)).map(|()| tail)
     }
 
     fn covering_event_and_tail(
@@ -166,7 +166,7 @@ impl GpuStream {
             return Ok(None);
         };
         self.make_current()?;
-        self.record_loss(self.device.wake_streams().call_at(&event, function))
+        self.record_death(self.device.wake_streams().call_at(&event, function))
     }
 
     /// Whether the waker thread should wake a task that waits for `position`. If the stream cannot
@@ -192,7 +192,7 @@ impl GpuStream {
         is_past: Result<bool, BackendError>,
         upto: Position,
     ) -> Result<(), BackendError> {
-        match self.record_loss(is_past) {
+        match self.record_death(is_past) {
             Ok(true) => self.complete_upto(upto, IfBusy::Leave),
             Ok(false) => {}
             Err(_) if self.completed() >= upto => {}
@@ -223,7 +223,7 @@ impl GpuStream {
             };
             if let Some((other, position)) = stream.next_prerequisite(checked, upto) {
                 if !Arc::ptr_eq(&other.device, &self.device) {
-                    other.check_for_device_loss();
+                    other.check_for_death();
                 }
                 stack.push((other, position, Position::START));
                 continue;
@@ -335,10 +335,10 @@ impl GpuStream {
     /// Asks the driver whether the context is alive. This is needed because the driver still runs
     /// work of another device that waits for this stream, so the completion of that work does not
     /// mean that this device is alive.
-    fn check_for_device_loss(&self) {
+    fn check_for_death(&self) {
         let is_idle = self.device.context().make_current().and_then(|()| self.is_idle());
         // If the stream cannot be queried for another reason, the context counts as alive.
-        let _outcome = self.record_loss(is_idle);
+        let _outcome = self.record_death(is_idle);
     }
 }
 

@@ -59,7 +59,7 @@ impl EventPool {
         let (mut event, create) = (std::ptr::null_mut(), &driver.event_create);
         // SAFETY: the context is current (the caller's promise); the driver writes one handle.
         let outcome = unsafe { (create.function)(&raw mut event, flags) };
-        self.context.record_loss(create.check(outcome)).map(|()| Handle(event))
+        self.context.record_death(create.check(outcome)).map(|()| Handle(event))
     }
 
     fn list(&self, timing: EventTiming) -> BackendGuard<'_, Vec<Handle>> {
@@ -97,7 +97,7 @@ impl DriverEvent {
         let record = &context.driver().event_record;
         // SAFETY: the caller owns the stream, and `self` the event.
         let outcome = unsafe { (record.function)(self.handle.0, stream) };
-        context.record_loss(record.check(outcome))
+        context.record_death(record.check(outcome))
     }
 
     /// Makes `stream` wait for the event. The stream's context, whose token is given, is current;
@@ -122,7 +122,7 @@ impl DriverEvent {
         // SAFETY: `self` owns the event.
         match unsafe { (query.function)(self.handle.0) } {
             status::NOT_READY => Ok(false),
-            other => context.record_loss(query.check(other)).map(|()| true),
+            other => context.record_death(query.check(other)).map(|()| true),
         }
     }
 
@@ -134,7 +134,7 @@ impl DriverEvent {
         let wait = &context.driver().event_synchronize;
         // SAFETY: `self` owns the event.
         let outcome = unsafe { (wait.function)(self.handle.0) };
-        context.record_loss(wait.check(outcome))
+        context.record_death(wait.check(outcome))
     }
 
     pub(super) fn has_timing(&self) -> bool {
@@ -156,7 +156,7 @@ impl DriverEvent {
         // timing, and have completed: `GpuEvent::elapsed_since` checked that.
         let outcome =
             unsafe { (ask.function)(&raw mut milliseconds, earlier.handle.0, self.handle.0) };
-        context.record_loss(ask.check(outcome)).map(|()| milliseconds)
+        context.record_death(ask.check(outcome)).map(|()| milliseconds)
     }
 
     /// Whether the event belongs to this driver.

@@ -121,7 +121,7 @@ impl GpuStream {
         let ask = &self.driver().stream_priority;
         // SAFETY: the stream lives as long as `self`; the driver writes one number.
         let outcome = unsafe { (ask.function)(self.raw_stream(), &raw mut priority) };
-        self.record_loss(ask.check(outcome)).map(|()| priority)
+        self.record_death(ask.check(outcome)).map(|()| priority)
     }
 
     pub(super) fn tail(&self) -> Position {
@@ -144,7 +144,7 @@ impl GpuStream {
         if current.is_ok() && !self.is_shared() {
             return Ok(());
         }
-        self.record_loss(current).and_then(|()| self.check_capture())
+        self.record_death(current).and_then(|()| self.check_capture())
     }
 
     #[cold]
@@ -168,7 +168,7 @@ impl GpuStream {
         let ask = &self.driver().stream_is_capturing;
         // SAFETY: the stream lives as long as `self`; the driver writes one status.
         let outcome = unsafe { (ask.function)(self.raw_stream(), &raw mut capture) };
-        self.record_loss_locked(ask.check(outcome))?;
+        self.record_death_locked(ask.check(outcome))?;
         Ok(capture != NONE)
     }
 
@@ -214,7 +214,7 @@ impl GpuStream {
                 Err(_) => return,
             },
         };
-        if self.record_loss_locked(event.record(self.raw_stream())).is_ok() {
+        if self.record_death_locked(event.record(self.raw_stream())).is_ok() {
             let position = self.next_position(state);
             state.keep_event(position, event);
         }
@@ -281,7 +281,7 @@ impl GpuStream {
         self.prepare_to_queue()?;
         let event = Arc::new(self.device.events().take(timing)?);
         let mut state = self.state();
-        self.record_loss_locked(event.record(self.raw_stream()))?;
+        self.record_death_locked(event.record(self.raw_stream()))?;
         let position = self.next_position(&mut state);
         state.keep_event(position, Arc::clone(&event));
         Ok((position, event))
@@ -293,18 +293,18 @@ impl GpuStream {
         if is_covered {
             Ok(())
         } else {
-            self.record_loss(self.record(EventTiming::Disabled)).map(drop)
+            self.record_death(self.record(EventTiming::Disabled)).map(drop)
         }
     }
 
-    /// As `record_loss`, for a thread that holds the stream lock: the next caller of `record_loss`
+    /// As `record_death`, for a thread that holds the stream lock: the next caller of `record_death`
     /// abandons the work in flight.
     #[inline]
-    pub(super) fn record_loss_locked<T>(
+    pub(super) fn record_death_locked<T>(
         &self,
         outcome: Result<T, BackendError>,
     ) -> Result<T, BackendError> {
-        self.device.context().record_loss(outcome)
+        self.device.context().record_death(outcome)
     }
 
     pub(super) fn free(&self, address: Address) -> Result<Position, BackendError> {
@@ -319,7 +319,7 @@ impl GpuStream {
             return Ok(self.enter_action(&mut state, CompletionAction::Release { memory }));
         }
         if memory.frees_in_order() {
-            self.record_loss_locked(memory.free(address, self.raw_stream()))?;
+            self.record_death_locked(memory.free(address, self.raw_stream()))?;
             return Ok(self.next_position(&mut state));
         }
         memory.start_draining(address)?;
@@ -362,7 +362,7 @@ impl GpuStream {
     /// context is current afterwards.
     #[cfg(feature = "cuda")]
     pub(super) fn make_wait(&self, other: &CudaStream) -> Result<(), BackendError> {
-        let (_, event) = self.record_loss(self.record(EventTiming::Disabled))?;
+        let (_, event) = self.record_death(self.record(EventTiming::Disabled))?;
         make_current(self.driver(), other.context())?;
         let token = other.context().cu_ctx().expose_provenance() as u64;
         event.make_wait(other.cu_stream().cast(), token)

@@ -17,7 +17,7 @@ impl GpuStream {
         // SAFETY: the context is current. The memory lives until a free that is queued after this
         // work (contract in `backend`).
         let outcome = unsafe { managed::prefetch(context, range, to, self.raw_stream()) };
-        self.record_loss_locked(outcome)?;
+        self.record_death_locked(outcome)?;
         Ok(self.next_position(&mut state))
     }
 }

@@ -76,7 +76,7 @@ impl Queue for GpuQueue {
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
         self.0.prepare_to_queue()?;
         let allocated = reclaim::allocate(&self.0.device, len_bytes, self.0.raw_stream());
-        let address = self.0.record_loss(allocated)?;
+        let address = self.0.record_death(allocated)?;
         let mut state = self.0.state();
         let position = self.0.next_position(&mut state);
         state.in_flight.record_name(position, OperationName::of_label(label));
@@ -84,7 +84,7 @@ impl Queue for GpuQueue {
     }
 
     fn free(&self, address: Address) -> Result<Position, BackendError> {
-        self.0.record_loss(self.0.free(address))
+        self.0.record_death(self.0.free(address))
     }
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
@@ -92,18 +92,18 @@ impl Queue for GpuQueue {
             Work::Launch(mut work) => self.launch(&mut work.as_call()),
             Work::Copy(work) => {
                 self.0.prepare_to_queue()?;
-                self.0.record_loss(submit::queue_copy(&self.0, *work))
+                self.0.record_death(submit::queue_copy(&self.0, *work))
             }
             Work::Fill(work) => {
                 self.0.prepare_to_queue()?;
-                self.0.record_loss(submit::queue_fill(&self.0, *work))
+                self.0.record_death(submit::queue_fill(&self.0, *work))
             }
         }
     }
 
     fn prefetch(&self, range: ManagedRange, to: PrefetchTarget) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        self.0.record_loss(self.0.prefetch(range, to))
+        self.0.record_death(self.0.prefetch(range, to))
     }
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
@@ -111,7 +111,7 @@ impl Queue for GpuQueue {
         let queued = submit::queue_launch(&self.0, launch);
         let position = match queued {
             Ok(position) => position,
-            refused => return self.0.record_loss(refused),
+            refused => return self.0.record_death(refused),
         };
         // Only here: completion actions must not run under an array's lock, which is held while a
         // copy is queued.
@@ -141,7 +141,7 @@ impl Queue for GpuQueue {
         label: &Label,
     ) -> Result<Position, BackendError> {
         self.0.prepare_to_queue()?;
-        self.0.record_loss(self.0.upload(block, to, label))
+        self.0.record_death(self.0.upload(block, to, label))
     }
 
     fn read(&self, from: Address, to: &mut [u8], label: &dyn Fn() -> Label) -> bool {
@@ -149,7 +149,7 @@ impl Queue for GpuQueue {
     }
 
     fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError> {
-        let (position, event) = self.0.record_loss(self.0.record(timing))?;
+        let (position, event) = self.0.record_death(self.0.record(timing))?;
         Ok(Arc::new(GpuEvent { stream: Arc::clone(&self.0), position, event }))
     }
 
@@ -167,7 +167,7 @@ impl Queue for GpuQueue {
         };
         let mut state = self.0.state();
         let token = self.0.device.context().place().token;
-        self.0.record_loss_locked(event.event.make_wait(self.0.raw_stream(), token))?;
+        self.0.record_death_locked(event.event.make_wait(self.0.raw_stream(), token))?;
         // The event has its own position, so a stream that waits for this one waits for the event
         // too.
         self.0.enter_action(&mut state, action);
@@ -185,7 +185,7 @@ impl Queue for GpuQueue {
     fn position_to_await(&self) -> Position {
         // Without an event only the whole stream can be asked, with what is queued behind. If the
         // driver refuses one, the first look at the position says why.
-        let recorded = self.0.record_loss(self.0.record(EventTiming::Disabled));
+        let recorded = self.0.record_death(self.0.record(EventTiming::Disabled));
         recorded.map_or_else(|_| self.0.reserve_position(), |(position, _)| position)
     }
 

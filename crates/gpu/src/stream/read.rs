@@ -22,7 +22,7 @@ impl GpuStream {
             return false;
         }
         let Some(staged) = self.device.staging().take(to.len() as u64) else { return false };
-        let Ok(position) = self.record_loss(self.queue_read(from, &staged, to.len())) else {
+        let Ok(position) = self.record_death(self.queue_read(from, &staged, to.len())) else {
             return false;
         };
         if self.wait_for_read(position, label).is_err() {
@@ -50,7 +50,7 @@ impl GpuStream {
         // The block has at least `len` bytes, and is kept until the copy completes, or forever.
         let outcome =
             unsafe { (copy.function)(staged.base().cast(), from.0, len, self.raw_stream()) };
-        self.record_loss_locked(copy.check(outcome))?;
+        self.record_death_locked(copy.check(outcome))?;
         Ok(self.next_position(&mut state))
     }
 
@@ -69,7 +69,7 @@ impl GpuStream {
             let name = OperationName::of_label(&label());
             self.state().in_flight.record_name(position, name);
         }
-        self.record_loss(outcome)?;
+        self.record_death(outcome)?;
         self.complete_upto(position, IfBusy::Wait);
         Ok(())
     }

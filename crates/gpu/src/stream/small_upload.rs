@@ -43,7 +43,7 @@ impl GpuStream {
         let outcome = unsafe {
             (copy.function)(to.0, staged.base().cast(), staged.len_bytes(), self.raw_stream())
         };
-        self.record_loss_locked(copy.check(outcome))?;
+        self.record_death_locked(copy.check(outcome))?;
         let action = CompletionAction::ReturnBlock(staged);
         let position =
             self.enter_queued(&mut state, Dependencies::new(), action, FailureKind::Copy);

@@ -80,7 +80,7 @@ fn queue_kernel(
     // (`DeviceCode::on`). The modules that use the backend keep arguments alive and order
     // their uses (contract in `backend`): memory is freed after its last use.
     let outcome = unsafe { launch::queue(stream.driver(), stream.raw_stream(), kernel, launch) };
-    stream.record_loss_locked(outcome)
+    stream.record_death_locked(outcome)
 }
 
 /// Assigns a position to work whose dependency failed. The work does not run, and fails for the
@@ -116,7 +116,7 @@ pub(super) fn queue_fill(stream: &GpuStream, work: FillWork) -> Result<Position,
         // `drained_on_error` has waited for the stream.
         let (seed, outcome) = unsafe { fill::queue(target(stream), address.0, part, &pattern) };
         seeds.extend(seed);
-        stream.record_loss_locked(drained_on_error(stream, outcome))?;
+        stream.record_death_locked(drained_on_error(stream, outcome))?;
     }
     let action = release_of(seeds);
     let position = stream.enter_queued(&mut state, depends, action, loss);
@@ -136,7 +136,7 @@ pub(super) fn queue_copy(stream: &GpuStream, work: CopyWork) -> Result<Position,
         Ok(depends) => depends,
         Err(root) => return Ok(skip(stream, &mut state, &root, loss)),
     };
-    let action = stream.record_loss_locked(queue_parts(stream, &state, work))?;
+    let action = stream.record_death_locked(queue_parts(stream, &state, work))?;
     let position = stream.enter_queued(&mut state, depends, action, loss);
     state.in_flight.record_name(position, name);
     Ok(position)

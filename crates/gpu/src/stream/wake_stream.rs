@@ -60,7 +60,7 @@ impl WakeStreams {
         event.make_wait(handle, self.context.place().token)?;
         // SAFETY: `wake` owns the stream. The function accepts null (the caller's promise).
         let outcome = unsafe { (launch.function)(handle, function, null_mut()) };
-        self.context.record_loss(launch.check(outcome))?;
+        self.context.record_death(launch.check(outcome))?;
         Ok(Some(wake))
     }
 
