@@ -297,8 +297,8 @@ impl GpuStream {
         }
     }
 
-    /// As `record_death`, for a thread that holds the stream lock: the next caller of `record_death`
-    /// abandons the work in flight.
+    /// As `record_death`, for a thread that holds the stream lock: the next caller of
+    /// `record_death` abandons the work in flight.
     #[inline]
     pub(super) fn record_death_locked<T>(
         &self,
