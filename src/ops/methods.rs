@@ -2,10 +2,10 @@
 
 use ndarray::{Dimension, Ix1};
 
+use super::arithmetic::Number;
 use super::best::{self, Best};
 use super::call::Call;
 use super::dot;
-use super::elements::Number;
 use super::reduce::{self, Reduction};
 use crate::array::{
     AnyView, DeviceArray, DeviceView, DeviceViewMut, SmartArray, SmartView, SmartViewMut,

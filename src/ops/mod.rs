@@ -79,10 +79,10 @@ mod reduce;
 
 // What they have in common.
 mod align;
+mod arithmetic;
 mod c_type;
 mod cache;
 mod call;
-mod elements;
 mod methods;
 mod operation;
 mod parallel;
@@ -91,6 +91,7 @@ mod source;
 #[cfg(all(test, feature = "cuda"))]
 pub(crate) mod tests;
 
+pub use arithmetic::{Arithmetic, Number};
 pub use best::functions::{
     argmax, argmax_axis, argmax_axis_on, argmax_on, argmin, argmin_axis, argmin_axis_on, argmin_on,
 };
@@ -98,7 +99,6 @@ pub use cumulative::functions::{
     cumulative_sum, cumulative_sum_axis, cumulative_sum_axis_on, cumulative_sum_on,
 };
 pub use dot::functions::{dot, dot_on};
-pub use elements::{Arithmetic, Number};
 pub use elementwise::Unary;
 pub use elementwise::functions::{
     add, add_on, cast, cast_on, clamp, clamp_on, copy, copy_on, div, div_on, map, map_on, mul,

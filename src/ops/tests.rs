@@ -3,7 +3,7 @@
 
 use ndarray::{Axis, s};
 
-use super::elements::{Arithmetic, Number};
+use super::arithmetic::{Arithmetic, Number};
 use super::elementwise::Unary;
 use crate::array::SmartArray;
 use crate::device::Device;

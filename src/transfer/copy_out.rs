@@ -14,16 +14,19 @@ use crate::storage::ArrayState;
 use resident_backend::{
     Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, failure, host_copy,
 };
-use resident_core::coherence::{Content, Location, Region, Source, Undefined};
-use resident_core::layout::split_copies;
+use resident_core::coherence::{
+    Content, Location, PlannedCopy, Region, Source, Undefined, join_copies,
+};
+use resident_core::layout::{MemoryOrder, split_copies};
 
 pub(super) type Copies = SmallVec<[CopyBox; 1]>;
 
 /// The newest contents of a request.
 #[derive(Default)]
 pub(super) struct Newest {
-    /// Each part with contents, and the location from which it is read. `Location::HOST` stands for
-    /// a copy by the host. Parts of constants are `MemoryOrder::unbroken`.
+    /// Each part with contents, and the location from which it is read. Parts from one location are
+    /// joined where they form a box. `Location::HOST` stands for a copy by the host. Parts of
+    /// constants are `MemoryOrder::unbroken`.
     pub(super) parts: Vec<(Source, Region)>,
     /// Why some elements have no contents: because they were lost, if any were.
     pub(super) undefined: Option<Undefined>,
@@ -39,28 +42,38 @@ impl Newest {
         reads_host: impl Fn(Content) -> bool,
     ) -> Self {
         let memory_order = request.storage.memory_order();
-        let (mut newest, mut device) = (Self::default(), None);
+        let mut newest = Self::default();
+        let mut device = None;
+        let mut copies = Vec::new();
         request.selection.for_each_region(memory_order, |region| {
-            state.coherence.visit_contents(region, |part, content| match content {
-                _ if reads_host(content) => {
-                    newest.parts.push((Source::Location(Location::HOST), *part));
-                }
-                Content::Undefined(why) => newest.add_undefined(why),
-                Content::Constant { value, .. } => {
-                    let parts = memory_order.unbroken(part).into_iter();
-                    newest.parts.extend(parts.map(|part| (Source::Constant(value), part)));
-                }
-                Content::Stored(holders) => {
-                    let is_device = |location: &Location| *location != host;
-                    device = device
-                        .filter(|known| holders.contains(*known))
-                        .or_else(|| holders.locations().iter().find(is_device));
-                    let location = device.unwrap_or(Location::HOST);
-                    newest.parts.push((Source::Location(location), *part));
-                }
+            state.coherence.visit_contents(region, |part, content| {
+                let source = match content {
+                    _ if reads_host(content) => Source::Location(Location::HOST),
+                    Content::Undefined(why) => return newest.add_undefined(why),
+                    Content::Constant { value, .. } => Source::Constant(value),
+                    Content::Stored(holders) => {
+                        let is_device = |location: &Location| *location != host;
+                        device = device
+                            .filter(|known| holders.contains(*known))
+                            .or_else(|| holders.locations().iter().find(is_device));
+                        Source::Location(device.unwrap_or(Location::HOST))
+                    }
+                };
+                copies.push(PlannedCopy { source, region: *part });
             });
+            join_copies(region.axes(), &mut copies);
+            copies.drain(..).for_each(|copy| newest.add(memory_order, copy));
         });
         newest
+    }
+
+    fn add(&mut self, memory_order: &MemoryOrder, PlannedCopy { source, region }: PlannedCopy) {
+        if matches!(source, Source::Constant(_)) {
+            let parts = memory_order.unbroken(&region).into_iter();
+            self.parts.extend(parts.map(|part| (source, part)));
+        } else {
+            self.parts.push((source, region));
+        }
     }
 
     fn add_undefined(&mut self, why: Undefined) {

@@ -165,7 +165,7 @@ pub struct KernelAttributes {
     /// Local memory of one thread (spilled registers), in bytes.
     pub local_bytes: u32,
     /// The maximum number of threads in a block. For a host body it is that of the device:
-    /// [`GridLimits`](crate::grid::GridLimits).
+    /// [`GridLimits`].
     pub block_threads_max: u32,
 }
 

@@ -49,7 +49,7 @@ unsafe impl Sync for SharedLaunch {}
 ///
 /// # Safety
 ///
-/// As for [`BlockRunner::new`].
+/// As for `BlockRunner::new`.
 pub unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(), String> {
     let blocks = launch.blocks();
     let is_small = blocks.saturating_mul(u64::from(launch.threads())) < PARALLEL_THREADS_MIN;

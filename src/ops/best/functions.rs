@@ -4,8 +4,8 @@ use ndarray::Axis;
 
 use super::Best;
 use crate::array::{AnyView, AnyViewMut};
+use crate::ops::arithmetic::Number;
 use crate::ops::best;
-use crate::ops::elements::Number;
 use crate::ops::operation::operation;
 
 operation! {
@@ -25,7 +25,7 @@ operation! {
     ///
     /// # Errors
     ///
-    /// As [`min`].
+    /// As [`min`](crate::ops::min).
     argmin, argmin_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>) {
         best::whole(call, Best::Min, a, out)
     }
@@ -33,11 +33,11 @@ operation! {
 
 operation! {
     /// The places of the smallest elements along an axis, as indices of the axis: see [`argmin`]
-    /// and [`sum_axis`].
+    /// and [`sum_axis`](crate::ops::sum_axis).
     ///
     /// # Errors
     ///
-    /// As [`min_axis`].
+    /// As [`min_axis`](crate::ops::min_axis).
     argmin_axis, argmin_axis_on |call| <T: Number>(
         a: &impl AnyView<T>,
         axis: Axis,
@@ -52,7 +52,7 @@ operation! {
     ///
     /// # Errors
     ///
-    /// As [`min`].
+    /// As [`min`](crate::ops::min).
     argmax, argmax_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u64>) {
         best::whole(call, Best::Max, a, out)
     }
@@ -63,7 +63,7 @@ operation! {
     ///
     /// # Errors
     ///
-    /// As [`min_axis`].
+    /// As [`min_axis`](crate::ops::min_axis).
     argmax_axis, argmax_axis_on |call| <T: Number>(
         a: &impl AnyView<T>,
         axis: Axis,

@@ -1,6 +1,6 @@
 //! The body in Rust of the search for the best element.
 
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 
 /// The index of the first smallest element of a line, or of the first NaN; with `is_better` the
 /// other way round, of the largest.

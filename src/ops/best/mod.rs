@@ -6,9 +6,9 @@ mod host;
 use ndarray::{Axis, IxDyn, Zip};
 
 use super::align;
+use super::arithmetic::Number;
 use super::cache;
 use super::call::{self, Call};
-use super::elements::Number;
 use super::elementwise;
 use super::rows::host::{each_chunk, in_groups};
 use super::rows::{

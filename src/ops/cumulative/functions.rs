@@ -3,8 +3,8 @@
 use ndarray::Axis;
 
 use crate::array::{AnyView, AnyViewMut};
+use crate::ops::arithmetic::Number;
 use crate::ops::cumulative;
-use crate::ops::elements::Number;
 use crate::ops::operation::operation;
 
 operation! {

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Zip};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
 
 /// The running sums of the chunks of each row. `before` has, for each chunk, the sum of its row up

@@ -6,9 +6,9 @@ mod host;
 use ndarray::{Axis, IxDyn};
 
 use super::align;
+use super::arithmetic::Number;
 use super::cache;
 use super::call::Call;
-use super::elements::Number;
 use super::elementwise;
 use super::reduce::sums_of_chunks;
 use super::rows::{self, expect_axis, grid_of_blocks, scratch, shape_of_chunks};

@@ -1,7 +1,7 @@
 //! Sums of products.
 
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 use crate::ops::operation::operation;
 
 operation! {
@@ -21,7 +21,8 @@ operation! {
     ///
     /// # Errors
     ///
-    /// As [`sum`], and [`Shape`](crate::Error::Shape) if `a` and `b` have different shapes.
+    /// As [`sum`](crate::ops::sum), and [`Shape`](crate::Error::Shape) if `a` and `b` have different
+    /// shapes.
     dot, dot_on |call| <T: Number>(
         a: &impl AnyView<T>,
         b: &impl AnyView<T>,

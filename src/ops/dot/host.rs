@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMutD, Axis, Zip};
 
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
 use crate::ops::reduce::host::{LANES, LEAF_LEN, Sum, middle, of_lanes};
 

@@ -7,9 +7,9 @@ mod host;
 use ndarray::IxDyn;
 
 use super::align;
+use super::arithmetic::Number;
 use super::cache;
 use super::call::Call;
-use super::elements::Number;
 use super::reduce::{BLOCK_CHUNK, Reduction, of_nothing, reduce_all};
 use super::rows::{self, expect_one, grid_of_blocks, scratch, shape_of_chunks};
 use super::source;

@@ -2,7 +2,7 @@
 
 use super::{Binary, Unary};
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::elements::{Arithmetic, Number};
+use crate::ops::arithmetic::{Arithmetic, Number};
 use crate::ops::elementwise;
 use crate::ops::operation::operation;
 

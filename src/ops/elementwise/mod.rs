@@ -7,10 +7,10 @@ mod unary;
 use ndarray::IxDyn;
 
 use super::align;
+use super::arithmetic::{Arithmetic, Number, Word};
 use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
-use super::elements::{Arithmetic, Number, Word};
 use super::source::{self, Parameter};
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;

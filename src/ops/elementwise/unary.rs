@@ -1,6 +1,6 @@
-//! The functions of [`map`](super::map).
+//! The functions of [`map`](crate::ops::map).
 
-/// A function of one number, for [`map`](super::map).
+/// A function of one number, for [`map`](crate::ops::map).
 ///
 /// All are defined for `f32` and `f64`, with the values of Rust's methods. `Neg`, `Abs`, `Sign`,
 /// `Square` and the roundings are also defined for integers, which `Neg`, `Abs` and `Square` wrap

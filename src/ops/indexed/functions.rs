@@ -1,7 +1,7 @@
 //! Reads and writes of elements whose places are given.
 
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::elements::Arithmetic;
+use crate::ops::arithmetic::Arithmetic;
 use crate::ops::indexed;
 use crate::ops::operation::operation;
 

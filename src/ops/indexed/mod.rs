@@ -6,10 +6,10 @@ mod host;
 use ndarray::IxDyn;
 
 use super::align;
+use super::arithmetic::{Arithmetic, Word};
 use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
-use super::elements::{Arithmetic, Word};
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 use crate::ops::operation::operation;
 
 operation! {

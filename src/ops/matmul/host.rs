@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 use crate::ops::parallel::with_threads;
 
 /// From this many products on, all cores multiply.

@@ -6,9 +6,9 @@ mod host;
 use ndarray::{Ix2, IxDyn};
 use smallvec::SmallVec;
 
+use super::arithmetic::Number;
 use super::cache;
 use super::call::Call;
-use super::elements::Number;
 use super::elementwise;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};

@@ -4,7 +4,7 @@ use ndarray::Axis;
 
 use super::Reduction;
 use crate::array::{AnyView, AnyViewMut};
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 use crate::ops::operation::operation;
 use crate::ops::reduce;
 

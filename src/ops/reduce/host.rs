@@ -6,7 +6,7 @@
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut2, ArrayViewMutD, Axis, Ix2};
 
-use crate::ops::elements::Number;
+use crate::ops::arithmetic::Number;
 use crate::ops::rows::host::{SIDE_BY_SIDE, are_side_by_side, each_chunk, in_groups};
 
 /// The accumulators of a leaf, enough for the vector units.

@@ -8,8 +8,8 @@ use resident_backend::GpuSource;
 use resident_backend::grid::Grid;
 use smallvec::SmallVec;
 
+use super::arithmetic::Number;
 use super::call::Call;
-use super::elements::Number;
 use super::source;
 use crate::array::{Axes, Operand, OperandMut, SmartArray};
 use crate::error::{Error, Result};

@@ -94,6 +94,28 @@ fn gaps_are_downloaded_too_where_nothing_else_uses_them() {
     });
 }
 
+/// Contents that the state has in several parts are one copy if they are read from one device.
+#[test]
+fn a_snapshot_joins_the_parts_that_one_device_has() {
+    run(test_name!(a_snapshot_joins_the_parts_that_one_device_has), |lab| {
+        let contents: Array2<u32> =
+            Array2::from_shape_fn((40, 40), |(row, column)| (row * 40 + column) as u32);
+        let Some([first, second]) = lab.pair() else { return Ok(()) };
+        let mut array = SmartArray::from(contents.clone());
+        drop(array.gpu_mut_on(&first.stream())?);
+        // Another device has some columns too, without a copy on the host.
+        drop(array.slice(s![.., 10..20]).gpu_on(&second.stream())?);
+        downloads();
+        let snapshot = array.snapshot_on(&first.stream())?.wait()?;
+        assert_eq!(snapshot, contents);
+        assert_eq!(downloads(), 1, "one call for all three parts");
+        drop(array);
+        second.synchronize()?;
+        second.trim()?;
+        forget_calls(lab)
+    });
+}
+
 /// Frees everything and clears the record of calls. The suite compares the numbers of created and
 /// destroyed objects in the record, of which this test has removed a part.
 fn forget_calls(lab: &Lab<'_>) -> Result<()> {

@@ -56,7 +56,7 @@ mod tests;
 
 pub use content::{ConstantId, Content, LossId, Undefined};
 pub use location::{Holders, Location, LocationSet};
-pub use plan::{CopyCosts, PlannedCopy, Source, UndefinedRead};
+pub use plan::{CopyCosts, PlannedCopy, Source, UndefinedRead, join_copies};
 pub use protocol::Coherence;
 pub use region::{AXES_MAX, Region};
 pub use region_map::{BoxList, RegionMap};

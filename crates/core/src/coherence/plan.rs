@@ -82,7 +82,7 @@ fn keep_first_or_lost(kept: &mut Option<UndefinedRead>, undefined: Undefined, pa
 /// For each axis, the copies are sorted so that copies that differ only on this axis are adjacent
 /// and in order. One pass then joins neighbours. A join on one axis can make a join on another
 /// possible, so this repeats until a round over all axes joins none.
-pub(super) fn join_copies(axes: usize, copies: &mut Vec<PlannedCopy>) {
+pub fn join_copies(axes: usize, copies: &mut Vec<PlannedCopy>) {
     let mut count_before = usize::MAX;
     while copies.len() > 1 && copies.len() < count_before {
         count_before = copies.len();

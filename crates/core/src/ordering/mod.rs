@@ -19,22 +19,22 @@
 //! them. Keeping only the last reader, as cudarc does, would let a write overtake a reader on
 //! another stream.
 //!
-//! [`PendingUses`] has the uses of elements that were all used alike, usually of the whole array.
-//! [`PartUses`] has uses by region.
+//! [`UniformUses`] has the uses of elements that were all used alike, usually of the whole array.
+//! `PartUses` has uses by region.
 
+mod by_region;
 mod mark;
 mod neighbours;
-mod parts;
-mod pending;
 #[cfg(test)]
 mod tests;
+mod uniform;
 
 use crate::Access;
 use crate::Position;
 use crate::coherence::Region;
+use by_region::PartUses;
 pub use mark::{Mark, StreamKey, UseEnd};
-use parts::PartUses;
-pub use pending::PendingUses;
+pub use uniform::UniformUses;
 
 /// The pending uses of one copy of an array, by region.
 ///
@@ -43,7 +43,7 @@ pub use pending::PendingUses;
 #[derive(Clone, Debug)]
 pub enum Uses {
     /// Every element has the same uses: the usual case, which needs no region.
-    Uniform(PendingUses),
+    Uniform(UniformUses),
     /// Uses by region. They are kept even if every element has the same uses again: they keep the
     /// memory of their boxes, so that repeated uses of a part allocate nothing.
     Parts(Box<PartUses>),
@@ -57,11 +57,11 @@ impl Default for Uses {
 
 impl Uses {
     /// No pending uses.
-    pub const EMPTY: Self = Self::Uniform(PendingUses::EMPTY);
+    pub const EMPTY: Self = Self::Uniform(UniformUses::EMPTY);
 
     /// The uses of every element, if all elements have the same uses.
     #[inline]
-    pub fn uniform(&self) -> Option<&PendingUses> {
+    pub fn uniform(&self) -> Option<&UniformUses> {
         match self {
             Self::Uniform(uses) => Some(uses),
             Self::Parts(parts) => parts.uniform(),
@@ -70,7 +70,7 @@ impl Uses {
 
     /// Like [`uniform`](Self::uniform), but mutable.
     #[inline]
-    pub fn uniform_mut(&mut self) -> Option<&mut PendingUses> {
+    pub fn uniform_mut(&mut self) -> Option<&mut UniformUses> {
         match self {
             Self::Uniform(uses) => Some(uses),
             Self::Parts(parts) => parts.uniform_mut(),
@@ -100,7 +100,7 @@ impl Uses {
         }
     }
 
-    /// As [`PendingUses::conflicts_only_with`], for all of `region`. Also visits the writers of
+    /// As [`UniformUses::conflicts_only_with`], for all of `region`. Also visits the writers of
     /// `region`.
     #[inline]
     pub fn conflicts_only_with(
@@ -132,7 +132,7 @@ impl Uses {
         match self {
             Self::Parts(parts) if !parts.is_uniform() => parts.visit_written_regions(visit),
             _ => {
-                let writer = self.uniform().and_then(PendingUses::writer);
+                let writer = self.uniform().and_then(UniformUses::writer);
                 writer.into_iter().for_each(|mark| visit(&Region::whole(shape), mark));
             }
         }
@@ -225,7 +225,7 @@ impl Uses {
     /// Whether no use is pending.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.uniform().is_some_and(PendingUses::is_empty)
+        self.uniform().is_some_and(UniformUses::is_empty)
     }
 
     /// Whether any use is open.
@@ -259,7 +259,7 @@ impl Uses {
         &mut self,
         shape: &[u64],
         region: Option<&Region>,
-        to_uniform: impl FnOnce(&mut PendingUses),
+        to_uniform: impl FnOnce(&mut UniformUses),
         to_parts: impl FnOnce(&mut PartUses, &Region),
     ) {
         let is_part = |region: &&Region| region.len() != shape.iter().product::<u64>();

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use super::mark::{Mark, StreamKey, UseEnd};
 use super::neighbours::{Known, Neighbours, Numbers};
-use super::pending::{PendingUses, Reader};
+use super::uniform::{Reader, UniformUses};
 use crate::Access;
 use crate::Position;
 use crate::coherence::{BoxList, Region, RegionMap};
@@ -32,7 +32,7 @@ const PRUNED_MIN: usize = 32;
 pub struct PartUses {
     /// The uses of every element, while [`is_uniform`](Self::is_uniform). The fields below have no
     /// uses then.
-    all: PendingUses,
+    all: UniformUses,
     is_uniform: bool,
     writers: RegionMap<Writer, false>,
     /// The number of writes so far.
@@ -90,7 +90,7 @@ impl ReaderStreams {
 
 impl PartUses {
     /// Uses by region of elements that have all had these uses.
-    pub(super) fn new(shape: &[u64], all: PendingUses) -> Self {
+    pub(super) fn new(shape: &[u64], all: UniformUses) -> Self {
         let writer = Writer { mark: Mark::NONE, number: 0 };
         Self {
             all,
@@ -111,12 +111,12 @@ impl PartUses {
     }
 
     #[inline]
-    pub(super) fn uniform(&self) -> Option<&PendingUses> {
+    pub(super) fn uniform(&self) -> Option<&UniformUses> {
         self.is_uniform.then_some(&self.all)
     }
 
     #[inline]
-    pub(super) fn uniform_mut(&mut self) -> Option<&mut PendingUses> {
+    pub(super) fn uniform_mut(&mut self) -> Option<&mut UniformUses> {
         self.is_uniform.then_some(&mut self.all)
     }
 
@@ -140,7 +140,7 @@ impl PartUses {
     }
 
     /// Gives every element these uses. Keeps the memory of a few boxes.
-    fn unite(&mut self, all: PendingUses) {
+    fn unite(&mut self, all: UniformUses) {
         let whole = Region::whole(self.writers.shape());
         self.writers.update(&whole, |_| Writer { mark: Mark::NONE, number: 0 });
         self.readers.clear();
@@ -156,7 +156,7 @@ impl PartUses {
         if !access.writes() {
             self.add_reader(region, Reader { stream: mark.stream, end: mark.end });
         } else if region.is_whole(self.writers.shape()) {
-            self.unite(PendingUses::written(mark));
+            self.unite(UniformUses::written(mark));
         } else {
             self.writes += 1;
             self.set_writer(region, mark);
@@ -332,7 +332,7 @@ impl PartUses {
         }
     }
 
-    /// As [`PendingUses::conflicts_only_with`], for all of `region`. Remembers which boxes overlap
+    /// As [`UniformUses::conflicts_only_with`], for all of `region`. Remembers which boxes overlap
     /// a region that was used before.
     pub(super) fn conflicts_only_with(
         &mut self,
@@ -411,7 +411,7 @@ impl PartUses {
         if self.readers.is_empty()
             && let Some(writer) = self.writers.uniform()
         {
-            self.unite(PendingUses::written(writer.mark));
+            self.unite(UniformUses::written(writer.mark));
         }
     }
 

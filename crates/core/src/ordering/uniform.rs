@@ -12,7 +12,7 @@ use crate::Position;
 /// Every array has one of these for each of its copies, so it is small: the marks of the writer and
 /// of the first reader are stored without padding.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PendingUses {
+pub struct UniformUses {
     /// [`StreamKey::NONE`] for no writer.
     writer_stream: StreamKey,
     /// [`StreamKey::NONE`] for no reader.
@@ -46,13 +46,13 @@ impl Reader {
     }
 }
 
-impl Default for PendingUses {
+impl Default for UniformUses {
     fn default() -> Self {
         Self::EMPTY
     }
 }
 
-impl PendingUses {
+impl UniformUses {
     pub(super) const EMPTY: Self = Self {
         writer_stream: StreamKey::NONE,
         reader_stream: StreamKey::NONE,
