@@ -21,8 +21,8 @@ operation! {
     ///
     /// # Errors
     ///
-    /// As [`sum`](crate::ops::sum), and [`Shape`](crate::Error::Shape) if `a` and `b` have different
-    /// shapes.
+    /// As [`sum`](crate::ops::sum), and [`Shape`](crate::Error::Shape) if `a` and `b` have
+    /// different shapes.
     dot, dot_on |call| <T: Number>(
         a: &impl AnyView<T>,
         b: &impl AnyView<T>,
