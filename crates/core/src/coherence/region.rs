@@ -43,6 +43,7 @@ impl Region {
 
     /// All of an array with this shape, of at most six axes (as in [`Region::new`]).
     #[must_use]
+    #[inline]
     pub fn whole(shape: &[u64]) -> Self {
         debug_assert!(
             shape.len() <= AXES_MAX,
@@ -166,6 +167,7 @@ impl Region {
     /// of the other axes. The same follows for the second axis, and so on, until only `part`
     /// remains. Therefore the boxes are as long in memory as possible when the last axis is
     /// contiguous.
+    #[inline]
     pub(super) fn without(&self, part: &Self, mut emit: impl FnMut(&Self)) {
         let mut rest = *self;
         for axis in 0..self.axes() {

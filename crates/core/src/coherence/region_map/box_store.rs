@@ -428,6 +428,7 @@ impl<V: Clone + PartialEq> BoxStore<V> {
 }
 
 /// The spans of a slot, from those of all slots.
+#[inline]
 fn spans_of(all: &[Span], axes: usize, slot: u32) -> &[Span] {
     let from = slot as usize * axes;
     &all[from..from + axes]

@@ -280,6 +280,7 @@ impl<V: Clone + PartialEq, const MERGES: bool> RegionMap<V, MERGES> {
 
 /// Whether disjoint parts of `region` with this number of elements in all cover it. If the number
 /// saturated, the answer is `false`.
+#[inline]
 fn covers(elements: u64, region: &Region) -> bool {
     elements == region.len() && elements != u64::MAX
 }
