@@ -155,7 +155,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     ///   [`DeviceLost`](crate::Error::DeviceLost) if the device died.
     #[track_caller]
     pub fn advise(&self, advice: &Advice) -> Result<()> {
-        self.tell(advice, AdviceChange::Set, "advise", call_site())
+        self.change_advice(advice, AdviceChange::Set, "advise", call_site())
     }
 
     /// Takes advice back. CUDA's `CU_MEM_ADVISE_UNSET_..`.
@@ -165,10 +165,10 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
     /// As [`advise`](Self::advise).
     #[track_caller]
     pub fn withdraw_advice(&self, advice: &Advice) -> Result<()> {
-        self.tell(advice, AdviceChange::Unset, "withdraw_advice", call_site())
+        self.change_advice(advice, AdviceChange::Unset, "withdraw_advice", call_site())
     }
 
-    fn tell(
+    fn change_advice(
         &self,
         advice: &Advice,
         change: AdviceChange,

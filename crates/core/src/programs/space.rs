@@ -23,17 +23,17 @@ pub(super) struct Space {
 /// A box as drawn at random: a choice for each axis.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Box {
-    ranges: [Range; AXES_MAX],
+    ranges: [Interval; AXES_MAX],
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
-struct Range {
+struct Interval {
     start: u8,
     len: u8,
     step: u8,
 }
 
-impl Range {
+impl Interval {
     /// Start, end and step along an axis: often the whole axis, and sometimes slightly more.
     fn resolve(self, extent: u64) -> (u64, u64, u64) {
         if self.step >= 176 {
