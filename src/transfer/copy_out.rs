@@ -33,8 +33,9 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// The host is read where `reads_host` is true of the contents, or no device has them. A device
-    /// at the location `host` counts as the host: its driver copies within the host at once.
+    /// The host is read where `reads_host` is true of the contents, or no device has them, else the
+    /// first device that has them. A device at the location `host` counts as the host: its driver
+    /// copies within the host at once.
     pub(super) fn find(
         request: &Request<'_>,
         state: &ArrayState,
@@ -43,7 +44,6 @@ impl Newest {
     ) -> Self {
         let memory_order = request.storage.memory_order();
         let mut newest = Self::default();
-        let mut device = None;
         let mut copies = Vec::new();
         request.selection.for_each_region(memory_order, |region| {
             state.coherence.visit_contents(region, |part, content| {
@@ -53,9 +53,7 @@ impl Newest {
                     Content::Constant { value, .. } => Source::Constant(value),
                     Content::Stored(holders) => {
                         let is_device = |location: &Location| *location != host;
-                        device = device
-                            .filter(|known| holders.contains(*known))
-                            .or_else(|| holders.locations().iter().find(is_device));
+                        let device = holders.locations().iter().find(is_device);
                         Source::Location(device.unwrap_or(Location::HOST))
                     }
                 };
