@@ -54,6 +54,14 @@ impl fmt::Display for Shortage {
     }
 }
 
+/// The name of the host's memory in errors.
+pub(crate) const HOST: &str = "the host";
+
+/// The device, and how much room it has. Of the host's memory this is not known.
+fn with_room(device: &str, shortage: &Shortage) -> String {
+    if device == HOST { device.to_owned() } else { format!("{device}, where {shortage}") }
+}
+
 /// The file, line and column of the call that failed.
 ///
 /// ```
@@ -191,10 +199,10 @@ pub enum Error {
     /// `part.try_clone()` or `tile.assign(&part)`, and use that array on the device.
     #[non_exhaustive]
     #[error(
-        "out of memory: {array} needs {} bytes on {device}, where {shortage}; drop arrays that are \
-         not needed there; a part takes room for its whole array, so copy it to an array of its \
-         own (`part.try_clone()`, `tile.assign(&part)`){call}",
-        .shortage.requested
+        "out of memory: {array} needs {} bytes on {}; drop arrays that are not needed there; a \
+         part takes room for its whole array, so copy it to an array of its own \
+         (`part.try_clone()`, `tile.assign(&part)`){call}",
+        .shortage.requested, with_room(device, shortage)
     )]
     OutOfMemory {
         /// The array.

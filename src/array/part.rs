@@ -106,6 +106,20 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         Ok(HostRef::new(unsafe { self.layout.view(base) }, self.storage))
     }
 
+    pub(super) fn to_vec(self, site: CallSite) -> Result<Vec<T>> {
+        let host = self.host(site)?;
+        let mut elements = Vec::new();
+        elements.try_reserve_exact(host.len()).map_err(|_full| {
+            let len_bytes = (host.len() as u64).saturating_mul(size_of::<T>() as u64);
+            transfer::host_full_for(&self.storage.named(), len_bytes).at(site)
+        })?;
+        match host.as_slice() {
+            Some(slice) => elements.extend_from_slice(slice),
+            None => elements.extend(host.iter().copied()),
+        }
+        Ok(elements)
+    }
+
     /// Makes the part valid on the host, and returns the start of the host's memory.
     #[cold]
     fn bring_to_host(self, access: Access, operation: &str, site: CallSite) -> Result<*mut u8> {

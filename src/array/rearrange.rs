@@ -78,10 +78,11 @@ pub(super) fn broadcast_to<D: Dimension, E: Dimension>(
     layout.broadcast(shape).ok_or_else(|| Error::Shape {
         call: CalledAt::UNKNOWN,
         operation: format!("broadcast of {}", storage.named()),
-        expected: format!(
-            "a shape that ends in {:?}, or is longer where that is 1",
-            layout.shape()
-        ),
+        expected: if fits(shape.slice()) {
+            format!("a shape that ends in {:?}, or is longer where that is 1", layout.shape())
+        } else {
+            format!("a shape of at most {} elements", isize::MAX)
+        },
         seen: format!("{:?}", shape.slice()),
     })
 }

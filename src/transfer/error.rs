@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::device::{self, Device};
-use crate::error::{CalledAt, Error, Shortage};
+use crate::error::{CalledAt, Error, HOST, Shortage};
 use crate::storage::{ArrayState, Storage};
 use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use resident_core::coherence::{Region, Span, Undefined, UndefinedRead};
@@ -116,7 +116,7 @@ pub(crate) fn host_full_for(array: &str, requested: u64) -> Error {
     Error::OutOfMemory {
         call: CalledAt::UNKNOWN,
         array: String::from(array),
-        device: String::from("the host"),
+        device: String::from(HOST),
         shortage: Shortage { requested, ..Shortage::default() },
     }
 }

@@ -336,11 +336,11 @@ macro_rules! shared_methods {
         ///
         /// # Errors
         ///
-        /// As [`host`](Self::host).
+        /// As [`host`](Self::host). [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no
+        /// room for the vector, as for a large view that [`broadcast`](Self::broadcast) made.
         #[track_caller]
         pub fn to_vec(&self) -> Result<Vec<T>> {
-            let host = self.part().host(call_site())?;
-            Ok(host.as_slice().map_or_else(|| host.iter().copied().collect(), <[T]>::to_vec))
+            self.part().to_vec(call_site())
         }
     };
 }

@@ -145,6 +145,13 @@ fn a_broadcast_view_that_does_not_fit_in_memory_is_an_error() -> Result<()> {
     let refused = repeated.copy_to_host().map(drop);
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
     assert_eq!(repeated.nbytes(), 1 << 62);
+    let one = SmartArray::<f32, _>::ones(1);
+    let refused = one.broadcast(1_usize << 60)?.to_vec().unwrap_err();
+    assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused:?}");
+    let message = refused.to_string();
+    assert!(message.contains("needs 4611686018427387904 bytes on the host; drop"), "{message}");
+    let refused = one.broadcast((usize::MAX, 4)).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("a shape of at most 9223372036854775807 elements"), "{refused}");
     Ok(())
 }
 
