@@ -29,7 +29,7 @@ use resident_core::Access;
 /// `R` is the borrow of the elements, and `H`, their home, says where they are: wherever the array
 /// is valid, or on one device. What follows from the arrangement of the elements alone is the same
 /// for all kinds; only shared views can be copied and broadcast, and only exclusive ones written.
-/// A coherent view moves elements when they are accessed, a device view only when it is told to.
+/// A coherent view moves elements when they are accessed, a device view only by `copy_*`.
 pub struct View<'a, H, R, D> {
     storage: &'a Storage,
     home: H,

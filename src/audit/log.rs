@@ -1,7 +1,7 @@
 //! The logs of threads: what a thread has recorded that its captures have not taken yet.
 //!
 //! A log has one open block, whose events count to the same captures: when these change, when the
-//! block is full, when the thread ends and when somebody reads a report, the block is closed and
+//! block is full, when the thread ends and when a report is read, the block is closed and
 //! passed to them. The thread takes a short lock for each event, for which only readers of reports
 //! compete with it, once for each report.
 
@@ -22,8 +22,8 @@ const UNKNOWN: u64 = u64::MAX;
 #[derive(Debug)]
 struct Log {
     events: ShortLock<Events>,
-    /// Held while a block is taken from `events` and passed on, so that whoever finds no events has
-    /// waited until the captures have those that were there before.
+    /// Held while a block is taken from `events` and passed on, so that a reader that finds no
+    /// events has waited until the captures have those that were there before.
     passing_on: Mutex<(), AuditLevel>,
 }
 
