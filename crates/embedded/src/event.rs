@@ -12,8 +12,8 @@ use resident_backend::{BackendError, BackendErrorKind, EventTiming, Position, Qu
 pub(crate) struct EmbeddedEvent {
     pub(super) point: StreamPoint,
     pub(super) timing: EventTiming,
-    /// The operations that happen before the event. Only on emulated devices.
-    pub(super) clock: Option<VectorClock>,
+    /// The operations of emulated devices that happen before the event.
+    pub(super) clock: VectorClock,
     /// Keeps the simulation alive, so that a thread can wait for the event after all other handles
     /// have dropped.
     pub(super) _streams: Arc<Streams>,

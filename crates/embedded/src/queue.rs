@@ -10,7 +10,7 @@ use super::engine::{
 };
 use super::errors::{CODE_INVALID, driver_error};
 use super::event::EmbeddedEvent;
-use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch};
+use super::race_check::{HazardOperation, MemoryAccess, Submission, Touch, VectorClock};
 use super::simulation::{CallDraft, CallKind, Instruments};
 use resident_backend::call_site::CallSite;
 use resident_backend::{
@@ -68,10 +68,12 @@ impl EmbeddedQueue {
     fn free_block(&self, address: Address) -> Result<Position, BackendError> {
         let device = &self.stream.device;
         let len_bytes = device.memory.begin_free(address)?;
-        let check = |position| {
+        let check = |position, clock: &mut _| {
             if let Some(instruments) = self.instruments() {
                 let access = MemoryAccess::of_free(device.ordinal, address, len_bytes);
-                let submission = self.submission(position, "free".into(), None, &[]);
+                let operation = self.operation(position, "free".into(), None);
+                let (queue, depends) = (&self.stream.progress, &[][..]);
+                let submission = Submission { queue, position, operation, depends, clock };
                 instruments.check(&submission, &[access]);
             }
         };
@@ -87,7 +89,9 @@ impl EmbeddedQueue {
     ) -> Result<Position, BackendError> {
         let draft = CallDraft::submission(&work, self.stream.number);
         instruments.counted(draft, |fault| {
-            let check = |position, operation: &_| self.check_work(instruments, position, operation);
+            let check = |position, operation: &_, clock: &_| {
+                self.check_work(instruments, position, operation, clock);
+            };
             let position = self.stream.enqueue(prepare(work)?, fault, check)?;
             Ok((position, position))
         })
@@ -99,7 +103,13 @@ impl EmbeddedQueue {
     }
 
     /// Passes work to the race check, when it has a position and cannot run yet.
-    fn check_work(&self, instruments: &Instruments, position: Position, operation: &Operation) {
+    fn check_work(
+        &self,
+        instruments: &Instruments,
+        position: Position,
+        operation: &Operation,
+        clock: &VectorClock,
+    ) {
         let Some(description) = operation.description() else { return };
         let mut accesses = operation.accesses(self.stream.device.ordinal);
         if let Operation::CopyBetween { source, .. } = operation
@@ -107,27 +117,27 @@ impl EmbeddedQueue {
         {
             accesses.retain(|access| !access.is_on_device(source.ordinal));
         }
-        let name = description.name().into();
-        let submission = self.submission(position, name, description.site, description.depends);
+        let operation = self.operation(position, description.name().into(), description.site);
+        let (queue, depends) = (&self.stream.progress, description.depends);
+        let submission = Submission { queue, position, operation, depends, clock };
         instruments.check(&submission, &accesses);
     }
 
-    fn submission<'a>(
-        &'a self,
+    /// An operation of this queue, as hazards name it.
+    fn operation(
+        &self,
         position: Position,
         name: Arc<str>,
         site: Option<CallSite>,
-        depends: &'a [(QueueId, Position)],
-    ) -> Submission<'a> {
-        let operation = HazardOperation {
+    ) -> HazardOperation {
+        HazardOperation {
             name,
             device: self.stream.device.ordinal,
             stream: self.stream.number,
             position: position.0,
             site,
             touch: Touch::Reads,
-        };
-        Submission { queue: &self.stream.progress, position, operation, depends }
+        }
     }
 
     fn record_event(&self, timing: EventTiming) -> Result<EmbeddedEvent, BackendError> {
@@ -135,12 +145,13 @@ impl EmbeddedQueue {
         // that time.
         let timestamp =
             (timing == EventTiming::Enabled || self.stream.is_seeded()).then(Timestamp::default);
-        let mut clock = None;
+        let mut clock = VectorClock::default();
         let record = ControlOperation::Record(timestamp.clone());
-        let position = self.stream.submit_control(record, |position| {
-            clock = self.instruments().map(|instruments| {
-                instruments.tracker.event_clock(&self.stream.progress, position)
-            });
+        let position = self.stream.submit_control(record, |position, before| {
+            clock = before.pending();
+            if self.instruments().is_some() {
+                clock.add(&self.stream.progress, position);
+            }
         })?;
         let point = StreamPoint { stream: Arc::clone(&self.stream), position, timestamp };
         Ok(EmbeddedEvent { point, timing, clock, _streams: Arc::clone(&self.streams) })
@@ -150,11 +161,7 @@ impl EmbeddedQueue {
         let Some(event) = event.downcast_ref::<EmbeddedEvent>() else {
             return Err(invalid("wait", "the event belongs to another kind of device"));
         };
-        let join_clock = |_| {
-            if let (Some(instruments), Some(clock)) = (self.instruments(), &event.clock) {
-                instruments.tracker.wait_for_event(&self.stream.progress, clock);
-            }
-        };
+        let join_clock = |_, clock: &mut VectorClock| clock.join(&event.clock);
         self.stream.submit_control(ControlOperation::Wait(event.point.clone()), join_clock)
     }
 
@@ -202,7 +209,7 @@ impl Queue for EmbeddedQueue {
             return self.submit_counted(work, instruments);
         }
         let operation = prepare(work)?;
-        self.stream.enqueue(operation, None, |_, _| ())
+        self.stream.enqueue(operation, None, |_, _, _| ())
     }
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
@@ -235,12 +242,14 @@ impl Queue for EmbeddedQueue {
         let Some(idle) = self.stream.lock_idle() else { return Ok(None) };
         let work = Work::Copy(work());
         let Some(instruments) = self.instruments() else {
-            let queued = self.stream.begin_own(idle, prepare(work)?, None, |_, _| ());
+            let queued = self.stream.begin_own(idle, prepare(work)?, None, |_, _, _| ());
             return Ok(Some(self.own_copy(queued)));
         };
         let draft = CallDraft::submission(&work, self.stream.number);
         instruments.counted(draft, |fault| {
-            let check = |position, operation: &_| self.check_work(instruments, position, operation);
+            let check = |position, operation: &_, clock: &_| {
+                self.check_work(instruments, position, operation, clock);
+            };
             let queued = self.stream.begin_own(idle, prepare(work)?, fault, check);
             let position = queued.position;
             Ok((Some(self.own_copy(queued)), position))
@@ -291,9 +300,6 @@ impl Queue for EmbeddedQueue {
 impl Drop for EmbeddedQueue {
     fn drop(&mut self) {
         self.stream.close();
-        if let Some(instruments) = self.instruments() {
-            instruments.tracker.remove_queue(self.id());
-        }
     }
 }
 

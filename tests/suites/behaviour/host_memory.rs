@@ -2,14 +2,19 @@
 //! kernel bodies.
 
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use resident::emulation::CallKind;
 use resident::ndarray::{Array1, s};
 use resident::{
-    Device, Emulation, Error, Fault, Grid, InOut, Kernel, MappedArray, PinnedArray, Result,
-    SmartArray, with_pinned,
+    Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, MappedArray, Out,
+    PinnedArray, Result, SmartArray, with_pinned,
 };
-use support::bodies::{add, one};
+use support::bodies::{Gate, add, one};
+use support::flags::gated;
+use support::lab::lab;
+use support::watched::assert_no_hazard;
 
 fn numbers() -> Array1<u32> {
     Array1::from_iter(0..1000)
@@ -194,4 +199,33 @@ fn mapped_arrays_stay_right_whatever_call_is_refused_or_fails() {
             assert_eq!((device.memory().pinned, device.memory().in_use), (0, 0), "{fault:?}");
         }
     }
+}
+
+/// One device reads lent memory late, `Device::cpu()` then writes it, and another device when the
+/// loan ends: after the first, since it waits for `Device::cpu()`, which has no race check.
+#[test]
+fn a_loan_that_three_devices_use_one_after_the_other_has_no_hazard() -> Result<()> {
+    let (reader, writer, gate) = (lab(), lab(), Gate::default());
+    let between = Device::cpu().stream();
+    let overwrite = Kernel::<(Out<u32>,)>::new("overwrite").host(|_, (x,)| x.fill(7));
+    let mut busy = SmartArray::<u32, _>::zeros(8);
+    gated(&gate).launch_on(&reader.stream(), one(), (&mut busy,))?;
+    let mut read = DeviceArray::<u32, _>::zeros_on(&reader.stream(), 1000)?;
+    let mut lent = numbers();
+    let _here = Device::cpu().enter();
+    let opening = with_pinned(&mut lent, |pinned| {
+        read.copy_from_pinned(&pinned.view())?;
+        add().launch_on(&between, one(), (1, &mut *pinned))?;
+        pinned.prefetch_host_on(&between)?;
+        overwrite.launch_on(&writer.stream(), one(), (&mut *pinned,))?;
+        // The end of the loan queues the last copy, and waits for all of this.
+        Ok(thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            gate.open();
+        }))
+    })?;
+    opening.join().expect("it opens the gate");
+    assert_eq!((lent, read.copy_to_host()?), (Array1::from_elem(1000, 7), numbers()));
+    assert_no_hazard(&[reader, writer]);
+    Ok(())
 }

@@ -11,6 +11,7 @@ use super::operation::{ControlOperation, Operation, OperationQueue, QueuedOperat
 use super::progress::{StreamProgress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::errors::{CODE_STUCK, driver_error, inside_kernel};
+use crate::race_check::VectorClock;
 use crate::simulation::{CallDraft, CallKind, Simulation};
 use resident_backend::scope::{self, BodyScope};
 use resident_backend::sync::{BackendGuard, BackendLock};
@@ -54,6 +55,8 @@ pub(crate) struct StreamState {
     pub(super) worker: WorkerState,
     /// Whether the handle has dropped, so that no more operations will be queued.
     pub is_closed: bool,
+    /// The operations of emulated devices that happen before all later operations of this stream.
+    clock: VectorClock,
     tail: u64,
 }
 
@@ -110,17 +113,18 @@ impl EmbeddedStream {
         Position(self.last_free.load(Ordering::Acquire))
     }
 
-    /// Assigns the next position to an operation and queues it. Calls `observe` with the position
-    /// before the operation can run. The worker is woken only if it sleeps.
+    /// Assigns the next position to an operation and queues it. Calls `observe` with the position,
+    /// and with what happens before, when the operation cannot run yet. The worker is woken only if
+    /// it sleeps.
     #[inline]
     pub(crate) fn enqueue(
         self: &Arc<Self>,
         operation: Operation,
         fault: Option<u64>,
-        observe: impl FnOnce(Position, &Operation),
+        observe: impl FnOnce(Position, &Operation, &VectorClock),
     ) -> Result<Position, BackendError> {
         let (mut state, position) = self.begin_enqueue()?;
-        observe(position, &operation);
+        observe(position, &operation, &state.clock);
         state.queued.push(position, fault, operation);
         self.end_enqueue(state);
         Ok(position)
@@ -163,11 +167,12 @@ impl EmbeddedStream {
 
     /// As [`enqueue`](Self::enqueue), for a control operation. If the operation is cheap and the
     /// stream is idle, the submitting thread runs it, which costs less than waking the worker.
-    /// Seeded streams always queue the operation.
+    /// Seeded streams always queue the operation. `observe` may add to what happens before later
+    /// operations.
     pub(crate) fn submit_control(
         self: &Arc<Self>,
         control: ControlOperation,
-        observe: impl FnOnce(Position),
+        observe: impl FnOnce(Position, &mut VectorClock),
     ) -> Result<Position, BackendError> {
         if !self.is_seeded()
             && self.is_cheap(&control)
@@ -181,11 +186,11 @@ impl EmbeddedStream {
     fn enqueue_control(
         self: &Arc<Self>,
         control: ControlOperation,
-        observe: impl FnOnce(Position),
+        observe: impl FnOnce(Position, &mut VectorClock),
     ) -> Result<Position, BackendError> {
         let (mut state, position) = self.begin_enqueue()?;
         self.note_free(&control, position);
-        observe(position);
+        observe(position, &mut state.clock);
         state.queued.push_control(position, control);
         self.end_enqueue(state);
         Ok(position)
@@ -213,11 +218,11 @@ impl EmbeddedStream {
         self: &Arc<Self>,
         mut state: BackendGuard<'_, StreamState>,
         control: &ControlOperation,
-        observe: impl FnOnce(Position),
+        observe: impl FnOnce(Position, &mut VectorClock),
     ) -> Position {
         let position = self.next_position(&mut state);
         self.note_free(control, position);
-        observe(position);
+        observe(position, &mut state.clock);
         // A control operation runs no user code, so it may run under the lock.
         self.run_control(control);
         let has_due_tasks = self.progress.publish_under_lock(position);
@@ -238,7 +243,7 @@ impl EmbeddedStream {
         let nothing = ControlOperation::Record(None);
         // Refused only if the worker cannot be started. Then no operation was ever queued that a
         // task could wait for.
-        let _never_refused = self.enqueue_control(nothing, |_| ());
+        let _never_refused = self.enqueue_control(nothing, |_, _| ());
     }
 
     /// Whether submitting threads may run copies themselves: threads run the stream, and copies
@@ -261,10 +266,10 @@ impl EmbeddedStream {
         mut idle: BackendGuard<'_, StreamState>,
         operation: Operation,
         fault: Option<u64>,
-        observe: impl FnOnce(Position, &Operation),
+        observe: impl FnOnce(Position, &Operation, &VectorClock),
     ) -> QueuedOperation {
         let position = self.next_position(&mut idle);
-        observe(position, &operation);
+        observe(position, &operation, &idle.clock);
         QueuedOperation { position, fault, operation }
     }
 

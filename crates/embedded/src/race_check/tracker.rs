@@ -1,12 +1,11 @@
-//! The tracker of the race check: the accesses of pending operations, and the happens-before
-//! relation between operations.
+//! The tracker of the race check: the accesses of pending operations.
 //!
 //! The tracker checks each operation when it is submitted, under its stream's lock. All earlier
 //! operations of its stream happen before it, and so do all operations that its stream waited for
-//! (vector clocks) and all that have run by then. An operation that has run therefore happens
-//! before all later submissions, so the histories hold only pending accesses.
+//! (the stream's vector clock) and all that have run by then. An operation that has run therefore
+//! happens before all later submissions, so the histories hold only pending accesses.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -28,14 +27,8 @@ const FREED_MAX: usize = 1 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Tracker(BackendLock<Histories>);
 
-#[derive(Debug, Default)]
-struct Histories {
-    clocks: HashMap<QueueId, VectorClock>,
-    memory: MemoryHistories,
-}
-
 #[derive(Debug)]
-struct MemoryHistories {
+struct Histories {
     blocks: BTreeMap<BlockKey, BlockHistory>,
     /// Freed blocks, oldest first.
     freed: VecDeque<BlockKey>,
@@ -79,6 +72,8 @@ pub(crate) struct Submission<'a> {
     pub position: Position,
     pub operation: HazardOperation,
     pub depends: &'a [(QueueId, Position)],
+    /// What happens before the operation.
+    pub clock: &'a VectorClock,
 }
 
 impl Tracker {
@@ -97,7 +92,7 @@ impl Tracker {
         label: &Arc<str>,
     ) {
         let block = BlockHistory::new(label, len_bytes, Some(ByteSet::default()));
-        self.lock().memory.blocks.insert(BlockKey { device, address }, block);
+        self.lock().blocks.insert(BlockKey { device, address }, block);
     }
 
     /// Adds a new block that is initialised, and that the host or other code writes too, which the
@@ -110,33 +105,12 @@ impl Tracker {
         label: &str,
     ) {
         let block = BlockHistory::new(&Arc::from(label), len_bytes, None);
-        self.lock().memory.blocks.insert(BlockKey { device, address }, block);
+        self.lock().blocks.insert(BlockKey { device, address }, block);
     }
 
     /// Forgets a block that is no memory of the device any more.
     pub(crate) fn forget_block(&self, device: usize, address: Address) {
-        self.lock().memory.blocks.remove(&BlockKey { device, address });
-    }
-
-    /// The clock of an event that `queue` recorded at `position`.
-    pub(crate) fn event_clock(
-        &self,
-        queue: &Arc<StreamProgress>,
-        position: Position,
-    ) -> VectorClock {
-        let mut clock = self.lock().clocks.get(&queue.id()).cloned().unwrap_or_default();
-        clock.add(queue, position);
-        clock
-    }
-
-    /// Records that later work of `queue` runs after an event with this clock.
-    pub(crate) fn wait_for_event(&self, queue: &Arc<StreamProgress>, event: &VectorClock) {
-        self.lock().clocks.entry(queue.id()).or_default().join(event);
-    }
-
-    /// Removes a queue that will get no more work.
-    pub(crate) fn remove_queue(&self, queue: QueueId) {
-        self.lock().clocks.remove(&queue);
+        self.lock().blocks.remove(&BlockKey { device, address });
     }
 
     /// Checks the accesses of an operation against the histories, then adds them.
@@ -153,7 +127,7 @@ impl Tracker {
             hazards.extend(histories.check(submission, access));
         }
         for access in accesses {
-            let accessed = histories.memory.change(submission, access);
+            let accessed = histories.change(submission, access);
             if let Some((block, footprint)) = accessed.filter(|_| will_run) {
                 block.add_pending(submission, access.kind, footprint);
             }
@@ -169,7 +143,7 @@ impl Tracker {
 impl Histories {
     /// The hazards of one access.
     fn check(&mut self, submission: &Submission<'_>, access: &MemoryAccess) -> Vec<Hazard> {
-        let located = self.memory.block_of(access);
+        let located = self.block_of(access);
         let label = located.as_ref().map(|(block, _)| Arc::clone(&block.label));
         let hazard = |kind, earlier, bytes| Hazard {
             kind,
@@ -189,8 +163,7 @@ impl Histories {
             let bytes = overlap::bounds(&footprint);
             return vec![hazard(HazardKind::UseAfterFree, Some(freed_by), bytes)];
         }
-        let clock = self.clocks.get(&submission.queue.id());
-        let conflicts = block.conflicts(submission, clock, access.kind, &footprint);
+        let conflicts = block.conflicts(submission, access.kind, &footprint);
         let unordered = conflicts.into_iter().map(|(earlier, bytes)| {
             hazard(HazardKind::Unordered, Some(earlier), access.memory.relative(bytes))
         });
@@ -199,9 +172,7 @@ impl Histories {
         let unwritten = missing.map(|bytes| hazard(HazardKind::NeverWritten, None, bytes));
         unordered.chain(unwritten).collect()
     }
-}
 
-impl MemoryHistories {
     /// The block that contains the memory of an access, and the offset of that memory in it.
     fn block_of(&mut self, access: &MemoryAccess) -> Option<(&mut BlockHistory, u64)> {
         let (device, address) = match access.memory {
@@ -253,7 +224,7 @@ impl MemoryHistories {
     }
 }
 
-impl Default for MemoryHistories {
+impl Default for Histories {
     fn default() -> Self {
         let host = BlockHistory::new(&"host memory".into(), u64::MAX, None);
         Self { blocks: BTreeMap::new(), freed: VecDeque::new(), host }
@@ -289,7 +260,6 @@ impl BlockHistory {
     fn conflicts(
         &mut self,
         submission: &Submission<'_>,
-        clock: Option<&VectorClock>,
         kind: AccessKind,
         footprint: &Footprint,
     ) -> Vec<(HazardOperation, Range<u64>)> {
@@ -298,8 +268,7 @@ impl BlockHistory {
         });
         let happens_before = |earlier: &PendingAccess| {
             let queue = earlier.queue.id();
-            queue == submission.queue.id()
-                || clock.is_some_and(|clock| clock.includes(queue, earlier.position))
+            queue == submission.queue.id() || submission.clock.includes(queue, earlier.position)
         };
         let both_read = |earlier: &PendingAccess| {
             earlier.operation.touch == Touch::Reads && kind.touch() == Touch::Reads

@@ -1,4 +1,8 @@
 //! Vector clocks: each stream's last position that happens before an operation or event.
+//!
+//! Every stream has one, also on devices without a race check: what waits for such a stream comes
+//! after all that the stream itself waited for. Only checked operations are looked up, so only
+//! positions of emulated devices are ever added, and without such devices all clocks are empty.
 
 #![forbid(unsafe_code)]
 
@@ -21,15 +25,22 @@ impl VectorClock {
     }
 
     /// Adds all positions of `queue` up to `position`.
-    pub(super) fn add(&mut self, queue: &Arc<StreamProgress>, position: Position) {
+    pub(crate) fn add(&mut self, queue: &Arc<StreamProgress>, position: Position) {
         match self.0.iter_mut().find(|(progress, _)| progress.id() == queue.id()) {
             Some((_, upto)) => *upto = position.max(*upto),
             None => self.0.push((Arc::clone(queue), position)),
         }
     }
 
+    /// The clock without positions whose work has run.
+    pub(crate) fn pending(&self) -> Self {
+        let mut clock = Self::default();
+        clock.join(self);
+        clock
+    }
+
     /// Adds all positions of another clock, and removes positions whose work has run.
-    pub(super) fn join(&mut self, other: &Self) {
+    pub(crate) fn join(&mut self, other: &Self) {
         self.0.retain(|(progress, upto)| !progress.has_run(*upto));
         for (progress, upto) in other.0.iter().filter(|(progress, upto)| !progress.has_run(*upto)) {
             self.add(progress, *upto);

@@ -416,3 +416,34 @@ fn emulated_devices_without_a_seed_find_hazards() {
         [HazardKind::Unordered]
     );
 }
+
+/// One queue reads host memory, another device's queue waits for it, and a third queue writes the
+/// memory after that: in order, whether or not the device in between has a race check.
+#[test]
+fn order_passes_through_devices_with_and_without_a_race_check() {
+    let emulated = || EmbeddedDevice::emulated(Emulation::new());
+    let seeded = EmbeddedDevice::emulated(Emulation::new().seed(9));
+    for between in [EmbeddedDevice::plain(), emulated(), seeded] {
+        let (reader, writer) = (emulated(), emulated());
+        let queues = [&reader, &between, &writer].map(queue_of);
+        let [reads, between, writes] = &queues;
+        let (from, host) = (allocate(writes, 8).unwrap(), HostBytes::new([1; 8]));
+        writes.submit(fill(from, contiguous(0, 8), &[2])).unwrap();
+        finish(writes);
+        let (open, gate) = gate();
+        reads.submit(launch(&gate, &[])).unwrap();
+        let to = allocate(reads, 8).unwrap();
+        reads.submit(upload(&host, to, 8)).unwrap();
+        let order = |before: &Arc<dyn Queue>, after: &Arc<dyn Queue>| {
+            after.wait(before.record(EventTiming::Disabled).unwrap().as_ref()).unwrap();
+        };
+        order(reads, between);
+        order(between, writes);
+        writes.submit(download(from, &host, 8)).unwrap();
+        assert_eq!(log_of(&writer).hazards(), [], "{between:?} waits between the two");
+        drop(open);
+        finish(writes);
+        assert_eq!(super::fixtures::contents(reads, to, 8), [1; 8]);
+        assert_eq!(host.bytes(), [2; 8]);
+    }
+}

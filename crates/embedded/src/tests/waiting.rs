@@ -180,7 +180,7 @@ fn futures_that_were_polled_and_dropped_are_forgotten_before_their_work_is_compl
         assert!(stream.progress.register(Position(1), &Arc::default()).is_empty());
         assert!(stream.progress.waiter_count() <= 64);
     }
-    assert_eq!(stream.submit_control(ControlOperation::Record(None), |_| ()), Ok(Position(1)));
+    assert_eq!(stream.submit_control(ControlOperation::Record(None), |_, _| ()), Ok(Position(1)));
     while count.0.load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }
@@ -207,7 +207,7 @@ fn an_operation_that_runs_at_once_leaves_tasks_to_the_worker() {
         let (sender, receiver) = mpsc::channel();
         let waiting = task(Waker::from(Arc::new(Thread(sender))));
         assert!(stream.progress.register(position, &waiting).is_empty());
-        let submitted = stream.submit_control(control, |_| ()).expect("it runs");
+        let submitted = stream.submit_control(control, |_, _| ()).expect("it runs");
         assert_eq!(submitted, position);
         let woken_on = receiver.recv_timeout(Duration::from_secs(60)).expect("it is woken");
         assert_ne!(woken_on, std::thread::current().id());
