@@ -5,6 +5,7 @@ mod bench;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cuda;
 mod device_arrays;
+mod environment;
 #[cfg(feature = "dlpack")]
 mod exchange;
 mod faults;
@@ -19,3 +20,4 @@ mod seeds;
 #[cfg(target_os = "linux")]
 mod soak;
 mod steps;
+mod stress;

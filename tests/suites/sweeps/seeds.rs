@@ -10,6 +10,8 @@ use std::thread;
 use resident::emulation::CallKind;
 use resident::{Device, Emulation, Fault};
 
+use crate::environment::asked;
+
 /// The work that can fail when it runs.
 pub(crate) const RUNS_LATE: [CallKind; 7] = [
     CallKind::Upload,
@@ -20,11 +22,6 @@ pub(crate) const RUNS_LATE: [CallKind; 7] = [
     CallKind::Poison,
     CallKind::Launch,
 ];
-
-fn count(default: u64) -> u64 {
-    let given = std::env::var("RESIDENT_SWEEP_SEEDS").ok();
-    given.map_or(default, |seeds| seeds.parse().expect("RESIDENT_SWEEP_SEEDS is a number"))
-}
 
 /// The calls of this device that may fail.
 fn failing(device: &Device, is_late: bool) -> Vec<u64> {
@@ -48,7 +45,7 @@ impl Drop for Named {
 /// with one. The program gets the devices and whether work fails when it runs, and returns the
 /// number of errors.
 pub(crate) fn sweep<const N: usize>(default: u64, run: impl Fn(&[Device; N], bool) -> usize) {
-    for seed in 0..count(default) {
+    for seed in 0..asked("RESIDENT_SWEEP_SEEDS", default) {
         let _named = Named(seed);
         let (is_late, which) = (seed % 2 == 1, (seed / 2) as usize % N);
         let emulation = || Emulation::new().seed(seed);

@@ -13,14 +13,13 @@
 
 mod programs;
 
-use std::fmt::Debug;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use resident::Device;
 use support::own_process::{self, assert_success};
 use support::test_name;
 
+use crate::environment::asked;
 #[cfg(feature = "cuda")]
 use programs::GpuServer;
 use programs::{Batch, Server, add_one, pass_through_all_kinds};
@@ -39,12 +38,6 @@ const TIMED_SECONDS: u64 = 30;
 
 /// The threads of streams that were dropped a moment ago. A program like a server drops thousands.
 const SLACK_THREADS: u64 = 100;
-
-/// The number in an environment variable.
-fn asked<N: FromStr<Err: Debug>>(variable: &str, usual: N) -> N {
-    let text = std::env::var(variable).ok();
-    text.map_or(usual, |text| text.parse().expect(variable))
-}
 
 fn seconds() -> u64 {
     asked("RESIDENT_SOAK_SECONDS", 10)
