@@ -34,16 +34,20 @@ impl EmbeddedDevice {
 }
 
 impl EmbeddedDevice {
-    /// Informs the race check of memory that the host or other code writes too.
-    fn track_shared(&self, address: Address, len_bytes: u64, label: &str) {
+    /// Informs the race check of memory that other code writes too.
+    fn track_foreign(&self, address: Address, len_bytes: u64) {
         if let Some(instruments) = &self.core.instruments {
-            instruments.tracker.add_shared_block(self.core.ordinal, address, len_bytes, label);
+            instruments.tracker.add_foreign_block(self.core.ordinal, address, len_bytes);
         }
     }
 
-    /// Informs the race check of memory that the host writes too.
-    fn track_mapped(&self, address: Address, len_bytes: usize) {
-        self.track_shared(address, len_bytes as u64, "mapped memory");
+    /// Informs the race check of host memory that has an address on the device.
+    fn track_mapped(&self, address: Address, len_bytes: usize, start: *mut u8) {
+        if let Some(instruments) = &self.core.instruments {
+            let (len_bytes, host_start) = (len_bytes as u64, start.addr() as u64);
+            let device = self.core.ordinal;
+            instruments.tracker.add_mapped_block(device, address, len_bytes, host_start);
+        }
     }
 }
 
@@ -165,7 +169,7 @@ impl Backend for EmbeddedDevice {
         let len_bytes = memory.len_bytes;
         // SAFETY: the caller's promise is passed on.
         let address = unsafe { self.core.memory.take_over(memory) }?;
-        self.track_shared(address, len_bytes, "memory of other code");
+        self.track_foreign(address, len_bytes);
         Ok(address)
     }
 
@@ -194,7 +198,7 @@ impl Backend for EmbeddedDevice {
         self.counted(CallKind::AllocatePinned, || {
             let mapped = self.core.memory.allocate_mapped(len_bytes, &self.pinned);
             let mapped = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
-            self.track_mapped(mapped.0, len_bytes);
+            self.track_mapped(mapped.0, len_bytes, mapped.1.base());
             Ok(mapped)
         })
     }
@@ -202,7 +206,7 @@ impl Backend for EmbeddedDevice {
     fn allocate_managed(&self, len_bytes: usize) -> Result<MappedMemory, BackendError> {
         self.counted(CallKind::AllocateManaged, || {
             let managed = self.core.memory.allocate_managed(len_bytes as u64)?;
-            self.track_mapped(managed.0, len_bytes);
+            self.track_mapped(managed.0, len_bytes, managed.1.base());
             Ok(managed)
         })
     }
@@ -217,7 +221,7 @@ impl Backend for EmbeddedDevice {
             // it, after all work that uses the memory.
             let mapped = unsafe { self.core.memory.map(start, len_bytes, &self.pinned) };
             let address = mapped.ok_or_else(|| out_of_host_memory(len_bytes))?;
-            self.track_mapped(address, len_bytes);
+            self.track_mapped(address, len_bytes, start);
             let registration = MappedRegistration { device: Arc::clone(&self.core), address };
             Ok((address, Box::new(registration) as Box<dyn PinnedRegistration>))
         })

@@ -53,6 +53,8 @@ struct BlockHistory {
     pending: Vec<PendingAccess>,
     /// The bytes that were ever written. Host memory is always initialised, so it has no such set.
     written: Option<ByteSet>,
+    /// The address for the host, of memory that the host accesses too.
+    host_start: Option<u64>,
 }
 
 /// One access by a pending operation.
@@ -95,16 +97,24 @@ impl Tracker {
         self.lock().blocks.insert(BlockKey { device, address }, block);
     }
 
-    /// Adds a new block that is initialised, and that the host or other code writes too, which the
-    /// check does not see.
-    pub(crate) fn add_shared_block(
+    /// Adds a new block that is initialised, and that other code writes too, which the check does
+    /// not see.
+    pub(crate) fn add_foreign_block(&self, device: usize, address: Address, len_bytes: u64) {
+        let block = BlockHistory::new(&Arc::from("memory of other code"), len_bytes, None);
+        self.lock().blocks.insert(BlockKey { device, address }, block);
+    }
+
+    /// Adds a new block of host memory that starts at `host_start`. Its uses are checked against
+    /// those of the same host memory by other devices.
+    pub(crate) fn add_mapped_block(
         &self,
         device: usize,
         address: Address,
         len_bytes: u64,
-        label: &str,
+        host_start: u64,
     ) {
-        let block = BlockHistory::new(&Arc::from(label), len_bytes, None);
+        let block = BlockHistory::new(&Arc::from("mapped memory"), len_bytes, None);
+        let block = BlockHistory { host_start: Some(host_start), ..block };
         self.lock().blocks.insert(BlockKey { device, address }, block);
     }
 
@@ -124,9 +134,14 @@ impl Tracker {
         let mut hazards = Vec::new();
         // All accesses are checked before any is added: an operation does not conflict with itself.
         for access in accesses.iter().filter(|_| will_run) {
-            hazards.extend(histories.check(submission, access));
+            let on_host = histories.on_host(access);
+            hazards.extend(histories.check(submission, on_host.as_ref().unwrap_or(access)));
         }
-        for access in accesses {
+        // Uses of mapped memory are added to both histories: a free is an access of the device's
+        // block alone, since the host keeps its memory.
+        let on_host: Vec<_> =
+            accesses.iter().filter_map(|access| histories.on_host(access)).collect();
+        for access in accesses.iter().chain(&on_host) {
             let accessed = histories.change(submission, access);
             if let Some((block, footprint)) = accessed.filter(|_| will_run) {
                 block.add_pending(submission, access.kind, footprint);
@@ -171,6 +186,19 @@ impl Histories {
         let missing = written.and_then(|written| written.first_missing(&footprint));
         let unwritten = missing.map(|bytes| hazard(HazardKind::NeverWritten, None, bytes));
         unordered.chain(unwritten).collect()
+    }
+
+    /// An access of mapped memory as one of host memory. `None` for other memory, and for accesses
+    /// that concern the block as such: frees, those after a free, and those out of range.
+    fn on_host(&self, access: &MemoryAccess) -> Option<MemoryAccess> {
+        let AccessedMemory::Device { device, address } = access.memory else { return None };
+        let (key, block) = self.blocks.range(..=BlockKey { device, address }).next_back()?;
+        let host_start = block.host_start.filter(|_| key.device == device)?;
+        let offset_bytes = address.0 - key.address.0;
+        block.footprint_of(access, offset_bytes).filter(|_| access.kind != AccessKind::Free)?;
+        let (base, len_bytes) = (host_start + offset_bytes, block.len_bytes - offset_bytes);
+        let memory = AccessedMemory::Host { base, len_bytes };
+        Some(MemoryAccess { memory, ..access.clone() })
     }
 
     /// The block that contains the memory of an access, and the offset of that memory in it.
@@ -233,7 +261,8 @@ impl Default for Histories {
 
 impl BlockHistory {
     fn new(label: &Arc<str>, len_bytes: u64, written: Option<ByteSet>) -> Self {
-        Self { label: Arc::clone(label), len_bytes, freed_by: None, pending: Vec::new(), written }
+        let (label, pending) = (Arc::clone(label), Vec::new());
+        Self { label, len_bytes, freed_by: None, pending, written, host_start: None }
     }
 
     /// Adds an access of an operation that will run.

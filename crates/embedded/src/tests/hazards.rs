@@ -11,8 +11,8 @@ use super::fixtures::{
 };
 use crate::{EmbeddedDevice, Emulation, Hazard, HazardKind, Touch};
 use resident_backend::{
-    Address, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint, Memory,
-    PackedArray, Position, Queue, SourceDevice, Work, failure,
+    Address, Backend, CopyWork, Dependencies, EventTiming, FailureKind, Footprint, MappedMemory,
+    Memory, PackedArray, PinnedOptions, Position, Queue, SourceDevice, Work, failure,
 };
 use resident_core::Access;
 
@@ -152,6 +152,42 @@ fn host_memory_is_checked_too() {
     );
     queues.two.submit(last).unwrap();
     assert_eq!(queues.hazards()[0].bytes, 56..64);
+}
+
+#[test]
+fn uses_of_mapped_memory_by_one_device_are_checked_against_those_by_another() {
+    let kinds: [fn(&EmbeddedDevice) -> MappedMemory; 2] = [
+        |device| device.allocate_mapped(64, PinnedOptions::default()).unwrap(),
+        |device| device.allocate_managed(64).unwrap(),
+    ];
+    for allocate_in_place in kinds {
+        let emulated = || EmbeddedDevice::emulated(Emulation::new().seed(1));
+        let (one, two) = (emulated(), emulated());
+        let (address, host) = allocate_in_place(&one);
+        let (in_place, other) = (queue_of(&one), queue_of(&two));
+        let to = allocate(&other, 16).unwrap();
+        let part = [(Address(address.0 + 32), 32, Access::ReadWrite)];
+        in_place.submit(launch(&increment(), &part)).unwrap();
+        let read = |start_bytes| {
+            let (from, to) = (Memory::Host(Arc::clone(&host)), Memory::Device(to));
+            copy("upload", from, to, flat(16, start_bytes, 0))
+        };
+        other.submit(read(16)).unwrap();
+        assert_eq!(log_of(&two).hazards(), [], "the kernel has other bytes");
+        other.submit(read(24)).unwrap();
+        in_place.submit(launch(&increment(), &part)).unwrap();
+        let bytes = |device| -> Vec<_> {
+            log_of(device).hazards().into_iter().map(|hazard| (hazard.kind, hazard.bytes)).collect()
+        };
+        assert_eq!(bytes(&two), [(HazardKind::Unordered, 32..40)]);
+        assert_eq!(bytes(&one), [(HazardKind::Unordered, 0..8)], "of the argument");
+        in_place.free(address).unwrap();
+        assert_eq!(bytes(&one).len(), 1, "the copy keeps the host's memory");
+        finish(&in_place);
+        finish(&other);
+        in_place.submit(launch(&increment(), &part)).unwrap();
+        assert_eq!(bytes(&one).last().unwrap().0, HazardKind::UseAfterFree);
+    }
 }
 
 #[test]
