@@ -1,12 +1,12 @@
 //! Reports that any program writes when it ends, because `RESIDENT_AUDIT` asks for them.
 
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, io};
 
 use super::report::Report;
 use crate::device;
+use resident_backend::unwinding::contain_panic;
 
 /// The variable that asks for reports.
 const VARIABLE: &str = device::AUDIT_VARIABLE;
@@ -117,7 +117,7 @@ pub(super) fn at_exit(run: fn()) {
     static RUN: std::sync::OnceLock<fn()> = std::sync::OnceLock::new();
     extern "C" fn run_caught() {
         // A panic must not leave a function that C calls.
-        let _ = catch_unwind(AssertUnwindSafe(|| RUN.get().into_iter().for_each(|run| run())));
+        contain_panic(|| RUN.get().into_iter().for_each(|run| run()));
     }
     if RUN.set(run).is_ok() {
         // SAFETY: `run_caught` is a function of the program and does not unwind. The library is

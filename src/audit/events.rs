@@ -12,6 +12,7 @@ use super::record::{Record, kernel_name};
 use crate::device::Stream;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
+use resident_backend::unwinding::contain_panic;
 
 /// The target of the events of copies.
 const TRANSFER: &str = "resident::transfer";
@@ -31,7 +32,8 @@ pub(super) fn may_be_enabled() -> bool {
 /// The span of a launch, for as long as it is queued: the copies that the launch needs are in it.
 #[must_use]
 pub(crate) struct LaunchSpan {
-    _entered: EnteredSpan,
+    /// `Some` until the drop.
+    entered: Option<EnteredSpan>,
 }
 
 impl LaunchSpan {
@@ -47,13 +49,18 @@ impl LaunchSpan {
             stream = u64::from(stream.number()),
             site = %site
         );
-        Self { _entered: span.entered() }
+        Self { entered: Some(span.entered()) }
     }
 }
 
+/// Subscribers are told as in [`report_recorded`](super::report_recorded).
 impl Drop for LaunchSpan {
     fn drop(&mut self) {
         sync::assert_none_held();
+        let entered = self.entered.take();
+        if std::thread::panicking() {
+            contain_panic(|| drop(entered));
+        }
     }
 }
 
@@ -66,8 +73,21 @@ pub(super) fn is_enabled() -> bool {
 /// Emits the event of one copy. A subscriber may use arrays, and so emit others meanwhile.
 pub(super) fn emit_copy(record: &Record) {
     let outer = EMITTED.try_with(|emitted| emitted.replace(Some(record.clone())));
+    let _emitting = Emitting { outer: outer.ok().flatten() };
     emit_fields(record);
-    let _ = EMITTED.try_with(|emitted| *emitted.borrow_mut() = outer.ok().flatten());
+}
+
+/// An event that is being emitted. When it drops, also because a subscriber panics, the thread
+/// emits the one before again.
+struct Emitting {
+    outer: Option<Record>,
+}
+
+impl Drop for Emitting {
+    fn drop(&mut self) {
+        let outer = self.outer.take();
+        let _ = EMITTED.try_with(|emitted| *emitted.borrow_mut() = outer);
+    }
 }
 
 /// Takes the copies to the ledger. Foreign events of the same target have no record.

@@ -30,6 +30,11 @@
 //! call is unknown, or if the copy overwrites the destination ([`Site::never_there`] is true in the
 //! first case).
 //!
+//! Events are emitted by the call that copies, once nothing is half done: a loan has ended, a
+//! launch is queued. So a subscriber that panics unwinds the call, and leaves no work on memory
+//! that the caller gets back. While a panic unwinds already, a second one is kept from the program,
+//! since it would end the process.
+//!
 //! A launch is a span of level `DEBUG`, name `launch`, target `resident::launch`, with the fields
 //! `kernel`, `device`, `stream` and `site`; the events of the copies that it needs are in it.
 //! OpenTelemetry has events only within spans: of the copies that no launch needs, it has those
@@ -82,7 +87,7 @@ mod report;
 mod table;
 mod to_document;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -91,6 +96,7 @@ use crate::storage::Storage;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::timeline;
+use resident_backend::unwinding::contain_panic;
 
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};
@@ -120,6 +126,25 @@ pub use resident_documents::{
 thread_local! {
     /// The copies that this thread queued and of which it has not told subscribers yet.
     static UNREPORTED: RefCell<VecDeque<Record>> = const { RefCell::new(VecDeque::new()) };
+    /// How many [`HeldReports`] this thread has.
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// While this lives, this thread tells no subscriber of copies, so that none can panic. Its drop
+/// tells none either: the caller does, by [`report_recorded`], once a panic leaves nothing undone.
+#[must_use = "subscribers are told once this drops"]
+pub(crate) struct HeldReports;
+
+/// Keeps the reports of this thread until the value drops.
+pub(crate) fn hold_reports() -> HeldReports {
+    let _ = HELD.try_with(|held| held.set(held.get() + 1));
+    HeldReports
+}
+
+impl Drop for HeldReports {
+    fn drop(&mut self) {
+        let _ = HELD.try_with(|held| held.set(held.get() - 1));
+    }
 }
 
 /// Whether a capture or a subscriber may want to know of copies. May be called with locks held.
@@ -220,18 +245,31 @@ pub(crate) fn record_memory<'a>(make: impl FnOnce() -> MemoryUse<'a>) {
     }
 }
 
-/// Tells subscribers of the copies that were recorded. They run user code, which may use arrays, so
-/// callers hold no lock and no claim.
+/// Tells subscribers of the copies that were recorded, unless the thread holds its reports. They
+/// run user code, which may use arrays, so callers hold no lock and no claim. One that panics
+/// unwinds the call; while a panic unwinds already, a second one would end the process, so only the
+/// panic hook gets it.
 pub(crate) fn report_recorded() {
+    if HELD.try_with(Cell::get).is_ok_and(|held| held > 0) {
+        return;
+    }
     let next = || UNREPORTED.try_with(|records| records.borrow_mut().pop_front()).ok().flatten();
     while let Some(record) = next() {
         sync::assert_none_held();
-        if events::is_enabled() {
-            events::emit_copy(&record);
+        if std::thread::panicking() {
+            contain_panic(|| report(&record));
+        } else {
+            report(&record);
         }
-        if deny::is_logged(record.cause, record.direction) {
-            events::emit_implicit(&record);
-        }
+    }
+}
+
+fn report(record: &Record) {
+    if events::is_enabled() {
+        events::emit_copy(record);
+    }
+    if deny::is_logged(record.cause, record.direction) {
+        events::emit_implicit(record);
     }
 }
 

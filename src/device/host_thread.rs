@@ -5,13 +5,13 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use resident_backend::sync::{self, EventCount, Mutex};
+use resident_backend::unwinding::contain_panic;
 use resident_backend::{Position, Queue, QueueId, TaskWaker};
 
 /// How long the thread waits for another function before it ends.
@@ -85,9 +85,7 @@ impl HostThread {
             drop(queue);
             sync::assert_none_held();
             // The function's result may panic when it is dropped.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-                std::mem::forget(payload);
-            }
+            contain_panic(run);
         }
     }
 

@@ -11,6 +11,7 @@ use dlpark::{DlpackElement, DlpackFlags, Managed, ManagedTensorBase};
 use ndarray::Dimension;
 
 use crate::array::{DeviceArray, Layout, offset_without_gaps};
+use crate::audit;
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -26,6 +27,9 @@ struct Exported<T: Element, D: Dimension> {
 
 impl<T: Element, D: Dimension> Drop for Exported<T, D> {
     fn drop(&mut self) {
+        // The tensor's deleter is a function of C, out of which no subscriber may unwind. The
+        // thread's next call reports what was copied.
+        let _held = audit::hold_reports();
         self.array.take_back(&self.stream, self.site);
     }
 }

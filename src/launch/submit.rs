@@ -104,13 +104,17 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Queues the launch with a span of `tracing` and a record for captures, if they want them.
+    /// Queues the launch with a span of `tracing` and a record for captures, if they want them. The
+    /// copies are reported once the launch is queued: a subscriber that panics must not leave it
+    /// half done.
     #[cold]
     fn queue_observed(&self, stream: &Stream) -> Result<()> {
         let _span = audit::enter_launch(self.title, stream, self.site);
         let code = compared(self.code, self.bound_arrays());
         let launch = Launch { code: code.as_ref().unwrap_or(self.code), ..*self };
+        let held = audit::hold_reports();
         let queued = queue::<true>(&launch, stream);
+        drop(held);
         audit::end_launch();
         queued
     }

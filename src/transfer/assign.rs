@@ -10,7 +10,7 @@ use super::element::newest_device;
 use super::mark::{mark, mark_host_written};
 use super::missing::acquire_host;
 use super::plan::can_access;
-use super::report::{Moved, count, run_deferred};
+use super::report::{Moved, count, report_after};
 use super::request::{Request, StoredView};
 use crate::audit::{Cause, Direction};
 use crate::device::Stream;
@@ -113,9 +113,14 @@ impl Assignment<'_> {
         Assignment { source, destination, ..*self }.copy()
     }
 
+    fn copy(&self) -> Result<()> {
+        // A subscriber that panics must not leave the assignment half done.
+        report_after(|| self.copy_all())
+    }
+
     /// All checks and allocations precede the first write. Usually only one copy is queued, so
     /// either everything is copied or nothing.
-    fn copy(&self) -> Result<()> {
+    fn copy_all(&self) -> Result<()> {
         let contents = self.contents()?;
         let (groups, constants) = self.groups(&contents);
         // The acquired sources and destinations are kept until all copies are queued.
@@ -132,9 +137,6 @@ impl Assignment<'_> {
             groups.iter().for_each(|group| self.copy_on_host(group));
             constants.iter().for_each(|(pair, value)| self.assign_constant(pair, value));
         }
-        drop(acquired);
-        // Last: a subscriber that panics must not leave the assignment half done.
-        run_deferred();
         outcome
     }
 

@@ -11,13 +11,14 @@ use super::acquire::{Acquired, acquire_on};
 use super::copy_out::{CallerWaits, CopyOut};
 use super::mark::mark;
 use super::plan::operation_bytes_max;
-use super::report::{Moved, count, run_deferred, stale_since};
+use super::report::{Moved, count, report_after, stale_since};
 use super::request::{Regions, Request, StoredView};
 use super::snapshot::{SnapshotCall, snapshot_to};
 use crate::audit::{Cause, Direction};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use resident_backend::call_site::CallSite;
+use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{
     Address, CopyBox, CopyWork, Dependencies, DeviceKind, FailureKind, HostMemory, Memory,
     Position, Work, failure, host_copy, scope,
@@ -115,13 +116,15 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let is_leaked = || self.memory.is_leaked.load(Ordering::Acquire);
-        while Arc::strong_count(&self.memory) > 1 && !is_leaked() {
-            // A refused wait says nothing about the work: only its handle does.
-            if let Some((stream, position)) = &self.queued {
-                let _error = stream.wait_until(*position, self.site);
+        abort_on_unwind("a copy from or to borrowed memory", || {
+            while Arc::strong_count(&self.memory) > 1 && !is_leaked() {
+                // A refused wait says nothing about the work: only its handle does.
+                if let Some((stream, position)) = &self.queued {
+                    let _error = stream.wait_until(*position, self.site);
+                }
+                std::thread::yield_now();
             }
-            std::thread::yield_now();
-        }
+        });
         // The work's accesses happened before its handles were dropped, and so before this.
         fence(Ordering::Acquire);
     }
@@ -155,17 +158,25 @@ fn upload(to: StoredView<'_>, from: &LentView<'_>, stream: &Stream, site: CallSi
         Some((to, from)) => (to.strided(), from.strided()),
         None => (to.view, from.view),
     };
-    let acquired = acquire_on(&request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let lease = from.lease(stream.device_ref(), site);
+    let from = LentView { view: from_view, ..*from };
+    report_after(|| upload_all(&request, to, &from, stream))
+}
+
+/// As [`copy_from_host`], for a request that is not empty. Calls no user code.
+fn upload_all(
+    request: &Request<'_>,
+    to: Strided<'_>,
+    from: &LentView<'_>,
+    stream: &Stream,
+) -> Result<()> {
+    let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
+    let lease = from.lease(stream.device_ref(), request.site);
     let bytes_max = operation_bytes_max(&*lease.memory, stream.device_ref());
-    let chunks = memory_order.split_regions(&request.regions(), bytes_max);
-    let (address, written) = (acquired.address, Regions::new());
-    let from = from_view;
-    let mut upload = Upload { request: &request, stream, to, from, address, lease, written };
+    let chunks = request.storage.memory_order().split_regions(&request.regions(), bytes_max);
+    let (from, address, written) = (from.view, acquired.address, Regions::new());
+    let mut upload = Upload { request, stream, to, from, address, lease, written };
     let outcome = chunks.into_iter().try_for_each(|regions| upload.queue(regions));
-    let outcome = upload.close(acquired, outcome);
-    run_deferred();
-    outcome
+    upload.close(acquired, outcome)
 }
 
 /// The chunks of one upload. Each depends on the one before, so that the last one fails if any
@@ -297,19 +308,36 @@ pub(crate) fn copy_to_host(
     if scope::is_in_body() {
         return Err(request.inside_kernel("a copy to the host"));
     }
+    report_after(|| {
+        while !download(&request, from, to, stream)? {}
+        Ok(())
+    })
+}
+
+/// As [`copy_to_host`]. Returns `false` if the contents are to be copied again, from elsewhere.
+/// Calls no user code: an unwind would leave the memory before it is known what to wait for.
+fn download(
+    request: &Request<'_>,
+    from: StoredView<'_>,
+    to: &LentView<'_>,
+    stream: &Stream,
+) -> Result<bool> {
+    let Request { operation, site, .. } = *request;
     let _inquiry = failure::Inquiry::begin();
     let mut lease = to.lease(stream.device_ref(), site);
     let call = SnapshotCall { stream: Some(stream), waits: CallerWaits::AtOnce, operation, site };
     let mut copies = CopyOut::new(lease.memory.clone(), call.waits, "snapshot of");
-    let outcome = snapshot_to(from, &mut copies, Some(to.view), call);
+    let outcome = abort_on_unwind("a copy to borrowed memory", || {
+        snapshot_to(from, &mut copies, Some(to.view), call)
+    });
     let queued = copies.into_queued();
     lease.queued = queued.last().cloned();
     outcome?;
     request.wait_for(queued.clone())?;
     for (stream, position) in &queued {
         if !request.has_arrived(stream, *position)? {
-            return copy_to_host(from, to, stream, site);
+            return Ok(false);
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::missing::acquire_host;
+use super::report::report_after;
 use super::request::{Marks, Queued, Regions, Request, ends_of};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, HostBuffer, Storage};
 use resident_backend::call_site::CallSite;
+use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
 use resident_core::Access;
 use resident_core::coherence::Content;
@@ -98,6 +100,11 @@ pub(crate) fn end_loan(request: &Request<'_>) -> Result<()> {
     if request.is_empty() {
         return Ok(());
     }
+    report_after(|| abort_on_unwind("the end of a loan of memory", || take_back(request)))
+}
+
+/// As [`end_loan`], for an array with elements. Calls no user code.
+fn take_back(request: &Request<'_>) -> Result<()> {
     let mut brought = bring_to_host(request);
     for _ in 1..ATTEMPTS_MAX {
         if brought.is_ok() {

@@ -1,10 +1,11 @@
 //! Freeing an array's device memory after its last uses, without waiting.
 
+use super::report::report_after;
 use super::request::{Marks, add_mark};
 #[cfg(feature = "cuda")]
 use crate::device::Device;
 use crate::device::Stream;
-use crate::storage::{ArrayState, DeviceCopy, Storage};
+use crate::storage::{ArrayState, DeviceCopy, StateGuard, Storage};
 #[cfg(feature = "cuda")]
 use resident_backend::Address;
 use resident_backend::sync;
@@ -17,12 +18,19 @@ use resident_core::ordering::{Mark, UseEnd};
 /// backend refuses, the free is tried again later.
 #[inline]
 pub(crate) fn release(storage: &Storage) {
-    let mut state = storage.lock();
-    if state.is_watched() {
-        drop(state);
-        finish_watches(storage);
-        state = storage.lock();
+    let state = storage.lock();
+    if !state.is_watched() {
+        return free_copies(state);
     }
+    drop(state);
+    report_after(|| {
+        finish_watches(storage);
+        free_copies(storage.lock());
+    });
+}
+
+#[inline]
+fn free_copies(mut state: StateGuard<'_>) {
     if state.device_copies.is_empty() {
         return;
     }

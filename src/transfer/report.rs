@@ -13,13 +13,24 @@ use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{MemoryOrder, Selection};
 
-/// Does the work that must be done with no lock held: tells subscribers of copies, drops streams
-/// that have no other handle, tells watchers of changes, and asks for the times of much work.
+/// Does the work that must be done with no lock held: asks for the times of much work, drops
+/// streams that have no other handle, tells watchers of changes, and tells subscribers of copies.
+/// These last, since they may panic.
 pub(super) fn run_deferred() {
-    audit::report_recorded();
     device::take_some_times();
     sync::run_deferred_drops();
     notify_watchers();
+    audit::report_recorded();
+}
+
+/// Does work that a subscriber must not interrupt by a panic, such as ending the uses of borrowed
+/// memory; what else is deferred is done afterwards, subscribers last.
+pub(super) fn report_after<T>(work: impl FnOnce() -> T) -> T {
+    let held = audit::hold_reports();
+    let outcome = work();
+    drop(held);
+    run_deferred();
+    outcome
 }
 
 /// The last call that made these regions stale at `location`, where they are about to be copied. It

@@ -49,6 +49,7 @@ mod staged_bytes;
 pub mod sync;
 mod task_waker;
 pub mod timeline;
+pub mod unwinding;
 mod waiting_tasks;
 pub mod work;
 

@@ -1,10 +1,10 @@
 //! Where output goes: the text that kernels print, and what the checker finds.
 
 use std::io::Write;
-use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
 use super::sanitizer::finding::Finding;
+use resident_backend::unwinding::contain_panic;
 
 /// The functions that get output.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) fn print(kernel: &str, text: &[u8]) {
     let lossy = String::from_utf8_lossy(text);
     // A panic must not unwind the compiled code, which calls this.
     let is_taken = LISTENER.get().is_some_and(|listener| {
-        catch_unwind(|| (listener.printed)(kernel, &lossy)).unwrap_or(false)
+        contain_panic(|| (listener.printed)(kernel, &lossy)).unwrap_or(false)
     });
     if !is_taken {
         // If standard output is closed, the text is lost, as for a program in C.
@@ -40,6 +40,6 @@ pub(super) fn print(kernel: &str, text: &[u8]) {
 pub(super) fn report(finding: &Finding) {
     if let Some(listener) = LISTENER.get() {
         // A panic must not replace the launch's own failure.
-        let _panicked = catch_unwind(|| (listener.found)(finding));
+        contain_panic(|| (listener.found)(finding));
     }
 }

@@ -11,6 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::block::BlockRunner;
 use super::runtime::{LaunchParameters, RunBlocks};
+use resident_backend::unwinding::abort_on_unwind;
 
 /// Launches of fewer threads run on the calling thread: waking another takes longer.
 const PARALLEL_THREADS_MIN: u64 = 8 << 10;
@@ -72,10 +73,12 @@ pub unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(),
         let shared = Arc::clone(&shared);
         pool.spawn(move || shared.take_parts());
     }
-    shared.take_parts();
-    while shared.over.load(Ordering::Acquire) < shared.parts {
-        thread::park();
-    }
+    abort_on_unwind("a launch of CUDA C on the host", || {
+        shared.take_parts();
+        while shared.over.load(Ordering::Acquire) < shared.parts {
+            thread::park();
+        }
+    });
     shared.failed.get().cloned().map_or(Ok(()), Err)
 }
 

@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use resident::ndarray::{Ix1, s};
-use resident::{Device, Emulation, Result, SmartArray, Validity, audit};
+use resident::ndarray::{Array1, Ix1, s};
+use resident::{Device, Emulation, Result, SmartArray, Validity, audit, with_pinned};
+use support::bodies::{add, one};
 use support::flags::without_deadlock;
 use support::own_process;
 use tracing::subscriber::Interest;
@@ -178,6 +179,80 @@ fn assign_under_a_panic(nth: usize) -> Result<bool> {
     let (seen, expected) = (copy.host()?.to_vec(), source.host()?.to_vec());
     assert!(seen == expected || assigned.is_err() && seen == [0; 300], "{nth}: {seen:?}");
     Ok(assigned.is_err() && seen == expected)
+}
+
+/// The loan ends while a panic of the program unwinds, and the subscriber panics too. The program's
+/// panic arrives, and the memory has the newest contents.
+#[test]
+fn a_loan_ends_while_a_panic_unwinds_and_a_subscriber_panics() {
+    own_process!();
+    without_deadlock(|| {
+        let device = Device::emulated(Emulation::new().seed(5));
+        let _here = device.enter();
+        let mut lent = Array1::<u32>::zeros(100);
+        let told = || panic!("the subscriber is broken");
+        let subscriber = tracing_subscriber::registry().with(Answering { asked: || (), told });
+        let outcome = tracing::subscriber::with_default(subscriber, || {
+            catch_unwind(AssertUnwindSafe(|| {
+                with_pinned(&mut lent, |pinned| -> Result<()> {
+                    pinned.fill_on(&device.stream(), 7)?;
+                    add().launch(one(), (1, pinned))?;
+                    panic!("the program is broken")
+                })
+            }))
+        });
+        let panic = outcome.expect_err("it unwinds");
+        assert_eq!(panic.downcast_ref(), Some(&"the program is broken"));
+        assert_eq!(lent, Array1::from_elem(100, 8));
+    });
+}
+
+/// A subscriber that panics when it gets an event, and when a span ends.
+struct PanicsAtEnds;
+
+impl<S: tracing::Subscriber> Layer<S> for PanicsAtEnds {
+    fn on_event(&self, _event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        panic!("the event is refused");
+    }
+
+    fn on_exit(&self, _span: &tracing::span::Id, _context: Context<'_, S>) {
+        panic!("the end is refused");
+    }
+}
+
+#[test]
+fn a_launch_is_whole_although_a_subscriber_panics_at_its_events_and_its_end() -> Result<()> {
+    own_process!();
+    let device = Device::emulated(Emulation::new());
+    let mut array = SmartArray::from(vec![1_u32; 100]);
+    let subscriber = tracing_subscriber::registry().with(PanicsAtEnds);
+    let outcome = tracing::subscriber::with_default(subscriber, || {
+        let launch = || add().launch_on(&device.stream(), one(), (1, &mut array));
+        catch_unwind(AssertUnwindSafe(launch))
+    });
+    let panic = outcome.expect_err("it unwinds");
+    assert_eq!(panic.downcast_ref(), Some(&"the event is refused"));
+    assert_eq!(array.host()?.sum(), 200, "the kernel ran");
+    Ok(())
+}
+
+/// The ledger knows the library's events by what the thread emits, and not by their target.
+#[test]
+fn a_ledger_adds_nothing_of_the_program_after_a_subscriber_panicked() {
+    own_process!();
+    let device = Device::emulated(Emulation::new());
+    let ledger = audit::Ledger::new();
+    let broken = Answering { asked: || (), told: panics_once() };
+    let subscriber = tracing_subscriber::registry().with(broken).with(ledger.layer());
+    let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&device.stream());
+    tracing::subscriber::with_default(subscriber, || {
+        assert!(catch_unwind(AssertUnwindSafe(upload)).is_err(), "the subscriber panicked");
+        let before = ledger.report().traffic();
+        tracing::event!(target: "resident::transfer", tracing::Level::DEBUG, bytes = 100);
+        assert_eq!(ledger.report().traffic(), before);
+        upload().expect("nothing fails");
+        assert_eq!(ledger.report().traffic().to_device.bytes, before.to_device.bytes + 100);
+    });
 }
 
 /// Captures, ledgers and reports within a subscriber see what the subscriber does, and no other

@@ -3,7 +3,8 @@
 use crate::sources::{Source, lines_where, none, sources};
 
 /// Modules, and items at a crate's root, that every part may use.
-const VOCABULARY: [&str; 5] = ["access", "Access", "position", "Position", "call_site"];
+const VOCABULARY: [&str; 6] =
+    ["access", "Access", "position", "Position", "call_site", "unwinding"];
 
 /// The other parts that each part of the library, and of the core, may import. What a crate may
 /// import at all is in its `Cargo.toml`.

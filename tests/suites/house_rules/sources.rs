@@ -9,7 +9,7 @@ const DEVICE_CRATES: [&str; 4] =
     ["resident_code::", "resident_embedded::", "resident_gpu::", "resident_host_code::"];
 
 /// The parts of `crates/backend` that are named by themselves.
-const INTERFACE_PARTS: [&str; 4] = ["call_site", "grid", "sync", "timeline"];
+const INTERFACE_PARTS: [&str; 5] = ["call_site", "grid", "sync", "timeline", "unwinding"];
 
 /// All Rust code of the repository.
 pub(crate) const ALL_CODE: [&str; 8] =

@@ -21,3 +21,4 @@ mod seeds;
 mod soak;
 mod steps;
 mod stress;
+mod unwinding;

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use super::copy_box;
 use crate::CopyBox;
 use crate::sync::{BackendGuard, BackendLock};
+use crate::unwinding::abort_on_unwind;
 
 /// The environment variable for the number of pool threads. 0 disables the pool.
 const VARIABLE: &str = "RESIDENT_STAGING_THREADS";
@@ -76,9 +77,11 @@ impl PendingCopy {
 impl Drop for PendingCopy {
     fn drop(&mut self) {
         let Some((job, pool)) = self.0.take() else { return };
-        job.run_shares();
-        pool.remove(&job);
-        job.wait();
+        abort_on_unwind("a copy by several threads", || {
+            job.run_shares();
+            pool.remove(&job);
+            job.wait();
+        });
     }
 }
 

@@ -6,5 +6,6 @@ mod exchange;
 mod faults;
 mod in_place;
 mod interleavings;
+mod unwinding;
 
 use super::{face, kernels};
