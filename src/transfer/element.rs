@@ -244,3 +244,42 @@ impl Request<'_> {
         Err(device::late_error(stream.device_ref(), &record).at(self.site))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use smallvec::SmallVec;
+
+    use super::{Request, is_overwritten_on_host};
+    use crate::audit::Cause;
+    use crate::device::Device;
+    use crate::storage::{HostBuffer, Origin, Storage};
+    use resident_backend::call_site::call_site;
+    use resident_core::Access;
+    use resident_core::coherence::{Location, Region, Span};
+    use resident_core::layout::{MemoryOrder, Selection};
+
+    /// The usual case takes the array's lock once.
+    #[test]
+    fn an_element_that_is_newest_on_the_host_is_written_at_once() {
+        let (memory_order, _) = MemoryOrder::of(&[4], &[1], 4).expect("an order");
+        let buffer = HostBuffer::zeroed::<u32>(4).expect("memory");
+        let site = call_site();
+        let storage = Storage::new::<u32>(memory_order, &[4], Origin::Host(buffer), site);
+        let second = Region::new(&[Span::single(1)]);
+        let selection = Selection::Boxes(SmallVec::from_iter([second]));
+        let request = Request::new(&storage, &selection, Cause::Explicit, "set", site);
+        assert!(is_overwritten_on_host(&request));
+        let mut state = storage.lock();
+        let location = state.assign_location(&Device::cpu()).expect("a location");
+        state.coherence.apply_to_all(location, Access::Read);
+        drop(state);
+        assert!(is_overwritten_on_host(&request), "the host has it too");
+        let mut state = storage.lock();
+        assert!(state.coherence.is_only_at(Location::HOST, &second));
+        state.coherence.apply_to_all(location, Access::Overwrite);
+        drop(state);
+        assert!(!is_overwritten_on_host(&request), "it is newest on the device");
+        let whole = Request { selection: &Selection::Whole, ..request };
+        assert!(!is_overwritten_on_host(&whole));
+    }
+}

@@ -12,6 +12,8 @@ pub mod findings;
 mod html;
 mod json;
 mod perfetto;
+#[cfg(test)]
+mod tests;
 mod totals;
 
 pub use document::{

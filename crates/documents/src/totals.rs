@@ -91,7 +91,20 @@ pub fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use super::{Flow, grouped};
+
+    #[test]
+    fn flows_add_up_and_are_never_less_than_nothing() {
+        let (one, other) = (Flow { count: 2, bytes: 30 }, Flow { count: 5, bytes: 700 });
+        assert_eq!(one + other, Flow { count: 7, bytes: 730 });
+        assert_eq!(other - one, Flow { count: 3, bytes: 670 });
+        assert_eq!(one - other, Flow::default());
+        let mut sum = one;
+        sum += Flow::of(4);
+        assert_eq!(sum, Flow { count: 3, bytes: 34 });
+        assert_eq!(Flow::of(4000).to_string(), "4_000 bytes in 1 copy");
+        assert_eq!(one.to_string(), "30 bytes in 2 copies");
+    }
 
     #[test]
     fn digits_come_in_threes() {

@@ -351,4 +351,34 @@ mod tests {
         );
         assert_eq!(translated(&["--fmad=false".into()]), ["-ffp-contract=off"]);
     }
+
+    #[test]
+    fn each_option_is_understood_in_each_spelling() {
+        let cases: [(&[&str], &str); 17] = [
+            (&["-fmad=true"], "-ffp-contract=fast"),
+            (&["--fmad", "true"], "-ffp-contract=fast"),
+            (&["-fmad", "false"], ""),
+            (&["--use_fast_math", "-use_fast_math"], "-ffp-contract=fast -ffp-contract=fast"),
+            (&["--define-macro=A=1", "--define-macro", "B"], "-DA=1 -DB"),
+            (&["-D", "A=1", "-D=B"], "-DA=1 -DB"),
+            (&["--undefine-macro=A", "-U B", "-UC"], "-UA -UB -UC"),
+            (&["--include-path=here", "-I", "there", "-Ielsewhere"], "-Ihere -Ithere -Ielsewhere"),
+            (&["--pre-include=a.h"], "-include a.h"),
+            (&["--pre-include", "a.h", "-DX"], "-include a.h -DX"),
+            (&["-include=a.h", "-include b.h"], "-include a.h -include b.h"),
+            (&["--std=c++14", "-std", "c++20"], "-std=c++14 -std=c++20"),
+            (&["--device-debug", "-G"], "-O0 -O0"),
+            (&["-arch", "sm_90", "--gpu-architecture=sm_80"], ""),
+            (&["--maxrregcount", "32", "-lineinfo", "--ftz=true"], ""),
+            (&["--define-macro"], "-D"),
+            (&[], ""),
+        ];
+        for (words, expected) in cases {
+            let options: Vec<std::sync::Arc<str>> =
+                words.iter().map(|word| (*word).into()).collect();
+            let found = translated(&options).join(" ");
+            let expected = format!("-ffp-contract=off {expected}");
+            assert_eq!(found, expected.trim_end(), "{words:?}");
+        }
+    }
 }

@@ -145,3 +145,85 @@ impl ArrayState {
         self.device_copies.iter().any(|copy| copy.device.poison().is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ArrayState;
+    use crate::device::Device;
+    use resident_backend::call_site::call_site;
+    use resident_backend::{Address, Position};
+    use resident_core::Access;
+    use resident_core::coherence::{Coherence, Location, Region, Span};
+    use resident_core::layout::MemoryOrder;
+    use resident_core::ordering::{Mark, UseEnd};
+    use resident_embedded::Emulation;
+
+    /// An array of four elements that is valid on the host and on a device.
+    fn on_both(device: &Device) -> (MemoryOrder, ArrayState, Location) {
+        let (memory_order, _) = MemoryOrder::of(&[4], &[1], 4).expect("an order");
+        let mut state = ArrayState::new(Coherence::stored(Location::HOST));
+        let location = state.assign_location(device).expect("a location");
+        state.coherence.apply_to_all(location, Access::Read);
+        (memory_order, state, location)
+    }
+
+    #[test]
+    fn a_write_of_the_whole_needs_no_walk_over_regions_if_all_are_alike() {
+        let (memory_order, mut state, location) = on_both(&Device::cpu());
+        let site = call_site();
+        for place in [location, Location::HOST, Location::HOST, location] {
+            assert!(state.become_only_holder(place, site));
+            let content = state.coherence.uniform().expect("one content");
+            assert!(content.is_only_at(place));
+        }
+        let first = Region::new(&[Span::single(0)]);
+        let extents = memory_order.extents();
+        state.coherence.apply(extents, Location::HOST, &first, Access::Overwrite);
+        assert!(!state.become_only_holder(location, site), "two contents");
+        assert!(state.coherence.uniform().is_none());
+    }
+
+    #[test]
+    fn stale_copies_of_a_device_that_poisons_are_left_to_the_slow_path() {
+        let device = Device::emulated(Emulation::new().poison(true));
+        let (_, mut state, location) = on_both(&device);
+        assert!(!state.become_only_holder(Location::HOST, call_site()));
+        let content = state.coherence.uniform().expect("one content");
+        assert!(content.is_valid(location) && content.is_valid(Location::HOST));
+    }
+
+    /// A use that another stream has completed keeps no later access from the fast path.
+    #[test]
+    fn completed_uses_of_another_stream_are_forgotten() {
+        let device = Device::cpu();
+        let (_, mut state, location) = on_both(&device);
+        state.device_copy_mut(location).set_address(Some(Address(64)));
+        let [one, other] = [(); 2].map(|()| device.new_stream().expect("a stream"));
+        let [key, _] = [&one, &other].map(|stream| state.assign_key(stream));
+        let open = Mark::foreign(key, UseEnd::OPEN, Position::START);
+        let complete = Mark::lossless(key, UseEnd::at(Position::START));
+        for (mark, is_forgotten) in [(open, false), (complete, true)] {
+            let uses = state.uses_mut(location);
+            *uses = resident_core::ordering::Uses::default();
+            uses.record(&[4], None, Access::Overwrite, mark);
+            let is_ready = |state: &ArrayState| state.ready_whole(&other, Access::Read).is_some();
+            assert!(!is_ready(&state), "{mark:?}");
+            state.retire_device_uses(location);
+            assert_eq!(is_ready(&state), is_forgotten, "{mark:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_is_overwritten_on_the_host_if_nothing_else_has_it() {
+        let (memory_order, mut state, location) = on_both(&Device::cpu());
+        let (first, site) = (Region::new(&[Span::single(0)]), call_site());
+        assert!(!state.overwrite_on_host(&memory_order, &first, site), "there is no memory");
+        let buffer = crate::storage::HostBuffer::zeroed::<u32>(4).expect("memory");
+        state.host = Some(std::sync::Arc::new(buffer));
+        assert!(state.overwrite_on_host(&memory_order, &first, site));
+        assert!(state.coherence.is_only_at(Location::HOST, &first));
+        assert!(state.overwrite_on_host(&memory_order, &first, site), "it is there alone");
+        state.coherence.apply_to_all(location, Access::Overwrite);
+        assert!(!state.overwrite_on_host(&memory_order, &first, site), "the device has the newest");
+    }
+}

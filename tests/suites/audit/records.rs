@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use resident::audit::{self, Document, DocumentRecord, GroupBy};
 use resident::ndarray::Ix1;
-use resident::{Device, DeviceArray, Emulation, In, InOut, Kernel, Result, SmartArray};
+use resident::{Device, DeviceArray, Emulation, In, Kernel, Result, SmartArray};
 use support::lab::lab;
 use support::own_process;
 
@@ -102,10 +101,10 @@ fn waits(document: &Document) -> Vec<(&str, &str)> {
 
 #[test]
 fn each_call_that_waits_for_a_device_is_recorded() -> Result<()> {
-    let device = lab();
+    // Its work runs only when a thread waits for it.
+    let device = Device::emulated(Emulation::new().seed(1));
     let stream = device.new_stream()?;
-    let slow = Kernel::<(InOut<f32>,)>::new("slow")
-        .host(|_grid, _| std::thread::sleep(Duration::from_millis(3)));
+    let slow = double();
     let array = SmartArray::from(vec![1.0_f32; 4]);
     let own = DeviceArray::<f32, _>::zeros_on(&stream, 4)?;
     array.prefetch(&stream)?;
@@ -399,6 +398,42 @@ fn a_report_has_what_all_threads_recorded_before_it_was_read() -> Result<()> {
         workers.into_iter().try_for_each(|worker| worker.join().expect("no panic"))
     })?;
     assert_eq!(read(), THREADS as u64 * LAUNCHES);
+    Ok(())
+}
+
+/// How each access of a document is declared, and where it is.
+fn accesses(document: &Document) -> Vec<(&str, Option<&str>)> {
+    let records = document.records.iter();
+    let accesses = records.filter_map(|record| match record {
+        DocumentRecord::Access(access) => Some((&*access.access, access.device.as_deref())),
+        _ => None,
+    });
+    accesses.collect()
+}
+
+/// A guard that writes what is newest elsewhere first reads it, by the same call.
+#[test]
+fn a_read_and_the_write_behind_it_by_one_call_are_one_access() -> Result<()> {
+    let device = lab();
+    let (stream, name) = (device.stream(), device.name());
+    let array = || SmartArray::from(vec![1.0_f32; 8]);
+    let mut newest_there = array();
+    double().launch_on(&stream, grid(), (&mut newest_there,))?;
+    let downloaded = document(|| newest_there.host_mut().map(drop))?;
+    assert_eq!(accesses(&downloaded), [("in_out", None)]);
+    let uploaded = document(|| array().gpu_mut_on(&stream).map(drop))?;
+    assert_eq!(accesses(&uploaded), [("in_out", Some(&*name))]);
+    // Two calls are two accesses, and so are two arrays of one call.
+    double().launch_on(&stream, grid(), (&mut newest_there,))?;
+    let apart = document(|| {
+        newest_there.host().map(drop)?;
+        newest_there.host_mut().map(drop)?;
+        newest_there.host_overwrite().map(drop)
+    })?;
+    assert_eq!(accesses(&apart), [("in", None), ("in_out", None), ("out", None)]);
+    let mut two = [array(), array()];
+    let each = document(|| two.iter_mut().try_for_each(|array| array.host_mut().map(drop)))?;
+    assert_eq!(accesses(&each), [("in_out", None); 2]);
     Ok(())
 }
 

@@ -314,6 +314,42 @@ fn bytes_are_copied_to_any_address_and_padding_with_records() {
     is_correct(body, before, Grid::new(4, 64));
 }
 
+/// Of the padding nothing is written, and a compiler copies it with the rest.
+#[test]
+fn padded_records_are_copied_between_shared_variables() {
+    let before = "struct Mixed { char a; int b[5]; char c; double d; };";
+    let body = r#"
+        __shared__ Mixed records[64], others[64];
+        records[threadIdx.x].a = 1;
+        for (int k = 0; k < 5; ++k) records[threadIdx.x].b[k] = k;
+        records[threadIdx.x].c = 3;
+        records[threadIdx.x].d = in[i];
+        __syncthreads();
+        others[threadIdx.x] = records[threadIdx.x ^ 1];
+        __syncthreads();
+        out[i] = others[threadIdx.x ^ 2].b[4] + static_cast<float>(others[threadIdx.x].d);
+    "#;
+    is_correct(body, before, Grid::new(4, 64));
+}
+
+/// Tables of numbers and strings lie in one part of the library, tables of pointers in another.
+#[test]
+fn constants_are_read_through_pointers() {
+    let before = r#"
+        static const int table[4] = {1, 10, 100, 1000};
+        static const char *const words[2] = {"no", "yes"};
+        __device__ __noinline__ int number(const int *numbers, int at) { return numbers[at]; }
+        __device__ __noinline__ char letter(const char *text, int at) { return text[at]; }
+        __device__ __noinline__ const char *word(const char *const *all, int at) {
+            return all[at];
+        }
+    "#;
+    let body = r#"
+        out[i] = number(table, i % 4) + letter("constant", i % 8) + word(words, i % 2)[1];
+    "#;
+    is_correct(body, before, Grid::new(4, 64));
+}
+
 #[test]
 fn all_threads_fill_a_tile_with_the_same() {
     let body = r#"

@@ -19,6 +19,8 @@ mod device_arrays;
 #[cfg(all(target_os = "linux", feature = "cuda", feature = "dlpack"))]
 mod dlpack;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
+mod events;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 mod in_place;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod kernels;

@@ -7,6 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::side_by_side::{PAGE_BYTES, is_given_back, side_by_side};
+use resident::audit::{self, DocumentRecord};
 use resident::cudarc::driver::sys::{self, CUpointer_attribute, CUresult};
 use resident::ndarray::{Array1, Ix1};
 use resident::{
@@ -444,6 +445,34 @@ fn mapped_arrays_are_allocated_for_the_device_and_freed_after_their_uses() {
     let refused = smart.into_cuda_slice().map(drop);
     let Err(Error::Backend { cause, .. }) = &refused else { panic!("{refused:?}") };
     assert!(cause.contains("mapped host memory"), "{cause}");
+    devices[0].synchronize().expect("alive");
+    assert_eq!(devices[0].memory().pinned, 0);
+}
+
+/// To a GPU, mapped and pinned memory of the embedded device is ordinary memory.
+#[test]
+fn memory_that_is_pinned_for_another_kind_of_device_is_staged_until_it_is_registered() {
+    own_process!();
+    let (_turn, devices) = devices();
+    let mapped = {
+        let _here = Device::cpu().enter();
+        SmartArray::from(MappedArray::from_array(contents(1, 5000).view()).expect("memory"))
+    };
+    let stream = devices[0].stream();
+    let pageable = || {
+        let (outcome, report) = audit::capture(|| mapped.prefetch(&stream));
+        outcome.expect("queued");
+        let records = report.to_document().records;
+        records.into_iter().find_map(|record| match record {
+            DocumentRecord::Copy { is_pageable, .. } => Some(is_pageable),
+            _ => None,
+        })
+    };
+    assert_eq!(pageable(), Some(true));
+    stream.synchronize().expect("alive");
+    assert_eq!(count("cuMemHostRegister_v2"), 0);
+    assert_eq!(*mapped.host().expect("valid"), contents(1, 5000));
+    drop(mapped);
     devices[0].synchronize().expect("alive");
     assert_eq!(devices[0].memory().pinned, 0);
 }

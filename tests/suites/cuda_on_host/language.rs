@@ -113,6 +113,25 @@ fn products_and_sums_are_rounded_apart() -> Result<()> {
     Ok(())
 }
 
+/// A header that an option includes, which only the folder of another option has.
+#[test]
+fn a_header_is_included_before_the_source() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("resident-pre-include-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("number.cuh"), "typedef float Number;\n").expect("a file");
+    let text = "extern \"C\" __global__ void twice(Number *x) { x[threadIdx.x] *= 2; }";
+    for options in [&["--pre-include=number.cuh"][..], &["-include", "number.cuh"]] {
+        let source = CudaSource::c(text).include(&folder);
+        let source = options.iter().fold(source, |source, option| source.option(*option));
+        let Some(twice) = kernel::<(InOut<f32>,)>("twice", source) else { break };
+        let mut x = SmartArray::from(vec![1.0_f32, 2.0]);
+        twice.launch_on(&device().stream(), Grid::new(1, 2), (&mut x,))?;
+        assert_eq!(x.to_vec()?, [2.0, 4.0], "{options:?}");
+    }
+    std::fs::remove_dir_all(folder).expect("a folder");
+    Ok(())
+}
+
 /// Globals keep their values between the launches of a kernel.
 #[test]
 fn globals_constants_vectors_and_macros() -> Result<()> {

@@ -108,3 +108,16 @@ fn a_blocking_download_makes_no_event() {
         );
     });
 }
+
+#[test]
+fn the_priorities_of_streams_are_those_of_the_runtime() {
+    alone(test_name!(the_priorities_of_streams_are_those_of_the_runtime), &[], || {
+        let device = open(Settings::new(), 1).remove(0);
+        let range = device.stream_priorities().expect("the runtime tells");
+        assert_eq!((range.least, range.greatest), (1, -1));
+        for (asked, given) in [(i32::MIN, -1), (-1, -1), (0, 0), (1, 1), (i32::MAX, 1)] {
+            let stream = device.new_stream_with_priority(asked).expect("a stream");
+            assert_eq!(stream.priority().expect("the runtime tells"), given, "{asked}");
+        }
+    });
+}

@@ -192,6 +192,13 @@ fn a_flip_of_sides_without_a_copy() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_single_element_written_on_the_host() -> Result<()> {
+    let mut array = SmartArray::from(Array2::<f32>::ones((16, 16)));
+    assert_eq!(in_steady_state(|| array.set((3, 4), 2.0))?, 0);
+    Ok(())
+}
+
 /// The launch between the accesses represents foreign work (work that other code queues while the
 /// guard lives).
 #[test]

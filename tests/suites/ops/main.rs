@@ -11,6 +11,7 @@ mod numbers;
 mod part;
 mod reductions;
 mod residency;
+mod split_work;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;
 

@@ -26,7 +26,7 @@ impl Document {
 }
 
 /// The bytes of the trace.
-fn trace(document: &Document) -> Vec<u8> {
+pub(crate) fn trace(document: &Document) -> Vec<u8> {
     let launches: BTreeMap<u64, Launched> = launched(document);
     let mut tracks = Tracks::default();
     for record in &document.records {

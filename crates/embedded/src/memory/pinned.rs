@@ -69,3 +69,26 @@ impl CountedRegistration {
 }
 
 impl PinnedRegistration for CountedRegistration {}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Block, MappedBlock, PinnedBlock};
+    use resident_backend::host_allocation::ByteCount;
+    use resident_backend::{DeviceKind, HostMemory};
+
+    /// To a GPU it is ordinary memory, whose copies are staged.
+    #[test]
+    fn memory_of_embedded_devices_is_pinned_for_them_alone() {
+        let pinned = PinnedBlock::zeroed(100, &ByteCount::default()).expect("memory");
+        let mapped = MappedBlock(Arc::new(Block::zeroed(100).expect("memory")));
+        let memories: [&dyn HostMemory; 2] = [&pinned, &mapped];
+        for memory in memories {
+            assert_eq!(memory.len_bytes(), 100);
+            assert!(memory.is_pinned_for(DeviceKind::Cpu), "{memory:?}");
+            assert!(!memory.is_pinned_for(DeviceKind::Cuda), "{memory:?}");
+            assert!(!memory.is_pinned_for(DeviceKind::Hip), "{memory:?}");
+        }
+    }
+}

@@ -116,7 +116,7 @@ fn translate(option: &str, name: &str, value: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{architecture, translated};
+    use super::{architecture, refused, translated};
 
     fn of(words: &[&str]) -> String {
         let options: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -144,9 +144,36 @@ mod tests {
             (&["-arch=gfx90a"], "--offload-arch=gfx90a"),
             (&["--maxrregcount", "32", "-G"], "-g"),
             (&["-O2", "-mllvm", "--no-such-option"], "-O2 -mllvm --no-such-option"),
+            (&["--undefine-macro=N", "-U", "M", "--undefine-macro", "K"], "-UN -UM -UK"),
+            (&["--include-path", "here", "-I=there"], "-Ihere -Ithere"),
+            (&["--pre-include=a.h", "-include", "b.h"], "-includea.h -includeb.h"),
+            (&["--pre-include", "a.h", "-include=b.h"], "-includea.h -includeb.h"),
+            (&["-std", "c++20", "--std", "c++17"], "-std=c++20 -std=c++17"),
+            (&["--fmad", "false", "-fmad=true"], "-ffp-contract=off -ffp-contract=fast"),
+            (&["-ftz", "false"], "-fno-gpu-flush-denormals-to-zero"),
+            (&["--ftz", "true", "-D", "N"], "-fgpu-flush-denormals-to-zero -DN"),
+            (&["--device-debug", "--generate-line-info"], "-g -gline-tables-only"),
+            (&["-lineinfo"], "-gline-tables-only"),
+            (&["-prec-div", "false"], "-fno-hip-fp32-correctly-rounded-divide-sqrt"),
+            (&["--prec-div", "false", "--prec-sqrt=true"], ""),
+            (&["-maxrregcount=8", "-maxrregcount", "8", "-w"], "-w"),
+            (&["--device-as-default-execution-space", "-default-device", "-w"], "-w"),
+            (&["--restrict", "--extra-device-vectorization", "-w"], "-w"),
+            (&["--extensible-whole-program", "--split-compile=4", "-w"], "-w"),
+            (&["--gpu-architecture=gfx906"], "--offload-arch=gfx906"),
+            (&["-arch", "gfx1100"], "--offload-arch=gfx1100"),
         ] {
             assert_eq!(of(words), expected, "{words:?}");
         }
+    }
+
+    #[test]
+    fn another_number_of_lanes_is_refused() {
+        for option in ["-mwavefrontsize64", " -mno-wavefrontsize64 "] {
+            let reason = refused(&["-O2".to_owned(), option.to_owned()]).expect("it is refused");
+            assert!(reason.contains(&format!("the option `{}`", option.trim())), "{reason}");
+        }
+        assert_eq!(refused(&["-O2".to_owned(), "-DN=wavefrontsize64s".to_owned()]), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Budgets for copies, and reports as JSON.
 
-use resident::{Budget, Error, Result, SmartArray, audit};
+use resident::audit::{self, Direction};
+use resident::{Budget, Device, Error, Result, SmartArray};
 
 use support::lab::lab;
 
@@ -57,6 +58,65 @@ fn a_budget_counts_scopes_and_is_counted_by_captures() {
     });
     assert!(matches!(outcome, Err(Error::OverBudget { .. })));
     assert_eq!(report.traffic().to_device.bytes, 10);
+}
+
+/// Two arrays, each copied to two devices and back: 10 and 100 bytes.
+fn copies_of_two_arrays(devices: &[Device; 2]) -> Result<()> {
+    let mut arrays = [SmartArray::from(vec![1_u8; 10]), SmartArray::from(vec![1_u8; 100])];
+    arrays[0].set_name("small");
+    arrays[1].set_name("large");
+    for array in &mut arrays {
+        for device in devices {
+            drop(array.gpu_mut_on(&device.stream())?);
+            array.host_mut().map(drop)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn only_the_named_array_and_device_spend_a_budget() -> Result<()> {
+    let devices = [lab(), lab()];
+    let work = || copies_of_two_arrays(&devices);
+    let exactly = |bytes| Budget::new().to_device(bytes).to_host(bytes).exactly();
+    exactly(220).enforce(work)??;
+    exactly(20).of_array("small").enforce(work)??;
+    exactly(200).of_array("large").enforce(work)??;
+    exactly(0).of_array("another").enforce(work)??;
+    exactly(110).on_device(&devices[0]).enforce(work)??;
+    exactly(110).on_device(&devices[1]).enforce(work)??;
+    exactly(0).on_device(&lab()).enforce(work)??;
+    exactly(10).of_array("small").on_device(&devices[1]).enforce(work)??;
+    let refused = exactly(19).of_array("small").enforce(work);
+    let Err(Error::OverBudget { spent, sites, .. }) = refused else { panic!("{refused:?}") };
+    assert!(spent.contains("20 bytes to_device instead of 19"), "{spent}");
+    assert!(sites.iter().all(|site| site.contains("small")), "{sites:?}");
+    Ok(())
+}
+
+/// A copy from one device to another counts for both, and each direction has limits of its own.
+#[test]
+fn copies_between_devices_count_for_both_and_copies_are_counted() -> Result<()> {
+    let devices = [lab(), lab()];
+    let work = || {
+        let mut array = SmartArray::from(vec![1_u8; 10]);
+        drop(array.gpu_mut_on(&devices[0].stream())?);
+        array.prefetch(&devices[1].stream())
+    };
+    let between = |bytes| Budget::new().between_devices(bytes).exactly();
+    between(10).enforce(work)??;
+    between(10).on_device(&devices[0]).enforce(work)??;
+    between(10).on_device(&devices[1]).enforce(work)??;
+    between(0).on_device(&lab()).enforce(work)??;
+    let count = |direction, copies| Budget::new().copies(direction, copies);
+    count(Direction::BetweenDevices, 1).enforce(work)??;
+    count(Direction::ToDevice, 1).exactly().enforce(work)??;
+    count(Direction::ToHost, 0).enforce(work)??;
+    let refused = count(Direction::BetweenDevices, 0).enforce(work);
+    assert!(matches!(refused, Err(Error::OverBudget { .. })), "{refused:?}");
+    let refused = count(Direction::ToHost, 1).exactly().enforce(work);
+    assert!(matches!(refused, Err(Error::OverBudget { .. })), "{refused:?}");
+    Ok(())
 }
 
 #[test]

@@ -215,6 +215,53 @@ fn flat_parameters_want_unbroken_memory() -> Result<()> {
     Ok(())
 }
 
+/// Elements at one position in memory have one index if the views run alike.
+#[test]
+fn flat_arguments_may_run_backwards_alike() -> Result<()> {
+    let stream = lab().stream();
+    let add = Kernel::<(In<u32>, InOut<u32>)>::new("add")
+        .host(|_grid, (x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += x));
+    let numbers = || Array2::from_shape_fn((3, 4), |(i, j)| (10 * i + j) as u32);
+    let (x, mut y) = (SmartArray::from(numbers()), SmartArray::from(numbers()));
+    let both = s![..;-1, ..;-1];
+    add.launch_on(&stream, Grid::cover(12), (&x.slice(both), &mut y.slice_mut(both)))?;
+    let rows = s![..;-1, ..];
+    add.launch_on(&stream, Grid::cover(12), (&x.slice(rows), &mut y.slice_mut(rows)))?;
+    let turned = (&x.slice(rows).reversed_axes(), &mut y.slice_mut(rows).reversed_axes());
+    add.launch_on(&stream, Grid::cover(12), turned)?;
+    assert_eq!(*y.host()?, numbers() * 4);
+    for (one, other) in [(both, rows), (rows, both), (s![.., ..;-1], both), (rows, s![..;1, ..;1])]
+    {
+        let refused =
+            add.launch_on(&stream, Grid::cover(12), (&x.slice(one), &mut y.slice_mut(other)));
+        assert!(matches!(refused, Err(Error::LayoutMismatch { .. })), "{one:?} {other:?}");
+    }
+    let refused = add.launch_on(&stream, Grid::cover(12), (&x, &mut y.slice_mut(rows)));
+    assert!(matches!(refused, Err(Error::LayoutMismatch { .. })), "{refused:?}");
+    Ok(())
+}
+
+/// One line: alike is all that counts.
+#[test]
+fn flat_lines_may_run_backwards_alike() -> Result<()> {
+    let stream = lab().stream();
+    let add = Kernel::<(In<u32>, InOut<u32>)>::new("add")
+        .host(|_grid, (x, y)| y.iter_mut().zip(x).for_each(|(y, x)| *y += x));
+    let (x, mut y) = (SmartArray::from([1_u32, 2, 3]), SmartArray::from([10_u32, 20, 30]));
+    let backwards = s![..;-1];
+    add.launch_on(&stream, Grid::cover(3), (&x.slice(backwards), &mut y.slice_mut(backwards)))?;
+    assert_eq!(y.to_vec()?, [11, 22, 33]);
+    let refused = add.launch_on(&stream, Grid::cover(3), (&x, &mut y.slice_mut(backwards)));
+    assert!(matches!(refused, Err(Error::LayoutMismatch { .. })), "{refused:?}");
+    let refused = add.launch_on(&stream, Grid::cover(3), (&x.slice(backwards), &mut y));
+    assert!(matches!(refused, Err(Error::LayoutMismatch { .. })), "{refused:?}");
+    // A single element runs nowhere.
+    let last = s![2..;-1];
+    add.launch_on(&stream, Grid::cover(1), (&x.slice(last), &mut y.slice_mut(s![..1])))?;
+    assert_eq!(y.to_vec()?, [14, 22, 33]);
+    Ok(())
+}
+
 #[test]
 fn flat_arguments_of_one_launch_have_one_axis_order() -> Result<()> {
     let device = lab();
