@@ -281,16 +281,15 @@ enum Next {
     IsUnknown,
 }
 
-/// Takes a list, and leaves an empty one: with room for as many values if the next is alike.
+/// Takes a list, and leaves an empty one: with room for a few more values if the next is alike.
+/// What is taken is kept for long, so it has no room to spare.
 fn replace<T>(list: &mut Vec<T>, next: Next) -> Vec<T> {
     let room = match next {
-        Next::IsAlike => list.len(),
+        Next::IsAlike => list.len() + list.len() / 16,
         Next::IsUnknown => 0,
     };
     let mut taken = std::mem::replace(list, Vec::with_capacity(room));
-    if taken.len() < taken.capacity() / 2 {
-        taken.shrink_to_fit();
-    }
+    taken.shrink_to_fit();
     taken
 }
 
@@ -306,5 +305,28 @@ impl Lists {
             memory: replace(memory, next),
             accesses: replace(accesses, next),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Next, replace};
+
+    /// Blocks are kept by the thousand, and each has a few launches more or less than the one
+    /// before it.
+    #[test]
+    fn a_list_that_is_taken_has_no_room_to_spare() {
+        let mut list: Vec<u64> = Vec::new();
+        for len in [900, 901, 899, 940, 3, 0, 950] {
+            list.extend(0..len);
+            let taken = replace(&mut list, Next::IsAlike);
+            assert_eq!((taken.len() as u64, list.len()), (len, 0));
+            assert!(taken.capacity() <= taken.len() + 8, "{} for {len}", taken.capacity());
+            let room = taken.len() + taken.len() / 16;
+            assert!((room..2 * room + 8).contains(&list.capacity()), "{}", list.capacity());
+        }
+        list.push(1);
+        drop(replace(&mut list, Next::IsUnknown));
+        assert_eq!(list.capacity(), 0);
     }
 }
