@@ -5,6 +5,7 @@ pub mod bodies;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub mod cuda;
 pub mod device_sources;
+pub mod eventually;
 pub mod flags;
 #[cfg(feature = "dlpack")]
 pub mod foreign;
@@ -17,4 +18,5 @@ pub mod watched;
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub use cuda::driver;
+pub use eventually::eventually;
 pub use resident_allocations as allocations;

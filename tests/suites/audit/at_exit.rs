@@ -2,6 +2,7 @@
 //! ignored test, in a process of its own.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs};
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
@@ -11,9 +12,12 @@ use support::lab::lab;
 use support::own_process;
 use support::test_name;
 
-/// A folder of this process.
-fn folder(name: &str) -> PathBuf {
-    let folder = env::temp_dir().join(format!("resident-at-exit-{name}-{}", std::process::id()));
+/// A new folder.
+fn folder() -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("resident-at-exit-{}-{number}", std::process::id());
+    let folder = env::temp_dir().join(name);
     fs::create_dir_all(&folder).expect("a folder");
     folder
 }
@@ -53,7 +57,7 @@ fn panics() {
 
 #[test]
 fn any_program_writes_the_reports_that_are_asked_for() {
-    let folder = folder("all");
+    let folder = folder();
     let path = |name: &str| folder.join(name).to_str().expect("an ASCII path").to_owned();
     let value = format!(
         "summary,json:{},html:{},perfetto:{}",
@@ -75,7 +79,7 @@ fn any_program_writes_the_reports_that_are_asked_for() {
 
 /// What a program reports as JSON, if these words are asked for too.
 fn json_with(words: &str, test: &str) -> String {
-    let folder = folder(&words.replace(',', "-"));
+    let folder = folder();
     let path = folder.join("a.json");
     let value = format!("{words}json:{}", path.display());
     let output = own_process::run(test, &[("RESIDENT_AUDIT", &value)]);
@@ -106,7 +110,7 @@ fn gpus_are_timed_if_that_is_asked_for() {
 
 #[test]
 fn a_program_that_panics_writes_its_report() {
-    let folder = folder("panic");
+    let folder = folder();
     let path = folder.join("a.json");
     let value = format!("json:{}", path.display());
     let output = own_process::run(test_name!(panics), &[("RESIDENT_AUDIT", &value)]);

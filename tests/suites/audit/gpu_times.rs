@@ -75,15 +75,19 @@ fn launches_and_copies_have_the_times_of_the_device_while_a_guard_lives() -> Res
     let times = times(&document);
     let names: Vec<_> = times.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["to_device", "pause", "to_host"].repeat(2));
-    let mut last_ns = 0;
+    let (mut first_ns, mut last_ns) = (None, 0);
     for (name, work) in times {
         let (started_ns, finished_ns) = work.unwrap_or_else(|| panic!("{name}: {document:?}"));
-        // The driver rounds to half a microsecond, and the clocks are compared by a wait.
+        // The driver rounds to half a microsecond. All times are as late as the wait by which the
+        // clocks are compared, which a busy machine makes long.
         assert!(last_ns <= started_ns + 100_000, "{name} from {started_ns}, after {last_ns}");
-        assert!(started_ns <= finished_ns && finished_ns <= document.duration_ns + 100_000);
+        let first_ns = *first_ns.get_or_insert(started_ns);
+        let end_ns = first_ns + document.duration_ns + 100_000;
+        assert!((started_ns..=end_ns).contains(&finished_ns), "{name} until {finished_ns}");
         if name == "pause" {
             let took = Duration::from_nanos(finished_ns - started_ns);
-            assert!((PAUSE..20 * PAUSE).contains(&took), "{took:?}");
+            let all = Duration::from_nanos(document.duration_ns);
+            assert!((PAUSE..=all).contains(&took), "{took:?} of {all:?}");
         }
         last_ns = finished_ns;
     }

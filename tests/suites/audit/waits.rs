@@ -1,8 +1,6 @@
 //! Waits of the host for a device of another kind that still uses an array, on the stand-in driver.
 //! Each test has its own process, because the driver belongs to one.
 
-use std::time::Duration;
-
 use resident::audit::{self, Document, DocumentRecord};
 use resident::ndarray::Ix1;
 use resident::{
@@ -27,7 +25,11 @@ const PTX: &str = "
 
 /// The stand-in driver's device, and a kernel that waits at the gate there.
 fn gpu(gate: &Gate) -> Result<(Device, Kernel<(InOut<f32>,)>)> {
-    load(Settings::new()).expect("the stand-in driver loads");
+    gpu_with(Settings::new(), gate)
+}
+
+fn gpu_with(settings: Settings, gate: &Gate) -> Result<(Device, Kernel<(InOut<f32>,)>)> {
+    load(settings).expect("the stand-in driver loads");
     let memory = Parameter::Pointer { access: Access::ReadWrite, length: Length::ToEnd };
     let gate = gate.clone();
     register("gated", &[memory], move |_launch| {
@@ -117,15 +119,11 @@ fn a_copy_overwrites_pinned_memory_to_which_an_embedded_device_still_copies() ->
 fn an_embedded_device_reads_what_a_gpu_still_writes() -> Result<()> {
     own_process!();
     let gate = Gate::default();
-    let ((gpu, kernel), embedded) = (gpu(&gate)?, waiting());
+    gate.open();
+    // Its work runs only when a thread waits for it.
+    let (gpu, kernel) = gpu_with(Settings::new().seed(1), &gate)?;
     let (stream, mut array) = (gpu.stream(), SmartArray::from(vec![1.0_f32; LEN]));
     kernel.launch_on(&stream, grid(), (&mut array,))?;
-    let opener = std::thread::spawn(move || {
-        // By then the call below waits.
-        std::thread::sleep(Duration::from_millis(200));
-        gate.open();
-    });
-    assert_waits_for(&stream, || array.prefetch(&embedded));
-    opener.join().expect("no panic");
+    assert_waits_for(&stream, || array.prefetch(&waiting()));
     Ok(())
 }

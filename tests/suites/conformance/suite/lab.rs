@@ -2,6 +2,7 @@
 
 use resident::audit::{self, Document, DocumentRecord};
 use resident::{CudaSource, Device, Flow, Result, Stream, Traffic};
+use support::eventually;
 
 /// A backend under test.
 pub(crate) trait Rig: Sync {
@@ -33,7 +34,8 @@ pub(crate) fn run(rig: &dyn Rig, test: Test) {
         device.synchronize().unwrap_or_else(|error| panic!("{device}: {error}"));
     }
     for device in &lab.devices {
-        assert_eq!(device.memory().in_use, 0, "bytes that no array holds any more on {device}");
+        let what = format!("bytes that no array holds any more on {device}");
+        eventually(0, &what, || device.memory().in_use);
     }
     rig.assert_clean(&lab.devices);
 }
