@@ -60,7 +60,8 @@
 //! needs no CUDA toolkit and no ROCm: the program looks for the driver when it starts to use GPUs,
 //! and for NVRTC or hiprtc when it first compiles CUDA C.
 //!
-//! These environment variables have an effect:
+//! These environment variables have an effect. A word or number that is not known is an error of
+//! the first call that would need it, which says what is.
 //!
 //! - `RESIDENT_DEVICE`: the device on which threads start, such as `cpu`, `cuda:0` or `hip:0`.
 //! - `RESIDENT_CACHE`: the folder for compiled kernels, or `off`; by default in the user's cache
@@ -80,6 +81,12 @@
 //! - `RESIDENT_COPY_CALL_BYTES` and `RESIDENT_COPY_ROW_BYTES`: what a driver call, and each short
 //!   row of a copy, costs a download from a GPU, in bytes that the link transfers in the same time;
 //!   by default 150000 and 256. Where separate copies cost more, the bytes between are copied too.
+//! - `RESIDENT_SANITIZE` (`1`, `true`, `yes` or `on`): embedded devices check the CUDA C that they
+//!   run; see [`Emulation::sanitize`]. `RESIDENT_CPU_KERNELS=cuda`: they run it even where there is
+//!   a `host` body. `RESIDENT_LAUNCH_TIMEOUT`: how many seconds it may take. `RESIDENT_CXX`: its
+//!   compiler.
+//! - `TMPDIR`: the folder for the compilers' temporary files.
+//! - `RESIDENT_AUDIT`: reports that are written when the process ends; see [`audit`].
 //! - `CUDARC_CUDA_VERSION`, when building: the CUDA version whose functions cudarc binds (`12080`
 //!   for 12.8); by default the toolkit's version, else the newest.
 //!
@@ -89,6 +96,15 @@
 //! that this library makes of the process's own memory and threads. [`Device::emulated`] makes more
 //! such devices for tests: seeds select among thousands of legal execution orders, faults make
 //! chosen calls fail, and unordered accesses to the same bytes are reported as hazards.
+//!
+//! # Forked children
+//!
+//! A child of `fork` has none of its parent's threads, so a device belongs to the process that
+//! opened it: in a child, calls that queue work there or wait for it are [`Error::Backend`].
+//! Contents that are on the host can be read, anything can be dropped, and devices that the child
+//! opens work. Fork while no other thread is in a call of the library, which may hold a lock. Where
+//! the parent uses devices, start other processes by [`std::process::Command`], which no such limit
+//! concerns; in Python by multiprocessing's method "spawn".
 
 #![deny(missing_docs)]
 

@@ -33,14 +33,15 @@ impl Outputs {
     /// `None` if the variable is not set, or if something in it is not known: standard error then
     /// says so, since the program has not asked and cannot be told.
     pub(super) fn of_variable() -> Option<Self> {
-        let value = env::var_os(VARIABLE)?.to_string_lossy().into_owned();
-        if value.is_empty() {
-            return None;
-        }
-        match Self::parse(&value) {
+        let value = env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
+        let parsed = match value.to_str() {
+            Some(text) => Self::parse(text),
+            None => Err("it is not UTF-8; name files by paths that are".to_owned()),
+        };
+        match parsed {
             Ok(outputs) => Some(outputs),
             Err(reason) => {
-                say(format_args!("{VARIABLE}={value} is ignored: {reason}"));
+                say(format_args!("{VARIABLE}={} is ignored: {reason}", value.display()));
                 None
             }
         }
@@ -99,7 +100,10 @@ impl Output {
 
     fn write(&self, report: &Report) -> io::Result<()> {
         match self {
-            Self::Summary => write!(io::stderr(), "{report}"),
+            Self::Summary => {
+                write!(io::stderr(), "{report}")?;
+                device::checked_totals().map_or(Ok(()), |totals| write!(io::stderr(), "{totals}"))
+            }
             Self::Json(path) => report.write_json(path),
             Self::Html(path) => report.write_html(path),
             Self::Perfetto(path) => report.write_perfetto(path),

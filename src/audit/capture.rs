@@ -11,6 +11,7 @@ use super::log;
 use super::report::Report;
 use crate::device;
 use crate::traffic::Flow;
+use resident_backend::sync::ForkMark;
 use resident_backend::timeline::{self, Listener};
 
 /// The number of running captures, and [`UNREAD`] until the first copy or launch. While it is 0, a
@@ -27,7 +28,7 @@ struct UntilExit {
     attached: Attached,
     outputs: Outputs,
     /// A process that this one forks has its memory, and is another program.
-    process: u32,
+    process: ForkMark,
 }
 
 /// What all threads copied while a capture was running.
@@ -279,7 +280,7 @@ fn read_variable() {
         }
         if let Some(outputs) = outputs {
             let attached = Attached::start(Arc::default());
-            let process = std::process::id();
+            let process = ForkMark::new();
             if UNTIL_EXIT.set(UntilExit { attached, outputs, process }).is_ok() {
                 at_exit(write_outputs);
             }
@@ -290,7 +291,7 @@ fn read_variable() {
 
 fn write_outputs() {
     if let Some(UntilExit { attached, outputs, process }) = UNTIL_EXIT.get()
-        && *process == std::process::id()
+        && process.is_own()
     {
         outputs.write(&attached.capture.so_far());
     }

@@ -1,6 +1,6 @@
 //! Rules about copies that the calls of a thread cause by themselves: denied, logged or allowed.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{BitOr, BitOrAssign};
@@ -8,6 +8,7 @@ use std::ops::{BitOr, BitOrAssign};
 use super::cause::Cause;
 use crate::traffic::Direction;
 use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::sync::ThreadList;
 
 /// A set of directions of implicit copies, for [`deny`] and [`allow`]. Sets are combined by `|`.
 ///
@@ -130,7 +131,7 @@ enum Verdict {
 
 thread_local! {
     /// The rules of this thread. The later ones are stronger.
-    static RULES: RefCell<Vec<Rule>> = const { RefCell::new(Vec::new()) };
+    static RULES: ThreadList<Rule> = const { ThreadList::new() };
     /// What these rules log.
     static LOGGED: Cell<Implicit> = const { Cell::new(Implicit(0)) };
     /// What these rules deny.
@@ -226,20 +227,22 @@ pub fn log(set: Implicit) -> ImplicitGuard {
 fn add(set: Implicit, verdict: Verdict) -> ImplicitGuard {
     let ticket = TICKET.get();
     TICKET.set(ticket + 1);
-    RULES.with_borrow_mut(|rules| {
-        rules.push(Rule { ticket, set, verdict });
-        note(rules);
+    RULES.with(|rules| {
+        rules.change(|rules| {
+            rules.push(Rule { ticket, set, verdict });
+            note(rules);
+        });
     });
     ImplicitGuard { ticket, not_send: PhantomData }
 }
 
 impl Drop for ImplicitGuard {
     fn drop(&mut self) {
-        // While the thread's thread-locals are being destroyed, the thread has no rules.
-        let _ = RULES.try_with(|rules| {
-            let mut rules = rules.borrow_mut();
-            rules.retain(|rule| rule.ticket != self.ticket);
-            note(&rules);
+        RULES.with(|rules| {
+            rules.change(|rules| {
+                rules.retain(|rule| rule.ticket != self.ticket);
+                note(rules);
+            });
         });
     }
 }
@@ -280,7 +283,8 @@ pub(super) struct Rules([Verdict; 3]);
 impl Rules {
     /// Those of this thread.
     pub(super) fn current() -> Self {
-        let rule = |(direction, _)| RULES.with_borrow(|rules| verdict(rules, direction));
+        let rule =
+            |(direction, _)| RULES.with(|rules| rules.read(|rules| verdict(rules, direction)));
         Self(Implicit::EACH.map(rule))
     }
 
@@ -318,14 +322,12 @@ pub(crate) fn may_be_denied(cause: Cause) -> bool {
 /// The call by which this thread denies copies in any of these directions; `None` if it allows
 /// them. May be called with locks held.
 pub(crate) fn denied_at(directions: Implicit) -> Option<CallSite> {
-    RULES
-        .try_with(|rules| {
-            let rules = rules.borrow();
+    RULES.with(|rules| {
+        rules.read(|rules| {
             let mut wanted = Implicit::EACH.into_iter().map(|(direction, _)| direction);
             wanted.find_map(|direction| {
-                directions.intersects(direction).then(|| denier(&rules, direction)).flatten()
+                directions.intersects(direction).then(|| denier(rules, direction)).flatten()
             })
         })
-        .ok()
-        .flatten()
+    })
 }

@@ -133,16 +133,17 @@ pub(super) fn emit_implicit(copy: &Record) {
     );
 }
 
-/// Emits the event of what a kernel printed, if a subscriber wants it. Returns whether one does.
-/// Callers hold no lock.
-pub(crate) fn report_printed(kernel: &str, text: &str) -> bool {
+/// Whether a subscriber wants what kernels print. Callers hold no lock.
+pub(crate) fn wants_printed() -> bool {
     sync::assert_none_held();
-    let is_enabled = event_enabled!(target: "resident::printf", Level::INFO);
-    if is_enabled {
-        let text = text.strip_suffix('\n').unwrap_or(text);
-        event!(target: "resident::printf", Level::INFO, kernel, "{text}");
-    }
-    is_enabled
+    event_enabled!(target: "resident::printf", Level::INFO)
+}
+
+/// Emits the event of what a kernel printed. Callers hold no lock.
+pub(crate) fn report_printed(kernel: &str, text: &str) {
+    sync::assert_none_held();
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    event!(target: "resident::printf", Level::INFO, kernel, "{text}");
 }
 
 /// Emits the event of what the checker found in a kernel. Callers hold no lock.

@@ -1,6 +1,6 @@
 //! The captures to which the calls of a thread count: its own, and those of all threads.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::record_block::RecordBlock;
 use super::report::Report;
-use resident_backend::sync::Mutex;
+use resident_backend::sync::{Mutex, ThreadList};
 
 /// The captures to which the calls of a thread count.
 pub(super) type Captures = SmallVec<[Arc<Capture>; 2]>;
@@ -19,10 +19,10 @@ static OF_ALL_THREADS_COUNT: AtomicUsize = AtomicUsize::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The length of `CAPTURES`, which can be read while `CAPTURES` is being destroyed.
+    /// The length of `CAPTURES`.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The captures of this thread, the outermost first.
-    static CAPTURES: RefCell<Vec<Arc<Capture>>> = const { RefCell::new(Vec::new()) };
+    static CAPTURES: ThreadList<Arc<Capture>> = const { ThreadList::new() };
 }
 
 /// The report of a capture, without what is still in the logs of threads. It is shared with the
@@ -46,29 +46,32 @@ impl Capture {
 
 /// This thread's own captures, for other threads too.
 pub(super) fn share_own() -> Vec<Arc<Capture>> {
-    let captures = CAPTURES.with_borrow(Clone::clone);
+    let captures = CAPTURES.with(|captures| captures.read(<[_]>::to_vec));
     captures.iter().for_each(|capture| capture.is_shared.store(true, Ordering::Relaxed));
     captures
 }
 
 /// Adds to this thread's own captures those that are not among them. Returns how many there were.
 pub(super) fn enter(captures: &[Arc<Capture>]) -> usize {
-    CAPTURES.with_borrow_mut(|own| {
-        let depth = own.len();
-        for capture in captures {
-            if !own.iter().any(|known| Arc::ptr_eq(known, capture)) {
-                own.push(Arc::clone(capture));
+    CAPTURES.with(|own| {
+        own.change(|own| {
+            let depth = own.len();
+            for capture in captures {
+                if !own.iter().any(|known| Arc::ptr_eq(known, capture)) {
+                    own.push(Arc::clone(capture));
+                }
             }
-        }
-        DEPTH.set(own.len());
-        depth
+            DEPTH.set(own.len());
+            depth
+        })
     })
 }
 
 /// Leaves only so many of this thread's own captures.
 pub(super) fn leave(depth: usize) {
     DEPTH.set(depth);
-    CAPTURES.with_borrow_mut(|own| own.truncate(depth));
+    let left: Captures = CAPTURES.with(|own| own.change(|own| own.drain(depth..).collect()));
+    drop(left);
 }
 
 /// Lets the calls of all threads count to a capture.
@@ -100,16 +103,14 @@ pub(super) fn generation() -> u64 {
 /// Whether calls of this thread count to any capture.
 #[inline]
 pub(super) fn has_any() -> bool {
-    // The captures of one thread end before its thread-locals are destroyed.
     OF_ALL_THREADS_COUNT.load(Ordering::Relaxed) > 0
         || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
 }
 
-/// The captures to which calls of this thread count. The thread may be so near its end that only
-/// the captures of all threads are left.
+/// The captures to which calls of this thread count.
 pub(super) fn of_thread() -> Captures {
-    let own = CAPTURES.try_with(|captures| captures.borrow().iter().cloned().collect());
-    let mut captures: Captures = own.unwrap_or_default();
+    let mut captures =
+        CAPTURES.with(|own| own.read(|own| own.iter().cloned().collect::<Captures>()));
     captures.extend(OF_ALL_THREADS.lock().iter().cloned());
     captures
 }

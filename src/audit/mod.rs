@@ -20,7 +20,8 @@
 //! with commas between. Two more words ask for details: with `contents` all threads compare
 //! contents ([`compare_contents`](compare_contents())), and with `gpu-times` every GPU is timed
 //! ([`time_device`](time_device())). The report begins with the first copy or launch, and a program
-//! that has neither writes none.
+//! that has neither writes none. If a device checks kernels
+//! ([`Emulation::sanitize`](crate::Emulation::sanitize)), the summary says which it has checked.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
@@ -47,7 +48,9 @@
 //!
 //! What a kernel in CUDA C prints on the embedded device is an event of level `INFO`, target
 //! `resident::printf`: the text is the message, without the end of its line, and the field `kernel`
-//! is the name of the function. Without a subscriber that wants it, it goes to standard output.
+//! is the name of the function. A subscriber is told when the launch is over, so it may compute in
+//! parallel, and wait; it gets at most 16 MiB of each launch. Without a subscriber that wants the
+//! text, it goes to standard output at once.
 //! What [`Emulation::sanitize`](crate::Emulation::sanitize) finds there is an event with the target
 //! `resident::finding` and the same field, of level `ERROR` if it fails the launch, else `INFO`.
 //!
@@ -110,7 +113,7 @@ pub use contents::{ContentsGuard, compare_contents};
 pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use device_times::{DeviceTimes, time_device};
-pub(crate) use events::{LaunchSpan, report_finding, report_printed};
+pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printed};
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
 pub(crate) use record::{

@@ -1,14 +1,14 @@
 //! The current device of a thread.
 
 use std::borrow::Borrow;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::marker::PhantomData;
 
 use super::{Device, gpu};
 use crate::error::{AtCall, Error, Result};
 use resident_backend::DeviceKind;
 use resident_backend::call_site::call_site;
-use resident_backend::sync::Mutex;
+use resident_backend::sync::{Mutex, ThreadList};
 
 /// The environment variable that names the device on which threads start.
 const VARIABLE: &str = "RESIDENT_DEVICE";
@@ -17,7 +17,7 @@ static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
 
 thread_local! {
     /// The devices that this thread has entered, each with the number of its scope.
-    static SCOPES: RefCell<Vec<(u64, Device)>> = const { RefCell::new(Vec::new()) };
+    static SCOPES: ThreadList<(u64, Device)> = const { ThreadList::new() };
     static TICKET: Cell<u64> = const { Cell::new(0) };
     /// The device that the environment variable names; read once per thread.
     static ENVIRONMENT: OnceCell<Option<Result<Device>>> = const { OnceCell::new() };
@@ -36,13 +36,11 @@ pub struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // While the thread's thread-locals are being destroyed, the thread has no scopes.
-        let left = SCOPES.try_with(|scopes| {
-            let mut scopes = scopes.borrow_mut();
-            scopes
-                .iter()
-                .position(|(ticket, _)| *ticket == self.ticket)
-                .map(|index| scopes.remove(index))
+        let left = SCOPES.with(|scopes| {
+            scopes.change(|scopes| {
+                let index = scopes.iter().position(|(ticket, _)| *ticket == self.ticket);
+                index.map(|index| scopes.remove(index))
+            })
         });
         // This may be the last handle of the device. Dropping it may run user code, so it is
         // dropped after the borrow has ended.
@@ -70,15 +68,16 @@ impl Device {
     pub fn enter(&self) -> Entered {
         let ticket = TICKET.get();
         TICKET.set(ticket + 1);
-        SCOPES.with_borrow_mut(|scopes| scopes.push((ticket, self.clone())));
+        let device = self.clone();
+        SCOPES.with(|scopes| scopes.change(|scopes| scopes.push((ticket, device))));
         Entered { ticket, not_send: PhantomData }
     }
 
     /// The current device of this thread. It is the first device in this list that exists:
     ///
     /// 1. the device that this thread entered last ([`Device::enter`]);
-    /// 2. the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`;
-    ///    each thread reads it once);
+    /// 2. the one that the environment variable `RESIDENT_DEVICE` names (`cpu`, `cuda:N`, `hip:N`,
+    ///    in any case; each thread reads it once);
     /// 3. the one that [`Device::set_default`] set;
     /// 4. the first GPU that can be used, NVIDIA's before AMD's, which the first call opens;
     /// 5. the embedded device.
@@ -97,12 +96,13 @@ impl Device {
     /// name of a device.
     #[track_caller]
     pub fn current() -> Result<Self> {
-        if let Some(device) =
-            SCOPES.with_borrow(|scopes| scopes.last().map(|(_, device)| device.clone()))
-        {
+        let last = |scopes: &[(u64, Self)]| scopes.last().map(|(_, device)| device.clone());
+        if let Some(device) = SCOPES.with(|scopes| scopes.read(last)) {
             return Ok(device);
         }
-        match ENVIRONMENT.with(|environment| environment.get_or_init(from_environment).clone()) {
+        // At the thread's end it is read again.
+        let known = ENVIRONMENT.try_with(|known| known.get_or_init(from_environment).clone());
+        match known.unwrap_or_else(|_| from_environment()) {
             Some(device) => device.at(call_site()),
             None => {
                 // Opening a GPU takes other locks, so this lock is released first.
@@ -137,7 +137,8 @@ fn from_environment() -> Option<Result<Device>> {
 /// The device with this name.
 pub(crate) fn named(name: &str) -> Result<Device> {
     let wanted = || format!("{VARIABLE}={name}");
-    match name.split_once(':').unwrap_or((name, "0")) {
+    let lower = name.trim().to_ascii_lowercase();
+    match lower.split_once(':').unwrap_or((&lower, "0")) {
         ("cpu", "0") => Ok(Device::cpu()),
         (kind @ ("cuda" | "hip"), number) if number.parse::<usize>().is_ok() => {
             let ordinal = number.parse().unwrap_or_default();

@@ -40,6 +40,12 @@ pub(crate) fn backend_error(device: &str, operation: &str, error: &BackendError)
             operation: String::from(operation),
             cause: error.to_string(),
         },
+        BackendErrorKind::Forked => Error::Backend {
+            call: CalledAt::UNKNOWN,
+            device: String::from(device),
+            operation: String::from(operation),
+            cause: error.to_string(),
+        },
         _ => Error::Backend {
             call: CalledAt::UNKNOWN,
             device: String::from(device),

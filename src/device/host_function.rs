@@ -11,6 +11,7 @@ use super::host_thread;
 use super::{Stream, call_error};
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::fork::{self, ForkMark};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync::{EventCount, Mutex};
 use resident_backend::timeline::{self, Awaited, WaitReason};
@@ -38,6 +39,8 @@ pub struct HostFunction<R> {
 
 /// What the handle shares with the thread that runs the function.
 struct Shared<R> {
+    /// Of the process with the thread.
+    process: ForkMark,
     outcome: Mutex<Outcome<R>>,
     /// Announced when the function is over.
     ended: EventCount,
@@ -61,6 +64,7 @@ impl<R: Send + 'static> HostFunction<R> {
         site: CallSite,
     ) -> Result<Self> {
         let shared = Arc::new(Shared {
+            process: ForkMark::new(),
             outcome: Mutex::new(Outcome::Pending),
             ended: EventCount::new(),
             task: Arc::default(),
@@ -119,6 +123,7 @@ impl<R: Send + 'static> HostFunction<R> {
     }
 
     fn refuse_endless_wait(&self) -> Result<()> {
+        self.check_process()?;
         if scope::is_in_body() {
             return Err(Error::InsideKernel {
                 call: CalledAt::UNKNOWN,
@@ -132,6 +137,14 @@ impl<R: Send + 'static> HostFunction<R> {
             return Err(function_error(&self.stream, WAITING, String::from(cause)));
         }
         Ok(())
+    }
+
+    /// Refuses to wait in a forked child, where no thread runs the function.
+    fn check_process(&self) -> Result<()> {
+        if self.shared.process.is_own() {
+            return Ok(());
+        }
+        Err(self.call_error(&fork::refusal("wait", &format!("stream {}", self.stream))))
     }
 
     /// The result of a function that is over.
@@ -152,6 +165,7 @@ impl<R: Send + 'static> HostFunction<R> {
             task.clear();
             return self.take().map(Some);
         }
+        self.check_process()?;
         let queue = self.stream.queue();
         if !queue.runs_by_itself() {
             // On a seeded device each poll runs one operation.

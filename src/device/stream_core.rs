@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::host_thread::{HostThread, Waiting};
 use resident_backend::call_site::CallSite;
+use resident_backend::fork::{ForkMark, refusal_text};
 use resident_backend::sync::{self, Mutex, StreamLevel};
 use resident_backend::timeline::{self, Awaited, WaitReason};
 use resident_backend::{
@@ -26,6 +27,8 @@ pub(crate) struct StreamCore {
     number: u32,
     pub(super) log: Mutex<StreamLog, StreamLevel>,
     host_thread: OnceLock<Arc<HostThread>>,
+    /// Of the process with the thread that runs the stream.
+    process: ForkMark,
 }
 
 /// The history of a stream.
@@ -56,16 +59,22 @@ pub(super) struct KeptEvent {
 impl StreamCore {
     pub(super) fn new(queue: Arc<dyn Queue>, number: u32) -> Self {
         let (log, host_thread) = (Mutex::new(StreamLog::default()), OnceLock::new());
-        Self { id: queue.id(), queue, number, log, host_thread }
+        let process = ForkMark::new();
+        Self { id: queue.id(), queue, number, log, host_thread, process }
     }
 
     /// Runs a function of the host after the work up to `position`. If the system refuses a thread,
-    /// the function is dropped.
+    /// or this process is a forked child of the one that made the stream, the function is dropped.
     pub(super) fn add_host_function(
         &self,
         position: Position,
         run: Box<dyn FnOnce() + Send>,
     ) -> io::Result<()> {
+        if !self.process.is_own() {
+            sync::assert_none_held();
+            drop(run);
+            return Err(io::Error::other(refusal_text("this stream")));
+        }
         let waiting = Waiting { queue: Arc::clone(&self.queue), position, run };
         self.host_thread.get_or_init(Arc::default).add(waiting)
     }

@@ -212,14 +212,16 @@ impl<S: Signature> Kernel<S> {
     /// threads of a block run on one core, one after the other between barriers. There are shared
     /// memory, `__syncthreads` and its kin, warps of 32 lanes with shuffles and votes, atomics,
     /// vector types, most intrinsics of integers and bits, `printf` (to `tracing`, see
-    /// [`audit`](crate::audit), else to standard output), and `assert`, which fails the launch. The
+    /// [`audit`](crate::audit), once the launch is over; else to standard output), and `assert`,
+    /// which fails the launch. The
     /// order of blocks varies, on seeded devices too. Of the CUDA toolkit's headers there are
     /// `cuda_fp16.h` and `cuda_bf16.h`. There are no inline PTX, cooperative groups, textures or
     /// dynamic parallelism. Local arrays of a thread may take about 1 MiB. On Linux on x86-64 more
     /// fails the launch: a handler of `SIGSEGV`, which passes on what does not concern it, is
     /// installed with the first such kernel and stays, so a shared library that contains this crate
     /// must not be unloaded. A handler that the program installs later must pass on to it what it
-    /// does not handle. Elsewhere more ends the process, at a guard page.
+    /// does not handle. Elsewhere more ends the process, at a guard page. A wild access ends the
+    /// process, there with a line on standard error that names the kernel.
     /// Products and sums are rounded apart unless `--fmad=true` is an option, and mathematical
     /// functions are the C library's.
     ///
@@ -274,9 +276,10 @@ impl<S: Signature> Kernel<S> {
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
         resident_host_code::set_listener(resident_host_code::OutputListener {
+            wants_printed: audit::wants_printed,
             printed: |kernel, text| {
                 let _running = BodyScope::enter();
-                audit::report_printed(kernel, text)
+                audit::report_printed(kernel, text);
             },
             found: |finding| {
                 let _running = BodyScope::enter();

@@ -1,9 +1,9 @@
 //! The threads that run the host bodies of large operations.
 
-use std::sync::OnceLock;
 use std::thread;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use resident_backend::fork::PerProcess;
 
 /// From this many elements on, an operation uses all cores.
 pub(super) const PARALLEL_LEN_MIN: usize = 1 << 20;
@@ -34,9 +34,9 @@ pub(super) fn with_threads(work: impl FnOnce() + Send) {
 
 /// `None` if the system refuses the threads.
 fn pool() -> Option<&'static ThreadPool> {
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new();
     let name = |number| format!("resident ops {number}");
     let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
     let builder = || ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX));
-    POOL.get_or_init(|| builder().thread_name(name).build().ok()).as_ref()
+    POOL.get_or_make(|| builder().thread_name(name).build().ok()).as_ref()
 }

@@ -18,6 +18,7 @@ use crate::audit::{Cause, Direction};
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use resident_backend::call_site::CallSite;
+use resident_backend::fork::ForkMark;
 use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{
     Address, CopyBox, CopyWork, Dependencies, DeviceKind, FailureKind, HostMemory, Memory,
@@ -94,7 +95,7 @@ impl<'a> LentView<'a> {
             pinned_for: is_pinned.then(|| device.kind()),
             is_leaked: AtomicBool::new(false),
         };
-        Lease { memory: Arc::new(memory), queued: None, site }
+        Lease { memory: Arc::new(memory), queued: None, site, process: ForkMark::new() }
     }
 }
 
@@ -104,6 +105,8 @@ struct Lease {
     queued: Option<(Stream, Position)>,
     /// The call that lends it.
     site: CallSite,
+    /// Of the process that lends it: a forked child has a copy of the memory, which no work uses.
+    process: ForkMark,
 }
 
 impl Lease {
@@ -117,7 +120,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let is_leaked = || self.memory.is_leaked.load(Ordering::Acquire);
         abort_on_unwind("a copy from or to borrowed memory", || {
-            while Arc::strong_count(&self.memory) > 1 && !is_leaked() {
+            while Arc::strong_count(&self.memory) > 1 && !is_leaked() && self.process.is_own() {
                 // A refused wait says nothing about the work: only its handle does.
                 if let Some((stream, position)) = &self.queued {
                     let _error = stream.wait_until(*position, self.site);

@@ -149,7 +149,7 @@ fn newer_than_host(storage: &Storage, state: &ArrayState) -> Regions {
 }
 
 /// Waits until no queued work uses the host memory. A refused wait is repeated: only the work's end
-/// counts. The work of a lost device has ended.
+/// counts. The work of a lost device has ended, and in a forked child none of the parent's runs.
 fn wait_for_host_uses(request: &Request<'_>) {
     loop {
         let pending = {
@@ -169,7 +169,10 @@ fn wait_for_host_uses(request: &Request<'_>) {
 fn is_any_left(pending: &Queued, site: CallSite) -> bool {
     pending.iter().fold(false, |is_left, (stream, position)| {
         let waited = stream.wait_until(*position, site);
-        is_left || waited.is_err_and(|error| error.kind != BackendErrorKind::DeviceLost)
+        let has_ended = |error: &BackendError| {
+            matches!(error.kind, BackendErrorKind::DeviceLost | BackendErrorKind::Forked)
+        };
+        is_left || waited.is_err_and(|error| !has_ended(&error))
     })
 }
 

@@ -34,7 +34,9 @@
 //! 5. run the conformance suite on it (`tests/suites/conformance`).
 
 pub mod call_site;
+pub mod environment;
 pub mod failure;
+pub mod fork;
 mod gpu_source;
 pub mod grid;
 pub mod host_allocation;
@@ -48,6 +50,7 @@ pub mod scope;
 mod staged_bytes;
 pub mod sync;
 mod task_waker;
+pub mod thread_list;
 pub mod timeline;
 pub mod unwinding;
 mod waiting_tasks;

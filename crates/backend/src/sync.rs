@@ -23,6 +23,9 @@ use std::time::Duration;
 use spin::RelaxStrategy;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
+pub use crate::fork::ForkMark;
+pub use crate::thread_list::ThreadList;
+
 /// The level of a lock: locks are taken in ascending order of ranks.
 pub trait Level {
     const RANK: u8;

@@ -23,6 +23,7 @@ impl EmbeddedDevice {
         kind: CallKind,
         call: impl FnOnce() -> Result<T, BackendError>,
     ) -> Result<T, BackendError> {
+        self.core.check_usable(kind.name())?;
         match &self.core.instruments {
             None => call(),
             Some(instruments) => {
@@ -62,6 +63,10 @@ impl PinnedRegistration for MappedRegistration {}
 
 impl Drop for MappedRegistration {
     fn drop(&mut self) {
+        // A forked child has a copy of the list of addresses, which another thread may have locked.
+        if !self.device.is_usable() {
+            return;
+        }
         self.device.memory.unmap(self.address);
         if let Some(instruments) = &self.device.instruments {
             instruments.tracker.forget_block(self.device.ordinal, self.address);
@@ -143,6 +148,9 @@ impl Backend for EmbeddedDevice {
     }
 
     fn allocate_staging(&self, _queue: &dyn Queue, len_bytes: u64) -> Option<Arc<dyn HostMemory>> {
+        if !self.core.is_usable() {
+            return None;
+        }
         self.staging.take(len_bytes).map(|block| Arc::new(block) as Arc<dyn HostMemory>)
     }
 
@@ -166,6 +174,7 @@ impl Backend for EmbeddedDevice {
     }
 
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError> {
+        self.core.check_usable("take_over")?;
         let len_bytes = memory.len_bytes;
         // SAFETY: the caller's promise is passed on.
         let address = unsafe { self.core.memory.take_over(memory) }?;
@@ -245,6 +254,7 @@ impl Backend for EmbeddedDevice {
     }
 
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
+        self.core.check_usable("load")?;
         resident_host_code::load(program, &self.libraries).map(KernelCode::Host)
     }
 }

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::engine::{DeviceCore, Streams};
+use super::engine::{DeviceCore, Streams, Usable};
 use super::memory::{AddressSpace, StagingPool};
 use super::race_check::Tracker;
 use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
-use resident_backend::BodyKind;
 use resident_backend::grid::GridLimits;
 use resident_backend::host_allocation::ByteCount;
-use resident_host_code::{Findings, Libraries};
+use resident_backend::{BodyKind, environment, host_copy};
+use resident_host_code::Libraries;
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -20,10 +20,11 @@ const POISON: u8 = 0xFF;
 /// device's address finds no memory, instead of the wrong memory.
 const DEVICE_SHIFT: u32 = 44;
 
-/// The environment variable that makes embedded devices run CUDA C bodies, if it is `cuda`.
+/// The environment variable that makes embedded devices run CUDA C bodies, if it is `cuda`; else
+/// it is `host`.
 const KERNELS_VARIABLE: &str = "RESIDENT_CPU_KERNELS";
 
-/// The environment variable that makes embedded devices check CUDA C bodies, if it is `1`.
+/// The environment variable that makes embedded devices check CUDA C bodies: a switch.
 const SANITIZE_VARIABLE: &str = "RESIDENT_SANITIZE";
 
 /// One embedded device.
@@ -51,21 +52,24 @@ impl EmbeddedDevice {
     /// such as loom that do not support statics.
     pub fn plain() -> Arc<Self> {
         let memory = AddressSpace::new(first_address(0), None, None);
+        let environment = Wishes::of_environment();
+        let wishes = environment.as_ref().copied().unwrap_or_default();
         let core = DeviceCore {
             ordinal: 0,
             memory,
             link: None,
             output_poison: cfg!(debug_assertions).then_some(POISON),
             instruments: None,
+            usable: Usable::here(environment.err()),
         };
-        let findings = environment_sanitizes().then(Arc::default);
+        let findings = wishes.sanitizes.then(Arc::default);
         Arc::new(Self {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(None)),
             staging: Arc::default(),
             pinned: ByteCount::default(),
             chunk_bytes_max: u64::MAX,
-            body_kind: body_kind(findings.as_ref()),
+            body_kind: wishes.body_kind(),
             libraries: Libraries::new(findings),
             grid_limits: GridLimits::default(),
         })
@@ -80,13 +84,13 @@ impl EmbeddedDevice {
             .as_ref()
             .map_or_else(Tracker::of_process, |simulation| Arc::clone(simulation.tracker()));
         let instruments = Instruments::new(emulation.faults, tracker);
-        let sanitizes = emulation.sanitizes || environment_sanitizes();
-        let findings = sanitizes.then(|| Arc::clone(&instruments.log.findings));
-        let body_kind = if emulation.prefers_cuda {
-            BodyKind::HostFromCuda
-        } else {
-            body_kind(findings.as_ref())
+        let environment = Wishes::of_environment();
+        let asked = environment.as_ref().copied().unwrap_or_default();
+        let wishes = Wishes {
+            sanitizes: emulation.sanitizes || asked.sanitizes,
+            prefers_cuda: emulation.prefers_cuda || asked.prefers_cuda,
         };
+        let findings = wishes.sanitizes.then(|| Arc::clone(&instruments.log.findings));
         let poison = emulation.is_poisoning.then_some(POISON);
         let core = DeviceCore {
             ordinal,
@@ -94,6 +98,7 @@ impl EmbeddedDevice {
             link: emulation.link,
             instruments: Some(instruments),
             output_poison: poison,
+            usable: Usable::here(environment.err()),
         };
         Arc::new(Self {
             core: Arc::new(core),
@@ -101,7 +106,7 @@ impl EmbeddedDevice {
             staging: Arc::default(),
             pinned: ByteCount::default(),
             chunk_bytes_max: emulation.chunk_bytes_max,
-            body_kind,
+            body_kind: wishes.body_kind(),
             libraries: Libraries::new(findings),
             grid_limits: emulation.grid_limits,
         })
@@ -120,16 +125,35 @@ impl fmt::Debug for EmbeddedDevice {
     }
 }
 
-/// Whether the environment asks for checks of CUDA C bodies, as `Emulation::sanitize` does.
-fn environment_sanitizes() -> bool {
-    std::env::var_os(SANITIZE_VARIABLE).is_some_and(|value| value == "1")
+/// What the environment asks of embedded devices.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wishes {
+    /// Checks of CUDA C bodies, as `Emulation::sanitize` asks for.
+    sanitizes: bool,
+    /// Which of a kernel's bodies runs, as `Emulation::prefer_cuda` says.
+    prefers_cuda: bool,
 }
 
-/// Which of a kernel's bodies a device runs unless `Emulation::prefer_cuda` says it: CUDA C if that
-/// is checked, or if the environment names it.
-fn body_kind(findings: Option<&Arc<Findings>>) -> BodyKind {
-    let is_named = || std::env::var_os(KERNELS_VARIABLE).is_some_and(|value| value == "cuda");
-    if findings.is_some() || is_named() { BodyKind::HostFromCuda } else { BodyKind::Host }
+impl Wishes {
+    /// The error says which variable has a value that no device understands. Variables that are
+    /// read later are looked at too.
+    fn of_environment() -> Result<Self, String> {
+        resident_host_code::launch_timeout()?;
+        host_copy::threads_asked()?;
+        let parse = |text: &str| match text {
+            "cuda" => Some(true),
+            "host" => Some(false),
+            _ => None,
+        };
+        let prefers_cuda = environment::read(KERNELS_VARIABLE, "cuda or host", parse)?;
+        let sanitizes = environment::switch(SANITIZE_VARIABLE)?;
+        Ok(Self { sanitizes, prefers_cuda: prefers_cuda.unwrap_or(false) })
+    }
+
+    /// Which of a kernel's bodies a device runs: CUDA C if that is checked.
+    fn body_kind(self) -> BodyKind {
+        if self.sanitizes || self.prefers_cuda { BodyKind::HostFromCuda } else { BodyKind::Host }
+    }
 }
 
 /// Two devices share addresses only after 2^20 devices, or after 2^44 bytes on one device. Even

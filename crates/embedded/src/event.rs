@@ -38,10 +38,12 @@ impl RawEvent for EmbeddedEvent {
     }
 
     fn is_complete(&self) -> Result<bool, BackendError> {
+        self.point.stream.device.check_usable("is_complete")?;
         Ok(self.point.stream.poll(self.point.position))
     }
 
     fn synchronize(&self) -> Result<(), BackendError> {
+        self.point.stream.device.check_usable("synchronize")?;
         self.point.stream.synchronize(self.point.position)
     }
 

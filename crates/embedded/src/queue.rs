@@ -31,6 +31,10 @@ impl EmbeddedQueue {
         Self { stream: streams.add(device), streams: Arc::clone(streams) }
     }
 
+    fn check_usable(&self, call: &'static str) -> Result<(), BackendError> {
+        self.stream.device.check_usable(call)
+    }
+
     fn instruments(&self) -> Option<&Instruments> {
         self.stream.device.instruments.as_ref()
     }
@@ -182,6 +186,7 @@ impl Queue for EmbeddedQueue {
     }
 
     fn allocate(&self, len_bytes: u64, label: &Label) -> Result<Address, BackendError> {
+        self.check_usable("allocate")?;
         let Some(instruments) = self.instruments() else { return self.allocate_block(len_bytes) };
         let name = label.text.to_text();
         let draft = CallDraft {
@@ -199,12 +204,14 @@ impl Queue for EmbeddedQueue {
     }
 
     fn free(&self, address: Address) -> Result<Position, BackendError> {
+        self.check_usable("free")?;
         self.counted(CallKind::Free, || {
             self.free_block(address).map(|position| (position, position))
         })
     }
 
     fn submit(&self, work: Work) -> Result<Position, BackendError> {
+        self.check_usable("submit")?;
         if let Some(instruments) = self.instruments() {
             return self.submit_counted(work, instruments);
         }
@@ -213,6 +220,7 @@ impl Queue for EmbeddedQueue {
     }
 
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
+        self.check_usable("launch")?;
         if self.instruments().is_some() {
             return self.submit(Work::Launch(launch.to_work()));
         }
@@ -224,6 +232,7 @@ impl Queue for EmbeddedQueue {
         _managed: ManagedRange,
         _to: PrefetchTarget,
     ) -> Result<Position, BackendError> {
+        self.check_usable("prefetch")?;
         // All memory is the host's, so nothing moves.
         self.counted(CallKind::Prefetch, || Ok((self.tail(), self.tail())))
     }
@@ -236,6 +245,7 @@ impl Queue for EmbeddedQueue {
         &self,
         work: &mut dyn FnMut() -> Box<CopyWork>,
     ) -> Result<Option<OwnCopy>, BackendError> {
+        self.check_usable("copy")?;
         if !self.stream.lets_callers_copy() {
             return Ok(None);
         }
@@ -257,6 +267,7 @@ impl Queue for EmbeddedQueue {
     }
 
     fn record(&self, timing: EventTiming) -> Result<Arc<dyn RawEvent>, BackendError> {
+        self.check_usable("record")?;
         self.counted(CallKind::RecordEvent, || {
             let event = self.record_event(timing)?;
             let position = event.position();
@@ -265,6 +276,7 @@ impl Queue for EmbeddedQueue {
     }
 
     fn wait(&self, event: &dyn RawEvent) -> Result<(), BackendError> {
+        self.check_usable("wait")?;
         self.counted(CallKind::WaitEvent, || Ok(((), self.wait_for_event(event)?)))
     }
 
@@ -277,10 +289,12 @@ impl Queue for EmbeddedQueue {
     }
 
     fn synchronize_to(&self, position: Position) -> Result<(), BackendError> {
+        self.check_usable("synchronize")?;
         self.stream.synchronize(position.min(self.tail()))
     }
 
     fn poll(&self, position: Position) -> Result<bool, BackendError> {
+        self.check_usable("poll")?;
         Ok(self.stream.poll(position.min(self.tail())))
     }
 
@@ -293,12 +307,17 @@ impl Queue for EmbeddedQueue {
         position: Position,
         task: &Arc<TaskWaker>,
     ) -> Result<(), BackendError> {
+        self.check_usable("register_waker")?;
         self.counted(CallKind::Notify, || Ok((self.register(position, task), Position::START)))
     }
 }
 
 impl Drop for EmbeddedQueue {
     fn drop(&mut self) {
+        // A forked child has no worker to end.
+        if !self.stream.device.is_usable() {
+            return;
+        }
         self.stream.close();
     }
 }

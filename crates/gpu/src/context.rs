@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 #[cfg(feature = "cuda")]
 use super::cudarc_contexts::CudarcContexts;
 use super::driver::{DeviceAttribute, Driver, Place, Status, status};
-use super::memory::fork_mark::ForkMark;
+use resident_backend::fork::ForkMark;
 use resident_backend::{BackendError, BackendErrorKind, BodyKind, DeviceKind};
 
 /// A primary context, with frequently used attributes.

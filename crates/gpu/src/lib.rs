@@ -54,12 +54,13 @@ use std::sync::Arc;
 #[cfg(feature = "cuda")]
 pub use code::kernel_names_by_nvrtc;
 use context::Context;
+use copy::cost::Costs;
 pub use device::GpuDevice;
 use driver::Installation;
 use memory::staging_settings::StagingSettings;
 pub use stream::GpuQueue;
 
-use resident_backend::DeviceKind;
+use resident_backend::{DeviceKind, host_copy};
 
 /// The driver for GPUs of a kind. The error says that this build has none.
 fn installation(kind: DeviceKind) -> Result<&'static Installation, String> {
@@ -88,6 +89,8 @@ pub fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, String> 
     let driver = (installation.driver)()?;
     driver.expect_version()?;
     let staging_settings = StagingSettings::read()?;
+    let _costs = Costs::read()?;
+    let _copy_threads = host_copy::threads_asked()?;
     Context::open(driver, ordinal)
         .and_then(|context| GpuDevice::open(context, staging_settings))
         .map_err(|error| format!("the GPU exists, but does not open: {error}"))

@@ -4,9 +4,10 @@
 
 use super::fiber::Fiber;
 use super::launch_timeout;
+use super::output::{LaunchOutput, Printing};
 use super::runtime::{BlockProgress, Exchanged, LANES, LaunchParameters, RUNTIME, RunBlocks};
 use super::stack_overflow;
-use super::waiting::{Answer, Wait};
+use super::waiting::{self, Answer, Wait};
 
 /// What watches the threads of blocks.
 pub(super) trait Observer {
@@ -28,6 +29,8 @@ pub(super) struct BlockRunner<'a> {
     /// The threads of the block that have a stack of their own, in order.
     threads: Vec<Fiber>,
     observer: Option<&'a dyn Observer>,
+    /// Where the blocks print, if a listener wants it.
+    output: Option<&'a LaunchOutput>,
 }
 
 impl<'a> BlockRunner<'a> {
@@ -36,12 +39,26 @@ impl<'a> BlockRunner<'a> {
     /// `run` is the entry of a kernel whose parameters those of `launch` are, and the kernel
     /// accesses only memory that its caller allows.
     pub(super) unsafe fn new(run: RunBlocks, launch: &'a LaunchParameters) -> Self {
-        Self { run, launch, progress: Box::default(), end: 0, threads: Vec::new(), observer: None }
+        Self {
+            run,
+            launch,
+            progress: Box::default(),
+            end: 0,
+            threads: Vec::new(),
+            observer: None,
+            output: None,
+        }
     }
 
     /// The same, watched by an observer.
     pub(super) fn observed_by(&mut self, observer: &'a dyn Observer) -> &mut Self {
         self.observer = Some(observer);
+        self
+    }
+
+    /// The same, whose blocks print to a listener's output.
+    pub(super) fn printing_to(&mut self, output: Option<&'a LaunchOutput>) -> &mut Self {
+        self.output = output;
         self
     }
 
@@ -52,8 +69,13 @@ impl<'a> BlockRunner<'a> {
 
     /// Runs these blocks. The error says why the launch failed.
     pub(super) fn run(&mut self, blocks: std::ops::Range<u64>) -> Result<(), String> {
+        if !waiting::can_run_blocks() {
+            return Err(ending_thread());
+        }
         launch_timeout::start();
         stack_overflow::prepare_thread();
+        // SAFETY: the output outlives this value, and so the call.
+        let _printing = unsafe { Printing::to(self.output) };
         self.progress.block.set(blocks.start);
         while self.progress.block.get() < blocks.end {
             self.end = blocks.end;
@@ -248,6 +270,14 @@ fn exchanged(lanes: &[Fiber], mask: u32) -> Option<Exchanged> {
         }
     }
     Some(values)
+}
+
+#[cold]
+fn ending_thread() -> String {
+    String::from(
+        "the thread that waits for it is ending, and runs no CUDA C in destructors of its \
+         thread-locals: wait for a seeded device before",
+    )
 }
 
 #[cold]

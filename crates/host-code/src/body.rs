@@ -95,16 +95,15 @@ impl CompiledBody {
             shared_bytes: grid.dynamic_shared_bytes(),
         };
         let entry = self.library.entry();
-        if let (Some(findings), Some(library)) = (&self.findings, self.library.checked()) {
-            let (kernel, parameters, launch) = (&self.name, &*self.parameters, &launch);
-            let checked =
-                CheckedLaunch { kernel, library, entry, launch, parameters, words, pointers };
-            // SAFETY: as below.
-            return unsafe { checked.run(findings) };
-        }
-        // SAFETY: the entry is that of a library whose parameters `pack` has packed; the caller of
-        // `Kernel::cuda` vouches for what the code accesses.
-        unsafe { run_all(entry, &launch) }
+        let (Some(findings), Some(library)) = (&self.findings, self.library.checked()) else {
+            // SAFETY: the entry is that of a library whose parameters `pack` has packed; the caller
+            // of `Kernel::cuda` vouches for what the code accesses.
+            return unsafe { run_all(entry, &launch) };
+        };
+        let (kernel, parameters, launch) = (&self.name, &*self.parameters, &launch);
+        let checked = CheckedLaunch { kernel, library, entry, launch, parameters, words, pointers };
+        // SAFETY: as above.
+        unsafe { checked.run(findings) }
     }
 }
 

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::headers::Headers;
-use super::library::TemporaryFile;
 use super::processor;
-use super::translation::Translation;
+use super::temporary_files::{TemporaryFile, unusable};
+use super::translation::{Translation, include_option};
 
 /// The environment variable for the compiler.
 const VARIABLE: &str = "RESIDENT_CXX";
@@ -144,26 +144,25 @@ impl Compiler {
 
     /// Compiles. The error contains the compiler's log.
     pub fn compile(&self, translation: &Translation) -> Result<Vec<u8>, String> {
-        let not_written =
-            |fault: std::io::Error| format!("a file for the C++ compiler cannot be used: {fault}");
-        let source = TemporaryFile::new("cpp").map_err(not_written)?;
-        let output = TemporaryFile::new("so").map_err(not_written)?;
-        source.fill(translation.text().as_bytes()).map_err(not_written)?;
+        let not_used = |fault: std::io::Error| unusable(&fault.to_string());
+        let source = TemporaryFile::new("cpp")?;
+        let output = TemporaryFile::new("so")?;
+        source.fill(translation.text().as_bytes())?;
         let headers = translation.has_headers.then(Headers::write).transpose();
-        let headers = headers.map_err(not_written)?;
+        let headers = headers.map_err(not_used)?;
         // Before the folders of a CUDA toolkit.
-        let folders = headers.iter().map(|headers| format!("-I{}", headers.folder.display()));
-        let options: Vec<String> = folders.chain(translation.options().iter().cloned()).collect();
+        let folders = headers.iter().map(|headers| include_option(&headers.folder));
+        let options: Vec<OsString> = folders.chain(translation.options().iter().cloned()).collect();
         if translation.is_checked() {
             // Linked in a second step, so that the compiler does not add its own sanitizer.
-            let object = TemporaryFile::new("o").map_err(not_written)?;
+            let object = TemporaryFile::new("o")?;
             let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
             self.run(&source, &object, &options, &checked)?;
             self.run(&object, &output, &[], &[])?;
         } else {
             self.run(&source, &output, &options, &[])?;
         }
-        std::fs::read(&output.path).map_err(not_written)
+        std::fs::read(&output.path).map_err(not_used)
     }
 
     /// The options for checked code that this compiler has.
@@ -178,7 +177,7 @@ impl Compiler {
         &self,
         from: &TemporaryFile,
         to: &TemporaryFile,
-        options: &[String],
+        options: &[OsString],
         more_options: &[&str],
     ) -> Result<(), String> {
         let mut command = Command::new(&self.program);

@@ -103,13 +103,15 @@ impl Fiber {
             // has no destructors that matter once a launch has failed.
             unsafe { self.coroutine.force_reset() };
         }
-        STACKS.with_borrow_mut(|stacks| stacks.push(self.coroutine.into_stack()));
+        let stack = self.coroutine.into_stack();
+        // At the thread's end it is freed.
+        let _freed = STACKS.try_with(|stacks| stacks.borrow_mut().push(stack));
     }
 }
 
 fn stack() -> Result<DefaultStack, String> {
-    let kept = STACKS.with_borrow_mut(Vec::pop);
-    kept.map_or_else(|| DefaultStack::new(STACK_BYTES), Ok).map_err(|fault| {
+    let kept = STACKS.try_with(|stacks| stacks.borrow_mut().pop());
+    kept.ok().flatten().map_or_else(|| DefaultStack::new(STACK_BYTES), Ok).map_err(|fault| {
         format!(
             "the system has no memory for a stack of {STACK_BYTES} bytes: {fault}; use smaller \
              blocks, or raise the number of mappings (vm.max_map_count)"

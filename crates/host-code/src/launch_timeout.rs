@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use resident_backend::environment;
+
 /// The environment variable for the limit, in seconds.
 const VARIABLE: &str = "RESIDENT_LAUNCH_TIMEOUT";
 
@@ -19,17 +21,10 @@ thread_local! {
 }
 
 /// The limit, if there is one. The error says what the variable is, and what it may be.
-pub(super) fn limit() -> Result<Option<Duration>, String> {
+pub fn limit() -> Result<Option<Duration>, String> {
     static LIMIT: LazyLock<Result<Option<Duration>, String>> =
-        LazyLock::new(|| std::env::var(VARIABLE).ok().map(|text| parsed(&text)).transpose());
+        LazyLock::new(|| environment::seconds(VARIABLE));
     LIMIT.clone()
-}
-
-fn parsed(text: &str) -> Result<Duration, String> {
-    let seconds = text.trim().parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
-    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
-        format!("{VARIABLE} is \"{text}\", expected a number of seconds, such as 10")
-    })
 }
 
 /// Starts the time of the blocks that this thread runs next.
@@ -48,20 +43,4 @@ pub(super) fn overrun() -> Option<String> {
              end, or raise the limit"
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::parsed;
-
-    #[test]
-    fn a_limit_is_a_positive_number_of_seconds() {
-        assert_eq!(parsed("1.5"), Ok(Duration::from_millis(1500)));
-        for text in ["", "soon", "0", "-1", "NaN", "1e300"] {
-            let fault = parsed(text).expect_err("no limit");
-            assert!(fault.contains("expected a number of seconds"), "{fault}");
-        }
-    }
 }

@@ -8,7 +8,7 @@
 //! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; how blocks run |
 //! | `exports.hpp` | what is called |
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
-//! | `library` | a loaded library |
+//! | `library`, `temporary_files` | a loaded library; the files of compiler and loader |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `output` | where the text of `printf` goes, and what the checker finds |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
@@ -29,6 +29,7 @@ mod processor;
 pub mod runtime;
 mod sanitizer;
 mod stack_overflow;
+pub mod temporary_files;
 pub mod translation;
 mod waiting;
 
@@ -37,6 +38,7 @@ use std::sync::{Arc, LazyLock};
 
 use self::body::CompiledBody;
 use self::compiler::Compiler;
+pub use self::launch_timeout::limit as launch_timeout;
 use self::library::Library;
 pub use self::output::{OutputListener, set_listener};
 use self::translation::{Checks, Translation};
@@ -46,7 +48,9 @@ use resident_code::once::OncePerKey;
 use resident_code::signature;
 
 pub use self::sanitizer::Findings;
+pub use self::sanitizer::totals::{CheckedTotals, checked_totals};
 pub use self::sanitizer::{Finding, FindingKind, OtherThread, SourceLine};
+pub use self::waiting::can_run_blocks;
 
 /// The libraries of one device, whose kernels have `__device__` variables of their own.
 #[derive(Debug)]
@@ -59,6 +63,9 @@ pub struct Libraries {
 impl Libraries {
     /// The libraries of a device that checks its kernels if it has somewhere to put the findings.
     pub fn new(findings: Option<Arc<Findings>>) -> Self {
+        if findings.is_some() {
+            sanitizer::totals::begin();
+        }
         Self { loaded: OncePerKey::new(), findings }
     }
 }

@@ -1,13 +1,12 @@
 //! A shared library that a compiler made of a source.
 
 use std::ffi::{c_uint, c_void};
-use std::io::Write;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use super::runtime::RunBlocks;
 use super::sanitizer::{CheckedLibrary, TakeCalls};
 use super::stack_overflow::{self, LoadedCode};
+use super::temporary_files::{self, TemporaryFile};
 use super::translation::Translation;
 
 /// A loaded library. It is never unloaded while a body refers to it.
@@ -18,19 +17,43 @@ pub(super) struct Library {
     checked: Option<CheckedLibrary>,
     _code: Option<LoadedCode>,
     _library: libloading::Library,
+    /// Open as long as the library is loaded, if it was loaded from a file without a name.
+    _file: Option<std::fs::File>,
+}
+
+/// An open library.
+struct Opened {
+    library: libloading::Library,
+    file: Option<std::fs::File>,
+}
+
+/// Opens a library: by way of a file among the temporary ones, or without, if that folder cannot be
+/// used.
+fn open(image: &[u8]) -> Result<Opened, String> {
+    let in_folder = || {
+        let file = TemporaryFile::new("so")?;
+        file.fill(image)?;
+        open_file(&file.path).map_err(|fault| temporary_files::unusable(&fault))
+    };
+    in_folder().map(|library| Opened { library, file: None }).or_else(|refused| {
+        let file = temporary_files::in_memory(image).ok_or(refused.clone())?;
+        let path = temporary_files::path_of(&file).ok_or(refused.clone())?;
+        open_file(&path).map(|library| Opened { library, file: Some(file) }).map_err(|_| refused)
+    })
+}
+
+fn open_file(path: &Path) -> Result<libloading::Library, String> {
+    // SAFETY: the library is code that a C++ compiler made from the user's source and from this
+    // crate's headers. It has no initialisers but those of the source's globals, for which the
+    // caller of `Kernel::cuda` vouches.
+    unsafe { libloading::Library::new(path) }.map_err(|fault| reason(&fault))
 }
 
 impl Library {
     /// Loads an image that a compiler wrote of a translation.
     pub(super) fn load(image: &[u8], translation: &Translation) -> Result<Self, String> {
         stack_overflow::install();
-        let file = TemporaryFile::new("so")
-            .and_then(|file| file.fill(image).map(|()| file))
-            .map_err(|fault| format!("the compiled code cannot be written to a file: {fault}"))?;
-        // SAFETY: the library is code that a C++ compiler made from the user's source and from this
-        // crate's headers. It has no initialisers but those of the source's globals, for which the
-        // caller of `Kernel::cuda` vouches.
-        let library = unsafe { libloading::Library::new(&file.path) }.map_err(not_loaded)?;
+        let Opened { library, file } = open(image)?;
         // SAFETY: `exports.hpp` defines the function with this type.
         let run = unsafe { function::<RunBlocks>(&library, "resident_host_run") }?;
         // SAFETY: as above.
@@ -46,7 +69,7 @@ impl Library {
             // SAFETY: `exports.hpp` defines the function with this type.
             code = Some(unsafe { function::<Code>(&library, "resident_host_code") }?);
         }
-        let code = code.map(loaded_code);
+        let code = code.map(|code| loaded_code(code, translation.entry()));
         let mut checked = None;
         if translation.is_checked() {
             // SAFETY: `hooks.hpp` defines the function with this type.
@@ -55,7 +78,7 @@ impl Library {
             let pointers = translation.dynamic_arrays();
             checked = Some(CheckedLibrary::new(calls, image, file, pointers)?);
         }
-        Ok(Self { run, parameter_bytes, checked, _code: code, _library: library })
+        Ok(Self { run, parameter_bytes, checked, _code: code, _library: library, _file: file })
     }
 
     pub(super) fn entry(&self) -> RunBlocks {
@@ -82,7 +105,12 @@ unsafe fn function<F: Copy>(library: &libloading::Library, name: &str) -> Result
 }
 
 fn not_loaded(fault: libloading::Error) -> String {
-    format!("the compiled code cannot be loaded: {fault}")
+    format!("the compiled code cannot be loaded: {}", reason(&fault))
+}
+
+/// What the loader says.
+fn reason(fault: &libloading::Error) -> String {
+    std::error::Error::source(fault).map_or_else(|| fault.to_string(), ToString::to_string)
 }
 
 /// `resident_host_parameters`.
@@ -91,53 +119,9 @@ type Parameters = unsafe extern "C" fn(*mut c_uint) -> *const c_uint;
 /// `resident_host_code`.
 type Code = unsafe extern "C" fn(*mut *const c_void);
 
-fn loaded_code(code: Code) -> LoadedCode {
+fn loaded_code(code: Code, kernel: &str) -> LoadedCode {
     let mut addresses = [std::ptr::null(); 2];
     // SAFETY: the function writes two pointers (`exports.hpp`).
     unsafe { code(addresses.as_mut_ptr()) };
-    LoadedCode::new(addresses[0].addr()..addresses[1].addr())
-}
-
-/// A file of this process that is removed on drop.
-#[derive(Debug)]
-pub struct TemporaryFile {
-    pub path: PathBuf,
-}
-
-impl TemporaryFile {
-    /// An empty file with a new name, which no other user can write.
-    pub fn new(extension: &str) -> std::io::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        // The loader returns a library that is already loaded from a file of the same name, even if
-        // that file has been removed. A process may have several copies of this crate, each with
-        // its own numbers, so names tell the copies apart.
-        let copy = (&raw const NUMBER).addr();
-        loop {
-            let process = std::process::id();
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!("resident-{process}-{copy:x}-{number}.{extension}");
-            let path = std::env::temp_dir().join(name);
-            let mut options = std::fs::OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            match options.open(&path) {
-                Ok(_file) => return Ok(Self { path }),
-                Err(fault) if fault.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(fault) => return Err(fault),
-            }
-        }
-    }
-
-    pub fn fill(&self, bytes: &[u8]) -> std::io::Result<()> {
-        let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(&self.path)?;
-        file.write_all(bytes)
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        // A file that cannot be removed stays in the system's folder for temporary files.
-        let _left = std::fs::remove_file(&self.path);
-    }
+    LoadedCode::new(addresses[0].addr()..addresses[1].addr(), kernel)
 }

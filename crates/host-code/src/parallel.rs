@@ -3,6 +3,7 @@
 //! The threads are rayon's, but the thread that launches waits by itself: a thread of rayon that
 //! waits for rayon runs other jobs meanwhile, which may need what the launching program holds.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
@@ -10,7 +11,10 @@ use std::thread::{self, Thread};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::block::BlockRunner;
+use super::output::LaunchOutput;
 use super::runtime::{LaunchParameters, RunBlocks};
+use resident_backend::fork::PerProcess;
+use resident_backend::panic_message::panic_message;
 use resident_backend::unwinding::abort_on_unwind;
 
 /// Launches of fewer threads run on the calling thread: waking another takes longer.
@@ -34,29 +38,48 @@ struct SharedLaunch {
     /// The parts that are over.
     over: AtomicU64,
     failed: OnceLock<String>,
+    output: Option<*const LaunchOutput>,
     caller: Thread,
 }
 
-// SAFETY: `launch` is dereferenced only by a thread that has taken a part and not counted it as
-// over, and `run_all`, whose caller lends it, returns only when all parts are over. All threads
-// only read it.
+// SAFETY: `launch` and `output` are dereferenced only by a thread that has taken a part and not
+// counted it as over, and `run_blocks`, whose caller lends both, returns only when all parts are
+// over. All threads only read the launch, and the output is `Sync`.
 unsafe impl Send for SharedLaunch {}
 
 // SAFETY: as above.
 unsafe impl Sync for SharedLaunch {}
 
-/// Runs all blocks of a launch, on several threads if there are many. The error says why the launch
-/// failed.
+/// Runs all blocks of a launch, on several threads if there are many, and passes what they print to
+/// the listener. The caller holds no lock. The error says why the launch failed.
 ///
 /// # Safety
 ///
 /// As for `BlockRunner::new`.
 pub unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(), String> {
+    let output = LaunchOutput::of_launch();
+    // SAFETY: the caller promises this.
+    let outcome = unsafe { run_blocks(entry, launch, output.as_ref()) };
+    output.into_iter().for_each(LaunchOutput::pass_on);
+    outcome
+}
+
+/// As [`run_all`], printing to `output`.
+///
+/// # Safety
+///
+/// As for [`run_all`].
+unsafe fn run_blocks(
+    entry: RunBlocks,
+    launch: &LaunchParameters,
+    output: Option<&LaunchOutput>,
+) -> Result<(), String> {
     let blocks = launch.blocks();
     let is_small = blocks.saturating_mul(u64::from(launch.threads())) < PARALLEL_THREADS_MIN;
     let Some(pool) = pool().filter(|_| blocks > 1 && !is_small) else {
         // SAFETY: the caller promises this.
-        return unsafe { BlockRunner::new(entry, launch) }.run(0..blocks);
+        let mut runner = unsafe { BlockRunner::new(entry, launch) };
+        return runner.printing_to(output).run(0..blocks);
     };
     let threads = pool.current_num_threads();
     let shared = Arc::new(SharedLaunch {
@@ -67,6 +90,7 @@ pub unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(),
         next: AtomicU64::new(0),
         over: AtomicU64::new(0),
         failed: OnceLock::new(),
+        output: output.map(std::ptr::from_ref),
         caller: thread::current(),
     });
     for _ in 1..threads {
@@ -91,7 +115,7 @@ impl SharedLaunch {
                 return;
             }
             if self.failed.get().is_none()
-                && let Err(text) = self.run_part(number)
+                && let Err(text) = self.run_part_caught(number)
             {
                 let _is_first = self.failed.set(text);
             }
@@ -101,25 +125,35 @@ impl SharedLaunch {
         }
     }
 
+    /// As [`run_part`](Self::run_part): a panic fails the launch, since in rayon's thread it would
+    /// end the process.
+    fn run_part_caught(&self, number: u64) -> Result<(), String> {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_part(number)));
+        ran.unwrap_or_else(|payload| Err(panic_message(payload)))
+    }
+
     fn run_part(&self, number: u64) -> Result<(), String> {
         let end = |number: u64| {
             (u128::from(self.blocks) * u128::from(number) / u128::from(self.parts)) as u64
         };
-        // SAFETY: this thread has taken a part, so `run_all` has not returned (see above).
+        // SAFETY: this thread has taken a part, so `run_blocks` has not returned (see above).
         let launch = unsafe { &*self.launch };
         // SAFETY: the caller of `run_all` promises this.
-        unsafe { BlockRunner::new(self.entry, launch) }.run(end(number)..end(number + 1))
+        let mut runner = unsafe { BlockRunner::new(self.entry, launch) };
+        // SAFETY: as for the launch.
+        let output = self.output.map(|output| unsafe { &*output });
+        runner.printing_to(output).run(end(number)..end(number + 1))
     }
 }
 
 /// The threads that run kernels, with the one that launches; `None` if the system refuses them.
 fn pool() -> Option<&'static ThreadPool> {
-    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new();
     let make = || {
         // This reads files of the system.
         let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
         let builder = ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX));
         builder.thread_name(|number| format!("resident kernel {number}")).build().ok()
     };
-    POOL.get_or_init(make).as_ref()
+    POOL.get_or_make(make).as_ref()
 }

@@ -1,5 +1,6 @@
 //! A source as the C++ compiler gets it: between two headers, with dynamic shared memory replaced.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::{headers, launch_timeout, sanitizer};
@@ -27,7 +28,7 @@ pub enum Checks {
 #[derive(Debug)]
 pub struct Translation {
     text: String,
-    options: Vec<String>,
+    options: Vec<OsString>,
     entry: String,
     file: String,
     checks: Checks,
@@ -52,12 +53,12 @@ impl Translation {
             || format!("{}.cu", identifier(&program.kernel)),
             |path| path.display().to_string(),
         );
-        let mut options = vec![format!("-DRESIDENT_ENTRY={entry}")];
-        options.extend(source.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
-        options.extend(translated(&source.options));
+        let mut options = vec![OsString::from(format!("-DRESIDENT_ENTRY={entry}"))];
+        let defines = source.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
+        options.extend(defines.chain(translated(&source.options)).map(OsString::from));
         let folder = path.and_then(Path::parent);
         let folders = source.includes.iter().map(|folder| &**folder).chain(folder);
-        options.extend(folders.map(|folder| format!("-I{}", folder.display())));
+        options.extend(folders.map(include_option));
         let mut dynamic_arrays = Vec::new();
         let replaced = with_shared_memory(text, &mut dynamic_arrays);
         let source_text = prelude::prepend_to(&replaced, &file);
@@ -70,10 +71,10 @@ impl Translation {
             None => "",
         };
         if !poll.is_empty() {
-            options.push(String::from(launch_timeout::OPTION));
+            options.push(OsString::from(launch_timeout::OPTION));
         }
         if checks == Checks::On {
-            options.push(String::from("-DRESIDENT_SANITIZE"));
+            options.push(OsString::from("-DRESIDENT_SANITIZE"));
         }
         let has_include_option = source.options.iter().any(|option| option.contains("include"));
         let renamed = if NAMES_OF_C.contains(&entry) {
@@ -103,7 +104,7 @@ impl Translation {
         &self.text
     }
 
-    pub(super) fn options(&self) -> &[String] {
+    pub(super) fn options(&self) -> &[OsString] {
         &self.options
     }
 
@@ -128,8 +129,17 @@ impl Translation {
     /// What of the source decides over the code.
     pub fn key(&self) -> Vec<u8> {
         let headers = if self.has_headers { headers::key() } else { String::new() };
-        [&self.options.join("\0"), "\0\0", &self.text, &headers].concat().into_bytes()
+        let options = self.options.join(OsStr::new("\0"));
+        let options = options.as_encoded_bytes();
+        [options, b"\0\0", self.text.as_bytes(), headers.as_bytes()].concat()
     }
+}
+
+/// The option that adds a folder, whatever its name, to those of headers.
+pub(super) fn include_option(folder: &Path) -> OsString {
+    let mut option = OsString::from("-I");
+    option.push(folder);
+    option
 }
 
 /// NVRTC's options in the spelling of C++ compilers. Those that concern GPUs alone are left out.

@@ -100,7 +100,13 @@ pub(super) fn fail(text: String) {
     wait(Wait::Failed(text));
 }
 
-/// The start of this thread's dynamic shared memory.
+/// Whether this thread can run blocks. At its end, when the destructors of its thread-locals run,
+/// it may have no shared memory any more.
+pub fn can_run_blocks() -> bool {
+    SHARED.try_with(|_| ()).is_ok()
+}
+
+/// The start of this thread's dynamic shared memory. The thread can run blocks.
 pub(super) fn dynamic_shared() -> *mut u8 {
     SHARED.with_borrow_mut(|units| {
         units.resize(SHARED_BYTES_MAX.div_ceil(size_of::<SharedUnit>()), SharedUnit([0; 128]));

@@ -119,6 +119,30 @@ fn a_program_that_panics_writes_its_report() {
     fs::remove_dir_all(folder).expect("a folder");
 }
 
+/// The names of files are bytes, not text: a report must not have another name than was asked for.
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_not_utf_8_is_said_and_names_no_other_file() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = folder("bytes");
+    let path = folder.join(OsStr::from_bytes(b"caf\xe9.json"));
+    let mut value = std::ffi::OsString::from("json:");
+    value.push(path);
+    let output = std::process::Command::new(env::current_exe().expect("it has a path"))
+        .args(["--exact", test_name!(moves), "--nocapture", "--include-ignored"])
+        .env(own_process::VARIABLE, "1")
+        .env("RESIDENT_AUDIT", &value)
+        .output()
+        .expect("it runs");
+    own_process::assert_success(&output, "moves");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("is ignored: it is not UTF-8; name files by paths that are"), "{text}");
+    assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0);
+    fs::remove_dir_all(folder).expect("a folder");
+}
+
 #[test]
 fn what_cannot_be_written_is_said_and_stops_nothing() {
     for (value, message) in [

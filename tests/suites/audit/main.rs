@@ -3,6 +3,8 @@
 mod at_exit;
 mod attribute;
 mod documents;
+#[cfg(target_os = "linux")]
+mod exits;
 mod findings;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod gpu_times;

@@ -333,7 +333,9 @@ fn a_resident_device_that_makes_no_sense_or_cannot_be_used() {
 fn a_resident_device_of_cpu_is_the_embedded_one_whatever_the_default() {
     let name = test_name!();
     if !is_child(name) {
-        in_a_process_of_its_own(name, &[("RESIDENT_DEVICE", "cpu")]);
+        for value in ["cpu", "CPU", " cpu:0 "] {
+            in_a_process_of_its_own(name, &[("RESIDENT_DEVICE", value)]);
+        }
         return;
     }
     Device::set_default(lab());

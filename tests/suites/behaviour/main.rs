@@ -7,9 +7,13 @@ mod device_views;
 #[cfg(feature = "dlpack")]
 mod dlpack;
 mod elements;
+#[cfg(target_os = "linux")]
+mod ending_threads;
 mod eviction;
 mod fields;
 mod forget;
+#[cfg(target_os = "linux")]
+mod forked_children;
 mod fuzz_regressions;
 mod host_memory;
 mod inside_bodies;

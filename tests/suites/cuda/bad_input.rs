@@ -295,6 +295,37 @@ fn an_array_larger_than_what_is_free() {
     });
 }
 
+/// Opens a device, which says what is wrong with a variable.
+#[test]
+#[ignore = "needs a variable: run in processes of its own by the test below"]
+fn opens_unless_a_variable_is_wrong() {
+    load(Settings::new());
+    let expected = std::env::var("RESIDENT_TEST_EXPECTED").expect("the parent sets it");
+    let outcome = Device::cuda(0).map_or_else(|error| error.to_string(), |device| device.name());
+    assert!(outcome.contains(&expected), "{outcome}");
+}
+
+#[test]
+fn a_variable_of_staging_that_makes_no_sense_is_refused() {
+    for (variable, value, expected) in [
+        ("RESIDENT_PINNED_MAX", "1g", "cuda:0"),
+        ("RESIDENT_PINNED_MAX", "lots", "expected a number from 0 to"),
+        ("RESIDENT_CHUNK_BYTES", "1", "expected a number from 65536 to 1073741824, as in 8388608"),
+        ("RESIDENT_CHUNKS_MAX", "0", "expected a number from 1 to 1024; set it so, or unset it"),
+        ("RESIDENT_STAGING_THREADS", "-1", "expected a number from 0 to 1024; set it so"),
+        ("RESIDENT_COPY_CALL_BYTES", "many", "expected a number from 0 to 4294967295"),
+        ("RESIDENT_COPY_ROW_BYTES", "1.5", "expected a number from 0 to 4294967295"),
+    ] {
+        let expected = match expected {
+            "cuda:0" => expected.to_owned(),
+            refused => format!("{variable}={value}: {refused}"),
+        };
+        let variables = [(variable, value), ("RESIDENT_TEST_EXPECTED", &*expected)];
+        let output = own_process::run(test_name!(opens_unless_a_variable_is_wrong), &variables);
+        assert_success(&output, &format!("{variable}={value}"));
+    }
+}
+
 #[test]
 fn nothing_to_be_had_of_the_driver_for_staging_is_no_error() {
     alone(

@@ -2,8 +2,11 @@
 //! the checker finds. The tests run in processes of their own, since a subscriber belongs to the
 //! process.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use resident::{Device, Emulation, Grid, InOut, Out, Result, SmartArray};
 use support::own_process::{self, assert_success};
 use support::test_name;
@@ -180,4 +183,107 @@ fn prints_to_a_subscriber_that_uses_the_library() {
 fn a_subscriber_may_use_the_library() {
     let output = own_process::run(test_name!(prints_to_a_subscriber_that_uses_the_library), &[]);
     assert_success(&output, "prints_to_a_subscriber_that_uses_the_library");
+}
+
+/// Computes in parallel where it is told what a kernel prints, and counts how often it is told.
+#[derive(Clone, Default)]
+struct Parallel(Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> Layer<S> for Parallel {
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target() == "resident::printf" {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let nap = || std::thread::sleep(Duration::from_micros(300));
+            rayon::join(nap, nap);
+            (0..4).into_par_iter().for_each(|_| nap());
+        }
+    }
+}
+
+#[test]
+#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
+fn prints_to_a_subscriber_that_computes_in_parallel() {
+    const STREAMS: usize = 4;
+    const ROUNDS: usize = 5;
+    let parallel = Parallel::default();
+    let subscriber = tracing_subscriber::registry().with(parallel.clone());
+    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    let source = "extern \"C\" __global__ void chat(unsigned *x) {
+        __shared__ unsigned all[256];
+        all[threadIdx.x] = x[resident::thread()];
+        __syncthreads();
+        if (threadIdx.x == 3) printf(\"block %u\\n\", blockIdx.x);
+        __syncthreads();
+        x[resident::thread()] = all[255 - threadIdx.x] + 1;
+    }";
+    let Some(chat) = kernel::<(InOut<u32>,)>("chat", source) else { return };
+    let device = Device::cpu();
+    let new_stream = |_| device.new_stream().expect("a stream");
+    let streams: Vec<_> = (0..STREAMS).map(new_stream).collect();
+    for _ in 0..ROUNDS {
+        let start: Vec<u32> = (0..256 * 64).collect();
+        let mut arrays = [(); STREAMS].map(|()| SmartArray::from(start.clone()));
+        for (array, stream) in arrays.iter_mut().zip(&streams) {
+            chat.launch_on(stream, Grid::new(64, 256), (array,)).expect("queued");
+        }
+        let expected: Vec<u32> = start.iter().map(|at| at / 256 * 256 + 256 - at % 256).collect();
+        for array in &arrays {
+            assert_eq!(array.to_vec().expect("it ran"), expected);
+        }
+    }
+    assert_eq!(parallel.0.load(Ordering::Relaxed), STREAMS * ROUNDS * 64);
+}
+
+/// A thread of rayon's that waits for rayon runs other jobs meanwhile: no kernel's may be among
+/// them.
+#[test]
+fn a_subscriber_may_compute_in_parallel() {
+    let output =
+        own_process::run(test_name!(prints_to_a_subscriber_that_computes_in_parallel), &[]);
+    assert_success(&output, "prints_to_a_subscriber_that_computes_in_parallel");
+}
+
+/// Where it is first told of a finding, waits for a thread that launches the same kernel and waits.
+#[derive(Clone, Default)]
+struct Relaunching(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>, Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> Layer<S> for Relaunching {
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target() == "resident::finding"
+            && self.1.fetch_add(1, Ordering::Relaxed) == 0
+            && let Some(launch) = self.0.get()
+        {
+            std::thread::scope(|scope| drop(scope.spawn(launch)));
+        }
+    }
+}
+
+#[test]
+#[ignore = "sets the process's subscriber: run in processes of its own by the test below"]
+fn tells_a_subscriber_that_waits_for_another_launch() {
+    let relaunching = Relaunching::default();
+    let subscriber = tracing_subscriber::registry().with(relaunching.clone());
+    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    let source =
+        "extern \"C\" __global__ void fill(int *x) { if (threadIdx.x < 3) x[threadIdx.x] = 1; }";
+    let Some(fill) = kernel::<(Out<i32>,)>("fill", source) else { return };
+    let device = Device::emulated(Emulation::new().sanitize(true));
+    let launch = move |stream: &resident::Stream| {
+        let mut x = SmartArray::<i32, _>::uninit(4);
+        fill.launch_on(stream, Grid::new(1, 4), (&mut x,)).expect("queued");
+        stream.synchronize().expect("a note fails no launch");
+    };
+    let (other, again) = (device.new_stream().expect("a stream"), launch.clone());
+    relaunching.0.set(Box::new(move || again(&other))).ok().expect("set once");
+    launch(&device.stream());
+    assert_eq!(relaunching.1.load(Ordering::Relaxed), 2);
+}
+
+/// The code of a checked kernel runs one launch at a time; the launch is over when a subscriber is
+/// told.
+#[test]
+fn a_subscriber_of_findings_may_wait_for_other_launches() {
+    let test = test_name!(tells_a_subscriber_that_waits_for_another_launch);
+    let output = own_process::run_within(Duration::from_secs(60), test, &[]);
+    assert_success(&output, "tells_a_subscriber_that_waits_for_another_launch");
 }

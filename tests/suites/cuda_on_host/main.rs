@@ -4,6 +4,7 @@
 mod bad_input;
 mod bodies;
 mod endless;
+mod environment;
 mod events;
 mod for_amd;
 mod half_numbers;

@@ -195,6 +195,27 @@ mod signals {
     }
 
     #[test]
+    #[ignore = "ends its process: run in processes of its own by the test below"]
+    fn clears_nothing() {
+        let source = "extern \"C\" __global__ void wild(unsigned long long at, int *x) {
+            memset(reinterpret_cast<void *>(at), 1, 4096 + *x);
+        }";
+        let Some(wild) = kernel::<(u64, InOut<i32>)>("wild", source) else {
+            return println!("skipped");
+        };
+        let mut x = SmartArray::<i32, _>::zeros(1);
+        let _ends = wild.launch_on(&seeded().stream(), Grid::new(1, 1), (8, &mut x));
+        let _ends = x.to_vec();
+        println!("still here");
+    }
+
+    #[test]
+    #[ignore = "ends its process: run in processes of its own by the test below"]
+    fn overflows_another_stack_here() {
+        super::overflows_another_stack();
+    }
+
+    #[test]
     #[ignore = "handles the process's signals: run in processes of its own by the test below"]
     fn ignores_and_writes_to_nothing() {
         with_a_handler_before(libc::SIG_IGN, |_| write_to_nothing());
@@ -273,6 +294,29 @@ mod signals {
         if let Some(ended) = run_to_its_end(test_name!(ignores_and_writes_to_nothing)) {
             assert_eq!(ended.status.signal(), Some(SIGSEGV), "{ended:?}");
         }
+    }
+
+    /// The kernel that `write_to_nothing` launches, and one that writes through a function of C.
+    #[test]
+    fn other_faults_of_kernels_name_the_kernel_and_the_checker() {
+        for test in [
+            test_name!(handles_a_write_to_nothing),
+            test_name!(ignores_and_writes_to_nothing),
+            test_name!(clears_nothing),
+        ] {
+            let Some(ended) = run_to_its_end(test) else { continue };
+            let errors = String::from_utf8_lossy(&ended.stderr);
+            assert!(
+                errors
+                    .contains("a kernel in CUDA C, \"wild\", accesses memory that is none of its")
+                    && errors.contains(" at 0x8 ")
+                    && errors.contains("RESIDENT_SANITIZE=1"),
+                "{test}: {errors}"
+            );
+        }
+        let ended = own_process::run(test_name!(overflows_another_stack_here), &[]);
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert!(!errors.contains("a kernel"), "{errors}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub enum BackendErrorKind {
     Injected,
     /// The device is lost.
     DeviceLost,
+    /// This process is a forked child of the one that opened the device: see `fork`.
+    Forked,
     /// The event was recorded without a time stamp, or has not completed.
     NoTiming,
     /// Any other error of the driver, with its code.
@@ -56,6 +58,7 @@ impl fmt::Display for BackendError {
             BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
             BackendErrorKind::Injected => write!(f, "a fault injected by the emulation")?,
             BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
+            BackendErrorKind::Forked => write!(f, "refused")?,
             BackendErrorKind::NoTiming => write!(f, "the event carries no time")?,
             BackendErrorKind::Driver { code } => write!(f, "driver error {code}")?,
         }

@@ -13,12 +13,14 @@
 use std::collections::VecDeque;
 use std::hint;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, OnceLock};
+use std::sync::{Arc, Condvar};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::copy_box;
 use crate::CopyBox;
+use crate::environment;
+use crate::fork::PerProcess;
 use crate::sync::{BackendGuard, BackendLock};
 use crate::unwinding::abort_on_unwind;
 
@@ -274,13 +276,18 @@ fn lock<T>(mutex: &BackendLock<T>) -> BackendGuard<'_, T> {
 
 /// The pool, which the first large copy starts. `None` if it has no threads.
 fn pool() -> Option<&'static CopyPool> {
-    static POOL: OnceLock<Option<&'static CopyPool>> = OnceLock::new();
-    *POOL.get_or_init(|| start(threads_wanted()))
+    static POOL: PerProcess<Option<&'static CopyPool>> = PerProcess::new();
+    *POOL.get_or_make(|| start(threads_wanted()))
 }
 
+/// The number of threads that the environment asks for. The error says what is wrong with it.
+pub fn threads_asked() -> Result<Option<usize>, String> {
+    environment::number(VARIABLE, 0..=1024)
+}
+
+/// Devices have refused a variable that is wrong.
 fn threads_wanted() -> usize {
-    let asked = std::env::var(VARIABLE).ok().and_then(|text| text.trim().parse().ok());
-    asked.unwrap_or_else(|| {
+    threads_asked().ok().flatten().unwrap_or_else(|| {
         thread::available_parallelism().map_or(0, |processors| default_threads(processors.get()))
     })
 }

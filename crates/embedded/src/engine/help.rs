@@ -26,8 +26,11 @@ enum Next {
 impl EmbeddedStream {
     /// Runs ready operations on this thread until `position` has completed, or until there is none:
     /// then another thread runs the next one. The caller holds no lock, and does not run queued
-    /// work.
+    /// work. A thread that is ending runs none, since bodies may use thread-locals.
     pub(super) fn run_ready_until(self: &Arc<Self>, position: Position) {
+        if !resident_host_code::can_run_blocks() {
+            return;
+        }
         while !self.progress.is_complete(position) {
             let Some((stream, queued)) = take_ready(self, position) else { return };
             stream.run_own(queued);

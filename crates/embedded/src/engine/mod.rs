@@ -12,7 +12,7 @@ mod streams;
 mod worker;
 
 pub(super) use clock::Timestamp;
-pub(super) use device_core::DeviceCore;
+pub(super) use device_core::{DeviceCore, Usable};
 pub(super) use operation::{ControlOperation, Operation, QueuedOperation};
 pub(super) use progress::{StreamProgress, wake_all};
 pub(super) use stream::{EmbeddedStream, StreamPoint};

@@ -337,7 +337,7 @@ impl fmt::Display for CallKind {
 }
 
 impl CallKind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::NewStream => "new stream",
             Self::Allocate => "allocate",

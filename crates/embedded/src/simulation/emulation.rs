@@ -120,10 +120,10 @@ impl Emulation {
     /// what nothing has written, writes to an `In`, races, and barriers that some threads miss.
     /// Kernels run their CUDA C body, also where they have one in Rust. A launch with such an error
     /// fails like one whose body panics, before the access happens, and
-    /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. The
-    /// environment variable `RESIDENT_SANITIZE=1` does this for all embedded devices. Notes, which
-    /// fail nothing, tell of an `Out` that is not written in full, and of an `InOut` that is
-    /// overwritten in full and could be an `Out`.
+    /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. The environment
+    /// variable `RESIDENT_SANITIZE=1` (or `true`, `yes`, `on`) does this for all embedded devices.
+    /// Notes, which fail nothing, tell of an `Out` that is not written in full, and of an `InOut`
+    /// that is overwritten in full and could be an `Out`.
     ///
     /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
     /// is not found: an index of one bare pointer that reaches another array of the launch;

@@ -41,14 +41,19 @@ impl Simulation {
     /// This thread's simulation, or a new one if none is alive, with `seed` mixed into its random
     /// state.
     pub(crate) fn join(seed: u64) -> Arc<Self> {
-        CURRENT.with_borrow_mut(|current| {
+        let joined = CURRENT.try_with(|current| {
+            let mut current = current.borrow_mut();
             let simulation = current.upgrade().unwrap_or_else(|| Arc::new(Self::new()));
             *current = Arc::downgrade(&simulation);
-            let mut state = simulation.lock();
-            state.random = mix(state.random ^ mix(seed));
-            drop(state);
             simulation
-        })
+        });
+        // At the thread's end its devices have a simulation each, which wait for each other's work
+        // as for that of any other device.
+        let simulation = joined.unwrap_or_else(|_| Arc::new(Self::new()));
+        let mut state = simulation.lock();
+        state.random = mix(state.random ^ mix(seed));
+        drop(state);
+        simulation
     }
 
     fn new() -> Self {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use smallvec::SmallVec;
 
 use super::shape;
-use resident_backend::{CopyBox, Footprint};
+use resident_backend::{CopyBox, Footprint, environment};
 
 type Parts = SmallVec<[CopyBox; 1]>;
 
@@ -24,19 +24,19 @@ pub(crate) struct Costs {
 impl Costs {
     const DEFAULT: Self = Self { call_bytes: 150_000, row_bytes: 256 };
 
-    /// The costs, with the environment's values at the first call.
+    /// The costs, with the environment's values. Devices have refused a variable that is wrong.
     pub(crate) fn current() -> Self {
         static CURRENT: OnceLock<Costs> = OnceLock::new();
-        *CURRENT.get_or_init(|| Self::with(|name| std::env::var(name).ok()))
+        *CURRENT.get_or_init(|| Self::read().unwrap_or(Self::DEFAULT))
     }
 
-    /// A variable that is not a number is ignored.
-    fn with(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let number = |name: &str| variable(name).and_then(|text| text.trim().parse().ok());
-        Self {
-            call_bytes: number("RESIDENT_COPY_CALL_BYTES").unwrap_or(Self::DEFAULT.call_bytes),
-            row_bytes: number("RESIDENT_COPY_ROW_BYTES").unwrap_or(Self::DEFAULT.row_bytes),
-        }
+    /// The error says which variable has a value that cannot be used.
+    pub(crate) fn read() -> Result<Self, String> {
+        let number = |variable| environment::number(variable, 0..=u64::from(u32::MAX));
+        Ok(Self {
+            call_bytes: number("RESIDENT_COPY_CALL_BYTES")?.unwrap_or(Self::DEFAULT.call_bytes),
+            row_bytes: number("RESIDENT_COPY_ROW_BYTES")?.unwrap_or(Self::DEFAULT.row_bytes),
+        })
     }
 
     /// The cost of a part without its driver calls: the part's bytes, or more if its rows are
@@ -160,12 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_sets_the_costs() {
-        let set = |name: &str| match name {
-            "RESIDENT_COPY_CALL_BYTES" => Some(" 7 ".to_owned()),
-            _ => Some("many".to_owned()),
-        };
-        assert_eq!((Costs::with(set).call_bytes, Costs::with(set).row_bytes), (7, 256));
+    fn rows_that_cost_less_are_not_read_with_the_bytes_between_them() {
         let every_second = [part(0, 0, &[(1000, 8, 4)])];
         let cheap_rows = Costs { row_bytes: 4, ..COSTS };
         let plan = DownloadPlan::of_calls(&every_second, 1, cheap_rows);

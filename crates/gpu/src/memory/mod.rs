@@ -5,7 +5,6 @@
 //! | `allocator`, `pool` | device memory: the live allocations, and the driver's pool |
 //! | `external`, `cudarc_slice` | device memory of other code; that of cudarc's slices |
 //! | `staging`, `staging_settings` | pinned blocks for copies with pageable memory, and limits |
-//! | `fork_mark` | whether a process is a fork |
 //! | `managed` | managed memory, its prefetches and advice |
 //! | `numa` | the processors near a GPU |
 //! | `pageable` | the backend's own pageable blocks |
@@ -18,7 +17,6 @@ pub(crate) mod allocator;
 #[cfg(feature = "cuda")]
 pub(crate) mod cudarc_slice;
 pub(crate) mod external;
-pub(crate) mod fork_mark;
 pub(crate) mod managed;
 mod numa;
 pub(crate) mod pageable;

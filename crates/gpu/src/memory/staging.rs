@@ -7,10 +7,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::fork_mark::ForkMark;
 use super::numa::NumaAffinity;
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
+use resident_backend::fork::ForkMark;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{BackendError, DeviceKind, StagedBytes, StagingOwner};
 

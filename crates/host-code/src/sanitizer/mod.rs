@@ -8,7 +8,7 @@
 //! | `launch` | the check of one launch |
 //! | `image` | the variables and the lines of a compiled library |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
-//! | `finding` | what is reported |
+//! | `finding`, `totals` | what is reported; how much was checked |
 
 mod access;
 mod area;
@@ -19,6 +19,7 @@ mod image;
 mod launch;
 mod order;
 mod shadow;
+pub(super) mod totals;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -31,8 +32,9 @@ use self::calls::{CALLS, Current, Entered};
 use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, Places, Running};
 use super::block::{BlockRunner, Observer};
+use super::output::{self, LaunchOutput};
 use super::runtime::{LaunchParameters, RunBlocks};
-use super::{output, waiting};
+use super::waiting;
 use resident_backend::ParameterLayout;
 
 /// Before the other headers.
@@ -53,13 +55,12 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, new: Vec<Finding>) {
-        for finding in &new {
-            output::report(finding);
-        }
+    /// Tells the listener of findings, and keeps them. The caller holds no lock, and runs no block.
+    fn add(&self, new: &[Finding]) {
+        new.iter().for_each(output::report);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let room = FINDINGS_MAX - all.len();
-        all.extend(new.into_iter().take(room));
+        all.extend(new.iter().take(room).cloned());
     }
 }
 
@@ -120,9 +121,18 @@ pub(super) struct CheckedLaunch<'a> {
     pub(super) pointers: &'a [*mut u8],
 }
 
+/// How a checked launch ended.
+struct CheckedOutcome {
+    /// The error is the first finding that fails the launch, or says why it failed otherwise.
+    outcome: Result<(), String>,
+    found: Vec<Finding>,
+}
+
 impl CheckedLaunch<'_> {
-    /// Runs all blocks on this thread, one after the other. The error is the first finding that
-    /// fails the launch, or says why it failed otherwise.
+    /// Runs all blocks on this thread, one after the other, and then tells the listener what they
+    /// print and what is found: it runs code of the program's, which may wait for another launch of
+    /// the same code. The error is the first finding that fails the launch, or says why it failed
+    /// otherwise.
     ///
     /// # Safety
     ///
@@ -135,6 +145,21 @@ impl CheckedLaunch<'_> {
                 order::THREADS_MAX
             ));
         }
+        let output = LaunchOutput::of_launch();
+        // SAFETY: the caller promises this.
+        let CheckedOutcome { outcome, found } = unsafe { self.run_alone(output.as_ref()) };
+        output.into_iter().for_each(LaunchOutput::pass_on);
+        totals::add(self.kernel, &found);
+        findings.add(&found);
+        outcome
+    }
+
+    /// Runs all blocks while no other launch runs the code.
+    ///
+    /// # Safety
+    ///
+    /// As for [`BlockRunner::new`].
+    unsafe fn run_alone(&self, output: Option<&LaunchOutput>) -> CheckedOutcome {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
@@ -149,24 +174,23 @@ impl CheckedLaunch<'_> {
         };
         // SAFETY: `current` and `runner`, which keeps the progress in a box, drop after this value.
         let entered = unsafe { Entered::new(&current) };
-        let outcome = runner.observed_by(&current).run(0..self.launch.blocks());
+        let runner = runner.observed_by(&current).printing_to(output);
+        let outcome = runner.run(0..self.launch.blocks());
         drop(entered);
-        current.report(outcome, findings)
+        current.outcome(outcome)
     }
 }
 
 impl Current<'_> {
     /// The outcome of a launch, with what was found in it.
-    fn report(&self, outcome: Result<(), String>, findings: &Findings) -> Result<(), String> {
+    fn outcome(&self, outcome: Result<(), String>) -> CheckedOutcome {
         let racing_write = || self.check.borrow_mut().compare_racing_write();
         let Some(finding) = self.finding.take().or_else(racing_write) else {
-            outcome?;
-            findings.add(self.check.borrow().notes());
-            return Ok(());
+            let notes = || self.check.borrow().notes();
+            let found = outcome.as_ref().map_or_else(|_| Vec::new(), |()| notes());
+            return CheckedOutcome { outcome, found };
         };
-        let text = finding.to_string();
-        findings.add(vec![*finding]);
-        Err(text)
+        CheckedOutcome { outcome: Err(finding.to_string()), found: vec![*finding] }
     }
 }
 

@@ -14,16 +14,19 @@ struct Entry {
     start: usize,
     /// 0 once the library is unloaded.
     end: AtomicUsize,
+    /// The name of its kernel.
+    kernel: Box<str>,
     next: Option<&'static Self>,
 }
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 
 impl LoadedCode {
-    pub(in super::super) fn new(addresses: Range<usize>) -> Self {
+    pub(in super::super) fn new(addresses: Range<usize>, kernel: &str) -> Self {
         let entry = Box::leak(Box::new(Entry {
             start: addresses.start,
             end: AtomicUsize::new(addresses.end),
+            kernel: kernel.into(),
             next: None,
         }));
         let mut first = FIRST.load(Ordering::Acquire);
@@ -50,16 +53,16 @@ impl Drop for LoadedCode {
     }
 }
 
-/// Whether an address is one of a kernel's code.
-pub(super) fn is_loaded(address: usize) -> bool {
+/// The name of the kernel of whose code an address is, if it is of one's.
+pub(super) fn kernel_at(address: usize) -> Option<&'static str> {
     let mut next = at(FIRST.load(Ordering::Acquire));
     while let Some(entry) = next {
         if (entry.start..entry.end.load(Ordering::Acquire)).contains(&address) {
-            return true;
+            return Some(&entry.kernel);
         }
         next = entry.next;
     }
-    false
+    None
 }
 
 fn at(entry: *mut Entry) -> Option<&'static Entry> {
@@ -69,18 +72,22 @@ fn at(entry: *mut Entry) -> Option<&'static Entry> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LoadedCode, is_loaded};
+    use super::{LoadedCode, kernel_at};
 
     #[test]
     fn code_counts_from_its_load_until_it_is_unloaded() {
         // Addresses that no process has.
         let at = |page: usize| usize::MAX - (page << 12);
-        let (first, second) = (LoadedCode::new(at(9)..at(8)), LoadedCode::new(at(5)..at(4)));
-        assert!(is_loaded(at(9)) && is_loaded(at(8) - 1) && is_loaded(at(5)));
-        assert!(!is_loaded(at(8)) && !is_loaded(at(9) - 1) && !is_loaded(0));
+        let (first, second) =
+            (LoadedCode::new(at(9)..at(8), "first"), LoadedCode::new(at(5)..at(4), "second"));
+        assert_eq!(
+            [at(9), at(8) - 1, at(5)].map(kernel_at),
+            ["first", "first", "second"].map(Some)
+        );
+        assert_eq!([at(8), at(9) - 1, 0].map(kernel_at), [None; 3]);
         drop(first);
-        assert!(!is_loaded(at(9)) && is_loaded(at(5)));
+        assert_eq!([at(9), at(5)].map(kernel_at), [None, Some("second")]);
         drop(second);
-        assert!(!is_loaded(at(5)));
+        assert_eq!(kernel_at(at(5)), None);
     }
 }

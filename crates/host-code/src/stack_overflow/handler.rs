@@ -58,8 +58,12 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     // Else it was sent by a program, and has no address.
     let is_fault = information.si_code > 0;
     // SAFETY: a `SIGSEGV` of the system has an address.
-    let has_ended = is_fault && end_thread(unsafe { information.si_addr() }.addr(), registers);
+    let address = || unsafe { information.si_addr() }.addr();
+    let has_ended = is_fault && end_thread(address(), registers);
     if !has_ended {
+        if is_fault {
+            say_if_of_a_kernel(address(), registers);
+        }
         // SAFETY: the arguments are passed on.
         unsafe { pass_on(signal, info, context, is_fault) };
     }
@@ -69,7 +73,7 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
 fn end_thread(address: usize, context: &mut ucontext_t) -> bool {
     let registers = &mut context.uc_mcontext.gregs;
     let at = |register: c_int, registers: &[i64]| registers[register as usize] as usize;
-    if !code::is_loaded(at(REG_RIP, registers)) {
+    if code::kernel_at(at(REG_RIP, registers)).is_none() {
         return false;
     }
     // SAFETY: `while_running` borrows the stack as long as the pointer is set.
@@ -89,6 +93,76 @@ fn end_thread(address: usize, context: &mut ucontext_t) -> bool {
         }
     }
     is_overflow
+}
+
+/// If a kernel made the access, or a function that it called, says so on standard error: what
+/// handles the signal next cannot know. Makes one call of the system, as a handler may.
+fn say_if_of_a_kernel(address: usize, context: &ucontext_t) {
+    let Some(kernel) = kernel_of(context) else { return };
+    let mut line = Line { text: [0; 512], len: 0 };
+    let mut digits = [0; 16];
+    for part in [
+        "resident: a kernel in CUDA C, \"",
+        kernel,
+        "\", accesses memory that is none of its arrays', at 0x",
+        hexadecimal(address, &mut digits),
+        " (or it is its array's no more), and the process may end.\nresident: run it with \
+         RESIDENT_SANITIZE=1 in the environment, or Emulation::sanitize, which name the line and \
+         the array.\n",
+    ] {
+        line.push(part);
+    }
+    // SAFETY: so many bytes are there.
+    let _unwritten =
+        unsafe { libc::write(libc::STDERR_FILENO, line.text.as_ptr().cast(), line.len) };
+}
+
+/// The kernel whose code runs, or has called the code that runs: then a return address is near the
+/// stack pointer.
+fn kernel_of(context: &ucontext_t) -> Option<&'static str> {
+    /// So many words of the stack are looked at.
+    const WORDS_MAX: usize = 1 << 10;
+
+    let at = |register: c_int| context.uc_mcontext.gregs[register as usize] as usize;
+    code::kernel_at(at(REG_RIP)).or_else(|| {
+        // SAFETY: `while_running` borrows the stack as long as the pointer is set.
+        let stack = unsafe { RUNNING.get().as_ref() }?;
+        let top = at(REG_RSP);
+        if !stack.trap.stack_ptr_in_bounds(top) {
+            return None;
+        }
+        let words = (stack.addresses.end - top) / size_of::<usize>();
+        (0..words.min(WORDS_MAX)).find_map(|index| {
+            let word = std::ptr::with_exposed_provenance::<usize>(top).wrapping_add(index);
+            // SAFETY: the word is in the used part of a stack of this thread, which is mapped and
+            // which only the interrupted code writes. Its address may be odd in code of others.
+            code::kernel_at(unsafe { word.read_unaligned() })
+        })
+    })
+}
+
+/// A text that needs no heap. What does not fit is left out.
+struct Line {
+    text: [u8; 512],
+    len: usize,
+}
+
+impl Line {
+    fn push(&mut self, part: &str) {
+        for byte in part.bytes().take(self.text.len() - self.len) {
+            self.text[self.len] = byte;
+            self.len += 1;
+        }
+    }
+}
+
+/// A number in hexadecimal digits.
+fn hexadecimal(number: usize, digits: &mut [u8; 16]) -> &str {
+    let count = (usize::BITS - number.leading_zeros()).div_ceil(4).max(1) as usize;
+    for (index, digit) in digits[..count].iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[number >> (4 * index) & 15];
+    }
+    str::from_utf8(&digits[..count]).unwrap_or_default()
 }
 
 /// Does what the handler before would do.

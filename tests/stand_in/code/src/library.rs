@@ -3,8 +3,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use resident_host_code::library::TemporaryFile;
 use resident_host_code::runtime::RunBlocks;
+use resident_host_code::temporary_files::TemporaryFile;
 
 /// A loaded library.
 #[derive(Debug)]
@@ -82,9 +82,8 @@ struct RawKernel {
 impl CodeLibrary {
     /// Loads a library. Each has the source's `__device__` variables for itself.
     pub fn load(image: &[u8]) -> Result<Self, String> {
-        let file = TemporaryFile::new("so")
-            .and_then(|file| file.fill(image).map(|()| file))
-            .map_err(|fault| format!("the compiled code cannot be written to a file: {fault}"))?;
+        let file = TemporaryFile::new("so")?;
+        file.fill(image)?;
         // SAFETY: the library is code that a C++ compiler made from the source of a test, whose
         // globals are all that it initialises.
         let library = unsafe { libloading::Library::new(&file.path) };

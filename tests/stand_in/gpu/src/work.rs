@@ -43,6 +43,7 @@ pub fn code_of_error(error: &BackendError) -> Code {
         BackendErrorKind::Driver { .. }
         | BackendErrorKind::Injected
         | BackendErrorKind::DeviceLost
+        | BackendErrorKind::Forked
         | BackendErrorKind::NoTiming => Code::UNKNOWN,
     };
     if code == Code::UNKNOWN {

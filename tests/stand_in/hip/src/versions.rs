@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use resident_host_code::library::TemporaryFile;
+use resident_host_code::temporary_files::TemporaryFile;
 use resident_stand_in_client::library::{Library, beside_tests};
 use resident_stand_in_client::settings::Values;
 
@@ -27,10 +27,9 @@ pub(crate) fn open(&Values { version, .. }: &Values) -> Result<Library, String> 
 }
 
 fn without(path: &Path, missing: impl Iterator<Item = &'static str>) -> Result<Library, String> {
-    let text = |fault: std::io::Error| fault.to_string();
     let image = image_without(path, missing)?;
-    let file = TemporaryFile::new("so").map_err(text)?;
-    file.fill(&image).map_err(text)?;
+    let file = TemporaryFile::new("so")?;
+    file.fill(&image)?;
     Library::open(&file.path)
 }
 
