@@ -29,6 +29,7 @@ use crate::element::{Element, is_number};
 ///
 /// #[repr(C)]
 /// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[bytemuck(crate = "resident::bytemuck")]      // not needed in a crate that depends on bytemuck
 /// struct Particle { position: [f32; 3], mass: f32 }
 ///
 /// let square = Kernel::<(In<f32, Ix1>, Out<f32, Ix1>)>::new("square")

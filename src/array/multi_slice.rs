@@ -1,12 +1,13 @@
 //! Several disjoint parts at once.
 
-use ndarray::{Dimension, SliceArg};
+use ndarray::{Dimension, SliceArg, SliceInfoElem};
 
 use super::layout::element_bytes;
 use super::rearrange::in_range;
 use super::view::{Coherent, DeviceViewMut, SmartViewMut, View};
 use crate::element::Element;
-use resident_core::layout::{MemoryOrder, Selection};
+use crate::storage::Storage;
+use resident_core::layout::Selection;
 
 /// A tuple of one to six of ndarray's `s![..]`, for
 /// [`SmartArray::multi_slice_mut`](crate::SmartArray::multi_slice_mut). The counterpart of
@@ -32,19 +33,28 @@ mod sealed {
 
 /// Panics if two parts share an element, as ndarray's `multi_slice_mut` does.
 #[track_caller]
-fn assert_disjoint(memory_order: &MemoryOrder, selections: &[Selection]) {
+fn assert_disjoint(storage: &Storage, selections: &[Selection], infos: &[&[SliceInfoElem]]) {
     // Every part of an array without elements is the whole array.
-    if memory_order.is_empty() {
+    if storage.memory_order().is_empty() {
         return;
     }
     for (number, selection) in selections.iter().enumerate() {
         for (other_number, other) in selections.iter().enumerate().skip(number + 1) {
             assert!(
                 !selection.overlaps(other),
-                "resident: parts {number} and {other_number} of multi_slice_mut share elements"
+                "resident: slices {} and {} of multi_slice_mut share elements of {}",
+                slice_text(infos[number]),
+                slice_text(infos[other_number]),
+                storage.named()
             );
         }
     }
+}
+
+/// The slice as it is written between the brackets of `s![..]`.
+fn slice_text(info: &[SliceInfoElem]) -> String {
+    let axes: Vec<String> = info.iter().map(ToString::to_string).collect();
+    format!("[{}]", axes.join(", "))
 }
 
 macro_rules! multi_slice {
@@ -65,8 +75,8 @@ macro_rules! multi_slice {
                     layout.slice(&self.$index)
                 },)+);
                 let memory_order = storage.memory_order();
-                let selection = [$(layouts.$index.selection(memory_order, element_bytes::<T>())),+];
-                assert_disjoint(memory_order, &selection);
+                let selections = [$(layouts.$index.selection(memory_order, element_bytes::<T>())),+];
+                assert_disjoint(storage, &selections, &[$(self.$index.as_ref()),+]);
                 ($(View::new(storage, home, layouts.$index),)+)
             }
 

@@ -54,17 +54,15 @@ pub(super) fn reshape_to<D: Dimension, E: Dimension>(
         let (shape, len, seen) = (shape.slice(), layout.len(), layout.strided());
         let expected = match shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis)) {
             Some(elements) if elements == len => {
-                format!(
-                    "strides that reach its elements in {shape:?}, which `{instead}` gives a copy"
-                )
+                format!("elements in that order in memory, as a copy by `{instead}` has,")
             }
-            _ => format!("a shape of {len} elements"),
+            _ => format!("a shape of {len} elements,"),
         };
         Error::Shape {
             call: CalledAt::UNKNOWN,
-            operation: format!("reshape of {}", storage.named()),
+            operation: format!("reshape of {} to {shape:?}", storage.named()),
             expected,
-            seen: format!("{shape:?} of {:?} with strides {:?}", seen.shape, seen.strides),
+            seen: format!("shape {:?} with strides {:?}", seen.shape, seen.strides),
         }
     })
 }

@@ -100,17 +100,31 @@ fn write_wrapped(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     writeln!(f, "{indent}{line}")
 }
 
-/// The text in at most `room` columns: of a longer one its first third and its end.
+/// The text in at most `room` columns: of a longer one its first third and its end. Control
+/// characters, which a terminal would obey, are escaped.
 fn shortened(text: &str, room: usize) -> String {
+    let text = escaped(text);
     let len = text.chars().count();
     if len <= room || room == 0 {
-        return text.to_owned();
+        return text;
     }
     let head = (room - 1) / 3;
     let tail = room - 1 - head;
     let first = text.chars().take(head);
     let last = text.chars().skip(len - tail);
     first.chain(['…']).chain(last).collect()
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
 }
 
 impl Report {
@@ -170,6 +184,11 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::{COLUMNS, shortened, write_wrapped};
+
+    #[test]
+    fn control_characters_are_escaped_and_others_are_not() {
+        assert_eq!(shortened("\u{1b}[31m\0 µ\n\"a\"", 80), "\\u{1b}[31m\\u{0} µ\\n\"a\"");
+    }
 
     #[test]
     fn lines_are_broken_between_words() {

@@ -1,6 +1,8 @@
 //! One call of an operation: where it runs, and how it launches and refuses.
 
-use crate::array::{Axes, Operand};
+use std::fmt::Display;
+
+use crate::array::{Operand, OperandMut};
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{CalledAt, Error, Result};
@@ -39,17 +41,22 @@ impl Call<'_> {
     }
 
     /// Repeats an operand along the axes of the result, or says that it does not fit.
-    pub(super) fn fit<T: Element>(&self, operand: &mut Operand<'_, T>, to: &Axes) -> Result<()> {
-        self.fit_shape(operand, to.shape())
+    pub(super) fn fit<T: Element, U: Element>(
+        &self,
+        operand: &mut Operand<'_, T>,
+        to: &OperandMut<'_, U>,
+    ) -> Result<()> {
+        self.fit_shape(operand, to.axes().shape(), to)
     }
 
-    /// As [`fit`](Self::fit), for a shape.
+    /// As [`fit`](Self::fit), for the shape of `to`.
     pub(super) fn fit_shape<T: Element>(
         &self,
         operand: &mut Operand<'_, T>,
         shape: &[usize],
+        to: impl Display,
     ) -> Result<()> {
-        if operand.broadcast(shape) { Ok(()) } else { Err(self.no_fit(shape, operand)) }
+        if operand.broadcast(shape) { Ok(()) } else { Err(self.no_fit(to, operand)) }
     }
 
     /// Refuses a result whose shape is not the expected one.
@@ -57,7 +64,7 @@ impl Call<'_> {
         &self,
         expected: &[usize],
         seen: &[usize],
-        operand: impl std::fmt::Display,
+        operand: impl Display,
     ) -> Result<()> {
         if expected == seen {
             return Ok(());
@@ -66,8 +73,8 @@ impl Call<'_> {
     }
 
     #[cold]
-    fn no_fit(&self, shape: &[usize], operand: impl std::fmt::Display) -> Error {
-        let expected = format!("an operand that broadcasts to the result's shape {shape:?}");
+    fn no_fit(&self, to: impl Display, operand: impl Display) -> Error {
+        let expected = format!("an operand that broadcasts to {to}");
         self.shape(expected, operand.to_string())
     }
 

@@ -5,12 +5,28 @@
 //! - `code_object`: the kernels and parameters that AMD's compiler describes in its code.
 //! - `cache`: compiled code on disk. `once`: values that are made once per key.
 
+use std::path::Path;
+
 pub mod c_declaration;
 pub mod cache;
 pub mod code_object;
 pub mod once;
 pub mod prelude;
 pub mod signature;
+
+/// The text of a file of CUDA C, or why it cannot be read.
+pub fn read_source(path: &Path) -> Result<String, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(without_byte_order_mark(&text).to_owned()),
+        Err(error) => Err(format!("the file {} cannot be read: {error}", path.display())),
+    }
+}
+
+/// A text without the mark that some editors write first. Compilers skip it at the start of a file,
+/// but declarations are put before the text.
+pub fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
 
 /// Whether a text may include another file, whose changes would not change the key. If the text
 /// includes a file, this returns true; it may also return true for other texts.

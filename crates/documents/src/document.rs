@@ -1,5 +1,7 @@
 //! Reports as plain data, as they are in files.
 
+use std::fmt;
+
 use crate::totals::{Flow, Waits};
 
 /// A report as plain data: what [`Report::to_json`](struct.Report.html#method.to_json) writes, key
@@ -265,4 +267,11 @@ pub struct Finding {
     pub bytes: u64,
     /// How much time of the device or of the host it would save, where that is known.
     pub nanoseconds: Option<u64>,
+}
+
+/// What happens, and what to change.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.kind, self.message, self.change)
+    }
 }

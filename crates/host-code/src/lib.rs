@@ -33,7 +33,6 @@ pub mod temporary_files;
 pub mod translation;
 mod waiting;
 
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use self::body::CompiledBody;
@@ -45,7 +44,7 @@ use self::translation::{Checks, Translation};
 use resident_backend::{GpuCode, KernelBody, LoadError, Program};
 use resident_code::cache::DiskCache;
 use resident_code::once::OncePerKey;
-use resident_code::signature;
+use resident_code::{read_source, signature, without_byte_order_mark};
 
 pub use self::sanitizer::Findings;
 pub use self::sanitizer::totals::{CheckedTotals, checked_totals};
@@ -79,8 +78,8 @@ static DISK: LazyLock<DiskCache> = LazyLock::new(DiskCache::from_environment);
 /// signature.
 pub fn load(program: &Program, libraries: &Libraries) -> Result<Arc<dyn KernelBody>, LoadError> {
     let (text, path) = match &program.source.code {
-        GpuCode::C(text) => (text.to_string(), None),
-        GpuCode::File(path) => (read(path)?, Some(&**path)),
+        GpuCode::C(text) => (without_byte_order_mark(text).to_owned(), None),
+        GpuCode::File(path) => (read_source(path)?, Some(&**path)),
         GpuCode::Ptx(_) | GpuCode::Cubin(_) | GpuCode::Hsaco(_) => return Err(no_text().into()),
     };
     let compiler = Compiler::find()?;
@@ -118,11 +117,6 @@ fn image(
             Ok(image)
         }
     })
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| format!("the file {} cannot be read: {error}", path.display()))
 }
 
 fn no_text() -> String {

@@ -475,7 +475,9 @@ macro_rules! writing_methods {
             self.slice_mut(to).copy_from_device_on(stream, &elements)
         }
 
-        /// Makes all elements `value`, in the order of the device's default stream.
+        /// Makes all elements `value`, in the order of the device's default stream. The value is
+        /// kept as a constant until something writes other elements: a copy to the host then
+        /// writes the constant there, moves nothing, and counts no bytes.
         ///
         /// # Errors
         ///

@@ -39,6 +39,7 @@ pub(super) mod unpack;
     label = "wrong kind of argument",
     note = "`In` takes `&` of an array or view, `InOut` and `Out` take `&mut`; elements and \
             dimensions must be those of the parameter",
+    note = "an array in an `Arc`, a `Box` or the guard of a lock is passed as `&*x` or `&mut *x`",
     note = "a scalar parameter takes a value of its type, or `&` of one",
     note = "adopt an ndarray array with `SmartArray::from(array)`; copy into an existing one with \
             `a.host_overwrite()?.assign(&x)`"

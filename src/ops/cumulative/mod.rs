@@ -86,7 +86,7 @@ fn of_rows<T: Number>(
     if shape.last() == Some(&1) {
         let zero = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
         let mut before = Operand::of(&zero);
-        call.fit_shape(&mut before, &shape)?;
+        call.fit_shape(&mut before, &shape, &*out)?;
         return launch(call, &a, &before, out);
     }
     let (mut sums, mut before) = (scratch::<T>(call, &shape), scratch::<T>(call, &shape));

@@ -64,8 +64,8 @@ pub(super) fn binary<T: Arithmetic>(
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
-    call.fit(&mut a, out.axes())?;
-    call.fit(&mut b, out.axes())?;
+    call.fit(&mut a, &out)?;
+    call.fit(&mut b, &out)?;
     align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
     let kernel = binary_kernel::<T>(op, out.axes().shape().len());
     call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
@@ -103,7 +103,7 @@ pub(super) fn scaled_add<T: Arithmetic>(
     y: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut x, mut y) = (Operand::of(x), OperandMut::of(y));
-    call.fit(&mut x, y.axes())?;
+    call.fit(&mut x, &y)?;
     align::in_any_order([y.axes_mut(), x.axes_mut()]);
     let kernel = scaled_kernel::<T>(y.axes().shape().len());
     call.launch(kernel, call::cover(y.axes().len()), (alpha, &x, &mut y))
@@ -134,7 +134,7 @@ pub(super) fn map<T: Number>(
     if !T::IS_FLOAT && !function.is_for_integers() {
         return Err(no_integers(call, function, &a));
     }
-    call.fit(&mut a, out.axes())?;
+    call.fit(&mut a, &out)?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = map_kernel::<T>(function, out.axes().shape().len());
     call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
@@ -176,7 +176,7 @@ pub(super) fn clamp<T: Number>(
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, out.axes())?;
+    call.fit(&mut a, &out)?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = clamp_kernel::<T>(out.axes().shape().len());
     call.launch(kernel, call::cover(out.axes().len()), (low, high, &a, &mut out))
@@ -214,9 +214,9 @@ pub(super) fn select<T: Arithmetic>(
     let (a, b, out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
     let (mut a, mut b) = (a.reinterpreted::<T::Word>(), b.reinterpreted::<T::Word>());
     let mut out = out.reinterpreted::<T::Word>();
-    call.fit(&mut mask, out.axes())?;
-    call.fit(&mut a, out.axes())?;
-    call.fit(&mut b, out.axes())?;
+    call.fit(&mut mask, &out)?;
+    call.fit(&mut a, &out)?;
+    call.fit(&mut b, &out)?;
     align::in_any_order([out.axes_mut(), mask.axes_mut(), a.axes_mut(), b.axes_mut()]);
     let kernel = select_kernel::<T::Word>(out.axes().shape().len());
     call.launch(kernel, call::cover(out.axes().len()), (&mask, &a, &b, &mut out))
@@ -247,7 +247,7 @@ pub(super) fn cast<T: Arithmetic, U: Arithmetic>(
     out: &mut impl AnyViewMut<U>,
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, out.axes())?;
+    call.fit(&mut a, &out)?;
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = cast_kernel::<T, U>(out.axes().shape().len());
     call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
@@ -271,7 +271,7 @@ pub(super) fn copy<T: Arithmetic>(
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
     let (mut a, out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, out.axes())?;
+    call.fit(&mut a, &out)?;
     let (mut a, mut out) = (a.reinterpreted::<T::Word>(), out.reinterpreted::<T::Word>());
     align::in_any_order([out.axes_mut(), a.axes_mut()]);
     let kernel = copy_kernel::<T::Word>(out.axes().shape().len());

@@ -62,7 +62,7 @@ pub(super) fn scatter<T: Arithmetic>(
     let (mut a, mut out) =
         (Operand::of(a).reinterpreted::<T::Word>(), OperandMut::of(out).reinterpreted::<T::Word>());
     let mut index = Operand::of(index);
-    call.fit(&mut a, index.axes())?;
+    call.fit_shape(&mut a, index.axes().shape(), &index)?;
     if index.axes().len() == 0 {
         return Ok(());
     }

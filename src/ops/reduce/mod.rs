@@ -56,8 +56,10 @@ impl Reduction {
     /// The functions of the kernel in CUDA C.
     fn functions<T: Number>(self) -> String {
         let term = match self {
+            // As the sums of ndarray, which begin with 0: the sum of -0.0 alone is 0.0.
+            Self::Sum => "T(W(x) + W(0))",
             Self::SumOfSquares => "T(x) * T(x)",
-            _ => "T(x)",
+            Self::Min | Self::Max => "T(x)",
         };
         let join = match (self, T::IS_FLOAT) {
             (Self::Sum | Self::SumOfSquares, _) => "T(W(x) + W(y))",

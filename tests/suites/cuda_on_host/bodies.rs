@@ -1,6 +1,6 @@
 //! Which body a device runs.
 
-use resident::{Device, Emulation, Grid, InOut, Kernel, Result, SmartArray};
+use resident::{CudaSource, Device, Emulation, Grid, InOut, Kernel, Result, SmartArray};
 
 use crate::{device, kernel};
 
@@ -32,6 +32,19 @@ fn cuda_c_runs_where_there_is_no_other_body_or_where_it_is_preferred() -> Result
     let rust = Kernel::<(InOut<i32>,)>::new("add")
         .host(|_grid, (xs,)| xs.iter_mut().for_each(|x| *x += 10));
     assert_eq!(added(&rust, &preferring)?, [10, 110]);
+    Ok(())
+}
+
+#[test]
+fn a_source_may_begin_with_a_byte_order_mark() -> Result<()> {
+    let marked = format!("\u{feff}{ADD_ONE}");
+    let path = std::env::temp_dir().join(format!("resident-mark-{}.cu", std::process::id()));
+    std::fs::write(&path, &marked).expect("the folder for temporary files is writable");
+    let Some(text) = kernel::<(InOut<i32>,)>("add", &*marked) else { return Ok(()) };
+    assert_eq!(added(&text, &device())?, [1, 101]);
+    let Some(file) = kernel::<(InOut<i32>,)>("add", CudaSource::file(&path)) else { return Ok(()) };
+    assert_eq!(added(&file, &device())?, [1, 101]);
+    std::fs::remove_file(&path).expect("it was written above");
     Ok(())
 }
 

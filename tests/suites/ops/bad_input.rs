@@ -20,11 +20,11 @@ fn refused(outcome: Result<()>, words: [&str; 2]) {
 fn shapes_that_do_not_fit() -> Result<()> {
     let _here = rust().enter();
     let (a, b) = (SmartArray::<f32, _>::ones((3, 4)), SmartArray::<f32, _>::ones(3));
-    let mut c = SmartArray::<f32, _>::full((3, 4), 5.0);
+    let mut c = SmartArray::<f32, _>::full((3, 4), 5.0).named("c");
     let mut one = SmartArray::<f32, _>::full(1, 5.0);
     let mut two = SmartArray::<f32, _>::full(2, 5.0);
     let mut place = SmartArray::<u64, _>::full(2, 5);
-    refused(ops::add(&a, &b, &mut c), ["broadcasts to the result's shape [3, 4]", "shape [3]"]);
+    refused(ops::add(&a, &b, &mut c), ["broadcasts to \"c\" of shape [3, 4]", "shape [3]"]);
     refused(ops::copy(&a, &mut one), ["shape [1]", "shape [3, 4]"]);
     refused(ops::sum(&a, &mut two), ["one element", "shape [2]"]);
     refused(ops::argmin(&a, &mut place), ["one element", "shape [2]"]);

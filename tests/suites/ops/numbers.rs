@@ -63,6 +63,28 @@ fn sums_along_axes_are_within_the_documented_bound() -> Result<()> {
 }
 
 #[test]
+fn sums_of_negative_zeros_are_zero_as_ndarrays() -> Result<()> {
+    for device in [Some(rust()), cuda()].into_iter().flatten() {
+        let _here = device.enter();
+        for shape in [(1, 1), (3, 1), (1, 300), (40, 40)] {
+            let zeros = Array2::<f32>::from_elem(shape, -0.0);
+            let ours = SmartArray::from(zeros.clone());
+            let expected = zeros.sum().to_bits();
+            assert_eq!(expected, 0);
+            let sums = [ours.sum()?, ours.mean()?, ours.dot(&ours)?, ours.norm_l2()?];
+            assert_eq!(sums.map(f32::to_bits), [expected; 4], "{shape:?} on {device}");
+            for axis in [Axis(0), Axis(1)] {
+                let mut out = SmartArray::uninit(zeros.len() / zeros.len_of(axis));
+                ops::sum_axis(&ours, axis, &mut out)?;
+                let is_zero = |sum: &f32| sum.to_bits() == expected;
+                assert!(out.host()?.iter().all(is_zero), "{shape:?}, {axis:?} on {device}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn sums_do_not_change_from_run_to_run() -> Result<()> {
     let first = rust();
     for device in [Some(first.clone()), cuda()].into_iter().flatten() {

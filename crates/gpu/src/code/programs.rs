@@ -20,7 +20,7 @@ use resident_code::c_declaration::is_identifier;
 use resident_code::cache::DiskCache;
 use resident_code::code_object;
 use resident_code::once::OncePerKey;
-use resident_code::signature;
+use resident_code::{read_source, signature, without_byte_order_mark};
 
 /// The modules of one device: one per source, and one more per name expression. They stay loaded as
 /// long as the device lives.
@@ -118,9 +118,12 @@ fn find(
     let source = &program.source;
     let entry = source.entry.as_deref().unwrap_or(&program.kernel);
     let module = match &source.code {
-        GpuCode::C(text) => return find_in_c(context, programs, program, entry, text, None),
+        GpuCode::C(text) => {
+            let text = without_byte_order_mark(text);
+            return find_in_c(context, programs, program, entry, text, None);
+        }
         GpuCode::File(path) => {
-            let text = read(path)?;
+            let text = read_source(path)?;
             return find_in_c(context, programs, program, entry, &text, Some(path));
         }
         GpuCode::Ptx(_) | GpuCode::Cubin(_) if context.kind() != DeviceKind::Cuda => {
@@ -211,11 +214,6 @@ fn no_entry(entry: &str, source: &GpuSource, module: &Module) -> String {
         "the kernel's name; another one is named by `GpuSource::entry`"
     };
     format!("there is no `__global__` function `{entry}` in the code{known} ({origin})")
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| format!("the file {} cannot be read: {error}", path.display()))
 }
 
 /// The compilation of a source for a device.

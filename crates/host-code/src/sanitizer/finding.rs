@@ -150,9 +150,13 @@ impl fmt::Display for Finding {
         if let Some(other) = self.other {
             write!(f, " block {}, thread {}", Triple(other.block), Triple(other.thread))?;
         }
-        write!(f, " ({} bytes", self.len_bytes)?;
+        f.write_str(" (")?;
+        if self.kind != FindingKind::MissedBarrier {
+            write!(f, "{} bytes", self.len_bytes)?;
+        }
         if !self.kind.is_note() {
-            write!(f, ", block {}, thread {}", Triple(self.block), Triple(self.thread))?;
+            let separator = if self.kind == FindingKind::MissedBarrier { "" } else { ", " };
+            write!(f, "{separator}block {}, thread {}", Triple(self.block), Triple(self.thread))?;
         }
         match &self.line {
             Some(line) => write!(f, ", {line})"),

@@ -172,9 +172,11 @@ fn disjoint_parts_can_be_held_at_once() -> Result<()> {
 }
 
 #[test]
-#[should_panic(expected = "share elements")]
+#[should_panic(
+    expected = "slices [..2, ..] and [1.., ..] of multi_slice_mut share elements of \"table\""
+)]
 fn overlapping_parts_cannot_be_held_at_once() {
-    let mut array = SmartArray::from(numbers());
+    let mut array = SmartArray::from(numbers()).named("table");
     let _ = array.multi_slice_mut((s![..2, ..], s![1.., ..]));
 }
 
