@@ -126,7 +126,7 @@ fn a_path_that_is_not_utf_8_is_said_and_names_no_other_file() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    let folder = folder("bytes");
+    let folder = folder();
     let path = folder.join(OsStr::from_bytes(b"caf\xe9.json"));
     let mut value = std::ffi::OsString::from("json:");
     value.push(path);
