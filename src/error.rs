@@ -194,7 +194,10 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// A device or the host has too little memory for an array. Use of a part allocates memory for
+    /// A device or the host has too little memory for an array: on a device, even after all copies
+    /// gave way that are not in use and that the host has too. In use are arguments of calls that
+    /// other threads make now, copies with a guard, device arrays, and copies that queued work
+    /// still brings to the host. Use of a part allocates memory for
     /// the whole array: to work on a large array in parts, copy each part to a separate array, by
     /// `part.try_clone()` or `tile.assign(&part)`, and use that array on the device.
     #[non_exhaustive]
@@ -462,11 +465,15 @@ pub enum Error {
         /// The call that failed.
         call: CalledAt,
     },
-    /// One array cannot have copies on more than 63 devices.
+    /// One array cannot have copies on more than 63 devices. Devices whose handles were dropped
+    /// count too while the array has a copy there: the copy keeps the device open, and may be the
+    /// newest. [`release_on`](crate::SmartArray::release_on) gives the place of a device to
+    /// another; a clone ([`try_clone`](crate::SmartArray::try_clone)) has all 63 places.
     #[non_exhaustive]
     #[error(
         "too many devices: {array} has copies on 63 devices, the most for one array, and cannot \
-         have one on {device}; use a clone (`try_clone`) for more devices{call}"
+         have one on {device}; free one of them (`release_on`), or use a clone (`try_clone`), \
+         which has no copies on devices that it does not need{call}"
     )]
     TooManyDevices {
         /// The array.

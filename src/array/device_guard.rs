@@ -122,7 +122,8 @@ macro_rules! device_guard_methods {
         }
 
         /// The device address of the element with index 0, 0, ... The address stays the same until
-        /// the array drops, or until the device's copy is released or evicted.
+        /// the array drops, or until the device's copy is released or evicted. Copies in use, as by
+        /// this guard, and those of a [`DeviceArray`](crate::DeviceArray) are never evicted.
         #[must_use]
         pub fn address(&self) -> u64 {
             self.part.address

@@ -12,7 +12,7 @@ pub(crate) fn call_error(
     error: &BackendError,
 ) -> Error {
     match error.kind {
-        BackendErrorKind::OutOfMemory { requested, free } => Error::OutOfMemory {
+        BackendErrorKind::OutOfMemory { requested, free, .. } => Error::OutOfMemory {
             call: CalledAt::UNKNOWN,
             array: String::from(object),
             device: device.name(),

@@ -11,7 +11,9 @@ use resident_backend::RawEvent;
 use resident_backend::call_site::call_site;
 
 /// A point in a stream, made by [`Stream::record`]. It is complete once all work queued before it
-/// has completed. Cheap to clone; two handles are equal if they refer to the same point.
+/// has completed; unlike CUDA's it does not wait for functions of the host
+/// ([`Stream::launch_host_function`]), which may wait for it themselves. Cheap to clone; two
+/// handles are equal if they refer to the same point.
 ///
 /// ```
 /// use resident::{Device, Grid, InOut, Kernel, SmartArray};

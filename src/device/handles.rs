@@ -2,11 +2,12 @@
 //! module implement them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+use super::allocating::Allocations;
 use super::stream_core::StreamCore;
 use crate::traffic::TrafficCounter;
 use resident_backend::grid::GridLimits;
@@ -47,6 +48,9 @@ pub(crate) struct DeviceShared {
     /// The stream that frees memory whose last uses are on several streams; made when first needed.
     pub(super) free_stream: OnceLock<Arc<StreamCore>>,
     pub(super) frees_since_reap: AtomicU32,
+    pub(super) allocations: Allocations,
+    /// See [`Device::is_scarce`].
+    pub(super) is_scarce: AtomicBool,
     pub(super) traffic: TrafficCounter,
     /// The poison byte, with which stale copies are overwritten, if the device uses one.
     pub(super) poison_byte: Option<u8>,

@@ -1,5 +1,8 @@
 //! The memory of a device: how much is used, its limit, and how it is returned to the system.
 
+use std::sync::atomic::Ordering;
+
+use super::allocating::{Allocating, Turn};
 use super::{Device, call_error};
 use crate::error::{AtCall, Result};
 use resident_backend::call_site::call_site;
@@ -52,20 +55,37 @@ impl Device {
             .at(call_site())
     }
 
-    /// Limits the bytes that this library uses on the device: from now on, an allocation that would
-    /// bring them above `len_bytes` is [`Error::OutOfMemory`](crate::Error::OutOfMemory). Does not
-    /// free memory that is already in use. Useful if several programs share a GPU.
+    /// Limits the bytes that this library has in use on the device
+    /// ([`memory`](Self::memory)`().in_use`); `None` removes the limit. Useful if several programs
+    /// share a GPU.
+    ///
+    /// From now on, an allocation that would bring them above `len_bytes` evicts copies that are
+    /// not in use and that the host has too. If what is left does not fit, it is
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory). The call itself frees nothing: copies
+    /// give way, and a GPU's pool of freed memory is returned, when an allocation needs it or by
+    /// [`trim`](Self::trim).
     ///
     /// ```
     /// use resident::{Device, Emulation, Error, SmartArray};
     ///
     /// let device = Device::emulated(Emulation::new());
-    /// device.set_memory_limit(1 << 10);
+    /// device.set_memory_limit(Some(1 << 10))?;
     /// let array = SmartArray::<f64, _>::ones(1000);
     /// assert!(matches!(array.gpu_on(&device.stream()), Err(Error::OutOfMemory { .. })));
+    /// device.set_memory_limit(None)?;
+    /// drop(array.gpu_on(&device.stream())?);
+    /// # Ok::<(), Error>(())
     /// ```
-    pub fn set_memory_limit(&self, len_bytes: u64) {
+    ///
+    /// # Errors
+    ///
+    /// None so far, since nothing is freed at once.
+    pub fn set_memory_limit(&self, len_bytes: Option<u64>) -> Result<()> {
+        if len_bytes.is_some() {
+            self.0.is_scarce.store(true, Ordering::Relaxed);
+        }
         self.0.backend.set_memory_limit(len_bytes);
+        Ok(())
     }
 
     /// Returns to the system the memory that is kept for reuse: device memory, and pinned host
@@ -94,5 +114,22 @@ impl Device {
             .trim()
             .map_err(|error| call_error(self, "this", "returning unused memory", &error))
             .at(call_site())
+    }
+
+    /// Allocates beside other threads, once no thread allocates alone.
+    pub(crate) fn allocate_beside(&self) -> Allocating<'_> {
+        self.0.allocations.enter(Turn::Beside)
+    }
+
+    /// Allocates alone, once no other thread allocates.
+    pub(crate) fn allocate_alone(&self) -> Allocating<'_> {
+        self.0.is_scarce.store(true, Ordering::Relaxed);
+        self.0.allocations.enter(Turn::Alone)
+    }
+
+    /// Whether copies may have to give way, so that an array must know of each guard whether it
+    /// lives: on GPUs, and on embedded devices with a limit.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.0.is_scarce.load(Ordering::Relaxed)
     }
 }

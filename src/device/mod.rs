@@ -9,9 +9,10 @@
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`:
 //!   its events, and waits between streams.
 //! - `timing`: the times of a GPU's work.
-//! - `deferred_free`: memory to free after its last uses.
+//! - `deferred_free`: memory to free after its last uses. `allocating`: which thread may allocate.
 //! - `errors`: from a backend's errors to the library's [`Error`].
 
+mod allocating;
 mod current;
 mod deferred_free;
 mod done;

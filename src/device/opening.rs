@@ -1,17 +1,18 @@
 //! The functions that return devices: the embedded device, emulated devices, and the list of all
 //! devices that can be used.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::allocating::Allocations;
 use super::errors::backend_error;
 use super::gpu;
 use super::handles::{Device, DeviceShared, RemoteUses, StreamList};
 use super::stream_core::StreamCore;
 use crate::error::Result;
 use crate::traffic::TrafficCounter;
-use resident_backend::Backend;
 use resident_backend::sync::Mutex;
+use resident_backend::{Backend, DeviceKind};
 use resident_embedded::{EmbeddedDevice, Emulation};
 
 impl Device {
@@ -76,6 +77,7 @@ impl Device {
         let queue = backend.default_queue().map_err(|error| {
             backend_error(&backend.name(), "creating its default stream", &error)
         })?;
+        let is_scarce = backend.kind() != DeviceKind::Cpu || backend.memory_limit().is_some();
         let shared = DeviceShared {
             default_stream: Arc::new(StreamCore::new(queue, 0)),
             name: backend.name().into(),
@@ -90,6 +92,8 @@ impl Device {
             deferred_frees: Mutex::new(Vec::new()),
             free_stream: OnceLock::new(),
             frees_since_reap: AtomicU32::new(0),
+            allocations: Allocations::default(),
+            is_scarce: AtomicBool::new(is_scarce),
             traffic: TrafficCounter::default(),
         };
         let device = Self(Arc::new(shared));

@@ -26,7 +26,9 @@ impl Stream {
         self.device.clone()
     }
 
-    /// Waits for all work queued here so far, as `cuStreamSynchronize` does.
+    /// Waits for all work queued here so far, as `cuStreamSynchronize` does. Functions of the host
+    /// are no such work, since they may call this method themselves: wait for one by
+    /// [`HostFunction::wait`].
     ///
     /// # Errors
     ///
@@ -128,7 +130,9 @@ impl Stream {
         failure.map_or(Ok(()), |record| Err(late_error(&self.device, &record)))
     }
 
-    /// Whether all work queued here so far has completed or failed: `cuStreamQuery`. Does not wait.
+    /// Whether all work queued here so far has completed or failed: `cuStreamQuery`, though
+    /// functions of the host ([`launch_host_function`](Self::launch_host_function)) do not count:
+    /// see [`HostFunction::is_complete`]. Does not wait.
     /// On a seeded device each call runs one ready operation, so that a polling loop ends.
     ///
     /// ```

@@ -104,8 +104,10 @@ impl Device {
     }
 
     /// Waits for all work that uses this device's memory, including work on streams of other
-    /// devices. Reading an array needs no such call: [`SmartArray::host`](crate::SmartArray::host)
-    /// waits for the work that it needs. Use this call for timing, and to get failures.
+    /// devices, but not for functions of the host ([`Stream::launch_host_function`]), which may
+    /// call this method themselves. Reading an array needs no such call:
+    /// [`SmartArray::host`](crate::SmartArray::host) waits for the work that it needs. Use this
+    /// call for timing, and to get failures.
     ///
     /// ```
     /// use resident::{Device, Emulation, Error, Grid, InOut, Kernel, SmartArray};

@@ -397,9 +397,11 @@ impl<S: Signature> Kernel<S> {
     /// While arguments are acquired (copies made before the error stay valid and are counted):
     ///
     /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some
-    ///   elements of an `In` or `InOut` argument have no contents.
-    /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left, or the host
-    ///   none for staging.
+    ///   elements of an `In` or `InOut` argument have no contents. Work that writes them may still
+    ///   fail after the launch was queued. Then the launch is `Ok`, as with CUDA, but does not run:
+    ///   what it was to write is lost too, and `synchronize` and reads of it return the failure.
+    /// - [`OutOfMemory`](crate::Error::OutOfMemory) if what is in use on the device leaves no room,
+    ///   or the host has none for staging.
     /// - [`TooManyDevices`](crate::Error::TooManyDevices) if 63 devices have a copy of an array
     ///   already.
     /// - [`Backend`](crate::Error::Backend) if the device refuses a call.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use super::claim::MemoryClaim;
 use super::error::host_full;
-use super::evict::make_room;
 use super::report::{record_memory, run_deferred};
 use super::request::Request;
+use super::room::with_room;
 use crate::audit::MemoryChange;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, HostBuffer};
-use resident_backend::{Address, BackendErrorKind, HostMemory};
+use resident_backend::{Address, HostMemory};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::{Mark, UseEnd};
@@ -20,10 +21,7 @@ pub(crate) fn allocate(request: &Request<'_>, stream: &Stream) -> Result<()> {
     if request.is_empty() {
         return Ok(());
     }
-    let device = stream.device_ref();
-    let location = request.storage.lock().assign_location(device);
-    let location = location.ok_or_else(|| request.no_location(device))?;
-    request.allocate_on_device(stream, location)?;
+    request.allocate_on_device(stream)?;
     run_deferred();
     Ok(())
 }
@@ -38,22 +36,31 @@ impl Request<'_> {
     }
 
     /// Allocates memory for the array on `stream`'s device if it has none. If the device is full,
-    /// evicts copies of other arrays.
-    pub(super) fn allocate_on_device(&self, stream: &Stream, location: Location) -> Result<()> {
-        if self.storage.lock().device_copy(location).address().is_some() {
-            return Ok(());
+    /// evicts copies of other arrays. The caller holds no lock.
+    pub(super) fn allocate_on_device(&self, stream: &Stream) -> Result<()> {
+        let device = stream.device_ref();
+        loop {
+            let mut state = self.storage.lock();
+            let location = state.assign_location(device).ok_or_else(|| self.no_location(device))?;
+            if state.device_copy(location).address().is_some() {
+                return Ok(());
+            }
+            if state.is_memory_claimed(location) {
+                self.wait_for_claim(state)?;
+                continue;
+            }
+            let _claim = MemoryClaim::new(self.storage, state, location);
+            return self.allocate_at(stream, location);
         }
+    }
+
+    /// The caller has claimed the memory at `location`.
+    fn allocate_at(&self, stream: &Stream, location: Location) -> Result<()> {
         let device = stream.device_ref();
         device.retry_deferred_frees();
         device.reap_frees();
         let address = self.device_memory(stream)?;
         let mut state = self.storage.lock();
-        if state.device_copy(location).address().is_some() {
-            // Another thread has allocated the memory meanwhile, for another part of the array.
-            drop(state);
-            device.free_after_stream(stream, address);
-            return Ok(());
-        }
         // Other streams may use the memory only after its allocation.
         let allocated = UseEnd::at(stream.queue().tail());
         let mark = Mark::lossless(state.assign_key(stream), allocated);
@@ -69,15 +76,7 @@ impl Request<'_> {
         let device = stream.device_ref();
         let label = self.storage.label("memory for", self.site);
         let len_bytes = self.storage.memory_order().len_bytes();
-        let first = stream.queue().allocate(len_bytes, &label);
-        let address = first.or_else(|error| {
-            let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
-            if is_full && make_room(device, len_bytes, self) {
-                stream.queue().allocate(len_bytes, &label)
-            } else {
-                Err(error)
-            }
-        });
+        let address = with_room(device, self, || stream.queue().allocate(len_bytes, &label));
         address.map_err(|error| self.call_error(device, "allocating", &error))
     }
 

@@ -1,10 +1,12 @@
 //! Claims. While a thread queues copies of some elements to a location, it *claims* these elements
 //! there: other threads that need them at that location wait for the claim instead of copying them
-//! too. No claim is held while waiting for a device.
+//! too. A thread that allocates memory for a copy claims this memory, and the threads that need
+//! other elements there wait for it. The only wait with a claim held is that of an allocation, for
+//! its turn or for queued frees.
 
 use super::request::Request;
 use crate::error::Result;
-use crate::storage::StateGuard;
+use crate::storage::{StateGuard, Storage};
 use resident_backend::scope;
 use resident_backend::sync::EventCount;
 use resident_core::coherence::Location;
@@ -29,6 +31,27 @@ impl Drop for Claim<'_> {
     }
 }
 
+/// A claim of the memory at a location, which is released when it drops.
+#[must_use = "the memory is claimed while this lives"]
+pub(super) struct MemoryClaim<'a> {
+    storage: &'a Storage,
+    location: Location,
+}
+
+impl<'a> MemoryClaim<'a> {
+    pub(super) fn new(storage: &'a Storage, mut state: StateGuard<'a>, location: Location) -> Self {
+        state.claim_memory(location);
+        Self { storage, location }
+    }
+}
+
+impl Drop for MemoryClaim<'_> {
+    fn drop(&mut self) {
+        self.storage.lock().unclaim_memory(self.location);
+        RELEASED.announce();
+    }
+}
+
 impl Request<'_> {
     /// Claims the elements at `location`, then releases the lock and runs `queue_copies`. The claim
     /// ends when `queue_copies` returns.
@@ -48,7 +71,9 @@ impl Request<'_> {
     /// body, where no call may wait.
     pub(super) fn wait_for_claim(&self, state: StateGuard<'_>) -> Result<()> {
         if scope::is_in_body() {
-            return Err(self.inside_kernel("another thread that is moving the same elements"));
+            let other = "another thread that is moving the same elements, or allocating their \
+                         memory";
+            return Err(self.inside_kernel(other));
         }
         let seen = RELEASED.current();
         drop(state);

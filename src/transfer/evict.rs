@@ -1,4 +1,5 @@
-//! Eviction: frees an array's copy on a device, on request or for lack of memory.
+//! Frees an array's copy on a device: on request, or because the device is full (`room` decides
+//! when).
 
 use super::missing::acquire_host;
 use super::release;
@@ -7,7 +8,7 @@ use super::request::{Regions, Request, ends_of};
 use crate::audit::MemoryChange;
 use crate::device::Device;
 use crate::error::Result;
-use crate::storage::{self, ArrayState, Storage};
+use crate::storage::{ArrayState, Storage};
 use resident_backend::call_site::CallSite;
 use resident_core::Access;
 use resident_core::coherence::{Content, Location};
@@ -50,39 +51,45 @@ pub(crate) fn release_on(request: &Request<'_>, device: &Device) -> Result<()> {
     }
 }
 
-/// Frees copies of other arrays on a device that are also valid on the host, until `len_bytes` are
-/// freed or there are no more such copies. Returns whether any copy was freed. Copies no contents.
-/// Copies that are in use, or for which a guard exists, are kept.
-pub(super) fn make_room(device: &Device, len_bytes: u64, request: &Request<'_>) -> bool {
-    let mut freed_bytes = 0;
-    for array in storage::live_arrays() {
-        if std::ptr::eq(&*array, request.storage) {
-            continue;
-        }
-        freed_bytes += evict(&array, device, request.site).unwrap_or(0);
-        if freed_bytes >= len_bytes {
-            break;
-        }
-    }
-    freed_bytes > 0
+/// What became of an array's copy on a device that is full.
+pub(super) enum Eviction {
+    /// There is no copy that could be evicted, now or later.
+    Nothing,
+    Freed {
+        len_bytes: u64,
+    },
+    /// The copy is in use, or has contents that the host does not have.
+    Kept {
+        len_bytes: u64,
+        /// The number of uses of the array that have begun.
+        uses: u64,
+    },
 }
 
-/// Frees an array's copy on a device if it is idle and also valid on the host. Returns its bytes.
-fn evict(storage: &Storage, device: &Device, site: CallSite) -> Option<u64> {
+/// Frees an array's copy on a device if it is idle and also valid on the host. Copies no contents.
+/// The copies of explicit arrays stay.
+pub(super) fn evict(storage: &Storage, device: &Device, site: CallSite) -> Eviction {
     let mut state = storage.lock();
+    let Some(location) = state.find_location(device) else { return Eviction::Nothing };
+    let can_be_evicted = location != state.host_location()
+        && !state.is_explicit()
+        && state.device_copy(location).address().is_some();
+    if !can_be_evicted {
+        return Eviction::Nothing;
+    }
     state.reconcile(storage.memory_order());
-    let location = state.find_location(device)?;
-    let is_needed = location == state.host_location()
-        || state.is_in_use(location)
+    state.retire_host_uses(storage.memory_order(), &Selection::Whole);
+    let len_bytes = storage.memory_order().len_bytes();
+    let is_needed = state.is_in_use(location)
         || !state.is_host_idle()
         || !regions_not_on_host(storage, &state, location).is_empty();
-    if is_needed || state.device_copy(location).address().is_none() {
-        return None;
+    if is_needed {
+        return Eviction::Kept { len_bytes, uses: state.uses_begun() };
     }
     remove_copy(storage, &mut state, location, site);
     drop(state);
     record_memory(storage, device, MemoryChange::Eviction, site);
-    Some(storage.memory_order().len_bytes())
+    Eviction::Freed { len_bytes }
 }
 
 /// The regions that are valid at a device's location and not on the host.

@@ -92,7 +92,9 @@ fn publish_reader(
 ) {
     let is_valid = |content: resident_core::coherence::Content| content.is_valid(acquired.location);
     let is_whole = matches!(request.selection, Selection::Whole);
-    if is_whole && state.coherence.uniform().is_some_and(is_valid) {
+    // Of guards on published streams no one knows whether they live.
+    let must_be_known = stream.device_ref().is_scarce();
+    if is_whole && !must_be_known && state.coherence.uniform().is_some_and(is_valid) {
         request.storage.publish_reader(state, stream.id().0, acquired.address.0);
     }
 }

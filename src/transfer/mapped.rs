@@ -5,16 +5,17 @@
 use std::sync::Arc;
 
 use super::acquire::acquire_on;
-use super::evict::make_room;
 use super::mark::mark;
+use super::pin::trimming;
 use super::report::run_deferred;
 use super::request::Request;
+use super::room::with_room;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::storage::HostBuffer;
 use resident_backend::{
-    Address, AdviceChange, BackendError, BackendErrorKind, Dependencies, HostMemory, ManagedRange,
-    MemoryAdvice, PinnedOptions, PrefetchTarget,
+    Address, AdviceChange, BackendError, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
+    PinnedOptions, PrefetchTarget,
 };
 use resident_core::Access;
 use resident_core::ordering::{UseEnd, Uses};
@@ -45,16 +46,11 @@ pub(crate) fn allocate_managed(request: &Request<'_>, device: &Device) -> Result
         return Ok(());
     }
     let len_bytes = request.len_bytes();
-    let allocate = || {
-        device.backend().allocate_managed(len_bytes).or_else(|error| {
-            let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
-            if is_full && make_room(device, len_bytes as u64, request) {
-                return device.backend().allocate_managed(len_bytes);
-            }
-            Err(error)
-        })
-    };
-    let (address, memory) = request.retrying(device, allocate)?;
+    let allocate = || device.backend().allocate_managed(len_bytes);
+    // What was evicted is free for the driver once the pool has been trimmed.
+    let outcome = with_room(device, request, || trimming(device, allocate));
+    let (address, memory) =
+        outcome.map_err(|error| request.call_error(device, "allocating", &error))?;
     // Of the arrays that were evicted.
     run_deferred();
     request.map_host(device, address, Arc::new(HostBuffer::from_driver(memory)))

@@ -199,7 +199,7 @@ impl<'r, 's> Missing<'r, 's> {
     fn queue(&mut self, location: Location, copies: &RoutedPlan) -> Result<()> {
         let (request, pipeline) = (self.request, &mut self.pipeline);
         if let Destination::Device(stream) = self.destination {
-            request.allocate_on_device(stream, location)?;
+            request.allocate_on_device(stream)?;
         }
         for copies in copies {
             let regions = &copies.regions;

@@ -44,6 +44,7 @@ mod poison;
 mod release;
 mod report;
 mod request;
+mod room;
 mod small_upload;
 mod snapshot;
 mod submit;

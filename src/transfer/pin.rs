@@ -70,15 +70,22 @@ impl Request<'_> {
         device: &Device,
         allocate: impl Fn() -> std::result::Result<T, BackendError>,
     ) -> Result<T> {
-        let memory = allocate().or_else(|error| {
-            let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
-            if !is_full || scope::is_in_body() || device.backend().trim().is_err() {
-                return Err(error);
-            }
-            allocate()
-        });
-        memory.map_err(|error| self.call_error(device, "allocating", &error))
+        trimming(device, allocate).map_err(|error| self.call_error(device, "allocating", &error))
     }
+}
+
+/// Calls `allocate`. If there is no memory, returns what is kept for reuse and calls it again.
+pub(super) fn trimming<T>(
+    device: &Device,
+    allocate: impl Fn() -> std::result::Result<T, BackendError>,
+) -> std::result::Result<T, BackendError> {
+    allocate().or_else(|error| {
+        let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
+        if !is_full || scope::is_in_body() || device.backend().trim().is_err() {
+            return Err(error);
+        }
+        allocate()
+    })
 }
 
 /// The error of an operation that waits for queued work, if this thread runs a kernel body.

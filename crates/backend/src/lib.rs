@@ -129,9 +129,10 @@ pub trait Backend: SourceDevice {
     /// Bytes are in use from `allocate` until `free`. Freed bytes that queued work still uses, or
     /// that are kept for reuse, count as pooled.
     fn memory(&self) -> MemoryUsage;
-    /// From now on, refuses an allocation that would bring the bytes in use above this limit.
-    /// Existing allocations stay.
-    fn set_memory_limit(&self, len_bytes: u64);
+    /// From now on, refuses an allocation that would bring the bytes in use above this limit;
+    /// `None` removes it. Existing allocations stay.
+    fn set_memory_limit(&self, len_bytes: Option<u64>);
+    /// The most bytes that can be in use, if that is less than the driver has.
     fn memory_limit(&self) -> Option<u64>;
     /// The queue of the default stream. Called once, when the device is opened; an emulation does
     /// not count this call and cannot fail it.

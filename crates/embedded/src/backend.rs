@@ -77,7 +77,7 @@ impl Drop for MappedRegistration {
 fn out_of_host_memory(len_bytes: usize) -> BackendError {
     let free = machine_memory().map_or(0, |capacity| capacity.free);
     BackendError {
-        kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free },
+        kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free, draining: 0 },
         call: "allocate pinned memory",
         detail: String::from("the host has no memory left"),
     }
@@ -99,8 +99,7 @@ impl Backend for EmbeddedDevice {
     }
 
     fn capacity(&self) -> Result<Capacity, BackendError> {
-        let limited = self.core.memory.limit().map(|(total, free)| Capacity { total, free });
-        limited.or_else(machine_memory).ok_or_else(|| {
+        self.core.memory.capacity().or_else(machine_memory).ok_or_else(|| {
             let detail = "this machine has no /proc/meminfo to read its memory from";
             driver_error(CODE_UNKNOWN_CAPACITY, "capacity", detail)
         })
@@ -127,12 +126,12 @@ impl Backend for EmbeddedDevice {
         })
     }
 
-    fn set_memory_limit(&self, len_bytes: u64) {
+    fn set_memory_limit(&self, len_bytes: Option<u64>) {
         self.core.memory.set_limit(len_bytes);
     }
 
     fn memory_limit(&self) -> Option<u64> {
-        self.core.memory.limit().map(|(limit_bytes, _)| limit_bytes)
+        self.core.memory.limit_bytes()
     }
 
     fn model(&self) -> String {

@@ -117,7 +117,7 @@ impl Backend for GpuDevice {
         self.core().staging().trim()
     }
 
-    fn set_memory_limit(&self, len_bytes: u64) {
+    fn set_memory_limit(&self, len_bytes: Option<u64>) {
         self.core().memory().set_limit(len_bytes);
     }
 

@@ -203,11 +203,14 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     }
 
     fn allocated(stream: &Stream, array: SmartArray<T, D>, site: CallSite) -> Result<Self> {
-        array.part().allocate_on(stream, site)?;
-        Ok(Self::over(array, stream))
+        let made = Self::over(array, stream);
+        made.part().allocate_on(stream, site)?;
+        Ok(made)
     }
 
+    /// From now on, the array's memory on `stream`'s device stays where it is.
     pub(in crate::array) fn over(array: SmartArray<T, D>, stream: &Stream) -> Self {
+        array.part().storage.lock().become_explicit();
         Self { array, device: stream.device() }
     }
 
@@ -225,7 +228,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
 
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// A coherent array with the contents of a device array, which stay where they are. Copies
-    /// nothing.
+    /// nothing. From now on a full device may evict this copy, if the host has one too.
     ///
     /// ```
     /// use resident::{Device, DeviceArray, SmartArray, Validity};
@@ -239,6 +242,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// ```
     #[must_use]
     pub fn from_device(array: DeviceArray<T, D>) -> Self {
+        array.part().storage.lock().become_coherent();
         array.array
     }
 
@@ -265,10 +269,11 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let (site, stream) = (call_site(), device.stream());
         // What the caller gives away must not be lost because a copy is denied.
         let _allowed = audit::allow(Implicit::ALL);
-        self.bring_all_to(&stream, site)?;
-        drop(self.part().gpu_mut_on(Access::ReadWrite, &stream, site)?);
-        self.release_other_copies(device, site)?;
-        Ok(DeviceArray::over(self, &stream))
+        let made = DeviceArray::over(self, &stream);
+        made.array.bring_all_to(&stream, site)?;
+        drop(made.part().gpu_mut_on(Access::ReadWrite, &stream, site)?);
+        made.array.release_other_copies(device, site)?;
+        Ok(made)
     }
 }
 

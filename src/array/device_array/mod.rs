@@ -28,8 +28,9 @@ use crate::transfer::StoredView;
 /// [`copy_from_device`](Self::copy_from_device) and their kin. Numba's `DeviceNDArray` and cudarc's
 /// `CudaSlice` are its like.
 ///
-/// Kernels take it as they take a [`SmartArray`], and uses of the same bytes are ordered across
-/// streams as for a `SmartArray`. A launch on another device is an error,
+/// Its memory is allocated when it is made, is never evicted, and keeps its address until the array
+/// drops. Kernels take it as they take a [`SmartArray`], and uses of the same bytes are ordered
+/// across streams as for a `SmartArray`. A launch on another device is an error,
 /// [`WrongDevice`](crate::Error::WrongDevice), and there is no access by the host.
 ///
 /// ```

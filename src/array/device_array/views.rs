@@ -10,11 +10,12 @@ use super::super::iter::{
 };
 use super::super::methods::parts::{part_methods, rearranged_methods, row_methods};
 use super::super::methods::parts_mut::{part_mut_methods, row_mut_methods};
-use super::super::methods::query::shape_methods;
+use super::super::methods::query::{shape_methods, traffic_methods};
 use super::super::multi_slice::MultiSlice;
 
 use super::parts::explicit_methods;
 use super::{DeviceArray, DeviceView, DeviceViewMut};
+use crate::audit::Traffic;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{AtCall, Result};
@@ -22,6 +23,7 @@ use resident_backend::call_site::call_site;
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
     shape_methods!();
+    traffic_methods!();
     explicit_methods!('_);
     part_methods!(DeviceView<'_>, &'_ Device);
     rearranged_methods!(DeviceView<'_>);

@@ -18,7 +18,7 @@ use ndarray::{
 use self::exclusive::exclusive_methods;
 use self::parts::{part_methods, rearranged_methods, reshape_method, row_methods};
 use self::parts_mut::{part_mut_methods, row_mut_methods};
-use self::query::{shape_methods, state_methods};
+use self::query::{shape_methods, state_methods, traffic_methods};
 use self::shared::shared_methods;
 use super::as_view::AsView;
 use super::device_guard::{DeviceMut, DeviceRef};
@@ -44,6 +44,7 @@ use resident_core::Access;
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     shape_methods!();
     state_methods!();
+    traffic_methods!();
     shared_methods!('_);
     part_methods!(SmartView<'_>, Coherent);
     rearranged_methods!(SmartView<'_>);
@@ -61,6 +62,7 @@ impl<T: Element> SmartArray<T, Ix2> {
 impl<T: Element, D: Dimension> PinnedArray<T, D> {
     shape_methods!();
     state_methods!();
+    traffic_methods!();
     shared_methods!('_);
     part_methods!(SmartView<'_>, Coherent);
     rearranged_methods!(SmartView<'_>);
@@ -84,6 +86,7 @@ impl<H: Copy, T: Element, D: Dimension> View<'_, H, &mut T, D> {
 
 impl<'a, T: Element, D: Dimension> SmartView<'a, T, D> {
     state_methods!();
+    traffic_methods!();
     shared_methods!('a);
     part_methods!(SmartView<'a>, Coherent);
     rearranged_methods!(SmartView<'a>);
@@ -96,6 +99,7 @@ impl<'a, T: Element> SmartView<'a, T, Ix2> {
 
 impl<T: Element, D: Dimension> SmartViewMut<'_, T, D> {
     state_methods!();
+    traffic_methods!();
     shared_methods!('_);
     part_methods!(SmartView<'_>, Coherent);
     exclusive_methods!();

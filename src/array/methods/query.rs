@@ -110,7 +110,7 @@ macro_rules! shape_methods {
     };
 }
 
-/// Residency and traffic.
+/// Residency.
 macro_rules! state_methods {
     () => {
         /// A snapshot of where this part is valid. Copies nothing and does not wait.
@@ -131,7 +131,12 @@ macro_rules! state_methods {
         pub fn residency(&self) -> Residency {
             self.part().residency()
         }
+    };
+}
 
+/// Traffic, for device arrays too.
+macro_rules! traffic_methods {
+    () => {
         /// The number and bytes of the copies made for the whole array since it was created. Moves
         /// nothing.
         ///
@@ -154,4 +159,4 @@ macro_rules! state_methods {
     };
 }
 
-pub(in crate::array) use {shape_methods, state_methods};
+pub(in crate::array) use {shape_methods, state_methods, traffic_methods};

@@ -29,7 +29,27 @@ impl ArrayState {
     }
 
     pub(crate) fn claim(&mut self, location: Location, selection: &Selection) {
+        self.note_use_begun();
         self.cold().claims.push((location, selection.clone()));
+    }
+
+    /// Whether a thread allocates memory at that location.
+    pub(crate) fn is_memory_claimed(&self, location: Location) -> bool {
+        self.cold.as_ref().is_some_and(|cold| cold.memory_claims.contains(location))
+    }
+
+    /// Until [`unclaim_memory`](Self::unclaim_memory), only the caller allocates memory there.
+    pub(crate) fn claim_memory(&mut self, location: Location) {
+        let claims = &mut self.cold().memory_claims;
+        *claims = claims.with(location);
+    }
+
+    pub(crate) fn unclaim_memory(&mut self, location: Location) {
+        let Some(cold) = &mut self.cold else { return };
+        cold.memory_claims = cold.memory_claims.without(location);
+        if cold.is_unused() {
+            self.cold = None;
+        }
     }
 
     pub(crate) fn unclaim(&mut self, location: Location, selection: &Selection) {

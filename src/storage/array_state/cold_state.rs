@@ -7,7 +7,7 @@ use super::stale_record::StaleLog;
 use crate::storage::watchers::WeakWatcher;
 use crate::traffic::Traffic;
 use resident_backend::FailureRecord;
-use resident_core::coherence::Location;
+use resident_core::coherence::{Location, LocationSet};
 use resident_core::layout::Selection;
 use resident_core::ordering::Uses;
 
@@ -17,6 +17,8 @@ pub(super) struct ColdState {
     pub(super) constants: Constants,
     pub(super) losses: Losses,
     pub(super) claims: Claims,
+    /// The locations where threads allocate memory.
+    pub(super) memory_claims: LocationSet,
     pub(super) open_reads: Vec<OpenReads>,
     /// The bytes that coarsening made stale, and that were not copied since.
     pub(super) padding_bytes: u64,
@@ -40,6 +42,7 @@ impl ColdState {
         self.constants.is_empty()
             && self.losses.is_empty()
             && self.claims.is_empty()
+            && self.memory_claims.is_empty()
             && self.open_reads.is_empty()
             && self.padding_bytes == 0
             && self.coarsened_again_at == 0

@@ -54,6 +54,8 @@ pub(crate) struct ArrayState {
     /// The location of the host memory: the host's own, or that of the device that accesses this
     /// memory too.
     host_location: Location,
+    /// Whether the array is an explicit one, whose memory stays until it drops.
+    is_explicit: bool,
     /// As [`DeviceCopy::stale_site`], for the host's copy.
     host_stale_site: Option<CallSite>,
     /// The epoch of failures up to which this state is reconciled.
@@ -67,6 +69,8 @@ pub(crate) struct ArrayState {
     /// The number of uses on devices that are acquired but not marked yet. If it is above 0, no
     /// device copy is evicted.
     pins: u32,
+    /// As [`uses_begun`](Self::uses_begun).
+    uses_begun: u16,
     cold: Option<Box<ColdState>>,
 }
 
@@ -100,6 +104,7 @@ impl ArrayState {
             coherence,
             host: None,
             host_location: Location::HOST,
+            is_explicit: false,
             host_stale_site: None,
             failure_epoch: 0,
             device_copies: SmallVec::new(),
@@ -107,6 +112,7 @@ impl ArrayState {
             expected_waits: ExpectedWaits::default(),
             whole_copies: WholeCopies::default(),
             pins: 0,
+            uses_begun: 0,
             cold: None,
         }
     }
@@ -274,7 +280,10 @@ impl ArrayState {
     fn unused_location(&self) -> Option<Location> {
         let is_unused = |location: &Location| {
             let copy = self.device_copy(*location);
-            copy.address().is_none() && copy.uses.is_empty() && !self.has_claim_at(*location)
+            copy.address().is_none()
+                && !self.is_memory_claimed(*location)
+                && copy.uses.is_empty()
+                && !self.has_claim_at(*location)
         };
         self.locations().skip(1).find(is_unused)
     }
@@ -340,6 +349,32 @@ impl ArrayState {
     #[inline]
     pub(crate) fn pin(&mut self) {
         self.pins += 1;
+        self.note_use_begun();
+    }
+
+    #[inline]
+    fn note_use_begun(&mut self) {
+        self.uses_begun = self.uses_begun.wrapping_add(1);
+    }
+
+    /// The number of uses that have begun so far and prevent, or prevented, eviction. It wraps.
+    pub(crate) fn uses_begun(&self) -> u64 {
+        u64::from(self.uses_begun)
+    }
+
+    /// Whether the array is an explicit one, whose memory stays until it drops.
+    pub(crate) fn is_explicit(&self) -> bool {
+        self.is_explicit
+    }
+
+    /// From now on, the array's memory stays.
+    pub(crate) fn become_explicit(&mut self) {
+        self.is_explicit = true;
+    }
+
+    /// From now on, the array's copies may be evicted.
+    pub(crate) fn become_coherent(&mut self) {
+        self.is_explicit = false;
     }
 
     #[inline]

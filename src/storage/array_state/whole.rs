@@ -64,6 +64,7 @@ impl ArrayState {
     #[inline]
     pub(crate) fn record_open_write(&mut self, ready: &ReadyCopy) {
         let ReadyCopy { location, key, writer, .. } = *ready;
+        self.note_use_begun();
         if let Some(uses) = self.device_copy_mut(location).uses.uniform_mut() {
             let written_by = writer.and_then(|writer| writer.written_by());
             let written_by = written_by.unwrap_or(Position::START);

@@ -260,7 +260,7 @@ fn more_than_63_devices_for_one_array() -> Result<()> {
     for refused in attempts {
         let refused = refused.expect_err("63 hold it");
         assert!(matches!(refused, Error::TooManyDevices { .. }), "{refused:?}");
-        says(&refused, &["\"everywhere\"", "63 devices", &last.name(), "try_clone"]);
+        says(&refused, &["\"everywhere\"", "63 devices", &last.name(), "try_clone", "release_on"]);
     }
     touch.launch_on(&devices[62].stream(), Grid::cover(4), (&mut array,))?;
     assert_eq!((array.host()?.sum(), array.try_clone()?.host()?.sum()), (4.0, 4.0));

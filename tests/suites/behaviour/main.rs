@@ -14,6 +14,7 @@ mod fields;
 mod forget;
 #[cfg(target_os = "linux")]
 mod forked_children;
+mod full_devices;
 mod fuzz_regressions;
 mod host_memory;
 mod inside_bodies;

@@ -21,6 +21,8 @@ mod dlpack;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod events;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
+mod full_devices;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 mod in_place;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod kernels;

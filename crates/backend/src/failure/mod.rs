@@ -22,8 +22,8 @@ pub use table::{
 /// Why a backend refused a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BackendErrorKind {
-    /// Not enough memory; both numbers are in bytes.
-    OutOfMemory { requested: u64, free: u64 },
+    /// Not enough memory. All numbers are in bytes; `draining` are those that queued work frees.
+    OutOfMemory { requested: u64, free: u64, draining: u64 },
     /// The call would have to wait, but the calling thread runs a kernel body, which must not wait.
     InsideKernel,
     /// A fault that the emulation injected.
@@ -52,7 +52,7 @@ impl fmt::Display for BackendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.call)?;
         match &self.kind {
-            BackendErrorKind::OutOfMemory { requested, free } => {
+            BackendErrorKind::OutOfMemory { requested, free, .. } => {
                 write!(f, "{requested} bytes requested, {free} free")?;
             }
             BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,

@@ -16,7 +16,9 @@ use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::host_copy::BoundedMemory;
 use resident_backend::sync;
 use resident_backend::sync::{BackendGuard, BackendLock};
-use resident_backend::{Address, BackendError, BackendErrorKind, MappedMemory, MemoryUsage};
+use resident_backend::{
+    Address, BackendError, BackendErrorKind, Capacity, MappedMemory, MemoryUsage,
+};
 
 /// The pool keeps at most this many bytes, or as many as are in use if that is more. Other freed
 /// blocks return to the system.
@@ -34,6 +36,9 @@ pub(crate) struct AddressSpace {
 
 #[derive(Debug, Default)]
 struct AddressSpaceState {
+    /// The memory of the device, if it was emulated with a size.
+    total_bytes: Option<u64>,
+    /// The limit that the program has set.
     limit_bytes: Option<u64>,
     live: BTreeMap<u64, Allocation>,
     /// Freed blocks by length. Empty lists are kept, since programs allocate the same lengths
@@ -110,9 +115,9 @@ impl LockedAddresses<'_> {
 
 impl AddressSpace {
     /// An empty space whose addresses start at `first_address`.
-    pub(crate) fn new(first_address: u64, limit_bytes: Option<u64>, poison: Option<u8>) -> Self {
+    pub(crate) fn new(first_address: u64, total_bytes: Option<u64>, poison: Option<u8>) -> Self {
         let next_address = first_address.max(ALIGNMENT_BYTES as u64);
-        let state = AddressSpaceState { limit_bytes, next_address, ..Default::default() };
+        let state = AddressSpaceState { total_bytes, next_address, ..Default::default() };
         Self { poison, state: BackendLock::new(state) }
     }
 
@@ -142,17 +147,23 @@ impl AddressSpace {
         }
     }
 
-    /// The limit, and how many bytes can be allocated now. Pooled blocks count as free, since an
+    /// The memory of a device that was emulated with a size. Pooled blocks count as free, since an
     /// allocation evicts them.
-    pub(crate) fn limit(&self) -> Option<(u64, u64)> {
+    pub(crate) fn capacity(&self) -> Option<Capacity> {
         let state = self.lock();
-        state.limit_bytes.map(|limit_bytes| (limit_bytes, state.free_bytes(limit_bytes)))
+        let total = state.total_bytes?;
+        Some(Capacity { total, free: state.free_bytes(total) })
     }
 
-    /// Limits the bytes in use, including freed memory that queued work still uses (draining).
-    /// Present allocations stay.
-    pub(crate) fn set_limit(&self, limit_bytes: u64) {
-        self.lock().limit_bytes = Some(limit_bytes);
+    /// The most bytes that can be in use.
+    pub(crate) fn limit_bytes(&self) -> Option<u64> {
+        self.lock().bytes_max()
+    }
+
+    /// Limits the bytes in use, including freed memory that queued work still uses (draining), or
+    /// ends the limit. Present allocations stay.
+    pub(crate) fn set_limit(&self, limit_bytes: Option<u64>) {
+        self.lock().limit_bytes = limit_bytes;
     }
 
     /// Allocates a pooled block of the same length, else a new one, for which pooled blocks are
@@ -283,7 +294,7 @@ impl AddressSpace {
     /// refusal.
     pub(crate) fn may_find_room(&self, len_bytes: u64) -> bool {
         let state = self.lock();
-        match state.limit_bytes {
+        match state.bytes_max() {
             Some(limit_bytes) => len_bytes <= state.free_bytes(limit_bytes) + state.draining_bytes,
             None => state.draining_bytes > 0,
         }
@@ -362,6 +373,11 @@ impl AddressSpace {
 }
 
 impl AddressSpaceState {
+    /// The smaller of the device's memory and the limit.
+    fn bytes_max(&self) -> Option<u64> {
+        [self.total_bytes, self.limit_bytes].into_iter().flatten().min()
+    }
+
     fn free_bytes(&self, limit_bytes: u64) -> u64 {
         limit_bytes.saturating_sub(self.in_use_bytes).saturating_sub(self.draining_bytes)
     }
@@ -369,7 +385,7 @@ impl AddressSpaceState {
     /// Under a limit, removes blocks from the pool until `len_bytes` fit.
     fn make_room(&mut self, len_bytes: u64) -> Result<Vec<Arc<Block>>, BackendError> {
         let mut evicted = Vec::new();
-        let Some(limit_bytes) = self.limit_bytes else { return Ok(evicted) };
+        let Some(limit_bytes) = self.bytes_max() else { return Ok(evicted) };
         let free_bytes = self.free_bytes(limit_bytes);
         if len_bytes > free_bytes {
             return Err(out_of_memory(len_bytes, free_bytes, self.draining_bytes));
@@ -422,14 +438,14 @@ fn unknown_address(address: Address) -> BackendError {
     driver_error(CODE_UNKNOWN_ADDRESS, "free", detail)
 }
 
-fn out_of_memory(requested: u64, free: u64, draining_bytes: u64) -> BackendError {
-    let detail = if draining_bytes == 0 {
+fn out_of_memory(requested: u64, free: u64, draining: u64) -> BackendError {
+    let detail = if draining == 0 {
         String::new()
     } else {
-        format!("{draining_bytes} bytes more are freed by queued work")
+        format!("{draining} bytes more are freed by queued work")
     };
     BackendError {
-        kind: BackendErrorKind::OutOfMemory { requested, free },
+        kind: BackendErrorKind::OutOfMemory { requested, free, draining },
         call: "allocate",
         detail,
     }

@@ -23,14 +23,17 @@ fn a_limit_counts_bytes_in_use_and_draining() {
         let (open, gate) = gate();
         queue.submit(launch(&gate, &[])).unwrap();
         let refused = allocate(&queue, 101).unwrap_err();
-        assert_eq!(refused.kind, BackendErrorKind::OutOfMemory { requested: 101, free: 100 });
+        assert_eq!(
+            refused.kind,
+            BackendErrorKind::OutOfMemory { requested: 101, free: 100, draining: 0 }
+        );
         queue.free(one).unwrap();
         assert_eq!(device.memory(), usage(300, 600));
         assert_eq!(device.capacity().unwrap().free, 100);
         let hopeless = allocate(&queue, 701).unwrap_err();
         assert_eq!(
             hopeless.kind,
-            BackendErrorKind::OutOfMemory { requested: 701, free: 100 },
+            BackendErrorKind::OutOfMemory { requested: 701, free: 100, draining: 600 },
             "the draining bytes would not be enough, so it does not wait"
         );
         assert!(hopeless.detail.contains("600 bytes more"), "{hopeless}");
@@ -103,9 +106,24 @@ fn a_limit_below_the_pooled_bytes_evicts_them() {
     let address = allocate(&queue, 900).unwrap();
     queue.free(address).unwrap();
     finish(&queue);
-    device.set_memory_limit(500);
+    device.set_memory_limit(Some(500));
     assert!(allocate(&queue, 100).is_ok());
     assert_eq!(device.memory(), usage(100, 0));
+}
+
+#[test]
+fn a_limit_does_not_change_the_memory_of_the_device() {
+    let device = EmbeddedDevice::emulated(Emulation::new().memory(1000));
+    let queue = queue_of(&device);
+    device.set_memory_limit(Some(500));
+    assert_eq!((device.capacity().unwrap().total, device.memory_limit()), (1000, Some(500)));
+    assert!(allocate(&queue, 501).is_err());
+    device.set_memory_limit(Some(2000));
+    assert!(allocate(&queue, 1001).is_err());
+    device.set_memory_limit(None);
+    assert_eq!(device.memory_limit(), Some(1000));
+    assert!(allocate(&queue, 1001).is_err());
+    assert!(allocate(&queue, 1000).is_ok());
 }
 
 #[test]

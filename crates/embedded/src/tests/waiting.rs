@@ -97,7 +97,7 @@ fn an_allocation_inside_a_body_does_not_wait_for_frees() {
         });
         queue.submit(launch(&allocating, &[])).unwrap();
         finish(&queue);
-        let full = BackendErrorKind::OutOfMemory { requested: 1, free: 0 };
+        let full = BackendErrorKind::OutOfMemory { requested: 1, free: 0, draining: 0 };
         assert_eq!(receiver.recv().unwrap(), (Err(full), Err(BackendErrorKind::InsideKernel)));
         assert!(allocate(&queue, 1).is_ok());
     }

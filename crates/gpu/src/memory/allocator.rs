@@ -258,7 +258,7 @@ impl DeviceMemory {
             allocations.expect_below_limit(requested)?;
             if requested > free {
                 return Err(BackendError {
-                    kind: BackendErrorKind::OutOfMemory { requested, free },
+                    kind: BackendErrorKind::OutOfMemory { requested, free, draining: 0 },
                     call: self.driver.allocate_managed.name,
                     detail: String::from("managed memory is not asked for beyond what is free"),
                 });
@@ -295,9 +295,9 @@ impl DeviceMemory {
         self.allocations().limit_bytes
     }
 
-    /// Limits the bytes in use. Memory in use stays.
-    pub(crate) fn set_limit(&self, limit_bytes: u64) {
-        self.allocations().limit_bytes = Some(limit_bytes);
+    /// Limits the bytes in use, or ends the limit. Memory in use stays.
+    pub(crate) fn set_limit(&self, limit_bytes: Option<u64>) {
+        self.allocations().limit_bytes = limit_bytes;
     }
 
     /// Whether `len_bytes` more bytes would exceed the limit.
@@ -313,7 +313,7 @@ impl DeviceMemory {
     #[cold]
     fn out_of_memory(&self, requested: u64, call: &'static str) -> BackendError {
         let free = free_and_total(self.driver).map_or(0, |(free, _)| free);
-        let kind = BackendErrorKind::OutOfMemory { requested, free };
+        let kind = BackendErrorKind::OutOfMemory { requested, free, draining: 0 };
         BackendError { kind, call, detail: String::new() }
     }
 
@@ -339,7 +339,7 @@ impl Allocations {
         }
         let limit_bytes = self.limit_bytes.unwrap_or_default();
         Err(BackendError {
-            kind: BackendErrorKind::OutOfMemory { requested, free },
+            kind: BackendErrorKind::OutOfMemory { requested, free, draining: 0 },
             call: "allocate",
             detail: format!("the limit set for this library is {limit_bytes} bytes"),
         })

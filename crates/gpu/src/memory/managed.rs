@@ -37,7 +37,11 @@ impl ManagedMemory {
         };
         allocate.check(outcome).map_err(|error| match outcome {
             status::OUT_OF_MEMORY => BackendError {
-                kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free: 0 },
+                kind: BackendErrorKind::OutOfMemory {
+                    requested: len_bytes as u64,
+                    free: 0,
+                    draining: 0,
+                },
                 ..error
             },
             _ => error,

@@ -89,7 +89,7 @@ pub(crate) fn managed_memory_is_not_asked_for_beyond_what_is_free(lab: &Lab<'_>)
     let device = lab.device();
     let _here = device.enter();
     let keeps = ManagedArray::<u8, _>::zeros(3 << 20)?;
-    device.set_memory_limit(4 << 20);
+    device.set_memory_limit(Some(4 << 20))?;
     let refused = ManagedArray::<u8, _>::zeros(2 << 20);
     let Err(Error::OutOfMemory { shortage, .. }) = &refused else { panic!("{refused:?}") };
     assert_eq!(
@@ -103,7 +103,7 @@ pub(crate) fn managed_memory_is_not_asked_for_beyond_what_is_free(lab: &Lab<'_>)
     let array = ManagedArray::<u8, _>::zeros(2 << 20)?;
     assert_eq!(kept.residency().on(&device), Validity::Absent);
     drop(array);
-    device.set_memory_limit(u64::MAX);
+    device.set_memory_limit(None)?;
     let beyond = ManagedArray::<u8, _>::zeros(isize::MAX as usize);
     assert!(matches!(beyond, Err(Error::OutOfMemory { .. })), "{beyond:?}");
     Ok(())
@@ -178,7 +178,7 @@ pub(crate) fn what_is_in_place_is_never_evicted(lab: &Lab<'_>) -> Result<()> {
     let _here = device.enter();
     let len = 1 << 20;
     let [mapped, managed] = both_kinds(&counting(len))?;
-    device.set_memory_limit(6 << 20);
+    device.set_memory_limit(Some(6 << 20))?;
     let large = SmartArray::<u8, _>::zeros(4 << 20);
     let refused = large.prefetch(&lab.stream());
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
@@ -189,7 +189,7 @@ pub(crate) fn what_is_in_place_is_never_evicted(lab: &Lab<'_>) -> Result<()> {
     drop(managed);
     device.synchronize()?;
     large.prefetch(&lab.stream())?;
-    device.set_memory_limit(u64::MAX);
+    device.set_memory_limit(None)?;
     Ok(())
 }
 

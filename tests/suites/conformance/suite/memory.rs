@@ -1,6 +1,10 @@
 //! The memory of a device.
 
-use resident::{Error, Result, SmartArray, Validity};
+use std::sync::Barrier;
+use std::thread;
+
+use resident::ndarray::s;
+use resident::{DeviceArray, Error, Result, SmartArray, Validity};
 
 use super::gates::Gate;
 use super::kernels::{gated, over};
@@ -53,7 +57,7 @@ pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
     let (device, stream) = (lab.device(), lab.stream());
     device.synchronize()?;
     let limit = device.memory().in_use + (2 * MIB + MIB / 2) as u64;
-    device.set_memory_limit(limit);
+    device.set_memory_limit(Some(limit))?;
     let outcome = use_in_turn(lab).and_then(|()| {
         let mut newest = [0, 1].map(|value| SmartArray::<u8, _>::full(MIB, value));
         newest.iter_mut().try_for_each(|array| make_newest(array, &stream))?;
@@ -66,7 +70,7 @@ pub(crate) fn a_limit_is_kept_and_copies_give_way(lab: &Lab<'_>) -> Result<()> {
             Ok(())
         })
     });
-    device.set_memory_limit(u64::MAX);
+    device.set_memory_limit(None)?;
     outcome
 }
 
@@ -85,6 +89,84 @@ fn use_in_turn(lab: &Lab<'_>) -> Result<()> {
             .all(|(array, value)| array.host().is_ok_and(|host| host.iter().all(|x| *x == value)))
     );
     Ok(())
+}
+
+/// Runs `work` with memory for `len_bytes` more than is in use.
+fn with_room_for(lab: &Lab<'_>, len_bytes: usize, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let device = lab.device();
+    device.synchronize()?;
+    device.set_memory_limit(Some(device.memory().in_use + len_bytes as u64))?;
+    let outcome = work();
+    device.set_memory_limit(None)?;
+    outcome
+}
+
+pub(crate) fn device_arrays_stay_on_a_full_device(lab: &Lab<'_>) -> Result<()> {
+    let stream = lab.stream();
+    with_room_for(lab, 3 * MIB, || {
+        let mut explicit = [
+            DeviceArray::<u8, _>::uninit_on(&stream, MIB / 2)?,
+            DeviceArray::<u8, _>::full_on(&stream, MIB / 2, 7)?,
+        ];
+        let address = |array: &DeviceArray<u8, _>| array.gpu_on(&stream).map(|gpu| gpu.address());
+        let before = address(&explicit[1])?;
+        use_in_turn(lab)?;
+        let refused = DeviceArray::<u8, _>::uninit_on(&stream, 2 * MIB + 1);
+        assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
+        let others = DeviceArray::<u8, _>::zeros_on(&stream, 2 * MIB)?;
+        explicit[0].fill_on(&stream, 5)?;
+        assert_eq!(address(&explicit[1])?, before);
+        let [first, second] = &explicit;
+        assert_eq!((first.copy_to_host()?[0], second.copy_to_host()?[0]), (5, 7));
+        drop(others);
+        Ok(())
+    })
+}
+
+/// Each thread uses one of seven arrays at a time, and there is room for one more than there are
+/// threads.
+pub(crate) fn threads_that_need_room_at_once_find_it(lab: &Lab<'_>) -> Result<()> {
+    const THREADS: usize = 4;
+    const LEN: usize = 1 << 16;
+    let arrays: Vec<_> = (0..7_u8).map(|value| SmartArray::from(vec![value; LEN])).collect();
+    let work = |thread: usize| {
+        let stream = lab.new_stream()?;
+        for round in 0..40 {
+            let array = &arrays[(3 * thread + 5 * round) % 7];
+            drop(array.gpu_on(&stream)?);
+            array.slice(s![..LEN / 2]).prefetch(&stream)?;
+        }
+        stream.synchronize()
+    };
+    with_room_for(lab, (THREADS + 1) * LEN, || {
+        thread::scope(|scope| {
+            let work = &work;
+            let threads = [0, 1, 2, 3].map(|thread| scope.spawn(move || work(thread)));
+            threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+        })
+    })
+}
+
+pub(crate) fn threads_that_first_use_parts_allocate_the_array_once(lab: &Lab<'_>) -> Result<()> {
+    let before = lab.device().memory().in_use;
+    with_room_for(lab, MIB + MIB / 2, || {
+        for _ in 0..20 {
+            let (array, wall) = (SmartArray::from(vec![1_u8; MIB]), Barrier::new(2));
+            let work = |half: usize| {
+                let stream = lab.new_stream()?;
+                wall.wait();
+                array.slice(s![half * MIB / 2..(half + 1) * MIB / 2]).gpu_on(&stream).map(drop)
+            };
+            thread::scope(|scope| {
+                let work = &work;
+                let threads = [0, 1].map(|half| scope.spawn(move || work(half)));
+                threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+            })?;
+            lab.device().synchronize()?;
+            assert_eq!(lab.device().memory().in_use, before + MIB as u64);
+        }
+        Ok(())
+    })
 }
 
 pub(crate) fn a_device_reports_its_capacity(lab: &Lab<'_>) -> Result<()> {
