@@ -43,7 +43,8 @@ fn packed<T: Element, D: Dimension>(array: &Array<T, D>) -> Array<T, D> {
         .unwrap_or_else(|fault| unreachable!("as many elements as the shape has: {fault}"))
 }
 
-/// An array with this layout in the vector from which `buffer` was made, without a copy.
+/// An array with this layout in the vector from which `buffer` was made, without a copy. The
+/// layout's offset is ignored: its element with the lowest address is the buffer's first.
 pub(super) fn array_over<T: Element, D: Dimension>(
     buffer: HostBuffer,
     layout: &Layout<D>,
@@ -101,7 +102,7 @@ fn array_in<T: Element, D: Dimension>(
 }
 
 /// Which axes run backwards.
-pub(super) fn reversed_axes<D: Dimension>(layout: &Layout<D>) -> Vec<bool> {
+fn reversed_axes<D: Dimension>(layout: &Layout<D>) -> Vec<bool> {
     let axes = layout.strides().iter().zip(layout.shape());
     axes.map(|(stride, len)| *stride < 0 && *len > 1).collect()
 }
@@ -114,22 +115,6 @@ fn array_from_start<T: Element, D: Dimension>(vector: Vec<T>, layout: &Layout<D>
         array.unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
     let reversed: Vec<bool> = layout.strides().iter().map(|stride| *stride < 0).collect();
     reverse(&mut array, &reversed);
-    array
-}
-
-/// An array over row-major memory, with the `reversed` axes inverted.
-pub(super) fn packed_array<T: Element, D: Dimension>(
-    buffer: HostBuffer,
-    shape: &[usize],
-    reversed: &[bool],
-) -> Array<T, D> {
-    // SAFETY: as in `array_over`.
-    let (vector, _) = unsafe { buffer.into_vec::<T>() };
-    let array =
-        Array::from_shape_vec(IxDyn(shape), vector).and_then(Array::into_dimensionality::<D>);
-    let mut array =
-        array.unwrap_or_else(|fault| unreachable!("the memory was made for that shape: {fault}"));
-    reverse(&mut array, reversed);
     array
 }
 

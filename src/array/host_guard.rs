@@ -1,5 +1,5 @@
-//! Guards of accesses to the host's copy. Dropping one does nothing: state changes when a guard is
-//! created.
+//! Guards of accesses to the host's copy. State changes when a guard is created. Dropping one does
+//! nothing, except that watches of the array may then read what was written.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -14,7 +14,7 @@ use ndarray::{
 use super::adopt;
 use super::layout::{Layout, element_bytes};
 use crate::element::Element;
-use crate::storage::Storage;
+use crate::storage::{HostWrite, Storage};
 use resident_backend::HostMemory;
 
 /// Shared access to the host's copy of a part, returned by
@@ -174,10 +174,14 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
               `drop` it"]
 pub struct HostMut<'a, T, D: Dimension> {
     pub(super) view: ArrayViewMut<'a, T, D>,
+    /// Not a borrow of the array, and this guard has no `Drop`: so the borrow ends with the last
+    /// use of the guard.
+    pub(super) write: HostWrite,
 }
 
 impl<'a, T, D: Dimension> HostMut<'a, T, D> {
-    /// The same copy as an ndarray view that may outlive the guard. Copies nothing.
+    /// The same copy as an ndarray view that may outlive the guard. Copies nothing. A
+    /// [`Watch`](crate::Watch) shows what is written through it after the next use of the part.
     ///
     /// ```
     /// use resident::{Result, SmartArray, ndarray::{ArrayViewMut2, Axis, Ix2}};
@@ -198,6 +202,7 @@ impl<'a, T, D: Dimension> HostMut<'a, T, D> {
     /// ```
     #[must_use]
     pub fn into_view_mut(self) -> ArrayViewMut<'a, T, D> {
+        self.write.leave_open();
         self.view
     }
 }

@@ -126,6 +126,26 @@ impl<D: Dimension> Layout<D> {
         self
     }
 
+    /// The layout of a copy without gaps, in the axis order of this one: strides have the same
+    /// order and the same signs.
+    pub(super) fn packed(&self) -> Self {
+        let c_ordered = || Self::of_shape::<()>(self.dim.clone());
+        let mut packed = match self.len() {
+            0 => return c_ordered(),
+            _ if self.strided().is_contiguous() => self.clone(),
+            _ => c_ordered(),
+        };
+        let axes = self.strided().axes_by_stride();
+        let (mut step, mut offset) = (1, 0);
+        for axis in axes.iter().rev() {
+            let AxisLayout { len, stride } = self.axis(*axis);
+            packed.set_axis(*axis, AxisLayout { len, stride: step * stride.signum() });
+            offset += if stride < 0 { (len - 1) * step as usize } else { 0 };
+            step *= len as isize;
+        }
+        packed.with_offset(offset)
+    }
+
     /// Whether elements lie row by row without gaps; axes of length 1 are ignored.
     pub(crate) fn is_c_contiguous(&self) -> bool {
         self.strided().is_c_contiguous()
@@ -346,6 +366,20 @@ mod tests {
                 }
             })+
         };
+    }
+
+    #[test]
+    fn a_packed_layout_keeps_order_and_directions() {
+        let columns = Layout::of_shape::<i32>((4, 5, 6).f());
+        let packed = |slice| {
+            let packed = columns.slice(&slice).packed();
+            (packed.strides().to_vec(), packed.offset())
+        };
+        assert_eq!(packed(s![.., .., ..]), (vec![1, 4, 20], 0));
+        assert_eq!(packed(s![..;-1, .., ..;-1]), (vec![-1, 4, -20], 103));
+        assert_eq!(packed(s![1..3, ..;2, 1..]), (vec![1, 2, 6], 0));
+        assert_eq!(packed(s![1..2, ..;-2, ..]), (vec![18, -1, 3], 2));
+        assert_eq!(packed(s![2..2, .., ..]).1, 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::audit::{Cause, Residency};
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
-use crate::storage::{ArrayState, HostBuffer, OpenRead, Storage};
+use crate::storage::{ArrayState, HostBuffer, HostWrite, OpenRead, Storage};
 use crate::transfer::{self, CallerWaits, Opened, Request, SnapshotCall, StoredView, Target};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies};
@@ -131,19 +131,25 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     where
         'a: 'g,
     {
-        if !(self.is_whole() && transfer::write_whole_on_host(self.storage, access, site)) {
-            self.write_on_host(access, site)?;
-        }
+        let ready = if self.is_whole() {
+            transfer::write_whole_on_host(self.storage, access, site)
+        } else {
+            None
+        };
+        let write = match ready {
+            Some(write) => write,
+            None => self.write_on_host(access, site)?,
+        };
         let base = self.storage.host_base();
         // SAFETY: `write_on_host` waited for all queued work that uses the part on the host, and
         // the memory was zeroed or written when it was allocated. The caller's exclusive borrow
         // excludes every other access for 'g. Work queued during 'g writes no element that is valid
         // on the host, and reads the host's elements only for accesses that the borrow excludes.
-        Ok(HostMut { view: unsafe { self.layout.view_mut(base) } })
+        Ok(HostMut { view: unsafe { self.layout.view_mut(base) }, write })
     }
 
     #[cold]
-    fn write_on_host(&self, access: Access, site: CallSite) -> Result<()> {
+    fn write_on_host(&self, access: Access, site: CallSite) -> Result<HostWrite> {
         let operation = if access == Access::Overwrite { "host_overwrite" } else { "host_mut" };
         self.with(Cause::Host, operation, site, |request| transfer::write_on_host(request, access))
     }
@@ -153,7 +159,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         self.with(Cause::Host, "host_changed", site, |request| {
             let host = self.storage.lock().host_location();
             self.expect_newest(Some(host), "the host")?;
-            transfer::write_on_host(request, Access::ReadWrite)
+            transfer::write_on_host(request, Access::ReadWrite).map(drop)
         })
     }
 
@@ -499,11 +505,12 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     fn start_snapshot(&self, call: SnapshotCall<'_>) -> Result<Pending<ndarray::Array<T, D>>> {
         let distinct = self.layout.distinct();
-        let buffer = HostBuffer::zeroed::<T>(distinct.len())
+        let copied = distinct.packed();
+        let buffer = HostBuffer::zeroed::<T>(copied.len())
             .ok_or_else(|| transfer::host_full(self.storage).at(call.site))?;
         let view = Part { layout: &distinct, ..*self }.stored_view();
-        let snapshot = transfer::snapshot(view, buffer, call)?;
-        Ok(Pending::new(snapshot, self.storage.named(), &distinct, self.layout.dim()))
+        let snapshot = transfer::snapshot(view, copied.strided(), buffer, call)?;
+        Ok(Pending::new(snapshot, self.storage.named(), &copied, self.layout.dim()))
     }
 
     pub(super) fn residency(&self) -> Residency {
@@ -520,9 +527,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 }
 
 impl<T: Element, D: Dimension> Part<'_, '_, T, D> {
-    /// The stream for methods without a stream argument: the current device's default stream.
+    /// The stream for methods without a stream argument.
     pub(super) fn current_stream(site: CallSite) -> Result<Stream> {
-        Ok(Device::current().at(site)?.stream())
+        Stream::current().at(site)
     }
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use ndarray::{Array, Dimension, IxDyn};
 
-use super::adopt::{packed_array, reversed_axes};
+use super::adopt::array_over;
 use super::layout::Layout;
 use crate::device;
 use crate::element::Element;
@@ -59,19 +59,19 @@ pub struct Pending<A> {
 
 /// How the copied elements become an array.
 struct Arrangement {
-    /// The shape of the copied elements.
+    /// The shape of the copied elements, and their strides in memory without gaps.
     copied: Vec<usize>,
-    reversed: Vec<bool>,
+    strides: Vec<isize>,
     /// The array's shape, in which elements of a broadcast view are repeated.
     shape: Vec<usize>,
 }
 
 impl<T: Element, D: Dimension> Pending<Array<T, D>> {
-    /// `copied` is the layout of the elements that the snapshot copies.
+    /// `copied` is the layout of the elements in the snapshot's memory.
     pub(super) fn new(snapshot: Snapshot, array: String, copied: &Layout<D>, shape: &D) -> Self {
         let arrangement = Arrangement {
             copied: copied.shape().to_vec(),
-            reversed: reversed_axes(copied),
+            strides: copied.strides().to_vec(),
             shape: shape.slice().to_vec(),
         };
         Self {
@@ -87,9 +87,11 @@ impl<T: Element, D: Dimension> Pending<Array<T, D>> {
 /// The array; or the number of bytes that the host does not have for it.
 fn assembled<T: Element, D: Dimension>(
     buffer: HostBuffer,
-    Arrangement { copied, reversed, shape }: &Arrangement,
+    Arrangement { copied, strides, shape }: &Arrangement,
 ) -> Result<Array<T, D>, u64> {
-    let array = packed_array::<T, D>(buffer, copied, reversed);
+    let mut dim = D::zeros(copied.len());
+    dim.slice_mut().copy_from_slice(copied);
+    let array = array_over::<T, D>(buffer, &Layout::new(dim, strides, 0));
     if copied == shape {
         return Ok(array);
     }

@@ -287,7 +287,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         Ok(transfer::take_memory(&self.storage, stream.device_ref()))
     }
 
-    /// The default stream of the first GPU that has a copy.
+    /// The current stream of the first GPU that has a copy.
     #[cfg(feature = "cuda")]
     pub(crate) fn stream_of_a_copy(&self) -> Option<Stream> {
         let state = self.storage.lock();
@@ -295,7 +295,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             .devices()
             .map(|(_, device)| device)
             .find(|device| device.kind() == DeviceKind::Cuda)
-            .map(Device::stream)
+            .map(Device::current_stream)
     }
 
     /// The array's name for messages.
@@ -484,8 +484,8 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         transfer::page_lock(&self.request(Cause::Explicit, "page_lock", site), &device)
     }
 
-    /// Watches the array: while the returned [`Watch`] lives, the states that queued work gives it
-    /// are copied to the host by themselves, one at a time. [`Watch`] has an example. Copies
+    /// Watches the array: while the returned [`Watch`] lives, its newest contents are copied to
+    /// memory of the watch by themselves, one state at a time. [`Watch`] has an example. Copies
     /// nothing itself: the first state is that of the next change.
     ///
     /// An array may have any number of watches, each with its own copies.
@@ -554,6 +554,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         // What the caller gives away must not be lost because a copy is denied.
         let _allowed = audit::allow(Implicit::ALL);
         drop(self.part().host(site)?);
+        transfer::finish_watches(&self.storage);
         if self.is_empty() || size_of::<T>() == 0 {
             return Ok(self.without_bytes());
         }

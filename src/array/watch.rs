@@ -20,30 +20,35 @@ use resident_backend::call_site::call_site;
 use resident_backend::sync;
 
 /// A live view of an array, returned by [`SmartArray::watch`](crate::SmartArray::watch). While it
-/// exists, the states that launches and other queued work give the array come down to the host by
-/// themselves, and states in between are skipped.
+/// exists, the newest contents of the array come down to memory of its own by themselves, wherever
+/// they are, and states in between are skipped.
 ///
 /// It borrows nothing: another thread may look at it while this one computes. It survives the
 /// array. Dropping it ends the copies; forgetting it is safe, and leaves them on.
 ///
 /// # What is copied, and when
 ///
-/// Each change by queued work (a launch that writes the array or a part of it, the drop of a
-/// `gpu_mut` guard, `assign`, `fill`, `set` or a copy on a device) asks for a copy of the whole
-/// array, which is queued behind it on a stream of the watch's own. It goes to memory that is
-/// page-locked where the device has such memory and is used again. At most one copy is on its way:
-/// changes meanwhile are skipped, and the newest of them is copied next, by the thread that changes
-/// the array or queries the watch next. Only the last state of an array that is dropped is queued
-/// at once. Work that writes the array waits for a copy of it, as for every reader; nothing waits
-/// on the host.
+/// Each change (a launch that writes the array or a part of it, the drop of a `gpu_mut` or
+/// `host_mut` guard, `assign`, `fill`, `set` or a copy to the array) asks for a copy of the whole
+/// array. What is newest on devices is copied behind the change, on streams of the watch's own. It
+/// goes to memory that is page-locked where the device has such memory and is used again. At most
+/// one copy is on its way: changes meanwhile are skipped, and the newest of them is copied next, by
+/// the thread that changes the array or queries the watch next. Only the last state of an array
+/// that is dropped is taken at once. Work that writes the array waits for a copy of it, as for
+/// every reader; nothing waits on the host.
+///
+/// What is newest on the host is copied by the threads that query the watch, 256 KiB at a time; a
+/// thread that wants to write the array waits for that long at most. If a guard kept such a query
+/// from it, the thread that drops the guard copies. So a program that writes
+/// on the host pays only for states that are queried.
 ///
 /// The copies count in [`traffic`](crate::SmartArray::traffic), and in reports with the cause
 /// [`watch`](crate::audit::Cause::Watch). An array that has no watch pays nothing; its launches may
 /// be a little cheaper than those of an array that has one.
 ///
-/// A change has no state while the newest contents are not all on one device: while a part was
-/// never written, is newest on the host or is on another device. The next launch on the whole array
-/// brings them together. Writes of the host (`host_mut`) are no changes: the host has them.
+/// A change has no state while a part of the array was never written, or while a guard exists with
+/// which a part may be written (of the host or of a device). If a guard was forgotten, or gave its
+/// view away (`into_view_mut`), this ends with the next use of that part.
 ///
 /// Numba's `SmartArray` updated the host after each kernel if it found other references to the
 /// host's copy; a watch is the same on request, counted, and without waiting.
@@ -85,8 +90,9 @@ impl<T: Element, D: Dimension> Watch<T, D> {
         Self { core, layout, seen: AtomicU64::new(0), element: PhantomData }
     }
 
-    /// The newest complete state; `None` before the first. Neither waits nor copies, and costs a
-    /// look at the copy that is on its way; if none is and the array has changed since, queues one.
+    /// The newest complete state; `None` before the first. Waits for no work, and costs a look at
+    /// the copy that is on its way; if none is and the array has changed since, queues one, and
+    /// copies what is newest on the host.
     ///
     /// ```
     /// # use resident::{Device, Grid, InOut, Kernel, SmartArray};

@@ -18,8 +18,8 @@ use resident_core::ordering::UseEnd;
 /// A device: its own memory, and streams of work. Cheap to clone; two handles are equal if they
 /// refer to the same device.
 ///
-/// Calls that name no stream use the *current* device of their thread: see [`Device::current`] and
-/// [`Device::enter`].
+/// Calls that name no stream use the *current* device of their thread: see [`Device::current`],
+/// [`Device::enter`] and [`Stream::enter`].
 ///
 /// ```
 /// use resident::Device;

@@ -19,7 +19,8 @@ pub(crate) const UNREPORTED_MAX: usize = 64;
 
 impl Device {
     /// The device's default stream, which the library made; it is not CUDA's legacy default stream.
-    /// `gpu()`, `launch` and other calls without a stream argument use it.
+    /// `gpu()`, `launch` and other calls without a stream argument use it, unless this thread
+    /// entered another stream ([`Stream::enter`]).
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream::of(self.clone(), Arc::clone(self.default_core()))

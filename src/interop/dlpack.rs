@@ -71,7 +71,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
     /// - [`InsideKernel`](Error::InsideKernel) inside a kernel body.
     #[track_caller]
     pub fn into_dlpack<M: ManagedTensorBase>(self) -> Result<Managed<M>> {
-        let (site, stream) = (call_site(), self.device().stream());
+        let (site, stream) = (call_site(), self.device().current_stream());
         self.hand_out(&stream, site)?;
         let waited = stream.wait_until(stream.queue().tail(), site);
         waited
@@ -126,7 +126,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         Ok(unsafe { tensor.finish() })
     }
 
-    /// As [`from_dlpack_on`](Self::from_dlpack_on), on the current device's default stream.
+    /// As [`from_dlpack_on`](Self::from_dlpack_on), on the current stream.
     ///
     /// # Safety
     ///
@@ -139,7 +139,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
     pub unsafe fn from_dlpack<M: ManagedTensorBase + 'static>(tensor: Managed<M>) -> Result<Self> {
         let site = call_site();
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::import(&Device::current().at(site)?.stream(), tensor, site) }
+        unsafe { Self::import(&Stream::current().at(site)?, tensor, site) }
     }
 
     /// An array over a DLPack tensor of another library, without a copy. Does not wait: the array

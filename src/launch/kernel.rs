@@ -338,7 +338,8 @@ impl<S: Signature> Kernel<S> {
         &self.inner.name
     }
 
-    /// Queues the kernel on the current device's default stream: see
+    /// Queues the kernel on the current stream: the one that this thread
+    /// [entered](Stream::enter), or the current device's default stream. See
     /// [`launch_on`](Self::launch_on).
     ///
     /// # Errors
@@ -352,7 +353,7 @@ impl<S: Signature> Kernel<S> {
     #[track_caller]
     pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = call_site();
-        let stream = Device::current().at(site)?.stream();
+        let stream = Stream::current().at(site)?;
         self.launch_from(&stream, grid, &arguments, site)
     }
 
@@ -594,7 +595,7 @@ impl<S: Signature> Kernel<S> {
                 let on_device = Launch { code, grid, ..host };
                 let name = &self.inner.name;
                 let bodies = Bodies { name, host, host_body, on_device };
-                bodies.first_difference(&device.stream(), &S::layouts(), tolerance)
+                bodies.first_difference(&device.current_stream(), &S::layouts(), tolerance)
             })
             .at(site)
     }

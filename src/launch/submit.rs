@@ -11,7 +11,7 @@ use super::compared_body::compared;
 use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
 use crate::device::{self, Device, Stream, call_error};
 use crate::error::{Error, Result};
-use crate::storage::{self, Storage};
+use crate::storage::{self, HostWrite, Storage};
 use crate::transfer::{self, LaunchedArrays, Request};
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
@@ -134,11 +134,14 @@ impl<'a> Launch<'a> {
             let request = self.request(array.storage, &selection, Cause::Host);
             transfer::acquire_host(&request, array.access)?;
         }
-        for array in self.bound_arrays().filter(|array| array.access.writes()) {
-            let selection = array.selection();
-            let request = self.request(array.storage, &selection, Cause::Launch);
-            transfer::mark_host_written(&request, array.access);
-        }
+        let written = self.bound_arrays().filter(|array| array.access.writes());
+        let _writes: SmallVec<[HostWrite; 4]> = written
+            .map(|array| {
+                let selection = array.selection();
+                let request = self.request(array.storage, &selection, Cause::Launch);
+                transfer::mark_host_written(&request, array.access)
+            })
+            .collect();
         let mut words = Words::new();
         self.bound.iter().for_each(|bound| bound.pack(&mut words));
         let pointers: SmallVec<[*mut u8; 8]> = self

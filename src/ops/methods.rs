@@ -27,14 +27,14 @@ fn number<T: Number>(
     out.get_at(0, site)
 }
 
-/// The default stream of the current device, for arrays that move there by themselves.
+/// The current stream, for arrays that move to its device by themselves.
 fn current<A>(_array: &A, site: CallSite) -> Result<Stream> {
-    Device::current().at(site).map(|device| device.stream())
+    Stream::current().at(site)
 }
 
-/// The default stream of the device that alone has the elements.
+/// The current stream of the device that alone has the elements.
 fn own(device: &Device) -> Result<Stream> {
-    Ok(device.stream())
+    Ok(device.current_stream())
 }
 
 macro_rules! methods {
@@ -152,21 +152,21 @@ macro_rules! methods {
     };
 }
 
-methods!(SmartArray<T, D>, current, "the current device's default stream");
-methods!(SmartView<'_, T, D>, current, "the current device's default stream");
-methods!(SmartViewMut<'_, T, D>, current, "the current device's default stream");
+methods!(SmartArray<T, D>, current, "the current stream");
+methods!(SmartView<'_, T, D>, current, "the current stream");
+methods!(SmartViewMut<'_, T, D>, current, "the current stream");
 methods!(
     DeviceArray<T, D>,
     |array: &Self, _| own(&array.device()),
-    "their device's default stream"
+    "their device's current stream"
 );
 methods!(
     DeviceView<'_, T, D>,
     |view: &Self, _| own(&view.device()),
-    "their device's default stream"
+    "their device's current stream"
 );
 methods!(
     DeviceViewMut<'_, T, D>,
     |view: &Self, _| own(&view.device()),
-    "their device's default stream"
+    "their device's current stream"
 );

@@ -30,7 +30,7 @@
 //! into an array that exists; a number goes into an array of one element. The methods of arrays,
 //! such as [`SmartArray::sum`](crate::SmartArray::sum), bring it to the host.
 //!
-//! An operation runs on the current device's default stream, and with `_on` on the given stream, as
+//! An operation runs on the current stream, and with `_on` on the given stream, as
 //! launches of a [`Kernel`](crate::Kernel) do: it copies what is out of date there, it is ordered
 //! after other uses of the same bytes, and it returns when it is queued. Its result is newest on
 //! that device. Only [`gather`] and [`scatter`] wait, for the check of their indices.

@@ -1,4 +1,4 @@
-//! Declares each operation twice: on the current device's default stream, and on a given stream.
+//! Declares each operation twice: on the current stream, and on a given one.
 
 /// `name, name_on |call| <T: Bound>(a: Type) { body }` declares both functions.
 macro_rules! operation {
@@ -12,7 +12,7 @@ macro_rules! operation {
         pub fn $name<$($generic: $bound),+>($($argument: $type),+) -> $crate::error::Result<()> {
             use $crate::error::AtCall as _;
             let site = resident_backend::call_site::call_site();
-            let stream = $crate::device::Device::current().at(site)?.stream();
+            let stream = $crate::device::Stream::current().at(site)?;
             let $call = &$crate::ops::call::Call { name: stringify!($name), stream: &stream, site };
             $body
         }

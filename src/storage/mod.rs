@@ -44,7 +44,8 @@ pub use residency::{Residency, Validity};
 pub(crate) use resident_backend::short_type;
 use sole_use::SummarisedState;
 pub(crate) use sole_use::{PinnedCopy, StateGuard};
-pub(crate) use watchers::{Watcher, notify_watchers};
+use watchers::WatchedArray;
+pub(crate) use watchers::{HostWrite, Watcher, notify_watchers};
 
 /// The live arrays of the process.
 static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
@@ -403,6 +404,12 @@ fn shape_beside(memory_order: &MemoryOrder, shape: &[usize]) -> Option<Box<Shape
     let is_told = shape.len() == extents.len()
         && shape.iter().zip(extents).all(|(len, extent)| *len as u64 == *extent);
     (!is_told).then(|| Box::new(Shape::from_slice(shape)))
+}
+
+impl WatchedArray for Storage {
+    fn end_host_write(&self, number: u64) {
+        self.lock().end_host_write(number);
+    }
 }
 
 impl fmt::Debug for Storage {

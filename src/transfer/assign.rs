@@ -15,7 +15,7 @@ use super::request::{Request, StoredView};
 use crate::audit::{Cause, Direction};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{StaleOrigin, StateGuard, Storage, UseKind};
+use crate::storage::{HostWrite, StaleOrigin, StateGuard, Storage, UseKind};
 use resident_backend::call_site::CallSite;
 use resident_backend::{
     Address, Bytes, CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work, host_copy,
@@ -133,10 +133,14 @@ impl Assignment<'_> {
             acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
         }
         let outcome = groups.iter().try_for_each(|group| self.copy_on_device(group));
+        let mut writes: SmallVec<[HostWrite; 1]> = SmallVec::new();
         if outcome.is_ok() {
-            groups.iter().for_each(|group| self.copy_on_host(group));
+            writes.extend(groups.iter().filter_map(|group| self.copy_on_host(group)));
             constants.iter().for_each(|(pair, value)| self.assign_constant(pair, value));
         }
+        drop(acquired);
+        // The host's elements are written, and the accesses are over.
+        drop(writes);
         outcome
     }
 
@@ -236,7 +240,7 @@ impl Assignment<'_> {
         };
         match self.target {
             Target::On(stream) => Some(stream.clone()),
-            Target::WhereItLives => holder.map(|holder| holder.stream()),
+            Target::WhereItLives => holder.map(|holder| holder.current_stream()),
             Target::WhereNewest => {
                 let home = {
                     let state = self.destination.storage.lock();
@@ -244,9 +248,11 @@ impl Assignment<'_> {
                         .map(|location| state.device_copy(location).device.clone())
                 };
                 match (home, holder) {
-                    (Some(home), Some(holder)) if can_access(&home, &holder) => Some(home.stream()),
+                    (Some(home), Some(holder)) if can_access(&home, &holder) => {
+                        Some(home.current_stream())
+                    }
                     _ if holders.contains(host) => None,
-                    (_, holder) => holder.map(|holder| holder.stream()),
+                    (_, holder) => holder.map(|holder| holder.current_stream()),
                 }
             }
         }
@@ -271,12 +277,12 @@ impl Assignment<'_> {
         Ok(())
     }
 
-    fn copy_on_host(&self, Group { stream, pair, .. }: &Group) {
+    fn copy_on_host(&self, Group { stream, pair, .. }: &Group) -> Option<HostWrite> {
         if stream.is_some() {
-            return;
+            return None;
         }
         let to = self.to(pair);
-        mark_host_written(&to, Access::Overwrite);
+        let write = mark_host_written(&to, Access::Overwrite);
         for part in &pair.parts {
             let (from, to) = (self.source.storage.host_base(), to.storage.host_base());
             // SAFETY: each array has host memory of its memory order's length, and the copies of
@@ -287,6 +293,7 @@ impl Assignment<'_> {
             // disjoint.
             unsafe { host_copy::copy_box(from, to, part) };
         }
+        Some(write)
     }
 
     fn copy_on_device(&self, Group { stream, pair, .. }: &Group) -> Result<()> {

@@ -69,7 +69,7 @@ fn become_constant(request: &Request<'_>, state: &mut ArrayState, value: Bytes) 
     request.selection.for_each_region(memory_order, |region| {
         state.coherence.write_constant(extents, region, id);
     });
-    state.note_use(UseKind::Write);
+    state.note_use(UseKind::Write, request.selection);
 }
 
 /// A fill of the elements of a request.
@@ -142,6 +142,7 @@ impl Request<'_> {
         }
         let mut state = self.storage.lock();
         let host = state.host_location();
+        state.note_host_memory_write();
         for region in regions {
             state.coherence.apply(
                 self.storage.memory_order().extents(),

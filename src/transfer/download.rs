@@ -173,9 +173,9 @@ impl Request<'_> {
         (is_more && state.holds(from, &[between]) && has_no_writer()).then_some(between)
     }
 
-    /// The stream for a download: `asked` if it belongs to the device; else the stream of the last
-    /// writer if it is still busy, on which no event is needed; else the default stream, so that
-    /// the copy does not wait for unrelated work.
+    /// The stream for a download: `asked` if it belongs to the device, or else the stream that this
+    /// thread entered; else the stream of the last writer if it is still busy, on which no event is
+    /// needed; else the default stream, so that the copy does not wait for unrelated work.
     pub(super) fn download_stream(
         &self,
         state: &ArrayState,
@@ -184,8 +184,9 @@ impl Request<'_> {
         asked: Option<&Stream>,
     ) -> Stream {
         let device = &state.device_copy(from).device;
-        if let Some(asked) = asked.filter(|stream| stream.device_ref() == device) {
-            return asked.clone();
+        let asked = asked.filter(|stream| stream.device_ref() == device).cloned();
+        if let Some(asked) = asked.or_else(|| device.entered_stream()) {
+            return asked;
         }
         let mut writer = None;
         for region in regions {

@@ -17,7 +17,7 @@ use super::request::Request;
 use crate::audit;
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::storage::{ArrayState, HostBuffer, Storage, notify_watchers};
+use crate::storage::{ArrayState, HostBuffer, HostWrite, Storage, notify_watchers};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::{
@@ -31,13 +31,13 @@ use resident_core::ordering::UseEnd;
 /// Writes the single element of the request at the location of its newest contents, or on the host
 /// if it has none.
 pub(crate) fn write_element(request: &Request<'_>, value: Bytes) -> Result<()> {
-    if is_overwritten_on_host(request) {
+    if let Some(_write) = overwrite_on_host(request) {
         write_on_host(request, &value);
         return Ok(());
     }
     let Some(stream) = newest_device_stream(request) else {
         acquire_host(request, Access::Overwrite)?;
-        mark_host_written(request, Access::Overwrite);
+        let _write = mark_host_written(request, Access::Overwrite);
         write_on_host(request, &value);
         return Ok(());
     };
@@ -59,25 +59,25 @@ pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: By
 }
 
 /// Marks the write of the element on the host, if it needs no wait: the usual case.
-fn is_overwritten_on_host(request: &Request<'_>) -> bool {
-    let Selection::Boxes(boxes) = request.selection else { return false };
-    let [region] = boxes.as_slice() else { return false };
+fn overwrite_on_host(request: &Request<'_>) -> Option<HostWrite> {
+    let Selection::Boxes(boxes) = request.selection else { return None };
+    let [region] = boxes.as_slice() else { return None };
     let storage = request.storage;
     let mut state = storage.lock();
     storage.forget_readers();
     let is_written = state.overwrite_on_host(storage.memory_order(), region, request.site);
     storage.publish(&state);
-    if is_written {
+    is_written.then(|| {
         before_host_write(storage, request.selection, &state);
         request.record_access(None, Access::Overwrite);
-    }
-    is_written
+        state.begin_host_write(request.selection)
+    })
 }
 
 fn newest_device_stream(request: &Request<'_>) -> Option<Stream> {
     let state = request.storage.lock();
     let location = newest_device(request, &state)?;
-    Some(state.device_copy(location).device.stream())
+    Some(state.device_copy(location).device.current_stream())
 }
 
 /// A device where the first part of the selection is valid that is stored but not valid on the
@@ -125,6 +125,9 @@ pub(crate) fn read_newest(
         return false;
     }
     let Some(copy) = storage.pin_newest() else { return false };
+    if copy.stream.is_other_entered() {
+        return false;
+    }
     let len_bytes = value.len() as u64;
     let from = Address(copy.address.0.wrapping_add(offset as u64 * len_bytes));
     let label = || storage.label("get of", site);

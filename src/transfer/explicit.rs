@@ -331,7 +331,7 @@ fn download(
     let call = SnapshotCall { stream: Some(stream), waits: CallerWaits::AtOnce, operation, site };
     let mut copies = CopyOut::new(lease.memory.clone(), call.waits, "snapshot of");
     let outcome = abort_on_unwind("a copy to borrowed memory", || {
-        snapshot_to(from, &mut copies, Some(to.view), call)
+        snapshot_to(from, &mut copies, to.view, call)
     });
     let queued = copies.into_queued();
     lease.queued = queued.last().cloned();

@@ -141,7 +141,7 @@ pub(crate) fn close_guard(
     selection
         .visit_boxes_or_whole(|region| state.uses_mut(location).close(extents, region, key, end));
     if state.is_watched() {
-        state.note_use(UseKind::Write);
+        state.note_use(UseKind::Write, selection);
         drop(state);
         notify_watchers();
     }

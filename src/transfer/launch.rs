@@ -15,6 +15,7 @@ use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage, UseKind};
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
+use resident_core::layout::Selection;
 use resident_core::ordering::UseEnd;
 
 /// The arrays of a launch, in the order of its parameters. Those that are not marked when this
@@ -58,7 +59,7 @@ impl Marked {
     fn note_watched(&mut self, state: &mut ArrayState, access: Access) {
         if state.is_watched() {
             self.is_watched = true;
-            state.note_use(UseKind::of(access));
+            state.note_use(UseKind::of(access), &Selection::Whole);
         }
     }
 }

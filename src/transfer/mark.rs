@@ -10,7 +10,7 @@ use super::request::Request;
 use crate::audit::{self, Accessed};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{ArrayState, Storage, UseKind, notify_watchers};
+use crate::storage::{ArrayState, HostWrite, Storage, UseKind, notify_watchers};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies, FailureKind, FillWork, Position, Work};
 use resident_core::Access;
@@ -56,7 +56,7 @@ pub(crate) fn mark_foreign(
     record_foreign(request, &mut state, stream, acquired, ForeignUse { access, end, written_by });
     if end != UseEnd::OPEN {
         request.record_access(Some(stream.device_ref()), access);
-        state.note_use(UseKind::Write);
+        state.note_use(UseKind::Write, request.selection);
         drop(state);
         notify_watchers();
     }
@@ -112,36 +112,43 @@ fn queue_failure_marker(
     submitted.map_err(|error| request.call_error(stream.device_ref(), "handing out", &error))
 }
 
-/// Acquires the elements on the host for a write, and marks the write.
-pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<()> {
-    if !write_ready_on_host(request, access) {
-        acquire_host(request, access)?;
-        mark_host_written(request, access);
+/// Acquires the elements on the host for a write, and marks the write, which ends when the result
+/// drops.
+pub(crate) fn write_on_host(request: &Request<'_>, access: Access) -> Result<HostWrite> {
+    if let Some(write) = write_ready_on_host(request, access) {
+        return Ok(write);
     }
-    Ok(())
+    acquire_host(request, access)?;
+    Ok(mark_host_written(request, access))
 }
 
 /// As [`write_on_host`], for an access that needs no copy and no wait. If the access needs either,
-/// does nothing and returns `false`.
+/// does nothing and returns `None`.
 #[inline]
-fn write_ready_on_host(request: &Request<'_>, access: Access) -> bool {
+fn write_ready_on_host(request: &Request<'_>, access: Access) -> Option<HostWrite> {
     let mut state = request.storage.lock();
     let host = state.host_location();
     let is_ready = state.host.is_some()
         && state.is_host_idle()
         && !state.has_new_failures()
         && (access == Access::Overwrite || request.is_valid(&state, host));
-    if is_ready {
-        before_host_write(request.storage, request.selection, &state);
-        request.record_write(&mut state, host, access);
-        request.record_access(None, access);
+    if !is_ready {
+        return None;
     }
-    is_ready
+    before_host_write(request.storage, request.selection, &state);
+    let write = state.begin_host_write(request.selection);
+    request.record_write(&mut state, host, access);
+    request.record_access(None, access);
+    Some(write)
 }
 
 /// As [`write_on_host`], for a whole array that needs no copy and no wait. If the array needs
-/// either, does nothing and returns `false`.
-pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallSite) -> bool {
+/// either, does nothing and returns `None`.
+pub(crate) fn write_whole_on_host(
+    storage: &Storage,
+    access: Access,
+    site: CallSite,
+) -> Option<HostWrite> {
     let mut state = storage.lock();
     let host = state.host_location();
     let is_valid = || {
@@ -151,28 +158,32 @@ pub(crate) fn write_whole_on_host(storage: &Storage, access: Access, site: CallS
     let is_ready =
         state.host.is_some() && state.is_host_idle() && !state.has_new_failures() && is_valid();
     if !is_ready {
-        return false;
+        return None;
     }
     before_host_write(storage, &Selection::Whole, &state);
     if !state.become_only_holder(host, site) {
-        return false;
+        return None;
     }
+    let write = state.begin_host_write(&Selection::Whole);
     storage.forget_readers();
     storage.publish(&state);
     let (device, is_whole) = (None, true);
     audit::record_access(|| Accessed { storage, device, access, is_whole, site });
-    true
+    Some(write)
 }
 
-/// Marks a write by the host.
-pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) {
-    if !request.is_empty() {
-        let mut state = request.storage.lock();
-        let host = state.host_location();
-        before_host_write(request.storage, request.selection, &state);
-        request.record_write(&mut state, host, access);
-        request.record_access(None, access);
+/// Marks a write by the host, which ends when the result drops.
+pub(crate) fn mark_host_written(request: &Request<'_>, access: Access) -> HostWrite {
+    if request.is_empty() {
+        return HostWrite::NONE;
     }
+    let mut state = request.storage.lock();
+    let host = state.host_location();
+    before_host_write(request.storage, request.selection, &state);
+    let write = state.begin_host_write(request.selection);
+    request.record_write(&mut state, host, access);
+    request.record_access(None, access);
+    write
 }
 
 impl Request<'_> {
@@ -211,7 +222,7 @@ impl Request<'_> {
         end: UseEnd,
     ) {
         self.record_use(state, location, access, stream, end);
-        state.note_use(UseKind::of(access));
+        state.note_use(UseKind::of(access), self.selection);
         if access.writes() {
             self.record_write(state, location, access);
         } else {

@@ -70,10 +70,8 @@ pub(crate) use missing::{acquire_host, prefetch_host};
 pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
 pub(crate) use pinned::{copy_from_pinned, copy_to_pinned};
 #[cfg(feature = "cuda")]
-pub(crate) use release::finish_watches;
-pub(crate) use release::release;
-#[cfg(feature = "cuda")]
 pub(crate) use release::take_memory;
+pub(crate) use release::{finish_watches, release};
 pub(crate) use request::{Request, StoredView};
 pub(crate) use snapshot::{Snapshot, SnapshotCall, snapshot};
 pub(crate) use watch::{Next, WatchCore, WatchedState};

@@ -13,7 +13,7 @@ use super::request::{Regions, Request, StoredView, users_of_other_kinds};
 use crate::audit::{Cause, Direction};
 use crate::device::Stream;
 use crate::error::Result;
-use crate::storage::{StateGuard, Storage};
+use crate::storage::{StateGuard, Storage, UseKind};
 use resident_backend::call_site::CallSite;
 use resident_backend::{CopyBox, CopyWork, Dependencies, FailureKind, Memory, Work};
 use resident_core::Access;
@@ -86,6 +86,8 @@ pub(crate) fn copy_to_pinned(
     stream.ensure_event_at_tail();
     request.record_use(&mut state, host, Access::Overwrite, stream, UseEnd::at(position));
     request.record_write(&mut state, host, Access::Overwrite);
+    state.note_host_memory_write();
+    state.note_use(UseKind::Write, &selection);
     before_queued_write(to.storage);
     drop(state);
     mark(&source, stream, acquired, Access::Read, UseEnd::at(position));

@@ -10,6 +10,7 @@ use crate::storage::{ArrayState, DeviceCopy, StateGuard, Storage};
 use resident_backend::Address;
 use resident_backend::sync;
 use resident_core::Access;
+use resident_core::layout::Selection;
 #[cfg(feature = "cuda")]
 use resident_core::ordering::Uses;
 use resident_core::ordering::{Mark, UseEnd};
@@ -42,11 +43,12 @@ fn free_copies(mut state: StateGuard<'_>) {
     sync::run_deferred_drops();
 }
 
-/// Ends the watches of an array that is about to lose its memory on devices.
+/// Ends the watches of an array that is about to lose its memory. No guard of it exists.
 #[cold]
 pub(crate) fn finish_watches(storage: &Storage) {
     let (watchers, changes) = {
-        let state = storage.lock();
+        let mut state = storage.lock();
+        state.end_host_writes(&Selection::Whole);
         (state.watchers(), state.changes())
     };
     for watcher in watchers {

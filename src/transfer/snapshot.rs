@@ -63,15 +63,16 @@ pub(crate) struct SnapshotCall<'c> {
     pub(crate) site: CallSite,
 }
 
-/// Copies a part to `buffer`, in row-major order without gaps.
+/// Copies a part to `buffer`. `to` is a view of the buffer's memory, of the same shape as the part.
 pub(crate) fn snapshot(
     part: StoredView<'_>,
+    to: Strided<'_>,
     buffer: HostBuffer,
     call: SnapshotCall<'_>,
 ) -> Result<Snapshot> {
     let (buffer, inquiry) = (Arc::new(buffer), Inquiry::begin());
     let mut copies = CopyOut::new(buffer.clone(), call.waits, "snapshot of");
-    snapshot_to(part, &mut copies, None, call)?;
+    snapshot_to(part, &mut copies, to, call)?;
     let CopyOut { queued, copied_bytes, .. } = copies;
     let device = queued.first().map(|(stream, _)| stream.device_ref());
     let unread =
@@ -80,11 +81,11 @@ pub(crate) fn snapshot(
 }
 
 /// Copies a part to the memory of `copies`. `to` is a view of that memory, of the same shape as the
-/// part; `None` for row-major order without gaps, with all axes ascending.
+/// part.
 pub(super) fn snapshot_to(
     part: StoredView<'_>,
     copies: &mut CopyOut,
-    to: Option<Strided<'_>>,
+    to: Strided<'_>,
     call: SnapshotCall<'_>,
 ) -> Result<()> {
     if part.storage.memory_order().is_empty() {
@@ -94,22 +95,22 @@ pub(super) fn snapshot_to(
         return snapshot_units(part, copies, to, call);
     }
     let view = part.view.in_bytes(part.element_bytes);
-    let to = to.map(|to| to.in_bytes(part.element_bytes));
-    snapshot_units(part.bytes(&view), copies, to.as_ref().map(|to| to.strided()), call)
+    let to = to.in_bytes(part.element_bytes);
+    snapshot_units(part.bytes(&view), copies, to.strided(), call)
 }
 
 /// As [`snapshot_to`], for views in units of the memory order.
 fn snapshot_units(
     part: StoredView<'_>,
     out: &mut CopyOut,
-    to: Option<Strided<'_>>,
+    to: Strided<'_>,
     SnapshotCall { stream, operation, site, .. }: SnapshotCall<'_>,
 ) -> Result<()> {
     let StoredView { storage, view, element_bytes } = part;
     let memory_order = storage.memory_order();
-    let split = view.split_with(&to.unwrap_or(view), element_bytes, memory_order);
+    let split = view.split_with(&to, element_bytes, memory_order);
     let (view, to) = match &split {
-        Some((view, split_to)) => (view.strided(), to.map(|_| split_to.strided())),
+        Some((view, to)) => (view.strided(), to.strided()),
         None => (view, to),
     };
     let selection = StoredView { view, ..part }.selection();
@@ -120,10 +121,7 @@ fn snapshot_units(
     let mut device_parts: SmallVec<[DeviceParts; 1]> = SmallVec::new();
     for (source, region) in sources(&request)? {
         for part in view.boxes_of(element_bytes, memory_order, &region) {
-            let copies = match to {
-                Some(to) => view.copies_to(&to, &part, unit_bytes).2,
-                None => view.copies_to_packed(&part, unit_bytes),
-            };
+            let copies = view.copies_to(&to, &part, unit_bytes).2;
             let selected = Selection::Boxes(SmallVec::from_iter([region]));
             match source {
                 Source::Constant(value) => {

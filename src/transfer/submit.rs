@@ -149,6 +149,9 @@ impl Request<'_> {
     ) {
         let mark = Mark::write(state.assign_key(stream), position);
         let extents = self.storage.memory_order().extents();
+        if location == state.host_location() {
+            state.note_host_memory_write();
+        }
         for region in regions {
             state.record_use(location, extents, Some(region), Access::Overwrite, mark);
             state.coherence.apply(extents, location, region, Access::Read);

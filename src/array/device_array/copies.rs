@@ -19,8 +19,19 @@ use resident_core::Access;
 
 macro_rules! reading_methods {
     () => {
-        /// The elements as an array of the host. Waits until they have arrived. As Numba's
+        /// The elements as an array of the host, in the axis order of this one and without gaps, so
+        /// that unbroken memory takes one plain copy. Waits until they have arrived. As Numba's
         /// `copy_to_host`.
+        ///
+        /// ```
+        /// use resident::{Device, DeviceArray, ndarray::{Array2, ShapeBuilder, s}};
+        ///
+        /// let _here = Device::cpu().enter();
+        /// let columns = DeviceArray::from_host(&Array2::<f32>::ones((3, 4).f()))?;
+        /// assert_eq!(columns.copy_to_host()?.strides(), [1, 3]);
+        /// assert_eq!(columns.slice(s![..2, ..]).copy_to_host()?.strides(), [1, 2]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
         ///
         /// # Errors
         ///
@@ -33,7 +44,7 @@ macro_rules! reading_methods {
         ///   kernel body.
         #[track_caller]
         pub fn copy_to_host(&self) -> Result<Array<T, D>> {
-            let stream = self.home().stream();
+            let stream = self.home().current_stream();
             self.part().copy_to_host(&stream, call_site())
         }
 
@@ -83,7 +94,7 @@ macro_rules! reading_methods {
         /// [`copy_to_host`](Self::copy_to_host).
         #[track_caller]
         pub fn copy_to_host_into(&self, to: &mut ArrayRef<T, D>) -> Result<()> {
-            self.read_to_host(to, &self.home().stream(), call_site())
+            self.read_to_host(to, &self.home().current_stream(), call_site())
         }
 
         /// As [`copy_to_host_into`](Self::copy_to_host_into), in the order of `stream`. Waits for
@@ -121,7 +132,7 @@ macro_rules! reading_methods {
         }
 
         /// Copies the elements into a [`PinnedArray`](crate::PinnedArray), into an array that is
-        /// page-locked, or into a part of one, in the order of the device's default stream. The
+        /// page-locked, or into a part of one, in the order of the device's current stream. The
         /// device writes the pinned memory itself, later: the call returns at once, and the other
         /// array's next access by the host waits for the copy. This array may be changed or dropped
         /// meanwhile. Other arrays are copied to before the call returns, and so are those whose
@@ -148,7 +159,7 @@ macro_rules! reading_methods {
         /// [`copy_to_host`](Self::copy_to_host). The other array is unchanged.
         #[track_caller]
         pub fn copy_to_pinned(&self, to: &mut impl AsViewMut<T, D>) -> Result<()> {
-            self.read_to_pinned(&to.as_view_mut(), &self.home().stream(), call_site())
+            self.read_to_pinned(&to.as_view_mut(), &self.home().current_stream(), call_site())
         }
 
         /// As [`copy_to_pinned`](Self::copy_to_pinned), in the order of `stream`.
@@ -205,7 +216,7 @@ macro_rules! reading_methods {
         /// As [`copy_from_device`](DeviceArray::copy_from_device).
         #[track_caller]
         pub fn to_contiguous(&self) -> Result<DeviceArray<T, D>> {
-            self.to_contiguous_on(&self.home().stream())
+            self.to_contiguous_on(&self.home().current_stream())
         }
 
         /// As [`to_contiguous`](Self::to_contiguous), in the order of `stream`.
@@ -239,7 +250,7 @@ macro_rules! reading_methods {
         /// As [`to_contiguous`](Self::to_contiguous).
         #[track_caller]
         pub fn to_contiguous_in(&self, order: Order) -> Result<DeviceArray<T, D>> {
-            let (stream, shape) = (self.home().stream(), self.raw_dim());
+            let (stream, shape) = (self.home().current_stream(), self.raw_dim());
             let is_column_major = matches!(order, Order::ColumnMajor);
             let mut copy = DeviceArray::uninit_on(&stream, shape.set_f(is_column_major))?;
             copy.copy_from_device_on(&stream, &self.view())?;
@@ -263,7 +274,7 @@ macro_rules! writing_methods {
         ///   and so is one of many runs: if a later one is refused, the earlier ones are written.
         #[track_caller]
         pub fn copy_from_host(&mut self, from: &ArrayRef<T, D>) -> Result<()> {
-            self.write_from_host(from, &self.home().stream(), call_site())
+            self.write_from_host(from, &self.home().current_stream(), call_site())
         }
 
         /// As [`copy_from_host`](Self::copy_from_host), in the order of `stream`.
@@ -278,7 +289,7 @@ macro_rules! writing_methods {
         }
 
         /// Overwrites the elements with those of a [`PinnedArray`](crate::PinnedArray), of an array
-        /// that is page-locked, or of a part of one, in the order of the device's default stream.
+        /// that is page-locked, or of a part of one, in the order of the device's current stream.
         /// The device reads the pinned memory itself, later: the call returns at once, and the
         /// array may be changed or dropped. Other arrays are copied as by
         /// [`copy_from_host`](Self::copy_from_host), and so are those whose axes are in another
@@ -302,7 +313,7 @@ macro_rules! writing_methods {
         /// [`SmartArray::host`](crate::SmartArray::host) of the other array.
         #[track_caller]
         pub fn copy_from_pinned(&mut self, from: &impl AsView<T, D>) -> Result<()> {
-            self.write_from_pinned(&from.as_view(), &self.home().stream(), call_site())
+            self.write_from_pinned(&from.as_view(), &self.home().current_stream(), call_site())
         }
 
         /// As [`copy_from_pinned`](Self::copy_from_pinned), in the order of `stream`.
@@ -383,7 +394,7 @@ macro_rules! writing_methods {
         ///   runs is several calls: if a later one is refused, the earlier ones are written.
         #[track_caller]
         pub fn copy_from_device(&mut self, from: &impl AsDeviceView<T, D>) -> Result<()> {
-            let stream = self.home().stream();
+            let stream = self.home().current_stream();
             self.write_from_device(&from.as_device_view(), &stream, call_site())
         }
 
@@ -401,7 +412,7 @@ macro_rules! writing_methods {
                 return self.part().assign(from.part(), Target::On(stream), site);
             }
             self.part().expect_shape(from.shape(), "copy_from_device", site)?;
-            let elements = from.part().copy_to_host(&from.home().stream(), site)?;
+            let elements = from.part().copy_to_host(&from.home().current_stream(), site)?;
             self.write_from_host(&elements, stream, site)
         }
 
@@ -451,7 +462,7 @@ macro_rules! writing_methods {
             I: SliceArg<D>,
             J: SliceArg<D, OutDim = I::OutDim>,
         {
-            let stream = self.home().stream();
+            let stream = self.home().current_stream();
             self.copy_within_on(&stream, from, to)
         }
 
@@ -475,7 +486,7 @@ macro_rules! writing_methods {
             self.slice_mut(to).copy_from_device_on(stream, &elements)
         }
 
-        /// Makes all elements `value`, in the order of the device's default stream. The value is
+        /// Makes all elements `value`, in the order of the device's current stream. The value is
         /// kept as a constant until something writes other elements: a copy to the host then
         /// writes the constant there, moves nothing, and counts no bytes.
         ///
@@ -485,7 +496,7 @@ macro_rules! writing_methods {
         /// [`DeviceLost`](crate::Error::DeviceLost) if the device refuses a call.
         #[track_caller]
         pub fn fill(&mut self, value: T) -> Result<()> {
-            self.part().fill_on(&self.home().stream(), value, call_site())
+            self.part().fill_on(&self.home().current_stream(), value, call_site())
         }
 
         /// As [`fill`](Self::fill), in the order of `stream`.
@@ -501,7 +512,7 @@ macro_rules! writing_methods {
             self.part().fill_on(stream, value, site)
         }
 
-        /// Writes one element, in the order of the device's default stream.
+        /// Writes one element, in the order of the device's current stream.
         ///
         /// # Errors
         ///
@@ -509,7 +520,7 @@ macro_rules! writing_methods {
         /// [`fill`](Self::fill).
         #[track_caller]
         pub fn set(&mut self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
-            let (stream, index) = (self.home().stream(), index.into_dimension());
+            let (stream, index) = (self.home().current_stream(), index.into_dimension());
             self.part().set_on(&stream, index.slice(), value, call_site())
         }
 

@@ -188,7 +188,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     pub fn like<U: Element>(other: &impl AsDeviceView<U, D>) -> Result<Self> {
         let other = other.as_device_view();
         let array = SmartArray::uninit_in(other.part().layout, call_site());
-        Self::allocated(&other.home().stream(), array, call_site())
+        Self::allocated(&other.home().current_stream(), array, call_site())
     }
 
     /// As [`like`](Self::like), on `stream`'s device, in the order of that stream.
@@ -266,7 +266,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// [`gpu_on`](Self::gpu_on) first.
     #[track_caller]
     pub fn into_device(self, device: &Device) -> Result<DeviceArray<T, D>> {
-        let (site, stream) = (call_site(), device.stream());
+        let (site, stream) = (call_site(), device.current_stream());
         // What the caller gives away must not be lost because a copy is denied.
         let _allowed = audit::allow(Implicit::ALL);
         let made = DeviceArray::over(self, &stream);
@@ -307,5 +307,5 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 /// The current device's default stream.
 #[track_caller]
 fn current_stream() -> Result<Stream> {
-    Ok(Device::current().at(call_site())?.stream())
+    Stream::current().at(call_site())
 }

@@ -73,7 +73,7 @@ macro_rules! in_place_kind {
                 Ok(self.host()?.to_owned())
             }
 
-            /// Overwrites the elements, in the order of the device's default stream: see
+            /// Overwrites the elements, in the order of the device's current stream: see
             /// [`DeviceArray::fill`].
             ///
             /// # Errors

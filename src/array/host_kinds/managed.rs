@@ -36,9 +36,9 @@ use resident_backend::{AdviceChange, MemoryAdvice, PrefetchTarget};
 /// let _here = device.enter();
 /// let mut frame = ManagedArray::<f32, _>::zeros((4, 100))?;
 /// frame.host_mut()?.fill(1.5);
-/// frame.prefetch(&device.stream())?;
+/// frame.prefetch(&device.current_stream())?;
 /// double.launch(Grid::cover(frame.len()), (&mut frame,))?;
-/// frame.prefetch_host_on(&device.stream())?;                        // behind the kernel
+/// frame.prefetch_host_on(&device.current_stream())?;                        // behind the kernel
 /// assert_eq!(frame.host()?.sum(), 1200.0);                          // waits for both
 /// # Ok::<(), resident::Error>(())
 /// ```
@@ -86,7 +86,7 @@ impl<T: Element, D: Dimension> ManagedArray<T, D> {
         let device = Device::current().at(site)?;
         let request = array.request(Cause::Explicit, "allocating managed memory", site);
         transfer::allocate_managed(&request, &device)?;
-        Ok(Self { array: DeviceArray::over(array, &device.stream()) })
+        Ok(Self { array: DeviceArray::over(array, &device.current_stream()) })
     }
 
     /// The zeros are a constant, with which the first user fills the memory.

@@ -53,7 +53,7 @@ impl<T: Element, D: Dimension> MappedArray<T, D> {
         let device = Device::current().at(site)?;
         let request = array.request(Cause::Explicit, "allocating mapped memory", site);
         transfer::allocate_mapped(&request, &device, options)?;
-        Ok(Self { array: DeviceArray::over(array, &device.stream()) })
+        Ok(Self { array: DeviceArray::over(array, &device.current_stream()) })
     }
 
     /// The driver's memory is all zeros.

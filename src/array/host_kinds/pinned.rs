@@ -123,7 +123,7 @@ impl<T: Element, D: Dimension> PinnedArray<T, D> {
         let made = Self::allocated(array, options, site)?;
         // The driver's memory is all zeros.
         let request = made.array.request(Cause::Explicit, "zeros", site);
-        transfer::mark_host_written(&request, Access::Overwrite);
+        drop(transfer::mark_host_written(&request, Access::Overwrite));
         Ok(made)
     }
 }

@@ -56,8 +56,8 @@ macro_rules! exclusive_methods {
             self.part().host_mut(Access::Overwrite, call_site())
         }
 
-        /// Requests the current device's copy of this part, so that external work on the device's
-        /// default stream can change it: see [`gpu_mut_on`](Self::gpu_mut_on).
+        /// Requests the current device's copy of this part, so that external work on the current
+        /// stream can change it: see [`gpu_mut_on`](Self::gpu_mut_on).
         ///
         /// # Errors
         ///
@@ -104,8 +104,8 @@ macro_rules! exclusive_methods {
             self.part().gpu_mut_on(Access::ReadWrite, stream, call_site())
         }
 
-        /// Requests the current device's copy of this part, so that external work on the device's
-        /// default stream can overwrite it: see [`gpu_overwrite_on`](Self::gpu_overwrite_on).
+        /// Requests the current device's copy of this part, so that external work on the current
+        /// stream can overwrite it: see [`gpu_overwrite_on`](Self::gpu_overwrite_on).
         ///
         /// # Errors
         ///
@@ -187,7 +187,7 @@ macro_rules! exclusive_methods {
             self.part().host_changed(call_site())
         }
 
-        /// Declares that external work on the current device's default stream changed the device's
+        /// Declares that external work on the current stream changed the current device's
         /// copy of this part: see [`gpu_changed_on`](Self::gpu_changed_on).
         ///
         /// # Errors

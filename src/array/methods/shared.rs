@@ -40,7 +40,7 @@ macro_rules! shared_methods {
             self.part().host(call_site())
         }
 
-        /// The current device's copy of this part, ordered on its default stream: see
+        /// The current device's copy of this part, ordered on the current stream: see
         /// [`gpu_on`](Self::gpu_on).
         ///
         /// ```
@@ -145,10 +145,11 @@ macro_rules! shared_methods {
         }
 
         /// Downloads this part ahead of its use and returns when the copies are queued. They run on
-        /// the stream that wrote the part last if it is still busy, else on the device's default
-        /// stream. A later [`host`](Self::host) waits for them. Constants are filled in before the
-        /// call returns. If the default stream is the busy one, use
-        /// [`prefetch_host_on`](Self::prefetch_host_on) to overlap the copies with its work.
+        /// the stream that this thread entered, if it is one of the device; else on the stream that
+        /// wrote the part last if it is still busy, else on the default stream. A later
+        /// [`host`](Self::host) waits for them. Constants are filled in before the call returns. If
+        /// the default stream is the busy one, use [`prefetch_host_on`](Self::prefetch_host_on) to
+        /// overlap the copies with its work.
         ///
         /// ```
         /// use resident::{Device, SmartArray};
@@ -203,10 +204,11 @@ macro_rules! shared_methods {
             self.part().prefetch_host(Some(stream), "prefetch_host_on", call_site())
         }
 
-        /// A copy of this part's present contents in separate memory, in row-major order. Later
-        /// writes do not change it, and no residency changes. Contents that are valid on the host
-        /// are copied before the call returns. Contents that are valid only on devices are
-        /// downloaded asynchronously: on `stream` if it belongs to that device, else as by
+        /// A copy of this part's present contents in separate memory, in the axis order of this
+        /// part and without gaps, so that unbroken memory takes one plain copy. Later writes do not
+        /// change it, and no residency changes. Contents that are valid on the host are copied
+        /// before the call returns. Contents that are valid only on devices are downloaded
+        /// asynchronously: on `stream` if it belongs to that device, else as by
         /// [`prefetch_host`](Self::prefetch_host). For example, a program can examine one state of
         /// a simulation while it computes the next. Mapped and managed memory is valid on the host
         /// always: before the host copies it, the call waits for kernels that write it.

@@ -123,7 +123,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceMut<'_, T, D> {
 
 impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
     /// As [`from_cuda_array_interface_on`](Self::from_cuda_array_interface_on), on the current
-    /// device's default stream.
+    /// stream.
     ///
     /// # Safety
     ///
@@ -138,7 +138,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         owner: impl Any + Send + Sync,
     ) -> Result<Self> {
         let site = call_site();
-        let stream = Device::current().at(site)?.stream();
+        let stream = Stream::current().at(site)?;
         // SAFETY: the caller's promise is passed on.
         unsafe { Self::over_interface(&stream, interface, Box::new(owner), site) }
     }

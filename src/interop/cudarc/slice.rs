@@ -6,7 +6,7 @@ use ndarray::{Dimension, Ix1};
 use super::no_gpu;
 use super::stream::primary_device;
 use crate::array::SmartArray;
-use crate::device::{Device, Stream, call_error};
+use crate::device::{Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
@@ -50,7 +50,7 @@ impl<T: Element> SmartArray<T, Ix1> {
         }
         let device = primary_device(slice.context(), "the slice to be taken over").at(site)?;
         check_start::<T>(slice.device_ptr(slice.stream()).0).at(site)?;
-        let stream = device.stream();
+        let stream = device.current_stream();
         let Some(queue) = stream.cuda_queue() else {
             return Err(no_gpu("memory", &device).at(site));
         };
@@ -104,7 +104,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let site = call_site();
         let stream = match self.stream_of_a_copy() {
             Some(stream) => stream,
-            None => Device::current().at(site)?.stream(),
+            None => Stream::current().at(site)?,
         };
         self.into_slice_on(&stream, site)
     }

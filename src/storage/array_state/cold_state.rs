@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::constant_table::Constants;
 use super::stale_record::StaleLog;
-use crate::storage::watchers::WeakWatcher;
+use crate::storage::watchers::{WeakArray, WeakWatcher};
 use crate::traffic::Traffic;
 use resident_backend::FailureRecord;
 use resident_core::coherence::{Location, LocationSet};
@@ -26,8 +26,14 @@ pub(super) struct ColdState {
     pub(super) coarsened_again_at: usize,
     /// Those of them that still exist are told of changes.
     pub(super) watchers: Vec<WeakWatcher>,
-    /// How often queued work has changed the array while it had watchers.
+    /// The array itself, if it had watchers.
+    pub(super) watched: Option<WeakArray>,
+    /// How often the array has been changed while it had watchers.
     pub(super) changes: u64,
+    /// The writes by the host, of an array that has watchers, that may not be over.
+    pub(super) host_writes: Vec<OpenHostWrite>,
+    /// How often the host memory of an array that has watchers was about to be written.
+    pub(super) host_version: u64,
     /// The uses of the host memory, if it is the host's own and queued work has used it.
     pub(super) host_uses: Option<Box<Uses>>,
     /// The copies that are not counted as copies of the whole array (`whole_copies`).
@@ -48,10 +54,19 @@ impl ColdState {
             && self.coarsened_again_at == 0
             && self.watchers.is_empty()
             && self.changes == 0
+            && self.host_writes.is_empty()
+            && self.host_version == 0
             && self.host_uses.is_none()
             && self.traffic.is_none()
             && self.stale_logs.is_empty()
     }
+}
+
+/// A write by the host that may not be over.
+#[derive(Debug)]
+pub(super) struct OpenHostWrite {
+    pub(super) number: u64,
+    pub(super) selection: Selection,
 }
 
 /// The failures by which contents were lost. The index is the number in a `LossId`.

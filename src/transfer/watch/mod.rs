@@ -1,14 +1,18 @@
-//! Watches: while one exists, changes of an array by queued work are copied to the host, at most
-//! one copy at a time, so that states in between are skipped.
+//! Watches: while one exists, the newest contents of an array are copied to memory of its own, at
+//! most one copy at a time, so that states in between are skipped.
 //!
-//! A copy of a state is *taken* under the array's lock, in one step: it is checked that the whole
-//! array is on one device and that no access is between its acquisition and its mark, then the
-//! copy is queued behind the work that wrote the array and recorded as a read. So any thread may
-//! take a state at any time, whatever borrows exist: the thread that changes the array does, when
-//! it has queued the change, and so do threads that query the watch.
+//! A copy of a state is *taken* under the array's lock: it is checked that no access is between its
+//! acquisition and its mark, and that no host guard of what is newest on the host exists; then the
+//! copies from devices are queued behind the work that wrote the array and recorded as reads. So
+//! any thread may take a state at any time, whatever borrows exist. The thread that changes the
+//! array does, when it has queued the change, if the newest contents are all on devices, where
+//! taking them takes no time. What is newest on the host is copied by threads that query the watch,
+//! in chunks, with the lock held for each (`turn`); and only if a thread queried in vain, because a
+//! guard existed, does the thread that drops the guard copy it.
 //!
 //! The watch's own lock is held for a few instructions, together with no other.
 
+mod host_copy;
 mod state;
 mod turn;
 
@@ -18,16 +22,18 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::copy_out::failure_of_copies;
+use super::request::Queued;
 use crate::audit;
 use crate::device::{self, Stream};
 use crate::error::{CalledAt, Error, Result};
 use crate::storage::{Storage, Watcher};
+use host_copy::HostCopy;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync::{self, EventCount, Mutex};
 use resident_backend::{BackendError, Position, TaskWaker, scope};
 pub(crate) use state::WatchedState;
 use state::{Spares, give_back};
-use turn::{InFlight, Taken, Turn};
+use turn::{InFlight, Occasion, Streams, Taken, Turn};
 
 /// How long a thread that waits pauses before it looks again whether an access of another thread is
 /// over, which ends without a notification.
@@ -62,13 +68,17 @@ struct States {
     is_taking: bool,
     /// Whether the next state waits for something that ends without a notification.
     is_blocked: bool,
+    /// The work for which the next state waits.
+    behind: Option<(Stream, Position)>,
+    /// Whether a query found a state that it could not take.
+    is_wanted: bool,
     /// Usually one; the last state of an array is queued behind another.
     in_flight: SmallVec<[InFlight; 1]>,
     latest: Option<Arc<WatchedState>>,
     failed: Option<Error>,
     is_over: bool,
-    /// The stream of the copies.
-    stream: Option<Stream>,
+    /// The streams of the copies, each of another device.
+    streams: Streams,
     tasks: Vec<Arc<TaskWaker>>,
 }
 
@@ -83,15 +93,6 @@ pub(crate) enum Next {
     Blocked,
     /// Nothing before the next change.
     Nothing,
-}
-
-/// When a state is taken that was asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    /// When no copy is in flight, so that states in between are skipped.
-    OneAtATime,
-    /// At once, behind other copies: the array is about to lose its memory.
-    AtOnce,
 }
 
 impl WatchCore {
@@ -110,7 +111,8 @@ impl WatchCore {
             news: EventCount::new(),
         });
         let watcher: Weak<Self> = Arc::downgrade(&core);
-        state.watch(watcher);
+        let watched: Weak<Storage> = Arc::downgrade(storage);
+        state.watch(watched, watcher);
         drop(state);
         core
     }
@@ -122,7 +124,7 @@ impl WatchCore {
 
     /// The newest complete state. Does not wait.
     pub(crate) fn latest(&self) -> Option<Arc<WatchedState>> {
-        self.advance(Pace::OneAtATime);
+        self.advance(Occasion::Query);
         report();
         self.state.lock().latest.clone()
     }
@@ -133,7 +135,7 @@ impl WatchCore {
     ///
     /// A failure that no earlier call has returned.
     pub(crate) fn next(&self, seen: u64) -> Result<Next> {
-        self.advance(Pace::OneAtATime);
+        self.advance(Occasion::Query);
         report();
         let mut state = self.state.lock();
         if let Some(error) = state.failed.take() {
@@ -142,8 +144,8 @@ impl WatchCore {
         if let Some(latest) = state.latest.as_ref().filter(|latest| latest.change > seen) {
             return Ok(Next::State(Arc::clone(latest)));
         }
-        let first = state.in_flight.first();
-        if let Some((stream, position)) = first.and_then(|first| first.queued.last()) {
+        let pending = state.in_flight.first().and_then(InFlight::first_pending);
+        if let Some((stream, position)) = pending.or(state.behind.as_ref()) {
             return Ok(Next::Queued(stream.clone(), *position));
         }
         Ok(match () {
@@ -205,13 +207,17 @@ impl WatchCore {
     }
 
     /// Completes the copies that are over, and takes a state if one was asked for.
-    fn advance(&self, pace: Pace) {
+    fn advance(&self, occasion: Occasion) {
         while self.complete_first() {}
-        while let Some(mut turn) = self.begin_turn(pace) {
+        while let Some(mut turn) = self.begin_turn(occasion) {
             let taken = turn.take();
             if !self.end_turn(turn, taken) {
-                return;
+                break;
             }
+        }
+        if self.state.lock().in_flight.first().is_some_and(|first| first.queued.is_empty()) {
+            // The host has copied all of it.
+            self.complete_first();
         }
     }
 
@@ -219,10 +225,11 @@ impl WatchCore {
     fn complete_first(&self) -> bool {
         let first = {
             let state = self.state.lock();
-            state.in_flight.first().map(|first| (first.change, first.queued.last().cloned()))
+            let ends = |first: &InFlight| first.ends().cloned().collect::<Queued>();
+            state.in_flight.first().map(|first| (first.change, ends(first)))
         };
-        let Some((change, end)) = first else { return false };
-        if let Some((stream, position)) = end {
+        let Some((change, ends)) = first else { return false };
+        for (stream, position) in ends {
             let queue = stream.queue();
             // The caller that waits gets the error of a refused poll.
             let is_complete = || matches!(queue.poll(position), Ok(true));
@@ -250,43 +257,60 @@ impl WatchCore {
     }
 
     /// This thread's turn to take a state, if one was asked for.
-    fn begin_turn(&self, pace: Pace) -> Option<Turn<'_>> {
+    fn begin_turn(&self, occasion: Occasion) -> Option<Turn<'_>> {
         let mut state = self.state.lock();
-        let is_free = !state.is_taking && (pace == Pace::AtOnce || state.in_flight.is_empty());
+        let is_at_once = occasion == Occasion::End;
+        let is_free = !state.is_taking && (is_at_once || state.in_flight.is_empty());
         if !is_free || state.is_over || state.asked <= state.taken {
             return None;
         }
         state.is_taking = true;
-        let (notified, stream) = (state.changes, state.stream.clone());
+        let (notified, streams) = (state.changes, state.streams.clone());
+        let occasion = match occasion {
+            Occasion::Change if state.is_wanted => Occasion::AwaitedChange,
+            other => other,
+        };
         Some(Turn {
+            occasion,
             array: &self.storage,
             site: self.site,
             before: self.before,
             spares: &self.spares,
             notified,
             change: notified,
-            stream,
+            streams,
             memory: None,
+            host_copy: HostCopy::default(),
         })
     }
 
     /// Returns whether there is more to take.
     fn end_turn(&self, turn: Turn<'_>, taken: Result<Taken>) -> bool {
-        let Turn { notified, change, mut stream, memory: unused, .. } = turn;
+        let Turn { occasion, notified, change, mut streams, memory: unused, .. } = turn;
         unused.into_iter().for_each(|memory| give_back(&self.spares, memory));
+        let mut behind = match &taken {
+            Ok(Taken::BehindWork(stream, position)) => Some((stream.clone(), *position)),
+            _ => None,
+        };
         let mut state = self.state.lock();
-        // The one before drops without the lock.
-        std::mem::swap(&mut state.stream, &mut stream);
+        // Those before drop without the lock.
+        std::mem::swap(&mut state.streams, &mut streams);
+        std::mem::swap(&mut state.behind, &mut behind);
         state.is_taking = false;
         state.is_blocked = matches!(taken, Ok(Taken::BehindAccess));
         match taken {
-            Ok(Taken::BehindAccess | Taken::BehindGuard) => return state.changes > notified,
+            Ok(Taken::BehindAccess | Taken::BehindGuard | Taken::BehindWork(..)) => {
+                state.is_wanted |= occasion == Occasion::Query;
+                return state.changes > notified;
+            }
+            Ok(Taken::OnHost) => return false,
             Ok(Taken::Over) => state.is_over = true,
             Ok(Taken::Copy(copy)) => state.in_flight.push(copy),
             Ok(Taken::Nowhere) => {}
             Err(error) => state.failed = Some(error),
         }
         state.taken = change;
+        state.is_wanted = false;
         false
     }
 }
@@ -303,7 +327,7 @@ impl Watcher for WatchCore {
             }
             (state.taken, is_change)
         };
-        self.advance(Pace::OneAtATime);
+        self.advance(Occasion::Change);
         let has_taken = self.state.lock().taken > taken_before;
         if has_taken || is_change {
             self.announce();
@@ -318,7 +342,7 @@ impl Watcher for WatchCore {
             state.asked = state.changes;
         }
         loop {
-            self.advance(Pace::AtOnce);
+            self.advance(Occasion::End);
             let mut state = self.state.lock();
             if !state.is_taking {
                 state.is_over = true;

@@ -1,9 +1,11 @@
-//! How a state is taken: under the array's lock, in one step.
+//! How a state is taken. What a device has is queued in one step, under the array's lock. What is
+//! newest on the host is copied before, and copied again if it was written meanwhile.
 
 use std::sync::{Arc, Weak};
 
 use smallvec::SmallVec;
 
+use super::host_copy::{HostCopy, Step};
 use super::state::Spares;
 use crate::audit::Cause;
 use crate::device::{Device, Stream};
@@ -13,14 +15,17 @@ use crate::transfer::copy_out::{CallerWaits, Copies, CopyOut, DeviceParts, Newes
 use crate::transfer::download::prepare_downloads;
 use crate::transfer::error::host_full;
 use crate::transfer::plan::operation_bytes_max;
-use crate::transfer::request::{Marks, Queued, Regions, Request, collect_conflicts};
+use crate::transfer::request::{Queued, Regions, Request, ends_of};
 use resident_backend::call_site::CallSite;
 use resident_backend::failure::Inquiry;
-use resident_backend::{Bytes, HostMemory};
+use resident_backend::{Bytes, HostMemory, Position};
 use resident_core::Access;
-use resident_core::coherence::{Location, Source, Undefined};
+use resident_core::coherence::{Content, Location, Region, Source, Undefined};
 use resident_core::layout::Selection;
 use resident_core::ordering::{Mark, UseEnd};
+
+/// Streams of different devices.
+pub(super) type Streams = SmallVec<[Stream; 1]>;
 
 /// A copy of a state.
 pub(super) struct InFlight {
@@ -32,8 +37,40 @@ pub(super) struct InFlight {
     _failures: Inquiry,
 }
 
+impl InFlight {
+    /// The last operation on each stream.
+    pub(super) fn ends(&self) -> impl Iterator<Item = &(Stream, Position)> {
+        self.queued.iter().enumerate().filter_map(|(number, end)| {
+            let next = self.queued.get(number + 1);
+            next.is_none_or(|(stream, _)| *stream != end.0).then_some(end)
+        })
+    }
+
+    /// The end of the copies of a device that are not known to be complete; of the last device if
+    /// all are.
+    pub(super) fn first_pending(&self) -> Option<&(Stream, Position)> {
+        let is_pending = |(stream, end): &&(Stream, Position)| stream.queue().completed() < *end;
+        self.ends().find(is_pending).or_else(|| self.queued.last())
+    }
+}
+
+/// Why a thread takes a state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// It changed the array. It does not copy what is newest on the host.
+    Change,
+    /// It changed the array, and a thread that queried the watch could not take the state.
+    AwaitedChange,
+    /// It queries the watch.
+    Query,
+    /// The array is about to lose its memory, so that the state is taken at once, behind others. No
+    /// guard exists.
+    End,
+}
+
 /// A thread's turn to take a state of an array. Two threads never have one at a time.
 pub(super) struct Turn<'w> {
+    pub(super) occasion: Occasion,
     pub(super) array: &'w Weak<Storage>,
     /// The call that made the watch.
     pub(super) site: CallSite,
@@ -44,19 +81,24 @@ pub(super) struct Turn<'w> {
     pub(super) notified: u64,
     /// The change whose state is taken.
     pub(super) change: u64,
-    pub(super) stream: Option<Stream>,
+    pub(super) streams: Streams,
     pub(super) memory: Option<Arc<HostBuffer>>,
+    pub(super) host_copy: HostCopy,
 }
 
 /// The outcome of a turn.
 pub(super) enum Taken {
     Copy(InFlight),
-    /// The whole array is not on one device, so there is no state of this change.
+    /// Some elements have no contents, so there is no state of this change.
     Nowhere,
+    /// A part is newest on the host, and is left to the threads that query the watch.
+    OnHost,
     /// An access must end first, which does without a notification.
     BehindAccess,
     /// A guard must drop first, which notifies.
     BehindGuard,
+    /// This work must end first, which writes the host's copy.
+    BehindWork(Stream, Position),
     /// The array is gone.
     Over,
 }
@@ -69,15 +111,22 @@ enum Look {
         memory: Arc<HostBuffer>,
         constants: Vec<(Bytes, Copies)>,
     },
-    /// A stream of this device, and memory, are to be made without the lock.
-    Prepare(Option<Device>),
+    /// Streams of these devices, and memory, are to be made without the lock.
+    Prepare(Devices),
+    /// More of the host's parts is to be copied.
+    More,
     Over(Taken),
 }
 
+/// The devices that have parts of a state.
+type Devices = SmallVec<[Device; 1]>;
+
 /// Where a state is.
 struct Found {
-    /// Elements on a device, if there are any.
-    stored: Option<DeviceParts>,
+    /// Elements on devices.
+    stored: SmallVec<[DeviceParts; 1]>,
+    /// Elements that no device has, or only one that a guard may still write.
+    on_host: Regions,
     constants: Vec<(Bytes, Copies)>,
 }
 
@@ -90,13 +139,15 @@ impl Turn<'_> {
         let failures = Inquiry::begin();
         loop {
             let looked = self.look(&request);
-            if !matches!(looked, Ok(Look::Over(_) | Look::Prepare(_))) {
+            if !matches!(looked, Ok(Look::Over(_) | Look::Prepare(_) | Look::More)) {
                 // Also if the copy failed: a part may be queued, so the memory is not used again.
                 self.memory = None;
             }
             match looked? {
                 Look::Over(taken) => return Ok(taken),
-                Look::Prepare(home) => self.prepare(&storage, home.as_ref())?,
+                Look::Prepare(homes) => self.prepare(&storage, &homes)?,
+                // A thread that waits for the lock gets it.
+                Look::More => std::thread::yield_now(),
                 Look::Queued { copies, memory: buffer, constants } => {
                     for (constant, parts) in &constants {
                         copies.fill(constant, parts);
@@ -123,66 +174,108 @@ impl Turn<'_> {
             return Ok(Look::Over(Taken::BehindAccess));
         }
         self.change = state.changes() - self.before;
-        let Some(Found { stored, constants }) = find(request, &mut state)? else {
+        let Some(Found { stored, on_host, constants }) = find(request, &mut state)? else {
             return Ok(Look::Over(Taken::Nowhere));
         };
-        let home = stored.as_ref().map(|parts| state.device_copy(parts.location).device.clone());
-        if !has_stream_of(&self.stream, home.as_ref()) {
-            return Ok(Look::Prepare(home));
+        if let Some(taken) = self.obstacle(request, &state, &stored, &on_host) {
+            return Ok(Look::Over(taken));
         }
-        let Some(memory) = self.memory.clone() else { return Ok(Look::Prepare(home)) };
-        let mut copies = CopyOut::new(memory.clone(), CallerWaits::AtOnce, "state for a watch of");
-        if let (Some(stream), Some(parts)) = (&self.stream, stored) {
-            if waits_for_others(&state, stream, parts.location) {
-                return Ok(Look::Over(Taken::BehindGuard));
+        let home = |parts: &DeviceParts| state.device_copy(parts.location).device.clone();
+        let homes: Devices = stored.iter().map(home).collect();
+        let Some(memory) = self.memory.clone() else { return Ok(Look::Prepare(homes)) };
+        if homes.iter().any(|home| self.stream_of(home).is_none()) {
+            return Ok(Look::Prepare(homes));
+        }
+        if !on_host.is_empty() {
+            match self.host_copy.step(request, &state, &on_host, &*memory) {
+                Step::Complete => {}
+                Step::More => return Ok(Look::More),
+                Step::Overtaken => return Ok(Look::Over(Taken::BehindAccess)),
             }
-            let parts = parts.split(operation_bytes_max(&*memory, stream.device_ref()));
+        }
+        let mut copies = CopyOut::new(memory.clone(), CallerWaits::AtOnce, "state for a watch of");
+        for (parts, home) in stored.into_iter().zip(&homes) {
+            let Some(stream) = self.stream_of(home) else { continue };
+            let parts = parts.split(operation_bytes_max(&*memory, home));
             copies.queue(request, &mut state, stream, parts)?;
         }
         Ok(Look::Queued { copies, memory, constants })
     }
 
-    /// Makes what the copy needs. The array may change meanwhile.
-    fn prepare(&mut self, storage: &Storage, home: Option<&Device>) -> Result<()> {
-        if let Some(home) = home
-            && !has_stream_of(&self.stream, Some(home))
-        {
-            self.stream = Some(home.new_stream().map_err(|error| error.at(self.site))?);
+    /// Why the state cannot be taken now.
+    fn obstacle(
+        &self,
+        request: &Request<'_>,
+        state: &ArrayState,
+        stored: &[DeviceParts],
+        on_host: &Regions,
+    ) -> Option<Taken> {
+        // No guard exists at the end, but forgotten ones left their marks.
+        let may_have_guards = self.occasion != Occasion::End;
+        let is_written = |parts: &DeviceParts| {
+            let mut regions = parts.regions.iter();
+            regions.any(|region| has_open_writer(state, parts.location, Some(region)))
+        };
+        if may_have_guards && (stored.iter().any(is_written) || state.is_host_writing(on_host)) {
+            return Some(Taken::BehindGuard);
         }
-        if self.memory.is_none() {
-            self.memory = Some(self.new_memory(storage, home)?);
+        if on_host.is_empty() {
+            return None;
         }
+        if state.host.is_none() {
+            return Some(Taken::Over);
+        }
+        let selection = Selection::Boxes(on_host.clone());
+        let writers = request.of(&selection).conflicts(state, Location::HOST, Access::Read);
+        if let Some((stream, position)) = ends_of(state, &writers).pop() {
+            return Some(Taken::BehindWork(stream, position));
+        }
+        (self.occasion == Occasion::Change).then_some(Taken::OnHost)
+    }
+
+    fn stream_of(&self, home: &Device) -> Option<&Stream> {
+        self.streams.iter().find(|stream| stream.device_ref() == home)
+    }
+
+    /// Makes what the copies need. The array may change meanwhile.
+    fn prepare(&mut self, storage: &Storage, homes: &[Device]) -> Result<()> {
+        self.streams.retain(|stream| homes.contains(stream.device_ref()));
+        for home in homes {
+            if self.stream_of(home).is_none() {
+                self.streams.push(home.new_stream().map_err(|error| error.at(self.site))?);
+            }
+        }
+        let memory = match self.memory.take() {
+            Some(memory) => memory,
+            None => self.new_memory(storage)?,
+        };
+        for home in homes {
+            let pin = || home.backend().pin_host_memory(memory.base(), memory.len_bytes());
+            // Without it copies are staged, which is slower.
+            let _pageable = memory.register(home.kind(), pin, || ());
+            if !memory.is_pinned_for(home.kind()) {
+                prepare_downloads(home, std::iter::once(memory.len_bytes() as u64));
+            }
+        }
+        self.memory = Some(memory);
         Ok(())
     }
 
-    /// Memory for a state, page-locked for the device where that is possible.
-    fn new_memory(&self, storage: &Storage, home: Option<&Device>) -> Result<Arc<HostBuffer>> {
+    /// Memory for a state.
+    fn new_memory(&self, storage: &Storage) -> Result<Arc<HostBuffer>> {
         let spare = self.spares.lock().pop();
-        let memory = match spare {
-            Some(memory) => memory,
+        match spare {
+            Some(memory) => Ok(memory),
             None => {
                 let new = storage.new_host_memory();
-                Arc::new(new.ok_or_else(|| host_full(storage).at(self.site))?)
-            }
-        };
-        if let Some(device) = home {
-            let pin = || device.backend().pin_host_memory(memory.base(), memory.len_bytes());
-            // Without it copies are staged, which is slower.
-            let _pageable = memory.register(device.kind(), pin, || ());
-            if !memory.is_pinned_for(device.kind()) {
-                prepare_downloads(device, std::iter::once(memory.len_bytes() as u64));
+                Ok(Arc::new(new.ok_or_else(|| host_full(storage).at(self.site))?))
             }
         }
-        Ok(memory)
     }
 }
 
-/// Whether a copy from the device can run on this stream. Constants need none.
-fn has_stream_of(stream: &Option<Stream>, home: Option<&Device>) -> bool {
-    home.is_none_or(|home| stream.as_ref().is_some_and(|stream| stream.device_ref() == home))
-}
-
-/// Where the newest contents are, if they are all on one device or constants.
+/// Where the newest contents are: on a device, if one has them; else on the host. `None` if some
+/// elements have none.
 ///
 /// # Errors
 ///
@@ -193,39 +286,44 @@ fn find(request: &Request<'_>, state: &mut ArrayState) -> Result<Option<Found>> 
         return Ok(None);
     }
     state.reconcile(memory_order);
-    let newest = Newest::find(request, state, Location::HOST, |_| false);
+    let now: &ArrayState = state;
+    let reads_host = |content| is_behind_guard_on_device(now, content);
+    let newest = Newest::find(request, now, Location::HOST, reads_host);
     match newest.undefined {
         None => {}
         Some(Undefined::Never) => return Ok(None),
         // The plan names the failure that took them.
         Some(Undefined::Lost(_)) => return request.plan(state, Location::HOST).map(|_| None),
     }
-    let (mut stored, mut constants) = (SmallVec::new(), Vec::new());
+    let mut found = Found { stored: SmallVec::new(), on_host: Regions::new(), constants: vec![] };
     for (source, region) in newest.parts {
-        let copies = request.same_offsets(&Regions::from_iter([region]));
+        let copies = |region: Region| request.same_offsets(&Regions::from_iter([region]));
         match source {
             Source::Constant(value) => {
-                constants.push((state.constant_value(value, memory_order, &region), copies));
+                let value = state.constant_value(value, memory_order, &region);
+                found.constants.push((value, copies(region)));
             }
-            Source::Location(Location::HOST) => return Ok(None),
+            Source::Location(Location::HOST) => found.on_host.push(region),
             Source::Location(location) => {
-                DeviceParts::add(&mut stored, location, region, copies);
+                DeviceParts::add(&mut found.stored, location, region, copies(region));
             }
         }
     }
-    let is_on_one_device = stored.len() <= 1;
-    Ok(is_on_one_device.then(|| Found { stored: stored.pop(), constants }))
+    Ok(Some(found))
 }
 
-/// Whether the copy would have to wait for uses for which no stream can wait: a guard is open, with
-/// which other code may queue more work, or the use is of another kind of device.
-fn waits_for_others(state: &ArrayState, stream: &Stream, location: Location) -> bool {
-    let mut writers = Marks::new();
-    collect_conflicts(state, location, None, Access::Read, stream, &mut writers);
-    let kind = stream.device_ref().kind();
-    let is_unordered = |mark: &Mark| {
-        let other = state.stream(mark.stream);
-        mark.end == UseEnd::OPEN || other.is_some_and(|other| other.device_ref().kind() != kind)
-    };
-    writers.iter().any(is_unordered)
+/// Whether the host has contents too that a device has, where a guard is open or was forgotten.
+fn is_behind_guard_on_device(state: &ArrayState, content: Content) -> bool {
+    let Content::Stored(holders) = content else { return false };
+    let device = holders.locations().iter().find(|location| *location != Location::HOST);
+    holders.contains(Location::HOST)
+        && device.is_some_and(|location| has_open_writer(state, location, None))
+}
+
+/// Whether a guard may write `region` (`None` for the whole array) on the device at `location`.
+fn has_open_writer(state: &ArrayState, location: Location, region: Option<&Region>) -> bool {
+    let mut has_open = false;
+    let visit = |mark: Mark| has_open |= mark.end == UseEnd::OPEN && !state.is_retired(mark);
+    state.uses(location).visit_writers(region, visit);
+    has_open
 }

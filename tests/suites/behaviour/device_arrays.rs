@@ -1,11 +1,14 @@
 //! Device arrays on embedded devices: refusals in the middle of a copy, parts, and long views.
 
-use resident::emulation::CallKind;
-use resident::ndarray::{Array1, Array2, Array3, Axis, s};
+use resident::emulation::{Call, CallKind};
+use resident::ndarray::{
+    Array, Array1, Array2, Array3, ArrayRef, Axis, Dimension, ShapeBuilder, s,
+};
 use resident::{
     Device, DeviceArray, Emulation, Error, Fault, Grid, InOut, Kernel, PinnedArray, Result,
     SmartArray, audit,
 };
+use support::block_on::block_on;
 
 /// The number of backend calls of that kind.
 fn calls(device: &Device, kind: CallKind) -> usize {
@@ -266,4 +269,91 @@ fn repeated_elements_of_the_host_are_copied() -> Result<()> {
     let repeated = one.broadcast((3, 4)).expect("it fits");
     assert_eq!(DeviceArray::from_host(&repeated)?.copy_to_host()?, repeated);
     Ok(())
+}
+
+/// A download that kept the axis order `strides`, as one plain copy if the source has no gaps.
+fn assert_download<D: Dimension>(
+    device: &Device,
+    source: &impl Fn() -> Result<Array<i32, D>>,
+    expected: &ArrayRef<i32, D>,
+    strides: &[isize],
+) -> Result<()> {
+    let log = device.emulation().expect("an emulated device");
+    let (before, memory) = (log.calls().len(), device.memory().in_use);
+    let downloaded = source()?;
+    assert_eq!((downloaded.view(), downloaded.strides()), (expected.view(), strides));
+    let kinds: Vec<_> = log.calls().into_iter().skip(before).collect();
+    let is_copy = |call: &&Call| {
+        assert!(
+            !matches!(call.kind, CallKind::CopyWithin | CallKind::Launch | CallKind::Allocate),
+            "{call:?}"
+        );
+        call.kind == CallKind::Download
+    };
+    let copied: Vec<u64> = kinds.iter().filter(is_copy).map(|call| call.len_bytes).collect();
+    assert_eq!(copied, [4 * expected.len() as u64]);
+    assert_eq!(device.memory().in_use, memory, "no scratch memory");
+    Ok(())
+}
+
+#[test]
+fn downloads_into_new_arrays_keep_the_axis_order_of_their_source() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let (_here, stream) = (device.enter(), device.stream());
+    let rows = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as i32);
+    let columns = Array3::from_shape_fn((2, 3, 4).f(), |(i, j, k)| rows[[i, j, k]]);
+    let permuted = rows.clone().permuted_axes([1, 2, 0]);
+    let mut reversed = columns.clone();
+    reversed.invert_axis(Axis(1));
+    let single = Array3::from_shape_vec((3, 1, 4).f(), (0..12).collect()).expect("12 elements");
+    for source in [rows, columns, permuted, reversed, single] {
+        let there = DeviceArray::from_host(&source)?;
+        let mut smart = SmartArray::from(source.clone());
+        drop(smart.gpu_mut()?);
+        let (strides, all) = (source.strides(), &source);
+        assert_download(&device, &|| there.copy_to_host(), all, strides)?;
+        assert_download(&device, &|| there.copy_to_host_on(&stream)?.wait(), all, strides)?;
+        assert_download(&device, &|| block_on(there.copy_to_host_on(&stream)?), all, strides)?;
+        assert_download(&device, &|| there.view().copy_to_host(), all, strides)?;
+        assert_download(&device, &|| smart.snapshot_on(&stream)?.wait(), all, strides)?;
+        assert_eq!(smart.try_clone()?.host()?.strides(), strides);
+        let across = source.t();
+        assert_download(&device, &|| there.t().copy_to_host(), &across, across.strides())?;
+        assert_eq!(smart.into_array()?.strides(), strides);
+    }
+    Ok(())
+}
+
+#[test]
+fn downloads_of_parts_keep_the_axis_order_without_gaps() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let (_here, stream) = (device.enter(), device.stream());
+    let columns = Array2::from_shape_fn((6, 5).f(), |(i, j)| (10 * i + j) as i32);
+    let there = DeviceArray::from_host(&columns)?;
+    let mut smart = SmartArray::from(columns.clone());
+    drop(smart.gpu_mut()?);
+    for (slice, strides) in [
+        (s![.., 1..3], [1, 6]),
+        (s![1..4, ..], [1, 3]),
+        (s![..;2, ..;-1], [1, -3]),
+        (s![..;-1, 2..3], [-1, 6]),
+    ] {
+        let expected = columns.slice(slice);
+        let part = there.slice(slice);
+        assert_eq!(part.copy_to_host()?, expected);
+        assert_eq!(smart.slice(slice).snapshot_on(&stream)?.wait()?, expected);
+        for copy in [part.copy_to_host()?, part.copy_to_host_on(&stream)?.wait()?] {
+            let is_long = |axis: &usize| copy.shape()[*axis] > 1;
+            let long =
+                |strides: &[isize]| (0..2).filter(is_long).map(|axis| strides[axis]).collect();
+            let (seen, expected): (Vec<_>, Vec<_>) = (long(copy.strides()), long(&strides));
+            assert_eq!(seen, expected);
+        }
+    }
+    assert_download(
+        &device,
+        &|| there.slice(s![.., 1..3]).copy_to_host(),
+        &columns.slice(s![.., 1..3]),
+        &[1, 6],
+    )
 }

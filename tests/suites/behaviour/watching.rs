@@ -2,11 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use resident::audit::{self, Cause};
-use resident::ndarray::Ix1;
+use resident::ndarray::{Array1, Ix1, s};
 use resident::{
-    Device, Emulation, Error, Fault, InOut, Kernel, Result, SmartArray, Watch, WatchState,
+    Device, DeviceArray, Emulation, Error, Fault, InOut, Kernel, PinnedArray, Result, SmartArray,
+    Watch, WatchState,
 };
 use support::block_on::block_on;
 use support::bodies::{Gate, add, assert_ordered, broken_update, modes, one};
@@ -345,4 +347,298 @@ fn a_guard_synchronises_at_every_way_out() {
         assert!(stream.synchronize().is_err(), "the guard leaves the failure to this call");
         stream.synchronize()
     });
+}
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Looks at the watch until it shows these contents.
+fn assert_shows(live: &Watch<u32, Ix1>, expected: &[u32], what: &str) {
+    let begun = Instant::now();
+    loop {
+        let seen = live.latest();
+        if seen.as_ref().is_some_and(|state| state.as_slice() == Some(expected)) {
+            return;
+        }
+        assert!(begun.elapsed() < LIMIT, "{what}: {seen:?} instead of {expected:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits with `changed` until the watch shows these contents.
+fn assert_comes(live: &Watch<u32, Ix1>, expected: &[u32]) {
+    while live.changed().unwrap().expect("the array lives").as_slice() != Some(expected) {}
+}
+
+#[test]
+fn what_is_newest_in_several_places_is_shown() {
+    in_both_modes(|device| {
+        let (stream, other) = (device.stream(), Device::emulated(Emulation::new()).stream());
+        let mut array = numbers();
+        let live = array.watch()?;
+        array.slice_mut(s![..3]).host_mut()?.fill(10);
+        assert_eq!(live.latest().map(|state| (state.change(), state[2])), Some((1, 10)));
+        add().launch_on(&stream, one(), (1, &mut array.slice_mut(s![5..])))?;
+        assert_comes(&live, &[10, 10, 10, 3, 4, 6, 7, 8]);
+        add().launch_on(&other, one(), (1, &mut array.slice_mut(s![3..5])))?;
+        assert_comes(&live, &[10, 10, 10, 4, 5, 6, 7, 8]);
+        array.slice_mut(s![4..6]).host_overwrite()?.fill(0);
+        assert_comes(&live, &[10, 10, 10, 4, 0, 0, 7, 8]);
+        array.slice_mut(s![..1]).fill(20)?;
+        assert_comes(&live, &[20, 10, 10, 4, 0, 0, 7, 8]);
+        drop(array);
+        assert!(live.changed()?.is_none(), "the last state was returned");
+        Ok(())
+    });
+}
+
+#[test]
+fn writes_on_the_host_are_changes() -> Result<()> {
+    let mut array = numbers();
+    let (live, other) = (array.watch()?, array.watch()?);
+    let mut expected: Vec<u32> = (0..8).collect();
+    let step = |live: &Watch<u32, Ix1>, changes: u64, expected: &[u32]| {
+        let state = live.changed().unwrap().expect("the array lives");
+        assert_eq!((state.change(), state.as_slice()), (changes, Some(expected)));
+    };
+    array.host_mut()?[0] = 9;
+    expected[0] = 9;
+    step(&live, 1, &expected);
+    array.set(1, 8)?;
+    expected[1] = 8;
+    step(&live, 2, &expected);
+    array.copy_from_slice(&[7; 8])?;
+    expected.fill(7);
+    step(&live, 3, &expected);
+    array.slice_mut(s![..2]).assign(&SmartArray::from(vec![1_u32, 2]))?;
+    expected[..2].copy_from_slice(&[1, 2]);
+    step(&live, 4, &expected);
+    add().call(one(), (1, &mut array))?;
+    expected.iter_mut().for_each(|x| *x += 1);
+    step(&live, 5, &expected);
+    array.host_changed()?;
+    step(&live, 6, &expected);
+    assert_eq!(other.changed()?.map(|state| state.change()), Some(6), "it skips what was between");
+    array.host_mut()?[7] = 100;
+    expected[7] = 100;
+    drop(array);
+    step(&live, 7, &expected);
+    assert!(live.changed()?.is_none());
+    assert_eq!(first(other.changed()?), Some(2));
+    Ok(())
+}
+
+#[test]
+fn nothing_is_shown_while_a_guard_may_write_and_the_drop_shows_it() {
+    in_both_modes(|device| {
+        let mut array = numbers();
+        let live = array.watch()?;
+        {
+            let (mut left, mut right) = array.multi_slice_mut((s![..4], s![4..]));
+            let mut host = left.host_mut()?;
+            host[0] = 50;
+            add().launch_on(&device.stream(), one(), (1, &mut right))?;
+            assert!(live.latest().is_none(), "the host guard may still write");
+            host[1] = 60;
+        }
+        assert_comes(&live, &[50, 60, 2, 3, 5, 6, 7, 8]);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            let mut host = array.host_mut()?;
+            let looking = threads.spawn(|| {
+                sender.send(()).unwrap();
+                assert_comes(&live, &[1; 8]);
+            });
+            receiver.recv().unwrap();
+            host.fill(1);
+            drop(host);
+            looking.join().expect("the drop of the guard wakes it");
+            Ok(())
+        })
+    });
+}
+
+/// A thread that writes again and again on the host is not kept waiting, and does not keep the
+/// watch from showing states.
+#[test]
+fn a_busy_host_is_watched() {
+    without_deadlock(|| {
+        const LEN: usize = 1 << 20;
+        let mut array = SmartArray::from(vec![0_u32; LEN]);
+        let live = array.watch().unwrap();
+        let looking = std::thread::spawn(move || {
+            let (mut states, mut last) = (0, 0);
+            while let Some(state) = live.changed().unwrap() {
+                let value = state[0];
+                assert!(state.iter().all(|x| *x == value), "a state is torn");
+                assert!(value > last, "states come in order");
+                (states, last) = (states + 1, value);
+            }
+            (states, last)
+        });
+        for round in 1..=60 {
+            array.host_overwrite().unwrap().fill(round);
+        }
+        drop(array);
+        let (states, last) = looking.join().expect("no state is torn");
+        assert!(states > 1 && last == 60, "{states} states, the last {last}");
+    });
+}
+
+#[test]
+fn forgotten_guards_hide_a_part_until_its_next_use() {
+    in_both_modes(|device| {
+        let stream = device.stream();
+        let mut array = numbers();
+        let live = array.watch()?;
+        let mut host = array.host_mut()?;
+        host[0] = 30;
+        std::mem::forget(host);
+        assert!(live.latest().is_none());
+        add().launch_on(&stream, one(), (1, &mut array))?;
+        assert_comes(&live, &[31, 2, 3, 4, 5, 6, 7, 8]);
+        array.host_mut()?.into_view_mut()[0] = 40;
+        array.host_mut()?[1] = 0;
+        assert_comes(&live, &[40, 0, 3, 4, 5, 6, 7, 8]);
+        std::mem::forget(array.gpu_mut_on(&stream)?);
+        drop(array.host()?);
+        array.slice_mut(s![7..]).fill(9)?;
+        assert_comes(&live, &[40, 0, 3, 4, 5, 6, 7, 9]);
+        std::mem::forget(array.host_mut()?);
+        drop(array);
+        assert_eq!(first(live.changed()?), Some(40), "no guard outlives the array");
+        Ok(())
+    });
+}
+
+/// The borrow of a host guard ends with its last use, also of a watched array.
+#[test]
+fn a_guard_that_drops_late_borrows_no_longer_than_it_is_used() -> Result<()> {
+    let mut array = numbers();
+    let live = array.watch()?;
+    let mut host = array.host_mut()?;
+    host[0] = 3;
+    array.host_mut()?[1] = 4;
+    assert_shows(&live, &[3, 4, 2, 3, 4, 5, 6, 7], "the later write");
+    Ok(())
+}
+
+#[test]
+fn a_download_into_pinned_memory_is_a_change() {
+    in_both_modes(|device| {
+        let _here = device.enter();
+        let from = DeviceArray::from_host(&Array1::from_elem(8, 6_u32))?;
+        let mut to = PinnedArray::<u32, _>::zeros(8)?;
+        let live = to.watch()?;
+        from.copy_to_pinned(&mut to)?;
+        assert_comes(&live, &[6; 8]);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_last_state_of_an_array_that_is_given_back_is_shown() -> Result<()> {
+    let mut array = numbers();
+    let live = array.watch()?;
+    array.host_mut()?.fill(5);
+    assert_eq!(array.into_array()?.to_vec(), [5; 8]);
+    assert_shows(&live, &[5; 8], "an array that is given back");
+    Ok(())
+}
+
+/// Numbers that differ from seed to seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+}
+
+/// One random write of a random part, on the array and on the reference.
+fn random_write(
+    random: &mut Random,
+    devices: &[Device],
+    array: &mut Numbers,
+    expected: &mut [u32],
+) -> Result<String> {
+    let start = random.below(8);
+    let end = start + 1 + random.below(8 - start);
+    let (step, value) = (random.below(9), random.below(1000) as u32);
+    let device = &devices[random.below(devices.len())];
+    let (mut part, reference) = (array.slice_mut(s![start..end]), &mut expected[start..end]);
+    let mut add_to_reference = || reference.iter_mut().for_each(|x| *x = x.wrapping_add(value));
+    match step {
+        0 | 1 => {
+            part.host_mut()?.iter_mut().for_each(|x| *x = x.wrapping_add(value));
+            add_to_reference();
+        }
+        2 | 3 => {
+            let stream = device.new_stream()?;
+            add().launch_on(&stream, one(), (value, &mut part))?;
+            add_to_reference();
+        }
+        4 => {
+            part.host_overwrite()?.fill(value);
+            reference.fill(value);
+        }
+        5 => {
+            part.fill(value)?;
+            reference.fill(value);
+        }
+        6 => {
+            let source = SmartArray::from(vec![value; end - start]);
+            source.prefetch(&device.stream())?;
+            part.assign(&source)?;
+            reference.fill(value);
+        }
+        7 => {
+            part.set(0, value)?;
+            reference[0] = value;
+        }
+        _ => {
+            std::mem::forget(part.host()?);
+            part.prefetch(&device.stream())?;
+        }
+    }
+    Ok(format!("step {step} on {start}..{end} with {value} ({device})"))
+}
+
+#[test]
+fn random_programs_show_what_is_newest_after_each_step() {
+    for seed in 1..60_u64 {
+        without_deadlock(move || {
+            let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let devices = [(); 2].map(|()| Device::emulated(Emulation::new()));
+            let mut expected: Vec<u32> = (0..8).collect();
+            let mut array = numbers();
+            array.fill(0).unwrap();
+            expected.fill(0);
+            let watches = [array.watch().unwrap(), array.watch().unwrap()];
+            let mut is_changed = false;
+            for _ in 0..25 {
+                let before = expected.clone();
+                let step = random_write(&mut random, &devices, &mut array, &mut expected);
+                let step = step.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+                is_changed |= before != expected;
+                if is_changed {
+                    let live = &watches[random.below(2)];
+                    assert_shows(live, &expected, &format!("seed {seed}, {step}"));
+                }
+            }
+            let end = array.host().unwrap().to_vec();
+            assert_eq!(end, expected);
+            drop(array);
+            for live in &watches {
+                let mut last = live.latest().map(|state| state.to_vec());
+                while let Some(state) = live.changed().unwrap() {
+                    last = Some(state.to_vec());
+                }
+                assert_eq!(last.as_ref(), Some(&expected), "seed {seed}: the last state");
+            }
+            devices.iter().for_each(assert_ordered);
+        });
+    }
 }

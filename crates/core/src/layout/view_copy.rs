@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::strided::{OwnView, packed_strides};
+use super::strided::OwnView;
 use super::view_box::ViewBox;
 use super::{CopyBox, Strided};
 use crate::coherence::Span;
@@ -55,15 +55,6 @@ impl Strided<'_> {
         element_bytes: u64,
     ) -> SmallVec<[CopyBox; 1]> {
         other.copies_to(self, &self.same_box_of(other, part), element_bytes).2
-    }
-
-    /// The copies of a box of this view to a packed array of the view's shape, whose axes all run
-    /// upwards in memory.
-    pub fn copies_to_packed(&self, part: &ViewBox, element_bytes: u64) -> SmallVec<[CopyBox; 1]> {
-        let strides = packed_strides(self.shape.iter().map(|len| *len as u64), 1);
-        let strides: SmallVec<[isize; 4]> = strides.iter().map(|stride| *stride as isize).collect();
-        let packed = Strided { shape: self.shape, strides: &strides, offset: 0 };
-        copies_between(&self.part(part), &packed.part(part), |_| false, element_bytes)
     }
 }
 

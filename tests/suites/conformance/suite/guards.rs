@@ -31,7 +31,6 @@ pub(crate) fn an_open_guard_holds_a_writer_elsewhere_back(lab: &Lab<'_>) -> Resu
     Ok(())
 }
 
-#[expect(clippy::forget_non_drop, reason = "the tests forget guards with and without a destructor")]
 pub(crate) fn forgotten_guards_lose_nothing(lab: &Lab<'_>) -> Result<()> {
     let (one, other) = (lab.new_stream()?, lab.new_stream()?);
     let add = add(lab);

@@ -260,6 +260,7 @@ macro_rules! conformance {
                 watches_are_dropped_in_flight,
                 threads_look_while_another_computes,
                 a_watched_array_moves_between_devices,
+                parts_in_several_places_are_shown,
                 a_large_array_is_watched,
                 arrays_without_elements_have_no_states,
             }

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::thread;
 
 use resident::ndarray::{Array2, ShapeBuilder, s};
-use resident::{Result, SmartArray};
+use resident::{Device, Emulation, Result, SmartArray};
 
 use super::gates::Gate;
 use super::kernels::{add, add_sized, gated, over, over_2d, plus};
@@ -153,7 +153,7 @@ pub(crate) fn all_writes_on_a_device_are_changes(lab: &Lab<'_>) -> Result<()> {
     let next = || live.changed().map(|state| state.map(|state| (state.change(), state.sum())));
     let part = &mut array.slice_mut(s![..4, ..;2]);
     add.launch_on(&stream, over_2d(4, 5), (1, part))?;
-    assert!(live.latest().is_none(), "the rest is on the host only");
+    assert_eq!(next()?, Some((1, 20)), "the rest is newest on the host");
     array.prefetch(&stream)?;
     add.launch_on(&stream, over_2d(8, 10), (1, &mut array))?;
     assert_eq!(next()?, Some((2, 100)));
@@ -171,10 +171,13 @@ pub(crate) fn all_writes_on_a_device_are_changes(lab: &Lab<'_>) -> Result<()> {
     assert_eq!(next()?, Some((7, 280)));
     array.fill(1)?;
     assert_eq!(next()?, Some((8, 80)));
-    array.host_mut()?[[0, 0]] = 2;
-    assert_eq!(live.latest().map(|state| state.change()), Some(8), "the host has what it wrote");
+    let mut host = array.host_mut()?;
+    host[[0, 0]] = 2;
+    assert_eq!(live.latest().map(|state| state.change()), Some(8), "the guard may still write");
+    drop(host);
+    assert_eq!(next()?, Some((9, 81)));
     add.launch_on(&stream, over_2d(8, 10), (1, &mut array))?;
-    assert_eq!(next()?, Some((9, 161)));
+    assert_eq!(next()?, Some((10, 161)));
     Ok(())
 }
 
@@ -299,5 +302,35 @@ pub(crate) fn arrays_without_elements_have_no_states(lab: &Lab<'_>) -> Result<()
     assert!(live.latest().is_none());
     drop(array);
     assert!(live.changed()?.is_none());
+    Ok(())
+}
+
+/// Parts on the host, on the device, and on an embedded device, which is one of another kind unless
+/// the suite runs on embedded devices.
+pub(crate) fn parts_in_several_places_are_shown(lab: &Lab<'_>) -> Result<()> {
+    let (add, stream) = (add(lab), lab.stream());
+    let elsewhere = Device::emulated(Emulation::new()).stream();
+    let mut array = SmartArray::from(counting(LEN));
+    let live = array.watch()?;
+    let mut expected = counting(LEN);
+    for round in 0..4 {
+        let middle = s![16 + round..32];
+        array.slice_mut(s![..16]).host_mut()?.fill(100 + round as u32);
+        expected.slice_mut(s![..16]).fill(100 + round as u32);
+        add.launch_on(&stream, over(32), (1, &mut array.slice_mut(s![32..]), 32))?;
+        expected.slice_mut(s![32..]).mapv_inplace(|x| x + 1);
+        array.slice_mut(middle).fill_on(&elsewhere, 7)?;
+        expected.slice_mut(middle).fill(7);
+        loop {
+            let state = live.changed()?.expect("the array lives");
+            if *state == expected {
+                break;
+            }
+        }
+        drop(array.slice_mut(middle).gpu_mut_on(&elsewhere)?);
+        let state = live.changed()?.expect("the array lives");
+        assert_eq!(*state, expected);
+    }
+    assert_eq!(*array.host()?, expected);
     Ok(())
 }
