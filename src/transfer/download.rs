@@ -16,6 +16,7 @@ use resident_backend::{Address, CopyWork, HostMemory, Memory, OwnCopy, Position,
 use resident_core::Access;
 use resident_core::coherence::{Location, Region, Span};
 use resident_core::layout::Selection;
+use resident_core::ordering::UseEnd;
 
 /// How a download is queued.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +90,9 @@ impl Request<'_> {
         };
         let stream = self.download_stream(&state, from, regions, asked);
         let others = users_of_other_kinds(&state, stream.device_ref(), regions);
-        if !state.holds(from, regions) || !others.is_empty() {
+        // Open uses are those for which the caller has waited: the claim allows no new guard.
+        let is_used = others.iter().any(|mark| mark.end != UseEnd::OPEN);
+        if !state.holds(from, regions) || is_used {
             // The state has changed since the plan was made. The caller plans again.
             return Ok(());
         }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use super::download::Queueing;
 use super::pipeline::{Pipeline, QueuedCopies};
-use super::plan::{Batch, Route, RoutedPlan, routed};
+use super::plan::{Batch, Route, RoutedCopies, RoutedPlan, routed};
 use super::report::run_deferred;
-use super::request::{Marks, Queued, Request, ends_of, users_of_other_kinds};
+use super::request::{AwaitedGuards, Marks, Queued, Request, users_of_other_kinds};
 use crate::device::{self, Stream};
 use crate::error::Result;
 use crate::storage::{self, ArrayState, StateGuard};
@@ -20,7 +20,6 @@ use resident_backend::{FailureRecord, failure};
 use resident_core::Access;
 use resident_core::coherence::{Location, PlannedCopy, Source};
 use resident_core::layout::Selection;
-use resident_core::ordering::UseEnd;
 
 /// The location where a call needs elements, and how the copies to it are queued.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +52,7 @@ pub(super) struct Missing<'r, 's> {
     access: Access,
     destination: Destination<'r>,
     pipeline: Pipeline,
+    awaited: AwaitedGuards,
 }
 
 impl<'r, 's> Missing<'r, 's> {
@@ -61,7 +61,8 @@ impl<'r, 's> Missing<'r, 's> {
         access: Access,
         destination: Destination<'r>,
     ) -> Self {
-        Self { request, access, destination, pipeline: Pipeline::default() }
+        let (pipeline, awaited) = (Pipeline::default(), AwaitedGuards::default());
+        Self { request, access, destination, pipeline, awaited }
     }
 
     /// Queues the copies, one batch after the other. After each step the state is examined again,
@@ -116,7 +117,7 @@ impl<'r, 's> Missing<'r, 's> {
         state.assign_location(device).ok_or_else(|| self.request.no_location(device))
     }
 
-    fn next_step(&self, state: &mut ArrayState, location: Location) -> Result<Step> {
+    fn next_step(&mut self, state: &mut ArrayState, location: Location) -> Result<Step> {
         let request = self.request;
         let is_to_host = matches!(self.destination, Destination::Host(_));
         if is_to_host && self.pipeline.has_failed() {
@@ -126,7 +127,8 @@ impl<'r, 's> Missing<'r, 's> {
         let is_mapped = !is_to_host && location == state.host_location();
         if is_mapped {
             let device = &state.device_copy(location).device;
-            let pending = users_of_other_kinds(state, device, &request.regions());
+            let users = users_of_other_kinds(state, device, &request.regions());
+            let pending = self.awaited.ends_of(state, &users);
             if !pending.is_empty() {
                 return Ok(Step::EndOf(pending));
             }
@@ -169,29 +171,33 @@ impl<'r, 's> Missing<'r, 's> {
     }
 
     /// The work that the host must wait for before these copies are queued.
-    fn must_complete_first(&self, state: &ArrayState, copies: &RoutedPlan) -> Queued {
-        let host = state.host_location();
-        let ends_before = |access| ends_of(state, &self.request.conflicts(state, host, access));
-        let mut pending = Queued::new();
-        if matches!(self.destination, Destination::Device(_)) {
+    fn must_complete_first(&mut self, state: &ArrayState, copies: &RoutedPlan) -> Queued {
+        let mut marks = Marks::new();
+        for copies in copies {
+            marks.extend(self.must_end_before(state, copies));
+        }
+        self.awaited.ends_of(state, &marks)
+    }
+
+    fn must_end_before(&self, state: &ArrayState, copies: &RoutedCopies) -> Marks {
+        let (host, regions) = (state.host_location(), &copies.regions);
+        let conflicts = |access| {
+            let selection = Selection::Boxes(regions.iter().copied().collect());
+            self.request.of(&selection).conflicts(state, host, access)
+        };
+        match (self.destination, copies.source) {
             // The host reads its memory at once, to stage it. Pinned memory is treated in the same
             // way.
-            if copies.iter().any(|copies| copies.source == Source::Location(host)) {
-                pending = ends_before(Access::Read);
+            (Destination::Device(_), Source::Location(from)) if from == host => {
+                conflicts(Access::Read)
             }
-            return pending;
-        }
-        if copies.iter().any(|copies| matches!(copies.route, Route::Fill(_))) {
+            (Destination::Device(_), _) => Marks::new(),
             // The host fills its memory at once.
-            pending = ends_before(Access::Overwrite);
-        }
-        for copies in copies {
-            if let Source::Location(from) = copies.source {
-                let device = &state.device_copy(from).device;
-                pending.extend(users_of_other_kinds(state, device, &copies.regions));
+            (Destination::Host(_), Source::Constant(_)) => conflicts(Access::Overwrite),
+            (Destination::Host(_), Source::Location(from)) => {
+                users_of_other_kinds(state, &state.device_copy(from).device, regions)
             }
         }
-        pending
     }
 
     /// Queues one batch of copies to `location`. First allocates memory for the array at the
@@ -249,25 +255,22 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
     if request.is_empty() {
         return Ok(());
     }
-    let mut waited = Marks::new();
+    let mut awaited = AwaitedGuards::default();
     loop {
-        let open;
         let copies = copy_to_host(request, access, Queueing::Awaited)?;
         let pending = {
             let mut state = request.storage.lock();
-            let marks = request.uses_to_end(&mut state, access, &waited);
-            if marks.is_empty() && is_acquired_on_host(request, &mut state, access) {
+            let marks = request.uses_to_end(&mut state, access);
+            let pending = awaited.ends_of(&state, &marks);
+            if pending.is_empty() && is_acquired_on_host(request, &mut state, access) {
                 if access != Access::Overwrite {
                     request.record_access(None, Access::Read);
                 }
                 return Ok(());
             }
-            let pending = ends_of(&state, &marks);
-            open = marks;
             pending
         };
         request.wait_for(pending)?;
-        waited.extend(open.into_iter().filter(|mark| mark.end == UseEnd::OPEN));
         if let Some((stream, record)) = first_own_failure(&copies.queued) {
             request.storage.lock().reconcile(request.storage.memory_order());
             return Err(device::late_error(stream.device_ref(), &record).at(request.site));
@@ -317,21 +320,12 @@ fn copy_to_host(
 }
 
 impl Request<'_> {
-    /// The uses of the host memory that must end before an access of the host, without open ones
-    /// for which the host has `waited`: those of guards that are over, so that the work that other
-    /// code queued for them was queued before the wait.
-    pub(super) fn uses_to_end(
-        &self,
-        state: &mut ArrayState,
-        access: Access,
-        waited: &Marks,
-    ) -> Marks {
+    /// The uses of the host memory that must end before an access of the host.
+    pub(super) fn uses_to_end(&self, state: &mut ArrayState, access: Access) -> Marks {
         if state.is_host_mapped() {
             state.close_dropped_reads();
         }
-        let mut marks = self.conflicts(state, state.host_location(), access);
-        marks.retain(|mark| mark.end != UseEnd::OPEN || !waited.contains(mark));
-        marks
+        self.conflicts(state, state.host_location(), access)
     }
 
     /// Blocks until queued work has completed. The caller holds no lock.

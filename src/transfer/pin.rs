@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::missing::acquire_host;
 use super::report::report_after;
-use super::request::{Marks, Queued, Regions, Request, ends_of};
+use super::request::{Queued, Regions, Request, ends_of};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::storage::{ArrayState, HostBuffer, Storage};
@@ -162,7 +162,7 @@ fn wait_for_host_uses(request: &Request<'_>) {
         let pending = {
             let mut state = request.storage.lock();
             state.reconcile(request.storage.memory_order());
-            let marks = request.uses_to_end(&mut state, Access::Overwrite, &Marks::new());
+            let marks = request.uses_to_end(&mut state, Access::Overwrite);
             ends_of(&state, &marks)
         };
         if !is_any_left(&pending, request.site) {

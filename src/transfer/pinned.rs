@@ -9,7 +9,7 @@ use super::explicit::{count_copy, parts_of, upload_work};
 use super::mark::mark;
 use super::missing::acquire_host;
 use super::report::run_deferred;
-use super::request::{Regions, Request, StoredView, users_of_other_kinds};
+use super::request::{Regions, Request, StoredView, ends_of, users_of_other_kinds};
 use crate::audit::{Cause, Direction};
 use crate::device::Stream;
 use crate::error::Result;
@@ -129,13 +129,15 @@ impl<'a> Request<'a> {
         loop {
             let mut state = self.storage.lock();
             state.reconcile(self.storage.memory_order());
-            let pending = users_of_other_kinds(&state, stream.device_ref(), regions);
-            if pending.is_empty() {
+            // None is open: guards use no host memory that is not mapped.
+            let users = users_of_other_kinds(&state, stream.device_ref(), regions);
+            if users.is_empty() {
                 let host = state.host_location();
                 let marks = self.conflicts_of_write(&state, stream, host, regions);
                 self.make_wait(&mut state, stream, &marks)?;
                 return Ok(state);
             }
+            let pending = ends_of(&state, &users);
             drop(state);
             self.wait_for(pending)?;
         }

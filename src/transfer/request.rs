@@ -10,7 +10,7 @@ use resident_backend::{Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::{Location, Region};
 use resident_core::layout::{OwnView, Selection, Strided};
-use resident_core::ordering::Mark;
+use resident_core::ordering::{Mark, UseEnd};
 
 /// An access that a call needs: its elements, and the name and site of the call for messages and
 /// reports.
@@ -231,6 +231,26 @@ fn add_dependency(state: &ArrayState, mark: Mark, depends: &mut Dependencies) {
     }
 }
 
+/// The open uses for which one call of the host has waited.
+///
+/// An open use with which an access conflicts is that of a guard that is over: dropped, or
+/// forgotten, since a guard that lives borrows its elements. So all work that other code queued for
+/// it is on its stream, and one wait for what the stream has by now is enough. Its mark may stay
+/// open, so that a call which looks again would wait for ever.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedGuards(Marks);
+
+impl AwaitedGuards {
+    /// As [`ends_of`], without open uses that an earlier call of this returned.
+    pub(super) fn ends_of(&mut self, state: &ArrayState, marks: &Marks) -> Queued {
+        let is_open = |mark: &&Mark| mark.end == UseEnd::OPEN;
+        let new = marks.iter().filter(|mark| !is_open(mark) || !self.0.contains(mark));
+        let new: Marks = new.copied().collect();
+        self.0.extend(new.iter().filter(is_open).copied());
+        ends_of(state, &new)
+    }
+}
+
 /// The positions at which these uses end. The end of an open use is a position that is reserved
 /// now.
 pub(super) fn ends_of(state: &ArrayState, marks: &Marks) -> Queued {
@@ -242,14 +262,14 @@ pub(super) fn ends_of(state: &ArrayState, marks: &Marks) -> Queued {
     marks.iter().filter_map(end).collect()
 }
 
-/// The uses of regions of the host memory by devices of another kind than `device`. The host waits
-/// for these uses, with no lock and no claim held, because no driver can wait for the events of
-/// another driver.
+/// The uses of regions of the host memory by devices of another kind than `device`, open ones
+/// included. The host waits for these uses, with no lock and no claim held, because no driver can
+/// wait for the events of another driver.
 pub(super) fn users_of_other_kinds(
     state: &ArrayState,
     device: &Device,
     regions: &[Region],
-) -> Queued {
+) -> Marks {
     let mut marks = Marks::new();
     let is_other = |mark: Mark| {
         let stream = state.stream(mark.stream);
@@ -264,5 +284,5 @@ pub(super) fn users_of_other_kinds(
             }
         });
     }
-    ends_of(state, &marks)
+    marks
 }

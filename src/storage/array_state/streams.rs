@@ -97,7 +97,8 @@ impl ArrayState {
     }
 
     /// Makes a stream wait for these uses, and expects such waits from now on. Failures are
-    /// handled by the dependencies of the work that the caller queues.
+    /// handled by the dependencies of the work that the caller queues. For uses of devices of
+    /// another kind, for which no stream can wait, the host has waited before it took the lock.
     pub(crate) fn make_wait(
         &mut self,
         stream: &Stream,
@@ -105,6 +106,11 @@ impl ArrayState {
     ) -> Result<(), BackendError> {
         for mark in marks {
             let Some(other) = self.stream(mark.stream) else { continue };
+            let is_other_kind = other.device_ref().kind() != stream.device_ref().kind();
+            if is_other_kind && mark.end == UseEnd::OPEN {
+                // That of a guard that is over: its mark stays open.
+                continue;
+            }
             if stream.order_after(other, mark.end)? {
                 let is_write = mark.written_by().is_some();
                 let kind = if is_write { UseKind::Write } else { UseKind::Read };

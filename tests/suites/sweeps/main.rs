@@ -9,6 +9,7 @@ mod environment;
 #[cfg(feature = "dlpack")]
 mod exchange;
 mod faults;
+mod guards_in_place;
 #[cfg(all(target_os = "linux", feature = "hip"))]
 mod hip;
 mod in_place;

@@ -4,6 +4,7 @@
 #[cfg(feature = "dlpack")]
 mod exchange;
 mod faults;
+mod guards_in_place;
 mod in_place;
 mod interleavings;
 mod unwinding;
