@@ -23,16 +23,11 @@ pub(super) struct CompiledBody {
     findings: Option<Arc<Findings>>,
 }
 
-/// Two words of a parameter. Parameters start at multiples of 16 bytes, the largest alignment of
-/// vector types.
-#[derive(Clone, Copy, Default)]
-#[repr(align(16))]
-struct Pair([u64; 2]);
-
-/// The parameters as the kernel gets them, and where each starts.
+/// The parameters as the kernel gets them, and the word at which each starts. Compiled code copies
+/// them to where they are aligned (`entry.hpp`).
 #[derive(Default)]
 struct Packed {
-    pairs: SmallVec<[Pair; 24]>,
+    words: SmallVec<[u64; 24]>,
     starts: SmallVec<[usize; 16]>,
 }
 
@@ -48,7 +43,8 @@ impl CompiledBody {
 
     /// The parameters as the kernel gets them.
     fn pack(&self, words: &[u64], pointers: &[*mut u8]) -> Result<Packed, String> {
-        let mut packed = Packed::default();
+        let (all, starts) = (SmallVec::from_slice(words), SmallVec::new());
+        let mut packed = Packed { words: all, starts };
         let (mut rest, mut pointers) = (words, pointers.iter());
         for (index, parameter) in self.parameters.iter().enumerate() {
             let first = rest.first().copied().unwrap_or_default();
@@ -60,14 +56,11 @@ impl CompiledBody {
                      has {first}"
                 ));
             }
-            let (own, behind) = rest.split_at(parameter.words(first).min(rest.len()));
-            rest = behind;
-            let start = packed.pairs.len();
+            let start = words.len() - rest.len();
             packed.starts.push(start);
-            let pairs = own.chunks(2).map(|two| Pair([two[0], two.get(1).copied().unwrap_or(0)]));
-            packed.pairs.extend(pairs);
+            rest = &rest[parameter.words(first).min(rest.len())..];
             if !matches!(parameter, ParameterLayout::Scalar(_)) {
-                packed.pairs[start].0[0] =
+                packed.words[start] =
                     pointers.next().map_or(0, |pointer| pointer.expose_provenance() as u64);
             }
         }
@@ -83,7 +76,7 @@ impl CompiledBody {
             ));
         }
         let mut packed = self.pack(words, pointers)?;
-        let first = packed.pairs.as_mut_ptr();
+        let first = packed.words.as_mut_ptr();
         let parameters: SmallVec<[*mut c_void; 16]> =
             packed.starts.iter().map(|start| first.wrapping_add(*start).cast()).collect();
         let blocks = grid.blocks();

@@ -25,6 +25,18 @@ inline void start_thread(resident_progress &, unsigned int) { resident_has_waite
 inline bool has_waited(resident_progress &, unsigned int) { return resident_has_waited; }
 #endif
 
+/// A parameter, copied from words to where it is aligned.
+template <typename Parameter> union aligned_parameter {
+    Parameter value;
+    RESIDENT_UNCHECKED explicit aligned_parameter(const void *words) {
+        __builtin_memcpy(static_cast<void *>(&value), words, sizeof(Parameter));
+    }
+    RESIDENT_UNCHECKED ~aligned_parameter() {}
+};
+
+template <typename Parameter>
+using parameter_of = aligned_parameter<std::remove_cv_t<std::remove_reference_t<Parameter>>>;
+
 template <typename Kernel> struct entry;
 
 template <typename... Parameters> struct entry<void (*)(Parameters...)> {
@@ -78,8 +90,7 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
                                                static_cast<unsigned int>(row / launch.grid[1])};
             progress.block = number;
             if (!block<kernel>(launch, progress, first,
-                               *static_cast<std::remove_reference_t<Parameters> *>(
-                                   launch.parameters[Index])...))
+                               parameter_of<Parameters>(launch.parameters[Index]).value...))
                 return;
         }
         progress.block = end;

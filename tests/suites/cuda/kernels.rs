@@ -60,6 +60,8 @@ fn register() {
     );
     resident_stand_in::register("transpose", &[view(Access::Read), view(Access::Write)], transpose);
     resident_stand_in::register("where_am_i", &[memory(Access::Write)], where_am_i);
+    let block = Parameter::Scalar { len_bytes: 256 };
+    resident_stand_in::register("unpack", &[scalar, block, memory(Access::Write)], unpack);
 }
 
 fn axpy(launch: &Launch<'_>) -> Result<(), Fault> {
@@ -98,6 +100,20 @@ fn where_am_i(launch: &Launch<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(256))]
+struct Block([u32; 64]);
+
+/// Writes a number, and the words of a struct that is passed by value.
+fn unpack(launch: &Launch<'_>) -> Result<(), Fault> {
+    let (number, block) = (launch.scalar::<u32>(0), launch.scalar::<Block>(1));
+    // SAFETY: this is the only array of the kernel.
+    let out = unsafe { launch.slice_mut::<u32>(2) };
+    out[0] = number;
+    out[1..65].copy_from_slice(&block.0);
+    Ok(())
+}
+
 type Axpy = Kernel<(f32, In<f32>, InOut<f32>)>;
 type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
 
@@ -129,6 +145,21 @@ fn where_am_i_kernel() -> Kernel<(Out<u32>,)> {
 /// The number of calls of one driver function among these calls.
 fn count(calls: &[resident_stand_in::Call], name: &str) -> usize {
     calls.iter().filter(|call| call.name == name).count()
+}
+
+#[test]
+fn structs_of_large_alignment_are_parameters() -> resident::Result<()> {
+    const UNPACK: &str = ".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry unpack(\n\
+        .param .u32 p0,\n.param .align 256 .b8 p1[256],\n.param .u64 p2\n)\n{\nret;\n}\n";
+    let (device, _alone) = gpu();
+    // SAFETY: `unpack` above writes the 65 elements of its array.
+    let unpack =
+        unsafe { Kernel::<(u32, Block, Out<u32>)>::new("unpack").cuda(CudaSource::ptx(UNPACK)) };
+    let (block, mut out) = (Block(std::array::from_fn(|i| i as u32)), SmartArray::uninit(65));
+    unpack.launch_on(&device.stream(), Grid::cover(1), (99, block, &mut out))?;
+    let expected: Vec<u32> = std::iter::once(99).chain(0..64).collect();
+    assert_eq!(out.to_vec()?, expected);
+    Ok(())
 }
 
 #[test]

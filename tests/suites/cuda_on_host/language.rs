@@ -1,7 +1,9 @@
 //! What CUDA C has beyond C++: atomics, intrinsics, vectors, globals, mathematics.
 
 use resident::ndarray::Ix1;
-use resident::{CudaSource, Grid, In, InOut, Out, Result, SmartArray};
+use resident::{
+    CudaSource, Device, Element, Emulation, Grid, In, InOut, Kernel, Out, Result, SmartArray,
+};
 
 use crate::{device, kernel};
 
@@ -213,6 +215,65 @@ fn parameters_are_aligned_as_their_types_are() -> Result<()> {
     let (p, q) = (Four([1.0, 2.0, 3.0, 4.0]), Four([10.0, 20.0, 30.0, 40.0]));
     add.launch_on(&device().stream(), Grid::new(1, 1), (0.5, p, 2, q, &mut o))?;
     assert_eq!(o.get(0)?, [11.5, 22.0, 33.0, 46.0]);
+    Ok(())
+}
+
+/// Adds two structs of this many words, which are passed by value behind other parameters. The
+/// threads wait for each other, and so run on stacks of their own.
+fn sums_of_aligned<B: Element + bytemuck::Pod>(words: usize) -> Result<()> {
+    let source = format!(
+        r#"
+        struct alignas({}) Block {{ unsigned x[{words}]; }};
+        extern "C" __global__ void add(char c, Block a, float f, Block b, unsigned *o) {{
+            __shared__ unsigned sums[{words}];
+            const Block copy = a;
+            sums[threadIdx.x] = copy.x[threadIdx.x] + b.x[threadIdx.x];
+            __syncthreads();
+            o[threadIdx.x] = sums[{words} - 1 - threadIdx.x] + c + unsigned(f);
+        }}
+        "#,
+        4 * words
+    );
+    type Add<B> = (i8, B, f32, B, Out<u32>);
+    let Some(add) = kernel::<Add<B>>("add", source.as_str()) else { return Ok(()) };
+    let in_rust =
+        Kernel::<Add<B>>::new("add").host(|_, (c, a, f, b, o): (_, B, f32, B, &mut [u32])| {
+            assert_eq!((&raw const a).addr() % align_of::<B>(), 0);
+            let [a, b]: [&[u32]; 2] =
+                [&a, &b].map(|block| bytemuck::cast_slice(bytemuck::bytes_of(block)));
+            let sums = a.iter().zip(b).rev().map(|(a, b)| a + b + c as u32 + f as u32);
+            o.iter_mut().zip(sums).for_each(|(o, sum)| *o = sum);
+        });
+    let block = |first: u32| {
+        let values: Vec<u32> = (first..).step_by(3).take(words).collect();
+        bytemuck::pod_read_unaligned::<B>(bytemuck::cast_slice(&values))
+    };
+    let expected: Vec<u32> = (0..words as u32).rev().map(|i| 1007 + 6 * i).collect();
+    let checked = Device::emulated(Emulation::new().sanitize(true));
+    for (kernel, device) in [(&add, &device()), (&add, &checked), (&in_rust, &Device::cpu())] {
+        let mut o = SmartArray::<u32, _>::uninit(words);
+        let grid = Grid::new(1, words as u32);
+        kernel.launch_on(&device.stream(), grid, (2, block(0), 5.0, block(1000), &mut o))?;
+        assert_eq!(o.to_vec()?, expected, "{words} words on {device}");
+    }
+    assert_eq!(checked.emulation().expect("it is emulated").findings(), []);
+    Ok(())
+}
+
+#[test]
+fn structs_of_any_alignment_are_parameters() -> Result<()> {
+    macro_rules! aligned {
+        ($($bytes:literal)+) => {
+            $({
+                #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+                #[repr(C, align($bytes))]
+                struct Block([u32; $bytes / 4]);
+
+                sums_of_aligned::<Block>($bytes / 4)?;
+            })+
+        };
+    }
+    aligned!(16 32 64 128 256);
     Ok(())
 }
 
