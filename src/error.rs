@@ -55,7 +55,7 @@ impl fmt::Display for Shortage {
 }
 
 /// The name of the host's memory in errors.
-pub(crate) const HOST: &str = "the host";
+const HOST: &str = "the host";
 
 /// The device, and how much room it has. Of the host's memory this is not known.
 fn with_room(device: &str, shortage: &Shortage) -> String {
@@ -517,6 +517,16 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
+    /// The host has too little memory for an array.
+    pub(crate) fn host_full(array: &str, requested: u64) -> Self {
+        Self::OutOfMemory {
+            call: CalledAt::UNKNOWN,
+            array: String::from(array),
+            device: String::from(HOST),
+            shortage: Shortage { requested, ..Shortage::default() },
+        }
+    }
+
     /// The same error with the line of the call.
     #[cold]
     pub(crate) fn at(mut self, site: CallSite) -> Self {

@@ -6,7 +6,7 @@ use ndarray::{Array, Array1, Axis, Dimension, IxDyn, ShapeBuilder, s};
 
 use super::layout::{Layout, element_bytes};
 use crate::element::{Element, is_number};
-use crate::storage::{HostBuffer, Origin};
+use crate::storage::{HostBuffer, Origin, zeroed_vec};
 use resident_core::layout::MemoryOrder;
 
 /// The memory order of an array with these strides, and the offset of its first element; `None` if
@@ -99,6 +99,13 @@ fn array_in<T: Element, D: Dimension>(
         .unwrap_or_else(|fault| unreachable!("a layout fits its own memory: {fault}"));
     reverse(&mut array, &reversed_axes(layout));
     array
+}
+
+/// An array that has no elements, or whose elements have no bytes.
+pub(super) fn array_without_bytes<T: Element, D: Dimension>(dim: D) -> Array<T, D> {
+    let elements = zeroed_vec::<T>(dim.size());
+    let array = elements.and_then(|elements| Array::from_shape_vec(dim, elements).ok());
+    array.unwrap_or_else(|| unreachable!("nothing fits anywhere"))
 }
 
 /// Which axes run backwards.

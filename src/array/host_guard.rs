@@ -98,7 +98,7 @@ impl<T: Element, D: Dimension> HostRef<'_, T, D> {
             return None;
         }
         if self.view.is_empty() || size_of::<T>() == 0 {
-            return Some(ManuallyDrop::new(Array::from_elem(self.view.raw_dim(), T::zeroed())));
+            return Some(ManuallyDrop::new(adopt::array_without_bytes(self.view.raw_dim())));
         }
         let buffer = Arc::clone(self.storage.lock().host.as_ref()?);
         let distance = (self.view.as_ptr() as usize).wrapping_sub(buffer.base() as usize);

@@ -301,19 +301,25 @@ pub(crate) const fn element_bytes<T>() -> u32 {
     size_of::<T>() as u32
 }
 
+/// Whether a shape has at most `isize::MAX` bytes, with axes of length 0 left out of the product:
 /// ndarray's own limit.
-///
-/// # Panics
-///
-/// If the shape has more than `isize::MAX` bytes, with axes of length 0 left out of the product.
-#[track_caller]
-pub(crate) fn assert_fits<T>(shape: &[usize]) {
+pub(crate) fn fits<T>(shape: &[usize]) -> bool {
     let bytes = shape
         .iter()
         .filter(|len| **len != 0)
         .try_fold(size_of::<T>().max(1), |bytes, len| bytes.checked_mul(*len));
+    bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
+}
+
+/// As [`fits`], for constructors that panic as ndarray's do.
+///
+/// # Panics
+///
+/// If the shape does not fit.
+#[track_caller]
+pub(crate) fn assert_fits<T>(shape: &[usize]) {
     assert!(
-        bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()),
+        fits::<T>(shape),
         "resident: Shape too large, product of non-zero axis lengths overflows isize"
     );
 }

@@ -7,7 +7,7 @@ use ndarray::{Dimension, Ix0};
 use super::device_guard::{DeviceMut, DevicePart, DeviceRef};
 use super::host_guard::{HostMut, HostRef};
 use super::layout::{Layout, element_bytes};
-use super::pending::Pending;
+use super::pending::{Pending, elements_of};
 use crate::audit::{Cause, Residency};
 use crate::device::{Device, Stream};
 use crate::element::Element;
@@ -108,16 +108,11 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     pub(super) fn to_vec(self, site: CallSite) -> Result<Vec<T>> {
         let host = self.host(site)?;
-        let mut elements = Vec::new();
-        elements.try_reserve_exact(host.len()).map_err(|_full| {
-            let len_bytes = (host.len() as u64).saturating_mul(size_of::<T>() as u64);
-            transfer::host_full_for(&self.storage.named(), len_bytes).at(site)
-        })?;
-        match host.as_slice() {
-            Some(slice) => elements.extend_from_slice(slice),
-            None => elements.extend(host.iter().copied()),
-        }
-        Ok(elements)
+        elements_of(&host).map_err(|requested| self.host_full(requested, site))
+    }
+
+    fn host_full(&self, requested: u64, site: CallSite) -> Error {
+        Error::host_full(&self.storage.named(), requested).at(site)
     }
 
     /// Makes the part valid on the host, and returns the start of the host's memory.
@@ -506,8 +501,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     fn start_snapshot(&self, call: SnapshotCall<'_>) -> Result<Pending<ndarray::Array<T, D>>> {
         let distinct = self.layout.distinct();
         let copied = distinct.packed();
+        let len_bytes = copied.len() as u64 * u64::from(element_bytes::<T>());
         let buffer = HostBuffer::zeroed::<T>(copied.len())
-            .ok_or_else(|| transfer::host_full(self.storage).at(call.site))?;
+            .ok_or_else(|| self.host_full(len_bytes, call.site))?;
         let view = Part { layout: &distinct, ..*self }.stored_view();
         let snapshot = transfer::snapshot(view, copied.strided(), buffer, call)?;
         Ok(Pending::new(snapshot, self.storage.named(), &copied, self.layout.dim()))

@@ -6,14 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ndarray::{Array, Dimension, IxDyn};
+use ndarray::{Array, ArrayRef, Dimension, IxDyn};
 
 use super::adopt::array_over;
 use super::layout::Layout;
 use crate::device;
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
-use crate::storage::HostBuffer;
+use crate::storage::{HostBuffer, zeroed_vec};
 use crate::transfer::{self, Snapshot};
 use resident_backend::TaskWaker;
 use resident_backend::call_site::{CallSite, call_site};
@@ -95,15 +95,28 @@ fn assembled<T: Element, D: Dimension>(
     if copied == shape {
         return Ok(array);
     }
-    let len = shape.iter().fold(1, |len: usize, axis| len.saturating_mul(*axis));
-    let mut elements = Vec::new();
-    let room = elements.try_reserve_exact(len);
-    room.map_err(|_full| (len as u64).saturating_mul(size_of::<T>() as u64))?;
     // Not `to_owned`, which panics in ndarray's debug builds for some views without elements.
-    array.broadcast(IxDyn(shape)).iter().for_each(|view| elements.extend(view.iter().copied()));
+    let elements = array.broadcast(IxDyn(shape)).map(|view| elements_of(&view));
+    let elements = elements.unwrap_or_else(|| Ok(Vec::new()))?;
     let array = Array::from_shape_vec(IxDyn(shape), elements).ok();
     let array = array.and_then(|array| array.into_dimensionality::<D>().ok());
     Ok(array.unwrap_or_else(|| unreachable!("{copied:?} was broadcast to {shape:?}")))
+}
+
+/// The elements of a view in row-major order; or the number of bytes that the host does not have
+/// for them.
+pub(super) fn elements_of<T: Element, D: Dimension>(view: &ArrayRef<T, D>) -> Result<Vec<T>, u64> {
+    let len_bytes = (view.len() as u64).saturating_mul(size_of::<T>() as u64);
+    if len_bytes == 0 {
+        return zeroed_vec(view.len()).ok_or(0);
+    }
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(view.len()).map_err(|_full| len_bytes)?;
+    match view.as_slice() {
+        Some(slice) => elements.extend_from_slice(slice),
+        None => elements.extend(view.iter().copied()),
+    }
+    Ok(elements)
 }
 
 impl<A> Pending<A> {
@@ -158,7 +171,7 @@ impl<A> Pending<A> {
             return Err(error);
         }
         let assembled = (self.assemble)(sole_owner(buffer), &self.arrangement);
-        assembled.map_err(|requested| transfer::host_full_for(&self.array, requested))
+        assembled.map_err(|requested| Error::host_full(&self.array, requested))
     }
 }
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use ndarray::{Array, Dimension, IxDyn, Order, ShapeBuilder};
 use num_traits::One;
+use smallvec::SmallVec;
 
 use super::adopt;
 use super::as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension, any_view, sealed};
-use super::layout::{Layout, assert_fits};
+use super::layout::{Layout, assert_fits, fits};
 use super::part::{Part, bytes_of};
 use super::pending::sole_owner;
 use super::view::{Coherent, SmartView, SmartViewMut};
@@ -20,11 +21,12 @@ use crate::device::Device;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::{AtCall, Result};
+use crate::error::{AtCall, Error, Result};
 use crate::storage::{Origin, Storage};
 use crate::transfer::{self, Request, StoredView, Target, WatchCore};
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use resident_backend::Address;
+use resident_backend::AutomaticName;
 #[cfg(feature = "cuda")]
 use resident_backend::DeviceKind;
 use resident_backend::call_site::{CallSite, call_site};
@@ -168,6 +170,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// let tile = SmartArray::<f32, _>::uninit_like(&image.slice(s![..100, ..]));
     /// assert_eq!((tile.shape(), tile.strides()), (&[100, 640][..], &[640, 1][..]));
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`zeros`](Self::zeros): a view may repeat elements, or have smaller ones.
     #[track_caller]
     #[must_use]
     pub fn uninit_like<U: Element>(other: &impl AsView<U, D>) -> Self {
@@ -185,6 +191,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// assert_eq!((sums.shape(), sums.host()?.sum()), (image.shape(), 0));
     /// # Ok::<(), resident::Error>(())
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`uninit_like`](Self::uninit_like).
     #[track_caller]
     #[must_use]
     pub fn zeros_like<U: Element>(other: &impl AsView<U, D>) -> Self {
@@ -214,9 +224,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     /// An array without contents or memory, in the shape of `layout`, and in its axis order if it
     /// has no gaps.
-    #[track_caller]
-    pub(super) fn uninit_in(layout: &Layout<D>, site: CallSite) -> Self {
-        Self::make(Self::packed(layout), Origin::Uninitialised, site)
+    pub(super) fn uninit_in(layout: &Layout<D>, site: CallSite) -> Result<Self> {
+        expect_fits::<T>(layout.shape(), site)?;
+        Ok(Self::make(Self::packed(layout), Origin::Uninitialised, site))
     }
 
     /// The same array with another layout of all its elements.
@@ -326,6 +336,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     }
 
     pub(super) fn cloned(source: Part<'_, '_, T, D>, site: CallSite) -> Result<Self> {
+        expect_fits::<T>(source.layout.shape(), site)?;
         Self::cloned_in(Self::packed(source.layout), source, site)
     }
 
@@ -336,6 +347,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         site: CallSite,
     ) -> Result<Self> {
         let shape = source.layout.dim().clone();
+        expect_fits::<T>(shape.slice(), site)?;
         let is_column_major = matches!(order, Order::ColumnMajor);
         Self::cloned_in(Layout::of_shape::<T>(shape.set_f(is_column_major)), source, site)
     }
@@ -573,7 +585,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
         let host = self.storage.lock().host.take();
         match host {
             Some(buffer) if self.is_empty() => adopt::array_over(sole_owner(buffer), &self.layout),
-            _ => Array::from_elem(self.raw_dim(), T::zeroed()),
+            _ => adopt::array_without_bytes(self.raw_dim()),
         }
     }
 
@@ -616,6 +628,19 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub(super) fn part(&self) -> Part<'_, '_, T, D> {
         Part::of(&self.storage, &self.layout)
     }
+}
+
+/// Refuses a shape whose elements no memory has room for: a view may repeat elements, or have
+/// smaller ones.
+pub(super) fn expect_fits<T: Element>(shape: &[usize], site: CallSite) -> Result<()> {
+    if fits::<T>(shape) {
+        return Ok(());
+    }
+    let bytes = |bytes: u64, len: &usize| bytes.saturating_mul(*len as u64);
+    let requested = shape.iter().fold(size_of::<T>() as u64, bytes);
+    let element = std::any::type_name::<T>;
+    let name = AutomaticName { element, shape: SmallVec::from_slice(shape), made_at: site };
+    Err(Error::host_full(&name.to_string(), requested).at(site))
 }
 
 /// The owner of an array's memory. Queued work may have other handles of it.

@@ -23,6 +23,7 @@ pub(crate) fn call_error(
                 limit: device.backend().memory_limit(),
             },
         },
+        BackendErrorKind::OutOfHostMemory { requested } => Error::host_full(object, requested),
         _ => backend_error(&device.name(), operation, error),
     }
 }

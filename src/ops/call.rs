@@ -17,6 +17,10 @@ pub(super) struct Call<'a> {
     pub(super) site: CallSite,
 }
 
+/// The most elements of an operand that repeats some, where no memory of a result limits them. More
+/// would take minutes, and work that was queued cannot be stopped.
+const REPEATED_LEN_MAX: usize = 1 << 34;
+
 /// A thread for each of `len` elements, for kernels that count by `resident::thread()`. AMD's
 /// runtime takes less than 2³² threads along an axis, so very many have blocks along y too.
 pub(super) fn cover(len: usize) -> Grid {
@@ -70,6 +74,18 @@ impl Call<'_> {
             return Ok(());
         }
         Err(self.shape(format!("shape {expected:?}"), operand.to_string()))
+    }
+
+    /// Refuses an operand that is too long because it repeats elements, which take no memory.
+    pub(super) fn expect_end<T: Element>(&self, operand: &Operand<'_, T>) -> Result<()> {
+        let axes = operand.axes();
+        let repeats = |(len, stride): (&usize, &isize)| *len > 1 && *stride == 0;
+        let is_short = axes.len() <= REPEATED_LEN_MAX;
+        if is_short || !axes.shape().iter().zip(axes.strides()).any(repeats) {
+            return Ok(());
+        }
+        let expected = format!("at most {REPEATED_LEN_MAX} elements where some are repeated");
+        Err(self.shape(expected, operand.to_string()))
     }
 
     #[cold]

@@ -66,6 +66,10 @@
 //! [`WrongDevice`](crate::Error::WrongDevice) for a device array of another device, and
 //! [`OutOfMemory`](crate::Error::OutOfMemory). On an error nothing has been written to the result,
 //! unless a launch after the first is refused.
+//!
+//! An operand that repeats elements, such as a broadcast view, takes no memory for them, but time.
+//! Where no result has room for each of them (sums, products, running sums, the best of several,
+//! indices), more than 2³⁴ are [`Shape`](crate::Error::Shape).
 
 // One folder for each operation, or for several that share their code: the public functions, the
 // shapes and kernels (`mod.rs`), the bodies in Rust (`host.rs`) and in CUDA C (`kernel.cu`).

@@ -362,13 +362,13 @@ unsafe fn release<T: Element>(start: NonNull<u8>, offset: usize, capacity: usize
 }
 
 /// A vector of zeros. Returns `None` instead of aborting if there is no memory; the system zeroes
-/// pages at their first use.
-fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
+/// pages at their first use. Takes no time for elements without bytes, however many.
+pub(crate) fn zeroed_vec<T: Element>(len: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(len).ok()?;
     if layout.size() == 0 {
-        let mut vector = Vec::new();
-        vector.resize(len, T::zeroed());
-        return Some(vector);
+        // SAFETY: a vector of no bytes has a dangling pointer, and any capacity. Either `len` is
+        // 0, or elements have no bytes, and so are initialised: `T` is `Zeroable`.
+        return Some(unsafe { Vec::from_raw_parts(NonNull::dangling().as_ptr(), len, len) });
     }
     // SAFETY: the layout's size is not zero.
     let pointer = NonNull::new(unsafe { alloc_zeroed(layout) })?;

@@ -38,7 +38,7 @@ mod atomics {
 
 pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, UseKind};
 pub(crate) use forget_failures::forget_failures;
-pub(crate) use host::HostBuffer;
+pub(crate) use host::{HostBuffer, zeroed_vec};
 use published::Published;
 pub use residency::{Residency, Validity};
 pub(crate) use resident_backend::short_type;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::device::{self, Device};
-use crate::error::{CalledAt, Error, HOST, Shortage};
+use crate::error::{CalledAt, Error};
 use crate::storage::{ArrayState, Storage};
 use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 use resident_core::coherence::{Region, Span, Undefined, UndefinedRead};
@@ -109,16 +109,7 @@ impl Request<'_> {
 
 /// The error if the host has too little memory for an array.
 pub(crate) fn host_full(storage: &Storage) -> Error {
-    host_full_for(&storage.named(), storage.memory_order().len_bytes())
-}
-
-pub(crate) fn host_full_for(array: &str, requested: u64) -> Error {
-    Error::OutOfMemory {
-        call: CalledAt::UNKNOWN,
-        array: String::from(array),
-        device: String::from(HOST),
-        shortage: Shortage { requested, ..Shortage::default() },
-    }
+    Error::host_full(&storage.named(), storage.memory_order().len_bytes())
 }
 
 /// The error if work on another device, or the host, needs a device array.

@@ -59,7 +59,7 @@ pub(crate) use assign::{Target, assign, clone_into};
 pub(crate) use constant::{fill, fill_on};
 pub(crate) use copy_out::{CallerWaits, failure_of_copies};
 pub(crate) use element::{read_element, read_newest, write_element, write_element_on};
-pub(crate) use error::{host_full, host_full_for, lost_update, wrong_device};
+pub(crate) use error::{host_full, lost_update, wrong_device};
 pub(crate) use evict::release_on;
 pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};

@@ -75,9 +75,8 @@ impl Drop for MappedRegistration {
 }
 
 fn out_of_host_memory(len_bytes: usize) -> BackendError {
-    let free = machine_memory().map_or(0, |capacity| capacity.free);
     BackendError {
-        kind: BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free, draining: 0 },
+        kind: BackendErrorKind::OutOfHostMemory { requested: len_bytes as u64 },
         call: "allocate pinned memory",
         detail: String::from("the host has no memory left"),
     }

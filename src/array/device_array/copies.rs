@@ -8,11 +8,13 @@ use super::super::as_view::{AsView, AsViewMut};
 use super::super::layout::Layout;
 use super::super::part::Part;
 use super::super::pending::Pending;
+use super::super::smart::expect_fits;
 use super::super::view::{SmartView, SmartViewMut};
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{Error, Result};
+use crate::storage::zeroed_vec;
 use crate::transfer::{self, LentView, Target};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
@@ -228,6 +230,7 @@ macro_rules! reading_methods {
         #[track_caller]
         pub fn to_contiguous_on(&self, stream: &Stream) -> Result<DeviceArray<T, D>> {
             self.part().expect_home(self.home(), stream, "to_contiguous_on", call_site())?;
+            expect_fits::<T>(self.shape(), call_site())?;
             let mut copy = DeviceArray::uninit_on(stream, self.raw_dim())?;
             copy.copy_from_device_on(stream, &self.view())?;
             Ok(copy)
@@ -252,6 +255,7 @@ macro_rules! reading_methods {
         pub fn to_contiguous_in(&self, order: Order) -> Result<DeviceArray<T, D>> {
             let (stream, shape) = (self.home().current_stream(), self.raw_dim());
             let is_column_major = matches!(order, Order::ColumnMajor);
+            expect_fits::<T>(self.shape(), call_site())?;
             let mut copy = DeviceArray::uninit_on(&stream, shape.set_f(is_column_major))?;
             copy.copy_from_device_on(&stream, &self.view())?;
             Ok(copy)
@@ -357,10 +361,15 @@ macro_rules! writing_methods {
             let part = self.part();
             part.expect_shape(from.shape(), "copy_from_host", site)?;
             part.expect_home(self.home(), stream, "copy_from_host", site)?;
-            if is_aligned(&layout_of(from), part.layout) {
+            if is_aligned(&layout_of(from), part.layout) || size_of::<T>() == 0 {
                 return upload(from, &part, stream, site);
             }
-            upload(&*aligned_copy(from, part.layout), &part, stream, site)
+            let copy = aligned_copy(from, part.layout);
+            let copy = copy.ok_or_else(|| {
+                let requested = from.len() as u64 * size_of::<T>() as u64;
+                Error::host_full(&part.storage.named(), requested).at(site)
+            })?;
+            upload(&*copy, &part, stream, site)
         }
 
         /// Overwrites the elements with those of a device array of the same shape, in any axis
@@ -574,21 +583,24 @@ fn is_aligned<D: Dimension>(one: &Layout<D>, other: &Layout<D>) -> bool {
 }
 
 /// A copy of a host array with the axes in the order and directions of `layout`, for the device to
-/// copy in long runs.
-fn aligned_copy<T: Element, D: Dimension>(from: &ArrayRef<T, D>, layout: &Layout<D>) -> ArrayD<T> {
+/// copy in long runs. `None` if the host has no memory for it.
+fn aligned_copy<T: Element, D: Dimension>(
+    from: &ArrayRef<T, D>,
+    layout: &Layout<D>,
+) -> Option<ArrayD<T>> {
     let view = layout.strided();
     let mut order: Vec<usize> = (0..view.shape.len()).collect();
     order.sort_by_key(|axis| std::cmp::Reverse(view.strides[*axis].unsigned_abs()));
     let shape: Vec<usize> = order.iter().map(|axis| view.shape[*axis]).collect();
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(position, axis)| back[*axis] = position);
-    let copy = ArrayD::from_elem(IxDyn(&shape), T::zeroed());
+    let copy = ArrayD::from_shape_vec(IxDyn(&shape), zeroed_vec::<T>(from.len())?).ok()?;
     let mut copy = copy.permuted_axes(IxDyn(&back));
     for axis in (0..view.shape.len()).filter(|axis| view.is_reversed(*axis)) {
         copy.invert_axis(Axis(axis));
     }
     copy.assign(&from.view().into_dyn());
-    copy
+    Some(copy)
 }
 
 fn upload<T: Element, D: Dimension, E: Dimension>(

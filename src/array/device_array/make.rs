@@ -42,7 +42,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
 
     fn copied(stream: &Stream, array: &ArrayRef<T, D>, site: CallSite) -> Result<Self> {
         let layout = super::super::layout::Layout::new(array.raw_dim(), array.strides(), 0);
-        let mut made = Self::over(SmartArray::uninit_in(&layout, site), stream);
+        let mut made = Self::over(SmartArray::uninit_in(&layout, site)?, stream);
         made.write_from_host(array, stream, site)?;
         Ok(made)
     }
@@ -187,7 +187,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     #[track_caller]
     pub fn like<U: Element>(other: &impl AsDeviceView<U, D>) -> Result<Self> {
         let other = other.as_device_view();
-        let array = SmartArray::uninit_in(other.part().layout, call_site());
+        let array = SmartArray::uninit_in(other.part().layout, call_site())?;
         Self::allocated(&other.home().current_stream(), array, call_site())
     }
 
@@ -198,7 +198,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     /// As [`from_host_on`](Self::from_host_on).
     #[track_caller]
     pub fn like_on<U: Element>(stream: &Stream, other: &impl AsDeviceView<U, D>) -> Result<Self> {
-        let array = SmartArray::uninit_in(other.as_device_view().part().layout, call_site());
+        let array = SmartArray::uninit_in(other.as_device_view().part().layout, call_site())?;
         Self::allocated(stream, array, call_site())
     }
 

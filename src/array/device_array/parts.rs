@@ -73,13 +73,23 @@ macro_rules! explicit_methods {
         ///
         /// # Errors
         ///
-        /// [`Shape`](crate::Error::Shape) if `section` is 0, or if there are no axes.
+        /// - [`Shape`](crate::Error::Shape) if `section` is 0, or if there are no axes.
+        /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for the list.
         #[track_caller]
         pub fn split(&self, section: usize) -> Result<Vec<DeviceView<$life, T, D>>> {
             let refused = || self.part().no_sections(section);
             let is_possible = section > 0 && self.ndim() > 0;
             is_possible.then_some(()).ok_or_else(refused).at(call_site())?;
-            Ok(self.axis_chunks_iter(Axis(0), section).collect())
+            let mut parts = Vec::new();
+            let len = self.shape()[0].div_ceil(section);
+            parts.try_reserve_exact(len).map_err(|_full| {
+                let each_bytes = size_of::<DeviceView<'_, T, D>>() as u64;
+                let requested = (len as u64).saturating_mul(each_bytes);
+                crate::error::Error::host_full(&format!("the list of {len} parts"), requested)
+                    .at(call_site())
+            })?;
+            parts.extend(self.axis_chunks_iter(Axis(0), section));
+            Ok(parts)
         }
     };
 }

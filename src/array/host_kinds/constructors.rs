@@ -43,7 +43,7 @@ macro_rules! constructors {
 
         fn copied(from: &ArrayRef<T, D>, options: $options, site: CallSite) -> Result<Self> {
             let layout = Layout::new(from.raw_dim(), from.strides(), 0);
-            let mut made = Self::allocated(SmartArray::uninit_in(&layout, site), options, site)?;
+            let mut made = Self::allocated(SmartArray::uninit_in(&layout, site)?, options, site)?;
             made.host_overwrite()?.assign(from);
             Ok(made)
         }

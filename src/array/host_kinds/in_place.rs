@@ -70,7 +70,7 @@ macro_rules! in_place_kind {
             /// As [`host`](Self::host); an error drops the array.
             #[track_caller]
             pub fn into_array(self) -> Result<Array<T, D>> {
-                Ok(self.host()?.to_owned())
+                SmartArray::from_device(self.array).into_array()
             }
 
             /// Overwrites the elements, in the order of the device's current stream: see

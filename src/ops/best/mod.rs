@@ -76,6 +76,7 @@ pub(super) fn whole<T: Number>(
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
     expect_one(call, &out)?;
+    call.expect_end(&a)?;
     if a.axes().len() == 0 {
         return Err(no_elements(call, &a));
     }
@@ -101,6 +102,7 @@ pub(super) fn along<T: Number>(
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
     row_by_row(call, &mut a, axis, &mut out)?;
+    call.expect_end(&a)?;
     if out.axes().len() == 0 {
         return Ok(());
     }

@@ -33,6 +33,7 @@ pub(super) fn whole<T: Number>(
     if *out.axes().shape() != [len] {
         call.expect_shape(a.axes().shape(), out.axes().shape(), &out)?;
     }
+    call.expect_end(&a)?;
     if len == 0 {
         return Ok(());
     }
@@ -66,6 +67,7 @@ pub(super) fn along<T: Number>(
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
     expect_axis(call, &a, axis)?;
     call.expect_shape(a.axes().shape(), out.axes().shape(), &out)?;
+    call.expect_end(&a)?;
     if a.axes().len() == 0 {
         return Ok(());
     }

@@ -29,6 +29,8 @@ pub(super) fn dot<T: Number>(
     let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
     expect_one(call, &out)?;
     call.expect_shape(a.axes().shape(), b.axes().shape(), &b)?;
+    call.expect_end(&a)?;
+    call.expect_end(&b)?;
     if a.axes().len() == 0 {
         return of_nothing(call, Reduction::Sum, &a, &mut out);
     }

@@ -32,6 +32,7 @@ pub(super) fn gather<T: Arithmetic>(
         (Operand::of(a).reinterpreted::<T::Word>(), OperandMut::of(out).reinterpreted::<T::Word>());
     let mut index = Operand::of(index);
     call.expect_shape(index.axes().shape(), out.axes().shape(), &out)?;
+    call.expect_end(&index)?;
     if out.axes().len() == 0 {
         return Ok(());
     }
@@ -63,6 +64,7 @@ pub(super) fn scatter<T: Arithmetic>(
         (Operand::of(a).reinterpreted::<T::Word>(), OperandMut::of(out).reinterpreted::<T::Word>());
     let mut index = Operand::of(index);
     call.fit_shape(&mut a, index.axes().shape(), &index)?;
+    call.expect_end(&index)?;
     if index.axes().len() == 0 {
         return Ok(());
     }

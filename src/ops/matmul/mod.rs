@@ -31,6 +31,8 @@ pub(super) fn matmul<T: Number>(
 ) -> Result<()> {
     let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
     as_tables(call, &mut a, &mut b, &mut out)?;
+    call.expect_end(&a)?;
+    call.expect_end(&b)?;
     let shape = out.axes().shape();
     if shape.contains(&0) {
         return Ok(());

@@ -81,6 +81,7 @@ pub(super) fn whole<A: Number, T: Number>(
 ) -> Result<()> {
     let (a, mut out) = (Operand::of(a), OperandMut::of(out));
     expect_one(call, &out)?;
+    call.expect_end(&a)?;
     if a.axes().len() == 0 {
         return of_nothing(call, reduction, &a, &mut out);
     }
@@ -125,6 +126,7 @@ pub(super) fn along<A: Number, T: Number>(
 ) -> Result<()> {
     let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
     row_by_row(call, &mut a, axis, &mut out)?;
+    call.expect_end(&a)?;
     if out.axes().len() == 0 {
         return Ok(());
     }

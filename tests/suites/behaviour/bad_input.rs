@@ -3,8 +3,11 @@
 
 use std::process::Command;
 
-use resident::ndarray::{Array2, Dimension, Ix1, Ix2, ShapeBuilder, s};
-use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
+use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, Order, ShapeBuilder, s};
+use resident::{
+    Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, Out, PinnedArray, Result,
+    SmartArray,
+};
 use support::lab::lab;
 use support::test_name;
 
@@ -364,4 +367,74 @@ fn without_the_variable_the_default_is_taken_by_all_threads() {
     let other = lab();
     let _here = other.enter();
     assert_eq!(Device::current(), Ok(other.clone()));
+}
+
+/// Whether a call asks for this many bytes, and says where, without numbers that nobody knows.
+#[track_caller]
+fn is_too_large<T>(outcome: Result<T>, requested: u64) {
+    let Err(error @ Error::OutOfMemory { .. }) = outcome.map(drop) else {
+        panic!("{requested} bytes are given")
+    };
+    says(&error, &[&format!("needs {requested} bytes on the host;"), "bad_input.rs"]);
+    assert!(!error.to_string().contains("free"), "{error}");
+}
+
+/// Sizes that a view has without memory for each of its elements.
+#[test]
+fn results_that_no_memory_has_room_for() -> Result<()> {
+    let _here = lab().enter();
+    const LEN: usize = 1 << 46;
+    let (one, there) = (SmartArray::<u64, _>::ones(1), DeviceArray::<u64, _>::ones(1)?);
+    let (many, many_there) = (one.broadcast(LEN)?, there.broadcast(LEN)?);
+    is_too_large(many.to_vec(), 8 << 46);
+    is_too_large(many.snapshot_on(&lab().stream())?.wait(), 8 << 46);
+    is_too_large(many_there.copy_to_host(), 8 << 46);
+    // No shape has so many bytes.
+    const BYTES: u64 = u64::MAX;
+    let (most, most_there) = (one.broadcast(1_usize << 62)?, there.broadcast(1_usize << 62)?);
+    is_too_large(most.try_clone(), BYTES);
+    is_too_large(most.to_contiguous(), BYTES);
+    is_too_large(most_there.to_contiguous(), BYTES);
+    is_too_large(most_there.to_contiguous_in(Order::F), BYTES);
+    is_too_large(DeviceArray::<u64, _>::like(&most_there), BYTES);
+    is_too_large(DeviceArray::<u64, _>::like_on(&lab().stream(), &most_there), BYTES);
+    let on_host = Array1::<u64>::ones(1);
+    let most_on_host = on_host.broadcast(1_usize << 60).expect("it fits");
+    is_too_large(DeviceArray::from_host(&most_on_host), 8 << 60);
+    is_too_large(PinnedArray::from_array(most_on_host), 8 << 60);
+    Ok(())
+}
+
+/// Such a host array has its axes in another order than its copy, for which it is turned first.
+#[test]
+fn a_repeated_row_that_no_memory_has_room_for() -> Result<()> {
+    let _here = lab().enter();
+    let row = Array1::<u8>::ones(3);
+    let many = row.broadcast((1_usize << 46, 3)).expect("it fits");
+    let made = DeviceArray::from_host(&many);
+    assert!(matches!(made, Err(Error::OutOfMemory { .. })), "{made:?}");
+    let one = DeviceArray::<u8, _>::ones(1)?;
+    let list = one.broadcast(1_usize << 46)?.split(1).map(drop);
+    assert!(matches!(list, Err(Error::OutOfMemory { .. })), "{list:?}");
+    Ok(())
+}
+
+/// Elements without bytes: as many as there can be, of which none is looked at.
+#[test]
+fn more_elements_without_bytes_than_anyone_can_count() -> Result<()> {
+    const LEN: usize = usize::MAX >> 1;
+    let _here = lab().enter();
+    let array = SmartArray::<[u32; 0], _>::zeros(LEN);
+    assert_eq!(array.to_vec()?.len(), LEN);
+    assert_eq!(array.slice(s![..;-1]).to_vec()?.len(), LEN);
+    assert_eq!(array.host()?.as_array().map(|array| array.len()), Some(LEN));
+    assert_eq!(array.snapshot_on(&lab().stream())?.wait()?.len(), LEN);
+    let there = DeviceArray::<[u32; 0], _>::zeros(LEN)?;
+    assert_eq!(there.copy_to_host()?.len(), LEN);
+    let one = SmartArray::<[u32; 0], _>::zeros(1);
+    assert_eq!(one.broadcast(LEN)?.to_vec()?.len(), LEN);
+    assert_eq!(one.broadcast(LEN)?.snapshot_on(&lab().stream())?.wait()?.len(), LEN);
+    assert_eq!(array.try_clone()?.into_array()?.len(), LEN);
+    assert_eq!(array.into_array()?.len(), LEN);
+    Ok(())
 }

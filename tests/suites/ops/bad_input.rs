@@ -85,3 +85,39 @@ fn operands_that_were_never_written_and_those_elsewhere() -> Result<()> {
     assert_eq!(out.to_vec()?, [2.0; 3]);
     Ok(())
 }
+
+/// Each would run for days, and could not be stopped.
+#[test]
+fn operands_that_repeat_elements_without_end() -> Result<()> {
+    let _here = rust().enter();
+    // No address space has room for so many.
+    const LEN: usize = 1 << 50;
+    let (number, index) = (SmartArray::<u8, _>::ones(1), SmartArray::<u64, _>::zeros(1));
+    let (many, indices) = (number.broadcast(LEN)?, index.broadcast(LEN)?);
+    let mut one = SmartArray::<u8, _>::full(1, 5);
+    let mut place = SmartArray::<u64, _>::full(1, 5);
+    let mut result = SmartArray::<u8, _>::uninit(LEN);
+    let words = ["at most 17179869184 elements", "shape [1125899906842624]"];
+    refused(ops::sum(&many, &mut one), words);
+    refused(ops::max(&many, &mut one), words);
+    refused(ops::argmax(&many, &mut place), words);
+    refused(ops::dot(&many, &many, &mut one), words);
+    refused(ops::cumulative_sum(&many, &mut result), words);
+    refused(ops::gather(&number, &indices, &mut result), words);
+    refused(ops::scatter(&number, &indices, &mut one), words);
+    refused(many.sum().map(drop), words);
+    let words = [words[0], "shape [3, 1125899906842624]"];
+    let table = number.broadcast((3, LEN))?;
+    refused(ops::sum_axis(&table, Axis(1), &mut SmartArray::<u8, _>::uninit(3)), words);
+    let mut sums = SmartArray::<u8, _>::uninit((3, LEN));
+    refused(ops::cumulative_sum_axis(&table, Axis(1), &mut sums), words);
+    refused(ops::argmin_axis(&table, Axis(1), &mut SmartArray::<u64, _>::uninit(3)), words);
+    refused(ops::matmul(&table, &many, &mut SmartArray::<u8, _>::uninit(3)), words);
+    // Here the result limits the elements.
+    let wide = index.broadcast(1_usize << 45)?;
+    let mut result = SmartArray::<u64, _>::uninit(1 << 45);
+    assert!(matches!(ops::copy(&wide, &mut result), Err(Error::OutOfMemory { .. })));
+    assert!(matches!(ops::add(&wide, &wide, &mut result), Err(Error::OutOfMemory { .. })));
+    assert_eq!((one.get(0)?, place.get(0)?), (5, 5));
+    Ok(())
+}

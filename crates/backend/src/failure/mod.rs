@@ -24,6 +24,8 @@ pub use table::{
 pub enum BackendErrorKind {
     /// Not enough memory. All numbers are in bytes; `draining` are those that queued work frees.
     OutOfMemory { requested: u64, free: u64, draining: u64 },
+    /// Not enough memory of the host: to pin, or to stage a copy in. Nobody knows how much is left.
+    OutOfHostMemory { requested: u64 },
     /// The call would have to wait, but the calling thread runs a kernel body, which must not wait.
     InsideKernel,
     /// A fault that the emulation injected.
@@ -54,6 +56,9 @@ impl fmt::Display for BackendError {
         match &self.kind {
             BackendErrorKind::OutOfMemory { requested, free, .. } => {
                 write!(f, "{requested} bytes requested, {free} free")?;
+            }
+            BackendErrorKind::OutOfHostMemory { requested } => {
+                write!(f, "{requested} bytes of the host requested")?;
             }
             BackendErrorKind::InsideKernel => write!(f, "would wait inside a kernel body")?,
             BackendErrorKind::Injected => write!(f, "a fault injected by the emulation")?,

@@ -265,7 +265,7 @@ impl DeviceMemory {
             }
             allocations.managed.count(len_bytes)
         };
-        let memory = ManagedMemory::allocate(context, len_bytes)?;
+        let memory = ManagedMemory::allocate(context, len_bytes, free)?;
         let address = memory.address();
         let memory = Arc::new(memory) as Arc<dyn HostMemory>;
         let mapped = Mapped { memory: Arc::clone(&memory), _counted: Some(counted) };

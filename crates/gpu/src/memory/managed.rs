@@ -25,8 +25,13 @@ pub(crate) struct ManagedMemory {
 }
 
 impl ManagedMemory {
-    /// Allocates memory of at least one byte.
-    pub(super) fn allocate(context: &Arc<Context>, len_bytes: usize) -> Result<Self, BackendError> {
+    /// Allocates memory of at least one byte. `free` is the memory of the device that
+    /// is free, for errors.
+    pub(super) fn allocate(
+        context: &Arc<Context>,
+        len_bytes: usize,
+        free: u64,
+    ) -> Result<Self, BackendError> {
         const ATTACH_GLOBAL: u32 = 1;
         let mut address = 0;
         let allocate = &context.driver().allocate_managed;
@@ -36,14 +41,10 @@ impl ManagedMemory {
             unsafe { (allocate.function)(&raw mut address, len_bytes, ATTACH_GLOBAL) }
         };
         allocate.check(outcome).map_err(|error| match outcome {
-            status::OUT_OF_MEMORY => BackendError {
-                kind: BackendErrorKind::OutOfMemory {
-                    requested: len_bytes as u64,
-                    free: 0,
-                    draining: 0,
-                },
-                ..error
-            },
+            status::OUT_OF_MEMORY => {
+                let kind = BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free, draining: 0 };
+                BackendError { kind, ..error }
+            }
             _ => error,
         })?;
         let context = Arc::clone(context);

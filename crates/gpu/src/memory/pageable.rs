@@ -38,7 +38,7 @@ impl PageableBlock {
 #[cold]
 fn no_room(requested: u64, call: &'static str) -> BackendError {
     BackendError {
-        kind: BackendErrorKind::OutOfMemory { requested, free: 0, draining: 0 },
+        kind: BackendErrorKind::OutOfHostMemory { requested },
         call,
         detail: "the host has no memory to stage it in".to_owned(),
     }

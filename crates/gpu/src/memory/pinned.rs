@@ -107,7 +107,7 @@ fn refused(error: BackendError, outcome: Status, requested: usize) -> BackendErr
         return error;
     }
     BackendError {
-        kind: BackendErrorKind::OutOfMemory { requested: requested as u64, free: 0, draining: 0 },
+        kind: BackendErrorKind::OutOfHostMemory { requested: requested as u64 },
         detail: String::from(
             "the host has no more memory to pin: drop or unpin other arrays, or use an ordinary \
              array",

@@ -38,7 +38,9 @@ pub fn code_of_failure(record: &FailureRecord) -> Code {
 /// The code for a call that the engine rejected.
 pub fn code_of_error(error: &BackendError) -> Code {
     let code = match error.kind {
-        BackendErrorKind::OutOfMemory { .. } => Code::OUT_OF_MEMORY,
+        BackendErrorKind::OutOfMemory { .. } | BackendErrorKind::OutOfHostMemory { .. } => {
+            Code::OUT_OF_MEMORY
+        }
         BackendErrorKind::InsideKernel => rules().not_permitted,
         BackendErrorKind::Driver { .. }
         | BackendErrorKind::Injected
