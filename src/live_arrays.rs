@@ -202,6 +202,10 @@ impl<A> LiveArrays<A> {
         }
     }
 
+    pub(crate) fn contains(&self, place: Place) -> bool {
+        self.list(place).lock().find_mut(place).is_some()
+    }
+
     fn list(&self, place: Place) -> &List<A> {
         &self.lists[place.list as usize % LISTS]
     }

@@ -17,14 +17,17 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn of(array: &Storage) -> Self {
-        Self {
+    /// `None` if another thread has dropped the array meanwhile.
+    fn of(array: &Storage) -> Option<Self> {
+        let entry = Self {
             name: array.array_name(),
             shape: array.shape().to_vec(),
             element: array.element_name(),
             bytes: array.memory_order().len_bytes(),
             places: array.validity_by_place(),
-        }
+        };
+        // An array leaves the registry before it gives up its copies.
+        array.is_registered().then_some(entry)
     }
 
     /// The array's name: the given one, else its type, shape and the line that made it.
@@ -93,5 +96,5 @@ impl fmt::Display for Entry {
 /// ```
 #[must_use]
 pub fn inventory() -> Vec<Entry> {
-    storage::live_arrays().iter().map(|array| Entry::of(array)).collect()
+    storage::live_arrays().iter().filter_map(|array| Entry::of(array)).collect()
 }

@@ -295,6 +295,11 @@ impl Storage {
         LIVE_ARRAYS.remove(self.place);
     }
 
+    /// Whether no thread has begun to drop the array.
+    pub(crate) fn is_registered(&self) -> bool {
+        LIVE_ARRAYS.contains(self.place)
+    }
+
     /// The array's name: the given one, or one made of its type, shape and the line that made it.
     pub(crate) fn array_name(&self) -> ArrayName {
         LIVE_ARRAYS.name(self.place, || self.automatic_name())

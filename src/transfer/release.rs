@@ -35,7 +35,7 @@ fn free_copies(mut state: StateGuard<'_>) {
     if state.device_copies.is_empty() {
         return;
     }
-    let copies = std::mem::take(&mut state.device_copies);
+    let copies = state.take_device_copies();
     copies.iter().for_each(|copy| free(&state, copy));
     drop(state);
     // No lock is held here, because a copy may contain the last handle of its device.

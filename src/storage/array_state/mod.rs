@@ -312,6 +312,13 @@ impl ArrayState {
         copy.uses = Uses::default();
     }
 
+    /// Takes the copies on devices, because the array is over. Nothing refers to them any more:
+    /// other threads that list the live arrays may look at this one until they drop their handles.
+    pub(crate) fn take_device_copies(&mut self) -> SmallVec<[DeviceCopy; 1]> {
+        (self.coherence, self.host_location) = (Coherence::UNDEFINED, Location::HOST);
+        std::mem::take(&mut self.device_copies)
+    }
+
     /// The copy at a device's location. Panics for the host's location.
     #[inline]
     pub(crate) fn device_copy(&self, location: Location) -> &DeviceCopy {

@@ -1,13 +1,15 @@
 //! System threads on shared arrays. Some devices have worker threads; the work of others, which are
 //! seeded, runs on the threads that wait.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use resident::ndarray::{Array1, Array2, Axis, Ix1, Ix2, s};
 use resident::{
-    Device, Emulation, Grid, In, InOut, Kernel, Out, Result, SmartArray, SmartViewMut, Stream,
+    Device, Emulation, Grid, In, InOut, Kernel, ManagedArray, MappedArray, Out, Result, SmartArray,
+    SmartViewMut, Stream, audit, with_mapped, with_pinned,
 };
 use support::flags::without_deadlock;
 
@@ -359,4 +361,63 @@ fn threads_that_wait_for_seeded_work_of_one_array_all_see_it_done() {
     assert!(stream.is_idle().expect("the array can be queried"));
     drop(array);
     support::watched::assert_nothing_left(&[device]);
+}
+
+/// What threads do with arrays of every kind, again and again.
+const COME_AND_GO: [fn(&Device) -> Result<()>; 6] = [
+    |_| MappedArray::<u8, _>::zeros(10).map(drop),
+    |_| ManagedArray::<u8, _>::zeros(10).map(drop),
+    |_| MappedArray::<u8, _>::zeros(10)?.into_array().map(drop),
+    |device| {
+        let mut array = SmartArray::from(numbers(0));
+        drop(array.gpu_mut_on(&device.stream())?);
+        array.release_on(device)?;
+        array.into_device(device).map(drop)
+    },
+    |_| with_mapped(&mut numbers(0), |lent| lent.fill(3)),
+    |_| with_pinned(&mut numbers(0), |lent| lent.fill(3)),
+];
+
+/// Looks at all live arrays: those that others drop are listed whole or not at all.
+fn list_all(kept: &SmartArray<u32, Ix1>) {
+    let full = Device::emulated(Emulation::new().memory(1 << 10));
+    for round in 0..2_000 {
+        let entries = audit::inventory();
+        assert!(entries.iter().any(|entry| entry.name() == &*kept.name()), "round {round}");
+        let is_right = |places: Vec<_>| places.first().is_some_and(|(place, _)| *place == "host");
+        assert!(entries.iter().all(|entry| is_right(entry.places().collect())), "round {round}");
+        if round % 50 == 0 {
+            // Evicts the one before, and looks at all others for that.
+            let arrays = [1, 2].map(|value| SmartArray::<u8, _>::full(700, value));
+            arrays.iter().for_each(|array| array.prefetch(&full.stream()).expect("room"));
+        }
+    }
+}
+
+/// Ends the loops of other threads when it drops.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn all_arrays_are_listed_while_others_come_and_go() {
+    let (device, is_over) = (Device::cpu(), AtomicBool::new(false));
+    let kept = SmartArray::from(numbers(0)).named("kept");
+    thread::scope(|threads| {
+        for act in COME_AND_GO {
+            let (device, is_over) = (&device, &is_over);
+            threads.spawn(move || {
+                let _here = device.enter();
+                while !is_over.load(Ordering::Relaxed) {
+                    act(device).expect("nothing fails");
+                }
+            });
+        }
+        let _over = Over(&is_over);
+        list_all(&kept);
+    });
 }
