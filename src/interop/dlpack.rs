@@ -108,7 +108,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let device = stream.device_ref();
         let data = match self.nbytes() {
             0 => std::ptr::null_mut(),
-            _ => device.backend().pointer(address),
+            _ => device.backend().hand_out(address),
         };
         let shape: Vec<i64> = self.shape().iter().map(|len| *len as i64).collect();
         let strides: Vec<i64> = self.strides().iter().map(|stride| *stride as i64).collect();

@@ -80,7 +80,10 @@ pub(super) fn trimming<T>(
     allocate: impl Fn() -> std::result::Result<T, BackendError>,
 ) -> std::result::Result<T, BackendError> {
     allocate().or_else(|error| {
-        let is_full = matches!(error.kind, BackendErrorKind::OutOfMemory { .. });
+        let is_full = matches!(
+            error.kind,
+            BackendErrorKind::OutOfMemory { .. } | BackendErrorKind::OutOfHostMemory { .. }
+        );
         if !is_full || scope::is_in_body() || device.backend().trim().is_err() {
             return Err(error);
         }

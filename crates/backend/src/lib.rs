@@ -43,6 +43,7 @@ pub mod host_allocation;
 pub mod host_copy;
 pub mod huge_pages;
 mod identifiers;
+pub mod imports;
 mod label;
 pub mod panic_message;
 pub mod program;
@@ -197,15 +198,17 @@ pub trait Backend: SourceDevice {
         false
     }
     /// Takes over memory that this device's work can access, until a queue frees its address.
+    /// Refuses memory that an array uses, unless it lies in memory that was handed out, which
+    /// counts as in use already.
     ///
     /// # Safety
     ///
     /// The memory is valid for reads and writes of its length while its owner lives, has
     /// initialised bytes, and nothing else uses it meanwhile.
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError>;
-    /// A pointer for other code to the memory that was allocated at this address; null if there is
-    /// none.
-    fn pointer(&self, address: Address) -> *mut u8;
+    /// Hands the memory that was allocated at this address to other code, until it is freed: a
+    /// pointer to it; null if there is none.
+    fn hand_out(&self, address: Address) -> *mut u8;
     /// Allocates pinned host memory for an array, at least one byte, all zeros.
     fn allocate_pinned(
         &self,

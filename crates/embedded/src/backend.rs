@@ -180,9 +180,8 @@ impl Backend for EmbeddedDevice {
         Ok(address)
     }
 
-    fn pointer(&self, address: Address) -> *mut u8 {
-        let located = self.core.memory.locate(address);
-        located.map_or(std::ptr::null_mut(), |memory| memory.bounded().start)
+    fn hand_out(&self, address: Address) -> *mut u8 {
+        self.core.memory.hand_out(address)
     }
 
     fn allocate_pinned(

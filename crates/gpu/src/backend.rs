@@ -205,7 +205,8 @@ impl Backend for GpuDevice {
         Ok(Address(address))
     }
 
-    fn pointer(&self, address: Address) -> *mut u8 {
+    fn hand_out(&self, address: Address) -> *mut u8 {
+        self.core().memory().mark_lent(address);
         std::ptr::without_provenance_mut(address.0 as usize)
     }
 

@@ -153,6 +153,18 @@ fn a_tensor_owns_the_array_and_frees_its_memory() -> Result<()> {
 }
 
 #[test]
+fn memory_that_comes_back_counts_once_against_the_limit() -> Result<()> {
+    let device = Device::emulated(Emulation::new().memory(1000));
+    let stream = device.stream();
+    let made: Dlpack = DeviceArray::<f32, _>::full_on(&stream, 150, 1.0)?.into_dlpack()?;
+    let back = taken::<Ix1>(&device, made)?;
+    let second = DeviceArray::<f32, _>::full_on(&stream, 100, 2.0)?;
+    assert_eq!(device.memory().in_use, 1000);
+    assert_eq!(back.copy_to_host()?.sum() + second.copy_to_host()?.sum(), 350.0);
+    Ok(())
+}
+
+#[test]
 fn the_legacy_form_and_arrays_without_elements_are_exchanged() -> Result<()> {
     let stream = Device::cpu().stream();
     for shape in [(2, 3), (0, 3)] {

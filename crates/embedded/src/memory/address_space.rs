@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::block::{ALIGNMENT_BYTES, Block};
+use super::imports::{self, import};
 use super::machine::machine_memory;
 use super::pinned::MappedBlock;
 use crate::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use resident_backend::ForeignMemory;
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::host_copy::BoundedMemory;
+use resident_backend::imports::{AddressRange, InUse};
 use resident_backend::sync;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
@@ -31,11 +33,12 @@ const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
     poison: Option<u8>,
-    state: BackendLock<AddressSpaceState>,
+    /// Shared with the list of all address spaces, in which imports look for overlaps.
+    state: Arc<BackendLock<AddressSpaceState>>,
 }
 
 #[derive(Debug, Default)]
-struct AddressSpaceState {
+pub(super) struct AddressSpaceState {
     /// The memory of the device, if it was emulated with a size.
     total_bytes: Option<u64>,
     /// The limit that the program has set.
@@ -55,6 +58,12 @@ struct Allocation {
     block: Arc<Block>,
     /// Whether a free is queued.
     is_draining: bool,
+    /// Whether other code was handed the memory, so that it may come back as memory to be taken
+    /// over.
+    is_lent: bool,
+    /// The bytes that count as in use or draining. Mapped memory is the host's, and memory that
+    /// came back counts where it was handed out: 0.
+    counted_bytes: u64,
     host_access: HostAccess,
 }
 
@@ -67,16 +76,6 @@ enum HostAccess {
         _counted: Box<CountedBytes>,
     },
     Managed,
-}
-
-impl Allocation {
-    /// The bytes that count as in use or draining.
-    fn counted_bytes(&self) -> u64 {
-        match self.host_access {
-            HostAccess::Mapped { .. } => 0,
-            HostAccess::None | HostAccess::Managed => self.block.len_bytes(),
-        }
-    }
 }
 
 /// Memory from an address to the end of its block. This value keeps the block alive.
@@ -118,7 +117,9 @@ impl AddressSpace {
     pub(crate) fn new(first_address: u64, total_bytes: Option<u64>, poison: Option<u8>) -> Self {
         let next_address = first_address.max(ALIGNMENT_BYTES as u64);
         let state = AddressSpaceState { total_bytes, next_address, ..Default::default() };
-        Self { poison, state: BackendLock::new(state) }
+        let state = Arc::new(BackendLock::new(state));
+        imports::list(&state);
+        Self { poison, state }
     }
 
     /// The poison byte, with which fresh and freed memory is filled, if the device uses one.
@@ -236,7 +237,7 @@ impl AddressSpace {
         let allocation = live.ok_or_else(|| unknown_address(address))?;
         allocation.is_draining = true;
         let len_bytes = allocation.block.len_bytes();
-        let counted_bytes = allocation.counted_bytes();
+        let counted_bytes = allocation.counted_bytes;
         state.in_use_bytes -= counted_bytes;
         state.draining_bytes += counted_bytes;
         Ok(len_bytes)
@@ -248,7 +249,7 @@ impl AddressSpace {
         let draining = state.live.get_mut(&address.0).filter(|allocation| allocation.is_draining);
         let Some(allocation) = draining else { return };
         allocation.is_draining = false;
-        let counted_bytes = allocation.counted_bytes();
+        let counted_bytes = allocation.counted_bytes;
         state.draining_bytes -= counted_bytes;
         state.in_use_bytes += counted_bytes;
     }
@@ -261,14 +262,14 @@ impl AddressSpace {
         if !matches!(allocation.host_access, HostAccess::None) {
             // The host's handle may live longer, so the memory is not kept for reuse. It returns to
             // the system with no lock held.
-            state.draining_bytes -= allocation.counted_bytes();
+            state.draining_bytes -= allocation.counted_bytes;
             drop(state);
             drop(allocation);
             return;
         }
-        let Allocation { mut block, .. } = allocation;
+        let Allocation { mut block, counted_bytes, .. } = allocation;
         if block.is_foreign() {
-            state.draining_bytes -= block.len_bytes();
+            state.draining_bytes -= counted_bytes;
             // Dropping the block calls other code.
             drop(state);
             sync::assert_none_held();
@@ -319,7 +320,23 @@ impl AddressSpace {
         self.locate(address).is_none_or(is_cheap)
     }
 
-    /// Takes over memory of other code.
+    /// The memory at an address, for other code, which may hand it back to
+    /// [`take_over`](Self::take_over) while it is allocated. Null if there is none.
+    pub(crate) fn hand_out(&self, address: Address) -> *mut u8 {
+        let mut state = self.lock();
+        let Some((start, allocation)) = state.live.range_mut(..=address.0).next_back() else {
+            return std::ptr::null_mut();
+        };
+        let offset_bytes = address.0 - start;
+        if offset_bytes > allocation.block.len_bytes() {
+            return std::ptr::null_mut();
+        }
+        allocation.is_lent = true;
+        allocation.block.start().wrapping_add(offset_bytes as usize)
+    }
+
+    /// Takes over memory of other code, which no array of an embedded device uses, unless it was
+    /// handed out.
     ///
     /// # Safety
     ///
@@ -330,9 +347,17 @@ impl AddressSpace {
             let detail = "memory to be taken over has no bytes".to_owned();
             return Err(driver_error(CODE_UNKNOWN_ADDRESS, "take_over", detail));
         };
-        let mut state = self.lock();
-        state.in_use_bytes += block.len_bytes();
-        Ok(state.insert(Arc::new(block), HostAccess::None))
+        let block = Arc::new(block);
+        // On an error the block drops after the locks, since its drop calls other code.
+        import(range_of(&block), |counted_bytes| {
+            let mut state = self.lock();
+            state.in_use_bytes += counted_bytes;
+            let address = state.insert(Arc::clone(&block), HostAccess::None);
+            if let Some(allocation) = state.live.get_mut(&address.0) {
+                allocation.counted_bytes = counted_bytes;
+            }
+            address
+        })
     }
 
     /// Counts the bytes as in use, and allocates a pooled block for them if there is one.
@@ -378,6 +403,15 @@ impl AddressSpaceState {
         [self.total_bytes, self.limit_bytes].into_iter().flatten().min()
     }
 
+    /// The allocations that arrays use. Memory whose free is queued is no longer an array's.
+    pub(super) fn ranges_in_use(&self) -> impl Iterator<Item = InUse> {
+        let in_use = self.live.values().filter(|allocation| !allocation.is_draining);
+        in_use.map(|Allocation { block, is_lent, .. }| InUse {
+            range: range_of(block),
+            is_lent: *is_lent,
+        })
+    }
+
     fn free_bytes(&self, limit_bytes: u64) -> u64 {
         limit_bytes.saturating_sub(self.in_use_bytes).saturating_sub(self.draining_bytes)
     }
@@ -404,7 +438,15 @@ impl AddressSpaceState {
         // A gap follows each block, so that the address one past its end lies in no other block.
         let stride = (block.len_bytes() / ALIGNMENT_BYTES as u64 + 1) * ALIGNMENT_BYTES as u64;
         self.next_address = address.wrapping_add(stride);
-        self.live.insert(address, Allocation { block, is_draining: false, host_access });
+        let counted_bytes = match host_access {
+            HostAccess::Mapped { .. } => 0,
+            HostAccess::None | HostAccess::Managed => block.len_bytes(),
+        };
+        let (is_draining, is_lent) = (false, false);
+        self.live.insert(
+            address,
+            Allocation { block, is_draining, is_lent, counted_bytes, host_access },
+        );
         Address(address)
     }
 
@@ -428,6 +470,10 @@ impl AddressSpaceState {
         self.pooled_bytes += block.len_bytes();
         self.pool.entry(block.len_bytes()).or_default().push(block);
     }
+}
+
+fn range_of(block: &Block) -> AddressRange {
+    AddressRange::new(block.start().addr() as u64, block.len_bytes())
 }
 
 fn unknown_address(address: Address) -> BackendError {

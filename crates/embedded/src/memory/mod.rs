@@ -2,6 +2,7 @@
 
 mod address_space;
 mod block;
+mod imports;
 mod machine;
 mod pinned;
 mod staging;

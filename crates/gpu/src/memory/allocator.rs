@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::external::ExternalAllocation;
 use super::managed::{ManagedMemory, expect_concurrent_access};
 use super::pool::{MemoryPool, PoolFunctions};
@@ -10,6 +12,7 @@ use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{DeviceAttribute, Driver, StreamHandle, invalid, status};
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
+use resident_backend::imports::{AddressRange, InUse, counted_bytes};
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
     Address, BackendError, BackendErrorKind, HostMemory, MappedMemory, MemoryUsage,
@@ -26,10 +29,11 @@ pub(crate) struct DeviceMemory {
 
 #[derive(Debug, Default)]
 struct Allocations {
-    /// The length in bytes of each live allocation, by address.
-    live: HashMap<u64, u64>,
-    /// cudarc slices that were converted to arrays, by address.
-    external: HashMap<u64, ExternalAllocation>,
+    /// The live allocations, by address.
+    live: HashMap<u64, Live>,
+    /// Memory of other code that was converted to arrays, by address. Memory that was handed out
+    /// and came back is there again, behind the memory that owns it and is freed after it.
+    external: HashMap<u64, SmallVec<[External; 1]>>,
     /// Memory that both the host and the GPU access, by its address on the GPU.
     mapped: HashMap<u64, Mapped>,
     in_use_bytes: u64,
@@ -39,6 +43,28 @@ struct Allocations {
     /// Only on devices without pools.
     draining: HashMap<u64, Draining>,
     limit_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    len_bytes: u64,
+    /// Whether other code was handed the memory, so that it may come back.
+    is_lent: bool,
+}
+
+impl Live {
+    fn new(len_bytes: u64) -> Self {
+        Self { len_bytes, is_lent: false }
+    }
+}
+
+#[derive(Debug)]
+struct External {
+    allocation: ExternalAllocation,
+    /// 0 if the memory lies in memory that was handed out, which counts already.
+    counted_bytes: u64,
+    /// Whether other code was handed the memory in turn.
+    is_lent: bool,
 }
 
 #[derive(Debug)]
@@ -86,7 +112,7 @@ impl DeviceMemory {
         let outcome = self.allocate_unlimited(len_bytes, stream);
         let mut allocations = self.allocations();
         match outcome {
-            Ok(Address(address)) => drop(allocations.live.insert(address, len_bytes)),
+            Ok(Address(address)) => drop(allocations.live.insert(address, Live::new(len_bytes))),
             Err(_) => allocations.in_use_bytes -= len_bytes,
         }
         outcome
@@ -142,7 +168,7 @@ impl DeviceMemory {
         // the stream after all uses (contract in `backend`).
         unsafe { pool.free(address, stream) }.inspect_err(|_| {
             let mut allocations = self.allocations();
-            allocations.live.insert(address, len_bytes);
+            allocations.live.insert(address, Live::new(len_bytes));
             allocations.in_use_bytes += len_bytes;
         })
     }
@@ -198,7 +224,7 @@ impl DeviceMemory {
     /// Removes live memory from the table, and returns its bytes.
     pub(crate) fn remove_live(&self, address: u64) -> u64 {
         let mut allocations = self.allocations();
-        let len_bytes = allocations.live.remove(&address).unwrap_or_default();
+        let len_bytes = allocations.live.remove(&address).map_or(0, |live| live.len_bytes);
         allocations.in_use_bytes -= len_bytes;
         len_bytes
     }
@@ -210,17 +236,43 @@ impl DeviceMemory {
         external: ExternalAllocation,
     ) -> Result<(), BackendError> {
         let mut allocations = self.allocations();
-        if allocations.live.contains_key(&address) || allocations.external.contains_key(&address) {
-            let detail = format!("an array lives at device address {address:#x} already");
-            return Err(invalid("take_over", detail));
+        let memory = AddressRange::new(address, external.len_bytes());
+        match counted_bytes(memory, allocations.in_use()) {
+            Ok(counted_bytes) => {
+                let external = External { allocation: external, counted_bytes, is_lent: false };
+                allocations.external.entry(address).or_default().push(external);
+                Ok(())
+            }
+            Err(detail) => {
+                // The drop of the memory calls other code, which must find no lock held.
+                drop(allocations);
+                drop(external);
+                Err(invalid("take_over", detail))
+            }
         }
-        allocations.external.insert(address, external);
-        Ok(())
+    }
+
+    /// Other code has been handed the memory at an address, and may hand it back.
+    pub(crate) fn mark_lent(&self, Address(address): Address) {
+        let mut allocations = self.allocations();
+        if let Some(external) =
+            allocations.external.get_mut(&address).and_then(|all| all.last_mut())
+        {
+            external.is_lent = true;
+        } else if let Some(live) = allocations.live.get_mut(&address) {
+            live.is_lent = true;
+        }
     }
 
     /// Removes and returns the external slice at an address, if there is one.
     pub(crate) fn take_external(&self, address: u64) -> Option<ExternalAllocation> {
-        self.allocations().external.remove(&address)
+        let mut allocations = self.allocations();
+        let all = allocations.external.get_mut(&address)?;
+        let external = all.pop()?;
+        if all.is_empty() {
+            allocations.external.remove(&address);
+        }
+        Some(external.allocation)
     }
 
     /// Stores memory that the host accesses too, and that an array uses from now on.
@@ -284,7 +336,8 @@ impl DeviceMemory {
         let own = allocations.in_use_bytes;
         let managed = allocations.managed.get();
         let draining = allocations.draining.values().map(|draining| draining.len_bytes).sum();
-        let external: u64 = allocations.external.values().map(ExternalAllocation::len_bytes).sum();
+        let external: u64 =
+            allocations.external.values().flatten().map(|known| known.counted_bytes).sum();
         drop(allocations);
         let pooled =
             self.pool.as_ref().map_or(draining, |pool| pool.reserved_bytes().saturating_sub(own));
@@ -323,6 +376,25 @@ impl DeviceMemory {
 }
 
 impl Allocations {
+    /// The memory that arrays use.
+    fn in_use(&self) -> impl Iterator<Item = InUse> {
+        let live = self.live.iter().map(|(start, live)| InUse {
+            range: AddressRange::new(*start, live.len_bytes),
+            is_lent: live.is_lent,
+        });
+        let external = self.external.iter().flat_map(|(start, all)| {
+            all.iter().map(|external| InUse {
+                range: AddressRange::new(*start, external.allocation.len_bytes()),
+                is_lent: external.is_lent,
+            })
+        });
+        let mapped = self.mapped.iter().map(|(start, mapped)| InUse {
+            range: AddressRange::new(*start, mapped.memory.len_bytes() as u64),
+            is_lent: false,
+        });
+        live.chain(external).chain(mapped)
+    }
+
     fn bytes_below_limit(&self) -> u64 {
         self.limit_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.all_bytes_in_use()))
     }

@@ -42,7 +42,11 @@ impl ManagedMemory {
         };
         allocate.check(outcome).map_err(|error| match outcome {
             status::OUT_OF_MEMORY => {
-                let kind = BackendErrorKind::OutOfMemory { requested: len_bytes as u64, free, draining: 0 };
+                let kind = BackendErrorKind::OutOfMemory {
+                    requested: len_bytes as u64,
+                    free,
+                    draining: 0,
+                };
                 BackendError { kind, ..error }
             }
             _ => error,

@@ -7,6 +7,7 @@ use resident::dlpark::ffi::{DLDataType, DLDevice};
 use resident::dlpark::versioned::Dlpack;
 use resident::ndarray::{Array2, Dimension, Ix1, Ix2, array, s};
 use resident::{Device, DeviceArray, DeviceKind, Error, Result, SmartArray, Stream};
+use support::eventually;
 use support::foreign::{ForeignMemory, Form, dl_device};
 
 use super::gates::Gate;
@@ -125,17 +126,100 @@ pub(crate) fn an_array_is_handed_out_in_place(lab: &Lab<'_>) -> Result<()> {
             if waits { table.into_dlpack()? } else { table.into_dlpack_on(&other)? };
         let view = tensor.validate().expect("a tensor");
         assert_eq!((view.shape(), view.device()), (&[2, 3][..], dl_device(&device)));
-        if is_gpu(&device) {
-            assert_eq!(view.data_ptr().addr() as u64 + view.byte_offset(), address);
-            let again = taken::<Ix2>(&stream, tensor).expect_err("the library has it already");
-            assert!(matches!(again, Error::Backend { .. }), "{again}");
-        } else {
-            assert_eq!(taken::<Ix2>(&other, tensor)?.copy_to_host()?, Array2::from_elem((2, 3), 9));
-        }
+        let is_in_place = view.data_ptr().addr() as u64 + view.byte_offset() == address;
+        assert!(!is_gpu(&device) || is_in_place);
+        assert_eq!(taken::<Ix2>(&other, tensor)?.copy_to_host()?, Array2::from_elem((2, 3), 9));
         device.synchronize()?;
         device.synchronize()?;
         assert_eq!(device.memory().in_use, 0, "waits: {waits}");
     }
+    Ok(())
+}
+
+pub(crate) fn memory_that_an_array_uses_is_not_taken_over(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream) = (lab.device(), lab.stream());
+    let memory = six(&device);
+    let mut streams = vec![stream.clone()];
+    // All devices on the CPU use the memory of this process.
+    streams.extend(lab.pair().filter(|_| !is_gpu(&device)).map(|[_, other]| other.stream()));
+    let row = |offset_bytes| Form { offset_bytes, ..Form::rows([1, 2]) };
+    let mut middle = taken::<Ix2>(&stream, row(8).tensor(&memory))?;
+    for stream in &streams {
+        for (what, form) in [
+            ("all", Form::rows(ROWS)),
+            ("the same", row(8)),
+            ("the first byte", row(4)),
+            ("the last byte", row(12)),
+        ] {
+            let refused = taken::<Ix2>(stream, form.tensor(&memory)).expect_err(what);
+            assert!(matches!(refused, Error::Backend { .. }), "{what}: {refused}");
+            let words = "drop that array first, or copy the memory";
+            assert!(refused.to_string().contains(words), "{what}: {refused}");
+            assert_eq!((device.memory().in_use, Arc::strong_count(&memory)), (8, 2), "{what}");
+        }
+    }
+    // What lies before and behind is free.
+    let first = taken::<Ix2>(&stream, row(0).tensor(&memory))?;
+    let last = taken::<Ix2>(&stream, row(16).tensor(&memory))?;
+    middle.fill(9)?;
+    assert_eq!((first.copy_to_host()?, last.copy_to_host()?), (array![[0, 1]], array![[4, 5]]));
+    drop((first, middle, last));
+    device.synchronize()?;
+    let all = taken::<Ix2>(&stream, Form::rows(ROWS).tensor(&memory))?;
+    assert_eq!(all.copy_to_host()?, array![[0, 1, 9], [9, 4, 5]]);
+    Ok(())
+}
+
+/// The array, handed out and taken over again.
+fn returned(stream: &Stream, array: DeviceArray<u32, Ix2>) -> Result<DeviceArray<u32, Ix2>> {
+    taken(stream, array.into_dlpack()?)
+}
+
+pub(crate) fn memory_that_comes_back_counts_once_and_is_freed_once(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream) = (lab.device(), lab.stream());
+    let memory = six(&device);
+    let own = || DeviceArray::<u32, _>::full_on(&stream, (2, 3), 5);
+    let others = || taken::<Ix2>(&stream, Form::rows(ROWS).tensor(&memory));
+    for make in [&own as &dyn Fn() -> Result<DeviceArray<u32, Ix2>>, &others] {
+        let mut array = make()?;
+        for _ in 0..3 {
+            array = returned(&stream, array)?;
+            assert_eq!(device.memory().in_use, 24);
+        }
+        array.fill(7)?;
+        assert_eq!(array.copy_to_host()?, Array2::from_elem((2, 3), 7));
+        drop(array);
+        eventually(0, "bytes in use", || {
+            device.synchronize().expect("nothing failed");
+            device.memory().in_use
+        });
+    }
+    assert_eq!(Arc::strong_count(&memory), 1);
+    // SAFETY: no array uses the memory.
+    assert_eq!(unsafe { memory.elements() }, [7; 6]);
+    Ok(())
+}
+
+pub(crate) fn one_array_at_a_time_uses_memory_that_came_back(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream) = (lab.device(), lab.stream());
+    let memory = six(&device);
+    let array = taken::<Ix2>(&stream, Form::rows(ROWS).tensor(&memory))?;
+    let tensor: Dlpack = array.into_dlpack()?;
+    // The other library passes on parts of the tensor that it got.
+    let row = |offset_bytes| Form { offset_bytes, ..Form::rows([1, 2]) }.tensor(&memory);
+    let part = taken::<Ix2>(&stream, row(8))?;
+    let refused = taken::<Ix2>(&stream, row(12)).expect_err("an array uses one element");
+    assert!(matches!(refused, Error::Backend { .. }), "{refused}");
+    let other = taken::<Ix2>(&stream, row(0))?;
+    assert_eq!((device.memory().in_use, Arc::strong_count(&memory)), (24, 4));
+    assert_eq!((part.copy_to_host()?, other.copy_to_host()?), (array![[2, 3]], array![[0, 1]]));
+    drop((part, other));
+    device.synchronize()?;
+    drop(tensor);
+    eventually(1, "handles of the memory", || {
+        device.synchronize().expect("nothing failed");
+        Arc::strong_count(&memory) as u64
+    });
     Ok(())
 }
 

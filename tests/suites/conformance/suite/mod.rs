@@ -125,6 +125,9 @@ macro_rules! conformance {
                 tensors_of_any_layout_without_gaps_are_taken_over,
                 tensors_that_do_not_fit_are_refused_and_freed,
                 an_array_is_handed_out_in_place,
+                memory_that_an_array_uses_is_not_taken_over,
+                memory_that_comes_back_counts_once_and_is_freed_once,
+                one_array_at_a_time_uses_memory_that_came_back,
                 work_of_others_and_of_this_library_is_ordered_by_the_stream,
             }
             fills {
