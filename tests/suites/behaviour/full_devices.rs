@@ -153,9 +153,11 @@ fn a_copy_gives_way_once_its_guards_are_dropped() -> Result<()> {
 fn a_copy_gives_way_once_a_download_ahead_of_its_use_is_complete() -> Result<()> {
     let device = with_memory(1000);
     let stream = device.stream();
+    let slow = Kernel::<(InOut<u8>,)>::new("slow")
+        .host(|_, _| std::thread::sleep(std::time::Duration::from_millis(20)));
     let mut first = bytes(600);
-    drop(first.gpu_mut_on(&stream)?);
-    first.prefetch_host()?;
+    slow.launch_on(&stream, Grid::cover(1), (&mut first,))?;
+    first.prefetch_host()?; // queued behind the kernel
     device.synchronize()?;
     bytes(600).prefetch(&stream)?;
     assert_eq!(first.residency().on(&device), Validity::Absent);
