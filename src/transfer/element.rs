@@ -252,7 +252,7 @@ impl Request<'_> {
 mod tests {
     use smallvec::SmallVec;
 
-    use super::{Request, is_overwritten_on_host};
+    use super::{Request, overwrite_on_host};
     use crate::audit::Cause;
     use crate::device::Device;
     use crate::storage::{HostBuffer, Origin, Storage};
@@ -271,18 +271,18 @@ mod tests {
         let second = Region::new(&[Span::single(1)]);
         let selection = Selection::Boxes(SmallVec::from_iter([second]));
         let request = Request::new(&storage, &selection, Cause::Explicit, "set", site);
-        assert!(is_overwritten_on_host(&request));
+        assert!(overwrite_on_host(&request).is_some());
         let mut state = storage.lock();
         let location = state.assign_location(&Device::cpu()).expect("a location");
         state.coherence.apply_to_all(location, Access::Read);
         drop(state);
-        assert!(is_overwritten_on_host(&request), "the host has it too");
+        assert!(overwrite_on_host(&request).is_some(), "the host has it too");
         let mut state = storage.lock();
         assert!(state.coherence.is_only_at(Location::HOST, &second));
         state.coherence.apply_to_all(location, Access::Overwrite);
         drop(state);
-        assert!(!is_overwritten_on_host(&request), "it is newest on the device");
+        assert!(overwrite_on_host(&request).is_none(), "it is newest on the device");
         let whole = Request { selection: &Selection::Whole, ..request };
-        assert!(!is_overwritten_on_host(&whole));
+        assert!(overwrite_on_host(&whole).is_none());
     }
 }
