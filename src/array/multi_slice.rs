@@ -75,7 +75,8 @@ macro_rules! multi_slice {
                     layout.slice(&self.$index)
                 },)+);
                 let memory_order = storage.memory_order();
-                let selections = [$(layouts.$index.selection(memory_order, element_bytes::<T>())),+];
+                let bytes = element_bytes::<T>();
+                let selections = [$(layouts.$index.selection(memory_order, bytes)),+];
                 assert_disjoint(storage, &selections, &[$(self.$index.as_ref()),+]);
                 ($(View::new(storage, home, layouts.$index),)+)
             }
