@@ -485,7 +485,7 @@ pub enum Error {
     },
     /// A stream, slice or context of another library cannot be used.
     #[non_exhaustive]
-    #[error("foreign: {seen}; {expected}{call}")]
+    #[error("foreign: {seen}; expected {expected}{call}")]
     Foreign {
         /// The object, and its actual owner.
         seen: String,

@@ -158,6 +158,8 @@ pub use element::Element;
 pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
 #[cfg(all(feature = "cuda", feature = "dlpack"))]
 pub use interop::CudaArrayInterface;
+#[cfg(feature = "dlpack")]
+pub use interop::TensorElement;
 pub use launch::{
     Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
 };

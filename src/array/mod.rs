@@ -21,9 +21,9 @@ mod view;
 mod watch;
 
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
-#[cfg(feature = "dlpack")]
-pub(crate) use device_array::offset_without_gaps;
 pub use device_array::{AsDeviceView, DeviceArray};
+#[cfg(feature = "dlpack")]
+pub(crate) use device_array::{layout_without_gaps, lowest_address};
 #[cfg(feature = "cuda")]
 pub(crate) use device_guard::DevicePart;
 pub use device_guard::{DeviceMut, DeviceRef};

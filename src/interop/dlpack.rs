@@ -7,10 +7,11 @@ use dlpark::allocation::dynamic::Initialized;
 use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType};
 use dlpark::metadata::Dynamic;
 use dlpark::tensor::TensorRef;
-use dlpark::{DlpackElement, DlpackFlags, Managed, ManagedTensorBase};
+use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use ndarray::Dimension;
 
-use crate::array::{DeviceArray, Layout, offset_without_gaps};
+use super::tensor_element::{TensorElement, are_values_of};
+use crate::array::{DeviceArray, Layout, layout_without_gaps, lowest_address};
 use crate::audit;
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
@@ -34,10 +35,7 @@ impl<T: Element, D: Dimension> Drop for Exported<T, D> {
     }
 }
 
-/// Shape, strides and offset of the first element from the lowest one, of a tensor without gaps.
-type Geometry<D> = (D, Vec<isize>, usize);
-
-impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
+impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// The array as a DLPack tensor, which owns it: for another library to use without a copy.
     /// Waits until the contents are complete. The array's memory is freed when the tensor's deleter
     /// is called.
@@ -117,7 +115,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let prepared = Dynamic::new(shape, strides).prepare_as::<M>();
         let prepared = prepared.map_err(|fault| refused(fault.to_string()).at(site))?;
         let mut tensor: Initialized<M> = prepared.initialize(owner);
-        tensor.set_data(data.cast()).set_device(dl_device).set_dtype(DLDataType::of::<T>());
+        tensor.set_data(data.cast()).set_device(dl_device).set_dtype(T::DTYPE);
         tensor.set_byte_offset(if data.is_null() { 0 } else { offset_bytes });
         // SAFETY: `hand_out` made the memory ready for work on `stream`; for consumers on the CPU
         // `into_dlpack` waited, and `into_dlpack_on` asks its caller to. The tensor owns the array,
@@ -148,7 +146,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
     /// of the array's memory.
     ///
     /// Tensors of the CPU belong to the embedded device, or to an emulated one; CUDA tensors to the
-    /// GPU of their number.
+    /// GPU of their number. Elements of `bool` come in as `u8`: write 0 and 1 only.
     ///
     /// # Safety
     ///
@@ -183,18 +181,15 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         site: CallSite,
     ) -> Result<Self> {
         let device = stream.device_ref();
-        let (geometry, start) = {
-            let view = tensor.validate().map_err(|fault| refused(fault.to_string()).at(site))?;
-            check::<T>(&view, tensor.flags(), device).at(site)?;
-            let geometry = geometry_of::<T, D>(&view).at(site)?;
-            let start = start_of::<T>(&view, geometry.2).at(site)?;
-            (geometry, start)
-        };
-        let (dim, strides, offset) = geometry;
-        let len_bytes = (dim.size() * size_of::<T>()) as u64;
+        let view = tensor.validate().map_err(|fault| refused(fault.to_string()).at(site))?;
+        check::<T>(&view, tensor.flags(), device).at(site)?;
+        let layout = layout_of::<T, D>(&view).at(site)?;
+        let len_bytes = (layout.len() * size_of::<T>()) as u64;
         if len_bytes == 0 {
+            let dim = layout.dim().clone();
             return Self::uninit_on(stream, dim).map_err(|error| error.at(site));
         }
+        let start = start_of::<T, D>(&view, &layout).at(site)?;
         let memory = ForeignMemory { start, len_bytes, owner: Box::new(tensor) };
         // SAFETY: the caller promises that the tensor describes initialised memory that nothing
         // else writes until its deleter is called, which its drop does; the checks have shown that
@@ -203,7 +198,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let address = address
             .map_err(|error| call_error(device, "a tensor", "taking a tensor over", &error))
             .at(site)?;
-        Ok(Self::over_memory(Layout::new(dim, &strides, offset), stream, address, site))
+        Ok(Self::over_memory(layout, stream, address, site))
     }
 }
 
@@ -219,7 +214,7 @@ fn dl_device(device: &Device) -> DLDevice {
 }
 
 /// Checks device, elements and flags.
-fn check<T: DlpackElement>(
+fn check<T: TensorElement>(
     tensor: &TensorRef<'_>,
     flags: DlpackFlags,
     device: &Device,
@@ -231,10 +226,10 @@ fn check<T: DlpackElement>(
             format!("one that {device} can access; pass a stream of the tensor's device"),
         ));
     }
-    if !tensor.dtype().is::<T>() {
+    if !are_values_of::<T>(tensor.dtype()) {
         return Err(foreign(
             format!("a tensor whose elements are {}", name_of(tensor.dtype())),
-            format!("{}; convert the tensor, or name its type", name_of(DLDataType::of::<T>())),
+            format!("elements of type {}; convert the tensor, or name its type", name_of(T::DTYPE)),
         ));
     }
     if flags.contains(DlpackFlags::READ_ONLY) {
@@ -261,7 +256,7 @@ fn name_of(dtype: DLDataType) -> String {
     format!("{kind}{}{lanes}", dtype.bits)
 }
 
-fn geometry_of<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Geometry<D>> {
+fn layout_of<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Layout<D>> {
     if D::NDIM.is_some_and(|ndim| ndim != tensor.ndim()) {
         return Err(Error::Shape {
             call: CalledAt::UNKNOWN,
@@ -273,29 +268,27 @@ fn geometry_of<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Geome
     let mut dim = D::zeros(tensor.ndim());
     let axes = dim.slice_mut().iter_mut().zip(tensor.shape());
     axes.for_each(|(axis, len)| *axis = *len as usize);
-    let strides = tensor.strides_or_compact().map_err(|fault| refused(fault.to_string()))?;
-    let strides: Vec<isize> = strides.iter().map(|stride| *stride as isize).collect();
-    let Some(offset) = offset_without_gaps::<T>(dim.slice(), &strides) else {
-        return Err(foreign(
-            format!("a tensor of shape {:?} with strides {strides:?}", tensor.shape()),
-            String::from("elements without gaps and repetitions; call its `contiguous()` first"),
-        ));
-    };
-    Ok((dim, strides, offset))
+    let of_axis = |stride: &i64| isize::try_from(*stride).unwrap_or(isize::MIN);
+    let strides = tensor.strides().map(|all| all.iter().map(of_axis).collect::<Vec<_>>());
+    layout_without_gaps::<T, D>(dim, strides.as_deref()).map_err(|expected| {
+        let (shape, strides) = (tensor.shape(), tensor.strides());
+        let strides = strides.map_or(String::new(), |all| format!(" with strides {all:?}"));
+        foreign(format!("a tensor of shape {shape:?}{strides}"), expected)
+    })
 }
 
 /// The lowest element's address.
-fn start_of<T>(tensor: &TensorRef<'_>, offset: usize) -> Result<*mut u8> {
-    let first = tensor.data_ptr().cast::<u8>().cast_mut();
-    let first = first.wrapping_add(tensor.byte_offset() as usize);
-    let start = first.wrapping_sub(offset * size_of::<T>());
-    if tensor.num_elements() > 0 && (start.is_null() || !start.cast::<T>().is_aligned()) {
-        return Err(foreign(
-            format!("a tensor whose lowest element is at {start:p}"),
-            format!("an address that is a multiple of {}", align_of::<T>()),
-        ));
-    }
-    Ok(start)
+fn start_of<T, D: Dimension>(tensor: &TensorRef<'_>, layout: &Layout<D>) -> Result<*mut u8> {
+    let (data, offset_bytes) = (tensor.data_ptr().cast::<u8>().cast_mut(), tensor.byte_offset());
+    let first = (data.addr() as u64).checked_add(offset_bytes).filter(|_| !data.is_null());
+    let start = first.and_then(|first| lowest_address::<T, D>(first, layout));
+    let start = start.ok_or_else(|| {
+        foreign(
+            format!("a tensor with data at {data:p} and byte offset {offset_bytes}"),
+            format!("elements at an address that is a multiple of {} and not 0", align_of::<T>()),
+        )
+    })?;
+    Ok(data.with_addr(start as usize))
 }
 
 fn refused(fault: String) -> Error {

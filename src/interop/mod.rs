@@ -6,6 +6,10 @@
 mod cudarc;
 #[cfg(feature = "dlpack")]
 mod dlpack;
+#[cfg(feature = "dlpack")]
+mod tensor_element;
 
 #[cfg(all(feature = "cuda", feature = "dlpack"))]
 pub use self::cudarc::CudaArrayInterface;
+#[cfg(feature = "dlpack")]
+pub use self::tensor_element::TensorElement;

@@ -3,7 +3,7 @@
 use ndarray::Dimension;
 
 use super::super::adopt;
-use super::super::layout::Layout;
+use super::super::layout::{Layout, fits};
 use super::super::smart::SmartArray;
 use super::DeviceArray;
 use crate::device::Stream;
@@ -44,8 +44,31 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
     }
 }
 
-/// The offset of the element with index 0, 0, ... from the lowest one, in elements. `None` if the
-/// layout has gaps.
-pub(crate) fn offset_without_gaps<T: Element>(shape: &[usize], strides: &[isize]) -> Option<usize> {
-    adopt::memory_order::<T>(shape, strides).map(|(_, offset)| offset)
+/// The layout of memory of other code that has this shape and these strides, in elements; row-major
+/// without strides. `Err` with what is expected if there is none without gaps.
+pub(crate) fn layout_without_gaps<T: Element, D: Dimension>(
+    dim: D,
+    strides: Option<&[isize]>,
+) -> std::result::Result<Layout<D>, String> {
+    if !fits::<T>(dim.slice()) {
+        return Err(format!("a shape of at most {} bytes", isize::MAX));
+    }
+    let rows = dim.default_strides();
+    let mut own: Vec<isize> = rows.slice().iter().map(|stride| *stride as isize).collect();
+    let given = strides.into_iter().flatten().zip(dim.slice()).zip(&mut own);
+    // The stride of a single index has no meaning, and may be too large to be calculated with.
+    given.filter(|((_, len), _)| **len > 1).for_each(|((given, _), own)| *own = *given);
+    let Some((_, offset)) = adopt::memory_order::<T>(dim.slice(), &own) else {
+        return Err("elements without gaps and repetitions; make a contiguous copy first".into());
+    };
+    Ok(Layout::new(dim, &own, offset))
+}
+
+/// The address of the lowest element, where the one with index 0, 0, ... is at `first`. `None` if
+/// it is 0 or not aligned, or if elements lie outside of the address space.
+pub(crate) fn lowest_address<T, D: Dimension>(first: u64, layout: &Layout<D>) -> Option<u64> {
+    let start = first.checked_sub((layout.offset() * size_of::<T>()) as u64)?;
+    let end = start.checked_add((layout.len() * size_of::<T>()) as u64)?;
+    let is_aligned = start.is_multiple_of(align_of::<T>() as u64);
+    (start != 0 && is_aligned && usize::try_from(end).is_ok()).then_some(start)
 }

@@ -9,7 +9,7 @@ mod parts;
 mod views;
 
 #[cfg(feature = "dlpack")]
-pub(crate) use exchange::offset_without_gaps;
+pub(crate) use exchange::{layout_without_gaps, lowest_address};
 
 use std::fmt;
 

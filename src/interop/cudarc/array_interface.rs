@@ -2,12 +2,14 @@
 
 use std::any::Any;
 
-use dlpark::DlpackElement;
 use dlpark::ffi::{DLDataType, DLDataTypeCode};
 use ndarray::Dimension;
 
+use super::super::tensor_element::TensorElement;
 use super::no_gpu;
-use crate::array::{DeviceArray, DeviceMut, DevicePart, DeviceRef, Layout, offset_without_gaps};
+use crate::array::{
+    DeviceArray, DeviceMut, DevicePart, DeviceRef, Layout, layout_without_gaps, lowest_address,
+};
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
@@ -59,7 +61,7 @@ impl CudaArrayInterface {
 }
 
 impl<D: Dimension> DevicePart<'_, D> {
-    fn interface<T: DlpackElement>(&self, access: Access) -> Result<CudaArrayInterface> {
+    fn interface<T: TensorElement>(&self, access: Access) -> Result<CudaArrayInterface> {
         let stream = self.stream_ref();
         let Some(cudarc) = stream.cuda_queue().and_then(GpuQueue::stream) else {
             return Err(no_gpu("a CUDA array interface", stream.device_ref()));
@@ -82,7 +84,7 @@ impl<D: Dimension> DevicePart<'_, D> {
     }
 }
 
-impl<T: Element + DlpackElement, D: Dimension> DeviceRef<'_, T, D> {
+impl<T: TensorElement, D: Dimension> DeviceRef<'_, T, D> {
     /// The fields of `__cuda_array_interface__` for this guard, read-only: for CuPy, PyTorch or
     /// Numba to read the memory in place. The consumer waits for the guard's stream, whose handle
     /// is in the fields. Keep the guard until the consumer's work is complete, or queued on the
@@ -98,7 +100,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceRef<'_, T, D> {
     }
 }
 
-impl<T: Element + DlpackElement, D: Dimension> DeviceMut<'_, T, D> {
+impl<T: TensorElement, D: Dimension> DeviceMut<'_, T, D> {
     /// As [`DeviceRef::cuda_array_interface`], for consumers that may also write the memory.
     ///
     /// ```no_run
@@ -121,7 +123,7 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceMut<'_, T, D> {
     }
 }
 
-impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
+impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// As [`from_cuda_array_interface_on`](Self::from_cuda_array_interface_on), on the current
     /// stream.
     ///
@@ -203,13 +205,13 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
             call_error(device, "a CUDA array interface", operation, &error).at(site)
         };
         check::<T>(interface).at(site)?;
-        let (dim, strides, offset) = geometry_of::<T, D>(interface).at(site)?;
-        let len_bytes = (dim.size() * size_of::<T>()) as u64;
+        let layout = layout_of::<T, D>(interface).at(site)?;
+        let len_bytes = (layout.len() * size_of::<T>()) as u64;
         if len_bytes == 0 {
+            let dim = layout.dim().clone();
             return Self::uninit_on(stream, dim).map_err(|error| error.at(site));
         }
-        let start = interface.data.0 - (offset * size_of::<T>()) as u64;
-        check_start::<T>(start).at(site)?;
+        let start = start_of::<T, D>(interface, &layout).at(site)?;
         let owning_gpu = queue.gpu_of(start).map_err(|error| error_of("asking", error))?;
         if owning_gpu != Some(device.ordinal()) {
             return Err(not_of(device, start, owning_gpu).at(site));
@@ -226,13 +228,13 @@ impl<T: Element + DlpackElement, D: Dimension> DeviceArray<T, D> {
         let address =
             unsafe { device.backend().take_over(ForeignMemory { start, len_bytes, owner }) };
         let address = address.map_err(|error| error_of("taking memory over", error))?;
-        Ok(Self::over_memory(Layout::new(dim, &strides, offset), stream, address, site))
+        Ok(Self::over_memory(layout, stream, address, site))
     }
 }
 
 /// NumPy's name of the element type.
-fn typestr_of<T: DlpackElement>() -> Result<String> {
-    let DLDataType { code, bits, lanes } = DLDataType::of::<T>();
+fn typestr_of<T: TensorElement>() -> Result<String> {
+    let DLDataType { code, bits, lanes } = T::DTYPE;
     let kind = match code {
         DLDataTypeCode::INT => 'i',
         DLDataTypeCode::UINT => 'u',
@@ -253,9 +255,11 @@ fn typestr_of<T: DlpackElement>() -> Result<String> {
     Ok(format!("{order}{kind}{}", bits / 8))
 }
 
-fn check<T: DlpackElement>(interface: &CudaArrayInterface) -> Result<()> {
+fn check<T: TensorElement>(interface: &CudaArrayInterface) -> Result<()> {
     let expected = typestr_of::<T>()?;
-    if interface.typestr != expected {
+    // NumPy's bool is a byte, and comes in as one.
+    let is_bool = expected == "|u1" && interface.typestr == "|b1";
+    if interface.typestr != expected && !is_bool {
         let seen = format!("an interface whose elements are {:?}", interface.typestr);
         let expected = format!("{expected:?}; convert the array, or name its type");
         return Err(foreign(seen, &expected));
@@ -281,10 +285,7 @@ fn check<T: DlpackElement>(interface: &CudaArrayInterface) -> Result<()> {
     Ok(())
 }
 
-/// The shape, the strides in elements, and the offset of the first element from the lowest one.
-fn geometry_of<T: Element, D: Dimension>(
-    interface: &CudaArrayInterface,
-) -> Result<(D, Vec<isize>, usize)> {
+fn layout_of<T: Element, D: Dimension>(interface: &CudaArrayInterface) -> Result<Layout<D>> {
     let CudaArrayInterface { shape, strides, .. } = interface;
     if D::NDIM.is_some_and(|ndim| ndim != shape.len()) {
         return Err(Error::Shape {
@@ -296,35 +297,35 @@ fn geometry_of<T: Element, D: Dimension>(
     }
     let mut dim = D::zeros(shape.len());
     dim.slice_mut().copy_from_slice(shape);
-    let element_bytes = size_of::<T>() as isize;
-    let in_elements = |strides: &Vec<isize>| {
-        let is_whole = strides.iter().all(|stride| stride % element_bytes == 0);
-        (is_whole && strides.len() == shape.len())
-            .then(|| strides.iter().map(|stride| stride / element_bytes).collect())
+    let layout = match strides {
+        None => layout_without_gaps::<T, D>(dim, None),
+        Some(strides) => in_elements::<T>(strides, shape.len())
+            .and_then(|strides| layout_without_gaps::<T, D>(dim, Some(&strides))),
     };
-    let strides: Option<Vec<isize>> = match strides {
-        Some(strides) => in_elements(strides),
-        None => Some(dim.default_strides().slice().iter().map(|stride| *stride as isize).collect()),
-    };
-    let placed = strides.and_then(|strides| {
-        let offset = offset_without_gaps::<T>(shape, &strides)?;
-        Some((strides, offset))
-    });
-    let (strides, offset) = placed.ok_or_else(|| {
-        foreign(
-            format!("an interface of shape {shape:?} with strides {:?}", interface.strides),
-            "elements without gaps and repetitions; make a contiguous copy first",
-        )
-    })?;
-    Ok((dim, strides, offset))
+    layout.map_err(|expected| {
+        let seen = format!("an interface of shape {shape:?} with strides {strides:?}");
+        foreign(seen, &expected)
+    })
 }
 
-fn check_start<T>(start: u64) -> Result<()> {
-    if start != 0 && start.is_multiple_of(align_of::<T>() as u64) {
-        return Ok(());
+/// Strides in elements, from those in bytes. `Err` with what is expected.
+fn in_elements<T>(strides: &[isize], ndim: usize) -> std::result::Result<Vec<isize>, String> {
+    let element_bytes = size_of::<T>() as isize;
+    let is_whole = strides.iter().all(|stride| stride % element_bytes == 0);
+    if !is_whole || strides.len() != ndim {
+        return Err(format!("{ndim} strides that are multiples of {element_bytes} bytes"));
     }
-    let expected = format!("an address other than 0 that is a multiple of {}", align_of::<T>());
-    Err(foreign(format!("an interface whose lowest element is at {start:#x}"), &expected))
+    Ok(strides.iter().map(|stride| stride / element_bytes).collect())
+}
+
+/// The lowest element's address.
+fn start_of<T, D: Dimension>(interface: &CudaArrayInterface, layout: &Layout<D>) -> Result<u64> {
+    let (first, _) = interface.data;
+    lowest_address::<T, D>(first, layout).ok_or_else(|| {
+        let align = align_of::<T>();
+        let expected = format!("elements at an address that is a multiple of {align} and not 0");
+        foreign(format!("an interface with data at {first:#x}"), &expected)
+    })
 }
 
 fn not_of(device: &Device, start: u64, owning_gpu: Option<usize>) -> Error {

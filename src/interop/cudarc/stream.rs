@@ -102,7 +102,7 @@ impl Stream {
                      stream on each thread",
                 ),
                 expected: String::from(
-                    "adopt one of `CudaContext::new_stream`, or take the legacy default stream by \
+                    "one of `CudaContext::new_stream`; or take the legacy default stream by \
                      `Stream::legacy`",
                 ),
             });
@@ -164,7 +164,7 @@ pub(super) fn primary_device(context: &CudaContext, object: &str) -> Result<Devi
             context.ordinal()
         ),
         expected: format!(
-            "this library works in the GPU's primary context {:p}: make it by \
+            "one of the GPU's primary context {:p}, in which this library works: make it by \
              `Device::cuda_context` or `CudaContext::new`",
             primary.cu_ctx()
         ),

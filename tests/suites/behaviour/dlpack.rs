@@ -3,12 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use resident::dlpark::ffi::{DLDataType, DLDevice, DLManagedTensorVersioned};
+use num_complex::Complex;
+use resident::dlpark::ffi::{
+    DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned,
+    DLTensor,
+};
 use resident::dlpark::metadata::Dynamic;
 use resident::dlpark::versioned::Dlpack;
-use resident::dlpark::{DlpackFlags, legacy};
-use resident::ndarray::{Array2, Dimension, Ix1, Ix2};
-use resident::{Device, DeviceArray, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray};
+use resident::dlpark::{DlpackFlags, Managed, ManagedTensorBase, legacy};
+use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, IxDyn};
+use resident::{
+    Device, DeviceArray, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, TensorElement,
+};
+use support::eventually;
 
 /// Memory of other code, which counts how often it is freed.
 struct Owner {
@@ -110,7 +117,10 @@ fn array(rows: [[u8; 3]; 2]) -> Array2<f32> {
 fn what_cannot_be_taken_over_is_refused_and_freed() {
     let freed = Arc::new(AtomicU32::new(0));
     let forms = [
-        ("float64; float32", Form { dtype: DLDataType::F64, ..ROWS }),
+        (
+            "elements are float64; expected elements of type float32; convert",
+            Form { dtype: DLDataType::F64, ..ROWS },
+        ),
         ("device", Form { device: DLDevice::cuda(0), ..ROWS }),
         ("read-only", Form { flags: DlpackFlags::READ_ONLY, ..ROWS }),
         ("contiguous", Form { strides: [6, 2], ..ROWS }),
@@ -205,4 +215,218 @@ fn a_coherent_array_may_live_in_memory_of_others() -> Result<()> {
     assert_eq!(freed.load(Ordering::SeqCst), 1);
     assert_eq!(table.into_array()?.sum(), 30.0);
     Ok(())
+}
+
+/// An array of these elements, handed out and taken over again; and what DLPack says they are.
+fn exchanged<T>(elements: [T; 2]) -> Result<DLDataType>
+where
+    T: TensorElement + PartialEq + std::fmt::Debug,
+{
+    let stream = Device::cpu().stream();
+    let elements = Array1::from(elements.to_vec());
+    let made: Dlpack = DeviceArray::from_host_on(&stream, &elements)?.into_dlpack()?;
+    let dtype = made.validate().expect("a tensor").dtype();
+    // SAFETY: nothing else has the tensor.
+    let back = unsafe { DeviceArray::<T, Ix1>::from_dlpack_on(&stream, made) }?;
+    assert_eq!(back.copy_to_host()?, elements);
+    Ok(dtype)
+}
+
+#[test]
+fn complex_and_half_numbers_are_exchanged() -> Result<()> {
+    let turn = [Complex::new(0.5, -1.0), Complex::new(-3.0, 0.25)];
+    assert_eq!(exchanged::<Complex<f32>>(turn)?, DLDataType::C64);
+    let turn = [Complex::new(0.5, -1.0), Complex::new(-3.0, 0.25)];
+    assert_eq!(exchanged::<Complex<f64>>(turn)?, DLDataType::C128);
+    let halves = [0.5, -3.0];
+    let dtype = exchanged(halves.map(half::f16::from_f64))?;
+    assert_eq!(dtype, DLDataType::scalar(DLDataTypeCode::FLOAT, 16));
+    let dtype = exchanged(halves.map(half::bf16::from_f64))?;
+    assert_eq!(dtype, DLDataType::scalar(DLDataTypeCode::BFLOAT, 16));
+    Ok(())
+}
+
+#[test]
+fn elements_of_bool_come_in_as_bytes_of_zero_and_one() -> Result<()> {
+    let stream = Device::cpu().stream();
+    let owner = Box::new([true, false, true]);
+    let data = owner.as_ptr().cast_mut();
+    let made = || {
+        let prepared = Dynamic::new([3_i64], [1_i64]).prepare_as::<DLManagedTensorVersioned>();
+        let mut tensor = prepared.expect("one axis").initialize(owner.clone());
+        tensor.set_data(data.cast()).set_device(DLDevice::CPU).set_dtype(DLDataType::BOOL);
+        // SAFETY: `owner` lives longer than the arrays below.
+        unsafe { tensor.finish() }
+    };
+    // SAFETY: nothing else uses the memory.
+    let bytes = unsafe { DeviceArray::<u8, Ix1>::from_dlpack_on(&stream, made()) }?;
+    assert_eq!(bytes.copy_to_host()?.to_vec(), [1, 0, 1]);
+    // SAFETY: the memory is refused.
+    let refused = unsafe { DeviceArray::<i8, Ix1>::from_dlpack_on(&stream, made()) };
+    let refused = refused.expect_err("no byte without a sign");
+    assert!(refused.to_string().contains("are bool8; expected elements of type int8"), "{refused}");
+    drop(bytes);
+    Device::cpu().synchronize()
+}
+
+/// Lengths and strides at the limits of their type, and around what sixteen elements need.
+const LIMITS: [i64; 12] =
+    [i64::MIN, i64::MIN + 1, i64::MIN / 4, -3, -1, 0, 1, 2, 3, 1 << 58, i64::MAX - 1, i64::MAX];
+
+/// Whether a tensor of other code, changed by `change`, was taken over in its versioned form, by
+/// `from_dlpack_on`, and in its legacy form, by `from_dlpack`.
+fn are_taken<D: Dimension>(change: &dyn Fn(&mut DLTensor)) -> [bool; 2] {
+    let freed = Arc::new(AtomicU32::new(0));
+    let stream = Device::cpu().stream();
+    let by_stream = changed::<DLManagedTensorVersioned>(change, &freed);
+    // SAFETY: nothing uses the memory: arrays that were made of a description that is not true are
+    // dropped at once.
+    let by_stream = unsafe { DeviceArray::<f32, D>::from_dlpack_on(&stream, by_stream) };
+    let all = [by_stream.map(drop), {
+        eventually(1, "tensors freed", || {
+            Device::cpu().synchronize().expect("nothing failed");
+            freed.load(Ordering::SeqCst)
+        });
+        let legacy = changed::<DLManagedTensor>(change, &freed);
+        // SAFETY: as above.
+        unsafe { DeviceArray::<f32, D>::from_dlpack(legacy) }.map(drop)
+    }];
+    eventually(2, "tensors freed", || {
+        Device::cpu().synchronize().expect("nothing failed");
+        freed.load(Ordering::SeqCst)
+    });
+    for refused in all.iter().filter_map(|taken| taken.as_ref().err()) {
+        let is_expected = matches!(refused, Error::Foreign { .. } | Error::Shape { .. });
+        assert!(is_expected, "{refused:?}");
+    }
+    all.map(|taken| taken.is_ok())
+}
+
+/// Two by three elements in the middle of sixteen, but for one change.
+fn changed<M: ManagedTensorBase>(
+    change: &dyn Fn(&mut DLTensor),
+    freed: &Arc<AtomicU32>,
+) -> Managed<M> {
+    let mut owner = Box::new(Owner { elements: vec![0.0; 16], freed: Arc::clone(freed) });
+    let data = owner.elements.as_mut_ptr();
+    let prepared = Dynamic::new([2_i64, 3], [3_i64, 1]).prepare_as::<M>().expect("two axes");
+    let mut tensor = prepared.initialize(owner);
+    tensor.set_data(data.cast()).set_device(DLDevice::CPU).set_dtype(DLDataType::F32);
+    // SAFETY: what is changed of the description below is refused, or no element is used.
+    let tensor: Managed<M> = unsafe { tensor.finish() };
+    // SAFETY: the tensor lives, and nothing else uses it.
+    change(unsafe { (*tensor.as_ptr()).tensor_mut() });
+    tensor
+}
+
+/// Sets lengths and strides; there are two of each.
+fn set_axes(tensor: &mut DLTensor, shape: [i64; 2], strides: [i64; 2]) {
+    // SAFETY: the pointer is that of two numbers, which live as long as the tensor.
+    unsafe { tensor.shape.cast::<[i64; 2]>().write(shape) };
+    // SAFETY: as above.
+    unsafe { tensor.strides.cast::<[i64; 2]>().write(strides) };
+}
+
+/// Whether two axes are those of elements without gaps and repetitions, in an address space around
+/// `first`, calculated with integers that do not overflow.
+fn has_no_gaps(first: usize, shape: [i64; 2], strides: [i64; 2]) -> bool {
+    let (shape, strides) = (shape.map(i128::from), strides.map(i128::from));
+    // ndarray counts no axes of length 0, and DLPack's crate counts bits.
+    let counted: i128 = shape.iter().filter(|len| **len != 0).product();
+    let is_counted = counted <= i128::from(i64::MAX) / 4
+        && shape.iter().product::<i128>() <= i128::from(u64::MAX) / 32;
+    if shape.iter().any(|len| *len < 0) || !is_counted {
+        return false;
+    }
+    if shape.contains(&0) {
+        return true;
+    }
+    let mut axes: Vec<(i128, i128)> = shape.into_iter().zip(strides).collect();
+    axes.retain(|(len, _)| *len > 1);
+    axes.sort_by_key(|(_, stride)| stride.abs());
+    let (mut expected, mut below) = (1, 0);
+    for (len, stride) in axes {
+        if stride.abs() != expected {
+            return false;
+        }
+        expected *= len;
+        below += (len - 1) * (-stride).max(0);
+    }
+    let start = first as i128 - 4 * below;
+    start > 0 && start + 4 * expected <= i128::from(u64::MAX)
+}
+
+#[test]
+fn shapes_and_strides_at_their_limits_are_taken_or_refused_without_a_panic() {
+    // Descriptions of most of the address space would overlap the arrays of other tests.
+    support::own_process!();
+    let pairs = || LIMITS.iter().flat_map(|a| LIMITS.iter().map(move |b| [*a, *b]));
+    let mut taken = 0;
+    for (shape, strides) in pairs().flat_map(|shape| pairs().map(move |strides| (shape, strides))) {
+        let expected = std::cell::Cell::new(false);
+        let are_taken = are_taken::<Ix2>(&|tensor| {
+            set_axes(tensor, shape, strides);
+            expected.set(has_no_gaps(tensor.data.addr(), shape, strides));
+        });
+        assert_eq!(are_taken, [expected.get(); 2], "{shape:?} {strides:?}");
+        taken += usize::from(expected.get());
+    }
+    assert!(taken > 1000, "{taken}");
+    // Without strides, the legacy form is compact; the versioned form has to have some.
+    for shape in pairs() {
+        let expected = std::cell::Cell::new(false);
+        let are_taken = are_taken::<IxDyn>(&|tensor| {
+            set_axes(tensor, shape, [0, 0]);
+            tensor.strides = std::ptr::null_mut();
+            let row = shape[1].max(1);
+            expected.set(has_no_gaps(tensor.data.addr(), shape, [row, 1]));
+        });
+        assert_eq!(are_taken, [false, expected.get()], "{shape:?}");
+    }
+}
+
+#[test]
+fn other_fields_of_a_tensor_at_their_limits_are_refused_without_a_panic() {
+    // Failures of other tests' kernels would be reported here.
+    support::own_process!();
+    let is_refused = |what: &str, change: &dyn Fn(&mut DLTensor)| {
+        assert_eq!(are_taken::<Ix2>(change), [false; 2], "{what}");
+        assert_eq!(are_taken::<IxDyn>(change), [false; 2], "{what}");
+    };
+    assert_eq!(
+        (are_taken::<Ix2>(&|_tensor| ()), are_taken::<IxDyn>(&|_tensor| ())),
+        ([true; 2], [true; 2])
+    );
+    for ndim in [i32::MIN, i32::MIN + 1, -2, -1] {
+        is_refused("ndim", &|tensor| tensor.ndim = ndim);
+    }
+    is_refused("no shape", &|tensor| tensor.shape = std::ptr::null_mut());
+    let odd = [1, 2, 3, i64::MAX as u64 - 1, i64::MAX as u64, u64::MAX - 1, u64::MAX];
+    for byte_offset in odd.into_iter().chain([u64::MAX - 3, u64::MAX - 15, 0_u64.wrapping_sub(64)])
+    {
+        is_refused("byte_offset", &|tensor| tensor.byte_offset = byte_offset);
+        is_refused("no data", &|tensor| {
+            (tensor.data, tensor.byte_offset) = (std::ptr::null_mut(), byte_offset);
+        });
+    }
+    for byte_offset in [0, 4, 4096] {
+        is_refused("no data", &|tensor| {
+            (tensor.data, tensor.byte_offset) = (std::ptr::null_mut(), byte_offset);
+        });
+    }
+    for code in (0..=u8::MAX).filter(|code| *code != DLDataTypeCode::FLOAT.0) {
+        is_refused("code", &|tensor| tensor.dtype.code = DLDataTypeCode(code));
+    }
+    for bits in (0..=u8::MAX).filter(|bits| *bits != 32) {
+        is_refused("bits", &|tensor| tensor.dtype.bits = bits);
+    }
+    for lanes in [0, 2, 4, u16::MAX - 1, u16::MAX] {
+        is_refused("lanes", &|tensor| tensor.dtype.lanes = lanes);
+    }
+    for number in [0, 2, 3, 4, 7, 10, 13, 14, 17, 18, u32::MAX / 2, u32::MAX - 1, u32::MAX] {
+        is_refused("device", &|tensor| tensor.device.device_type = DLDeviceType(number as _));
+    }
+    for number in [i32::MIN, -1, 1, i32::MAX] {
+        is_refused("number", &|tensor| tensor.device.device_id = number);
+    }
 }

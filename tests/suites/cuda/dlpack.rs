@@ -8,7 +8,7 @@ use resident::cudarc::driver::{CudaSlice, DevicePtr};
 use resident::dlpark::ffi::{DLDataType, DLDevice, DLManagedTensorVersioned};
 use resident::dlpark::metadata::Dynamic;
 use resident::dlpark::versioned::Dlpack;
-use resident::ndarray::{Ix2, array, s};
+use resident::ndarray::{Ix1, Ix2, array, s};
 use resident::{CudaArrayInterface, Device, DeviceArray, DeviceView, Error, SmartArray, Stream};
 use resident_stand_in::{self as driver, Settings};
 
@@ -186,8 +186,8 @@ fn array_interfaces_that_do_not_fit_are_refused_and_their_owners_dropped() {
         ("stream 0", &here, &|fields| fields.stream = Some(0)),
         ("[6]", &here, &|fields| fields.shape = vec![6]),
         ("gaps", &here, &|fields| fields.strides = Some(vec![16, 4])),
-        ("gaps", &here, &|fields| fields.strides = Some(vec![12, 2])),
-        ("gaps", &here, &|fields| fields.strides = Some(vec![4])),
+        ("multiples of 4", &here, &|fields| fields.strides = Some(vec![12, 2])),
+        ("2 strides", &here, &|fields| fields.strides = Some(vec![4])),
         ("multiple of 4", &here, &|fields| fields.data.0 += 2),
         ("does not know", &here, &|fields| fields.data.0 = 4096),
         ("memory of cuda:0", &other, &|_fields| ()),
@@ -198,4 +198,56 @@ fn array_interfaces_that_do_not_fit_are_refused_and_their_owners_dropped() {
         assert!(error.contains(text), "{text}: {error}");
     }
     assert_eq!(freed.load(Ordering::SeqCst), 12);
+}
+
+/// Numbers at the limits of their type. Nothing that they describe is there.
+#[test]
+fn array_interfaces_with_numbers_at_their_limits_are_refused_without_a_panic() {
+    support::own_process!();
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let take = |fields: &CudaArrayInterface| {
+        let owner = Owner(None, Arc::clone(&freed));
+        // SAFETY: what is not true of the memory is refused.
+        unsafe { DeviceArray::<f32, Ix2>::from_cuda_array_interface_on(&stream, fields, owner) }
+            .map(drop)
+    };
+    let mut count = 0;
+    for shape in [[2, 3], [1, 3], [usize::MAX, 1], [1 << 62, 4], [usize::MAX >> 2, 1]] {
+        for first in [0, 4, 2, u64::MAX - 3, u64::MAX] {
+            for stride in [isize::MIN, isize::MIN + 4, -12, -4, 0, isize::MAX - 3, isize::MAX] {
+                let mut fields =
+                    CudaArrayInterface::new(shape.to_vec(), String::from("<f4"), first);
+                fields.strides = Some(vec![stride, 4]);
+                let refused = take(&fields).expect_err("nothing is there");
+                assert!(matches!(refused, Error::Foreign { .. }), "{fields:?}: {refused}");
+                count += 1;
+            }
+        }
+    }
+    let none = CudaArrayInterface::new(vec![0, usize::MAX], String::from("<f4"), 0);
+    assert!(matches!(take(&none), Err(Error::Foreign { .. })), "no array has such a shape");
+    assert_eq!(freed.load(Ordering::SeqCst), count + 1);
+}
+
+/// A guard's fields describe memory that an array uses.
+#[test]
+fn memory_that_an_array_uses_is_not_taken_over_by_its_interface() {
+    support::own_process!();
+    let device = support::driver::open(Settings::new().seed(7), 1).remove(0);
+    let (stream, freed) = (device.stream(), Arc::new(AtomicU32::new(0)));
+    let mut table = DeviceArray::<f32, _>::ones_on(&stream, (2, 3)).expect("memory");
+    let fields = {
+        let mut row = table.row_mut(1);
+        let mut guard = row.gpu_mut_on(&stream).expect("it is there");
+        guard.cuda_array_interface().expect("a GPU")
+    };
+    let owner = Owner(None, Arc::clone(&freed));
+    // SAFETY: the memory is refused.
+    let refused =
+        unsafe { DeviceArray::<f32, Ix1>::from_cuda_array_interface_on(&stream, &fields, owner) };
+    let refused = refused.expect_err("the table uses it");
+    assert!(matches!(refused, Error::Backend { .. }), "{refused}");
+    assert!(refused.to_string().contains("drop that array first"), "{refused}");
+    assert_eq!(freed.load(Ordering::SeqCst), 1);
 }

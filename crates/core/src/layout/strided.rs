@@ -108,7 +108,7 @@ impl Strided<'_> {
     /// Like [`is_contiguous`](Self::is_contiguous), for axes that
     /// [`axes_by_stride`](Self::axes_by_stride) returned.
     pub(super) fn is_contiguous_along(&self, axes: &[usize]) -> bool {
-        let ascending = |axis: &usize| (self.shape[*axis], self.strides[*axis].abs());
+        let ascending = |axis: &usize| (self.shape[*axis], self.strides[*axis].saturating_abs());
         are_contiguous(axes.iter().rev().map(ascending))
     }
 

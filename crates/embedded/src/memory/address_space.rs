@@ -5,17 +5,16 @@
 //! when it runs, and keeps the blocks alive while it uses them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::block::{ALIGNMENT_BYTES, Block};
-use super::imports::{self, import};
 use super::machine::machine_memory;
 use super::pinned::MappedBlock;
 use crate::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use resident_backend::ForeignMemory;
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::host_copy::BoundedMemory;
-use resident_backend::imports::{AddressRange, InUse};
+use resident_backend::imports::{AddressRange, InUse, counted_bytes};
 use resident_backend::sync;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
@@ -29,16 +28,24 @@ const POOLED_BYTES_MAX: u64 = 256 << 20;
 /// Freeing a block up to this length is cheap, even if it must be filled with poison bytes.
 const CHEAP_POISON_BYTES_MAX: u64 = 64 << 10;
 
+type SharedState = Arc<BackendLock<AddressSpaceState>>;
+
+/// All address spaces: embedded devices all use this process's memory, so an import on one looks
+/// for overlaps with the memory of each. Locked while an import is checked and entered, so that of
+/// two imports of the same memory one sees the other.
+static SPACES: BackendLock<Vec<Weak<BackendLock<AddressSpaceState>>>> =
+    BackendLock::new(Vec::new());
+
 /// The memory of one device.
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
     poison: Option<u8>,
     /// Shared with the list of all address spaces, in which imports look for overlaps.
-    state: Arc<BackendLock<AddressSpaceState>>,
+    state: SharedState,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct AddressSpaceState {
+struct AddressSpaceState {
     /// The memory of the device, if it was emulated with a size.
     total_bytes: Option<u64>,
     /// The limit that the program has set.
@@ -118,7 +125,7 @@ impl AddressSpace {
         let next_address = first_address.max(ALIGNMENT_BYTES as u64);
         let state = AddressSpaceState { total_bytes, next_address, ..Default::default() };
         let state = Arc::new(BackendLock::new(state));
-        imports::list(&state);
+        list(&state);
         Self { poison, state }
     }
 
@@ -404,7 +411,7 @@ impl AddressSpaceState {
     }
 
     /// The allocations that arrays use. Memory whose free is queued is no longer an array's.
-    pub(super) fn ranges_in_use(&self) -> impl Iterator<Item = InUse> {
+    fn ranges_in_use(&self) -> impl Iterator<Item = InUse> {
         let in_use = self.live.values().filter(|allocation| !allocation.is_draining);
         in_use.map(|Allocation { block, is_lent, .. }| InUse {
             range: range_of(block),
@@ -470,6 +477,31 @@ impl AddressSpaceState {
         self.pooled_bytes += block.len_bytes();
         self.pool.entry(block.len_bytes()).or_default().push(block);
     }
+}
+
+/// Adds an address space to those in which imports look.
+fn list(state: &SharedState) {
+    let mut spaces = SPACES.lock();
+    spaces.retain(|space| space.strong_count() > 0);
+    spaces.push(Arc::downgrade(state));
+}
+
+/// Calls `enter` with the bytes that an import counts, unless an array uses the memory.
+fn import(
+    memory: AddressRange,
+    enter: impl FnOnce(u64) -> Address,
+) -> Result<Address, BackendError> {
+    // The last handle of a space must not drop under the lock: this list outlives the lock.
+    let alive: Vec<SharedState>;
+    let spaces = SPACES.lock();
+    alive = spaces.iter().filter_map(Weak::upgrade).collect();
+    let mut counted = u64::MAX;
+    for space in &alive {
+        let counted_there = counted_bytes(memory, space.lock().ranges_in_use())
+            .map_err(|detail| driver_error(CODE_UNKNOWN_ADDRESS, "take_over", detail))?;
+        counted = counted.min(counted_there);
+    }
+    Ok(enter(counted))
 }
 
 fn range_of(block: &Block) -> AddressRange {

@@ -2,7 +2,6 @@
 
 mod address_space;
 mod block;
-mod imports;
 mod machine;
 mod pinned;
 mod staging;
