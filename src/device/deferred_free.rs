@@ -19,6 +19,7 @@ impl Device {
     }
 
     /// Frees memory that only this stream used, after the work queued there so far.
+    #[cfg(feature = "cuda")]
     pub(crate) fn free_after_stream(&self, stream: &Stream, address: Address) {
         self.free_after(address, vec![(stream.clone(), UseEnd::at(stream.queue().tail()))]);
     }
