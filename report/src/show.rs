@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use resident_documents::{Document, DocumentSite, Flow, grouped};
+use resident_documents::{Document, DocumentSite, Flow, grouped, visible};
 
 use crate::command_line::By;
 
@@ -131,17 +131,4 @@ fn findings(document: &Document) -> String {
         )
     });
     text.collect()
-}
-
-/// Names with their control characters escaped, since they could do anything to a terminal.
-fn visible(name: &str) -> String {
-    let mut visible = String::new();
-    for character in name.chars() {
-        if character.is_control() {
-            visible.extend(character.escape_default());
-        } else {
-            visible.push(character);
-        }
-    }
-    visible
 }

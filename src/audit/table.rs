@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::report::{Report, Site};
 use crate::traffic::{Traffic, grouped};
+use resident_documents::visible;
 
 /// The table is at most so many columns wide.
 const COLUMNS: usize = 100;
@@ -103,7 +104,7 @@ fn write_wrapped(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
 /// The text in at most `room` columns: of a longer one its first third and its end. Control
 /// characters, which a terminal would obey, are escaped.
 fn shortened(text: &str, room: usize) -> String {
-    let text = escaped(text);
+    let text = visible(text);
     let len = text.chars().count();
     if len <= room || room == 0 {
         return text;
@@ -113,18 +114,6 @@ fn shortened(text: &str, room: usize) -> String {
     let first = text.chars().take(head);
     let last = text.chars().skip(len - tail);
     first.chain(['…']).chain(last).collect()
-}
-
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            escaped.extend(character.escape_default());
-        } else {
-            escaped.push(character);
-        }
-    }
-    escaped
 }
 
 impl Report {

@@ -152,7 +152,7 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 
     fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or a value that `get_or_make` has leaked, and that nobody changes.
+        // SAFETY: null, or a value that `get_or_make` has leaked, and that is never changed.
         let made = unsafe { self.made.load(Ordering::Acquire).cast_const().as_ref() };
         made.filter(|made| made.mark.is_own()).map(|made| &made.value)
     }

@@ -14,6 +14,7 @@ mod json;
 mod perfetto;
 #[cfg(test)]
 mod tests;
+mod text;
 mod totals;
 
 pub use document::{
@@ -21,4 +22,5 @@ pub use document::{
     DocumentSite, DocumentStream, Finding,
 };
 pub use file::write_file;
+pub use text::visible;
 pub use totals::{Flow, Waits, grouped};

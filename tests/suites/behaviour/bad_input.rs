@@ -369,7 +369,7 @@ fn without_the_variable_the_default_is_taken_by_all_threads() {
     assert_eq!(Device::current(), Ok(other.clone()));
 }
 
-/// Whether a call asks for this many bytes, and says where, without numbers that nobody knows.
+/// Whether a call asks for this many bytes, and says where, without invented numbers.
 #[track_caller]
 fn is_too_large<T>(outcome: Result<T>, requested: u64) {
     let Err(error @ Error::OutOfMemory { .. }) = outcome.map(drop) else {

@@ -24,7 +24,7 @@ pub use table::{
 pub enum BackendErrorKind {
     /// Not enough memory. All numbers are in bytes; `draining` are those that queued work frees.
     OutOfMemory { requested: u64, free: u64, draining: u64 },
-    /// Not enough memory of the host: to pin, or to stage a copy in. Nobody knows how much is left.
+    /// Not enough memory of the host: to pin, or to stage a copy in. How much is left is unknown.
     OutOfHostMemory { requested: u64 },
     /// The call would have to wait, but the calling thread runs a kernel body, which must not wait.
     InsideKernel,
