@@ -36,6 +36,8 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
+#[cfg(test)]
+pub(crate) use array_state::failures::undisturbed;
 pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, UseKind};
 pub(crate) use forget_failures::forget_failures;
 pub(crate) use host::{HostBuffer, zeroed_vec};

@@ -11,6 +11,19 @@ use resident_core::layout::MemoryOrder;
 /// Fewer losses than this are kept although no element of them is left.
 const LOSSES_MIN: usize = 16;
 
+/// What `attempt` returns if no other test of this process records a failure meanwhile, which keeps
+/// all arrays from fast paths until their states are reconciled.
+#[cfg(test)]
+pub(crate) fn undisturbed<R>(mut attempt: impl FnMut() -> R) -> R {
+    loop {
+        let epoch = failure::epoch();
+        let outcome = attempt();
+        if failure::epoch() == epoch {
+            return outcome;
+        }
+    }
+}
+
 impl ArrayState {
     /// Invalidates the regions whose writers have failed since the last call.
     pub(crate) fn reconcile(&mut self, memory_order: &MemoryOrder) {

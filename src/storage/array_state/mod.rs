@@ -7,7 +7,7 @@ mod cold_state;
 mod constant_table;
 mod constants;
 mod expected_waits;
-mod failures;
+pub(super) mod failures;
 mod open_reads;
 mod stale;
 mod stale_record;

@@ -149,6 +149,7 @@ impl ArrayState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::failures::undisturbed;
     use super::ArrayState;
     use crate::device::Device;
     use resident_backend::call_site::call_site;
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn completed_uses_of_another_stream_are_forgotten() {
         let device = Device::cpu();
-        let (_, mut state, location) = on_both(&device);
+        let (memory_order, mut state, location) = on_both(&device);
         state.device_copy_mut(location).set_address(Some(Address(64)));
         let [one, other] = [(); 2].map(|()| device.new_stream().expect("a stream"));
         let [key, _] = [&one, &other].map(|stream| state.assign_key(stream));
@@ -207,10 +208,15 @@ mod tests {
             let uses = state.uses_mut(location);
             *uses = resident_core::ordering::Uses::default();
             uses.record(&[4], None, Access::Overwrite, mark);
-            let is_ready = |state: &ArrayState| state.ready_whole(&other, Access::Read).is_some();
-            assert!(!is_ready(&state), "{mark:?}");
+            let is_ready = |state: &mut ArrayState| {
+                undisturbed(|| {
+                    state.reconcile(&memory_order);
+                    state.ready_whole(&other, Access::Read).is_some()
+                })
+            };
+            assert!(!is_ready(&mut state), "{mark:?}");
             state.retire_device_uses(location);
-            assert_eq!(is_ready(&state), is_forgotten, "{mark:?}");
+            assert_eq!(is_ready(&mut state), is_forgotten, "{mark:?}");
         }
     }
 
@@ -218,13 +224,19 @@ mod tests {
     fn a_part_is_overwritten_on_the_host_if_nothing_else_has_it() {
         let (memory_order, mut state, location) = on_both(&Device::cpu());
         let (first, site) = (Region::new(&[Span::single(0)]), call_site());
-        assert!(!state.overwrite_on_host(&memory_order, &first, site), "there is no memory");
+        let overwrite = |state: &mut ArrayState| {
+            undisturbed(|| {
+                state.reconcile(&memory_order);
+                state.overwrite_on_host(&memory_order, &first, site)
+            })
+        };
+        assert!(!overwrite(&mut state), "there is no memory");
         let buffer = crate::storage::HostBuffer::zeroed::<u32>(4).expect("memory");
         state.host = Some(std::sync::Arc::new(buffer));
-        assert!(state.overwrite_on_host(&memory_order, &first, site));
+        assert!(overwrite(&mut state));
         assert!(state.coherence.is_only_at(Location::HOST, &first));
-        assert!(state.overwrite_on_host(&memory_order, &first, site), "it is there alone");
+        assert!(overwrite(&mut state), "it is there alone");
         state.coherence.apply_to_all(location, Access::Overwrite);
-        assert!(!state.overwrite_on_host(&memory_order, &first, site), "the device has the newest");
+        assert!(!overwrite(&mut state), "the device has the newest");
     }
 }
