@@ -36,9 +36,9 @@ use resident_backend::{AdviceChange, MemoryAdvice, PrefetchTarget};
 /// let _here = device.enter();
 /// let mut frame = ManagedArray::<f32, _>::zeros((4, 100))?;
 /// frame.host_mut()?.fill(1.5);
-/// frame.prefetch(&device.current_stream())?;
+/// frame.prefetch(&device.stream())?;
 /// double.launch(Grid::cover(frame.len()), (&mut frame,))?;
-/// frame.prefetch_host_on(&device.current_stream())?;                        // behind the kernel
+/// frame.prefetch_host_on(&device.stream())?;                        // behind the kernel
 /// assert_eq!(frame.host()?.sum(), 1200.0);                          // waits for both
 /// # Ok::<(), resident::Error>(())
 /// ```
