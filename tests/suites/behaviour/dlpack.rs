@@ -189,7 +189,8 @@ fn the_legacy_form_and_arrays_without_elements_are_exchanged() -> Result<()> {
 
 #[test]
 fn elements_without_contents_are_not_handed_out() -> Result<()> {
-    let stream = Device::cpu().new_stream()?;
+    // A device of its own: others wait for the embedded device, and would return the failure.
+    let stream = Device::emulated(Emulation::new()).stream();
     let unwritten = DeviceArray::<f32, _>::uninit_on(&stream, 4)?;
     let refused = unwritten.into_dlpack::<DLManagedTensorVersioned>().map(drop);
     assert!(matches!(refused, Err(Error::Uninitialised { .. })), "{refused:?}");
