@@ -354,7 +354,7 @@ impl<S: Signature> Kernel<S> {
     pub fn launch<A: Arguments<S>>(&self, grid: Grid, arguments: A) -> Result<()> {
         let site = call_site();
         let stream = Stream::current().at(site)?;
-        self.launch_from(&stream, grid, &arguments, site)
+        self.launch_from(&stream, grid, &arguments, 0, site)
     }
 
     /// Queues the kernel on a stream. Uploads the bytes of `In` and `InOut` arrays that are stale
@@ -421,15 +421,18 @@ impl<S: Signature> Kernel<S> {
         grid: Grid,
         arguments: A,
     ) -> Result<()> {
-        self.launch_from(stream, grid, &arguments, call_site())
+        self.launch_from(stream, grid, &arguments, 0, call_site())
     }
 
-    /// As [`launch_on`](Self::launch_on), for a call of the program at `site`.
+    /// As [`launch_on`](Self::launch_on), for a call of the program at `site`. With up to
+    /// `brief_len_max` elements in all arrays, the calling thread may run the body: it takes
+    /// microseconds and runs no code of the program.
     pub(crate) fn launch_from<A: Arguments<S>>(
         &self,
         stream: &Stream,
         grid: Grid,
         arguments: &A,
+        brief_len_max: u64,
         site: CallSite,
     ) -> Result<()> {
         let launched = arguments.with_bound(|bound| {
@@ -437,7 +440,8 @@ impl<S: Signature> Kernel<S> {
             let code = self.loaded_on(stream.device_ref())?;
             let limits = stream.device_ref().grid_limits();
             let title = &self.inner.title;
-            let queue = |grid| Launch { code, title, grid, bound, site }.queue_on(stream);
+            let queue =
+                |grid| Launch { code, title, grid, bound, site, brief_len_max }.queue_on(stream);
             if code.accepts_grid(&grid, limits) {
                 queue(&grid)
             } else {
@@ -486,7 +490,8 @@ impl<S: Signature> Kernel<S> {
                 let (code, body) = self.host_body()?;
                 let grid = self.fitted(code, grid, &GridLimits::default(), bound)?;
                 let title = &self.inner.title;
-                Launch { code, title, grid: &grid, bound, site }.run_on_host(body)
+                let brief_len_max = 0;
+                Launch { code, title, grid: &grid, bound, site, brief_len_max }.run_on_host(body)
             })
             .at(site)
     }
@@ -589,7 +594,8 @@ impl<S: Signature> Kernel<S> {
                 self.check(&grid, bound)?;
                 let (code, host_body) = self.host_body()?;
                 let title = &self.inner.title;
-                let host = Launch { code, title, grid: &grid, bound, site };
+                let brief_len_max = 0;
+                let host = Launch { code, title, grid: &grid, bound, site, brief_len_max };
                 let code = self.loaded_on(device)?;
                 let grid = &self.fitted(code, grid, device.grid_limits(), bound)?;
                 let on_device = Launch { code, grid, ..host };

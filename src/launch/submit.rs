@@ -18,7 +18,7 @@ use resident_backend::grid::Grid;
 use resident_backend::sync;
 use resident_backend::{
     Address, BackendError, Dependencies, KernelBody, KernelCode, LaunchCall, PackedArray, Position,
-    failure,
+    Turn, failure,
 };
 use resident_core::layout::Selection;
 
@@ -54,6 +54,8 @@ pub(super) struct Launch<'a> {
     pub(super) grid: &'a Grid,
     pub(super) bound: &'a [BoundArgument<'a>],
     pub(super) site: CallSite,
+    /// With up to this many elements in all arrays the launch is brief: 0 for bodies of programs.
+    pub(super) brief_len_max: u64,
 }
 
 impl<'a> Launch<'a> {
@@ -86,6 +88,13 @@ impl<'a> Launch<'a> {
         cause: Cause,
     ) -> Request<'s> {
         Request::new(storage, selection, cause, self.title, self.site)
+    }
+
+    /// Whether the calling thread may run the body at once.
+    #[inline]
+    fn is_brief(&self) -> bool {
+        self.brief_len_max > 0
+            && self.bound_arrays().map(|array| array.len).sum::<u64>() <= self.brief_len_max
     }
 
     /// Queues the launch on a stream.
@@ -179,6 +188,7 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         arrays: &packed_arrays,
         depends: &depends,
         site: launch.site,
+        turn: if !IS_OBSERVED && launch.is_brief() { Turn::Offered } else { Turn::Queue },
     };
     let submitted = if IS_OBSERVED {
         submit_timed(stream, &mut call)
@@ -190,6 +200,9 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         Err(error) => return Err(launch_error(launch, stream, &error)),
     };
     let avoided = mark(launch, &selections, stream, &mut launched, position);
+    if call.turn == Turn::Caller {
+        stream.queue().run_launch(&call, position);
+    }
     if IS_OBSERVED {
         record(launch, stream, position, avoided);
     }

@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::sync::LazyLock;
 
 use dashmap::DashMap;
+use rustc_hash::FxBuildHasher;
 
 use crate::launch::{Kernel, Signature};
 
@@ -31,7 +32,7 @@ impl<S: Signature> Cached for Kernel<S> {
     }
 }
 
-static KERNELS: LazyLock<DashMap<Key, AnyKernel>> = LazyLock::new(DashMap::new);
+static KERNELS: LazyLock<DashMap<Key, AnyKernel, FxBuildHasher>> = LazyLock::new(DashMap::default);
 
 /// The kernel of an operation for operands with this many axes. A repeated call allocates nothing.
 pub(super) fn kernel<S: Signature>(

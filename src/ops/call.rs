@@ -7,6 +7,7 @@ use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{CalledAt, Error, Result};
 use crate::launch::{Arguments, Kernel, Signature};
+use resident_backend::BodyKind;
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 
@@ -20,6 +21,10 @@ pub(super) struct Call<'a> {
 /// The most elements of an operand that repeats some, where no memory of a result limits them. More
 /// would take minutes, and work that was queued cannot be stopped.
 const REPEATED_LEN_MAX: usize = 1 << 34;
+
+/// With up to this many elements in all its arrays, an operation takes less time than waking
+/// another thread, or about as much, so that the calling thread runs it if the stream is idle.
+pub(super) const BRIEF_LEN_MAX: u64 = 1 << 18;
 
 /// A thread for each of `len` elements, for kernels that count by `resident::thread()`. AMD's
 /// runtime takes less than 2³² threads along an axis, so very many have blocks along y too.
@@ -41,7 +46,22 @@ impl Call<'_> {
         grid: Grid,
         arguments: impl Arguments<S>,
     ) -> Result<()> {
-        kernel.launch_from(self.stream, grid, &arguments, self.site)
+        kernel.launch_from(self.stream, grid, &arguments, BRIEF_LEN_MAX, self.site)
+    }
+
+    /// As [`launch`](Self::launch), where elements take longer than to be read once.
+    pub(super) fn launch_long<S: Signature>(
+        &self,
+        kernel: &Kernel<S>,
+        grid: Grid,
+        arguments: impl Arguments<S>,
+    ) -> Result<()> {
+        kernel.launch_from(self.stream, grid, &arguments, 0, self.site)
+    }
+
+    /// Whether the bodies in Rust run, not those in CUDA C.
+    pub(super) fn runs_rust(&self) -> bool {
+        self.stream.device_ref().body_kind() == BodyKind::Host
     }
 
     /// Repeats an operand along the axes of the result, or says that it does not fit.

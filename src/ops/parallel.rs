@@ -1,9 +1,8 @@
 //! The threads that run the host bodies of large operations.
 
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-use resident_backend::fork::PerProcess;
+use resident_backend::parallel::Threads;
 
 /// From this many elements on, an operation uses all cores.
 pub(super) const PARALLEL_LEN_MIN: usize = 1 << 20;
@@ -12,31 +11,29 @@ pub(super) const PARALLEL_LEN_MIN: usize = 1 << 20;
 /// depend on it.
 pub(super) const TASK_LEN: usize = 1 << 16;
 
-/// The most threads.
-const THREADS_MAX: usize = 64;
+static THREADS: Threads = Threads::new("resident ops", 64);
 
-/// Runs `work` where `rayon` finds the threads of this library.
-///
-/// A thread of another pool of rayon would run other jobs of the program while it waits, and those
-/// may need what this body's launch holds. Such a thread waits for a thread that waits.
-pub(super) fn with_threads(work: impl FnOnce() + Send) {
-    let Some(pool) = pool() else { return work() };
-    if rayon::current_thread_index().is_none() {
-        return pool.install(work);
-    }
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| pool.install(work));
-        if let Err(panic) = waiting.join() {
-            std::panic::resume_unwind(panic);
-        }
+/// Calls `run` with each of the pieces, on all cores, in any order.
+pub(super) fn each_piece<P: Send>(pieces: Vec<P>, run: impl Fn(P) + Sync) {
+    let parts = pieces.len() as u64;
+    let left = Mutex::new(pieces.into_iter());
+    THREADS.run(parts, &|_| {
+        let piece = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+        piece.into_iter().for_each(&run);
     });
 }
 
-/// `None` if the system refuses the threads.
-fn pool() -> Option<&'static ThreadPool> {
-    static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new();
-    let name = |number| format!("resident ops {number}");
-    let threads = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let builder = || ThreadPoolBuilder::new().num_threads(threads.min(THREADS_MAX));
-    POOL.get_or_make(|| builder().thread_name(name).build().ok()).as_ref()
+/// The halves of a piece, or a small piece alone.
+pub(super) type Halves<P> = (P, Option<P>);
+
+/// Halves a piece, and its halves, until `halve` finds them small.
+pub(super) fn pieces_of<P>(whole: P, halve: &impl Fn(P) -> Halves<P>) -> Vec<P> {
+    let (mut pieces, mut open) = (Vec::new(), vec![whole]);
+    while let Some(piece) = open.pop() {
+        match halve(piece) {
+            (first, Some(second)) => open.extend([second, first]),
+            (small, None) => pieces.push(small),
+        }
+    }
+    pieces
 }

@@ -46,6 +46,7 @@ mod identifiers;
 pub mod imports;
 mod label;
 pub mod panic_message;
+pub mod parallel;
 pub mod program;
 pub mod scope;
 mod staged_bytes;
@@ -81,7 +82,7 @@ pub use task_waker::TaskWaker;
 pub use waiting_tasks::{Tasks, WaitingTasks};
 pub use work::{
     Bytes, CopyWork, Dependencies, FillWork, HostMemory, LaunchCall, LaunchWork, Memory,
-    PackedArguments, PackedArray, SourceDevice, Work,
+    PackedArguments, PackedArray, SourceDevice, Turn, Work,
 };
 
 pub use resident_core::Position;
@@ -353,6 +354,11 @@ pub trait Queue: Any + Debug + Send + Sync {
     /// Queues a launch. A backend that need not keep the arguments saves copying them.
     fn launch(&self, launch: &mut LaunchCall<'_>) -> Result<Position, BackendError> {
         self.submit(Work::Launch(launch.to_work()))
+    }
+    /// Runs a launch whose turn is the caller's on this thread. Later work of the queue waits for
+    /// it. The caller holds no lock.
+    fn run_launch(&self, _launch: &LaunchCall<'_>, _position: Position) {
+        unreachable!("this queue takes no offers")
     }
     /// Whether `begin_copy` may succeed now. Takes no lock.
     fn may_begin_copy(&self) -> bool {

@@ -144,18 +144,25 @@ pub struct PackedArguments {
 }
 
 impl PackedArguments {
-    /// The bytes of one of `arrays` that the body may access. Empty if `words` is too short.
+    /// The bytes of one of `arrays` that the body may access.
     pub fn footprint(&self, array: &PackedArray) -> Footprint {
-        let element = u64::from(array.element_bytes);
-        let words = self.words.get(array.at_word as usize..).unwrap_or_default();
+        array.footprint(&self.words)
+    }
+}
+
+impl PackedArray {
+    /// The bytes that the body may access, by the words of its launch. Empty if those are too few.
+    pub fn footprint(&self, words: &[u64]) -> Footprint {
+        let element = u64::from(self.element_bytes);
+        let words = words.get(self.at_word as usize..).unwrap_or_default();
         let Some((&first, rest)) = words.split_first() else { return Footprint::empty() };
-        if array.is_flat {
-            return Footprint::run(array.origin_bytes, first.saturating_mul(element));
+        if self.is_flat {
+            return Footprint::run(self.origin_bytes, first.saturating_mul(element));
         }
         let ndim = first as usize;
         match (rest.get(..ndim), rest.get(ndim..2 * ndim)) {
             (Some(shape), Some(strides)) => {
-                Footprint::of_view(array.origin_bytes, element, shape, strides)
+                Footprint::of_view(self.origin_bytes, element, shape, strides)
             }
             _ => Footprint::empty(),
         }
@@ -174,6 +181,18 @@ pub struct LaunchCall<'a> {
     pub arrays: &'a [PackedArray],
     pub depends: &'a [(QueueId, Position)],
     pub site: CallSite,
+    pub turn: Turn,
+}
+
+/// Which thread runs a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// A thread of the backend, as for all work.
+    Queue,
+    /// The caller offers to run it: the body takes microseconds and is none of the program's.
+    Offered,
+    /// The backend has taken the offer: [`Queue::run_launch`](crate::Queue::run_launch) follows.
+    Caller,
 }
 
 impl LaunchCall<'_> {
@@ -211,6 +230,7 @@ impl LaunchWork {
             arrays: &self.arguments.arrays,
             depends: &self.depends,
             site: self.site,
+            turn: Turn::Queue,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::simulation::{CallDraft, CallKind, Instruments};
 use resident_backend::call_site::CallSite;
 use resident_backend::{
     Address, BackendError, CopyWork, EventTiming, FillWork, Label, LaunchCall, ManagedRange,
-    OwnCopy, Position, PrefetchTarget, Queue, QueueId, RawEvent, TaskWaker, Work,
+    OwnCopy, Position, PrefetchTarget, Queue, QueueId, RawEvent, TaskWaker, Turn, Work,
 };
 
 /// One in-order stream of an embedded device.
@@ -224,7 +224,17 @@ impl Queue for EmbeddedQueue {
         if self.instruments().is_some() {
             return self.submit(Work::Launch(launch.to_work()));
         }
+        if launch.turn == Turn::Offered
+            && let Some(position) = self.stream.begin_launch()
+        {
+            launch.turn = Turn::Caller;
+            return Ok(position);
+        }
         self.stream.enqueue_launch(launch)
+    }
+
+    fn run_launch(&self, launch: &LaunchCall<'_>, position: Position) {
+        self.stream.run_launch(launch, position);
     }
 
     fn prefetch(

@@ -12,7 +12,8 @@ use super::call::{self, Call};
 use super::elementwise;
 use super::rows::host::{each_chunk, in_groups};
 use super::rows::{
-    self, expect_one, no_elements, row_by_row, row_count, row_len, scratch, shape_of_chunks,
+    self, chunk_len, expect_one, no_elements, row_by_row, row_count, row_len, scratch,
+    shape_of_chunks,
 };
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut};
@@ -113,8 +114,8 @@ pub(super) fn along<T: Number>(
     of_rows(call, best, a, &mut out)
 }
 
-fn chunk(axes: &Axes) -> usize {
-    if row_count(axes) >= ROWS_MAX { row_len(axes) } else { CHUNK }
+fn chunk(call: &Call<'_>, axes: &Axes) -> usize {
+    chunk_len(call, axes, if row_count(axes) >= ROWS_MAX { row_len(axes) } else { CHUNK })
 }
 
 fn of_rows<T: Number>(
@@ -123,7 +124,7 @@ fn of_rows<T: Number>(
     a: Operand<'_, T>,
     out: &mut OperandMut<'_, u64>,
 ) -> Result<()> {
-    let chunk = chunk(a.axes());
+    let chunk = chunk(call, a.axes());
     let shape = shape_of_chunks(a.axes(), chunk);
     let kernel = kernel::<T>(best, shape.len());
     let grid = call::cover(shape.iter().product());
@@ -142,7 +143,7 @@ fn among<T: Number>(
     places: Operand<'_, u64>,
     out: &mut OperandMut<'_, u64>,
 ) -> Result<()> {
-    let chunk = chunk(places.axes());
+    let chunk = chunk(call, places.axes());
     let shape = shape_of_chunks(places.axes(), chunk);
     let kernel = among_kernel::<T>(best, shape.len());
     let grid = call::cover(shape.iter().product());

@@ -1,10 +1,12 @@
 //! The body in Rust of running sums.
 
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Zip};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::ops::arithmetic::Number;
-use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
+use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
+
+/// Fewer rows than this are cut into chunks, each of which is a task.
+const LONG_ROWS_MAX: usize = 64;
 
 /// The running sums of the chunks of each row. `before` has, for each chunk, the sum of its row up
 /// to the end of the chunk.
@@ -14,33 +16,35 @@ pub(super) fn running_sums<T: Number>(
     before: ArrayViewD<'_, T>,
     out: ArrayViewMutD<'_, T>,
 ) {
-    if a.len() >= PARALLEL_LEN_MIN {
-        return with_threads(|| split(chunk, a, before, out));
+    if a.len() < PARALLEL_LEN_MIN {
+        return each_row(a, before, out, |a, before, out| {
+            chunks(chunk, a, before, out).for_each(Chunk::run);
+        });
     }
-    each_row(a, before, out, |a, before, out| {
-        chunks(chunk, a, before, out).for_each(Chunk::run);
+    if a.ndim() == 1 || a.len() / a.len_of(Axis(a.ndim() - 1)) < LONG_ROWS_MAX {
+        return each_row(a, before, out, |a, before, out| {
+            each_piece(chunks(chunk, a, before, out).collect(), Chunk::run);
+        });
+    }
+    each_piece(pieces_of((a, before, out), &halves), |(a, before, out)| {
+        each_row(a, before, out, |a, before, out| {
+            chunks(chunk, a, before, out).for_each(Chunk::run);
+        });
     });
 }
 
-/// Halves the rows; where only few are left, all their chunks are tasks.
-fn split<T: Number>(
-    chunk: usize,
-    a: ArrayViewD<'_, T>,
-    before: ArrayViewD<'_, T>,
-    out: ArrayViewMutD<'_, T>,
-) {
+/// Rows, what comes before their chunks, and the running sums.
+type Rows<'a, 'o, T> = (ArrayViewD<'a, T>, ArrayViewD<'a, T>, ArrayViewMutD<'o, T>);
+
+/// Halves the rows of a piece that is longer than a task.
+fn halves<'a, 'o, T>((a, before, out): Rows<'a, 'o, T>) -> Halves<Rows<'a, 'o, T>> {
     let longest = (0..a.ndim() - 1).max_by_key(|axis| a.shape()[*axis]);
     let axis = longest.filter(|axis| a.shape()[*axis] > 1 && a.len() > TASK_LEN);
-    let Some(axis) = axis else {
-        return each_row(a, before, out, |a, before, out| {
-            let chunks: Vec<_> = chunks(chunk, a, before, out).collect();
-            chunks.into_par_iter().for_each(Chunk::run);
-        });
-    };
+    let Some(axis) = axis else { return ((a, before, out), None) };
     let middle = a.shape()[axis] / 2;
     let (a, before) = (a.split_at(Axis(axis), middle), before.split_at(Axis(axis), middle));
     let (first, second) = out.split_at(Axis(axis), middle);
-    rayon::join(|| split(chunk, a.0, before.0, first), || split(chunk, a.1, before.1, second));
+    ((a.0, before.0, first), Some((a.1, before.1, second)))
 }
 
 fn each_row<T: Number>(

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMutD, Axis, Zip};
 
 use crate::ops::arithmetic::Number;
-use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
+use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
 use crate::ops::reduce::host::{LANES, LEAF_LEN, Sum, middle, of_lanes};
 
 /// The sums of products of the chunks of two lines.
@@ -20,34 +20,32 @@ pub(in crate::ops) fn dot<T: Number>(
         });
     };
     if a.len() < PARALLEL_LEN_MIN {
-        run(a, b, out);
-    } else {
-        with_threads(|| split_dot(chunk, a, b, out, &run));
+        return run(a, b, out);
     }
+    let pieces = pieces_of((a, b, out), &|(a, b, out)| halves(chunk, a, b, out));
+    each_piece(pieces, |(a, b, out)| run(a, b, out));
 }
 
-fn split_dot<T: Number, Run>(
+/// Two operands, and the chunks that belong to them in the result.
+type Lines<'a, 'o, T> = (ArrayViewD<'a, T>, ArrayViewD<'a, T>, ArrayViewMutD<'o, T>);
+
+/// The halves of a piece that is longer than a task.
+fn halves<'a, 'o, T>(
     chunk: usize,
-    a: ArrayViewD<'_, T>,
-    b: ArrayViewD<'_, T>,
-    out: ArrayViewMutD<'_, T>,
-    run: &Run,
-) where
-    Run: Fn(ArrayViewD<'_, T>, ArrayViewD<'_, T>, ArrayViewMutD<'_, T>) + Sync,
-{
+    a: ArrayViewD<'a, T>,
+    b: ArrayViewD<'a, T>,
+    out: ArrayViewMutD<'o, T>,
+) -> Halves<Lines<'a, 'o, T>> {
     let last = a.ndim() - 1;
     let axis = (0..last).find(|axis| a.shape()[*axis] > 1).unwrap_or(last);
     if a.len() <= TASK_LEN || out.shape()[axis] < 2 {
-        return run(a, b, out);
+        return ((a, b, out), None);
     }
     let middle = out.shape()[axis] / 2;
     let (first, second) = out.split_at(Axis(axis), middle);
     let at = if axis == last { middle * chunk } else { middle };
     let (a, b) = (a.split_at(Axis(axis), at), b.split_at(Axis(axis), at));
-    rayon::join(
-        || split_dot(chunk, a.0, b.0, first, run),
-        || split_dot(chunk, a.1, b.1, second, run),
-    );
+    ((a.0, b.0, first), Some((a.1, b.1, second)))
 }
 
 fn dot_of_lines<T: Number>(a: ArrayView1<'_, T>, b: ArrayView1<'_, T>) -> T {

@@ -11,7 +11,7 @@ use super::arithmetic::Number;
 use super::cache;
 use super::call::Call;
 use super::reduce::{BLOCK_CHUNK, Reduction, of_nothing, reduce_all};
-use super::rows::{self, expect_one, grid_of_blocks, scratch, shape_of_chunks};
+use super::rows::{self, chunk_len, expect_one, grid_of_blocks, scratch, shape_of_chunks};
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::error::Result;
@@ -36,15 +36,16 @@ pub(super) fn dot<T: Number>(
     }
     align::in_any_order([a.axes_mut(), b.axes_mut()]);
     align::in_any_order([out.axes_mut()]);
-    let shape = shape_of_chunks(a.axes(), BLOCK_CHUNK);
+    let chunk = chunk_len(call, a.axes(), BLOCK_CHUNK);
+    let shape = shape_of_chunks(a.axes(), chunk);
     let (rank, items) = (shape.len(), shape.iter().product());
     let (kernel, grid) = (kernel::<T>(rank), grid_of_blocks(items));
     if items == 1 {
-        return call.launch(kernel, grid, (BLOCK_CHUNK as i64, &a, &b, &mut out));
+        return call.launch(kernel, grid, (chunk as i64, &a, &b, &mut out));
     }
     let mut partial = scratch::<T>(call, &shape);
     let sums = &mut OperandMut::of(&mut partial);
-    call.launch(kernel, grid, (BLOCK_CHUNK as i64, &a, &b, sums))?;
+    call.launch(kernel, grid, (chunk as i64, &a, &b, sums))?;
     reduce_all(call, Reduction::Sum, Operand::of(&partial), &mut out)
 }
 

@@ -3,18 +3,11 @@
 
 use ndarray::{ArrayViewD, ArrayViewMutD, Axis, Ix2, Zip};
 
-use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
+use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
 
 /// Where operands lie in different orders, pieces of this many elements are walked at a time, so
 /// that both are in the cache.
 const TILE_LEN: usize = 1 << 12;
-
-/// Up to how many elements a piece is one task, and is walked at once.
-#[derive(Clone, Copy)]
-struct PieceLen {
-    task: usize,
-    tile: usize,
-}
 
 macro_rules! zip {
     ($pieces:ident, $each:ident, $($array:ident: $element:ident),+) => {
@@ -24,42 +17,55 @@ macro_rules! zip {
             out: ArrayViewMutD<'_, U>,
             run: &(impl Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>) + Sync),
         ) {
-            fn split<$($element: Sync,)+ U: Send, Run>(
-                $($array: ArrayViewD<'_, $element>,)+
-                out: ArrayViewMutD<'_, U>,
-                len: PieceLen,
-                run: &Run,
-            ) where
-                Run: Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>) + Sync,
-            {
-                if out.len() <= len.tile {
-                    return run($($array,)+ out);
+            type Piece<'a, $($element,)+ U> =
+                ($(ArrayViewD<'a, $element>,)+ ArrayViewMutD<'a, U>);
+
+            /// The halves of a piece that has more elements.
+            fn halves<$($element,)+ U>(
+                ($($array,)+ out): Piece<'_, $($element,)+ U>,
+                len_max: usize,
+            ) -> Halves<Piece<'_, $($element,)+ U>> {
+                if out.len() <= len_max {
+                    return (($($array,)+ out), None);
                 }
-                let is_task = out.len() > len.task;
                 let axis = longest_axis(out.shape());
                 let middle = out.len_of(axis) / 2;
                 $(let $array = $array.split_at(axis, middle);)+
                 let (first, second) = out.split_at(axis, middle);
-                let one = || split($($array.0,)+ first, len, run);
-                let other = || split($($array.1,)+ second, len, run);
-                if is_task {
-                    rayon::join(one, other);
-                } else {
-                    one();
-                    other();
+                (($($array.0,)+ first), Some(($($array.1,)+ second)))
+            }
+
+            fn each_tile<$($element,)+ U>(
+                piece: Piece<'_, $($element,)+ U>,
+                run: &impl Fn($(ArrayViewD<'_, $element>,)+ ArrayViewMutD<'_, U>),
+            ) {
+                match halves(piece, TILE_LEN) {
+                    (($($array,)+ out), None) => run($($array,)+ out),
+                    (first, Some(second)) => {
+                        each_tile(first, run);
+                        each_tile(second, run);
+                    }
                 }
             }
+
             let is_flat = true $(&& $array.as_slice().is_some())+ && out.ndim() == 1;
             let is_in_order = is_flat || (true $(&& is_row_by_row($array.strides()))+);
-            if out.len() >= PARALLEL_LEN_MIN {
-                let tile = if is_in_order { TASK_LEN } else { TILE_LEN };
-                let len = PieceLen { task: TASK_LEN, tile };
-                with_threads(|| split($($array,)+ out, len, run));
-            } else if is_in_order {
-                run($($array,)+ out);
-            } else {
-                let len = PieceLen { task: usize::MAX, tile: TILE_LEN };
-                split($($array,)+ out, len, run);
+            let is_large = out.len() >= PARALLEL_LEN_MIN;
+            let whole = ($($array,)+ out);
+            match (is_large, is_in_order) {
+                (true, true) => each_piece(
+                    pieces_of(whole, &|piece| halves(piece, TASK_LEN)),
+                    |($($array,)+ out)| run($($array,)+ out),
+                ),
+                (true, false) => each_piece(
+                    pieces_of(whole, &|piece| halves(piece, TASK_LEN)),
+                    |piece| each_tile(piece, run),
+                ),
+                (false, true) => {
+                    let ($($array,)+ out) = whole;
+                    run($($array,)+ out);
+                }
+                (false, false) => each_tile(whole, run),
             }
         }
 

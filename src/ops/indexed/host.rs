@@ -1,24 +1,27 @@
 //! Bodies in Rust of reads and writes of elements whose places are given.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use ndarray::{ArrayViewD, ArrayViewMutD};
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator};
 use smallvec::SmallVec;
 
 use crate::element::Element;
 use crate::ops::elementwise::host::each_of_one;
-use crate::ops::parallel::{PARALLEL_LEN_MIN, with_threads};
+use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, each_piece};
 
 /// The number of the first index that is not below `len`.
 pub(super) fn first_beyond(len: u64, index: ArrayViewD<'_, u64>) -> Option<u64> {
     let is_beyond = |index: &u64| *index >= len;
-    let mut first = None;
-    match index.as_slice() {
-        Some(index) if index.len() >= PARALLEL_LEN_MIN => {
-            with_threads(|| first = index.par_iter().position_first(is_beyond));
+    let Some(index) = index.as_slice().filter(|index| index.len() >= PARALLEL_LEN_MIN) else {
+        return index.iter().position(is_beyond).map(|number| number as u64);
+    };
+    let first = AtomicU64::new(u64::MAX);
+    each_piece(index.chunks(TASK_LEN).enumerate().collect(), |(piece, index)| {
+        if let Some(number) = index.iter().position(is_beyond) {
+            first.fetch_min((piece * TASK_LEN + number) as u64, Ordering::Relaxed);
         }
-        _ => first = index.iter().position(is_beyond),
-    }
-    first.map(|number| number as u64)
+    });
+    Some(first.into_inner()).filter(|first| *first != u64::MAX)
 }
 
 /// `out[i] = a[index[i]]`.

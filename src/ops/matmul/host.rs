@@ -3,7 +3,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 
 use crate::ops::arithmetic::Number;
-use crate::ops::parallel::with_threads;
+use crate::ops::parallel::{Halves, each_piece, pieces_of};
 
 /// From this many products on, all cores multiply.
 const PARALLEL_PRODUCTS_MIN: usize = 1 << 20;
@@ -19,26 +19,28 @@ pub(super) fn product<T: Number>(
 ) {
     let products = c.len().saturating_mul(a.ncols());
     if products < PARALLEL_PRODUCTS_MIN {
-        multiply(a, b, c);
-    } else {
-        with_threads(|| split(a, b, c));
+        return multiply(a, b, c);
     }
+    each_piece(pieces_of((a, b, c), &halves), |(a, b, c)| multiply(a, b, c));
 }
 
-/// Halves the longer axis of the result until the parts are small.
-fn split<T: Number>(a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, c: ArrayViewMut2<'_, T>) {
+/// Two factors and their product.
+type Product<'a, 'c, T> = (ArrayView2<'a, T>, ArrayView2<'a, T>, ArrayViewMut2<'c, T>);
+
+/// Halves the longer axis of a product that is larger than a task.
+fn halves<'a, 'c, T>((a, b, c): Product<'a, 'c, T>) -> Halves<Product<'a, 'c, T>> {
     let (rows, columns) = c.dim();
     if rows.max(columns) <= TASK_ROWS {
-        return multiply(a, b, c);
+        return ((a, b, c), None);
     }
     if rows >= columns {
         let (upper, lower) = c.split_at(Axis(0), rows / 2);
         let (a_upper, a_lower) = a.split_at(Axis(0), rows / 2);
-        rayon::join(|| split(a_upper, b, upper), || split(a_lower, b, lower));
+        ((a_upper, b, upper), Some((a_lower, b, lower)))
     } else {
         let (left, right) = c.split_at(Axis(1), columns / 2);
         let (b_left, b_right) = b.split_at(Axis(1), columns / 2);
-        rayon::join(|| split(a, b_left, left), || split(a, b_right, right));
+        ((a, b_left, left), Some((a, b_right, right)))
     }
 }
 

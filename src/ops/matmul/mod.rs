@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::arithmetic::Number;
 use super::cache;
-use super::call::Call;
+use super::call::{self, Call};
 use super::elementwise;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
@@ -45,7 +45,13 @@ pub(super) fn matmul<T: Number>(
     let Ok(blocks) = u32::try_from(tiles) else {
         return Err(call.shape(String::from("a result of fewer tiles"), out.to_string()));
     };
-    call.launch(kernel::<T>(), Grid::new(blocks, BLOCK), (&a, &b, &mut out))
+    let products = a.axes().len().saturating_mul(shape[1]);
+    let grid = Grid::new(blocks, BLOCK);
+    if products <= call::BRIEF_LEN_MAX as usize {
+        call.launch(kernel::<T>(), grid, (&a, &b, &mut out))
+    } else {
+        call.launch_long(kernel::<T>(), grid, (&a, &b, &mut out))
+    }
 }
 
 /// Checks the shapes. A line on the left is a row, and one on the right a column.

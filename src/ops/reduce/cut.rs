@@ -1,8 +1,8 @@
 //! How the rows of an operand are cut into chunks, and who reduces a chunk.
 
 use crate::array::Axes;
-use crate::ops::call;
-use crate::ops::rows::{grid_of_blocks, row_count, row_len};
+use crate::ops::call::{self, Call};
+use crate::ops::rows::{chunk_len, grid_of_blocks, row_count, row_len};
 use resident_backend::grid::Grid;
 
 /// The elements of a chunk that a block reduces.
@@ -35,12 +35,15 @@ pub(super) struct Cut {
 
 impl Cut {
     /// The chunks depend on shape and strides alone.
-    pub(super) fn of(axes: &Axes) -> Self {
-        if row_count(axes) < 32 || !are_side_by_side(axes) {
-            return Self { chunk: BLOCK_CHUNK, reducer: Reducer::Block };
-        }
-        let chunk = if row_count(axes) >= ROWS_MAX { row_len(axes) } else { THREAD_CHUNK };
-        Self { chunk, reducer: Reducer::Thread }
+    pub(super) fn of(call: &Call<'_>, axes: &Axes) -> Self {
+        let (in_parallel, reducer) = if row_count(axes) < 32 || !are_side_by_side(axes) {
+            (BLOCK_CHUNK, Reducer::Block)
+        } else if row_count(axes) >= ROWS_MAX {
+            (row_len(axes), Reducer::Thread)
+        } else {
+            (THREAD_CHUNK, Reducer::Thread)
+        };
+        Self { chunk: chunk_len(call, axes, in_parallel), reducer }
     }
 
     pub(super) fn grid(self, chunks: usize) -> Grid {

@@ -98,7 +98,7 @@ pub(super) fn reduce_all<A: Number, T: Number>(
 ) -> Result<()> {
     align::in_any_order([a.axes_mut()]);
     put_long_axis_last(a.axes_mut());
-    let cut = Cut::of(a.axes());
+    let cut = Cut::of(call, a.axes());
     let shape = shape_of_chunks(a.axes(), cut.chunk);
     if shape.iter().product::<usize>() == 1 {
         return launch(call, reduction, cut, &a, out);
@@ -143,7 +143,7 @@ fn reduce_rows<A: Number, T: Number>(
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
     align::rows([a.axes_mut(), out.axes_mut()]);
-    let cut = Cut::of(a.axes());
+    let cut = Cut::of(call, a.axes());
     let shape = shape_of_chunks(a.axes(), cut.chunk);
     if shape.last() == Some(&1) {
         return launch(call, reduction, cut, &a, out);

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMutD, Axis, Zip};
 
-use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, with_threads};
+use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
 
 /// The most rows that are reduced side by side.
 pub(in crate::ops) const SIDE_BY_SIDE: usize = 2048;
@@ -18,26 +18,27 @@ pub(in crate::ops) fn in_groups<A: Sync, U: Send, Run>(
     Run: Fn(ArrayViewD<'_, A>, ArrayViewMutD<'_, U>) + Sync,
 {
     if a.len() < PARALLEL_LEN_MIN {
-        run(a, out);
-    } else {
-        with_threads(|| split(chunk, a, out, run));
+        return run(a, out);
     }
+    let pieces = pieces_of((a, out), &|(a, out)| halves(chunk, a, out));
+    each_piece(pieces, |(a, out)| run(a, out));
 }
 
-fn split<A: Sync, U: Send, Run>(
+/// Rows, and the chunks that belong to them in the result.
+type Rows<'a, 'o, A, U> = (ArrayViewD<'a, A>, ArrayViewMutD<'o, U>);
+
+/// The halves of a piece that is longer than a task.
+fn halves<'a, 'o, A, U>(
     chunk: usize,
-    a: ArrayViewD<'_, A>,
-    out: ArrayViewMutD<'_, U>,
-    run: &Run,
-) where
-    Run: Fn(ArrayViewD<'_, A>, ArrayViewMutD<'_, U>) + Sync,
-{
-    let Some(axis) = axis_to_split(&a, out.shape()) else { return run(a, out) };
+    a: ArrayViewD<'a, A>,
+    out: ArrayViewMutD<'o, U>,
+) -> Halves<Rows<'a, 'o, A, U>> {
+    let Some(axis) = axis_to_split(&a, out.shape()) else { return ((a, out), None) };
     let is_last = axis + 1 == a.ndim();
     let middle = out.shape()[axis] / 2;
     let (first, second) = out.split_at(Axis(axis), middle);
     let (one, other) = a.split_at(Axis(axis), if is_last { middle * chunk } else { middle });
-    rayon::join(|| split(chunk, one, first, run), || split(chunk, other, second, run));
+    ((one, first), Some((other, second)))
 }
 
 /// The axis along which a task is halved; none if it is small. Rows that lie side by side are cut

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::arithmetic::Number;
 use super::call::Call;
+use super::parallel::PARALLEL_LEN_MIN;
 use super::source;
 use crate::array::{Axes, Operand, OperandMut, SmartArray};
 use crate::error::{Error, Result};
@@ -38,6 +39,13 @@ pub(super) fn row_len(axes: &Axes) -> usize {
 /// The number of rows.
 pub(super) fn row_count(axes: &Axes) -> usize {
     axes.shape().split_last().map_or(1, |(_, outer)| outer.iter().product())
+}
+
+/// The length of the chunks of an operand's rows, of which several threads work on one with
+/// `in_parallel` elements. One thread has whole rows, so that there is nothing to join.
+pub(super) fn chunk_len(call: &Call<'_>, axes: &Axes, in_parallel: usize) -> usize {
+    let is_of_one_thread = call.runs_rust() && axes.len() < PARALLEL_LEN_MIN;
+    if is_of_one_thread { row_len(axes).max(1) } else { in_parallel }
 }
 
 /// The shape of the results of chunks.

@@ -7,13 +7,11 @@ use smallvec::SmallVec;
 
 use super::device_core::DeviceCore;
 use crate::memory::{ALIGNMENT_BYTES, LocatedMemory, LockedAddresses};
+use resident_backend::grid::Grid;
 use resident_backend::host_copy::{self, BoundedMemory, CopyFunction};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
-use resident_backend::{
-    Address, CopyWork, FillWork, Footprint, KernelCode, LaunchWork, Memory, PackedArguments,
-    PackedArray,
-};
+use resident_backend::{Address, CopyWork, FillWork, Footprint, KernelCode, Memory, PackedArray};
 use resident_core::Access;
 
 /// Shorter copies are made by one thread: waking another takes too long.
@@ -77,13 +75,19 @@ pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
 }
 
 /// Runs a kernel body on the memory of its arguments.
-pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), String> {
-    let KernelCode::Host(body) = &work.code else {
+pub(super) fn launch(
+    device: &DeviceCore,
+    code: &KernelCode,
+    grid: Grid,
+    words: &[u64],
+    arrays: &[PackedArray],
+) -> Result<(), String> {
+    let KernelCode::Host(body) = code else {
         return Err("device code does not run on the embedded device".to_owned());
     };
-    let (blocks, pointers) = locate_arguments(device, &work.arguments)?;
+    let (blocks, pointers) = locate_arguments(device, words, arrays)?;
     if let Some(poison) = device.output_poison {
-        poison_outputs(poison, &work.arguments, &blocks);
+        poison_outputs(poison, words, arrays, &blocks);
     }
     sync::assert_none_held();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -91,17 +95,22 @@ pub(super) fn launch(device: &DeviceCore, work: &LaunchWork) -> Result<(), Strin
         // each footprint lies in that block (`locate_array`). Blocks are always initialised
         // (`block`). The modules that use the backend order work so that meanwhile no other thread
         // writes bytes that the body reads, or accesses bytes that it writes (`backend`, contract).
-        unsafe { body.run(work.grid, &work.arguments.words, &pointers) }
+        unsafe { body.run(grid, words, &pointers) }
     }));
     drop(blocks);
     outcome.map_err(panic_message)
 }
 
 /// Fills the elements that a body is to overwrite, so that tests detect those that it leaves out.
-fn poison_outputs(poison: u8, arguments: &PackedArguments, blocks: &[Option<LocatedMemory>]) {
-    for (array, block) in arguments.arrays.iter().zip(blocks) {
+fn poison_outputs(
+    poison: u8,
+    words: &[u64],
+    arrays: &[PackedArray],
+    blocks: &[Option<LocatedMemory>],
+) {
+    for (array, block) in arrays.iter().zip(blocks) {
         if let (Access::Overwrite, Some(block)) = (array.access, block) {
-            let footprint = arguments.footprint(array);
+            let footprint = array.footprint(words);
             // SAFETY: as for the body's own writes, in `launch`. The footprint consists of the
             // elements of the argument, and lies in the block (`locate_array`).
             let _is_within =
@@ -137,12 +146,13 @@ type LocatedArguments = (SmallVec<[Option<LocatedMemory>; 8]>, SmallVec<[*mut u8
 
 fn locate_arguments(
     device: &DeviceCore,
-    arguments: &PackedArguments,
+    words: &[u64],
+    arrays: &[PackedArray],
 ) -> Result<LocatedArguments, String> {
     let addresses = device.memory.lock_addresses();
     let (mut blocks, mut pointers) = LocatedArguments::default();
-    for array in &arguments.arrays {
-        let (block, pointer) = locate_array(&addresses, array, &arguments.footprint(array))?;
+    for array in arrays {
+        let (block, pointer) = locate_array(&addresses, array, &array.footprint(words))?;
         blocks.push(block);
         pointers.push(pointer);
     }

@@ -17,8 +17,8 @@ use resident_backend::call_site::CallSite;
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
 use resident_backend::{
-    Address, CopyWork, FailureKind, FailureRecord, LaunchWork, Memory, Position, QueueId, Work,
-    failure,
+    Address, CopyWork, FailureKind, FailureRecord, KernelCode, LaunchWork, Memory, Position,
+    QueueId, Work, failure,
 };
 
 /// The modelled time of a launch, a fill or a copy inside one device, regardless of its size.
@@ -69,7 +69,9 @@ impl QueuedOperation {
         let Some(description) = self.operation.description() else { return Ok(()) };
         description.check_runnable(self.fault)?;
         let outcome = match &self.operation {
-            Operation::Work(Work::Launch(work)) => execute::launch(device, work),
+            Operation::Work(Work::Launch(LaunchWork { code, grid, arguments, .. })) => {
+                execute::launch(device, code, *grid, &arguments.words, &arguments.arrays)
+            }
             Operation::Work(Work::Copy(work)) => execute::copy(device, device, work),
             Operation::CopyBetween { copy, source } => execute::copy(source, device, copy),
             Operation::Work(Work::Fill(work)) => execute::fill(device, work),
@@ -165,13 +167,24 @@ pub(crate) struct Description<'a> {
     failure_kind: FailureKind,
 }
 
+impl<'a> Description<'a> {
+    pub(super) fn of_launch(
+        code: &'a KernelCode,
+        site: CallSite,
+        depends: &'a [(QueueId, Position)],
+    ) -> Self {
+        let failure_kind = FailureKind::Contents;
+        Self { label: code.name(), is_kernel: true, site: Some(site), depends, failure_kind }
+    }
+}
+
 impl Description<'_> {
     /// The operation's name: `kernel "blur"`, `upload of "photo"`.
     pub(crate) fn name(&self) -> String {
         if self.is_kernel { format!("kernel \"{}\"", self.label) } else { self.label.to_string() }
     }
 
-    fn failure(&self, cause: String) -> FailureRecord {
+    pub(super) fn failure(&self, cause: String) -> FailureRecord {
         FailureRecord {
             kind: self.failure_kind,
             operation: self.name(),
@@ -182,7 +195,7 @@ impl Description<'_> {
     }
 
     /// Returns a failure if a dependency of this operation failed, or if a test injected a failure.
-    fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
+    pub(super) fn check_runnable(&self, fault: Option<u64>) -> Result<(), FailureRecord> {
         if failure::epoch() != 0 {
             let mut roots = self.depends.iter();
             if let Some(root) = roots.find_map(|(queue, position)| failure::at(*queue, *position)) {

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use super::clock::{self, Timestamp};
 use super::device_core::DeviceCore;
-use super::operation::{ControlOperation, Operation, OperationQueue, QueuedOperation};
+use super::execute;
+use super::operation::{ControlOperation, Description, Operation, OperationQueue, QueuedOperation};
 use super::progress::{StreamProgress, wake_all};
 use super::worker::{self, WorkerState};
 use crate::errors::{CODE_STUCK, driver_error, inside_kernel};
@@ -278,6 +279,38 @@ impl EmbeddedStream {
     pub(crate) fn run_own(self: &Arc<Self>, queued: QueuedOperation) {
         let position = queued.position;
         self.run_unpublished(queued);
+        if self.progress.publish_under_lock(position) {
+            self.let_worker_wake();
+        }
+    }
+
+    /// Assigns the next position to a launch that the caller passes to
+    /// [`run_launch`](Self::run_launch), if it can run at once: to wake the worker would take
+    /// longer than a brief launch.
+    pub(crate) fn begin_launch(&self) -> Option<Position> {
+        if self.is_seeded() || scope::is_in_body() || !resident_host_code::can_run_blocks() {
+            return None;
+        }
+        let mut idle = self.lock_idle()?;
+        Some(self.next_position(&mut idle))
+    }
+
+    /// Runs a launch on the thread that submits it, as [`run_own`](Self::run_own) does. The
+    /// arguments stay the caller's.
+    pub(crate) fn run_launch(self: &Arc<Self>, launch: &LaunchCall<'_>, position: Position) {
+        let running = BodyScope::enter();
+        let outcome = timeline::timed(self.progress.id().0, position.0, || {
+            let description = Description::of_launch(launch.code, launch.site, launch.depends);
+            description.check_runnable(None)?;
+            let LaunchCall { code, grid, words, arrays, .. } = launch;
+            execute::launch(&self.device, code, **grid, words, arrays)
+                .map_err(|cause| description.failure(cause))
+        });
+        self.progress.mark_ran(position);
+        drop(running);
+        if let Err(record) = outcome {
+            failure::record(self.progress.id(), position, Arc::new(record));
+        }
         if self.progress.publish_under_lock(position) {
             self.let_worker_wake();
         }

@@ -67,8 +67,6 @@ fn run_until_closed(stream: &EmbeddedStream) {
     let mut batch = OperationQueue::default();
     while take_batch(stream, &mut batch) {
         while let Some(queued) = batch.pop() {
-            // A submitting thread may still run the operation before the first of the batch.
-            stream.progress.block_until(Position(queued.position.0 - 1));
             wake_all(stream.run(queued));
         }
     }
@@ -81,9 +79,17 @@ fn take_batch(stream: &EmbeddedStream, batch: &mut OperationQueue) -> bool {
     spin_until(|| stream.tail() != completed);
     let mut state = stream.lock();
     loop {
-        if !state.queued.is_empty() {
-            std::mem::swap(&mut state.queued, batch);
-            return true;
+        if let Some((next, _)) = state.queued.front() {
+            let before = Position(next.0 - 1);
+            if stream.progress.is_complete(before) {
+                std::mem::swap(&mut state.queued, batch);
+                return true;
+            }
+            // Another thread runs the operation before, and then perhaps this one too.
+            drop(state);
+            stream.progress.block_until(before);
+            state = stream.lock();
+            continue;
         }
         if state.is_closed {
             let tail = stream.tail();

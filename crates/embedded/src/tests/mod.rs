@@ -8,6 +8,7 @@ mod geometry;
 mod hazards;
 mod helping;
 mod memory;
+mod offers;
 mod ordering;
 mod own_copies;
 mod seeds;
