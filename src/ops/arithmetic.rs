@@ -4,6 +4,7 @@
 
 use super::c_type::CType;
 use super::elementwise::Unary;
+use super::random;
 use crate::element::Element;
 
 mod sealed {
@@ -110,6 +111,29 @@ pub trait Number: Arithmetic + PartialOrd {
         b: &ndarray::ArrayView2<'_, Self>,
         c: &mut ndarray::ArrayViewMut2<'_, Self>,
     ) -> bool;
+}
+
+/// Elements that random numbers fill: `f32` and `f64`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a float that `resident::ops` computes with",
+    note = "these are `f32` and `f64`"
+)]
+pub trait Float: Number {
+    /// Gives each element the uniform number of its place.
+    #[doc(hidden)]
+    fn fill_uniform(seed: u64, out: ndarray::ArrayViewMutD<'_, Self>);
+}
+
+impl Float for f32 {
+    fn fill_uniform(seed: u64, out: ndarray::ArrayViewMutD<'_, Self>) {
+        random::fill_blocks(out, &|block| random::uniform_f32(seed, block));
+    }
+}
+
+impl Float for f64 {
+    fn fill_uniform(seed: u64, out: ndarray::ArrayViewMutD<'_, Self>) {
+        random::fill_blocks(out, &|block| random::uniform_f64(seed, block));
+    }
 }
 
 macro_rules! casts {

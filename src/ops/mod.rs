@@ -23,6 +23,7 @@
 //! | the same with `_axis`, such as [`sum_axis`] | the elements along an axis |
 //! | [`dot`], [`matmul`] | two lines or tables |
 //! | [`cumulative_sum`], [`cumulative_sum_axis`] | all elements, or those along an axis |
+//! | [`random_uniform`], [`random_normal`] | each element, by its place |
 //! | [`gather`], [`scatter`] | elements whose places are given, as `u64` in row-major order |
 //!
 //! Arguments are arrays and views of this library: coherent arrays, device arrays and parts of
@@ -81,6 +82,7 @@ mod dot;
 mod elementwise;
 mod indexed;
 mod matmul;
+mod random;
 mod reduce;
 
 // What they have in common.
@@ -97,7 +99,7 @@ mod source;
 #[cfg(all(test, feature = "cuda"))]
 pub(crate) mod tests;
 
-pub use arithmetic::{Arithmetic, Number};
+pub use arithmetic::{Arithmetic, Float, Number};
 pub use best::functions::{
     argmax, argmax_axis, argmax_axis_on, argmax_on, argmin, argmin_axis, argmin_axis_on, argmin_on,
 };
@@ -112,6 +114,7 @@ pub use elementwise::functions::{
 };
 pub use indexed::functions::{gather, gather_on, scatter, scatter_on};
 pub use matmul::functions::{matmul, matmul_on};
+pub use random::functions::{random_normal, random_normal_on, random_uniform, random_uniform_on};
 pub use reduce::functions::{
     max, max_axis, max_axis_on, max_on, mean, mean_axis, mean_axis_on, mean_on, min, min_axis,
     min_axis_on, min_on, norm_l2, norm_l2_axis, norm_l2_axis_on, norm_l2_on, sum, sum_axis,

@@ -3,7 +3,7 @@
 
 use ndarray::{Axis, s};
 
-use super::arithmetic::{Arithmetic, Number};
+use super::arithmetic::{Arithmetic, Float, Number};
 use super::elementwise::Unary;
 use crate::array::SmartArray;
 use crate::device::Device;
@@ -37,6 +37,7 @@ fn every_program() -> Vec<&'static Program> {
         };
     }
     each!(f32, f64, i32, i64, u32, u64, u8);
+    outcome = outcome.and_then(|()| floats::<f32>()).and_then(|()| floats::<f64>());
     outcome = outcome.and_then(|()| arithmetic::<half::f16>());
     outcome = outcome.and_then(|()| arithmetic::<half::bf16>());
     outcome.unwrap_or_else(|error| panic!("{error}"));
@@ -63,6 +64,14 @@ fn numbers<T: Number>() -> Result<()> {
     super::cumulative_sum(&table, &mut out)?;
     super::cumulative_sum_axis(&table, Axis(0), &mut out)?;
     reductions(&table)
+}
+
+fn floats<T: Float>() -> Result<()> {
+    let mut table = SmartArray::<T, _>::zeros((6, 6));
+    super::random_uniform(1, &mut table)?;
+    super::random_normal(1, &mut table)?;
+    super::random_uniform(1, &mut table.slice_mut(s![..;2, ..;2]))?;
+    super::random_normal(1, &mut table.slice_mut(s![..;2, ..;2]))
 }
 
 fn reductions<T: Number>(table: &SmartArray<T, ndarray::Ix2>) -> Result<()> {

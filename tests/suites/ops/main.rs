@@ -9,6 +9,7 @@ mod indexed;
 mod linear;
 mod numbers;
 mod part;
+mod random;
 mod reductions;
 mod residency;
 mod split_work;

@@ -1,0 +1,67 @@
+//! Random numbers.
+
+use crate::array::AnyViewMut;
+use crate::ops::arithmetic::Float;
+use crate::ops::operation::operation;
+use crate::ops::random::{self, Distribution};
+
+operation! {
+    /// Fills an array with numbers that are distributed evenly from 0 to 1, which none of them is:
+    /// NumPy's `Generator.random`. They have 24 bits (`f32`) or 53 (`f64`).
+    ///
+    /// A number depends on the seed, on the type and on the element's place in row-major order
+    /// alone, and is the same on all devices, in all layouts and in all runs: it is made of words
+    /// of the generator Philox4x32-10, whose counter is the place. Another seed gives an
+    /// independent sequence. What was in the array is not read.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut a = SmartArray::<f32, _>::uninit((100, 100));
+    /// ops::random_uniform(42, &mut a)?;
+    /// let (mean, max) = (a.sum()? / 1e4, a.max()?);
+    /// assert!((mean - 0.5).abs() < 0.01 && max < 1.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What launches return: see [the module](crate::ops#errors).
+    random_uniform, random_uniform_on |call| <T: Float>(
+        seed: u64,
+        a: &mut impl AnyViewMut<T>,
+    ) {
+        random::fill(call, Distribution::Uniform, seed, a)
+    }
+}
+
+operation! {
+    /// Fills an array with numbers of the standard normal distribution: mean 0, standard deviation
+    /// 1, as NumPy's `Generator.standard_normal`. They are computed as `f64` by Marsaglia's polar
+    /// method, and rounded to the type of the array.
+    ///
+    /// Like those of [`random_uniform`], the numbers depend on seed and place alone, and are the
+    /// same on all devices.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut a = SmartArray::<f64, _>::uninit(10_000);
+    /// ops::random_normal(42, &mut a)?;
+    /// let (mean, length) = (a.sum()? / 1e4, a.dot(&a)? / 1e4);
+    /// assert!(mean.abs() < 0.03 && (length - 1.0).abs() < 0.05);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What launches return: see [the module](crate::ops#errors).
+    random_normal, random_normal_on |call| <T: Float>(
+        seed: u64,
+        a: &mut impl AnyViewMut<T>,
+    ) {
+        random::fill(call, Distribution::Normal, seed, a)
+    }
+}
