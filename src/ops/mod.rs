@@ -24,6 +24,7 @@
 //! | [`dot`], [`matmul`] | two lines or tables |
 //! | [`cumulative_sum`], [`cumulative_sum_axis`] | all elements, or those along an axis |
 //! | [`random_uniform`], [`random_normal`] | each element, by its place |
+//! | [`sort`], [`argsort`] | the elements along the last axis |
 //! | [`gather`], [`scatter`] | elements whose places are given, as `u64` in row-major order |
 //!
 //! Arguments are arrays and views of this library: coherent arrays, device arrays and parts of
@@ -84,6 +85,7 @@ mod indexed;
 mod matmul;
 mod random;
 mod reduce;
+mod sorting;
 
 // What they have in common.
 mod align;
@@ -120,3 +122,4 @@ pub use reduce::functions::{
     min_axis_on, min_on, norm_l2, norm_l2_axis, norm_l2_axis_on, norm_l2_on, sum, sum_axis,
     sum_axis_on, sum_on,
 };
+pub use sorting::functions::{argsort, argsort_on, sort, sort_on};

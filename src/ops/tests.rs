@@ -61,6 +61,8 @@ fn numbers<T: Number>() -> Result<()> {
     }
     super::clamp(&table, T::ZERO, T::ZERO, &mut out)?;
     super::matmul(&table, &table, &mut out)?;
+    super::sort(&mut out)?;
+    super::sort(&mut out.slice_mut(s![..;2, ..;2]))?;
     super::cumulative_sum(&table, &mut out)?;
     super::cumulative_sum_axis(&table, Axis(0), &mut out)?;
     reductions(&table)

@@ -12,6 +12,7 @@ mod part;
 mod random;
 mod reductions;
 mod residency;
+mod sorting;
 mod split_work;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;
