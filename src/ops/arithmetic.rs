@@ -41,7 +41,7 @@ words!(u8: CType::U8, u16: CType::U16, u32: CType::U32, u64: CType::U64);
     message = "`{Self}` is not an element that `resident::ops` computes with",
     note = "these are `f32`, `f64`, `i32`, `i64`, `u32`, `u64`, `u8`, and `half`'s `f16` and `bf16`"
 )]
-pub trait Arithmetic: Element + PartialEq + sealed::Sealed {
+pub trait Arithmetic: Element + PartialOrd + sealed::Sealed {
     /// An unsigned integer of the same size, for operations that only move elements.
     #[doc(hidden)]
     type Word: Word;
@@ -111,6 +111,30 @@ pub trait Number: Arithmetic + PartialOrd {
         b: &ndarray::ArrayView2<'_, Self>,
         c: &mut ndarray::ArrayViewMut2<'_, Self>,
     ) -> bool;
+}
+
+/// Indices of sparse matrices: `u32` and `u64`. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an index of sparse matrices",
+    note = "these are `u32` and `u64`"
+)]
+pub trait Index: Number + Word {
+    #[doc(hidden)]
+    fn to_u64(self) -> u64;
+}
+
+impl Index for u32 {
+    #[inline]
+    fn to_u64(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Index for u64 {
+    #[inline]
+    fn to_u64(self) -> u64 {
+        self
+    }
 }
 
 /// Elements that random numbers fill: `f32` and `f64`. Sealed.

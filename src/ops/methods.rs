@@ -55,6 +55,62 @@ macro_rules! methods {
                 })
             }
 
+            /// The product of all elements; 1 if there are none:
+            /// [`ops::product`](crate::ops::product).
+            ///
+            /// # Errors
+            ///
+            /// As [`sum`](Self::sum).
+            #[track_caller]
+            pub fn product(&self) -> Result<T> {
+                let site = call_site();
+                number("product", ($stream)(self, site), site, |call, out| {
+                    reduce::whole::<T, T>(call, Reduction::Product, self, out)
+                })
+            }
+
+            /// The number of elements that are not 0:
+            /// [`ops::count_nonzero`](crate::ops::count_nonzero).
+            ///
+            /// # Errors
+            ///
+            /// As [`sum`](Self::sum).
+            #[track_caller]
+            pub fn count_nonzero(&self) -> Result<u64> {
+                let site = call_site();
+                number("count_nonzero", ($stream)(self, site), site, |call, out| {
+                    reduce::whole::<T, u64>(call, Reduction::CountNonzero, self, out)
+                })
+            }
+
+            /// Whether any element is not 0: [`ops::any`](crate::ops::any).
+            ///
+            /// # Errors
+            ///
+            /// As [`sum`](Self::sum).
+            #[track_caller]
+            pub fn any(&self) -> Result<bool> {
+                let site = call_site();
+                let any = number("any", ($stream)(self, site), site, |call, out| {
+                    reduce::whole::<T, u8>(call, Reduction::Any, self, out)
+                });
+                Ok(any? != 0)
+            }
+
+            /// Whether no element is 0: [`ops::all`](crate::ops::all).
+            ///
+            /// # Errors
+            ///
+            /// As [`sum`](Self::sum).
+            #[track_caller]
+            pub fn all(&self) -> Result<bool> {
+                let site = call_site();
+                let all = number("all", ($stream)(self, site), site, |call, out| {
+                    reduce::whole::<T, u8>(call, Reduction::All, self, out)
+                });
+                Ok(all? != 0)
+            }
+
             /// The smallest element: [`ops::min`](crate::ops::min).
             ///
             /// # Errors

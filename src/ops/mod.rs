@@ -19,11 +19,16 @@
 //! |---|---|
 //! | [`add`], [`sub`], [`mul`], [`div`], [`scaled_add`] | corresponding elements |
 //! | [`map`], [`clamp`], [`select`], [`cast`], [`copy`] | corresponding elements |
+//! | [`equal`], [`not_equal`], [`less`], [`less_equal`], [`greater`], [`greater_equal`] | corresponding elements, into a mask of `u8` |
+//! | [`logical_and`], [`logical_or`], [`logical_xor`], [`logical_not`] | elements of masks |
+//! | [`product`], [`count_nonzero`], [`any`], [`all`] | all elements |
 //! | [`sum`], [`min`], [`max`], [`mean`], [`norm_l2`], [`argmin`], [`argmax`] | all elements |
 //! | the same with `_axis`, such as [`sum_axis`] | the elements along an axis |
 //! | [`dot`], [`matmul`] | two lines or tables |
-//! | [`cumulative_sum`], [`cumulative_sum_axis`] | all elements, or those along an axis |
+//! | [`csr_matvec`], [`csr_matmul`] | a sparse matrix, and a line or table |
+//! | [`cumulative_sum`], [`exclusive_sum`], and with `_axis` | all elements, or those along an axis |
 //! | [`random_uniform`], [`random_normal`] | each element, by its place |
+//! | [`compress`](crate::SmartArray::compress), [`unique`](crate::SmartArray::unique), [`bincount`] | all elements, into as many as there are |
 //! | [`sort`], [`argsort`] | the elements along the last axis |
 //! | [`gather`], [`scatter`] | elements whose places are given, as `u64` in row-major order |
 //!
@@ -35,7 +40,8 @@
 //! An operation runs on the current stream, and with `_on` on the given stream, as
 //! launches of a [`Kernel`](crate::Kernel) do: it copies what is out of date there, it is ordered
 //! after other uses of the same bytes, and it returns when it is queued. Its result is newest on
-//! that device. Only [`gather`] and [`scatter`] wait, for the check of their indices.
+//! that device. Only [`gather`], [`scatter`] and products of sparse matrices wait, for the check of
+//! their indices.
 //!
 //! Elements are `f32`, `f64`, `i32`, `i64`, `u32`, `u64` and `u8`, and for arithmetic, casts,
 //! copies, selections, gathers and scatters also `f16` and `bf16` of the crate `half`: see
@@ -78,14 +84,17 @@
 // One folder for each operation, or for several that share their code: the public functions, the
 // shapes and kernels (`mod.rs`), the bodies in Rust (`host.rs`) and in CUDA C (`kernel.cu`).
 mod best;
+mod compaction;
 mod cumulative;
 mod dot;
 mod elementwise;
 mod indexed;
+mod masks;
 mod matmul;
 mod random;
 mod reduce;
 mod sorting;
+mod sparse;
 
 // What they have in common.
 mod align;
@@ -101,12 +110,14 @@ mod source;
 #[cfg(all(test, feature = "cuda"))]
 pub(crate) mod tests;
 
-pub use arithmetic::{Arithmetic, Float, Number};
+pub use arithmetic::{Arithmetic, Float, Index, Number};
 pub use best::functions::{
     argmax, argmax_axis, argmax_axis_on, argmax_on, argmin, argmin_axis, argmin_axis_on, argmin_on,
 };
+pub use compaction::functions::{bincount, bincount_on};
 pub use cumulative::functions::{
-    cumulative_sum, cumulative_sum_axis, cumulative_sum_axis_on, cumulative_sum_on,
+    cumulative_sum, cumulative_sum_axis, cumulative_sum_axis_on, cumulative_sum_on, exclusive_sum,
+    exclusive_sum_axis, exclusive_sum_axis_on, exclusive_sum_on,
 };
 pub use dot::functions::{dot, dot_on};
 pub use elementwise::Unary;
@@ -115,11 +126,20 @@ pub use elementwise::functions::{
     mul_on, scaled_add, scaled_add_on, select, select_on, sub, sub_on,
 };
 pub use indexed::functions::{gather, gather_on, scatter, scatter_on};
+pub use masks::Right;
+pub use masks::functions::{
+    equal, equal_on, greater, greater_equal, greater_equal_on, greater_on, less, less_equal,
+    less_equal_on, less_on, logical_and, logical_and_on, logical_not, logical_not_on, logical_or,
+    logical_or_on, logical_xor, logical_xor_on, not_equal, not_equal_on,
+};
 pub use matmul::functions::{matmul, matmul_on};
 pub use random::functions::{random_normal, random_normal_on, random_uniform, random_uniform_on};
 pub use reduce::functions::{
-    max, max_axis, max_axis_on, max_on, mean, mean_axis, mean_axis_on, mean_on, min, min_axis,
-    min_axis_on, min_on, norm_l2, norm_l2_axis, norm_l2_axis_on, norm_l2_on, sum, sum_axis,
-    sum_axis_on, sum_on,
+    all, all_axis, all_axis_on, all_on, any, any_axis, any_axis_on, any_on, count_nonzero,
+    count_nonzero_axis, count_nonzero_axis_on, count_nonzero_on, max, max_axis, max_axis_on,
+    max_on, mean, mean_axis, mean_axis_on, mean_on, min, min_axis, min_axis_on, min_on, norm_l2,
+    norm_l2_axis, norm_l2_axis_on, norm_l2_on, product, product_axis, product_axis_on, product_on,
+    sum, sum_axis, sum_axis_on, sum_on,
 };
 pub use sorting::functions::{argsort, argsort_on, sort, sort_on};
+pub use sparse::functions::{csr_matmul, csr_matmul_on, csr_matvec, csr_matvec_on};

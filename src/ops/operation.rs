@@ -5,11 +5,11 @@ macro_rules! operation {
     (
         $(#[$doc:meta])*
         $name:ident, $name_on:ident |$call:ident|
-        <$($generic:ident: $bound:ident),+>($($argument:ident: $type:ty),+ $(,)?) $body:block
+        <$($generic:ident: $bound:ident),*>($($argument:ident: $type:ty),+ $(,)?) $body:block
     ) => {
         $(#[$doc])*
         #[track_caller]
-        pub fn $name<$($generic: $bound),+>($($argument: $type),+) -> $crate::error::Result<()> {
+        pub fn $name<$($generic: $bound),*>($($argument: $type),+) -> $crate::error::Result<()> {
             use $crate::error::AtCall as _;
             let site = resident_backend::call_site::call_site();
             let stream = $crate::device::Stream::current().at(site)?;
@@ -23,7 +23,7 @@ macro_rules! operation {
         ///
         #[doc = concat!("As [`", stringify!($name), "`].")]
         #[track_caller]
-        pub fn $name_on<$($generic: $bound),+>(
+        pub fn $name_on<$($generic: $bound),*>(
             stream: &$crate::device::Stream,
             $($argument: $type),+
         ) -> $crate::error::Result<()> {

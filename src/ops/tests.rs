@@ -3,8 +3,9 @@
 
 use ndarray::{Axis, s};
 
-use super::arithmetic::{Arithmetic, Float, Number};
+use super::arithmetic::{Arithmetic, Float, Index, Number};
 use super::elementwise::Unary;
+use super::masks::Right;
 use crate::array::SmartArray;
 use crate::device::Device;
 use crate::error::Result;
@@ -44,7 +45,7 @@ fn every_program() -> Vec<&'static Program> {
     super::cache::programs()
 }
 
-fn numbers<T: Number>() -> Result<()> {
+fn numbers<T: Number + Right<T>>() -> Result<()> {
     let table = SmartArray::<T, _>::zeros((40, 40));
     arithmetic::<T>()?;
     let mut out = SmartArray::<T, _>::zeros((40, 40));
@@ -61,11 +62,24 @@ fn numbers<T: Number>() -> Result<()> {
     }
     super::clamp(&table, T::ZERO, T::ZERO, &mut out)?;
     super::matmul(&table, &table, &mut out)?;
+    sparse::<u32, T>()?;
+    sparse::<u64, T>()?;
     super::sort(&mut out)?;
     super::sort(&mut out.slice_mut(s![..;2, ..;2]))?;
     super::cumulative_sum(&table, &mut out)?;
     super::cumulative_sum_axis(&table, Axis(0), &mut out)?;
     reductions(&table)
+}
+
+fn sparse<I: Index, T: Number>() -> Result<()> {
+    let starts = SmartArray::<I, _>::zeros(7);
+    let (columns, values) = (SmartArray::<I, _>::zeros(0), SmartArray::<T, _>::zeros(0));
+    let (line, mut out) = (SmartArray::<T, _>::zeros(6), SmartArray::<T, _>::zeros(6));
+    super::bincount(&starts, &mut SmartArray::<u32, _>::zeros(1))?;
+    super::bincount(&starts, &mut SmartArray::<u64, _>::zeros(1))?;
+    super::csr_matvec(&starts, &columns, &values, &line, &mut out)?;
+    let (table, mut out) = (SmartArray::<T, _>::zeros((6, 6)), SmartArray::<T, _>::zeros((6, 6)));
+    super::csr_matmul(&starts, &columns, &values, &table, &mut out)
 }
 
 fn floats<T: Float>() -> Result<()> {
@@ -86,6 +100,11 @@ fn reductions<T: Number>(table: &SmartArray<T, ndarray::Ix2>) -> Result<()> {
     table.norm_l2()?;
     table.dot(table)?;
     part.dot(&part)?;
+    table.unique()?;
+    table.product()?;
+    table.count_nonzero()?;
+    table.any()?;
+    table.all()?;
     table.argmin()?;
     table.argmax()?;
     let mut line = SmartArray::<T, _>::zeros(40);
@@ -98,13 +117,15 @@ fn reductions<T: Number>(table: &SmartArray<T, ndarray::Ix2>) -> Result<()> {
         super::mean_axis(table, axis, &mut reals)?;
         super::norm_l2_axis(table, axis, &mut reals)?;
         super::argmin_axis(table, axis, &mut places)?;
+        super::product_axis(table, axis, &mut line)?;
+        super::count_nonzero_axis(table, axis, &mut places)?;
     }
     Ok(())
 }
 
-fn arithmetic<T: Arithmetic>() -> Result<()> {
+fn arithmetic<T: Arithmetic + Right<T>>() -> Result<()> {
     let table = SmartArray::<T, _>::zeros((6, 6));
-    let (part, mask) = (table.slice(s![..;2, ..;2]), SmartArray::<u8, _>::zeros(1));
+    let (part, ones) = (table.slice(s![..;2, ..;2]), SmartArray::<u8, _>::zeros(1));
     let (mut out, mut small) =
         (SmartArray::<T, _>::zeros((6, 6)), SmartArray::<T, _>::zeros((3, 3)));
     super::add(&table, &table, &mut out)?;
@@ -115,7 +136,14 @@ fn arithmetic<T: Arithmetic>() -> Result<()> {
     super::scaled_add(T::zeroed(), &table, &mut out)?;
     super::copy(&table, &mut out)?;
     super::copy(&part, &mut small)?;
-    super::select(&mask, &table, &table, &mut out)?;
+    super::select(&ones, &table, &table, &mut out)?;
+    let mut mask = SmartArray::<u8, _>::zeros((6, 6));
+    super::equal(&table, &table, &mut mask)?;
+    super::not_equal(&part, &part, &mut mask.slice_mut(s![..;2, ..;2]))?;
+    super::less(&table, &table, &mut mask)?;
+    super::less_equal(&table, &table, &mut mask)?;
+    super::greater(&table, T::zeroed(), &mut mask)?;
+    super::greater_equal(&part, T::zeroed(), &mut mask.slice_mut(s![..;2, ..;2]))?;
     let index = SmartArray::<u64, _>::zeros(9);
     let mut line = SmartArray::<T, _>::zeros(9);
     super::gather(&part, &index, &mut line)?;

@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Zip};
 
+use super::Own;
 use crate::ops::arithmetic::Number;
 use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
 
@@ -12,23 +13,24 @@ const LONG_ROWS_MAX: usize = 64;
 /// to the end of the chunk.
 pub(super) fn running_sums<T: Number>(
     chunk: usize,
+    own: Own,
     a: ArrayViewD<'_, T>,
     before: ArrayViewD<'_, T>,
     out: ArrayViewMutD<'_, T>,
 ) {
     if a.len() < PARALLEL_LEN_MIN {
         return each_row(a, before, out, |a, before, out| {
-            chunks(chunk, a, before, out).for_each(Chunk::run);
+            chunks(chunk, a, before, out).for_each(|chunk| chunk.run(own));
         });
     }
     if a.ndim() == 1 || a.len() / a.len_of(Axis(a.ndim() - 1)) < LONG_ROWS_MAX {
         return each_row(a, before, out, |a, before, out| {
-            each_piece(chunks(chunk, a, before, out).collect(), Chunk::run);
+            each_piece(chunks(chunk, a, before, out).collect(), |chunk| chunk.run(own));
         });
     }
     each_piece(pieces_of((a, before, out), &halves), |(a, before, out)| {
         each_row(a, before, out, |a, before, out| {
-            chunks(chunk, a, before, out).for_each(Chunk::run);
+            chunks(chunk, a, before, out).for_each(|chunk| chunk.run(own));
         });
     });
 }
@@ -66,11 +68,12 @@ struct Chunk<'a, 'o, T> {
 }
 
 impl<T: Number> Chunk<'_, '_, T> {
-    fn run(mut self) {
+    fn run(mut self, own: Own) {
         let mut sum = self.start;
         Zip::from(&mut self.out).and(&self.a).for_each(|out, element| {
+            let before = sum;
             sum = sum.plus(*element);
-            *out = sum;
+            *out = if own == Own::Included { sum } else { before };
         });
     }
 }

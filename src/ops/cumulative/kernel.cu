@@ -5,9 +5,10 @@ enum { PER_THREAD = 8 };
 
 static __device__ __forceinline__ T plus(T x, T y) { return T(W(x) + W(y)); }
 
-/// The running sums of each row. `before` has, for each chunk, the sum of its row up to the end of
+/// The running sums of each row, with each element's own value if `own` is not 0. `before` has, for each chunk, the sum of its row up to the end of
 /// the chunk. One block for each chunk, which has at most `THREADS * PER_THREAD` elements.
-extern "C" __global__ void running_sums(long long chunk, resident::View<const T, RANK> a,
+extern "C" __global__ void running_sums(long long chunk, unsigned int own,
+                                        resident::View<const T, RANK> a,
                                         resident::View<const T, RANK> before,
                                         resident::View<T, RANK> out) {
     __shared__ T parts[THREADS];
@@ -34,8 +35,9 @@ extern "C" __global__ void running_sums(long long chunk, resident::View<const T,
         sum = number > 0 ? row(before, n)[(number - 1) * before.strides[RANK - 1]] : T(0);
         if (thread > 0) sum = plus(sum, parts[thread - 1]);
         for (long long i = start; i < end; ++i) {
-            sum = plus(sum, from[i * step_a]);
-            to[i * step] = sum;
+            T element = from[i * step_a], before_it = sum;
+            sum = plus(sum, element);
+            to[i * step] = own != 0 ? sum : before_it;
         }
         __syncthreads();
     }

@@ -17,14 +17,22 @@ use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
 use crate::launch::{In, Kernel, Out};
 
-type RunningKernel<T> = Kernel<(i64, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
+type RunningKernel<T> = Kernel<(i64, u32, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 
 /// The elements of a chunk that a block sums: `THREADS * PER_THREAD` in the kernel.
 const CHUNK: usize = 2048;
 
+/// Whether the sum of an element includes the element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Own {
+    Included,
+    Excluded,
+}
+
 /// The running sums of all elements in row-major order.
 pub(super) fn whole<T: Number>(
     call: &Call<'_>,
+    own: Own,
     a: &impl AnyView<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
@@ -48,18 +56,19 @@ pub(super) fn whole<T: Number>(
     }
     align::in_row_order([out.axes_mut()]);
     if out.axes().shape().len() == 1 {
-        return of_rows(call, a, &mut out);
+        return of_rows(call, own, a, &mut out);
     }
     let mut sums = scratch::<T>(call, out.axes().shape());
     let mut line = OperandMut::of(&mut sums);
     align::in_row_order([line.axes_mut()]);
-    of_rows(call, a, &mut line)?;
+    of_rows(call, own, a, &mut line)?;
     elementwise::copy(call, &sums, &mut out)
 }
 
 /// The running sums along an axis.
 pub(super) fn along<T: Number>(
     call: &Call<'_>,
+    own: Own,
     a: &impl AnyView<T>,
     axis: Axis,
     out: &mut impl AnyViewMut<T>,
@@ -73,13 +82,14 @@ pub(super) fn along<T: Number>(
     }
     a.axes_mut().move_to_end(axis.0);
     out.axes_mut().move_to_end(axis.0);
-    of_rows(call, a, &mut out)
+    of_rows(call, own, a, &mut out)
 }
 
 /// The running sums of each row: those of the sums of its chunks first, from which each chunk goes
 /// on.
 fn of_rows<T: Number>(
     call: &Call<'_>,
+    own: Own,
     mut a: Operand<'_, T>,
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
@@ -89,31 +99,36 @@ fn of_rows<T: Number>(
         let zero = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
         let mut before = Operand::of(&zero);
         call.fit_shape(&mut before, &shape, &*out)?;
-        return launch(call, &a, &before, out);
+        return launch(call, own, &a, &before, out);
     }
     let (mut sums, mut before) = (scratch::<T>(call, &shape), scratch::<T>(call, &shape));
     sums_of_chunks(call, CHUNK, &a, &mut OperandMut::of(&mut sums))?;
-    of_rows(call, Operand::of(&sums), &mut OperandMut::of(&mut before))?;
-    launch(call, &a, &Operand::of(&before), out)
+    let to = &mut OperandMut::of(&mut before);
+    of_rows(call, Own::Included, Operand::of(&sums), to)?;
+    launch(call, own, &a, &Operand::of(&before), out)
 }
 
 fn launch<T: Number>(
     call: &Call<'_>,
+    own: Own,
     a: &Operand<'_, T>,
     before: &Operand<'_, T>,
     out: &mut OperandMut<'_, T>,
 ) -> Result<()> {
     let rank = a.axes().shape().len();
     let kernel = cache::kernel("ops::cumulative_sum", rank, || {
-        let kernel =
-            RunningKernel::<T>::new("ops::cumulative_sum").host(|_, (chunk, a, before, out)| {
-                host::running_sums(chunk as usize, a, before, out);
-            });
+        let kernel = RunningKernel::<T>::new("ops::cumulative_sum").host(
+            |_, (chunk, own, a, before, out)| {
+                let own = if own == 0 { Own::Excluded } else { Own::Included };
+                host::running_sums(chunk as usize, own, a, before, out);
+            },
+        );
         let declarations = source::declarations(rank, T::C, T::C);
         let source = rows::source(include_str!("kernel.cu"), "running_sums", &declarations);
         // SAFETY: `out` has the shape of `a`, and `before` an element for each chunk. One block
         // reads and writes each chunk.
         unsafe { kernel.cuda(source) }
     });
-    call.launch(kernel, grid_of_blocks(before.axes().len()), (CHUNK as i64, a, before, out))
+    let own = u32::from(own == Own::Included);
+    call.launch(kernel, grid_of_blocks(before.axes().len()), (CHUNK as i64, own, a, before, out))
 }

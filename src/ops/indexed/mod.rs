@@ -122,12 +122,19 @@ fn expect_within(
     if number == u64::MAX {
         return Ok(());
     }
-    let mut bad = SmartArray::<u64, IxDyn>::uninit_at(IxDyn(&[1]), call.site);
-    let at = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), number, call.site);
-    read(call, line, &Operand::of(&at), &mut OperandMut::of(&mut bad))?;
-    let bad = bad.get_at(0, call.site)?;
+    let bad = element_at(call, index, number)?;
     let seen = format!("{bad}, the index at {number} of {index}, in {array}");
     Err(call.shape(format!("indices below {len}"), seen))
+}
+
+/// An element, by its number in row-major order.
+pub(super) fn element_at<W: Word>(call: &Call<'_>, of: &Operand<'_, W>, number: u64) -> Result<W> {
+    let mut line = of.clone();
+    align::in_row_order([line.axes_mut()]);
+    let mut element = SmartArray::<W, IxDyn>::uninit_at(IxDyn(&[1]), call.site);
+    let at = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), number, call.site);
+    read(call, line, &Operand::of(&at), &mut OperandMut::of(&mut element))?;
+    element.get_at(0, call.site)
 }
 
 fn check_kernel(rank: usize) -> &'static CheckKernel {

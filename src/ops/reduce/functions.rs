@@ -202,3 +202,133 @@ operation! {
         reduce::norm_along(call, a, axis, out)
     }
 }
+
+operation! {
+    /// The product of all elements, into the one element of `out`: ndarray's `product`. The product
+    /// of nothing is 1. Integers wrap around; floats are multiplied in the groups of [`sum`].
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let mut factorial = SmartArray::<u64, _>::uninit(1);
+    /// ops::product(&SmartArray::from([1, 2, 3, 4, 5]), &mut factorial)?;
+    /// assert_eq!(factorial.get(0)?, 120);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`].
+    product, product_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<T>) {
+        reduce::whole::<T, T>(call, Reduction::Product, a, out)
+    }
+}
+
+operation! {
+    /// The products along an axis: see [`product`] and [`sum_axis`].
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_axis`].
+    product_axis, product_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<T>,
+    ) {
+        reduce::along::<T, T>(call, Reduction::Product, a, axis, out)
+    }
+}
+
+operation! {
+    /// The number of elements that are not 0, into the one element of `out`. NaN is not 0, as in
+    /// NumPy.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ops};
+    ///
+    /// let _here = Device::cpu().enter();
+    /// let a = SmartArray::from([0.5, 0.0, 2.0]);
+    /// assert_eq!((a.count_nonzero()?, a.any()?, a.all()?), (2, true, false));
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`].
+    count_nonzero, count_nonzero_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        out: &mut impl AnyViewMut<u64>,
+    ) {
+        reduce::whole::<T, u64>(call, Reduction::CountNonzero, a, out)
+    }
+}
+
+operation! {
+    /// The numbers of elements along an axis that are not 0: see [`count_nonzero`].
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_axis`].
+    count_nonzero_axis, count_nonzero_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<u64>,
+    ) {
+        reduce::along::<T, u64>(call, Reduction::CountNonzero, a, axis, out)
+    }
+}
+
+operation! {
+    /// 1 if any element is not 0, and 0 else, into the one element of `out`: NumPy's `any`. Of
+    /// nothing it is 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`].
+    any, any_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u8>) {
+        reduce::whole::<T, u8>(call, Reduction::Any, a, out)
+    }
+}
+
+operation! {
+    /// As [`any`], along an axis: `out` has the shape of `a` without it.
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_axis`].
+    any_axis, any_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<u8>,
+    ) {
+        reduce::along::<T, u8>(call, Reduction::Any, a, axis, out)
+    }
+}
+
+operation! {
+    /// 1 if no element is 0, and 0 else, into the one element of `out`: NumPy's `all`. Of nothing
+    /// it is 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`sum`].
+    all, all_on |call| <T: Number>(a: &impl AnyView<T>, out: &mut impl AnyViewMut<u8>) {
+        reduce::whole::<T, u8>(call, Reduction::All, a, out)
+    }
+}
+
+operation! {
+    /// As [`all`], along an axis: `out` has the shape of `a` without it.
+    ///
+    /// # Errors
+    ///
+    /// As [`sum_axis`].
+    all_axis, all_axis_on |call| <T: Number>(
+        a: &impl AnyView<T>,
+        axis: Axis,
+        out: &mut impl AnyViewMut<u8>,
+    ) {
+        reduce::along::<T, u8>(call, Reduction::All, a, axis, out)
+    }
+}

@@ -28,6 +28,7 @@ pub(in crate::ops) trait Fold<T>: Sync {
 pub(in crate::ops) enum Sum {}
 pub(in crate::ops) enum Min {}
 pub(in crate::ops) enum Max {}
+pub(in crate::ops) enum Product {}
 
 impl<T: Number> Fold<T> for Sum {
     #[inline]
@@ -37,6 +38,17 @@ impl<T: Number> Fold<T> for Sum {
     #[inline]
     fn join(one: T, other: T) -> T {
         one.plus(other)
+    }
+}
+
+impl<T: Number> Fold<T> for Product {
+    #[inline]
+    fn start(_first: T) -> T {
+        T::from_u8(1)
+    }
+    #[inline]
+    fn join(one: T, other: T) -> T {
+        one.times(other)
     }
 }
 

@@ -11,7 +11,7 @@ mod mean_and_norm;
 use ndarray::{Axis, IxDyn};
 
 use self::cut::{Cut, Reducer, SHORT_ROW};
-use self::host::{Fold, Max, Min, Sum};
+use self::host::{Fold, Max, Min, Product, Sum};
 use super::align;
 use super::arithmetic::Number;
 use super::cache;
@@ -35,6 +35,13 @@ pub(super) enum Reduction {
     SumOfSquares,
     Min,
     Max,
+    Product,
+    /// The number of elements that are not 0.
+    CountNonzero,
+    /// 1 if an element is not 0, and 0 else.
+    Any,
+    /// 1 if no element is 0, and 0 else.
+    All,
 }
 
 impl Reduction {
@@ -45,12 +52,21 @@ impl Reduction {
             Self::SumOfSquares => ["ops::norm_l2", "ops::norm_l2 by thread"],
             Self::Min => ["ops::min", "ops::min by thread"],
             Self::Max => ["ops::max", "ops::max by thread"],
+            Self::Product => ["ops::product", "ops::product by thread"],
+            Self::CountNonzero => ["ops::count_nonzero", "ops::count_nonzero by thread"],
+            Self::Any => ["ops::any", "ops::any by thread"],
+            Self::All => ["ops::all", "ops::all by thread"],
         }
     }
 
     /// How the results of chunks are reduced.
     fn next(self) -> Self {
-        if let Self::SumOfSquares = self { Self::Sum } else { self }
+        match self {
+            Self::SumOfSquares | Self::CountNonzero => Self::Sum,
+            Self::Any => Self::Max,
+            Self::All => Self::Min,
+            other => other,
+        }
     }
 
     /// The functions of the kernel in CUDA C.
@@ -59,10 +75,14 @@ impl Reduction {
             // As the sums of ndarray, which begin with 0: the sum of -0.0 alone is 0.0.
             Self::Sum => "T(W(x) + W(0))",
             Self::SumOfSquares => "T(x) * T(x)",
-            Self::Min | Self::Max => "T(x)",
+            Self::Min | Self::Max | Self::Product => "T(x)",
+            Self::CountNonzero | Self::Any | Self::All => "T(x != 0)",
         };
         let join = match (self, T::IS_FLOAT) {
-            (Self::Sum | Self::SumOfSquares, _) => "T(W(x) + W(y))",
+            (Self::Sum | Self::SumOfSquares | Self::CountNonzero, _) => "T(W(x) + W(y))",
+            (Self::Product, _) => "T(W(x) * W(y))",
+            (Self::Any, _) => "T(x | y)",
+            (Self::All, _) => "T(x & y)",
             (Self::Min, true) => "x < y || x != x ? x : y",
             (Self::Min, false) => "x < y ? x : y",
             (Self::Max, true) => "x > y || x != x ? x : y",
@@ -194,6 +214,10 @@ fn launch<A: Number, T: Number>(
             let element = element.to::<T>();
             element.times(element)
         }),
+        Reduction::Product => kernel::<A, T, Product>(reduction, cut, rank, A::to::<T>),
+        Reduction::CountNonzero => kernel::<A, T, Sum>(reduction, cut, rank, is_nonzero),
+        Reduction::Any => kernel::<A, T, Max>(reduction, cut, rank, is_nonzero),
+        Reduction::All => kernel::<A, T, Min>(reduction, cut, rank, is_nonzero),
     };
     call.launch(kernel, grid, (cut.chunk as i64, a, out))
 }
@@ -218,7 +242,13 @@ fn kernel<A: Number, T: Number, F: Fold<T> + 'static>(
     })
 }
 
-/// The reduction of an empty array or row: 0 for sums, and an error else.
+/// 1 if the element is not 0, as NaN is not, and 0 else.
+fn is_nonzero<A: Number, T: Number>(element: A) -> T {
+    T::from_u8(u8::from(element != A::ZERO))
+}
+
+/// The reduction of an empty array or row: 0 for sums, 1 for products, and an error for the least
+/// and the most.
 pub(super) fn of_nothing<A: Number, T: Number>(
     call: &Call<'_>,
     reduction: Reduction,
@@ -228,6 +258,8 @@ pub(super) fn of_nothing<A: Number, T: Number>(
     if matches!(reduction, Reduction::Min | Reduction::Max) {
         return Err(no_elements(call, a));
     }
-    let zeros = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
-    elementwise::copy(call, &zeros, out)
+    let is_one = matches!(reduction, Reduction::Product | Reduction::All);
+    let value = T::from_u8(u8::from(is_one));
+    let constant = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), value, call.site);
+    elementwise::copy(call, &constant, out)
 }

@@ -3,16 +3,19 @@
 //! backend on the stand-in driver.
 
 mod bad_input;
+mod compaction;
 mod elementwise;
 mod half_floats;
 mod indexed;
 mod linear;
+mod masks;
 mod numbers;
 mod part;
 mod random;
 mod reductions;
 mod residency;
 mod sorting;
+mod sparse;
 mod split_work;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod stand_in;

@@ -1,0 +1,66 @@
+//! Methods of arrays and views whose results have a length that the device finds.
+
+use ndarray::{Dimension, Ix1};
+
+use crate::array::{
+    AnyView, DeviceArray, DeviceView, DeviceViewMut, SmartArray, SmartView, SmartViewMut,
+};
+use crate::device::{Device, Stream};
+use crate::error::{AtCall, Result};
+use crate::ops::arithmetic::{Arithmetic, Number};
+use crate::ops::call::Call;
+use crate::ops::compaction;
+use resident_backend::call_site::{CallSite, call_site};
+
+fn current<A>(_array: &A, site: CallSite) -> Result<Stream> {
+    Stream::current().at(site)
+}
+
+fn own(device: &Device) -> Result<Stream> {
+    Ok(device.current_stream())
+}
+
+macro_rules! methods {
+    ($type:ty, $stream:expr) => {
+        /// Elements whose number the device finds: the calls wait for it, and the elements stay on
+        /// the device.
+        impl<T: Arithmetic, D: Dimension> $type {
+            /// The elements where `mask` is not 0, in row-major order: NumPy's `a[mask]`. `mask`
+            /// has the shape of the array; [`ops::less`](crate::ops::less) and its kin make masks.
+            ///
+            /// # Errors
+            ///
+            /// [`Shape`](crate::Error::Shape) if `mask` has another shape, and what launches
+            /// return: see [`ops`](crate::ops#errors).
+            #[track_caller]
+            pub fn compress(&self, mask: &impl AnyView<u8>) -> Result<SmartArray<T, Ix1>> {
+                let site = call_site();
+                let stream = &($stream)(self, site)?;
+                compaction::compress(&Call { name: "compress", stream, site }, self, mask)
+            }
+
+            /// The different elements in ascending order: NumPy's `unique`. NaN comes once, and
+            /// last; of 0.0 and -0.0 the first in row-major order stays.
+            ///
+            /// # Errors
+            ///
+            /// What launches return: see [`ops`](crate::ops#errors).
+            #[track_caller]
+            pub fn unique(&self) -> Result<SmartArray<T, Ix1>>
+            where
+                T: Number,
+            {
+                let site = call_site();
+                let stream = &($stream)(self, site)?;
+                compaction::unique(&Call { name: "unique", stream, site }, self)
+            }
+        }
+    };
+}
+
+methods!(SmartArray<T, D>, current);
+methods!(SmartView<'_, T, D>, current);
+methods!(SmartViewMut<'_, T, D>, current);
+methods!(DeviceArray<T, D>, |array: &Self, _| own(&array.device()));
+methods!(DeviceView<'_, T, D>, |view: &Self, _| own(&view.device()));
+methods!(DeviceViewMut<'_, T, D>, |view: &Self, _| own(&view.device()));

@@ -1,0 +1,193 @@
+//! Elements that a mask chooses, different elements, and how often indices occur.
+
+pub(super) mod functions;
+mod methods;
+
+use ndarray::{ArrayViewD, ArrayViewMutD, Ix1, IxDyn};
+
+use super::align;
+use super::arithmetic::{Arithmetic, Index, Number, Word};
+use super::cache;
+use super::call::{self, Call};
+use super::cumulative::{self, Own};
+use super::elementwise;
+use super::masks::{self, Relation};
+use super::reduce::{self, Reduction};
+use super::rows::scratch;
+use super::sorting;
+use super::source;
+use super::{best, best::Best};
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
+use crate::error::Result;
+use crate::launch::{In, InOut, Kernel, Out};
+
+/// In Rust: one thread chooses.
+type ChooseKernel<W> = Kernel<(In<W, IxDyn>, In<u8, IxDyn>, Out<W, IxDyn>)>;
+/// In CUDA C: each thread knows the rank of its element.
+type CompressKernel<W> = Kernel<(In<W, IxDyn>, In<u8, IxDyn>, In<u64, IxDyn>, Out<W, IxDyn>)>;
+type ChangesKernel<T> = Kernel<(In<T, IxDyn>, Out<u8, IxDyn>)>;
+type CountKernel<I, C> = Kernel<(In<I, IxDyn>, InOut<C, IxDyn>)>;
+
+/// The elements where the mask is not 0, in row-major order.
+pub(super) fn compress<T: Arithmetic>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+    mask: &impl AnyView<u8>,
+) -> Result<SmartArray<T, Ix1>> {
+    let (mut a, mut mask) = (Operand::of(a).reinterpreted::<T::Word>(), Operand::of(mask));
+    call.expect_shape(a.axes().shape(), mask.axes().shape(), &mask)?;
+    let mut count = SmartArray::<u64, Ix1>::uninit_at(1, call.site);
+    reduce::whole::<u8, u64>(call, Reduction::CountNonzero, &mask, &mut count)?;
+    let count = count.get_at(0, call.site)? as usize;
+    let mut out = SmartArray::<T, Ix1>::uninit_at(count, call.site);
+    if count > 0 {
+        let mut to = OperandMut::of(&mut out).reinterpreted::<T::Word>();
+        align::in_row_order([a.axes_mut(), mask.axes_mut()]);
+        move_chosen(call, &a, &mask, &mut to)?;
+    }
+    Ok(out)
+}
+
+/// As [`compress`], into an array of as many elements as are chosen.
+fn move_chosen<W: Word>(
+    call: &Call<'_>,
+    a: &Operand<'_, W>,
+    mask: &Operand<'_, u8>,
+    out: &mut OperandMut<'_, W>,
+) -> Result<()> {
+    let grid = call::cover(a.axes().len());
+    if call.runs_rust() {
+        return call.launch(choose_kernel::<W>(), grid, (a, mask, out));
+    }
+    let shape = mask.axes().shape();
+    let (mut flags, mut ranks) = (scratch::<u8>(call, shape), scratch::<u64>(call, shape));
+    masks::compare(call, Relation::NotEqual, mask, &0_u8, &mut flags)?;
+    let mut sums = SmartArray::<u64, IxDyn>::uninit_at(IxDyn(&[a.axes().len()]), call.site);
+    elementwise::cast::<u8, u64>(call, &flags, &mut ranks)?;
+    cumulative::whole(call, Own::Included, &ranks, &mut sums)?;
+    let kernel = compress_kernel::<W>(a.axes().shape().len());
+    call.launch(kernel, grid, (a, mask, &Operand::of(&sums), out))
+}
+
+fn choose<W: Word>(a: ArrayViewD<'_, W>, mask: ArrayViewD<'_, u8>, out: ArrayViewMutD<'_, W>) {
+    let chosen = a.into_iter().zip(mask).filter(|(_, mask)| **mask != 0);
+    out.into_iter().zip(chosen).for_each(|(out, (element, _))| *out = *element);
+}
+
+fn choose_kernel<W: Word>() -> &'static ChooseKernel<W> {
+    cache::kernel("ops::compress", 0, || {
+        ChooseKernel::<W>::new("ops::compress").host(|_, (a, mask, out)| choose(a, mask, out))
+    })
+}
+
+fn compress_kernel<W: Word>(rank: usize) -> &'static CompressKernel<W> {
+    cache::kernel("ops::compress by rank", rank, || {
+        let declarations = source::declarations(rank, <W as Word>::C, <W as Word>::C);
+        let source = source::of_file(&[include_str!("kernel.cu")], "compress", &declarations);
+        // SAFETY: all views have one shape but `out`, which has an element for each chosen one: the
+        // last rank is the number that `compress` counted. Ranks of chosen elements differ.
+        unsafe { CompressKernel::<W>::new("ops::compress").cuda(source) }
+    })
+}
+
+/// The different elements, in ascending order.
+pub(super) fn unique<T: Number>(
+    call: &Call<'_>,
+    a: &impl AnyView<T>,
+) -> Result<SmartArray<T, Ix1>> {
+    let a = Operand::of(a);
+    call.expect_end(&a)?;
+    if a.axes().len() == 0 {
+        return Ok(SmartArray::uninit_at(0, call.site));
+    }
+    let mut sorted = scratch::<T>(call, a.axes().shape());
+    elementwise::copy(call, &a, &mut sorted)?;
+    let mut line = OperandMut::of(&mut sorted);
+    align::in_row_order([line.axes_mut()]);
+    sorting::sort(call, &mut line)?;
+    let mut mask = scratch::<u8>(call, line.axes().shape());
+    let grid = call::cover(line.axes().len());
+    call.launch(changes_kernel::<T>(), grid, (&line, &mut OperandMut::of(&mut mask)))?;
+    compress(call, &line, &mask)
+}
+
+fn changes<T: Number>(a: ArrayViewD<'_, T>, mut mask: ArrayViewMutD<'_, u8>) {
+    let mut before = None;
+    for (mask, element) in mask.iter_mut().zip(&a) {
+        let is_same = |before: T| before == *element || (before.is_nan() && element.is_nan());
+        *mask = u8::from(!before.is_some_and(is_same));
+        before = Some(*element);
+    }
+}
+
+fn changes_kernel<T: Number>() -> &'static ChangesKernel<T> {
+    cache::kernel("ops::unique", 1, || {
+        let kernel = ChangesKernel::<T>::new("ops::unique").host(|_, (a, mask)| changes(a, mask));
+        let declarations = source::declarations(1, T::C, T::C);
+        let source = source::of_file(&[include_str!("kernel.cu")], "changes", &declarations);
+        // SAFETY: both are lines of one length, and each thread writes one element.
+        unsafe { kernel.cuda(source) }
+    })
+}
+
+/// `counts[i]`: how often `i` is among the indices.
+pub(super) fn bincount<I: Index, C: Index>(
+    call: &Call<'_>,
+    index: &impl AnyView<I>,
+    counts: &mut impl AnyViewMut<C>,
+) -> Result<()> {
+    let (mut index, mut counts) = (Operand::of(index), OperandMut::of(counts));
+    let len = counts.axes().len();
+    call.expect_shape(&[len], counts.axes().shape(), &counts)?;
+    call.expect_end(&index)?;
+    expect_below(call, &index, len, &counts)?;
+    let zero = SmartArray::<C, IxDyn>::full_at(IxDyn(&[1]), C::ZERO, call.site);
+    elementwise::copy(call, &zero, &mut counts)?;
+    if index.axes().len() == 0 {
+        return Ok(());
+    }
+    align::in_any_order([index.axes_mut()]);
+    let kernel = count_kernel::<I, C>(index.axes().shape().len());
+    call.launch(kernel, call::cover(index.axes().len()), (&index, &mut counts))
+}
+
+/// Waits for the largest index.
+fn expect_below<I: Index>(
+    call: &Call<'_>,
+    index: &Operand<'_, I>,
+    len: usize,
+    counts: impl std::fmt::Display,
+) -> Result<()> {
+    if index.axes().len() == 0 {
+        return Ok(());
+    }
+    let mut largest = SmartArray::<I, Ix1>::uninit_at(1, call.site);
+    reduce::whole::<I, I>(call, Reduction::Max, index, &mut largest)?;
+    let largest = largest.get_at(0, call.site)?.to_u64();
+    if largest < len as u64 {
+        return Ok(());
+    }
+    let mut place = SmartArray::<u64, Ix1>::uninit_at(1, call.site);
+    best::whole(call, Best::Max, index, &mut place)?;
+    let place = place.get_at(0, call.site)?;
+    let seen = format!("{largest}, the index at {place} of {index}, for {counts}");
+    Err(call.shape(format!("indices below {len}"), seen))
+}
+
+fn count_kernel<I: Index, C: Index>(rank: usize) -> &'static CountKernel<I, C> {
+    cache::kernel("ops::bincount", rank, || {
+        let kernel = CountKernel::<I, C>::new("ops::bincount").host(|_, (index, mut counts)| {
+            for place in &index {
+                let count = &mut counts[place.to_u64() as usize];
+                *count = count.plus(C::from_u8(1));
+            }
+        });
+        let (from, to) = (<I as Word>::C.name, <C as Word>::C.name);
+        let declarations =
+            format!("typedef {from} I;\ntypedef {to} C;\nenum {{ RANK = {rank} }};\n");
+        let source = source::of_file(&[include_str!("kernel.cu")], "count", &declarations);
+        // SAFETY: `expect_below` has checked the indices, which the borrow keeps as they are, and
+        // threads write by atomic operations.
+        unsafe { kernel.cuda(source) }
+    })
+}

@@ -1,0 +1,190 @@
+//! Comparisons, whose results are masks, and logic on masks.
+
+pub(super) mod functions;
+mod right;
+
+use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
+
+use self::right::RightValue;
+use super::align;
+use super::arithmetic::Arithmetic;
+use super::c_type::CType;
+use super::cache;
+use super::call::{self, Call};
+use super::elementwise::host::{each_of_one, each_of_two};
+use super::source::{self, Parameter};
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
+use crate::error::Result;
+use crate::launch::{In, Kernel, Out};
+
+pub use right::Right;
+
+type ArrayKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<u8, IxDyn>)>;
+type ScalarKernel<T> = Kernel<(T, In<T, IxDyn>, Out<u8, IxDyn>)>;
+type NotKernel = Kernel<(In<u8, IxDyn>, Out<u8, IxDyn>)>;
+
+/// How two numbers, or two elements of masks, become an element of a mask.
+#[derive(Clone, Copy)]
+pub(super) enum Relation {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    And,
+    Or,
+    Xor,
+}
+
+impl Relation {
+    /// The name; where the right operand is a number, another, since the kernel is another.
+    fn titles(self) -> [&'static str; 2] {
+        match self {
+            Self::Equal => ["ops::equal", "ops::equal, of a number"],
+            Self::NotEqual => ["ops::not_equal", "ops::not_equal, of a number"],
+            Self::Less => ["ops::less", "ops::less, of a number"],
+            Self::LessEqual => ["ops::less_equal", "ops::less_equal, of a number"],
+            Self::Greater => ["ops::greater", "ops::greater, of a number"],
+            Self::GreaterEqual => ["ops::greater_equal", "ops::greater_equal, of a number"],
+            Self::And => ["ops::logical_and", "ops::logical_and, of a number"],
+            Self::Or => ["ops::logical_or", "ops::logical_or, of a number"],
+            Self::Xor => ["ops::logical_xor", "ops::logical_xor, of a number"],
+        }
+    }
+
+    /// The value in CUDA C.
+    fn value(self) -> &'static str {
+        match self {
+            Self::Equal => "x == y",
+            Self::NotEqual => "x != y",
+            Self::Less => "x < y",
+            Self::LessEqual => "x <= y",
+            Self::Greater => "x > y",
+            Self::GreaterEqual => "x >= y",
+            Self::And => "x != 0 && y != 0",
+            Self::Or => "x != 0 || y != 0",
+            Self::Xor => "(x != 0) != (y != 0)",
+        }
+    }
+
+    fn holds<T: Arithmetic>(self, x: T, y: T) -> bool {
+        let is_true = |x: T| x != T::zeroed();
+        match self {
+            Self::Equal => x == y,
+            Self::NotEqual => x != y,
+            Self::Less => x < y,
+            Self::LessEqual => x <= y,
+            Self::Greater => x > y,
+            Self::GreaterEqual => x >= y,
+            Self::And => is_true(x) && is_true(y),
+            Self::Or => is_true(x) || is_true(y),
+            Self::Xor => is_true(x) != is_true(y),
+        }
+    }
+
+    /// Calls `run` with the comparison, in a closure of its own for each relation, so that its
+    /// loop is vectorised.
+    fn each<T: Arithmetic>(
+        self,
+        a: ArrayViewD<'_, T>,
+        b: RightSide<'_, T>,
+        out: ArrayViewMutD<'_, u8>,
+    ) {
+        macro_rules! each {
+            ($($relation:ident),+) => {
+                match self {
+                    $(Self::$relation => {
+                        let holds = |x, y| u8::from(Self::$relation.holds(x, y));
+                        match b {
+                            RightSide::Array(b) => {
+                                each_of_two(a, b, out, |x, y, out| *out = holds(x, y));
+                            }
+                            RightSide::Number(y) => {
+                                each_of_one(a, out, |x, out| *out = holds(x, y));
+                            }
+                        }
+                    })+
+                }
+            };
+        }
+        each!(Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, And, Or, Xor);
+    }
+}
+
+/// The right operand of a body in Rust.
+enum RightSide<'a, T> {
+    Array(ArrayViewD<'a, T>),
+    Number(T),
+}
+
+/// `out = a relation b`.
+pub(super) fn compare<T: Arithmetic>(
+    call: &Call<'_>,
+    relation: Relation,
+    a: &impl AnyView<T>,
+    b: &impl Right<T>,
+    out: &mut impl AnyViewMut<u8>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    call.fit(&mut a, &out)?;
+    match b.value() {
+        RightValue::Array(mut b) => {
+            call.fit(&mut b, &out)?;
+            align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
+            let kernel = array_kernel::<T>(relation, out.axes().shape().len());
+            call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
+        }
+        RightValue::Number(b) => {
+            align::in_any_order([out.axes_mut(), a.axes_mut()]);
+            let kernel = scalar_kernel::<T>(relation, out.axes().shape().len());
+            call.launch(kernel, call::cover(out.axes().len()), (b, &a, &mut out))
+        }
+    }
+}
+
+fn array_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static ArrayKernel<T> {
+    let [title, _] = relation.titles();
+    cache::kernel(title, rank, || {
+        let kernel = ArrayKernel::<T>::new(title)
+            .host(move |_, (a, b, out)| relation.each(a, RightSide::Array(b), out));
+        let parameters =
+            [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(CType::U8)];
+        // SAFETY: each thread reads and writes one element of each view, and `compare` passes views
+        // of one shape and of this rank.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, relation.value())) }
+    })
+}
+
+fn scalar_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static ScalarKernel<T> {
+    let [title, name] = relation.titles();
+    cache::kernel(name, rank, || {
+        let kernel = ScalarKernel::<T>::new(title)
+            .host(move |_, (b, a, out)| relation.each(a, RightSide::Number(b), out));
+        let parameters =
+            [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(CType::U8)];
+        // SAFETY: as in `array_kernel`.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, relation.value())) }
+    })
+}
+
+/// `out = !a`.
+pub(super) fn not(
+    call: &Call<'_>,
+    a: &impl AnyView<u8>,
+    out: &mut impl AnyViewMut<u8>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    call.fit(&mut a, &out)?;
+    align::in_any_order([out.axes_mut(), a.axes_mut()]);
+    let rank = out.axes().shape().len();
+    let kernel = cache::kernel("ops::logical_not", rank, || {
+        let kernel = NotKernel::new("ops::logical_not").host(|_, (a, out)| {
+            each_of_one(a, out, |a, out| *out = u8::from(a == 0));
+        });
+        let parameters = [Parameter::In("x", CType::U8), Parameter::Out(CType::U8)];
+        // SAFETY: as in `array_kernel`; `not` passes the views.
+        unsafe { kernel.cuda(source::elementwise(rank, CType::U8, &parameters, "x == 0")) }
+    });
+    call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
+}

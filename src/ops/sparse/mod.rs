@@ -1,0 +1,163 @@
+//! Products of sparse matrices in compressed rows (CSR).
+
+pub(super) mod functions;
+mod host;
+
+use std::fmt::Display;
+
+use ndarray::IxDyn;
+
+use self::host::{Rows, line};
+use super::arithmetic::{Index, Number, Word};
+use super::cache;
+use super::call::{self, Call};
+use super::indexed;
+use super::source;
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
+use crate::error::Result;
+use crate::launch::{In, InOut, Kernel, Out};
+use resident_backend::GpuSource;
+
+type CheckKernel<I> = Kernel<(u64, In<I, IxDyn>, In<I, IxDyn>, InOut<u64, IxDyn>)>;
+type ProductKernel<I, T> =
+    Kernel<(In<I, IxDyn>, In<I, IxDyn>, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
+
+/// The threads of a GPU that multiply a row: `LANES` in the kernel.
+const LANES: usize = 8;
+
+/// A matrix: where its rows start, the columns of its entries, and their values.
+pub(super) struct Matrix<'a, I, T> {
+    starts: Operand<'a, I>,
+    columns: Operand<'a, I>,
+    values: Operand<'a, T>,
+}
+
+impl<'a, I: Index, T: Number> Matrix<'a, I, T> {
+    pub(super) fn of(
+        starts: &'a impl AnyView<I>,
+        columns: &'a impl AnyView<I>,
+        values: &'a impl AnyView<T>,
+    ) -> Self {
+        let (starts, columns) = (Operand::of(starts), Operand::of(columns));
+        Self { starts, columns, values: Operand::of(values) }
+    }
+
+    /// Checks the shapes, then on the device all indices, for which it waits.
+    fn expect_valid(&self, call: &Call<'_>, rows: usize, width: usize) -> Result<()> {
+        let entries = self.columns.axes().len();
+        call.expect_shape(&[rows + 1], self.starts.axes().shape(), &self.starts)?;
+        call.expect_shape(&[entries], self.columns.axes().shape(), &self.columns)?;
+        call.expect_shape(&[entries], self.values.axes().shape(), &self.values)?;
+        let mut bad = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), u64::MAX, call.site);
+        let to = &mut OperandMut::of(&mut bad);
+        let grid = call::cover(entries.max(rows + 1));
+        call.launch(check_kernel::<I>(), grid, (width as u64, &self.starts, &self.columns, to))?;
+        let bad = bad.get_at(0, call.site)?;
+        if bad == u64::MAX {
+            return Ok(());
+        }
+        let place = bad & !(1 << 63);
+        if bad == place {
+            let expected = format!("columns below {width}");
+            return self.refuse(call, expected, &self.columns, "the column", place);
+        }
+        let expected = format!("rows that ascend from 0 to {entries}, the number of entries");
+        self.refuse(call, expected, &self.starts, "the start", place)
+    }
+
+    #[cold]
+    fn refuse(
+        &self,
+        call: &Call<'_>,
+        expected: String,
+        indices: &Operand<'_, I>,
+        what: impl Display,
+        place: u64,
+    ) -> Result<()> {
+        let seen = indexed::element_at(call, indices, place)?;
+        Err(call.shape(expected, format!("{}, {what} at {place} of {indices}", seen.to_u64())))
+    }
+}
+
+/// `y = A x`.
+pub(super) fn matvec<I: Index, T: Number>(
+    call: &Call<'_>,
+    matrix: &Matrix<'_, I, T>,
+    x: &impl AnyView<T>,
+    y: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (x, mut y) = (Operand::of(x), OperandMut::of(y));
+    let (rows, width) = (y.axes().len(), x.axes().len());
+    call.expect_shape(&[width], x.axes().shape(), &x)?;
+    call.expect_shape(&[rows], y.axes().shape(), &y)?;
+    matrix.expect_valid(call, rows, width)?;
+    let Matrix { starts, columns, values } = matrix;
+    let grid = call::cover(rows * LANES);
+    call.launch(matvec_kernel::<I, T>(), grid, (starts, columns, values, &x, &mut y))
+}
+
+/// `C = A B`.
+pub(super) fn matmul<I: Index, T: Number>(
+    call: &Call<'_>,
+    matrix: &Matrix<'_, I, T>,
+    b: &impl AnyView<T>,
+    c: &mut impl AnyViewMut<T>,
+) -> Result<()> {
+    let (b, mut c) = (Operand::of(b), OperandMut::of(c));
+    let (&[width, columns], &[rows, _]) = (b.axes().shape(), c.axes().shape()) else {
+        return Err(call.shape(String::from("two tables"), format!("{b} and {c}")));
+    };
+    call.expect_shape(&[rows, columns], c.axes().shape(), &c)?;
+    matrix.expect_valid(call, rows, width)?;
+    let Matrix { starts, columns, values } = matrix;
+    let grid = call::cover(c.axes().len());
+    call.launch_long(matmul_kernel::<I, T>(), grid, (starts, columns, values, &b, &mut c))
+}
+
+fn check_kernel<I: Index>() -> &'static CheckKernel<I> {
+    cache::kernel("ops::csr check", 1, || {
+        let kernel =
+            CheckKernel::<I>::new("ops::csr").host(|_, (width, starts, columns, mut bad)| {
+                bad.fill(host::first_bad(width, line(starts), line(columns)));
+            });
+        // SAFETY: threads write only the one element of `first_bad`, by an atomic operation.
+        unsafe { kernel.cuda(source::<I, u64>("check")) }
+    })
+}
+
+fn matvec_kernel<I: Index, T: Number>() -> &'static ProductKernel<I, T> {
+    cache::kernel("ops::csr_matvec", 1, || {
+        let kernel = ProductKernel::<I, T>::new("ops::csr_matvec").host(
+            |_, (starts, columns, values, x, y)| {
+                let Ok(y) = y.into_dimensionality() else { unreachable!("one axis") };
+                Rows::of(starts, columns, values).matvec(line(x), y);
+            },
+        );
+        // SAFETY: `expect_valid` has checked all indices, which the borrows keep as they are. One
+        // thread writes each element.
+        unsafe { kernel.cuda(source::<I, T>("matvec")) }
+    })
+}
+
+fn matmul_kernel<I: Index, T: Number>() -> &'static ProductKernel<I, T> {
+    cache::kernel("ops::csr_matmul", 2, || {
+        let kernel = ProductKernel::<I, T>::new("ops::csr_matmul").host(
+            |_, (starts, columns, values, b, c)| {
+                let tables = (b.into_dimensionality(), c.into_dimensionality());
+                let (Ok(b), Ok(c)) = tables else { unreachable!("two axes") };
+                Rows::of(starts, columns, values).matmul(b, c);
+            },
+        );
+        // SAFETY: as in `matvec_kernel`.
+        unsafe { kernel.cuda(source::<I, T>("matmul")) }
+    })
+}
+
+fn source<I: Index, T: Number>(entry: &'static str) -> GpuSource {
+    let declarations = format!(
+        "typedef {} I;\n{}",
+        <I as Word>::C.name,
+        source::declarations(1, T::C, T::C).replace("enum { RANK = 1 };\n", "")
+    );
+    source::of_file(&[include_str!("kernel.cu")], entry, &declarations)
+}
