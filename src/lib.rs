@@ -69,6 +69,8 @@
 //! - `RESIDENT_NVRTC`: the only NVRTC library file to use; by default the NVRTC of the driver's
 //!   CUDA major version, else an older one, else a newer one.
 //! - `RESIDENT_HIP` and `RESIDENT_HIPRTC`: the only files of AMD's runtime and compiler to use.
+//! - `RESIDENT_HIP_CHECK` (`1`, `true`, `yes` or `on`): the first AMD GPU that is opened tests
+//!   promises of the runtime; see [`amd_gpus`].
 //! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
 //!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
 //! - `RESIDENT_CHUNK_BYTES`: the largest number of bytes of ordinary (pageable) memory that are

@@ -154,7 +154,8 @@ impl dyn LoadedKernel {
     }
 }
 
-/// The resources that a loaded kernel needs. For a host body all fields but the last are zero.
+/// The resources that a loaded kernel needs. For a host body, and on a HIP runtime without
+/// `hipFuncGetAttribute`, all fields but the last are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct KernelAttributes {
@@ -164,7 +165,7 @@ pub struct KernelAttributes {
     pub shared_bytes: u32,
     /// Local memory of one thread (spilled registers), in bytes.
     pub local_bytes: u32,
-    /// The maximum number of threads in a block. For a host body it is that of the device:
+    /// The maximum number of threads in a block. In the cases above it is that of the device:
     /// [`GridLimits`].
     pub block_threads_max: u32,
 }

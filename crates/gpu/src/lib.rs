@@ -19,6 +19,7 @@
 //! | `launch` | kernel launches: from packed words to driver calls |
 //! | `memory/` | device memory, pinned staging memory, registered host memory, external slices |
 //! | `code/` | from CUDA C to a loaded kernel |
+//! | `promises` | a self-test of a driver, on request |
 //!
 //! The stream lock covers both the driver call and the position that it gets. A chain of launches
 //! makes no driver calls for completion, which is detected when a thread waits or polls. Queued
@@ -47,6 +48,7 @@ mod driver;
 mod launch;
 mod memory;
 mod owned_stream;
+mod promises;
 mod stream;
 
 use std::sync::Arc;
@@ -91,7 +93,9 @@ pub fn open(kind: DeviceKind, ordinal: usize) -> Result<Arc<GpuDevice>, String> 
     let staging_settings = StagingSettings::read()?;
     let _costs = Costs::read()?;
     let _copy_threads = host_copy::threads_asked()?;
-    Context::open(driver, ordinal)
+    let device = Context::open(driver, ordinal)
         .and_then(|context| GpuDevice::open(context, staging_settings))
-        .map_err(|error| format!("the GPU exists, but does not open: {error}"))
+        .map_err(|error| format!("the GPU exists, but does not open: {error}"))?;
+    promises::check_if_asked(&device)?;
+    Ok(device)
 }

@@ -24,7 +24,7 @@ pub(crate) fn settings() -> Settings {
     if std::env::var_os(POORER).is_none() {
         return rich;
     }
-    rich.without_pools().max_pitch(1000).version(50_221_153)
+    rich.without_pools().max_pitch(1000).version(50_221_153).sparse()
 }
 
 fn run(name: &str, test: Test) {

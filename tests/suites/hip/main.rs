@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod calls;
+mod check;
 mod code;
 mod host_memory;
 #[cfg(feature = "cuda")]

@@ -40,7 +40,7 @@ impl LoadedFunction {
         let mut allowed = 0;
         if driver.set_function_attribute.is_some() {
             // SAFETY: the caller's promise is passed on.
-            allowed = unsafe { driver.attribute_of(handle, attribute) }?;
+            allowed = unsafe { driver.attribute_of(handle, attribute) }?.unwrap_or(0);
         }
         let shared_bytes_allowed = AtomicU32::new(allowed);
         Ok(Self { handle, driver, shared_bytes_allowed, raising: BackendLock::new(()) })
@@ -56,8 +56,11 @@ impl LoadedFunction {
         self.handle
     }
 
-    /// An attribute as the driver reports it. The context is current.
-    pub(super) fn attribute(&self, attribute: FunctionAttribute) -> Result<u32, BackendError> {
+    /// An attribute as the driver reports it, if it does. The context is current.
+    pub(super) fn attribute(
+        &self,
+        attribute: FunctionAttribute,
+    ) -> Result<Option<u32>, BackendError> {
         // SAFETY: the module stays loaded (`new`).
         unsafe { self.driver.attribute_of(self.handle, attribute) }
     }

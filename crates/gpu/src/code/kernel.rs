@@ -40,10 +40,11 @@ impl GpuKernel {
         use FunctionAttribute as Attribute;
         let ask = |attribute| function.attribute(attribute);
         let mut attributes = KernelAttributes::default();
-        attributes.registers = ask(Attribute::Registers)?;
-        attributes.shared_bytes = ask(Attribute::SharedBytes)?;
-        attributes.local_bytes = ask(Attribute::LocalBytes)?;
-        attributes.block_threads_max = ask(Attribute::BlockThreadsMax)?;
+        attributes.registers = ask(Attribute::Registers)?.unwrap_or(0);
+        attributes.shared_bytes = ask(Attribute::SharedBytes)?.unwrap_or(0);
+        attributes.local_bytes = ask(Attribute::LocalBytes)?.unwrap_or(0);
+        attributes.block_threads_max =
+            ask(Attribute::BlockThreadsMax)?.unwrap_or(limits.block_threads_max);
         let axis_threads_max = module.context().driver().vendor.axis_threads_max;
         Ok(Self {
             name: Arc::clone(name),

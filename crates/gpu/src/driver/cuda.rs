@@ -29,6 +29,7 @@ pub(crate) static VENDOR: CudaLikeVendor = CudaLikeVendor {
     refuses_registered_memory: true,
     copies_without_peer_access: true,
     unmapped_flags: 0,
+    check_variable: None,
     event_flags: 0,
     axis_threads_max: u64::MAX,
     keeps_images: false,

@@ -31,6 +31,8 @@ pub(crate) struct CudaLikeVendor {
     pub copies_without_peer_access: bool,
     /// The flag of pinned host memory that is not mapped, beside those that the user asks for.
     pub unmapped_flags: u32,
+    /// The variable that asks for a self-test of the driver.
+    pub check_variable: Option<&'static str>,
     /// The flags of all events.
     pub event_flags: u32,
     /// The most threads of a grid along an axis.

@@ -150,8 +150,6 @@ driver_functions! {
             = "cuModuleLoadDataEx", "hipModuleLoadDataEx";
         function: fn(*mut FunctionHandle, ModuleHandle, *const c_char)
             = "cuModuleGetFunction", "hipModuleGetFunction";
-        function_attribute: fn(*mut c_int, c_int, FunctionHandle)
-            = "cuFuncGetAttribute", "hipFuncGetAttribute";
         /// The function; three extents of the grid and three of a block; the dynamic shared bytes;
         /// the stream; the parameters; null.
         launch: fn(
@@ -232,6 +230,9 @@ driver_functions! {
         set_plane_of_hip: fn(u64, usize, c_int, usize, usize, StreamHandle)
             = "", "hipMemset2DAsync";
 
+        /// What a function needs. Every version has it, but not every runtime that is not AMD's.
+        function_attribute: fn(*mut c_int, c_int, FunctionHandle)
+            = "cuFuncGetAttribute", "hipFuncGetAttribute";
         // Functions of modules. HIP kernels may use all shared memory without a permission.
         set_function_attribute: fn(FunctionHandle, c_int, c_int) = "cuFuncSetAttribute", "";
         /// The offset and the size of a parameter: since CUDA 12.4.

@@ -40,6 +40,7 @@ static VENDOR: CudaLikeVendor = CudaLikeVendor {
     copies_without_peer_access: false,
     // Portable memory is coarse-grained; memory without a flag is coherent.
     unmapped_flags: 1,
+    check_variable: Some("RESIDENT_HIP_CHECK"),
     // `hipEventReleaseToSystem`: other events release to the device alone, and the host may then
     // see old bytes of coarse-grained memory ("hipEventCreateWithFlags" in HIP's manual).
     event_flags: 0x8000_0000,

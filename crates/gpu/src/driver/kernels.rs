@@ -16,7 +16,7 @@ pub(crate) enum FunctionAttribute {
 }
 
 impl Driver {
-    /// An attribute of a function of the current context.
+    /// An attribute of a function of the current context; `None` if the driver tells of none.
     ///
     /// # Safety
     ///
@@ -25,14 +25,14 @@ impl Driver {
         &self,
         function: FunctionHandle,
         attribute: FunctionAttribute,
-    ) -> Result<u32, BackendError> {
+    ) -> Result<Option<u32>, BackendError> {
         let mut value = 0;
-        let ask = &self.function_attribute;
+        let Some(ask) = &self.function_attribute else { return Ok(None) };
         // SAFETY: the function belongs to the current context (the caller's promise); the driver
         // writes one `int`.
         let outcome = unsafe { (ask.function)(&raw mut value, attribute as c_int, function) };
         ask.check(outcome)?;
-        Ok(value.max(0).unsigned_abs())
+        Ok(Some(value.max(0).unsigned_abs()))
     }
 
     /// The threads of a block with which the function has the highest occupancy.

@@ -20,7 +20,7 @@ pub(crate) struct EventPool {
 /// recorded again even if a queued wait still refers to it: the driver's wait uses the last record
 /// made before the wait was queued.
 #[derive(Debug)]
-pub(super) struct DriverEvent {
+pub(crate) struct DriverEvent {
     handle: Handle,
     timing: EventTiming,
     pool: Arc<EventPool>,
@@ -40,7 +40,7 @@ impl EventPool {
     }
 
     /// An event to be recorded; the context is current.
-    pub(super) fn take(self: &Arc<Self>, timing: EventTiming) -> Result<DriverEvent, BackendError> {
+    pub(crate) fn take(self: &Arc<Self>, timing: EventTiming) -> Result<DriverEvent, BackendError> {
         let unused = self.list(timing).pop();
         let handle = match unused {
             Some(handle) => handle,
@@ -92,7 +92,7 @@ impl Drop for DriverEvent {
 impl DriverEvent {
     /// Records the event after all work queued on `stream`. The stream belongs to the pool's
     /// context, which is current.
-    pub(super) fn record(&self, stream: StreamHandle) -> Result<(), BackendError> {
+    pub(crate) fn record(&self, stream: StreamHandle) -> Result<(), BackendError> {
         let context = &self.pool.context;
         let record = &context.driver().event_record;
         // SAFETY: the caller owns the stream, and `self` the event.
@@ -102,7 +102,7 @@ impl DriverEvent {
 
     /// Makes `stream` wait for the event. The stream's context, whose token is given, is current;
     /// the event may belong to another context of the same driver.
-    pub(super) fn make_wait(&self, stream: StreamHandle, token: u64) -> Result<(), BackendError> {
+    pub(crate) fn make_wait(&self, stream: StreamHandle, token: u64) -> Result<(), BackendError> {
         let wait = &self.pool.context.driver().stream_wait_event;
         // SAFETY: as in `record`; the driver allows a wait for an event of another context.
         let outcome = unsafe { (wait.function)(stream, self.handle.0, 0) };

@@ -40,6 +40,13 @@ pub struct Values {
     pub max_pitch_bytes: u64,
     pub locks_whole_pages: bool,
     pub is_concurrent: bool,
+    pub stages_pageable: bool,
+    pub says_idle: bool,
+    pub has_priorities: bool,
+    pub has_function_attributes: bool,
+    pub alignment_bytes: u64,
+    pub waits_for_events: bool,
+    pub keeps_registered: bool,
     /// A text, followed by zeros.
     architecture: [u8; ARCHITECTURE_BYTES_MAX],
 }
@@ -105,6 +112,55 @@ impl Settings<Hip> {
     }
 }
 
+/// What HIP leaves to a runtime, where others than AMD's differ.
+impl Settings<Hip> {
+    /// All that follows up to [`alignment`](Self::alignment), with 128 bytes.
+    pub fn sparse(self) -> Self {
+        self.copies_pageable_late()
+            .without_priorities()
+            .without_function_attributes()
+            .alignment(128)
+    }
+
+    /// Copies with pageable memory are as asynchronous as those with pinned memory.
+    pub fn copies_pageable_late(self) -> Self {
+        self.with(|values| values.stages_pageable = false)
+    }
+
+    /// All streams have the same priority: the range is from 0 to 0.
+    pub fn without_priorities(self) -> Self {
+        self.with(|values| values.has_priorities = false)
+    }
+
+    /// A runtime without `hipFuncGetAttribute`.
+    pub fn without_function_attributes(self) -> Self {
+        self.with(|values| values.has_function_attributes = false)
+    }
+
+    /// What the addresses of device memory are multiples of, at most 256, and of no larger power of
+    /// two.
+    pub fn alignment(self, len_bytes: u64) -> Self {
+        self.with(|values| values.alignment_bytes = len_bytes)
+    }
+
+    /// A runtime that breaks a promise: `hipStreamQuery` does not say that work is complete before
+    /// something waits for it.
+    pub fn never_says_idle(self) -> Self {
+        self.with(|values| values.says_idle = false)
+    }
+
+    /// A runtime that breaks a promise: a stream does not wait for an event.
+    pub fn ignores_waits(self) -> Self {
+        self.with(|values| values.waits_for_events = false)
+    }
+
+    /// A runtime that breaks a promise: when a kernel ends, memory that the caller registered gets
+    /// the bytes back that it had when the kernel was launched.
+    pub fn restores_registered_memory(self) -> Self {
+        self.with(|values| values.keeps_registered = false)
+    }
+}
+
 impl<Vendor> Settings<Vendor> {
     fn of_version(version: i32) -> Self {
         let values = Values {
@@ -121,6 +177,13 @@ impl<Vendor> Settings<Vendor> {
             max_pitch_bytes: 0x7FFF_FFFF,
             locks_whole_pages: false,
             is_concurrent: true,
+            stages_pageable: true,
+            says_idle: true,
+            has_priorities: true,
+            has_function_attributes: true,
+            alignment_bytes: 256,
+            waits_for_events: true,
+            keeps_registered: true,
             architecture: [0; ARCHITECTURE_BYTES_MAX],
         };
         Self { values, vendor: PhantomData }

@@ -8,9 +8,13 @@ use crate::context::Context;
 use crate::handle::Handle;
 use crate::interface::rules;
 use crate::ledger::Allocation;
+use crate::machine::settings;
 use crate::stream::Stream;
 use crate::work;
 use resident_backend::Address;
+
+/// What the engine's addresses are multiples of.
+const ALIGNMENT_BYTES: u64 = 256;
 
 /// Allocates memory outside any pool.
 pub fn direct(context: &Context, len_bytes: u64) -> Outcome<u64> {
@@ -37,7 +41,17 @@ pub fn free(
         .remove(address, |allocation| allocation.context == context.handle && may_go(allocation));
     let freed = freed.ok_or(Code::INVALID_VALUE)?;
     call::set_bytes(freed.len_bytes);
-    stream.ordered(context, |queue| queue.free(Address(address))).map(drop)
+    stream.ordered(context, |queue| queue.free(in_engine(address))).map(drop)
+}
+
+/// The engine's address of an allocation: the engine aligns to more than some settings want.
+pub fn in_engine(address: u64) -> Address {
+    Address(address - shift_bytes())
+}
+
+/// By how much addresses are behind those of the engine.
+fn shift_bytes() -> u64 {
+    settings().alignment_bytes % ALIGNMENT_BYTES
 }
 
 /// The address of an allocation of no bytes.
@@ -59,8 +73,8 @@ fn allocate(
     let device = &context.device;
     device.ledger().reserve(len_bytes, pool)?;
     let label = work::label(&format!("memory of {len_bytes} bytes"));
-    let address = match stream.queue.allocate(len_bytes, &label) {
-        Ok(Address(address)) => address,
+    let address = match stream.queue.allocate(len_bytes + shift_bytes(), &label) {
+        Ok(Address(address)) => address + shift_bytes(),
         Err(error) => {
             device.ledger().give_back(len_bytes, pool);
             return Err(work::code_of_error(&error));

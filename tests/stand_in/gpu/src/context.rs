@@ -226,7 +226,7 @@ impl Context {
         let addresses = self.device.ledger().of_context(self.handle);
         for address in addresses {
             self.device.ledger().remove(address, |_| true);
-            let _engine_knows_it = self.legacy.queue.free(resident_backend::Address(address));
+            let _engine_knows_it = self.legacy.queue.free(crate::allocate::in_engine(address));
         }
     }
 

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::host::{self, Block, HostRange, Locked};
-use crate::machine::{self, Device};
+use crate::machine::{self, Device, settings};
 use crate::stream::Stream;
 use crate::{call, work};
 use resident_backend::{
@@ -163,26 +163,28 @@ struct Resolved {
 }
 
 impl Resolved {
-    /// The source. Pageable host memory is staged immediately.
+    /// The source. Pageable host memory is staged immediately, unless its copies are late.
     fn source(end: End, extent: Extent) -> Outcome<Self> {
+        let is_late = !settings().stages_pageable;
         match end.place {
             Place::Device(address) => Ok(Self::on_device(end, address)),
             Place::Host(address) => match locked(end, extent, address)? {
                 Some(range) => Ok(Self::on_host(end, range)),
+                None if is_late => Ok(Self::on_host(end, pageable(end, extent, address))),
                 None => Self::staged(end, extent, address),
             },
         }
     }
 
-    /// The destination, and whether it is pageable host memory.
+    /// The destination, and whether it is pageable host memory whose copies are waited for.
     fn destination(end: End, extent: Extent) -> Outcome<(Self, bool)> {
         Ok(match end.place {
             Place::Device(address) => (Self::on_device(end, address), false),
             Place::Host(address) => match locked(end, extent, address)? {
                 Some(range) => (Self::on_host(end, range), false),
                 None => {
-                    let len_bytes = end.span_bytes(extent).unwrap_or(0) as usize;
-                    (Self::on_host(end, HostRange::new(pointer(address), len_bytes, None)), true)
+                    let range = pageable(end, extent, address);
+                    (Self::on_host(end, range), settings().stages_pageable)
                 }
             },
         })
@@ -227,6 +229,11 @@ fn locked(end: End, extent: Extent, address: u64) -> Outcome<Option<HostRange>> 
         None if host::is_partly_locked(address, len_bytes) => Err(Code::INVALID_VALUE),
         None => Ok(None),
     }
+}
+
+/// Memory that the caller keeps until the copy is over.
+fn pageable(end: End, extent: Extent, address: u64) -> HostRange {
+    HostRange::new(pointer(address), end.span_bytes(extent).unwrap_or(0) as usize, None)
 }
 
 fn pointer(address: u64) -> *mut u8 {

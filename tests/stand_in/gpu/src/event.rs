@@ -8,6 +8,7 @@ use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::handle::{self, Handle, Object};
 use crate::interface::interface;
+use crate::machine::settings;
 use crate::stream::Stream;
 use crate::{call, work};
 use resident_backend::{BackendErrorKind, EventTiming, Position, RawEvent};
@@ -62,7 +63,9 @@ impl Event {
     /// Makes later work of `stream` wait for the current record. Does nothing if the event was
     /// never recorded.
     pub fn make_wait(&self, context: &Context, stream: &Stream) -> Outcome {
-        let Some(record) = self.last() else { return Ok(()) };
+        let Some(record) = self.last().filter(|_| settings().waits_for_events) else {
+            return Ok(());
+        };
         let work = (self.context == context.handle).then_some(record.work);
         stream.wait_for(context, record.event.as_ref(), work)
     }

@@ -139,6 +139,39 @@ pub fn unregister(start: u64) -> Outcome {
     take(start, false).map(drop).ok_or(Code::HOST_MEMORY_NOT_REGISTERED)
 }
 
+/// The bytes of registered memory at some time.
+#[derive(Debug)]
+pub struct Kept {
+    range: HostRange,
+    bytes: Vec<u8>,
+}
+
+/// The bytes of all memory that is registered now.
+pub fn keep_registered() -> Vec<Kept> {
+    let locked = locked();
+    let registered = locked.values().filter(|range| range.block.is_none());
+    registered.map(|range| Kept::of(range.start, range.len_bytes as usize)).collect()
+}
+
+impl Kept {
+    fn of(start: u64, len_bytes: usize) -> Self {
+        let start: *mut u8 = std::ptr::with_exposed_provenance_mut(start as usize);
+        let mut bytes = vec![0; len_bytes];
+        // SAFETY: registered memory is live and initialised until it is unregistered.
+        unsafe { std::ptr::copy_nonoverlapping(start, bytes.as_mut_ptr(), len_bytes) };
+        Self { range: HostRange::new(start, len_bytes, None), bytes }
+    }
+
+    /// Writes the bytes back.
+    pub fn restore(&self) {
+        // SAFETY: the memory is registered as long as work is in flight: the end of a registration
+        // waits for the device. That the caller of the driver may write it now is the point.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.bytes.as_ptr(), self.range.start, self.bytes.len());
+        }
+    }
+}
+
 /// The pinned range that contains an address.
 pub fn around(address: u64) -> Option<Locked> {
     let locked = locked();

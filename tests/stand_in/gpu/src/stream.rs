@@ -9,7 +9,7 @@ use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::handle::{self, Handle, Object};
 use crate::host;
-use crate::machine::Device;
+use crate::machine::{Device, settings};
 use crate::work;
 use resident_backend::{
     Backend, BackendError, Dependencies, EventTiming, Memory, Position, Queue, QueueId, RawEvent,
@@ -43,6 +43,8 @@ struct State {
     joined: HashMap<QueueId, Position>,
     /// The copies to the host that were not complete when the last one was queued.
     copies_to_host: Vec<Position>,
+    /// The work that the host has waited for.
+    awaited: Position,
     /// Whether a copy was queued whose bytes the host sees only behind a release.
     is_unreleased: bool,
 }
@@ -195,7 +197,10 @@ impl Stream {
 
     /// Waits until all work up to a position is complete.
     pub fn wait_until(&self, position: Position) -> Outcome {
-        self.queue.synchronize_to(position).map_err(|error| work::code_of_error(&error))
+        self.queue.synchronize_to(position).map_err(|error| work::code_of_error(&error))?;
+        let mut state = self.state();
+        state.awaited = state.awaited.max(position);
+        Ok(())
     }
 
     /// Waits until all work queued so far is complete, then returns an error if the context is
@@ -214,7 +219,8 @@ impl Stream {
         let is_done =
             self.queue.poll(self.queue.tail()).map_err(|error| work::code_of_error(&error))?;
         context.check()?;
-        if is_done { Ok(()) } else { Err(Code::NOT_READY) }
+        let is_told = settings().says_idle || self.state().awaited >= self.queue.tail();
+        if is_done && is_told { Ok(()) } else { Err(Code::NOT_READY) }
     }
 
     /// Applies the rule of the NULL stream: the NULL stream and blocking streams wait for each

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::call;
 use crate::code::{Code, Outcome};
 use crate::context::Context;
+use crate::host;
 use crate::interface::rules;
+use crate::machine::settings;
 use crate::stream::Stream;
 use resident_backend::grid::Grid;
 use resident_backend::{
@@ -83,7 +85,34 @@ pub fn submit_kernel(
     body: Arc<dyn KernelBody>,
     arguments: PackedArguments,
 ) -> Outcome<Position> {
+    let body = if settings().keeps_registered { body } else { RestoringBody::around(body) };
     stream.submit(context, |depends| launch(body, arguments, with_late_failure(depends)))
+}
+
+/// A kernel behind which registered memory has the bytes that it had when the kernel was launched.
+#[derive(Debug)]
+struct RestoringBody {
+    body: Arc<dyn KernelBody>,
+    kept: Vec<host::Kept>,
+}
+
+impl RestoringBody {
+    fn around(body: Arc<dyn KernelBody>) -> Arc<dyn KernelBody> {
+        Arc::new(Self { body, kept: host::keep_registered() })
+    }
+}
+
+// SAFETY: all is passed on.
+unsafe impl KernelBody for RestoringBody {
+    fn name(&self) -> &Arc<str> {
+        self.body.name()
+    }
+
+    unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.body.run(grid, words, pointers) };
+        self.kept.iter().for_each(host::Kept::restore);
+    }
 }
 
 /// Queues a host function. A host function that receives failures has no dependencies; later work

@@ -2,8 +2,12 @@
 //! loads a copy of the shared object in which the symbol has another name.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
+use object::LittleEndian;
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, SectionHeader};
 use resident_host_code::temporary_files::TemporaryFile;
 use resident_stand_in_client::library::{Library, beside_tests};
 use resident_stand_in_client::settings::Values;
@@ -17,9 +21,11 @@ const SINCE: [(&str, i32); 2] =
     [("hipLaunchHostFunc", 50_300_000), ("hipGetDevicePropertiesR0600", 60_000_000)];
 
 /// Opens the shared object with the functions of the version.
-pub(crate) fn open(&Values { version, .. }: &Values) -> Result<Library, String> {
+pub(crate) fn open(values: &Values) -> Result<Library, String> {
     let path = beside_tests(FILE)?;
-    let missing = || SINCE.iter().filter(|(_, since)| version < *since).map(|(name, _)| *name);
+    let is_older = |(_, since): &&(&str, i32)| values.version < *since;
+    let attributes = (!values.has_function_attributes).then_some("hipFuncGetAttribute");
+    let missing = || SINCE.iter().filter(is_older).map(|(name, _)| *name).chain(attributes);
     if missing().next().is_none() {
         return Library::open(&path);
     }
@@ -48,19 +54,32 @@ fn image_without(
     missing: impl Iterator<Item = &'static str>,
 ) -> Result<Vec<u8>, String> {
     let mut image = fs::read(path).map_err(|fault| fault.to_string())?;
+    let names = place_of_names(&image)?;
     for name in missing {
-        rename(&mut image, name)?;
+        rename(&mut image[names.clone()], name)?;
     }
     Ok(image)
 }
 
-/// Replaces the first letter of the symbol wherever its name is a text that ends with a zero. The
-/// loader finds the entry by the hash of the old name, and then compares the names.
-fn rename(image: &mut [u8], name: &str) -> Result<(), String> {
+/// Replaces the first letter of the symbol's name. The loader finds the entry by the hash of the
+/// old name, and then compares the names. `names` has the names of all symbols, each with a zero
+/// behind it.
+fn rename(names: &mut [u8], name: &str) -> Result<(), String> {
     let symbol = format!("\0{name}\0");
-    let len = symbol.len();
-    let places: Vec<usize> =
-        (0..=image.len() - len).filter(|at| image[*at..*at + len] == *symbol.as_bytes()).collect();
-    places.iter().for_each(|at| image[at + 1] = b'_');
-    if places.is_empty() { Err(format!("it has no symbol {name}")) } else { Ok(()) }
+    let place = names.windows(symbol.len()).position(|bytes| bytes == symbol.as_bytes());
+    let place = place.ok_or_else(|| format!("it has no symbol {name}"))?;
+    names[place + 1] = b'_';
+    Ok(())
+}
+
+/// Where the names of symbols are that the loader looks at: a small part of a large file.
+fn place_of_names(image: &[u8]) -> Result<Range<usize>, String> {
+    let place = || -> object::Result<Option<(u64, u64)>> {
+        let header = FileHeader64::<LittleEndian>::parse(image)?;
+        let sections = header.sections(LittleEndian, image)?;
+        let names = sections.section_by_name(LittleEndian, b".dynstr");
+        Ok(names.and_then(|(_, section)| section.file_range(LittleEndian)))
+    };
+    let (start, len) = place().map_err(|fault| fault.to_string())?.ok_or("it has no symbols")?;
+    Ok(start as usize..(start + len) as usize)
 }

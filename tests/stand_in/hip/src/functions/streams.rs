@@ -8,14 +8,17 @@ use resident_stand_in_gpu::code::Code;
 use resident_stand_in_gpu::context::Context;
 use resident_stand_in_gpu::functions::streams;
 use resident_stand_in_gpu::handle::{self, Handle};
+use resident_stand_in_gpu::machine::settings;
 
 /// The lowest and the highest priority.
-const PRIORITIES: [i32; 2] = [1, -1];
+fn priorities() -> [i32; 2] {
+    if settings().has_priorities { [1, -1] } else { [0, 0] }
+}
 
 hip_functions! {
     hipDeviceGetStreamPriorityRange(least: Out<i32>, greatest: Out<i32>) {
-        least.set_if_wanted(PRIORITIES[0]);
-        greatest.set_if_wanted(PRIORITIES[1]);
+        least.set_if_wanted(priorities()[0]);
+        greatest.set_if_wanted(priorities()[1]);
         Ok(())
     }
 
@@ -29,7 +32,7 @@ hip_functions! {
 
     hipStreamCreateWithPriority(stream: Out<Handle>, flags: u32, priority: i32) {
         // A priority outside the range is clamped.
-        streams::create(stream, flags, priority.clamp(PRIORITIES[1], PRIORITIES[0]))
+        streams::create(stream, flags, priority.clamp(priorities()[1], priorities()[0]))
     }
 
     hipStreamDestroy(stream: Handle) {
