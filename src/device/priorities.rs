@@ -5,11 +5,11 @@ use crate::error::{AtCall, Result};
 use resident_backend::call_site::call_site;
 
 /// The priorities that a device's streams may have: `cuCtxGetStreamPriorityRange`. As in CUDA, a
-/// *greater* priority has a *lower* number, and 0 is the default. Both numbers are 0 if the device
-/// has no priorities.
+/// *greater* priority has a *lower* number, and 0 is the default; a HIP runtime that is not AMD's
+/// may have another default within the range. Both numbers are 0 if the device has no priorities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StreamPriorities {
-    /// The number of the least priority, the default: 0.
+    /// The number of the least priority: 0 on NVIDIA GPUs, 1 on AMD GPUs.
     pub least: i32,
     /// The number of the greatest priority: on most GPUs -5, and 0 on the embedded device.
     pub greatest: i32,

@@ -9,6 +9,7 @@ mod devices;
 mod faults;
 mod memory;
 mod programs;
+mod runtimes;
 mod sources;
 mod streams;
 mod two_stand_ins;

@@ -14,10 +14,10 @@ const CAPTURE_UNSUPPORTED: u32 = 900;
 const CAPTURE_INVALIDATED: u32 = 901;
 
 /// Work in a stream that waits until the test opens the gate.
-struct Gate(Sender<()>);
+pub(super) struct Gate(Sender<()>);
 
 impl Gate {
-    fn in_front_of(hip: &Hip, stream: Handle) -> Self {
+    pub(super) fn in_front_of(hip: &Hip, stream: Handle) -> Self {
         let (sender, receiver) = mpsc::channel::<()>();
         let data = Box::into_raw(Box::new(receiver)).cast();
         // SAFETY: the stand-in calls the function once, and the function takes the box.
@@ -25,7 +25,7 @@ impl Gate {
         Self(sender)
     }
 
-    fn open(self) {
+    pub(super) fn open(self) {
         drop(self.0);
     }
 }
