@@ -22,7 +22,7 @@ use resident_core::Access;
 /// Each trial has its luck: a broken driver may do the right thing in one of them.
 const TRIALS: u8 = 4;
 
-/// Takes a fraction of a millisecond, in which the device does nothing else that counts.
+/// Keeps a stream busy while the host queues more and writes.
 const KERNEL: &str = "resident_delay";
 const SOURCE: &str = r#"
 extern "C" __global__ void resident_delay(unsigned *words, unsigned turns) {
