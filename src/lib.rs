@@ -99,6 +99,10 @@
 //! such devices for tests: seeds select among thousands of legal execution orders, faults make
 //! chosen calls fail, and unordered accesses to the same bytes are reported as hazards.
 //!
+//! A library that runs on the CPU may use an array's memory on [`Device::cpu`] in place:
+//! [`DeviceRef::address`] and [`DeviceMut::address`] are pointers there, and say when they may be
+//! followed. On emulated devices they are not.
+//!
 //! # Forked children
 //!
 //! A child of `fork` has none of its parent's threads, so a device belongs to the process that

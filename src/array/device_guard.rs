@@ -14,6 +14,7 @@ use super::layout::{Layout, element_bytes};
 use crate::device::{Device, Stream};
 use crate::storage::{OpenRead, Storage};
 use crate::transfer;
+use resident_backend::Address;
 use resident_core::coherence::Location;
 
 /// A part of one device's copy, used on one stream: the state of both kinds of guard.
@@ -45,6 +46,17 @@ impl<'a, D: Dimension> DevicePart<'a, D> {
         Self { storage, layout: layout.clone(), address, stream_id, stream }
     }
 
+    /// The address by which the device knows the element with index 0, 0, ..., borrowed from the
+    /// guard: a cudarc launch reads its argument through this reference.
+    pub(crate) fn address(&self) -> &u64 {
+        &self.address
+    }
+
+    /// The address for code outside of this library.
+    fn external_address(&self) -> u64 {
+        self.stream().device_ref().backend().external_address(Address(self.address))
+    }
+
     fn stream(&self) -> Stream {
         match self.stream.get() {
             Some(stream) => Stream::clone(stream),
@@ -70,12 +82,6 @@ impl<D: Dimension> DevicePart<'_, D> {
 
     pub(crate) fn layout(&self) -> &Layout<D> {
         &self.layout
-    }
-
-    /// The address, borrowed from the guard: a cudarc launch reads its argument through this
-    /// reference.
-    pub(crate) fn address(&self) -> &u64 {
-        &self.address
     }
 
     /// The address of the lowest element, of type `T`.
@@ -123,10 +129,26 @@ macro_rules! device_guard_methods {
 
         /// The device address of the element with index 0, 0, ... The address stays the same until
         /// the array drops, or until the device's copy is released or evicted. Copies in use, as by
-        /// this guard, and those of a [`DeviceArray`](crate::DeviceArray) are never evicted.
+        /// this guard, and those of a [`DeviceArray`](crate::DeviceArray) are never evicted. An
+        /// array's memory starts at a multiple of 256 bytes, unless it came from other code
+        /// ([`DeviceArray::from_dlpack_on`](crate::DeviceArray::from_dlpack_on),
+        /// [`with_mapped`](crate::with_mapped)).
+        ///
+        /// - *On a GPU* it is a pointer for work on the GPU: CUDA's `CUdeviceptr`.
+        /// - *On [`Device::cpu`](crate::Device::cpu)* it is a pointer to memory of this process, or
+        ///   0 if there are no bytes: for a library that runs on the CPU. Following it is `unsafe`:
+        ///   it is valid for the elements of the part, for writes if the guard is a
+        ///   [`DeviceMut`](crate::DeviceMut), once the work is over that was queued on the guard's
+        ///   stream when the guard was created, and until the guard drops.
+        ///   [`Stream::launch_host_function`](crate::Stream::launch_host_function) shows how to
+        ///   call a function of C in that time. A kernel needs no address for this: its `.host`
+        ///   body may pass the pointers of its slices to C, and nothing waits for it.
+        /// - *On an [emulated](crate::Device::emulated) device* it is no pointer, but a number that
+        ///   names the memory in the device's log: such a device checks all accesses, and cannot
+        ///   see those of other code. Following it ends the process.
         #[must_use]
         pub fn address(&self) -> u64 {
-            self.part.address
+            self.part.external_address()
         }
 
         /// The stream to queue external work on: the library orders this access on it.

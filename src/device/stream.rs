@@ -110,6 +110,37 @@ impl Stream {
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
+    /// # Libraries on the CPU
+    ///
+    /// On [`Device::cpu`](crate::Device::cpu) the address of a guard is a pointer, so the function
+    /// may pass it to other code, such as a library in C. Keep the guard until the function is
+    /// over, since no work waits for the function:
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray};
+    ///
+    /// unsafe extern "C" fn scale(values: *mut f32, len: usize, factor: f32) {
+    ///     // ... a function of a library in C ...
+    /// #   for index in 0..len {
+    /// #       // SAFETY: the caller promises that there are `len` values, which nothing else uses.
+    /// #       unsafe { *values.add(index) *= factor };
+    /// #   }
+    /// }
+    ///
+    /// let stream = Device::cpu().new_stream()?;
+    /// let mut array = SmartArray::from(vec![1.5_f32; 100]);
+    /// let guard = array.gpu_mut_on(&stream)?;                          // uploads the elements
+    /// let (address, len) = (guard.address(), guard.len());
+    /// let function = stream.launch_host_function(move || {
+    ///     // SAFETY: the upload is over, and the guard lives until this function is over.
+    ///     unsafe { scale(address as *mut f32, len, 2.0) }
+    /// })?;
+    /// function.wait()?;
+    /// drop(guard);
+    /// assert_eq!(array.host()?.sum(), 300.0);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Backend`](crate::Error::Backend) if the system refuses a thread; the function is

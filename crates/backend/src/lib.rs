@@ -210,6 +210,11 @@ pub trait Backend: SourceDevice {
     /// Hands the memory that was allocated at this address to other code, until it is freed: a
     /// pointer to it; null if there is none.
     fn hand_out(&self, address: Address) -> *mut u8;
+    /// The number by which other code finds the memory at an address that is allocated: a pointer
+    /// to it where work runs in this process on this process's memory; 0 if there is no memory.
+    fn external_address(&self, address: Address) -> u64 {
+        address.0
+    }
     /// Allocates pinned host memory for an array, at least one byte, all zeros.
     fn allocate_pinned(
         &self,

@@ -184,6 +184,19 @@ impl Backend for EmbeddedDevice {
         self.core.memory.hand_out(address)
     }
 
+    fn external_address(&self, address: Address) -> u64 {
+        // An emulated device checks all accesses to its memory, so it gives no pointer to it.
+        if self.core.instruments.is_some() {
+            return address.0;
+        }
+        // A forked child has a copy of the list of addresses, which another thread may have locked.
+        if !self.core.is_usable() {
+            return 0;
+        }
+        let located = self.core.memory.locate(address);
+        located.map_or(0, |memory| memory.bounded().start.expose_provenance() as u64)
+    }
+
     fn allocate_pinned(
         &self,
         len_bytes: usize,

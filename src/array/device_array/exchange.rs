@@ -22,7 +22,7 @@ impl<T: Element, D: Dimension> DeviceArray<T, D> {
         part.expect_home(&self.device, stream, "into_dlpack", site)?;
         let guard = part.gpu_mut_on(Access::ReadWrite, stream, site)?;
         let offset_bytes = (part.layout.offset() * size_of::<T>()) as u64;
-        Ok((Address(guard.address() - offset_bytes), offset_bytes))
+        Ok((Address(guard.part.address() - offset_bytes), offset_bytes))
     }
 
     /// Marks the work that other code has queued on `stream` as a use of the array.

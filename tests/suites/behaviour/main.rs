@@ -1,5 +1,6 @@
 //! The behaviour of the public API, on embedded devices.
 
+mod addresses;
 mod bad_input;
 mod contract;
 mod device_arrays;
