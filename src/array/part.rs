@@ -112,7 +112,9 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     }
 
     fn host_full(&self, requested: u64, site: CallSite) -> Error {
-        Error::host_full(&self.storage.named(), requested).at(site)
+        // Of a view that repeats elements it needs more bytes than the array has.
+        let copy = format!("a copy of shape {:?} of {}", self.layout.shape(), self.storage.named());
+        Error::host_full(&copy, requested).at(site)
     }
 
     /// Makes the part valid on the host, and returns the start of the host's memory.
@@ -153,7 +155,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     pub(super) fn host_changed(&self, site: CallSite) -> Result<()> {
         self.with(Cause::Host, "host_changed", site, |request| {
             let host = self.storage.lock().host_location();
-            self.expect_newest(Some(host), "the host")?;
+            self.expect_newest(Some(host), "the host").at(site)?;
             transfer::write_on_host(request, Access::ReadWrite).map(drop)
         })
     }
@@ -261,7 +263,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             }
             let location = self.storage.lock().find_location(stream.device_ref());
             let device = stream.device_ref().name();
-            self.expect_newest(location, &device)?;
+            self.expect_newest(location, &device).at(site)?;
             let mut depends = Dependencies::new();
             let acquired = transfer::acquire_on(request, stream, Access::ReadWrite, &mut depends)?;
             let upto = UseEnd::at(stream.queue().reserve_position());

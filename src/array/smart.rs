@@ -59,6 +59,33 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
+/// # Coming from ndarray
+///
+/// Elements are on several sides, and an access may wait and may fail, so there is no `a[0]`,
+/// `a.iter()`, `a.mapv(..)` or `a += &b`. A guard of the host is an `ArrayView` or `ArrayViewMut`
+/// with all of these:
+///
+/// - `a[[i, j]]`: `a.host()?[[i, j]]`; one element from where it is newest: [`get`](Self::get).
+/// - `a[i] = x`: `a.host_mut()?[i] = x`; one element where the array is newest: [`set`](Self::set).
+/// - `a.iter()`, `a.iter_mut()`, `a.mapv(f)`: `a.host()?.iter()`, `a.host_mut()?.iter_mut()`,
+///   `a.host()?.mapv(f)`. On a device: [`ops`](crate::ops), or a [`Kernel`](crate::Kernel).
+/// - `&a + &b`: `&*a.host()? + &*b.host()?`. On a device: [`ops::add`](crate::ops::add).
+/// - `a.sum()`, `a.slice(..)`, `a.t()`: methods of the same names.
+/// - The whole as a `Vec` or an ndarray: [`to_vec`](Self::to_vec),
+///   [`into_array`](Self::into_array).
+///
+/// ```
+/// use resident::SmartArray;
+///
+/// let mut a = SmartArray::from(vec![1.0_f32, 2.0, 3.0]);
+/// a.host_mut()?[0] = 5.0;
+/// let host = a.host()?;                            // copies what is stale there, once
+/// assert_eq!((host[0], host.iter().sum::<f32>()), (5.0, 10.0));
+/// # Ok::<(), resident::Error>(())
+/// ```
+///
+/// # Memory
+///
 /// The host or a device gets memory for the whole array when any part of it is first used there,
 /// and keeps it until the array drops or [`release_on`](Self::release_on) frees it. The library
 /// also frees copies on a full device, if their contents are valid on the host.

@@ -261,8 +261,11 @@ fn layout_of<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> Result<Layout<
         return Err(Error::Shape {
             call: CalledAt::UNKNOWN,
             operation: String::from("from_dlpack"),
-            expected: format!("{} axes", D::NDIM.unwrap_or_default()),
-            seen: format!("{:?}", tensor.shape()),
+            expected: format!(
+                "a tensor of {} axes, as the array's type says",
+                D::NDIM.unwrap_or_default()
+            ),
+            seen: format!("one of shape {:?}", tensor.shape()),
         });
     }
     let mut dim = D::zeros(tensor.ndim());

@@ -22,6 +22,10 @@ macro_rules! exclusive_methods {
         /// # Errors
         ///
         /// As [`host`](Self::host).
+        #[doc(alias = "iter_mut")]
+        #[doc(alias = "map_inplace")]
+        #[doc(alias = "mapv_inplace")]
+        #[doc(alias = "as_slice_mut")]
         #[inline]
         #[track_caller]
         pub fn host_mut(&mut self) -> Result<HostMut<'_, T, D>> {

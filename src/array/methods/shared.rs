@@ -34,6 +34,10 @@ macro_rules! shared_methods {
         ///   or whose work the call must wait for.
         /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
         ///   kernel body.
+        #[doc(alias = "iter")]
+        #[doc(alias = "indexed_iter")]
+        #[doc(alias = "mapv")]
+        #[doc(alias = "as_slice")]
         #[inline]
         #[track_caller]
         pub fn host(&self) -> Result<HostRef<$life, T, D>> {
@@ -255,6 +259,7 @@ macro_rules! shared_methods {
         ///
         /// [`Shape`](crate::Error::Shape) if the index is out of bounds; else as
         /// [`host`](Self::host).
+        #[doc(alias = "index")]
         #[track_caller]
         pub fn get(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
             self.part().get(index.into_dimension().slice(), call_site())

@@ -218,7 +218,7 @@ fn declaring_the_host_changed_while_a_device_is_newer() {
     assert!(matches!(refused, Error::LostUpdate { .. }));
     says(
         &refused,
-        &["\"xs\"", "changed on the host", &device.name(), "host_mut", "host_overwrite"],
+        &["\"xs\"", "changed on the host", &device.name(), "host_overwrite", "called at"],
     );
     is_usable(&mut array, 12.0);
 }
@@ -237,6 +237,7 @@ fn declaring_a_device_changed_that_is_not_the_newest() {
             &format!("changed on {}", device.name()),
             &format!("newest contents are on {}", other.name()),
             "gpu_mut",
+            "called at",
         ],
     );
     is_usable(&mut array, 12.0);

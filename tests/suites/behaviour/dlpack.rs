@@ -135,6 +135,8 @@ fn what_cannot_be_taken_over_is_refused_and_freed() {
     }
     let refused = taken::<Ix1>(&Device::cpu(), tensor(ROWS, &freed)).expect_err("two axes");
     assert!(matches!(refused, Error::Shape { .. }), "{refused}");
+    let words = "expects a tensor of 1 axes, as the array's type says but got one of shape [2, 3]";
+    assert!(refused.to_string().contains(words), "{refused}");
 }
 
 #[test]
