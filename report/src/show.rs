@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use resident_documents::{Document, DocumentSite, Flow, grouped, visible};
+use resident_documents::{Document, DocumentChecked, DocumentSite, Flow, grouped, visible};
 
 use crate::command_line::By;
 
@@ -19,7 +19,7 @@ pub(crate) fn text(document: &Document, by: By) -> Result<String, String> {
         By::Device => groups(document, "device", |site| &site.device),
         By::Stream => streams(document)?,
     };
-    Ok(format!("{table}\n\n{}{}", totals(document), findings(document)))
+    Ok(format!("{table}\n\n{}{}{}", totals(document), checked(document), findings(document)))
 }
 
 fn new_table(header: &[&str]) -> Table {
@@ -115,6 +115,17 @@ fn totals(document: &Document) -> String {
     let waits = document.waits.count;
     let micros = grouped(document.waits.nanoseconds / 1000);
     totals.concat() + &format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches)
+}
+
+/// What the checker of CUDA C has checked, if it ran.
+fn checked(document: &Document) -> String {
+    let Some(kernels) = &document.checked else { return String::new() };
+    let launches: u64 = kernels.iter().map(|kernel| kernel.launches).sum();
+    let lines = kernels.iter().map(|DocumentChecked { kernel, launches, errors, notes }| {
+        format!("  {}: {launches} launches, {errors} errors, {notes} notes\n", visible(kernel))
+    });
+    let head = format!("checked kernels: {}; launches: {launches}\n", kernels.len());
+    head + &lines.collect::<String>()
 }
 
 fn findings(document: &Document) -> String {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fmt, io};
 
 use super::report::Report;
-use crate::device;
+use crate::device::{self, KernelTotals};
 use resident_backend::unwinding::contain_panic;
+use resident_documents::{Document, DocumentChecked, write_file};
 
 /// The variable that asks for reports.
 const VARIABLE: &str = device::AUDIT_VARIABLE;
@@ -104,11 +105,23 @@ impl Output {
                 write!(io::stderr(), "{report}")?;
                 device::checked_totals().map_or(Ok(()), |totals| write!(io::stderr(), "{totals}"))
             }
-            Self::Json(path) => report.write_json(path),
-            Self::Html(path) => report.write_html(path),
+            Self::Json(path) => write_file(path, (document(report).to_json() + "\n").as_bytes()),
+            Self::Html(path) => document(report).write_html(path),
             Self::Perfetto(path) => report.write_perfetto(path),
         }
     }
+}
+
+/// The report, with what the checker of CUDA C has checked.
+fn document(report: &Report) -> Document {
+    let mut document = report.to_document();
+    let of_kernel = |(kernel, totals): (&str, KernelTotals)| {
+        let KernelTotals { launches, errors, notes } = totals;
+        DocumentChecked { kernel: kernel.to_owned(), launches, errors, notes }
+    };
+    document.checked =
+        device::checked_totals().map(|totals| totals.kernels().map(of_kernel).collect());
+    document
 }
 
 /// Writes a line to standard error, unless it is closed.

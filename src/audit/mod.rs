@@ -21,7 +21,8 @@
 //! contents ([`compare_contents`](compare_contents())), and with `gpu-times` every GPU is timed
 //! ([`time_device`](time_device())). The report begins with the first copy or launch, and a program
 //! that has neither writes none. If a device checks kernels
-//! ([`Emulation::sanitize`](crate::Emulation::sanitize)), the summary says which it has checked.
+//! ([`Emulation::sanitize`](crate::Emulation::sanitize)), the summary, the page and the JSON say
+//! which it has checked.
 //!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
@@ -122,8 +123,8 @@ pub(crate) use record::{
 use record::{ArrayEntry, Record};
 pub use report::{GroupBy, Report, Site};
 pub use resident_documents::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, DocumentStream, Finding, Waits,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentChecked, DocumentMemory,
+    DocumentRecord, DocumentSite, DocumentStream, Finding, Waits,
 };
 
 thread_local! {

@@ -49,7 +49,7 @@ pub use event::Event;
 pub use handles::{Device, Stream};
 pub use host_function::HostFunction;
 pub use priorities::StreamPriorities;
-pub(crate) use resident_host_code::checked_totals;
+pub(crate) use resident_host_code::{KernelTotals, checked_totals};
 pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;
 pub(crate) use streams::UNREPORTED_MAX;

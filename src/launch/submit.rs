@@ -106,10 +106,27 @@ impl<'a> Launch<'a> {
             // Before the arrays are pinned: with a pinned array no records are removed.
             storage::forget_failures();
         }
+        let names = || self.bound_arrays().map(|array| array.storage.named()).collect();
+        if let KernelCode::Host(body) = self.code
+            && let Some(named) = body.with_array_names(&names)
+        {
+            return self.queue_named(named, stream);
+        }
         if audit::observes_launches() {
             self.queue_observed(stream)
         } else {
             queue::<false>(self, stream)
+        }
+    }
+
+    /// Queues the launch with a body that names its arrays.
+    #[cold]
+    fn queue_named(&self, body: Arc<dyn KernelBody>, stream: &Stream) -> Result<()> {
+        let launch = Launch { code: &KernelCode::Host(body), ..*self };
+        if audit::observes_launches() {
+            launch.queue_observed(stream)
+        } else {
+            queue::<false>(&launch, stream)
         }
     }
 

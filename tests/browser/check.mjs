@@ -211,6 +211,11 @@ async function checkContent(page, document) {
   const none = await page.value("document.getElementById('findings').textContent");
   say(found === Math.min(5, document.findings.length) && (found > 0 || none === "No finding."),
     "the findings are there", found || none);
+  const checked = await page.value("[...document.querySelectorAll('#checked:not([hidden]) p')]"
+    + ".map((text) => text.textContent).join()");
+  const kernels = document.checked?.length;
+  say(kernels === undefined ? checked === "" : checked.includes(` of ${kernels} kernel`),
+    "it says what the checker of kernels ran over", checked);
   const total = await page.value("document.getElementById('totals').textContent");
   const bytes = String(document.to_device.bytes).replace(/\B(?=(\d{3})+$)/g, "_");
   say(total.includes(bytes), "the totals are those of the document", `${bytes} bytes to devices`);

@@ -100,6 +100,10 @@ impl ElementLayout {
 /// `PackedArguments::footprint` of its arrays.
 pub unsafe trait KernelBody: Send + Sync + Debug {
     fn name(&self) -> &Arc<str>;
+    /// The body of one launch, whose errors name the arrays. `None` if errors name none.
+    fn with_array_names(&self, _names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
+        None
+    }
     /// # Safety
     ///
     /// * `words` were packed by the same signature. `pointers` has one pointer for each array

@@ -49,6 +49,25 @@ pub struct Document {
     pub records_forgotten: u64,
     /// What could be saved, the largest first.
     pub findings: Vec<Finding>,
+    /// The kernels that the checker of CUDA C has checked in the process, in the order of their
+    /// names; `None` if no device checks kernels, and in reports that the program makes itself.
+    /// Optional in version 1.
+    pub checked: Option<Vec<DocumentChecked>>,
+}
+
+/// A kernel that was checked: one element of [`Document::checked`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentChecked {
+    /// Its name; `(other kernels)` for all after the first 1,024 together.
+    pub kernel: String,
+    /// The number of its checked launches.
+    pub launches: u64,
+    /// The number of launches that failed by what was found in them.
+    pub errors: u64,
+    /// The number of findings that are no errors.
+    pub notes: u64,
 }
 
 /// One element of [`Document::sites`]: see [`Site`](struct.Site.html).

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use crate::document::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, DocumentStream, Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentChecked, DocumentMemory,
+    DocumentRecord, DocumentSite, DocumentStream, Finding,
 };
 use crate::totals::{Flow, Waits};
 
@@ -85,8 +85,9 @@ macro_rules! objects {
 objects! {
     Document {
         version to_device to_host between_devices avoided padding sites launches waits allocations
-        evictions duration_ns streams arrays records records_forgotten findings
+        evictions duration_ns streams arrays records records_forgotten findings checked
     }
+    DocumentChecked { kernel launches errors notes }
     Flow { count bytes }
     Waits { count nanoseconds }
     DocumentSite {
@@ -222,7 +223,8 @@ mod tests {
             + &format!(r#""allocations": {flow}, "evictions": {flow}, "duration_ns": 0, "#)
             + r#""streams": [], "arrays": [], "records": [{"kind": "allocation", "queued_ns": 1, "#
             + r#""thread": "a \"name\"\u000a", "device": "cpu:0", "site": "a.rs:1:2", "bytes": 3, "#
-            + r#""array": 4, "name": "ä"}], "records_forgotten": 0, "findings": []}"#;
+            + r#""array": 4, "name": "ä"}], "records_forgotten": 0, "findings": [], "#
+            + r#""checked": null}"#;
         assert_eq!(document.to_json(), expected);
     }
 }

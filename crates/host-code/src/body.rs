@@ -15,12 +15,15 @@ use resident_backend::grid::Grid;
 use resident_backend::{KernelBody, ParameterLayout};
 
 /// A compiled kernel whose parameters fit a signature.
+#[derive(Clone)]
 pub(super) struct CompiledBody {
     name: Arc<str>,
     library: Arc<Library>,
-    parameters: Box<[ParameterLayout]>,
+    parameters: Arc<[ParameterLayout]>,
     /// Where to put what a check finds, if the launches are checked.
     findings: Option<Arc<Findings>>,
+    /// The names of the arrays of the only launch, if they are known.
+    array_names: Vec<String>,
 }
 
 /// The parameters as the kernel gets them, and the word at which each starts. Compiled code copies
@@ -38,7 +41,8 @@ impl CompiledBody {
         parameters: Box<[ParameterLayout]>,
         findings: Option<Arc<Findings>>,
     ) -> Self {
-        Self { name: Arc::clone(name), library, parameters, findings }
+        let (name, parameters) = (Arc::clone(name), parameters.into());
+        Self { name, library, parameters, findings, array_names: Vec::new() }
     }
 
     /// The parameters as the kernel gets them.
@@ -93,8 +97,16 @@ impl CompiledBody {
             // of `Kernel::cuda` vouches for what the code accesses.
             return unsafe { run_all(entry, &launch) };
         };
-        let (kernel, parameters, launch) = (&self.name, &*self.parameters, &launch);
-        let checked = CheckedLaunch { kernel, library, entry, launch, parameters, words, pointers };
+        let checked = CheckedLaunch {
+            kernel: &self.name,
+            library,
+            entry,
+            launch: &launch,
+            parameters: &self.parameters,
+            words,
+            pointers,
+            array_names: &self.array_names,
+        };
         // SAFETY: as above.
         unsafe { checked.run(findings) }
     }
@@ -106,6 +118,12 @@ impl CompiledBody {
 unsafe impl KernelBody for CompiledBody {
     fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
+        // Only findings name arrays.
+        self.findings.as_ref()?;
+        Some(Arc::new(Self { array_names: names(), ..self.clone() }))
     }
 
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {

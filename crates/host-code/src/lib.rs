@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `compiler`, `processor` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
+//! | `declared_kernels` | the kernels that a source declares, for errors |
 //! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; how blocks run |
 //! | `exports.hpp` | what is called |
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
@@ -19,6 +20,7 @@
 mod block;
 mod body;
 pub mod compiler;
+mod declared_kernels;
 mod fiber;
 mod headers;
 mod launch_timeout;
@@ -47,7 +49,7 @@ use resident_code::once::OncePerKey;
 use resident_code::{read_source, signature, without_byte_order_mark};
 
 pub use self::sanitizer::Findings;
-pub use self::sanitizer::totals::{CheckedTotals, checked_totals};
+pub use self::sanitizer::totals::{CheckedTotals, KernelTotals, checked_totals};
 pub use self::sanitizer::{Finding, FindingKind, OtherThread, SourceLine};
 pub use self::waiting::can_run_blocks;
 
@@ -85,6 +87,12 @@ pub fn load(program: &Program, libraries: &Libraries) -> Result<Arc<dyn KernelBo
     let compiler = Compiler::find()?;
     let checks = if libraries.findings.is_some() { Checks::On } else { Checks::Off };
     let translation = Translation::new(program, &text, path, checks)?;
+    if !translation.has_headers
+        && let Some(fault) =
+            declared_kernels::fault(&text, translation.entry(), translation.options())
+    {
+        return Err(fault.into());
+    }
     let key = [compiler.key(), translation.key()].concat();
     let library = libraries.loaded.get_or_make(key.clone(), || {
         let stored = image(compiler, &translation, &key)?;

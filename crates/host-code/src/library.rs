@@ -74,9 +74,9 @@ impl Library {
         if translation.is_checked() {
             // SAFETY: `hooks.hpp` defines the function with this type.
             let calls = unsafe { function::<TakeCalls>(&library, "resident_host_sanitize") }?;
-            let file = translation.file();
+            let named = (translation.file(), translation.entry());
             let pointers = translation.dynamic_arrays();
-            checked = Some(CheckedLibrary::new(calls, image, file, pointers)?);
+            checked = Some(CheckedLibrary::new(calls, image, named, pointers)?);
         }
         Ok(Self { run, parameter_bytes, checked, _code: code, _library: library, _file: file })
     }

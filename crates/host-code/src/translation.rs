@@ -258,7 +258,7 @@ const NAMES_OF_C: [&str; 40] = [
 ];
 
 /// Where one of the words stands first in code: not in a comment, in a string, or in another word.
-fn find_in_code<'w>(text: &str, words: &[&'w str]) -> Option<(usize, &'w str)> {
+pub(super) fn find_in_code<'w>(text: &str, words: &[&'w str]) -> Option<(usize, &'w str)> {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {

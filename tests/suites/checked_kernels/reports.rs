@@ -1,7 +1,8 @@
 //! What findings say, and what they do to a launch.
 
-use resident::emulation::{FindingKind, OtherThread};
-use resident::{Device, Error, Grid, In, InOut, Kernel, Result, SmartArray};
+use resident::emulation::{Finding, FindingKind, OtherThread};
+use resident::ndarray::{Ix2, s};
+use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, Result, SmartArray};
 
 use crate::{check, device};
 
@@ -14,7 +15,7 @@ const RACE: &str = r#"
 
 #[test]
 fn a_race_names_both_threads_the_element_and_the_line() {
-    let mut x = SmartArray::<i32, _>::zeros(5);
+    let mut x = SmartArray::<i32, _>::zeros(5).named("sums");
     let grid = Grid::new((2, 3), (1, 1));
     let Some(found) = check::<(InOut<i32>,)>(RACE, grid, (&mut x,)) else { return };
     let [race] = &found[..] else { panic!("{found:?}") };
@@ -25,10 +26,58 @@ fn a_race_names_both_threads_the_element_and_the_line() {
     assert_eq!(other, Some(([0, 0, 0], [0, 0, 0])));
     assert_eq!(
         race.to_string(),
-        "kernel \"kernel\" writes element [0] of argument 0, and nothing orders that and an access \
-         by block (0, 0, 0), thread (0, 0, 0) (4 bytes, block (1, 2, 0), thread (0, 0, 0), \
-         kernel.cu:4)"
+        "kernel \"kernel\" writes element [0] of `x` (argument 0, array \"sums\"), and nothing \
+         orders that and an access by block (0, 0, 0), thread (0, 0, 0) (4 bytes, block (1, 2, 0), \
+         thread (0, 0, 0), kernel.cu:4)"
     );
+}
+
+const SHIFT: &str = r#"
+    namespace steps {
+    template <typename T, int Distance>
+    __global__ void shift(int scale, const T *from, resident::View2<T> into) {
+        into(threadIdx.y, threadIdx.x) = scale * from[threadIdx.x + Distance];
+    }
+    }
+    template __global__ void steps::shift<float, 2>(int, const float *, resident::View2<float>);
+"#;
+
+/// The findings of that kernel for a grid of threads, and how the launch failed.
+fn shifted(threads: (u32, u32)) -> Option<(Vec<Finding>, Error)> {
+    let device = device();
+    let source = CudaSource::c(SHIFT).entry("steps::shift<float, 2>");
+    // SAFETY: the device ends threads before they access what they must not.
+    let kernel = unsafe { Kernel::<(i32, In<f32>, Out<f32, Ix2>)>::new("shift").cuda(source) };
+    match kernel.prepare(&device) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => return None,
+        outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
+    }
+    let from = SmartArray::from(vec![1.0_f32; 8]).named("from the camera");
+    let mut into = SmartArray::<f32, _>::zeros((2, 9)).named("into");
+    let mut part = into.slice_mut(s![.., ..6]);
+    let grid = Grid::new(1, threads);
+    kernel.launch_on(&device.stream(), grid, (3, &from, &mut part)).expect("it is queued");
+    let failure = device.synchronize().expect_err("an access is out of bounds");
+    Some((device.emulation().expect("it is emulated").findings(), failure))
+}
+
+/// Of a template in a namespace too, and in the launch's error.
+#[test]
+fn a_finding_names_parameter_array_and_shape() {
+    let Some((found, failure)) = shifted((8, 1)) else { return };
+    let text = found[0].to_string();
+    let expected = "kernel \"shift\" reads element [8] of `from` (argument 1, array \"from the \
+                    camera\"), which is out of bounds: its shape is [8] (4 bytes";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(failure.to_string().contains(expected), "{failure}");
+    assert_eq!(found[0].parameter.as_deref(), Some("from"));
+    assert_eq!(found[0].array.as_deref(), Some("\"from the camera\""));
+    assert_eq!(found[0].shape, Some(vec![8]));
+    let Some((found, _)) = shifted((6, 3)) else { return };
+    let text = found[0].to_string();
+    let expected = "kernel \"shift\" reads element [2, 0] of `into` (argument 2, array \
+                    \"into\"), which is out of bounds: its shape is [2, 6] (4 bytes";
+    assert!(text.starts_with(expected), "{text}");
 }
 
 /// Nothing but the array that the kernel was to write is lost, and the device goes on.

@@ -103,7 +103,7 @@ fn found_in_out(code: &str) -> Option<Vec<Finding>> {
             {code}
         }}"#
     );
-    let mut b = SmartArray::from(Array2::<f32>::ones((5, 8)));
+    let mut b = SmartArray::from(Array2::<f32>::ones((5, 8))).named("table");
     let mut part = b.slice_mut(s![1.., ..;2]);
     check::<(InOut<f32, Ix2>,)>(source, Grid::new(1, 16), (&mut part,))
 }
@@ -118,8 +118,9 @@ fn an_in_out_that_is_overwritten_unread_is_noted() {
         assert_eq!((note.argument, note.len_bytes, note.is_write), (Some(0), 64, true));
         assert_eq!(
             note.to_string(),
-            "kernel \"kernel\" overwrites all elements of argument 0 without reading any before, \
-             so the signature may pass it as `Out`, not `InOut` (64 bytes)"
+            "kernel \"kernel\" overwrites all elements of `b` (argument 0, array \"table\") \
+             without reading any before, so the signature may pass it as `Out`, not `InOut` \
+             (64 bytes)"
         );
     }
 }

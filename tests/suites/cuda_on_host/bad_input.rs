@@ -171,3 +171,18 @@ fn a_compiler_that_is_missing_is_an_error_at_the_launch() {
         own_process::run(test_name!(without_a_compiler), &[("RESIDENT_CXX", "/nowhere/c++")]);
     assert_success(&output, "without_a_compiler");
 }
+
+#[test]
+fn a_kernel_that_the_source_lacks_is_named_beside_those_that_it_declares() {
+    // SAFETY: it is not run.
+    let kernel = unsafe {
+        Kernel::<(InOut<f32>,)>::new("sharpen")
+            .cuda("extern \"C\" __global__ void blur(float *x) { x[0] = 1; }")
+    };
+    let Err(Error::Compile { log, .. }) = kernel.prepare(&Device::emulated(Emulation::new()))
+    else {
+        panic!("there is no such function")
+    };
+    let expected = "the source declares `blur`, and no `sharpen`; give the kernel that name";
+    assert!(log.contains(expected) || log.contains("there is no C++ compiler"), "{log}");
+}

@@ -118,6 +118,26 @@ fn a_summary_says_that_the_checker_ran_and_over_what() {
 }
 
 #[test]
+fn a_report_in_json_says_what_the_checker_ran_over() {
+    let test = test_name!(runs_what_the_environment_says);
+    let path = std::env::temp_dir().join(format!("resident-checked-{}.json", std::process::id()));
+    for (sanitizes, expected, checked) in [
+        ("yes", "cuda, checked", r#""checked": [{"kernel": "beyond", "launches": 2, "errors": 2"#),
+        ("no", "host", r#""checked": null}"#),
+    ] {
+        let audit = format!("json:{}", path.display());
+        let variables =
+            [("RESIDENT_SANITIZE", sanitizes), ("RESIDENT_AUDIT", &*audit), (EXPECTED, expected)];
+        let output = own_process::run(test, &variables);
+        assert_success(&output, sanitizes);
+        let json = std::fs::read_to_string(&path).expect("it was written");
+        let is_skipped = String::from_utf8_lossy(&output.stderr).contains("skipped");
+        assert!(is_skipped || json.contains(checked), "{json}");
+        std::fs::remove_file(&path).expect("it is there");
+    }
+}
+
+#[test]
 #[ignore = "needs variables: run in processes of its own by the tests below"]
 fn compiles_and_runs() {
     // SAFETY: it writes the first element.

@@ -12,7 +12,7 @@ const CAUSES = new Map([
 ]);
 // What the page shows; filled once by `start`.
 const report = { totals: null, sites: [], arrays: new Map(), records: [], findings: [],
-  launchOf: new Map(), copiesOf: new Map(), selected: -1, onSelect: [] };
+  checked: null, launchOf: new Map(), copiesOf: new Map(), selected: -1, onSelect: [] };
 
 const byId = (id) => document.getElementById(id);
 
@@ -197,12 +197,18 @@ function categoryOf(record) {
   return record.kind === "copy" && DIRECTIONS.has(record.direction) ? record.direction : "other";
 }
 
+function checkedOf(raw) {
+  return { kernel: textOrNull(raw.kernel) ?? "", launches: natural(raw.launches),
+    errors: natural(raw.errors), notes: natural(raw.notes) };
+}
+
 function fill(raw) {
   report.totals = totalsOf(raw);
   report.sites = objects(raw.sites).map(siteOf);
   report.arrays = new Map(objects(raw.arrays).map((array) => [array.id, array]));
   report.records = objects(raw.records).map(recordOf);
   report.findings = objects(raw.findings).map(findingOf);
+  report.checked = Array.isArray(raw.checked) ? objects(raw.checked).map(checkedOf) : null;
   for (const record of report.records) linkLaunch(record);
 }
 
@@ -315,6 +321,23 @@ function findingElement(finding) {
         ...compareBar("after", Math.max(0, now - finding.bytes), now))));
 }
 
+// What the checker of CUDA C has checked: the kernels with findings, errors first.
+function showChecked() {
+  const host = byId("checked");
+  host.hidden = report.checked === null;
+  if (report.checked === null) return;
+  const sum = (key) => report.checked.reduce((all, kernel) => all + kernel[key], 0);
+  const outcome = ({ errors, notes }) => `${plural(errors, "error")}, ${plural(notes, "note")}`;
+  const all = { errors: sum("errors"), notes: sum("notes") };
+  const text = make("p", {}, `The checker of CUDA C ran over ${plural(sum("launches"), "launch",
+    "launches")} of ${plural(report.checked.length, "kernel")}: ${outcome(all)}.`);
+  const found = report.checked.filter((kernel) => kernel.errors + kernel.notes > 0);
+  found.sort((one, other) => other.errors - one.errors || other.notes - one.notes);
+  const lines = found.map((kernel) => make("span", {}, isolated(kernel.kernel, 60),
+    `: ${plural(kernel.launches, "launch", "launches")}, ${outcome(kernel)}`));
+  host.replaceChildren(text, ...(lines.length > 0 ? [listOf(lines, 8)] : []));
+}
+
 function showFindings() {
   const host = byId("findings");
   const elements = report.findings.map(findingElement);
@@ -354,6 +377,7 @@ function start() {
   showTotals();
   showForgotten();
   showFindings();
+  showChecked();
   startDetails();
   startTimeline();
   startMoves();

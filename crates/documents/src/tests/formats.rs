@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::samples::{Copy, Launch, access, argument, memory, wait};
 use crate::document::{
-    Document, DocumentArray, DocumentRecord, DocumentSite, DocumentStream, Finding,
+    Document, DocumentArray, DocumentChecked, DocumentRecord, DocumentSite, DocumentStream, Finding,
 };
 use crate::perfetto;
 use crate::totals::{Flow, Waits};
@@ -298,6 +298,12 @@ fn one_of_each() -> Document {
             bytes: 2,
             nanoseconds: Some(3),
         }],
+        checked: Some(vec![DocumentChecked {
+            kernel: "blur".to_owned(),
+            launches: 4,
+            errors: 1,
+            notes: 2,
+        }]),
         ..Document::default()
     }
 }
@@ -321,6 +327,7 @@ fn totals_sites_streams_arrays_and_findings_have_their_fields_in_json() {
         r#""findings": [{"kind": "bounce", "message": "it does", "change": "stop it", "#.to_owned()
             + r#""sites": ["a.rs:1:1", "b.rs:2:2"], "array": null, "count": 1, "bytes": 2, "#
             + r#""nanoseconds": 3}]"#,
+        r#""checked": [{"kernel": "blur", "launches": 4, "errors": 1, "notes": 2}]}"#.to_owned(),
     ] {
         assert!(json.contains(&expected), "{json}\n{expected}");
     }

@@ -14,7 +14,7 @@ pub(super) struct ArrayOfLaunch {
     pub(super) element_bytes: usize,
     /// The address of the element with index 0, 0, ...
     origin: usize,
-    shape: Vec<u64>,
+    pub(super) shape: Vec<u64>,
     /// In elements.
     strides: Vec<i64>,
     footprint: Footprint,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 /// An error in a CUDA C body, found by a device with
 /// [`Emulation::sanitize`](../struct.Emulation.html#method.sanitize).
 ///
-/// Its `Display` is a sentence: `kernel "blur" reads element [1024] of argument 1, which is out of
-/// bounds (4 bytes, block (4, 0, 0), thread (0, 0, 0), blur.cu:7)`.
+/// Its `Display` is a sentence: `kernel "blur" reads element [1024] of `soft` (argument 1, array
+/// "photo"), which is out of bounds: its shape is [1024] (4 bytes, block (4, 0, 0), thread
+/// (0, 0, 0), blur.cu:7)`.
 ///
 /// ```
 /// use resident::{Device, Emulation, emulation::FindingKind};
@@ -28,6 +29,13 @@ pub struct Finding {
     /// that is out of bounds this is the nearest array. `None` for shared memory and global
     /// variables, and if no array is near.
     pub argument: Option<usize>,
+    /// The name that the source gives that parameter. `None` if the compiled code does not say.
+    pub parameter: Option<Arc<str>>,
+    /// The array that the launch passes there, as errors name it.
+    pub array: Option<Arc<str>>,
+    /// The number of elements along each axis of what the launch passes there. A flat array has one
+    /// axis.
+    pub shape: Option<Vec<u64>>,
     /// The `__shared__` or `__device__` variable, if it is one.
     pub variable: Option<Arc<str>>,
     /// The index of the element in the array's own shape. A flat array (a bare pointer) has one
@@ -147,6 +155,9 @@ impl fmt::Display for Finding {
             self.fmt_place(f)?;
         }
         f.write_str(self.ending())?;
+        if let (FindingKind::OutOfBounds, Some(shape)) = (self.kind, &self.shape) {
+            write!(f, ": its shape is {shape:?}")?;
+        }
         if let Some(other) = self.other {
             write!(f, " block {}, thread {}", Triple(other.block), Triple(other.thread))?;
         }
@@ -166,18 +177,50 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
+    /// A finding of a kernel that says nothing else yet.
+    pub(super) fn new(kind: FindingKind, kernel: &Arc<str>) -> Self {
+        Self {
+            kind,
+            kernel: Arc::clone(kernel),
+            argument: None,
+            parameter: None,
+            array: None,
+            shape: None,
+            variable: None,
+            element: None,
+            is_write: false,
+            len_bytes: 0,
+            block: [0; 3],
+            thread: [0; 3],
+            other: None,
+            line: None,
+        }
+    }
+
     fn fmt_place(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.element, self.argument, &self.variable) {
             (Some(element), Some(argument), _) => {
-                write!(f, "element {element:?} of argument {argument}")
+                write!(f, "element {element:?} of ")?;
+                self.fmt_argument(f, argument)
             }
-            (None, Some(argument), _) if self.kind.is_note() => {
-                write!(f, "elements of argument {argument}")
+            (None, Some(argument), _) => {
+                let is_note = self.kind.is_note();
+                f.write_str(if is_note { "elements of " } else { "bytes near " })?;
+                self.fmt_argument(f, argument)
             }
-            (None, Some(argument), _) => write!(f, "bytes near argument {argument}"),
             (Some(element), None, Some(name)) => write!(f, "byte {} of `{name}`", element[0]),
             (None, None, Some(name)) => write!(f, "`{name}`"),
             (_, None, None) => f.write_str("bytes that are no argument's"),
+        }
+    }
+
+    /// An argument, by all names that are known: `` `x` (argument 0, array "photo")``.
+    fn fmt_argument(&self, f: &mut fmt::Formatter<'_>, argument: usize) -> fmt::Result {
+        match (&self.parameter, &self.array) {
+            (Some(name), Some(array)) => write!(f, "`{name}` (argument {argument}, array {array})"),
+            (Some(name), None) => write!(f, "`{name}` (argument {argument})"),
+            (None, Some(array)) => write!(f, "argument {argument} (array {array})"),
+            (None, None) => write!(f, "argument {argument}"),
         }
     }
 

@@ -136,10 +136,41 @@ fn plain_name(mangled: &str) -> &str {
     names.next().unwrap_or(mangled)
 }
 
+/// Bytes of a compiled library that are for debuggers.
+pub(super) type Bytes<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
+
+/// What a compiled library says to debuggers cannot be read.
+#[derive(Debug)]
+pub(super) struct Unreadable;
+
+impl From<gimli::Error> for Unreadable {
+    fn from(_: gimli::Error) -> Self {
+        Self
+    }
+}
+
+impl From<object::Error> for Unreadable {
+    fn from(_: object::Error) -> Self {
+        Self
+    }
+}
+
+/// What a compiled library says to debuggers.
+pub(super) fn debug_data<'a>(
+    file: &object::File<'a>,
+) -> Result<gimli::Dwarf<Bytes<'a>>, Unreadable> {
+    let section = |id: gimli::SectionId| -> Result<_, Unreadable> {
+        let section = file.section_by_name(id.name());
+        let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
+        Ok(gimli::EndianSlice::new(data, gimli::RunTimeEndian::Little))
+    };
+    gimli::Dwarf::load(section)
+}
+
 /// The lines of a compiled library.
 #[derive(Debug)]
 pub(super) struct Lines {
-    image: Vec<u8>,
+    image: Arc<[u8]>,
     /// The name of the source.
     file: String,
     /// Those that were asked for before, by the offset of their code.
@@ -147,8 +178,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(image: &[u8], file: &str) -> Self {
-        Self { image: image.to_vec(), file: file.to_owned(), known: Mutex::default() }
+    pub(super) fn new(image: &Arc<[u8]>, file: &str) -> Self {
+        Self { image: Arc::clone(image), file: file.to_owned(), known: Mutex::default() }
     }
 
     /// The line whose code is at an offset of the image.
@@ -163,14 +194,7 @@ impl Lines {
 /// functions that are inlined into each other, it is the innermost line that is not the headers'.
 fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
     let file = object::File::parse(bytes).ok()?;
-    let endian = gimli::RunTimeEndian::Little;
-    let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
-        let section = file.section_by_name(id.name());
-        let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
-        Ok(gimli::EndianSlice::new(data, endian))
-    };
-    let dwarf = gimli::Dwarf::load(section).ok()?;
-    let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+    let context = addr2line::Context::from_dwarf(debug_data(&file).ok()?).ok()?;
     // The address is that behind the call.
     let mut frames = context.find_frames((offset as u64).checked_sub(1)?).skip_all_loads().ok()?;
     while let Some(frame) = frames.next().ok()? {

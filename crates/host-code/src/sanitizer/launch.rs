@@ -9,6 +9,7 @@ use super::argument::ArrayOfLaunch;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::order::{Order, Stamp};
+use super::parameters::Parameters;
 use crate::runtime::LaunchParameters;
 use resident_core::Access;
 
@@ -50,9 +51,22 @@ pub(super) struct Places {
     pub(super) dynamic_shared: usize,
 }
 
+/// A launch of a kernel of a library.
+#[derive(Clone, Copy)]
+pub(super) struct LaunchOfKernel<'a> {
+    pub(super) kernel: &'a Arc<str>,
+    pub(super) launch: &'a LaunchParameters,
+    pub(super) lines: &'a Lines,
+    pub(super) image: &'a Image,
+    pub(super) parameters: &'a Parameters,
+    pub(super) parameter_count: usize,
+    /// The names of the arrays, if they are known.
+    pub(super) array_names: &'a [String],
+}
+
 /// The state of the check of one launch.
 pub(super) struct LaunchCheck<'a> {
-    kernel: &'a Arc<str>,
+    of: LaunchOfKernel<'a>,
     launch: &'a LaunchParameters,
     lines: &'a Lines,
     image: &'a Image,
@@ -70,14 +84,8 @@ pub(super) struct LaunchCheck<'a> {
 }
 
 impl<'a> LaunchCheck<'a> {
-    pub(super) fn new(
-        kernel: &'a Arc<str>,
-        launch: &'a LaunchParameters,
-        lines: &'a Lines,
-        image: &'a Image,
-        places: Places,
-        arrays: Vec<ArrayOfLaunch>,
-    ) -> Self {
+    pub(super) fn new(of: LaunchOfKernel<'a>, places: Places, arrays: Vec<ArrayOfLaunch>) -> Self {
+        let LaunchOfKernel { launch, lines, image, .. } = of;
         let rights = arrays.iter().map(rights_of).collect();
         let mut areas = argument_areas(&arrays);
         areas.extend(variable_areas(image, &places));
@@ -89,7 +97,7 @@ impl<'a> LaunchCheck<'a> {
         areas.sort_by_key(|area| area.start);
         let bounds = areas.iter().map(|area| (area.start, area.len_bytes)).collect();
         Self {
-            kernel,
+            of,
             launch,
             lines,
             image,
@@ -218,11 +226,23 @@ impl<'a> LaunchCheck<'a> {
         access: MemoryAccess,
     ) -> Box<Finding> {
         let mut finding = self.finding(FindingKind::OutOfBounds, me, access, None);
-        let array = self.arrays.iter().find(|array| array.starts_at(first));
-        finding.argument = array.map(|array| array.parameter);
+        let array = self.arrays.iter().position(|array| array.starts_at(first));
         finding.variable = None;
+        self.name_array(&mut finding, array);
         finding.element = Some(index.to_vec());
         Box::new(*finding)
+    }
+
+    /// Says in a finding which of the launch's arrays it is about.
+    #[cold]
+    fn name_array(&self, finding: &mut Finding, array: Option<usize>) {
+        let LaunchOfKernel { parameters, parameter_count, array_names, .. } = self.of;
+        let parameter = array.map(|index| self.arrays[index].parameter);
+        let name = |index| parameters.name(index, parameter_count);
+        finding.argument = parameter;
+        finding.parameter = parameter.and_then(name);
+        finding.array = array.and_then(|index| array_names.get(index)).map(|name| (**name).into());
+        finding.shape = array.map(|index| self.arrays[index].shape.clone());
     }
 
     /// All threads of a block, whose number is given, have come to a barrier.
@@ -247,7 +267,8 @@ impl<'a> LaunchCheck<'a> {
         let extent = Extent::Bytes;
         let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, code };
         let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
-        (finding.argument, finding.element) = (None, None);
+        self.name_array(&mut finding, None);
+        finding.element = None;
         let (block, thread) = self.indices(waiting.block, other);
         finding.other = Some(OtherThread { block, thread });
         finding
@@ -281,19 +302,14 @@ impl<'a> LaunchCheck<'a> {
             }
             _ => return None,
         };
-        Some(Finding {
-            kind,
-            kernel: Arc::clone(self.kernel),
-            argument: Some(array.parameter),
-            variable: None,
-            element,
+        let mut note = Finding {
             is_write: kind == FindingKind::UnreadContents,
+            element,
             len_bytes,
-            block: [0; 3],
-            thread: [0; 3],
-            other: None,
-            line: None,
-        })
+            ..Finding::new(kind, self.of.kernel)
+        };
+        self.name_array(&mut note, Some(index));
+        Some(note)
     }
 
     #[inline]
@@ -318,15 +334,12 @@ impl<'a> LaunchCheck<'a> {
         other: Option<Stamp>,
     ) -> Box<Finding> {
         let (block, thread) = self.indices(me.block, me.thread);
-        let (argument, variable, element) = self.place(access.address);
+        let (array, variable, element) = self.place(access.address);
         let other = other.map(|other| {
             let (block, thread) = self.indices(other.block(), other.thread());
             OtherThread { block, thread }
         });
-        Box::new(Finding {
-            kind,
-            kernel: Arc::clone(self.kernel),
-            argument,
+        let mut finding = Box::new(Finding {
             variable,
             element,
             is_write: access.touch.writes(),
@@ -335,10 +348,14 @@ impl<'a> LaunchCheck<'a> {
             thread,
             other,
             line: self.lines.at(access.code),
-        })
+            ..Finding::new(kind, self.of.kernel)
+        });
+        self.name_array(&mut finding, array);
+        finding
     }
 
-    /// The argument or the variable at an address or nearest to it, and the element there.
+    /// Which of the arrays, or the variable, is at an address or nearest to it, and the element
+    /// there.
     fn place(&self, address: usize) -> (Option<usize>, Option<Arc<str>>, Option<Vec<i64>>) {
         let distance = |range: Range<usize>| {
             range.start.saturating_sub(address).max(address.saturating_sub(range.end - 1))
@@ -362,9 +379,9 @@ impl<'a> LaunchCheck<'a> {
                         .copied()
                         .min_by_key(|index| distance(self.arrays[*index].range()))
                 };
-                let array = own.or_else(nearest).map(|index| &self.arrays[index]);
-                let element = array.and_then(|array| array.index_of(address));
-                (array.map(|array| array.parameter), None, element)
+                let array = own.or_else(nearest);
+                let element = array.and_then(|index| self.arrays[index].index_of(address));
+                (array, None, element)
             }
         }
     }

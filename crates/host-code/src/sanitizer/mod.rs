@@ -7,6 +7,7 @@
 //! | `order`, `shadow`, `area`, `argument` | which accesses are errors. Pure |
 //! | `launch` | the check of one launch |
 //! | `image` | the variables and the lines of a compiled library |
+//! | `parameters` | the names of a kernel's parameters |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
 //! | `finding`, `totals` | what is reported; how much was checked |
 
@@ -18,6 +19,7 @@ pub(super) mod finding;
 mod image;
 mod launch;
 mod order;
+mod parameters;
 mod shadow;
 pub(super) mod totals;
 
@@ -30,7 +32,8 @@ pub use self::finding::{Finding, FindingKind, OtherThread, SourceLine};
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
 use self::image::{Image, Lines};
-use self::launch::{LaunchCheck, Places, Running};
+use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
+use self::parameters::Parameters;
 use super::block::{BlockRunner, Observer};
 use super::output::{self, LaunchOutput};
 use super::runtime::{LaunchParameters, RunBlocks};
@@ -76,24 +79,27 @@ pub(super) struct CheckedLibrary {
     /// a kernel calls waits for a launch (`backend::scope`).
     running: Mutex<()>,
     lines: Lines,
+    parameters: Parameters,
     image: Image,
 }
 
 impl CheckedLibrary {
-    /// `code` is the library of the source `file`, `pointers` are its arrays of dynamic shared
-    /// memory.
+    /// `code` is the library of `kernel` in the source `file`, `pointers` are its arrays of dynamic
+    /// shared memory.
     pub(super) fn new(
         take_calls: TakeCalls,
         code: &[u8],
-        file: &str,
+        (file, kernel): (&str, &str),
         pointers: &[String],
     ) -> Result<Self, String> {
         let image = Image::read(code, pointers).map_err(|fault| {
             format!("the compiled code cannot be read, as the checker must on Linux: {fault}")
         })?;
         let running = Mutex::new(());
-        let lines = Lines::new(code, file);
-        Ok(Self { take_calls, running, lines, image })
+        let code = Arc::from(code);
+        let lines = Lines::new(&code, file);
+        let parameters = Parameters::new(&code, kernel);
+        Ok(Self { take_calls, running, lines, parameters, image })
     }
 
     /// Where the image is, and the variables of this thread of the machine.
@@ -119,6 +125,8 @@ pub(super) struct CheckedLaunch<'a> {
     pub(super) parameters: &'a [ParameterLayout],
     pub(super) words: &'a [u64],
     pub(super) pointers: &'a [*mut u8],
+    /// The names of the arrays, if they are known.
+    pub(super) array_names: &'a [String],
 }
 
 /// How a checked launch ended.
@@ -163,10 +171,19 @@ impl CheckedLaunch<'_> {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
-        let CheckedLibrary { lines, image, running, .. } = self.library;
-        let _alone = running.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.library.running.lock().unwrap_or_else(PoisonError::into_inner);
         let places = self.library.places();
-        let check = LaunchCheck::new(self.kernel, self.launch, lines, image, places, arrays);
+        let CheckedLibrary { lines, image, parameters, .. } = self.library;
+        let of = LaunchOfKernel {
+            kernel: self.kernel,
+            launch: self.launch,
+            lines,
+            image,
+            parameters,
+            parameter_count: self.parameters.len(),
+            array_names: self.array_names,
+        };
+        let check = LaunchCheck::new(of, places, arrays);
         let current = Current {
             check: RefCell::new(check),
             progress: runner.progress(),

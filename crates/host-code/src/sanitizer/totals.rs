@@ -25,11 +25,19 @@ pub struct CheckedTotals {
     by_kernel: BTreeMap<Arc<str>, KernelTotals>,
 }
 
+/// What was checked of one kernel.
 #[derive(Clone, Copy, Debug, Default)]
-struct KernelTotals {
-    launches: u64,
-    errors: u64,
-    notes: u64,
+pub struct KernelTotals {
+    pub launches: u64,
+    pub errors: u64,
+    pub notes: u64,
+}
+
+impl CheckedTotals {
+    /// The kernels, in the order of their names.
+    pub fn kernels(&self) -> impl Iterator<Item = (&str, KernelTotals)> {
+        self.by_kernel.iter().map(|(kernel, totals)| (&**kernel, *totals))
+    }
 }
 
 /// What was checked until now; `None` if no device checks kernels.
