@@ -28,9 +28,25 @@ impl<D: Dimension> DevicePart<'_, D> {
         self.layout().strided().is_contiguous() && self.stream_ref().cuda_queue().is_some()
     }
 
-    /// The length for cudarc: 0 if the guard is not a slice, since cudarc must not access the gaps.
+    /// The length for cudarc. Libraries ask for it before the pointer.
+    #[track_caller]
     fn slice_len(&self) -> usize {
-        if self.is_slice() { self.layout().len() } else { 0 }
+        self.expect_slice();
+        self.layout().len()
+    }
+
+    /// Panics if the guard has elements but is not a slice. cudarc's traits cannot return an error,
+    /// and a library that got a length of 0 would do nothing and report success.
+    #[track_caller]
+    fn expect_slice(&self) {
+        if self.layout().len() > 0
+            && let Err(error) = self.check_slice()
+        {
+            panic!(
+                "resident: {error}; `as_cuda_slice` and `as_cuda_slice_mut` check this and return \
+                 an error"
+            );
+        }
     }
 
     fn check_slice(&self) -> Result<()> {
@@ -63,9 +79,12 @@ impl<D: Dimension> DevicePart<'_, D> {
 
     /// The pointer for a use on `stream`, and the synchronisation to run once the use is queued.
     /// Makes `stream` wait for the work that wrote the bytes.
+    #[track_caller]
     fn pointer<'a, T>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
-        let Some(own) = self.stream_ref().cuda_queue().filter(|_| self.is_slice()) else {
-            return refused(stream, CUresult::CUDA_ERROR_INVALID_VALUE);
+        self.expect_slice();
+        let Some(own) = self.stream_ref().cuda_queue() else {
+            // It has no elements.
+            return (0, SyncOnDrop::Sync(None));
         };
         if own.is(stream) {
             // The guard is still alive, so later uses of the bytes are ordered after all work
@@ -77,15 +96,15 @@ impl<D: Dimension> DevicePart<'_, D> {
         audit::report_foreign_use(&self.array_name(), &device.name_shared(), number);
         match own.make_wait(stream).or_else(|_| own.wait_before(stream)) {
             Ok(()) => (self.lowest_address::<T>(), SyncOnDrop::sync_stream(stream)),
-            Err(_) => refused(stream, CUresult::CUDA_ERROR_NOT_PERMITTED),
+            Err(_) => refused(stream),
         }
     }
 }
 
 /// Returns the null pointer, which makes the driver refuse copies. The driver does not refuse a
 /// copy of 0 bytes, so cudarc's next call on the context also returns the error.
-fn refused(stream: &CudaStream, reason: CUresult) -> (CUdeviceptr, SyncOnDrop<'_>) {
-    stream.context().record_err::<()>(Err(DriverError(reason)));
+fn refused(stream: &CudaStream) -> (CUdeviceptr, SyncOnDrop<'_>) {
+    stream.context().record_err::<()>(Err(DriverError(CUresult::CUDA_ERROR_NOT_PERMITTED)));
     (0, SyncOnDrop::Sync(None))
 }
 
@@ -103,16 +122,17 @@ fn some_stream() -> &'static Arc<CudaStream> {
 
 macro_rules! slice_of_cudarc {
     ($guard:ident, $read:literal) => {
-        /// The elements in memory order, starting at the lowest address. For cudarc, a part with
-        /// gaps and a guard on another kind of device have no elements: copies are refused or do
-        /// nothing, and cudarc's next call returns `CUDA_ERROR_INVALID_VALUE`.
-        #[doc = concat!("`", $read, "` returns an error at once.")]
+        /// The elements in memory order, starting at the lowest address.
         ///
         /// # Panics
         ///
-        /// If there is no NVIDIA GPU, `stream` panics for a guard on a device that is none;
-        /// cudarc itself panics without a GPU, too.
+        /// `len`, and so every copy of cudarc's and every call of NCCL's, panics for a part with
+        /// gaps and for a guard on another kind of device, unless it has no elements.
+        #[doc = concat!("`", $read, "` returns an error instead.")]
+        /// `stream` panics for a guard on another kind of device if there is no NVIDIA GPU; cudarc
+        /// itself panics without a GPU, too.
         impl<T, D: Dimension> DeviceSlice<T> for $guard<'_, T, D> {
+            #[track_caller]
             fn len(&self) -> usize {
                 self.part.slice_len()
             }
@@ -129,7 +149,14 @@ macro_rules! slice_of_cudarc {
         ///
         /// cudarc's `memcpy_dtod` to another GPU does not report on which stream it copies: wait
         /// for that stream before you use the array again.
+        ///
+        /// # Panics
+        ///
+        /// For a part with gaps and for a guard on another kind of device, unless it has no
+        /// elements: cuBLAS asks only for pointers.
+        #[doc = concat!("`", $read, "` returns an error instead.")]
         impl<T, D: Dimension> DevicePtr<T> for $guard<'_, T, D> {
+            #[track_caller]
             fn device_ptr<'a>(&'a self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
                 self.part.pointer::<T>(stream)
             }
@@ -142,6 +169,7 @@ slice_of_cudarc!(DeviceMut, "as_cuda_slice_mut");
 
 /// See the impl for [`DeviceRef`].
 impl<T, D: Dimension> DevicePtrMut<T> for DeviceMut<'_, T, D> {
+    #[track_caller]
     fn device_ptr_mut<'a>(&'a mut self, stream: &'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>) {
         self.part.pointer::<T>(stream)
     }

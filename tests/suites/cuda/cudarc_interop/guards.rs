@@ -1,6 +1,6 @@
 //! Guards as cudarc's slices.
 
-use resident::cudarc::driver::{DevicePtr, DeviceSlice, DriverError, SyncOnDrop};
+use resident::cudarc::driver::{DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop};
 use resident::ndarray::{Array2, s};
 use resident::{Device, Error, SmartArray, audit};
 
@@ -190,6 +190,13 @@ fn where_no_event_can_be_had_the_host_waits() {
     bench.finish();
 }
 
+/// Expects that the call panics, with a message that has these parts.
+fn expect_panic<T: std::fmt::Debug>(says: &[&str], call: impl FnOnce() -> T) {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).expect_err("a panic");
+    let message = panic.downcast_ref::<String>().expect("a message");
+    assert!(says.iter().all(|part| message.contains(part)), "{message}");
+}
+
 #[test]
 fn parts_without_gaps_are_slices_and_others_are_refused() {
     own_process!();
@@ -215,18 +222,15 @@ fn parts_without_gaps_are_slices_and_others_are_refused() {
         panic!("it has gaps")
     };
     assert_eq!((&*array, &*layout), ("\"table\"", "shape [4, 2] and strides [5, 1]"));
-    assert_eq!(DeviceSlice::<f32>::len(&column), 0);
-    // If the guard is used without the check, cudarc gets no bytes and a null pointer, and its next
-    // call returns the reason.
-    let told = |outcome: Result<(), DriverError>| outcome.err().map(|error| error.0 as u32);
-    let _nothing = cudarc.memset_zeros(&mut column);
-    assert_eq!(told(cudarc.context().check_err()), Some(1));
-    assert_eq!(
-        cudarc.memcpy_dtoh(&column, &mut [0.0; 0]).map_err(|error| error.0),
-        Ok(()),
-        "the error was returned once"
-    );
-    assert_eq!(told(cudarc.context().check_err()), Some(1));
+    // Without that check, cudarc and the libraries above it would do nothing and report success.
+    let says = ["\"table\" has shape [4, 2] and strides [5, 1]", "`as_cuda_slice`"];
+    expect_panic(&says, || DeviceSlice::<f32>::len(&column));
+    expect_panic(&says, || column.device_ptr(&cudarc).0);
+    expect_panic(&says, || cudarc.clone_dtoh(&column).is_ok());
+    expect_panic(&says, || column.device_ptr_mut(&cudarc).0);
+    expect_panic(&says, || cudarc.memset_zeros(&mut column).is_ok());
+    expect_panic(&says, || cudarc.memcpy_htod(&[1.0_f32; 8], &mut column).is_ok());
+    cudarc.context().check_err().unwrap();
     drop(column);
     assert_eq!(
         table.host().unwrap().sum(),
@@ -243,9 +247,13 @@ fn guards_of_no_gpu_and_without_a_byte_are_no_danger() {
     let here = SmartArray::from(vec![1.0_f32; 10]);
     let guard = here.gpu_on(&Device::cpu().stream()).unwrap();
     assert!(matches!(guard.as_cuda_slice(), Err(Error::NoDevice { .. })));
-    assert_eq!((DeviceSlice::<f32>::len(&guard), guard.device_ptr(&cudarc).0), (0, 0));
-    assert!(cudarc.context().check_err().is_err());
+    let says = ["a cudarc slice", "cpu", "`as_cuda_slice`"];
+    expect_panic(&says, || DeviceSlice::<f32>::len(&guard));
+    expect_panic(&says, || guard.device_ptr(&cudarc).0);
     assert!(std::sync::Arc::ptr_eq(DeviceSlice::<f32>::stream(&guard), &cudarc));
+    let empty_here = SmartArray::<f32, _>::zeros((0, 3));
+    let guard = empty_here.gpu_on(&Device::cpu().stream()).unwrap();
+    assert_eq!((DeviceSlice::<f32>::len(&guard), guard.device_ptr(&cudarc).0), (0, 0));
 
     let empty = SmartArray::<f32, _>::zeros((0, 3));
     let guard = empty.gpu_on(&bench.gpu.stream()).unwrap();
