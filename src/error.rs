@@ -1,6 +1,7 @@
 //! The error type of this crate, with its messages.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::panic::Location;
 
@@ -62,7 +63,7 @@ fn with_room(device: &str, shortage: &Shortage) -> String {
     if device == HOST { device.to_owned() } else { format!("{device}, where {shortage}") }
 }
 
-/// The file, line and column of the call that failed.
+/// The file, line and column of the call that failed, and how much it had written by then.
 ///
 /// ```
 /// use resident::{Error, SmartArray};
@@ -73,34 +74,52 @@ fn with_room(device: &str, shortage: &Shortage) -> String {
 /// assert_eq!(call.location().map(|location| location.line()), Some(line!() - 3));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct CalledAt(Option<CallSite>);
+pub struct CalledAt {
+    site: Option<CallSite>,
+    /// `None` if nothing was written.
+    written_bytes: Option<NonZeroU64>,
+}
 
 impl CalledAt {
     /// A site without a source position, which [`Error::at`] sets later.
-    pub(crate) const UNKNOWN: Self = Self(None);
+    pub(crate) const UNKNOWN: Self = Self { site: None, written_bytes: None };
 
     /// The call's source position; `None` for calls without one, such as a poll by an executor.
     #[must_use]
     pub const fn location(&self) -> Option<&'static Location<'static>> {
-        self.0
+        self.site
+    }
+
+    /// How many bytes of its destination the call had written, or had queued to be written, before
+    /// it failed. 0 if contents are as they were, which is so for all calls but copies, assignments
+    /// and fills that take several operations.
+    #[must_use]
+    pub const fn written_bytes(&self) -> u64 {
+        match self.written_bytes {
+            Some(bytes) => bytes.get(),
+            None => 0,
+        }
     }
 }
 
 impl From<CallSite> for CalledAt {
     fn from(site: CallSite) -> Self {
-        Self(Some(site))
+        Self { site: Some(site), written_bytes: None }
     }
 }
 
 impl fmt::Display for CalledAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |site| write!(f, " (called at {site})"))
+        if let Some(bytes) = self.written_bytes {
+            write!(f, "; {bytes} bytes were already written, so repeat the call")?;
+        }
+        self.site.map_or(Ok(()), |site| write!(f, " (called at {site})"))
     }
 }
 
 impl fmt::Debug for CalledAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
+        match self.site {
             Some(site) => fmt::Display::fmt(site, f),
             None => f.write_str("unknown"),
         }
@@ -157,7 +176,9 @@ impl fmt::Debug for QueuedAt {
 /// Why an operation failed.
 ///
 /// On `Err` nothing is queued and array contents are unchanged; transfers made before the error
-/// stay valid and are counted. `Debug` prints what `Display` prints, so that a program with `fn
+/// stay valid and are counted. A copy, an assignment or a fill that takes several operations may
+/// fail after some of them: the message then says how many bytes were already written
+/// ([`CalledAt::written_bytes`]), and a repeated call writes all. `Debug` prints what `Display` prints, so that a program with `fn
 /// main() -> resident::Result<()>` ends with a readable message: the object, the values seen and
 /// expected, the next step, and the line of the call.
 ///
@@ -510,6 +531,10 @@ pub enum Error {
     },
 }
 
+/// What the message of a refused call says about contents.
+pub(crate) const NOTHING_QUEUED: &str = "; nothing was queued, the call can be repeated";
+const NOTHING_CHANGED: &str = "; no contents have changed, the call can be repeated";
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -530,8 +555,36 @@ impl Error {
     /// The same error with the line of the call.
     #[cold]
     pub(crate) fn at(mut self, site: CallSite) -> Self {
-        *self.call_mut() = site.into();
+        self.call_mut().site = Some(site);
         self
+    }
+
+    /// The same error, of a call that had written this number of bytes more.
+    #[cold]
+    pub(crate) fn after_writing(mut self, bytes: u64) -> Self {
+        let call = self.call_mut();
+        call.written_bytes = NonZeroU64::new(call.written_bytes().saturating_add(bytes));
+        if call.written_bytes.is_some() {
+            self.replace_consequence("");
+        }
+        self
+    }
+
+    /// The same error, of a call that has written no element, whatever it has written besides.
+    #[cold]
+    pub(crate) fn with_contents_unchanged(mut self) -> Self {
+        if self.call_mut().written_bytes.take().is_some() {
+            self.replace_consequence(NOTHING_CHANGED);
+        }
+        self
+    }
+
+    /// Replaces what the message of a refused call says about contents.
+    fn replace_consequence(&mut self, consequence: &str) {
+        if let Self::Backend { cause, .. } = self {
+            let reason = cause.strip_suffix(NOTHING_QUEUED).unwrap_or(cause);
+            *cause = format!("{reason}{consequence}");
+        }
     }
 
     fn call_mut(&mut self) -> &mut CalledAt {

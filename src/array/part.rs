@@ -301,10 +301,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let offset = self.layout.strided().offset_at(index.iter().copied());
         let layout = Layout::<Ix0>::new(Ix0(), &[], offset);
         let element = Part::<T, Ix0>::of(self.storage, &layout);
-        let call =
-            SnapshotCall { stream: None, waits: CallerWaits::AtOnce, operation: "get", site };
-        let copy = element.start_snapshot(call)?.wait_at(site)?;
-        Ok(copy.into_scalar())
+        Ok(element.copy_now(None, "get", site)?.into_scalar())
     }
 
     /// The element, if the whole array can be read on the host, or is newest on one device.
@@ -409,7 +406,8 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
 
     /// Assigns the elements of a broadcast source along a repeated axis: to its first index, then
     /// from the indices that have them to as many more. So 1,000 repetitions take 11 copies, of
-    /// which one reads the source.
+    /// which one reads the source. If a later one is refused, the error counts the bytes of those
+    /// before.
     fn assign_repeated<E: Dimension>(
         &self,
         source: Part<'_, '_, T, E>,
@@ -421,13 +419,15 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         let (first, once) = (self.layout.along(axis, 0, 1), source.layout.along(axis, 0, 1));
         let to = Part { layout: &first, ..*self };
         to.assign(Part { layout: &once, ..source }, target, site)?;
+        let index_bytes = first.len() as u64 * u64::from(element_bytes::<T>());
         let mut assigned = 1;
         while assigned < len {
             let more = assigned.min(len - assigned);
             let from = self.layout.along(axis, 0, more);
             let part = self.layout.along(axis, assigned, more);
             let to = Part { layout: &part, ..*self };
-            to.assign(Part { layout: &from, ..*self }, target, site)?;
+            let outcome = to.assign(Part { layout: &from, ..*self }, target, site);
+            outcome.map_err(|error| error.after_writing(assigned as u64 * index_bytes))?;
             assigned += more;
         }
         Ok(())
@@ -495,9 +495,29 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         stream: &Stream,
         site: CallSite,
     ) -> Result<ndarray::Array<T, D>> {
-        let (stream, operation) = (Some(stream), "copy_to_host");
+        self.copy_now(Some(stream), "copy_to_host", site)
+    }
+
+    /// As [`copy_to_host`](Self::copy_to_host), under a name for messages. If work that should have
+    /// written the elements failed, and they are valid elsewhere, they are copied again from there.
+    fn copy_now(
+        &self,
+        stream: Option<&Stream>,
+        operation: &str,
+        site: CallSite,
+    ) -> Result<ndarray::Array<T, D>> {
         let call = SnapshotCall { stream, waits: CallerWaits::AtOnce, operation, site };
-        self.start_snapshot(call)?.wait_at(site)
+        let distinct = self.layout.distinct();
+        let part = Part { layout: &distinct, ..*self };
+        loop {
+            let copy = self.start_snapshot(call)?;
+            let has_arrived = part.with(Cause::Explicit, operation, site, |request| {
+                transfer::wait_for_arrival(request, copy.queued())
+            });
+            if has_arrived? {
+                return copy.wait_at(site);
+            }
+        }
     }
 
     fn start_snapshot(&self, call: SnapshotCall<'_>) -> Result<Pending<ndarray::Array<T, D>>> {

@@ -10,13 +10,13 @@ use ndarray::{Array, ArrayRef, Dimension, IxDyn};
 
 use super::adopt::array_over;
 use super::layout::Layout;
-use crate::device;
+use crate::device::{self, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use crate::storage::{HostBuffer, zeroed_vec};
 use crate::transfer::{self, Snapshot};
-use resident_backend::TaskWaker;
 use resident_backend::call_site::{CallSite, call_site};
+use resident_backend::{Position, TaskWaker};
 
 /// The result of an asynchronous copy, returned by
 /// [`SmartArray::snapshot_on`](crate::SmartArray::snapshot_on): call [`wait`](Self::wait), or
@@ -133,6 +133,11 @@ impl<A> Pending<A> {
     #[track_caller]
     pub fn wait(self) -> Result<A> {
         self.wait_at(call_site())
+    }
+
+    /// The copies that are still in progress, or were.
+    pub(super) fn queued(&self) -> &[(Stream, Position)] {
+        self.snapshot.as_ref().map_or(&[], |snapshot| &snapshot.queued)
     }
 
     /// As [`wait`](Self::wait), for the call at `site`.

@@ -1,10 +1,11 @@
 //! Conversion of a backend's errors and failures to the library's [`Error`].
 
 use super::Device;
-use crate::error::{CalledAt, Error, Shortage};
+use crate::error::{CalledAt, Error, NOTHING_QUEUED, Shortage};
 use resident_backend::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
 
-/// The error of a call of a backend that failed: nothing was queued.
+/// The error of a call of a backend that failed: nothing was queued, or the error says how many
+/// bytes were written.
 pub(crate) fn call_error(
     device: &Device,
     object: &str,
@@ -41,18 +42,20 @@ pub(crate) fn backend_error(device: &str, operation: &str, error: &BackendError)
             operation: String::from(operation),
             cause: error.to_string(),
         },
-        BackendErrorKind::Forked => Error::Backend {
-            call: CalledAt::UNKNOWN,
-            device: String::from(device),
-            operation: String::from(operation),
-            cause: error.to_string(),
-        },
-        _ => Error::Backend {
-            call: CalledAt::UNKNOWN,
-            device: String::from(device),
-            operation: String::from(operation),
-            cause: format!("{error}; nothing was queued, the call can be repeated"),
-        },
+        BackendErrorKind::Forked => refusal(device, operation, error, ""),
+        BackendErrorKind::Partial { written_bytes } => {
+            refusal(device, operation, error, "").after_writing(written_bytes)
+        }
+        _ => refusal(device, operation, error, NOTHING_QUEUED),
+    }
+}
+
+fn refusal(device: &str, operation: &str, error: &BackendError, consequence: &str) -> Error {
+    Error::Backend {
+        call: CalledAt::UNKNOWN,
+        device: String::from(device),
+        operation: String::from(operation),
+        cause: format!("{error}{consequence}"),
     }
 }
 

@@ -57,6 +57,10 @@ impl<'a> Acquired<'a> {
         Self { location, address, copied_bytes: 0, follows_other: false, pin: Some(Pin(storage)) }
     }
 
+    pub(super) fn place(&self) -> CopyPlace {
+        CopyPlace { location: self.location, address: self.address }
+    }
+
     /// Passes the pin to the caller, who must unpin the copy. Returns whether there is a pin.
     #[inline]
     pub(super) fn into_pin(mut self) -> bool {

@@ -118,8 +118,9 @@ impl Assignment<'_> {
         report_after(|| self.copy_all())
     }
 
-    /// All checks and allocations precede the first write. Usually only one copy is queued, so
-    /// either everything is copied or nothing.
+    /// All checks, allocations and copies of stale elements precede the first write. Usually only
+    /// one copy is queued, so that either everything is copied or nothing. If a later one of several
+    /// is refused, the error counts the bytes of those before.
     fn copy_all(&self) -> Result<()> {
         let contents = self.contents()?;
         let (groups, constants) = self.groups(&contents);
@@ -132,7 +133,15 @@ impl Assignment<'_> {
             let to = self.to(pair);
             acquired.push(acquire_on(&to, stream, Access::Overwrite, &mut Dependencies::new())?);
         }
-        let outcome = groups.iter().try_for_each(|group| self.copy_on_device(group));
+        let mut written_bytes = 0;
+        let outcome = groups.iter().try_for_each(|group| {
+            self.copy_on_device(group).map_err(|error| error.after_writing(written_bytes))?;
+            if group.stream.is_some() {
+                let memory_order = self.destination.storage.memory_order();
+                written_bytes += group.pair.destination.len_bytes(memory_order);
+            }
+            Ok(())
+        });
         let mut writes: SmallVec<[HostWrite; 1]> = SmallVec::new();
         if outcome.is_ok() {
             writes.extend(groups.iter().filter_map(|group| self.copy_on_host(group)));
@@ -318,9 +327,13 @@ impl Assignment<'_> {
             depends,
             ..to.copy_work("assignment to", source, destination, pair.parts.clone())
         };
-        let submitted = stream.submit_timed(Work::Copy(Box::new(work)));
-        let position =
-            submitted.map_err(|error| to.call_error(stream.device_ref(), "copying to", &error))?;
+        let position = match stream.submit_timed(Work::Copy(Box::new(work))) {
+            Ok(position) => position,
+            Err(error) => {
+                drop(state);
+                return Err(to.write_error(stream, target.location, "copying to", &error));
+            }
+        };
         from.record_use(&mut state, location, Access::Read, stream, UseEnd::at(position));
         if is_peer {
             device.record_remote_use(stream.core(), position);

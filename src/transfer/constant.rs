@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::acquire::acquire_on;
+use super::acquire::{Acquired, acquire_on};
 use super::request::{Regions, Request};
 use crate::device::{self, Stream};
 use crate::error::Result;
@@ -32,16 +32,16 @@ pub(crate) fn fill(request: &Request<'_>, value: Bytes) {
 }
 
 /// Makes the elements a constant, and queues the fill of the copy on `stream`'s device at once. The
-/// fill is queued first: on `Err` nothing has changed.
+/// fill is queued first: on `Err` nothing has changed, or the error says how many bytes have.
 pub(crate) fn fill_on(request: &Request<'_>, stream: &Stream, value: Bytes) -> Result<()> {
     let storage = request.storage;
     if request.is_empty() {
         return Ok(());
     }
     let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
-    let (location, address) = (acquired.location, acquired.address);
+    let location = acquired.location;
     let fill = Fill { value: value.clone(), loss: FailureKind::Constant, operation: device::FILL };
-    let position = queue_fill(request, stream, address, fill)?;
+    let position = queue_fill(request, stream, &acquired, fill)?;
     let mut state = storage.lock();
     let stale = request.poisoned_copies(&state, Some(location));
     become_constant(request, &mut state, value);
@@ -80,11 +80,11 @@ pub(super) struct Fill {
     pub(super) operation: &'static str,
 }
 
-/// Queues a fill on `stream`. The caller has acquired the elements.
+/// Queues a fill of the acquired elements on `stream`. The caller holds no lock.
 pub(super) fn queue_fill(
     request: &Request<'_>,
     stream: &Stream,
-    address: Address,
+    &Acquired { location, address, .. }: &Acquired<'_>,
     Fill { value, loss, operation }: Fill,
 ) -> Result<Position> {
     let memory_order = request.storage.memory_order();
@@ -98,7 +98,7 @@ pub(super) fn queue_fill(
     stream
         .queue()
         .submit(Work::Fill(Box::new(work)))
-        .map_err(|error| request.call_error(stream.device_ref(), "filling", &error))
+        .map_err(|error| request.write_error(stream, location, "filling", &error))
 }
 
 impl Request<'_> {

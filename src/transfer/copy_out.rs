@@ -12,7 +12,8 @@ use crate::device::{self, Stream};
 use crate::error::{Error, Result};
 use crate::storage::ArrayState;
 use resident_backend::{
-    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Work, failure, host_copy,
+    Address, Bytes, CopyBox, CopyWork, FailureKind, HostMemory, Memory, Position, Work, failure,
+    host_copy,
 };
 use resident_core::coherence::{
     Content, Location, PlannedCopy, Region, Source, Undefined, join_copies,
@@ -139,6 +140,10 @@ pub(super) struct CopyOut {
     pub(super) queued: Queued,
     /// The bytes that are copied from devices.
     pub(super) copied_bytes: u64,
+    /// The bytes of the memory that the host has written.
+    pub(super) host_bytes: u64,
+    /// The bytes of the memory that each of `queued` writes.
+    pub(super) queued_bytes: SmallVec<[u64; 1]>,
 }
 
 impl CopyOut {
@@ -147,7 +152,15 @@ impl CopyOut {
         waits: CallerWaits,
         label: &'static str,
     ) -> Self {
-        Self { memory, waits, label, queued: Queued::new(), copied_bytes: 0 }
+        Self {
+            memory,
+            waits,
+            label,
+            queued: Queued::new(),
+            copied_bytes: 0,
+            host_bytes: 0,
+            queued_bytes: SmallVec::new(),
+        }
     }
 
     /// Ends the call, and drops its handle of the memory.
@@ -156,7 +169,8 @@ impl CopyOut {
     }
 
     /// Fills the destinations of these copies with a constant.
-    pub(super) fn fill(&self, constant: &Bytes, copies: &[CopyBox]) {
+    pub(super) fn fill(&mut self, constant: &Bytes, copies: &[CopyBox]) {
+        self.host_bytes += len_bytes(copies);
         for copy in copies {
             // SAFETY: the copies of `Strided` and of `Footprint` stay within the memory, and
             // nothing else writes these bytes of it, because the parts of a call are disjoint.
@@ -164,7 +178,8 @@ impl CopyOut {
         }
     }
 
-    /// Queues copies from a device, behind the work that wrote the parts.
+    /// Queues copies from a device, behind the work that wrote the parts. Later writes of the parts
+    /// wait for them.
     pub(super) fn queue(
         &mut self,
         request: &Request<'_>,
@@ -179,9 +194,13 @@ impl CopyOut {
             left -= 1;
             let (source, destination) =
                 (Memory::Device(address), Memory::Host(Arc::clone(&self.memory)));
+            let written_bytes = len_bytes(&parts);
             let copy = request.copy_work(self.label, source, destination, parts);
             let work = Work::Copy(Box::new(CopyWork { depends: depends.clone(), ..copy }));
-            let position = request.submit_read(state, stream, location, &regions, work)?;
+            let submitted = stream.submit_timed(work);
+            let position = submitted.map_err(|error| request.copy_error(stream, &error))?;
+            request.record_read(state, stream, location, &regions, position);
+            self.queued_bytes.push(written_bytes);
             if left > 0 || self.waits == CallerWaits::Later {
                 stream.ensure_event_at_tail();
             }
@@ -194,6 +213,20 @@ impl CopyOut {
         count(request, state, copied, stream.device_ref(), stream, since);
         Ok(())
     }
+}
+
+pub(super) fn len_bytes(copies: &[CopyBox]) -> u64 {
+    copies.iter().map(CopyBox::len_bytes).sum()
+}
+
+/// Waits for the copies of one call to memory outside the array, and returns whether all have
+/// arrived: see [`Request::have_arrived`].
+pub(crate) fn wait_for_arrival(
+    request: &Request<'_>,
+    queued: &[(Stream, Position)],
+) -> Result<bool> {
+    request.wait_for(queued.into())?;
+    request.have_arrived(queued)
 }
 
 /// The first failure of the copies of one call, which are complete. All of them are one failure,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::acquire::acquire_on;
 use super::changed_bytes::before_host_write;
 use super::constant::{Fill, queue_fill};
-use super::copy_out::{CallerWaits, CopyOut, DeviceParts};
+use super::copy_out::{CallerWaits, CopyOut, DeviceParts, wait_for_arrival};
 use super::download::prepare_downloads;
 use super::error::host_full;
 use super::mark::{mark, mark_host_written};
@@ -16,7 +16,7 @@ use super::report::run_deferred;
 use super::request::Request;
 use crate::audit;
 use crate::device::{self, Stream};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::storage::{ArrayState, HostBuffer, HostWrite, Storage, notify_watchers};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
@@ -51,7 +51,7 @@ pub(crate) fn write_element_on(request: &Request<'_>, stream: &Stream, value: By
     }
     let acquired = acquire_on(request, stream, Access::Overwrite, &mut Dependencies::new())?;
     let fill = Fill { value, loss: FailureKind::Contents, operation: "set of" };
-    let position = queue_fill(request, stream, acquired.address, fill)?;
+    let position = queue_fill(request, stream, &acquired, fill)?;
     mark(request, stream, acquired, Access::Overwrite, UseEnd::at(position));
     request.record_access(Some(stream.device_ref()), Access::Overwrite);
     notify_watchers();
@@ -201,9 +201,7 @@ fn read_on_device(
     queue_read(request, location, region, &mut copies)?;
     let queued = copies.into_queued();
     run_deferred();
-    request.wait_for(queued.clone())?;
-    let Some((stream, position)) = queued.last() else { return read_element(request) };
-    if !request.has_arrived(stream, *position)? {
+    if queued.is_empty() || !wait_for_arrival(request, &queued)? {
         return read_element(request);
     }
     let mut value = Bytes::from_elem(0, len_bytes);
@@ -228,23 +226,32 @@ fn queue_read(
         return Ok(());
     }
     let stream = request.download_stream(&state, location, &parts.regions, None);
-    copies.queue(request, &mut state, &stream, parts)
+    let outcome = copies.queue(request, &mut state, &stream, parts);
+    outcome.map_err(Error::with_contents_unchanged)
 }
 
 impl Request<'_> {
-    /// Whether a copy to memory outside the array has arrived. `false` if work that should have
-    /// written its source failed, and the contents are valid elsewhere: the caller copies again.
-    /// Returns an error if the copy failed, or if the contents are lost.
-    pub(super) fn has_arrived(&self, stream: &Stream, position: Position) -> Result<bool> {
-        let Some(record) = failure::at(stream.id(), position) else { return Ok(true) };
-        stream.core().mark_reported(position);
-        if record.inherited {
-            let mut state = self.storage.lock();
-            state.reconcile(self.storage.memory_order());
-            self.plan(&state, Location::HOST)?;
-            return Ok(false);
+    /// Whether the copies of one call to memory outside the array, which are complete, have
+    /// arrived. `false` if work that should have written their source failed, and the contents are
+    /// valid elsewhere: the caller copies again. Returns an error if a copy failed, or if the
+    /// contents are lost. No `synchronize` returns the failures of the copies again.
+    pub(super) fn have_arrived(&self, queued: &[(Stream, Position)]) -> Result<bool> {
+        let failed = queued.iter().filter_map(|(stream, position)| {
+            let record = failure::at(stream.id(), *position)?;
+            stream.core().mark_reported(*position);
+            Some((stream, record))
+        });
+        let failed: SmallVec<[_; 1]> = failed.collect();
+        if let Some((stream, record)) = failed.iter().find(|(_, record)| !record.inherited) {
+            return Err(device::late_error(stream.device_ref(), record).at(self.site));
         }
-        Err(device::late_error(stream.device_ref(), &record).at(self.site))
+        if failed.is_empty() {
+            return Ok(true);
+        }
+        let mut state = self.storage.lock();
+        state.reconcile(self.storage.memory_order());
+        self.plan(&state, Location::HOST)?;
+        Ok(false)
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use smallvec::SmallVec;
 
-use super::acquire::{Acquired, acquire_on};
-use super::copy_out::{CallerWaits, CopyOut};
+use super::acquire::{Acquired, CopyPlace, acquire_on};
+use super::copy_out::{CallerWaits, CopyOut, wait_for_arrival};
 use super::mark::mark;
 use super::plan::operation_bytes_max;
 use super::report::{Moved, count, report_after, stale_since};
@@ -176,8 +176,9 @@ fn upload_all(
     let lease = from.lease(stream.device_ref(), request.site);
     let bytes_max = operation_bytes_max(&*lease.memory, stream.device_ref());
     let chunks = request.storage.memory_order().split_regions(&request.regions(), bytes_max);
-    let (from, address, written) = (from.view, acquired.address, Regions::new());
-    let mut upload = Upload { request, stream, to, from, address, lease, written };
+    let (from, written) = (from.view, Regions::new());
+    let CopyPlace { location, address } = acquired.place();
+    let mut upload = Upload { request, stream, to, from, location, address, lease, written };
     let outcome = chunks.into_iter().try_for_each(|regions| upload.queue(regions));
     upload.close(acquired, outcome)
 }
@@ -189,6 +190,7 @@ struct Upload<'r> {
     stream: &'r Stream,
     to: Strided<'r>,
     from: Strided<'r>,
+    location: Location,
     address: Address,
     lease: Lease,
     /// What the queued chunks write.
@@ -198,16 +200,22 @@ struct Upload<'r> {
 impl Upload<'_> {
     /// Queues the copies of one chunk.
     fn queue(&mut self, regions: Regions) -> Result<()> {
-        self.queue_parts(parts_of(self.request, &regions, self.to, self.from))?;
-        self.written.extend(regions);
+        let parts = parts_of(self.request, &regions, self.to, self.from);
+        let regions = Selection::Boxes(regions);
+        self.queue_parts(&self.request.of(&regions), parts)?;
+        if let Selection::Boxes(regions) = regions {
+            self.written.extend(regions);
+        }
         Ok(())
     }
 
-    fn queue_parts(&mut self, parts: SmallVec<[CopyBox; 1]>) -> Result<()> {
+    /// Queues copies to the elements of `request`.
+    fn queue_parts(&mut self, request: &Request<'_>, parts: SmallVec<[CopyBox; 1]>) -> Result<()> {
         let queue = self.stream.queue();
         let source = self.lease.memory.clone() as Arc<dyn HostMemory>;
         let mut direct = || self.work(source.clone(), parts.clone());
-        let copy_error = |error| self.request.copy_error(self.stream, &error);
+        let (stream, location) = (self.stream, self.location);
+        let copy_error = |error| request.write_error(stream, location, "copying", &error);
         if let Some(copy) = queue.begin_copy(&mut direct).map_err(copy_error)? {
             self.lease.queued = Some((self.stream.clone(), copy.position));
             copy.run();
@@ -244,9 +252,10 @@ impl Upload<'_> {
     }
 
     /// Marks what the queued chunks write, and waits until the memory was read. Returns the outcome
-    /// of queueing them.
+    /// of queueing them; an error says how many bytes are written all the same.
     fn close(self, acquired: Acquired<'_>, outcome: Result<()>) -> Result<()> {
         let Self { request, stream, lease, written, .. } = self;
+        let written_bytes = request.bytes_of(&written);
         if let Some((_, position)) = &lease.queued {
             let part = Selection::Boxes(written);
             let request = request.of(if outcome.is_ok() { request.selection } else { &part });
@@ -254,7 +263,7 @@ impl Upload<'_> {
             count_copy(&request, stream, *position, Direction::ToDevice);
         }
         drop(lease);
-        outcome
+        outcome.map_err(|error| error.after_writing(written_bytes))
     }
 }
 
@@ -333,14 +342,16 @@ fn download(
     let outcome = abort_on_unwind("a copy to borrowed memory", || {
         snapshot_to(from, &mut copies, to.view, call)
     });
+    let (host_bytes, queued_bytes) = (copies.host_bytes, std::mem::take(&mut copies.queued_bytes));
     let queued = copies.into_queued();
     lease.queued = queued.last().cloned();
-    outcome?;
-    request.wait_for(queued.clone())?;
-    for (stream, position) in &queued {
-        if !request.has_arrived(stream, *position)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let outcome = outcome.and_then(|()| wait_for_arrival(request, &queued));
+    outcome.map_err(|error| {
+        // The queued copies are complete after this.
+        drop(lease);
+        let has_failed =
+            |(stream, position): &(Stream, Position)| failure::at(stream.id(), *position).is_some();
+        let arrived = queued.iter().zip(queued_bytes).filter(|(queued, _)| !has_failed(queued));
+        error.after_writing(host_bytes + arrived.map(|(_, bytes)| bytes).sum::<u64>())
+    })
 }

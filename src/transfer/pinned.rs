@@ -42,7 +42,13 @@ pub(crate) fn copy_from_pinned(
     let parts = copies(&request, to, from);
     let work = upload_work(&request, host, acquired.address, parts, Dependencies::new());
     let submitted = stream.submit_timed(Work::Copy(work));
-    let position = submitted.map_err(|error| request.copy_error(stream, &error))?;
+    let position = match submitted {
+        Ok(position) => position,
+        Err(error) => {
+            drop(state);
+            return Err(request.write_error(stream, acquired.location, "copying", &error));
+        }
+    };
     let host = state.host_location();
     source.record_use(&mut state, host, Access::Read, stream, UseEnd::at(position));
     from.storage.publish(&state);
@@ -81,7 +87,13 @@ pub(crate) fn copy_to_pinned(
     let (there, here) = (Memory::Device(acquired.address), Memory::Host(memory));
     let copy = request.copy_work("copy to", there, here, parts);
     let work = CopyWork { loss: FailureKind::Contents, depends, ..copy };
-    let position = request.submit(stream, Work::Copy(Box::new(work)))?;
+    let position = match stream.submit_timed(Work::Copy(Box::new(work))) {
+        Ok(position) => position,
+        Err(error) => {
+            drop(state);
+            return Err(request.write_error(stream, host, "copying", &error));
+        }
+    };
     // The host waits for the copy, not for later work of the stream.
     stream.ensure_event_at_tail();
     request.record_use(&mut state, host, Access::Overwrite, stream, UseEnd::at(position));

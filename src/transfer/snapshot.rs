@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::copy_out::{CallerWaits, CopyOut, DeviceParts, Newest};
+use super::copy_out::{CallerWaits, CopyOut, DeviceParts, Newest, len_bytes};
 use super::download::prepare_downloads;
 use super::missing::acquire_host;
 use super::plan::operation_bytes_max;
@@ -12,7 +12,7 @@ use super::report::run_deferred;
 use super::request::{Queued, Request, StoredView};
 use crate::audit::{self, Cause, Discarded};
 use crate::device::Stream;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::storage::HostBuffer;
 use resident_backend::call_site::CallSite;
 use resident_backend::failure::Inquiry;
@@ -72,9 +72,11 @@ pub(crate) fn snapshot(
 ) -> Result<Snapshot> {
     let (buffer, inquiry) = (Arc::new(buffer), Inquiry::begin());
     let mut copies = CopyOut::new(buffer.clone(), call.waits, "snapshot of");
-    snapshot_to(part, &mut copies, to, call)?;
+    // On an error the memory is dropped, whatever was written to it.
+    snapshot_to(part, &mut copies, to, call).map_err(Error::with_contents_unchanged)?;
     let CopyOut { queued, copied_bytes, .. } = copies;
-    let device = queued.first().map(|(stream, _)| stream.device_ref());
+    let may_be_unread = call.waits == CallerWaits::Later;
+    let device = queued.first().filter(|_| may_be_unread).map(|(stream, _)| stream.device_ref());
     let unread =
         device.and_then(|device| audit::discardable(part.storage, device, copied_bytes, call.site));
     Ok(Snapshot { buffer, queued, inquiry, unread: Unread(unread) })
@@ -160,8 +162,9 @@ fn sources(request: &Request<'_>) -> Result<Vec<(Source, Region)>> {
 }
 
 impl CopyOut {
-    fn copy_from_host(&self, request: &Request<'_>, copies: &[CopyBox]) -> Result<()> {
+    fn copy_from_host(&mut self, request: &Request<'_>, copies: &[CopyBox]) -> Result<()> {
         acquire_host(request, Access::Read)?;
+        self.host_bytes += len_bytes(copies);
         for copy in copies {
             // SAFETY: the copies of `Strided` stay within the host memory and the destination. The
             // part is valid on the host and the caller's borrow excludes writers. Nothing else
@@ -180,8 +183,7 @@ impl CopyOut {
         let device = request.storage.lock().device_copy(parts.location).device.clone();
         let parts = parts.split(operation_bytes_max(&*self.memory, &device));
         if !self.memory.is_pinned_for(device.kind()) {
-            let len_bytes = |copies: &SmallVec<_>| copies.iter().map(CopyBox::len_bytes).sum();
-            prepare_downloads(&device, parts.operations.iter().map(len_bytes));
+            prepare_downloads(&device, parts.operations.iter().map(|copies| len_bytes(copies)));
         }
         let mut state = request.storage.lock();
         if !state.holds(parts.location, &parts.regions) {

@@ -49,8 +49,11 @@ impl Request<'_> {
             .map_err(|error| self.call_error(stream.device_ref(), "ordering uses of", &error))
     }
 
+    /// Queues a copy or a fill of elements that are stale at the destination, so that a refusal in
+    /// the middle changes no contents.
     pub(super) fn submit(&self, stream: &Stream, work: Work) -> Result<Position> {
-        stream.submit_timed(work).map_err(|error| self.copy_error(stream, &error))
+        let submitted = stream.submit_timed(work);
+        submitted.map_err(|error| self.copy_error(stream, &error).with_contents_unchanged())
     }
 
     pub(super) fn copy_error(&self, stream: &Stream, error: &BackendError) -> Error {
@@ -87,21 +90,6 @@ impl Request<'_> {
         let marks = self.conflicts_of_write(state, stream, location, regions);
         self.make_wait(state, stream, &marks)?;
         self.submit(stream, work)
-    }
-
-    /// Queues work on `stream` that reads `regions` at `from`, after
-    /// [`wait_for_writers`](Self::wait_for_writers).
-    pub(super) fn submit_read(
-        &self,
-        state: &mut ArrayState,
-        stream: &Stream,
-        from: Location,
-        regions: &Regions,
-        work: Work,
-    ) -> Result<Position> {
-        let position = self.submit(stream, work)?;
-        self.record_read(state, stream, from, regions, position);
-        Ok(position)
     }
 
     /// Makes `stream` wait for the writers of `regions` at `from`. Returns the writers that may

@@ -93,7 +93,10 @@ macro_rules! reading_methods {
         /// # Errors
         ///
         /// [`Shape`](crate::Error::Shape) if the shapes differ; else as
-        /// [`copy_to_host`](Self::copy_to_host).
+        /// [`copy_to_host`](Self::copy_to_host). `to` is unchanged then, unless the error says how
+        /// many of its bytes were already written
+        /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a large copy takes several
+        /// operations.
         #[track_caller]
         pub fn copy_to_host_into(&self, to: &mut ArrayRef<T, D>) -> Result<()> {
             self.read_to_host(to, &self.home().current_stream(), call_site())
@@ -158,7 +161,10 @@ macro_rules! reading_methods {
         /// # Errors
         ///
         /// [`Shape`](crate::Error::Shape) if the shapes differ; else as
-        /// [`copy_to_host`](Self::copy_to_host). The other array is unchanged.
+        /// [`copy_to_host`](Self::copy_to_host). The other array is unchanged then, unless the error
+        /// says how many of its bytes were already written
+        /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a GPU's driver may take
+        /// several calls for a part with gaps.
         #[track_caller]
         pub fn copy_to_pinned(&self, to: &mut impl AsViewMut<T, D>) -> Result<()> {
             self.read_to_pinned(&to.as_view_mut(), &self.home().current_stream(), call_site())
@@ -270,12 +276,16 @@ macro_rules! writing_methods {
         ///
         /// # Errors
         ///
-        /// - [`Shape`](crate::Error::Shape) if the shapes differ. The contents are unchanged.
+        /// - [`Shape`](crate::Error::Shape) if the shapes differ.
         /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the device has no memory left, or the
         ///   host none for staging.
         /// - [`Backend`](crate::Error::Backend) if the device refuses a call;
-        ///   [`DeviceLost`](crate::Error::DeviceLost) if it died. A large copy is several calls,
-        ///   and so is one of many runs: if a later one is refused, the earlier ones are written.
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if it died.
+        ///
+        /// The contents are unchanged then, unless the error says how many bytes were already
+        /// written ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a large copy takes
+        /// several operations, and so does one of many runs on a GPU, and a later one may be
+        /// refused. A repeated call writes all.
         #[track_caller]
         pub fn copy_from_host(&mut self, from: &ArrayRef<T, D>) -> Result<()> {
             self.write_from_host(from, &self.home().current_stream(), call_site())
@@ -399,8 +409,11 @@ macro_rules! writing_methods {
         /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if the
         ///   other array has no contents.
         /// - [`OutOfMemory`](crate::Error::OutOfMemory), [`Backend`](crate::Error::Backend) or
-        ///   [`DeviceLost`](crate::Error::DeviceLost) if a device refuses a call. A copy of many
-        ///   runs is several calls: if a later one is refused, the earlier ones are written.
+        ///   [`DeviceLost`](crate::Error::DeviceLost) if a device refuses a call.
+        ///
+        /// The contents are unchanged then, unless the error says how many bytes were already
+        /// written ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a broadcast view
+        /// takes several copies, and so do, on a GPU, many runs. A repeated call writes all.
         #[track_caller]
         pub fn copy_from_device(&mut self, from: &impl AsDeviceView<T, D>) -> Result<()> {
             let stream = self.home().current_stream();
@@ -460,7 +473,7 @@ macro_rules! writing_methods {
         ///
         /// # Errors
         ///
-        /// As [`copy_from_device`](Self::copy_from_device).
+        /// As [`copy_from_device`](Self::copy_from_device), also about contents.
         ///
         /// # Panics
         ///
@@ -502,7 +515,10 @@ macro_rules! writing_methods {
         /// # Errors
         ///
         /// [`OutOfMemory`](crate::Error::OutOfMemory), [`Backend`](crate::Error::Backend) or
-        /// [`DeviceLost`](crate::Error::DeviceLost) if the device refuses a call.
+        /// [`DeviceLost`](crate::Error::DeviceLost) if the device refuses a call. The contents are
+        /// unchanged then, unless the error says how many bytes were already written
+        /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a GPU's driver may take
+        /// several calls for a part with gaps.
         #[track_caller]
         pub fn fill(&mut self, value: T) -> Result<()> {
             self.part().fill_on(&self.home().current_stream(), value, call_site())

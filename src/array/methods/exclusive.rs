@@ -276,7 +276,10 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on). Contents are unchanged then.
+        /// As [`gpu_overwrite_on`](Self::gpu_overwrite_on). Contents are unchanged then, unless the
+        /// error says how many bytes were already written
+        /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a GPU's driver may take
+        /// several calls for a part with gaps, and refuse a later one. A repeated call writes all.
         #[track_caller]
         pub fn fill_on(&mut self, stream: &Stream, value: T) -> Result<()> {
             self.part().fill_on(stream, value, call_site())
@@ -319,6 +322,12 @@ macro_rules! exclusive_methods {
         /// - [`DeviceLost`](crate::Error::DeviceLost) if a device that takes part died.
         /// - [`InsideKernel`](crate::Error::InsideKernel) if the call would have to wait inside a
         ///   kernel body.
+        ///
+        /// The contents of this part are unchanged then, unless the error says how many bytes were
+        /// already written ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)). This can
+        /// only be so if `source` is a broadcast view, if its parts are newest on several devices,
+        /// or, on a GPU, if a part has gaps or another axis order: such copies take several
+        /// operations, of which a later one may be refused. A repeated call writes all.
         #[track_caller]
         pub fn assign<E: Dimension>(&mut self, source: &impl AsView<T, E>) -> Result<()> {
             self.part().assign(source.as_view().part(), Target::WhereNewest, call_site())
@@ -372,6 +381,8 @@ macro_rules! exclusive_methods {
         /// ```
         ///
         /// # Errors
+        ///
+        /// The element is unchanged then.
         ///
         /// - [`Shape`](crate::Error::Shape) if the index is out of bounds.
         /// - [`OutOfMemory`](crate::Error::OutOfMemory) if the host has no memory for a first copy.

@@ -148,7 +148,7 @@ impl Turn<'_> {
                 Look::Prepare(homes) => self.prepare(&storage, &homes)?,
                 // A thread that waits for the lock gets it.
                 Look::More => std::thread::yield_now(),
-                Look::Queued { copies, memory: buffer, constants } => {
+                Look::Queued { mut copies, memory: buffer, constants } => {
                     for (constant, parts) in &constants {
                         copies.fill(constant, parts);
                     }

@@ -24,6 +24,6 @@ fn as_hip_5_without_pools() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (written, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{written}\n{errors}");
-    let count = if cfg!(feature = "dlpack") { 14 } else { 13 };
+    let count = if cfg!(feature = "dlpack") { 15 } else { 14 };
     assert!(written.contains(&format!("test result: ok. {count} passed")), "{written}");
 }

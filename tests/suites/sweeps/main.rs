@@ -16,6 +16,7 @@ mod in_place;
 mod interleavings;
 mod model;
 mod pictures;
+mod refused_writes;
 mod scenario;
 mod seeds;
 #[cfg(target_os = "linux")]

@@ -36,11 +36,14 @@ pub enum BackendErrorKind {
     Forked,
     /// The event was recorded without a time stamp, or has not completed.
     NoTiming,
+    /// The driver refused a later one of several calls for one operation. The earlier ones have
+    /// ended, and have written this number of bytes of the operation's destination.
+    Partial { written_bytes: u64 },
     /// Any other error of the driver, with its code.
     Driver { code: i64 },
 }
 
-/// A refused backend call: it has queued nothing.
+/// A refused backend call: it has queued nothing, unless its kind is `Partial`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BackendError {
     pub kind: BackendErrorKind,
@@ -48,6 +51,21 @@ pub struct BackendError {
     pub call: &'static str,
     /// Details from the backend: values seen, limits. May be empty.
     pub detail: String,
+}
+
+impl BackendError {
+    /// The error of an operation of which earlier driver calls have written this number of bytes. A
+    /// lost device stays one.
+    #[must_use]
+    pub fn after_writing(self, written_bytes: u64) -> Self {
+        if written_bytes == 0 || self.kind == BackendErrorKind::DeviceLost {
+            return self;
+        }
+        let text = self.to_string();
+        let reason = text.split_once(": ").map_or("", |(_call, reason)| reason);
+        let kind = BackendErrorKind::Partial { written_bytes };
+        Self { kind, call: self.call, detail: String::from(reason) }
+    }
 }
 
 impl fmt::Display for BackendError {
@@ -65,6 +83,7 @@ impl fmt::Display for BackendError {
             BackendErrorKind::DeviceLost => write!(f, "the device is lost")?,
             BackendErrorKind::Forked => write!(f, "refused")?,
             BackendErrorKind::NoTiming => write!(f, "the event carries no time")?,
+            BackendErrorKind::Partial { .. } => return f.write_str(&self.detail),
             BackendErrorKind::Driver { code } => write!(f, "driver error {code}")?,
         }
         if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }

@@ -30,6 +30,10 @@ impl LineBatch {
         self.sources.len()
     }
 
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.lens_bytes.iter().map(|len| *len as u64).sum()
+    }
+
     /// Queues all lines. If the driver lacks the call, queues nothing and returns `false`.
     ///
     /// # Safety

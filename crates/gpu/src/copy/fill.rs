@@ -32,7 +32,7 @@ enum SettablePattern {
 /// * Every byte range of the footprint lies in the allocation, which lives until the fill
 ///   completes. Until then no other code accesses these ranges.
 pub(crate) unsafe fn queue(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     address: u64,
     footprint: &Footprint,
     pattern: &[u8],
@@ -62,7 +62,7 @@ pub(crate) unsafe fn queue(
 ///
 /// As [`queue`].
 unsafe fn set(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     address: u64,
     footprint: &Footprint,
     value: SettablePattern,
@@ -89,7 +89,7 @@ unsafe fn set(
 ///
 /// As [`queue`], for the plane at `start`; its addresses are aligned to the value.
 unsafe fn set_plane(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     start: u64,
     extents: Extents,
     value: SettablePattern,
@@ -98,18 +98,22 @@ unsafe fn set_plane(
     let stream = target.stream;
     if extents.height == 1 {
         // SAFETY: the caller's promise is passed on.
-        return unsafe { set_line(driver, stream, start, extents.width_bytes as usize, value) };
+        let outcome =
+            unsafe { set_line(driver, stream, start, extents.width_bytes as usize, value) };
+        return target.count(extents.width_bytes, outcome);
     }
     // SAFETY: as above.
     let outcome = unsafe { set_lines(driver, stream, start, extents, value) };
     if let Some(outcome) = outcome {
-        return outcome;
+        return target.count(extents.width_bytes * extents.height, outcome);
     }
     // This driver has no call for planes of such values.
     (0..extents.height).try_for_each(|line| {
         let start = start + line * extents.destination_pitch.line_bytes;
         // SAFETY: as above.
-        unsafe { set_line(driver, stream, start, extents.width_bytes as usize, value) }
+        let outcome =
+            unsafe { set_line(driver, stream, start, extents.width_bytes as usize, value) };
+        target.count(extents.width_bytes, outcome)
     })
 }
 
@@ -222,7 +226,7 @@ impl SettablePattern {
 ///
 /// As [`queue`]; the seed is no longer than a run, and lives until the fill completes.
 unsafe fn double(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     address: u64,
     footprint: &Footprint,
     seed: &PageableBlock,

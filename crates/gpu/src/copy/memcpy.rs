@@ -1,5 +1,7 @@
 //! Queues copies: one driver call for each shape, or one for many lines if the driver supports it.
 
+use std::cell::Cell;
+
 use super::batch::{self, LineBatch};
 use super::shape::{self, Shape};
 use crate::driver::{CopyEnd, CopyEnds, Driver, Place, StreamHandle, invalid};
@@ -8,11 +10,25 @@ use resident_backend::{BackendError, CopyBox};
 /// The stream on which copies are queued, its driver and its place, and the largest pitch that the
 /// driver calls accept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StreamTarget {
+pub(crate) struct StreamTarget<'o> {
     pub driver: &'static Driver,
     pub stream: StreamHandle,
     pub place: Place,
     pub pitch_bytes_max: u64,
+    /// The bytes that the calls queued so far for one operation write. If a later call is refused,
+    /// the error says how many they are.
+    pub queued_bytes: &'o Cell<u64>,
+}
+
+impl StreamTarget<'_> {
+    /// Counts the bytes of a call that the driver has accepted.
+    pub(super) fn count(
+        &self,
+        len_bytes: u64,
+        outcome: Result<(), BackendError>,
+    ) -> Result<(), BackendError> {
+        outcome.inspect(|()| self.queued_bytes.set(self.queued_bytes.get() + len_bytes))
+    }
 }
 
 /// Queues the copy of all parts. The first call that the driver refuses ends it; the calls before
@@ -25,7 +41,7 @@ pub(crate) struct StreamTarget {
 ///   copies complete.
 /// * Until then no other code writes the source's runs or accesses the destination's.
 pub(crate) unsafe fn queue(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     source: CopyEnd,
     destination: CopyEnd,
     parts: &[CopyBox],
@@ -38,7 +54,8 @@ pub(crate) unsafe fn queue(
             if outcome.is_ok() && !(are_lines_queued && is_batched(&shape, parts)) {
                 // SAFETY: a shape covers only runs of its part, whose validity the caller
                 // guarantees.
-                outcome = unsafe { queue_shape(target, source, destination, shape) };
+                let queued = unsafe { queue_shape(target, source, destination, shape) };
+                outcome = target.count(shape.len_bytes(), queued);
             }
         });
     }
@@ -60,7 +77,7 @@ fn is_batched(shape: &Shape, parts: &[CopyBox]) -> bool {
 ///
 /// As [`queue`].
 unsafe fn queue_lines(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     source: CopyEnd,
     destination: CopyEnd,
     parts: &[CopyBox],
@@ -87,8 +104,11 @@ unsafe fn queue_lines(
     if lines.len() < batch::LINES_MIN {
         return Ok(false);
     }
+    let len_bytes = lines.len_bytes();
     // SAFETY: lines are runs of the parts, whose validity the caller guarantees.
-    unsafe { lines.queue(target.driver, target.stream) }
+    let are_queued = unsafe { lines.queue(target.driver, target.stream) }?;
+    target.count(if are_queued { len_bytes } else { 0 }, Ok(()))?;
+    Ok(are_queued)
 }
 
 /// The address of an end whose lines may be copied by one call: memory of this context, or pinned
@@ -108,7 +128,7 @@ fn batch_address(stream: StreamHandle, end: CopyEnd) -> Option<u64> {
 ///
 /// As [`queue`], for one shape.
 unsafe fn queue_shape(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     source: CopyEnd,
     destination: CopyEnd,
     shape: Shape,
@@ -141,7 +161,7 @@ unsafe fn queue_shape(
 ///
 /// As [`queue`], for `len` bytes from the start of both ends.
 unsafe fn queue_line(
-    target: StreamTarget,
+    target: StreamTarget<'_>,
     source: CopyEnd,
     destination: CopyEnd,
     len: usize,

@@ -17,6 +17,10 @@ impl Shape {
         self.line_count() == 1
     }
 
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.extents.width_bytes * self.line_count()
+    }
+
     pub(super) fn line_count(&self) -> u64 {
         self.extents.height * self.extents.depth
     }

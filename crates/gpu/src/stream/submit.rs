@@ -1,5 +1,6 @@
 //! Checks work and queues it on a stream.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -109,14 +110,16 @@ pub(super) fn queue_fill(stream: &GpuStream, work: FillWork) -> Result<Position,
         Err(root) => return Ok(skip(stream, &mut state, &root, loss)),
     };
     let mut seeds: SmallVec<[Arc<dyn HostMemory>; 2]> = SmallVec::new();
+    let queued_bytes = Cell::new(0);
+    let target = target(stream, &queued_bytes);
     for part in &parts {
         // SAFETY: the context is current. The memory lives until a free that is queued after this
         // work, and the modules that use the backend order other uses of it (contract in
         // `backend`). The seed patterns are kept until the fill completes, or on error until
         // `drained_on_error` has waited for the stream.
-        let (seed, outcome) = unsafe { fill::queue(target(stream), address.0, part, &pattern) };
+        let (seed, outcome) = unsafe { fill::queue(target, address.0, part, &pattern) };
         seeds.extend(seed);
-        stream.record_death_locked(drained_on_error(stream, outcome))?;
+        stream.record_death_locked(drained_on_error(stream, &queued_bytes, outcome))?;
     }
     let action = release_of(seeds);
     let position = stream.enter_queued(&mut state, depends, action, loss);
@@ -163,12 +166,14 @@ fn queue_parts(
         return queue_staged_download(stream, from, host, plan);
     }
     let to = end(stream, &destination);
+    let queued_bytes = Cell::new(0);
+    let target = target(stream, &queued_bytes);
     // SAFETY: the context is current. `queue_copy` checked that the parts lie within the host
     // memory, which `CompletionAction::Release` keeps until the copy completes. Device memory lives
     // until a free that is queued after this work. The modules that use the backend order other
     // uses (contract in `backend`).
-    let outcome = unsafe { memcpy::queue(target(stream), from, to, &parts) };
-    drained_on_error(stream, outcome)?;
+    let outcome = unsafe { memcpy::queue(target, from, to, &parts) };
+    drained_on_error(stream, &queued_bytes, outcome)?;
     Ok(release_of([source, destination].into_iter().filter_map(host_memory).collect()))
 }
 
@@ -188,33 +193,38 @@ fn queue_staged_download(
         Some(pinned) => Arc::new(pinned),
         None => Arc::new(PageableBlock::zeroed(plan.len_bytes, "download")?),
     };
+    let to_staging = Cell::new(0);
+    let target = target(stream, &to_staging);
     // SAFETY: as in `queue_parts`. The plan's parts lie within `len_bytes` bytes of staging memory,
     // which the completion action keeps.
-    let outcome = unsafe {
-        memcpy::queue(target(stream), from, host_end(stream, &*staged), &plan.to_staging)
-    };
-    drained_on_error(stream, outcome)?;
+    let outcome =
+        unsafe { memcpy::queue(target, from, host_end(stream, &*staged), &plan.to_staging) };
+    // The destination is as it was, whatever is in staging memory.
+    drained_on_error(stream, &Cell::new(0), outcome)?;
     let destination = Arc::clone(host);
     let parts = plan.from_staging;
     Ok(CompletionAction::Unpack(PendingUnpack { staged, destination, parts }))
 }
 
 /// If one of several driver calls fails, waits for the stream. Then the earlier calls have ended,
-/// and the work can be reported as not queued.
+/// and the error says how many bytes they have written.
 fn drained_on_error(
     stream: &GpuStream,
+    queued_bytes: &Cell<u64>,
     outcome: Result<(), BackendError>,
 ) -> Result<(), BackendError> {
-    outcome.inspect_err(|_| {
+    outcome.map_err(|error| {
         let _relaxed = Relaxed::enter(stream.driver());
         let wait = stream.driver().stream_synchronize.function;
         // SAFETY: the stream lives. If waiting fails, the context is dead and executes nothing.
         let _dead = unsafe { wait(stream.raw_stream()) };
+        error.after_writing(queued_bytes.get())
     })
 }
 
-fn target(stream: &GpuStream) -> StreamTarget {
+fn target<'o>(stream: &GpuStream, queued_bytes: &'o Cell<u64>) -> StreamTarget<'o> {
     StreamTarget {
+        queued_bytes,
         driver: stream.driver(),
         stream: stream.raw_stream(),
         place: stream.device.context().place(),

@@ -48,7 +48,8 @@ pub fn code_of_error(error: &BackendError) -> Code {
         | BackendErrorKind::Injected
         | BackendErrorKind::DeviceLost
         | BackendErrorKind::Forked
-        | BackendErrorKind::NoTiming => Code::UNKNOWN,
+        | BackendErrorKind::NoTiming
+        | BackendErrorKind::Partial { .. } => Code::UNKNOWN,
     };
     if code == Code::UNKNOWN {
         call::note(format!("the engine refuses: {error}"));

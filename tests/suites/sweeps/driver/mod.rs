@@ -7,6 +7,7 @@ mod faults;
 mod guards_in_place;
 mod in_place;
 mod interleavings;
+mod refused_writes;
 mod unwinding;
 
 use super::{face, kernels};
