@@ -404,6 +404,22 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
         transfer::assign(self.stored_view(), source.stored_view(), target, site)
     }
 
+    /// As [`assign`](Self::assign), from a source that broadcasts to the shape, as ndarray's does.
+    pub(super) fn assign_broadcast<E: Dimension>(
+        &self,
+        source: Part<'_, '_, T, E>,
+        target: Target<'_>,
+        site: CallSite,
+    ) -> Result<()> {
+        if self.layout.shape() != source.layout.shape()
+            && let Some(layout) = source.layout.broadcast(self.layout.dim())
+        {
+            let source = Part { layout: &layout, storage: source.storage, element: PhantomData };
+            return self.assign(source, target, site);
+        }
+        self.assign(source, target, site)
+    }
+
     /// Assigns the elements of a broadcast source along a repeated axis: to its first index, then
     /// from the indices that have them to as many more. So 1,000 repetitions take 11 copies, of
     /// which one reads the source. If a later one is refused, the error counts the bytes of those

@@ -285,8 +285,9 @@ macro_rules! exclusive_methods {
             self.part().fill_on(stream, value, call_site())
         }
 
-        /// Copies the elements of an array or view of the same shape, in any axis order. Nothing is
-        /// copied between host and device. The copy is made
+        /// Copies the elements of an array or view, in any axis order. A source of another shape is
+        /// repeated along axes of length 1 and new first axes, as ndarray's `assign` does. Nothing
+        /// is copied between host and device. The copy is made
         ///
         /// - on the device where this part is newest, if `source` has a copy there or on a device
         ///   to which that device has peer access;
@@ -311,7 +312,8 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// - [`Shape`](crate::Error::Shape) if the shapes differ.
+        /// - [`Shape`](crate::Error::Shape) if `source` has another shape, and does not broadcast to this
+        ///   one.
         /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some
         ///   elements of `source` have no contents.
         /// - [`OutOfMemory`](crate::Error::OutOfMemory) if there is no memory where the copy is
@@ -330,7 +332,8 @@ macro_rules! exclusive_methods {
         /// operations, of which a later one may be refused. A repeated call writes all.
         #[track_caller]
         pub fn assign<E: Dimension>(&mut self, source: &impl AsView<T, E>) -> Result<()> {
-            self.part().assign(source.as_view().part(), Target::WhereNewest, call_site())
+            let source = source.as_view();
+            self.part().assign_broadcast(source.part(), Target::WhereNewest, call_site())
         }
 
         /// Copies the elements of an array or view of the same shape to the copy on `stream`'s
@@ -361,7 +364,8 @@ macro_rules! exclusive_methods {
             stream: &Stream,
             source: &impl AsView<T, E>,
         ) -> Result<()> {
-            self.part().assign(source.as_view().part(), Target::On(stream), call_site())
+            let source = source.as_view();
+            self.part().assign_broadcast(source.part(), Target::On(stream), call_site())
         }
 
         /// Writes one element where it is newest: on the host if the element is valid there, else

@@ -222,6 +222,37 @@ fn a_broadcast_view_is_assigned_in_few_copies() -> Result<()> {
     Ok(())
 }
 
+/// As ndarray's `assign`, wherever the contents are.
+#[test]
+fn assign_repeats_a_source_of_another_shape() -> Result<()> {
+    let device = Device::emulated(Emulation::new());
+    let _here = device.enter();
+    let row = Array1::from_iter(0..6_u32);
+    let column = row.clone().insert_axis(Axis(1));
+    for is_on_device in [false, true] {
+        let (mut from_row, mut from_column) =
+            (SmartArray::from(row.clone()), SmartArray::from(column.clone()));
+        if is_on_device {
+            drop((from_row.gpu_mut()?, from_column.gpu_mut()?));
+        }
+        let mut expected = Array2::zeros((5, 12));
+        let mut table = SmartArray::from(expected.clone());
+        table.slice_mut(s![.., ..;2]).assign(&from_row)?;
+        expected.slice_mut(s![.., ..;2]).assign(&row);
+        table
+            .slice_mut(s![1..4, 7])
+            .assign_on(&device.stream(), &from_column.slice(s![2..3, 0]))?;
+        expected.slice_mut(s![1..4, 7]).assign(&column.slice(s![2..3, 0]));
+        assert_eq!(table.host()?.view(), expected);
+        let mut cube = SmartArray::<u32, _>::uninit((2, 6, 3));
+        cube.assign(&from_column)?;
+        assert!(cube.host()?.lanes(Axis(1)).into_iter().all(|lane| lane == row));
+        let refused = cube.assign(&from_row).expect_err("six are not three").to_string();
+        assert!(refused.contains("[2, 6, 3]") && refused.contains("[6]"), "{refused}");
+    }
+    Ok(())
+}
+
 /// A call that is refused leaves both arrays as they are.
 #[test]
 fn a_refused_copy_to_a_pinned_array_changes_nothing() -> Result<()> {

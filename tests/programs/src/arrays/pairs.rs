@@ -33,6 +33,14 @@ fn carry<T: Value>(
     }
 }
 
+/// Whether an assignment repeats elements: what it counts then, the reference does not know, and
+/// tests of its own look at what it writes.
+fn repeats(transfer: Transfer, source: &Cells, target: &Cells) -> bool {
+    matches!(transfer, Transfer::Assign | Transfer::AssignOn)
+        && source.shape() != target.shape()
+        && source.broadcast(target.raw_dim()).is_some()
+}
+
 /// The reasons why a transfer between these parts must be refused.
 fn misfits(transfer: Transfer, source: &Cells, target: &Cells) -> Vec<Misfit> {
     let is_flat = matches!(transfer, Transfer::Copy { flat: true });
@@ -62,6 +70,9 @@ impl<T: Value> Machine<T> {
         let crops = common([source.shape(), target.shape()], surplus);
         let (source, target) =
             (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
+        if repeats(transfer, &source, &target) {
+            return;
+        }
         let stream = self.stream(lane);
         let [from_array, to_array] = self.arrays.get_disjoint_mut([from, to]).expect("two arrays");
         let view = from_array.slice(&parts[0]);
@@ -92,6 +103,9 @@ impl<T: Value> Machine<T> {
         let crops = common([source.shape(), target.shape()], surplus);
         let (source, target) =
             (source.slice(&crops[0]).to_owned(), target.slice(&crops[1]).to_owned());
+        if repeats(transfer, &source, &target) {
+            return;
+        }
         let stream = self.stream(lane);
         let [view, mut outer] = self.arrays[array].halves(Axis(axis), at, parts.each_ref());
         let (view, mut outer) = (view.slice(&crops[0]), outer.slice_mut(&crops[1]));
