@@ -178,9 +178,11 @@ impl fmt::Debug for QueuedAt {
 /// On `Err` nothing is queued and array contents are unchanged; transfers made before the error
 /// stay valid and are counted. A copy, an assignment or a fill that takes several operations may
 /// fail after some of them: the message then says how many bytes were already written
-/// ([`CalledAt::written_bytes`]), and a repeated call writes all. `Debug` prints what `Display` prints, so that a program with `fn
-/// main() -> resident::Result<()>` ends with a readable message: the object, the values seen and
-/// expected, the next step, and the line of the call.
+/// ([`CalledAt::written_bytes`]), and a repeated call writes all.
+///
+/// `Debug` prints what `Display` prints, so that a program with `fn main() -> resident::Result<()>`
+/// ends with a readable message: the object, the values seen and expected, the next step, and the
+/// line of the call.
 ///
 /// Match on the variant. The fields are parts of the message. A named array appears as its name in
 /// quotation marks (`"table"`), any other as its type, shape and the line that made it.

@@ -119,8 +119,8 @@ impl Assignment<'_> {
     }
 
     /// All checks, allocations and copies of stale elements precede the first write. Usually only
-    /// one copy is queued, so that either everything is copied or nothing. If a later one of several
-    /// is refused, the error counts the bytes of those before.
+    /// one copy is queued, so that either everything is copied or nothing. If a later one of
+    /// several is refused, the error counts the bytes of those before.
     fn copy_all(&self) -> Result<()> {
         let contents = self.contents()?;
         let (groups, constants) = self.groups(&contents);

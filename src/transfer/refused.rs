@@ -14,8 +14,8 @@ impl Request<'_> {
     /// The error of a refused write of the elements at `location`. The caller holds no lock.
     ///
     /// If the work was refused after some of its driver calls, the elements there are a mixture of
-    /// old and new ones. Where they were valid, `location` becomes their only holder, since no other
-    /// copy has the mixture; the error counts the bytes. Elsewhere contents are as they were.
+    /// old and new ones. Where they were valid, `location` becomes their only holder, since no
+    /// other copy has the mixture; the error counts the bytes. Elsewhere contents are as they were.
     pub(super) fn write_error(
         &self,
         stream: &Stream,

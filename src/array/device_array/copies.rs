@@ -95,8 +95,8 @@ macro_rules! reading_methods {
         /// [`Shape`](crate::Error::Shape) if the shapes differ; else as
         /// [`copy_to_host`](Self::copy_to_host). `to` is unchanged then, unless the error says how
         /// many of its bytes were already written
-        /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a large copy takes several
-        /// operations.
+        /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a large copy takes
+        /// several operations.
         #[track_caller]
         pub fn copy_to_host_into(&self, to: &mut ArrayRef<T, D>) -> Result<()> {
             self.read_to_host(to, &self.home().current_stream(), call_site())
@@ -161,8 +161,8 @@ macro_rules! reading_methods {
         /// # Errors
         ///
         /// [`Shape`](crate::Error::Shape) if the shapes differ; else as
-        /// [`copy_to_host`](Self::copy_to_host). The other array is unchanged then, unless the error
-        /// says how many of its bytes were already written
+        /// [`copy_to_host`](Self::copy_to_host). The other array is unchanged then, unless the
+        /// error says how many of its bytes were already written
         /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a GPU's driver may take
         /// several calls for a part with gaps.
         #[track_caller]
@@ -283,8 +283,8 @@ macro_rules! writing_methods {
         ///   [`DeviceLost`](crate::Error::DeviceLost) if it died.
         ///
         /// The contents are unchanged then, unless the error says how many bytes were already
-        /// written ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a large copy takes
-        /// several operations, and so does one of many runs on a GPU, and a later one may be
+        /// written ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)): a large copy
+        /// takes several operations, and so does one of many runs on a GPU, and a later one may be
         /// refused. A repeated call writes all.
         #[track_caller]
         pub fn copy_from_host(&mut self, from: &ArrayRef<T, D>) -> Result<()> {

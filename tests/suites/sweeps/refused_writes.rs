@@ -296,7 +296,8 @@ impl Run<'_> {
         (!is_lost).then_some(seen)
     }
 
-    /// An error counts the bytes that are written, and says that nothing was queued only if none is.
+    /// An error counts the bytes that are written, and says that nothing was queued only if none
+    /// is.
     fn check_error(&mut self, error: &Error, effect: &Effect, seen: &Array2<u32>) {
         let (text, written_bytes) = (error.to_string(), called_at(error).written_bytes());
         let mut changed_bytes = 0;
