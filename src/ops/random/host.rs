@@ -100,14 +100,12 @@ fn fill_piece<T: Copy, const N: usize>(
     (first, mut out): Piece<'_, T>,
     blocks: &impl Fn(u64) -> [T; N],
 ) {
-    let mut number = first as usize;
-    let mut block = blocks((number / N) as u64);
-    for out in &mut out {
-        if number % N == 0 {
+    let mut block = blocks(first / N as u64);
+    for (number, out) in (first as usize..).zip(&mut out) {
+        if number.is_multiple_of(N) {
             block = blocks((number / N) as u64);
         }
         *out = block[number % N];
-        number += 1;
     }
 }
 

@@ -55,7 +55,8 @@ operation! {
     /// let _here = Device::cpu().enter();
     /// let (row_starts, columns) = (SmartArray::from([0_u32, 2, 3]), SmartArray::from([0, 1, 1]));
     /// let values = SmartArray::from([1.0, 2.0, 3.0]);
-    /// let (b, mut c) = (SmartArray::from(array![[1.0, 0.0], [0.0, 1.0]]), SmartArray::zeros((2, 2)));
+    /// let b = SmartArray::from(array![[1.0, 0.0], [0.0, 1.0]]);
+    /// let mut c = SmartArray::<f64, _>::uninit((2, 2));
     /// ops::csr_matmul(&row_starts, &columns, &values, &b, &mut c)?;
     /// assert_eq!(c.host()?.view(), array![[1.0, 2.0], [0.0, 3.0]]);
     /// # Ok::<(), resident::Error>(())

@@ -7,10 +7,9 @@ use resident::{
 
 /// A function as those of a library in C.
 unsafe extern "C" fn add_to_each(values: *mut f32, len: usize, added: f32) {
-    for index in 0..len {
-        // SAFETY: the caller promises that there are `len` values, which nothing else uses.
-        unsafe { *values.add(index) += added };
-    }
+    // SAFETY: the caller promises that there are `len` values, which nothing else uses.
+    let values = unsafe { std::slice::from_raw_parts_mut(values, len) };
+    values.iter_mut().for_each(|value| *value += added);
 }
 
 fn grid(rows: usize, columns: usize) -> Array2<f32> {
@@ -29,7 +28,7 @@ fn read_at_address(guard: &DeviceRef<'_, f32, Ix2>) -> Result<Vec<f32>> {
             let offset = row as isize * strides[0] + column as isize * strides[1];
             // SAFETY: the offset is that of an element of the guard, which lives until the function
             // is over.
-            unsafe { first.offset(offset).read() }
+            unsafe { first.wrapping_offset(offset).read() }
         };
         (0..shape[0] * shape[1]).map(at).collect()
     };

@@ -74,11 +74,11 @@ fn parts_are_sorted_and_nothing_beside() -> Result<()> {
         let _here = device.enter();
         let whole = table(40, 50);
         let mut ours = DeviceArray::from_host(&whole)?;
-        ops::sort(&mut ours.slice_mut(s![1..30;3, 40..2;-2]))?;
+        ops::sort(&mut ours.slice_mut(s![1..30;3, 2..40;-2]))?;
         let mut expected = whole.clone();
-        let part = whole.slice(s![1..30;3, 40..2;-2]).to_owned();
+        let part = whole.slice(s![1..30;3, 2..40;-2]).to_owned();
         let sorted = expected_rows(&part).into_iter().map(f32::from_bits);
-        expected.slice_mut(s![1..30;3, 40..2;-2]).iter_mut().zip(sorted).for_each(|(x, y)| *x = y);
+        expected.slice_mut(s![1..30;3, 2..40;-2]).iter_mut().zip(sorted).for_each(|(x, y)| *x = y);
         assert_eq!(bits(ours.copy_to_host()?), bits(expected));
         let mut columns = SmartArray::from(whole.clone());
         ops::sort(&mut columns.view_mut().reversed_axes())?;
