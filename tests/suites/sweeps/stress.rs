@@ -70,7 +70,8 @@ impl Lab {
     fn new(seed: u64) -> Self {
         let emulated = [
             Emulation::new().poison(true),
-            Emulation::new().pieces(700),
+            // More memory than is used; but a device with a limit keeps account of its guards.
+            Emulation::new().pieces(700).memory(64 << 20),
             Emulation::new().seed(seed).poison(true),
             Emulation::new().seed(seed + 1).pieces(700),
         ];

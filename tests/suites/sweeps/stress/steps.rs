@@ -220,9 +220,23 @@ fn prefetch(worker: &mut Worker<'_>, Target { part, .. }: Target<'_>) -> Result<
     }
 }
 
-/// A guard that drops at once: other code has queued nothing.
-fn hand_out_to_other_code(worker: &mut Worker<'_>, mut target: Target<'_>) -> Result<()> {
-    target.part.gpu_mut_on(worker.stream()).map(drop)
+/// Guards of which other code has queued nothing. One that reads lives while others read.
+fn hand_out_to_other_code(
+    worker: &mut Worker<'_>,
+    Target { mut part, model }: Target<'_>,
+) -> Result<()> {
+    let stream = worker.stream();
+    match worker.random.below(4) {
+        0 => part.gpu_mut_on(stream).map(drop),
+        1 => part.gpu_on(stream).map(drop),
+        _ => {
+            let reading = part.gpu_on(stream)?;
+            part.prefetch(worker.stream())?;
+            assert_eq!(part.host()?.view(), model);
+            drop(reading);
+            Ok(())
+        }
+    }
 }
 
 fn clone_it(_: &mut Worker<'_>, Target { part, model }: Target<'_>) -> Result<()> {

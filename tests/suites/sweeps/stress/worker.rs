@@ -181,9 +181,11 @@ impl<'l> Worker<'l> {
             .copy
             .launch_on(stream, Grid::cover(1), (&part, &mut copy))
             .expect("nothing fails");
-        if self.random.happens_once_in(2) {
+        let _guard = self.random.happens_once_in(2).then(|| {
             part.prefetch(self.stream()).expect("nothing fails");
-        }
+            // A guard of the whole array has a path of its own.
+            read.array.gpu_on(self.stream()).expect("nothing fails")
+        });
         assert_eq!(part.host().expect("nothing fails").view(), model);
         assert_eq!(copy.into_array().expect("nothing fails"), model);
     }
