@@ -236,5 +236,5 @@ fn work_on_memory_in_place_that_fails_late_loses_only_what_it_was_to_write() {
 
 #[test]
 fn seeds_of_work_on_memory_in_place_with_and_without_a_fault() {
-    seeds::sweep(1_000, run);
+    seeds::sweep(250, run);
 }

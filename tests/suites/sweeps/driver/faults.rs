@@ -9,6 +9,7 @@ use support::test_name;
 use super::face as driver;
 use super::kernels;
 use crate::device_arrays;
+use crate::environment::Sample;
 
 /// The scenario on two GPUs; its steps import this module.
 mod scenario {
@@ -132,14 +133,14 @@ fn assert_nothing_left(what: &str) {
     }
 }
 
-/// Runs the scenario once for each driver call, which fails. Most failures are returned to the
-/// caller; the other failures only reduce speed, or are handled later.
-fn sweep(code: u32, looks: bool) {
+/// Runs the scenario once for each driver call of a sample, which fails. Most failures are returned
+/// to the caller; the other failures only reduce speed, or are handled later.
+fn sweep(code: u32, looks: bool, sample: Sample) {
     let devices = devices();
     assert_eq!(scenario::Run::new(&devices, looks).go(), 0, "without faults, no call is refused");
     assert_nothing_left("without a fault");
-    let mut told = 0;
-    for nth in 1.. {
+    let (mut told, mut runs) = (0, 0);
+    for nth in sample.numbers() {
         driver::take_calls();
         driver::fail_any(nth, code);
         let refused = scenario::Run::new(&devices, looks).go();
@@ -148,10 +149,10 @@ fn sweep(code: u32, looks: bool) {
         // `fail_any` leaves these out.
         calls.retain(|call| call.name != driver::CAPTURE_MODE);
         let Some(failed) = calls.get(nth as usize - 1) else {
-            assert!(nth > 100 && told > nth as usize / 2, "{told} refusals in {nth} runs");
+            assert!(nth > 100 && told > runs / 2, "{told} refusals in {runs} runs");
             return;
         };
-        told += refused;
+        (told, runs) = (told + refused, runs + 1);
         let what = format!("call {nth}, {failed}, looks: {looks}");
         assert_eq!(failed.code, code, "{what}");
         assert!(refused <= 1, "{what}: one fault, {refused} refusals");
@@ -166,19 +167,19 @@ const UNKNOWN: u32 = 999;
 #[test]
 fn each_refused_call_leaves_contents_unchanged_and_can_be_repeated() {
     support::own_process!();
-    sweep(UNKNOWN, false);
+    sweep(UNKNOWN, false, Sample::new(3, 0));
 }
 
 #[test]
 fn each_refused_call_leaves_contents_unchanged_when_read_at_once() {
     support::own_process!();
-    sweep(UNKNOWN, true);
+    sweep(UNKNOWN, true, Sample::new(3, 1));
 }
 
 #[test]
 fn each_call_without_memory_leaves_contents_unchanged() {
     support::own_process!();
-    sweep(OUT_OF_MEMORY, false);
+    sweep(OUT_OF_MEMORY, false, Sample::new(3, 2));
 }
 
 /// The program on device arrays. A copy of many runs that is refused in the middle has written some
@@ -187,10 +188,10 @@ fn each_call_without_memory_leaves_contents_unchanged() {
 fn each_refused_call_on_device_arrays_can_be_repeated() {
     support::own_process!();
     let devices = devices();
-    for code in [OUT_OF_MEMORY, UNKNOWN] {
+    for (code, first) in [(OUT_OF_MEMORY, 0), (UNKNOWN, 1)] {
         assert_eq!(device_arrays::run(&devices, false), 0, "without faults, no call is refused");
-        let mut told = 0;
-        for nth in 1.. {
+        let (mut told, mut runs) = (0, 0);
+        for nth in Sample::new(2, first).numbers() {
             driver::take_calls();
             driver::fail_any(nth, code);
             let refused = device_arrays::run(&devices, false);
@@ -199,10 +200,10 @@ fn each_refused_call_on_device_arrays_can_be_repeated() {
             // `fail_any` leaves these out.
             calls.retain(|call| call.name != driver::CAPTURE_MODE);
             let Some(failed) = calls.get(nth as usize - 1) else {
-                assert!(nth > 60 && told > nth as usize / 2, "{told} refusals in {nth} runs");
+                assert!(nth > 60 && told > runs / 2, "{told} refusals in {runs} runs");
                 break;
             };
-            told += refused;
+            (told, runs) = (told + refused, runs + 1);
             let what = format!("call {nth}, {failed}");
             assert_eq!(failed.code, code, "{what}");
             assert!(refused <= 1, "{what}: one fault, {refused} refusals");

@@ -5,13 +5,13 @@ use resident::Device;
 
 use super::face as driver;
 use super::kernels;
-use crate::guards_in_place::{IN_PLACE, run_all};
+use crate::guards_in_place::{IN_PLACE, run_all, sample};
 
 #[test]
 fn guards_and_uses_in_any_sequence_end() {
     support::own_process!();
     let devices = kernels::open(driver::settings().devices(2), 2);
-    run_all(&devices[0], &devices[1], &IN_PLACE);
-    run_all(&devices[0], &Device::cpu(), &IN_PLACE);
+    run_all(&devices[0], &devices[1], &IN_PLACE, sample(3));
+    run_all(&devices[0], &Device::cpu(), &IN_PLACE, sample(4));
     assert_eq!(driver::take_hazards(), Vec::<String>::new());
 }
