@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use resident_backend::parallel::Threads;
 
 /// From this many elements on, an operation uses all cores.
-pub(super) const PARALLEL_LEN_MIN: usize = 1 << 20;
+pub(super) const PARALLEL_LEN_MIN: usize = 16 * TASK_LEN;
 
 /// The elements of which one task consists, whatever the number of threads, so that sums do not
-/// depend on it.
-pub(super) const TASK_LEN: usize = 1 << 16;
+/// depend on it. Without optimisation each takes many times as long, so that fewer are worth a task.
+pub(super) const TASK_LEN: usize = if cfg!(debug_assertions) { 1 << 13 } else { 1 << 16 };
 
 static THREADS: Threads = Threads::new("resident ops", 64);
 

@@ -4,7 +4,7 @@ use ndarray::{Array2, s};
 use resident::{Device, DeviceArray, Error, Result, SmartArray, ops};
 
 use crate::part::Random;
-use crate::{cuda, rust};
+use crate::{PARALLEL_LEN_MIN, cuda, rust};
 
 fn devices() -> impl Iterator<Item = Device> {
     [Some(rust()), cuda()].into_iter().flatten()
@@ -74,7 +74,7 @@ fn a_part_is_written_and_nothing_beside() -> Result<()> {
 #[test]
 fn large_reads_and_writes_use_all_cores() -> Result<()> {
     let _here = rust().enter();
-    let len = (1 << 20) + 3;
+    let len = PARALLEL_LEN_MIN + 3;
     let values = SmartArray::from((0..len as u32).collect::<Vec<_>>());
     let backwards = SmartArray::from((0..len as u64).rev().collect::<Vec<_>>());
     let mut out = SmartArray::<u32, _>::uninit(len);

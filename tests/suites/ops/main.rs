@@ -22,6 +22,9 @@ mod stand_in;
 
 use resident::{Device, Emulation, Error, Kernel, Out};
 
+/// From this many elements on, bodies in Rust use all cores (`ops::parallel`).
+const PARALLEL_LEN_MIN: usize = if cfg!(debug_assertions) { 1 << 17 } else { 1 << 20 };
+
 /// A device that runs bodies in Rust.
 fn rust() -> Device {
     Device::emulated(Emulation::new())

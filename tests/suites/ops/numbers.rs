@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, Axis};
 use resident::{Result, SmartArray, ops};
 
-use crate::{cuda, rust};
+use crate::{PARALLEL_LEN_MIN, cuda, rust};
 
 /// Numbers of very different sizes, all above zero, so that the sum of them is the sum of their
 /// absolute values.
@@ -25,8 +25,8 @@ fn sums_are_within_the_documented_bound() -> Result<()> {
     let first = rust();
     for device in [Some(first.clone()), cuda()].into_iter().flatten() {
         let _here = device.enter();
-        for len in [1, 33, 1000, 8193, 70_000, 2_000_003] {
-            if len > 1 << 20 && device != first {
+        for len in [1, 33, 1000, 8193, 70_000, 2 * PARALLEL_LEN_MIN + 3] {
+            if len > PARALLEL_LEN_MIN && device != first {
                 continue;
             }
             let xs = uneven(len);
@@ -71,14 +71,22 @@ fn sums_of_negative_zeros_are_zero_as_ndarrays() -> Result<()> {
             let ours = SmartArray::from(zeros.clone());
             let expected = zeros.sum().to_bits();
             assert_eq!(expected, 0);
-            let sums = [ours.sum()?, ours.mean()?, ours.dot(&ours)?, ours.norm_l2()?];
-            assert_eq!(sums.map(f32::to_bits), [expected; 4], "{shape:?} on {device}");
+            let ones = SmartArray::ones(shape);
+            let sums =
+                [ours.sum()?, ours.mean()?, ours.dot(&ours)?, ours.dot(&ones)?, ours.norm_l2()?];
+            assert_eq!(sums.map(f32::to_bits), [expected; 5], "{shape:?} on {device}");
+            let is_zero = |sum: &f32| sum.to_bits() == expected;
             for axis in [Axis(0), Axis(1)] {
                 let mut out = SmartArray::uninit(zeros.len() / zeros.len_of(axis));
                 ops::sum_axis(&ours, axis, &mut out)?;
-                let is_zero = |sum: &f32| sum.to_bits() == expected;
                 assert!(out.host()?.iter().all(is_zero), "{shape:?}, {axis:?} on {device}");
+                let mut running = SmartArray::uninit(shape);
+                ops::cumulative_sum_axis(&ours, axis, &mut running)?;
+                assert!(running.host()?.iter().all(is_zero), "{shape:?}, {axis:?} on {device}");
             }
+            let (turned, mut products) = (ones.t(), SmartArray::uninit((shape.0, shape.0)));
+            ops::matmul(&ours, &turned, &mut products)?;
+            assert!(products.host()?.iter().all(is_zero), "products of {shape:?} on {device}");
         }
     }
     Ok(())
@@ -89,7 +97,8 @@ fn sums_do_not_change_from_run_to_run() -> Result<()> {
     let first = rust();
     for device in [Some(first.clone()), cuda()].into_iter().flatten() {
         let _here = device.enter();
-        let ours = SmartArray::from(uneven(if device == first { 1 << 21 } else { 1 << 15 }));
+        let ours =
+            SmartArray::from(uneven(if device == first { 2 * PARALLEL_LEN_MIN } else { 1 << 15 }));
         let before = [ours.sum()?, ours.dot(&ours)?, ours.norm_l2()?].map(f32::to_bits);
         for _ in 0..3 {
             let again = [ours.sum()?, ours.dot(&ours)?, ours.norm_l2()?].map(f32::to_bits);

@@ -5,7 +5,7 @@ use resident::ops::{self, Number};
 use resident::{Device, Result, SmartArray};
 
 use crate::part::{Part, Random, Sample, on_device};
-use crate::{cuda, rust};
+use crate::{PARALLEL_LEN_MIN, cuda, rust};
 
 /// Calls `check` with random parts on a device.
 fn each_part<T: Sample>(
@@ -144,7 +144,7 @@ fn running_sums_are_exact() {
 #[test]
 fn large_running_sums_and_places_use_all_cores() -> Result<()> {
     let _here = rust().enter();
-    let len = (1 << 20) + 77;
+    let (len, columns) = (PARALLEL_LEN_MIN + 77, PARALLEL_LEN_MIN / 1024);
     let line = SmartArray::from(ndarray::Array1::from_shape_fn(len, |i| (i % 1000) as i32));
     let mut sums = SmartArray::<i32, _>::uninit(len);
     ops::cumulative_sum(&line, &mut sums)?;
@@ -157,12 +157,13 @@ fn large_running_sums_and_places_use_all_cores() -> Result<()> {
     let mut last = SmartArray::from(ndarray::Array1::<f32>::zeros(len));
     last.set(len - 1, -1.0)?;
     assert_eq!(last.argmin()?, len as u64 - 1);
-    let table = SmartArray::<i32, _>::ones((2048, 1024));
-    let mut sums = SmartArray::<i32, _>::uninit((2048, 1024));
+    let table = SmartArray::<i32, _>::ones((2048, columns));
+    let mut sums = SmartArray::<i32, _>::uninit((2048, columns));
     ops::cumulative_sum_axis(&table, Axis(0), &mut sums)?;
-    assert_eq!(sums.get((2047, 1023))?, 2048);
+    assert_eq!(sums.get((2047, columns - 1))?, 2048);
     ops::cumulative_sum_axis(&table, Axis(1), &mut sums)?;
-    assert_eq!((sums.get((2047, 1023))?, sums.get((5, 0))?), (1024, 1));
+    let (last, first) = (sums.get((2047, columns - 1))?, sums.get((5, 0))?);
+    assert_eq!((last, first), (columns as i32, 1));
     Ok(())
 }
 

@@ -5,10 +5,7 @@
 use ndarray::{Array1, Array2, ArrayD, Axis, IxDyn, ShapeBuilder, s};
 use resident::{DeviceArray, Result, SmartArray, SmartView, ops};
 
-use crate::rust;
-
-/// From this many elements on, bodies use all cores.
-const PARALLEL_LEN_MIN: usize = 1 << 20;
+use crate::{PARALLEL_LEN_MIN, rust};
 
 /// Lengths of lines about those of chunks, and of chunks of chunks.
 const LINES: [&[usize]; 10] =
@@ -35,8 +32,13 @@ const LONG_LINES: [&[usize]; 3] =
 
 /// Tables for all cores: few long rows, many short ones, and rows side by side that are too many
 /// for one task.
-const LARGE_TABLES: [&[usize]; 5] =
-    [&[2, PARALLEL_LEN_MIN], &[3, 2, 180_001], &[8, 131_073], &[4097, 257], &[1 << 14, 65]];
+const LARGE_TABLES: [&[usize]; 5] = [
+    &[2, PARALLEL_LEN_MIN],
+    &[3, 2, PARALLEL_LEN_MIN / 6 + 1],
+    &[8, PARALLEL_LEN_MIN / 8 + 1],
+    &[4097, 257],
+    &[1 << 14, 65],
+];
 
 /// How the elements lie in memory.
 #[derive(Clone, Copy, Debug)]
