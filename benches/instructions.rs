@@ -29,8 +29,16 @@ fn small() -> Small {
 
 /// An array that is valid on host and device, and its stream.
 fn resident() -> (Small, Stream) {
-    let array = small();
-    let stream = Device::cpu().stream();
+    resident_on(&Device::cpu())
+}
+
+/// The same on a device with a memory limit, which keeps account of the guards that live.
+fn resident_with_limit() -> (Small, Stream) {
+    resident_on(&Device::emulated(Emulation::new().memory(1 << 20)))
+}
+
+fn resident_on(device: &Device) -> (Small, Stream) {
+    let (array, stream) = (small(), device.stream());
     drop(array.gpu_on(&stream).expect("room"));
     stream.synchronize().expect("nothing failed");
     (array, stream)
@@ -54,6 +62,7 @@ fn host(array: Small) -> Small {
 
 #[library_benchmark]
 #[bench::known(resident())]
+#[bench::with_limit(resident_with_limit())]
 fn gpu_on((array, stream): (Small, Stream)) -> (Small, Stream) {
     for _ in 0..TURNS {
         black_box(black_box(&array).gpu_on(&stream).expect("valid").address());

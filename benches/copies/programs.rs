@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use resident::ndarray::Ix1;
-use resident::{Device, Grid, Kernel, Out, SmartArray, Stream};
+use resident::ndarray::{Array2, Ix1, Ix2, Shape, ShapeBuilder};
+use resident::{Device, DeviceArray, Grid, Kernel, Out, SmartArray, Stream};
 
 type Bytes = SmartArray<u8, Ix1>;
 
@@ -32,7 +32,15 @@ pub(crate) fn steady(len_bytes: usize) -> Vec<Program> {
 
 /// First uses of new memory.
 pub(crate) fn fresh(len_bytes: usize) -> Vec<Program> {
-    vec![fresh_memcpy(len_bytes), fresh_download(len_bytes), fresh_upload(len_bytes)]
+    let shape = (1 << 10, len_bytes >> 10);
+    let (by_rows, by_columns) = (shape.set_f(false), shape.f());
+    vec![
+        fresh_memcpy(len_bytes),
+        fresh_download(len_bytes),
+        download_to_new_array("explicit array by rows, down to a new array", by_rows),
+        download_to_new_array("explicit array by columns, down to a new array", by_columns),
+        fresh_upload(len_bytes),
+    ]
 }
 
 fn memcpy(len_bytes: usize) -> Program {
@@ -125,6 +133,19 @@ fn download(len_bytes: usize) -> Program {
         }),
         run: Box::new(move || {
             black_box(&*array.borrow().host().expect("valid"));
+        }),
+    }
+}
+
+/// An explicit array of this shape and order, copied to a new array in the same order.
+fn download_to_new_array(name: &'static str, shape: Shape<Ix2>) -> Program {
+    let array = DeviceArray::from_host_on(&Device::cpu().stream(), &Array2::from_elem(shape, 4_u8));
+    let array = array.expect("room");
+    Program {
+        name,
+        prepare: Box::new(|| ()),
+        run: Box::new(move || {
+            black_box(array.copy_to_host().expect("valid"));
         }),
     }
 }
