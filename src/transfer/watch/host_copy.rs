@@ -67,3 +67,37 @@ impl HostCopy {
         if self.left.is_empty() { Step::Complete } else { Step::More }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::WatchCore;
+    use super::{CHUNK_BYTES_MAX, HostCopy, Step};
+    use crate::audit::Cause;
+    use crate::storage::{HostBuffer, Origin, Storage};
+    use crate::transfer::request::{Regions, Request};
+    use resident_backend::call_site::call_site;
+    use resident_core::layout::{MemoryOrder, Selection};
+
+    const LEN: usize = 2 * CHUNK_BYTES_MAX as usize;
+
+    #[test]
+    fn a_write_between_two_chunks_begins_the_copy_anew() {
+        let (memory_order, _) = MemoryOrder::of(&[LEN], &[1], 1).expect("an order");
+        let new_memory = || HostBuffer::zeroed::<u8>(LEN).expect("memory");
+        let (site, origin) = (call_site(), Origin::Host(new_memory()));
+        let storage = Arc::new(Storage::new::<u8>(memory_order, &[LEN], origin, site));
+        let _watch = WatchCore::begin(&storage, 1, site);
+        let request = Request::new(&storage, &Selection::Whole, Cause::Watch, "a watch", site);
+        let regions = Regions::from_iter([storage.memory_order().whole()]);
+        let (memory, mut copy) = (new_memory(), HostCopy::default());
+        let mut has_more =
+            || matches!(copy.step(&request, &storage.lock(), &regions, &memory), Step::More);
+        assert!(has_more(), "the first chunk of two");
+        let write = storage.lock().begin_host_write(&Selection::Whole);
+        drop(write);
+        assert!(has_more(), "the first chunk again");
+        assert!(!has_more(), "the second");
+    }
+}

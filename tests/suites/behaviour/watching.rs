@@ -364,6 +364,15 @@ fn assert_shows(live: &Watch<u32, Ix1>, expected: &[u32], what: &str) {
     }
 }
 
+/// Asserts that a guard hides the state, also once the copies that a query has queued are over.
+#[track_caller]
+fn assert_hidden(live: &Watch<u32, Ix1>, device: &Device) {
+    for _ in 0..3 {
+        assert!(live.latest().is_none(), "a guard may still write");
+        device.synchronize().expect("nothing fails");
+    }
+}
+
 /// Waits with `changed` until the watch shows these contents.
 fn assert_comes(live: &Watch<u32, Ix1>, expected: &[u32]) {
     while live.changed().unwrap().expect("the array lives").as_slice() != Some(expected) {}
@@ -437,7 +446,7 @@ fn nothing_is_shown_while_a_guard_may_write_and_the_drop_shows_it() {
             let mut host = left.host_mut()?;
             host[0] = 50;
             add().launch_on(&device.stream(), one(), (1, &mut right))?;
-            assert!(live.latest().is_none(), "the host guard may still write");
+            assert_hidden(&live, device);
             host[1] = 60;
         }
         assert_comes(&live, &[50, 60, 2, 3, 5, 6, 7, 8]);
@@ -454,6 +463,21 @@ fn nothing_is_shown_while_a_guard_may_write_and_the_drop_shows_it() {
             looking.join().expect("the drop of the guard wakes it");
             Ok(())
         })
+    });
+}
+
+#[test]
+fn nothing_is_shown_while_a_guard_on_a_device_may_write() {
+    in_both_modes(|device| {
+        let mut array = numbers();
+        let live = array.watch()?;
+        let (mut left, mut right) = array.multi_slice_mut((s![..2], s![2..]));
+        let guard = left.gpu_mut_on(&device.stream())?;
+        right.host_mut()?.fill(9);
+        assert_hidden(&live, device);
+        drop(guard);
+        assert_comes(&live, &[0, 1, 9, 9, 9, 9, 9, 9]);
+        Ok(())
     });
 }
 

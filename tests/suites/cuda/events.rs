@@ -1,9 +1,11 @@
 //! Events of the CUDA backend that programs cannot make: those that the library records without
-//! timing; and the priorities of the driver. On the stand-in driver.
+//! timing; the priorities of the driver; the stream of a short path. On the stand-in driver.
 
-use resident::{Device, StreamPriorities};
+use resident::ndarray::Ix2;
+use resident::{Device, Grid, InOut, Kernel, Result, SmartArray, StreamPriorities};
 use resident_backend::{Backend, DeviceKind, EventTiming};
 use resident_stand_in::Settings;
+use support::cuda::driver;
 use support::own_process;
 
 #[test]
@@ -33,4 +35,30 @@ fn the_priorities_of_streams_are_those_of_the_driver() {
         let stream = device.new_stream_with_priority(asked).expect("a stream");
         assert_eq!(stream.priority().expect("the driver tells"), given, "{asked}");
     }
+}
+
+/// Behind repeated launches, `get` copies without a look at the array's state.
+#[test]
+fn an_element_behind_repeated_launches_is_read_on_the_entered_stream() -> Result<()> {
+    own_process!();
+    let device = driver::open(Settings::new(), 1).remove(0);
+    // SAFETY: the stand-in's host function accesses only the view's elements.
+    let add = unsafe { Kernel::<(u32, InOut<u32, Ix2>)>::new("add").cuda(driver::code("add")) };
+    let (stream, mut array) = (device.new_stream()?, SmartArray::<u32, _>::zeros((4, 4)));
+    for _ in 0..4 {
+        add.launch_on(&device.stream(), Grid::cover(1), (1, &mut array))?;
+    }
+    let streams_of_read = || -> Result<Vec<u64>> {
+        resident_stand_in::take_calls();
+        assert_eq!(array.get((1, 1))?, 4);
+        let calls = resident_stand_in::take_calls().into_iter();
+        let copies = calls.filter(|call| call.name.starts_with("cuMemcpyDtoH"));
+        Ok(copies.map(|call| call.stream).collect())
+    };
+    let usual = streams_of_read()?;
+    let _scope = stream.enter();
+    let entered = streams_of_read()?;
+    assert_eq!((usual.len(), entered.len()), (1, 1));
+    assert_ne!(usual, entered);
+    Ok(())
 }
