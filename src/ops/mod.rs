@@ -47,9 +47,9 @@
 //! copies, selections, gathers and scatters also `f16` and `bf16` of the crate `half`: see
 //! [`Arithmetic`], also for what integers do at their ends. On an NVIDIA GPU, operations are CUDA
 //! C, which is compiled at first use for each type and number of axes. On the embedded device they
-//! are Rust, on all cores from 1,048,576 elements on. An operation there whose arrays have up to
-//! 262,144 elements in all runs on the calling thread before it returns, if the stream is idle:
-//! that takes less time than waking another thread.
+//! are Rust, on all cores from 1,048,576 elements on, in builds without optimisation from 131,072.
+//! An operation there whose arrays have up to 262,144 elements in all runs on the calling thread
+//! before it returns, if the stream is idle: that takes less time than waking another thread.
 //!
 //! # Sums
 //!
