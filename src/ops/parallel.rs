@@ -8,7 +8,7 @@ use resident_backend::parallel::Threads;
 pub(super) const PARALLEL_LEN_MIN: usize = 16 * TASK_LEN;
 
 /// The elements of which one task consists, whatever the number of threads, so that sums do not
-/// depend on it. Without optimisation each takes many times as long, so that fewer are worth a task.
+/// depend on it. Without optimisation each takes many times as long, and fewer are worth a task.
 pub(super) const TASK_LEN: usize = if cfg!(debug_assertions) { 1 << 13 } else { 1 << 16 };
 
 static THREADS: Threads = Threads::new("resident ops", 64);

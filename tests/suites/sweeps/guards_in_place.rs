@@ -407,7 +407,7 @@ fn each_case(memories: &[Memory], mut visit: impl FnMut(Case)) {
 const OF_HOST: [Memory; 3] = [Memory::Ordinary, Memory::PageLocked, Memory::LentPinned];
 pub(crate) const IN_PLACE: [Memory; 3] = [Memory::Mapped, Memory::Managed, Memory::LentMapped];
 
-/// One of seven cases, from the `first` on: each pair of a guard and a sequence in several memories.
+/// One of seven cases, from the `first` on: each guard and sequence of uses in several memories.
 pub(crate) fn sample(first: u64) -> Sample {
     Sample::new(7, first)
 }
