@@ -312,8 +312,8 @@ macro_rules! exclusive_methods {
         ///
         /// # Errors
         ///
-        /// - [`Shape`](crate::Error::Shape) if `source` has another shape, and does not broadcast to
-        ///   this one.
+        /// - [`Shape`](crate::Error::Shape) if `source` has another shape, and does not broadcast
+        ///   to this one.
         /// - [`Uninitialised`](crate::Error::Uninitialised) or [`Lost`](crate::Error::Lost) if some
         ///   elements of `source` have no contents.
         /// - [`OutOfMemory`](crate::Error::OutOfMemory) if there is no memory where the copy is

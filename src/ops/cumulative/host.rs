@@ -2,9 +2,15 @@
 
 use ndarray::{ArrayView1, ArrayViewD, ArrayViewMut1, ArrayViewMutD, Axis, Zip};
 
-use super::Own;
 use crate::ops::arithmetic::Number;
 use crate::ops::parallel::{Halves, PARALLEL_LEN_MIN, TASK_LEN, each_piece, pieces_of};
+
+/// Whether the sum of an element includes the element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::ops) enum Own {
+    Included,
+    Excluded,
+}
 
 /// Fewer rows than this are cut into chunks, each of which is a task.
 const LONG_ROWS_MAX: usize = 64;

@@ -17,17 +17,12 @@ use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
 use crate::launch::{In, Kernel, Out};
 
+pub(super) use host::Own;
+
 type RunningKernel<T> = Kernel<(i64, u32, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 
 /// The elements of a chunk that a block sums: `THREADS * PER_THREAD` in the kernel.
 const CHUNK: usize = 2048;
-
-/// Whether the sum of an element includes the element.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Own {
-    Included,
-    Excluded,
-}
 
 /// The running sums of all elements in row-major order.
 pub(super) fn whole<T: Number>(
