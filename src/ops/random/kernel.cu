@@ -36,20 +36,19 @@ static __device__ __forceinline__ double of_words(u32 low, u32 high) {
 }
 
 #if !defined RESIDENT_OPS || defined KERNEL_uniform
-static __device__ __forceinline__ void uniform_of(u64 seed, u64 i, float *out) {
-    Block block = philox(seed, i / 4, 0, 0);
-    *out = static_cast<float>(block.word[i % 4] >> 8) * 5.9604644775390625e-8f;
-}
-
-static __device__ __forceinline__ void uniform_of(u64 seed, u64 i, double *out) {
-    Block block = philox(seed, i / 2, 0, 0);
-    u32 first = i % 2 == 0 ? 0 : 2;
-    *out = of_words(block.word[first], block.word[first + 1]);
-}
-
 extern "C" __global__ void uniform(u64 seed, resident::View<T, RANK> out) {
     long long i = resident::thread();
-    if (i < out.size()) uniform_of(seed, static_cast<u64>(i), &out.at(i));
+    if (i >= out.size()) return;
+    u64 number = static_cast<u64>(i);
+    if (sizeof(T) == sizeof(float)) {
+        Block block = philox(seed, number / 4, 0, 0);
+        float word = static_cast<float>(block.word[number % 4] >> 8);
+        out.at(i) = static_cast<T>(word * 5.9604644775390625e-8f);
+    } else {
+        Block block = philox(seed, number / 2, 0, 0);
+        u32 first = number % 2 == 0 ? 0 : 2;
+        out.at(i) = static_cast<T>(of_words(block.word[first], block.word[first + 1]));
+    }
 }
 #endif
 
