@@ -31,6 +31,7 @@ impl Sample {
     }
 
     /// As [`has`](Self::has), for runs with numbers from 1 on.
+    #[cfg(all(target_os = "linux", any(feature = "cuda", feature = "hip")))]
     pub(crate) fn numbers(self) -> impl Iterator<Item = u64> {
         (1..).filter(move |number| self.has(number - 1))
     }
