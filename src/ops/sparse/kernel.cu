@@ -28,21 +28,21 @@ extern "C" __global__ void check(u64 width, resident::View<const I, 1> starts,
 
 #if !defined RESIDENT_OPS || defined KERNEL_matvec
 /// The threads of a row, which are neighbours in a warp.
-enum { LANES = 8 };
+enum { ROW_LANES = 8 };
 
 extern "C" __global__ void matvec(resident::View<const I, 1> starts,
                                   resident::View<const I, 1> columns,
                                   resident::View<const T, 1> values, resident::View<const T, 1> x,
                                   resident::View<T, 1> y) {
-    long long row = resident::thread() / LANES;
-    unsigned int lane = threadIdx.x % LANES;
+    long long row = resident::thread() / ROW_LANES;
+    unsigned int lane = threadIdx.x % ROW_LANES;
     T sum = 0;
     if (row < y.size()) {
-        for (u64 i = starts(row) + lane; i < starts(row + 1); i += LANES)
+        for (u64 i = starts(row) + lane; i < starts(row + 1); i += ROW_LANES)
             sum = T(W(sum) + W(values(i)) * W(x(columns(i))));
     }
-    for (int distance = LANES / 2; distance > 0; distance /= 2)
-        sum = T(W(sum) + W(__shfl_down_sync(0xffffffffu, sum, distance, LANES)));
+    for (int distance = ROW_LANES / 2; distance > 0; distance /= 2)
+        sum = T(W(sum) + W(__shfl_down_sync(resident::all_lanes(), sum, distance, ROW_LANES)));
     if (lane == 0 && row < y.size()) y(row) = sum;
 }
 #endif

@@ -22,7 +22,7 @@ type CheckKernel<I> = Kernel<(u64, In<I, IxDyn>, In<I, IxDyn>, InOut<u64, IxDyn>
 type ProductKernel<I, T> =
     Kernel<(In<I, IxDyn>, In<I, IxDyn>, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 
-/// The threads of a GPU that multiply a row: `LANES` in the kernel.
+/// The threads of a GPU that multiply a row: `ROW_LANES` in the kernel.
 const LANES: usize = 8;
 
 /// A matrix: where its rows start, the columns of its entries, and their values.
