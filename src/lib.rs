@@ -152,6 +152,8 @@ pub mod emulation {
     };
     pub use resident_host_code::{Finding, FindingKind, OtherThread, SourceLine};
 }
+#[cfg(feature = "dlpack")]
+pub use array::ReadOnlyDeviceArray;
 pub use bytemuck;
 #[cfg(feature = "cuda")]
 pub use cudarc;
@@ -202,6 +204,13 @@ pub mod prelude {
         Kernel, ManagedArray, MappedArray, Out, Pending, PinnedArray, Result, SmartArray,
         SmartView, SmartViewMut, Stream, Watch, audit, field, field_mut,
     };
+}
+
+#[cfg(feature = "dlpack")]
+#[doc = include_str!("../docs/guide/tensors_of_python.md")]
+pub mod tensors_of_python {
+    #[allow(unused_imports, reason = "for links")]
+    use crate::{DeviceArray, ReadOnlyDeviceArray, Stream};
 }
 
 #[doc = include_str!("../docs/guide/amd_gpus.md")]

@@ -131,9 +131,8 @@ macro_rules! device_guard_methods {
         /// The device address of the element with index 0, 0, ... The address stays the same until
         /// the array drops, or until the device's copy is released or evicted. Copies in use, as by
         /// this guard, and those of a [`DeviceArray`](crate::DeviceArray) are never evicted. An
-        /// array's memory starts at a multiple of 256 bytes, unless it came from other code
-        /// ([`DeviceArray::from_dlpack_on`](crate::DeviceArray::from_dlpack_on),
-        /// [`with_mapped`](crate::with_mapped)).
+        /// array's memory starts at a multiple of 256 bytes, unless it came from other code (a
+        /// tensor of DLPack, [`with_mapped`](crate::with_mapped)).
         ///
         /// - *On a GPU* it is a pointer for work on the GPU: CUDA's `CUdeviceptr`.
         /// - *On [`Device::cpu`](crate::Device::cpu)* it is a pointer to memory of this process, or

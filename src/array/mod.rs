@@ -21,6 +21,8 @@ mod view;
 mod watch;
 
 pub use as_view::{AnyView, AnyViewMut, AsView, AsViewMut, WithDimension};
+#[cfg(feature = "dlpack")]
+pub use device_array::ReadOnlyDeviceArray;
 pub use device_array::{AsDeviceView, DeviceArray};
 #[cfg(feature = "dlpack")]
 pub(crate) use device_array::{layout_without_gaps, lowest_address};

@@ -3,25 +3,31 @@
 //! The functions take streams, where Python's `__dlpack__(stream=..)` takes numbers: their docs say
 //! which stream a number is.
 
+use std::sync::Arc;
+
 use dlpark::allocation::dynamic::Initialized;
 use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType};
 use dlpark::metadata::Dynamic;
 use dlpark::tensor::TensorRef;
+use dlpark::versioned::Dlpack;
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use ndarray::Dimension;
 
 use super::tensor_element::{TensorElement, are_values_of};
-use crate::array::{DeviceArray, Layout, layout_without_gaps, lowest_address};
+use crate::array::{DeviceArray, Layout, ReadOnlyDeviceArray, layout_without_gaps, lowest_address};
 use crate::audit;
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::{DeviceKind, ForeignMemory};
+use resident_core::Access;
 
 /// An array that another library uses, on this stream. Its drop is the deleter's call.
 struct Exported<T: Element, D: Dimension> {
-    array: DeviceArray<T, D>,
+    /// The only handle, if the other library may write.
+    array: Arc<DeviceArray<T, D>>,
+    access: Access,
     stream: Stream,
     site: CallSite,
 }
@@ -31,7 +37,7 @@ impl<T: Element, D: Dimension> Drop for Exported<T, D> {
         // The tensor's deleter is a function of C, out of which no subscriber may unwind. The
         // thread's next call reports what was copied.
         let _held = audit::hold_reports();
-        self.array.take_back(&self.stream, self.site);
+        self.array.take_back(self.access, &self.stream, self.site);
     }
 }
 
@@ -43,7 +49,15 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// `M` is the tensor's form: `dlpark::versioned::Dlpack` or `dlpark::legacy::Dlpack`. Memory of
     /// the embedded device, and of emulated ones, is the CPU's; that of a GPU is CUDA memory of the
     /// device with its number. As an object with `__dlpack__` and `__dlpack_device__`, NumPy,
-    /// PyTorch and CuPy take it.
+    /// PyTorch and CuPy take it: see [`tensors_of_python`](crate::tensors_of_python).
+    ///
+    /// The array is given away, since the other library may write the memory at any time. A program
+    /// that goes on using the contents has three ways, the first two without a copy:
+    ///
+    /// - The other library only reads: [`ReadOnlyDeviceArray::to_dlpack`] shares the array.
+    /// - The other library writes and then gives the tensor back: take it over again, which leads
+    ///   to the same memory.
+    /// - Both write what is theirs: hand out a copy.
     ///
     /// ```
     /// use resident::{Device, DeviceArray, dlpark::versioned::Dlpack, ndarray::Ix2};
@@ -52,9 +66,12 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// let table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 0.5)?;
     /// let tensor: Dlpack = table.into_dlpack()?;
     /// assert_eq!(tensor.validate().expect("a tensor").shape(), [2, 3]);
-    /// // SAFETY: nothing else has the tensor.
-    /// let table = unsafe { DeviceArray::<f32, Ix2>::from_dlpack_on(&stream, tensor) }?;
-    /// assert_eq!(table.copy_to_host()?.sum(), 3.0);
+    /// // SAFETY: nothing else has the tensor any more.
+    /// let mut table = unsafe { DeviceArray::<f32, Ix2>::from_dlpack_on(&stream, tensor) }?;
+    /// let copy: Dlpack = table.to_contiguous()?.into_dlpack()?;
+    /// table.fill(2.0)?;                                   // the copy does not change
+    /// assert_eq!(table.copy_to_host()?.sum(), 12.0);
+    /// # drop(copy);
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
@@ -70,13 +87,7 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     #[track_caller]
     pub fn into_dlpack<M: ManagedTensorBase>(self) -> Result<Managed<M>> {
         let (site, stream) = (call_site(), self.device().current_stream());
-        self.hand_out(&stream, site)?;
-        let waited = stream.wait_until(stream.queue().tail(), site);
-        waited
-            .map_err(|error| call_error(stream.device_ref(), "a tensor", "waiting", &error))
-            .at(site)?;
-        // Returns an error if the work that wrote the elements failed.
-        self.export(&stream, site)
+        export_waiting(&Arc::new(self), Access::ReadWrite, &stream, site)
     }
 
     /// As [`into_dlpack`](Self::into_dlpack), for a consumer that queues its work on `stream`: the
@@ -98,30 +109,7 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// is one of another device.
     #[track_caller]
     pub fn into_dlpack_on<M: ManagedTensorBase>(self, stream: &Stream) -> Result<Managed<M>> {
-        self.export(stream, call_site())
-    }
-
-    fn export<M: ManagedTensorBase>(self, stream: &Stream, site: CallSite) -> Result<Managed<M>> {
-        let (address, offset_bytes) = self.hand_out(stream, site)?;
-        let device = stream.device_ref();
-        let data = match self.nbytes() {
-            0 => std::ptr::null_mut(),
-            _ => device.backend().hand_out(address),
-        };
-        let shape: Vec<i64> = self.shape().iter().map(|len| *len as i64).collect();
-        let strides: Vec<i64> = self.strides().iter().map(|stride| *stride as i64).collect();
-        let dl_device = dl_device(device);
-        let owner = Box::new(Exported { array: self, stream: stream.clone(), site });
-        let prepared = Dynamic::new(shape, strides).prepare_as::<M>();
-        let prepared = prepared.map_err(|fault| refused(fault.to_string()).at(site))?;
-        let mut tensor: Initialized<M> = prepared.initialize(owner);
-        tensor.set_data(data.cast()).set_device(dl_device).set_dtype(T::DTYPE);
-        tensor.set_byte_offset(if data.is_null() { 0 } else { offset_bytes });
-        // SAFETY: `hand_out` made the memory ready for work on `stream`; for consumers on the CPU
-        // `into_dlpack` waited, and `into_dlpack_on` asks its caller to. The tensor owns the array,
-        // so the memory lives until the deleter drops it, and nothing else uses it. Shape and
-        // strides are those of the memory.
-        Ok(unsafe { tensor.finish() })
+        export(&Arc::new(self), Access::ReadWrite, stream, call_site())
     }
 
     /// As [`from_dlpack_on`](Self::from_dlpack_on), on the current stream.
@@ -137,7 +125,7 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     pub unsafe fn from_dlpack<M: ManagedTensorBase + 'static>(tensor: Managed<M>) -> Result<Self> {
         let site = call_site();
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::import(&Stream::current().at(site)?, tensor, site) }
+        unsafe { import(&Stream::current().at(site)?, tensor, Access::ReadWrite, site) }
     }
 
     /// An array over a DLPack tensor of another library, without a copy. Does not wait: the array
@@ -159,47 +147,187 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// The tensor is dropped then.
     ///
     /// - [`Foreign`](Error::Foreign) if the tensor is on another device than `stream`, has other
-    ///   elements than `T`, is read-only, or has gaps, repeated elements, or elements that are not
-    ///   aligned.
+    ///   elements than `T`, is read-only ([`ReadOnlyDeviceArray::from_dlpack_on`] takes it), or has
+    ///   gaps, repeated elements, or elements that are not aligned.
     /// - [`Shape`](Error::Shape) if it has another number of axes than `D`.
-    /// - [`Backend`](Error::Backend) if an array uses the memory already.
+    /// - [`Backend`](Error::Backend) if an array uses some of the memory already: on a device, or
+    ///   as pinned host memory (pinned, mapped and managed arrays; arrays that are page-locked or
+    ///   lent). Other host memory of a `SmartArray` is not compared.
     #[track_caller]
     pub unsafe fn from_dlpack_on<M: ManagedTensorBase + 'static>(
         stream: &Stream,
         tensor: Managed<M>,
     ) -> Result<Self> {
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::import(stream, tensor, call_site()) }
+        unsafe { import(stream, tensor, Access::ReadWrite, call_site()) }
+    }
+}
+
+impl<T: TensorElement, D: Dimension> ReadOnlyDeviceArray<T, D> {
+    /// The array as a DLPack tensor that is marked read-only, for another library to read without a
+    /// copy while the program reads it too. Waits until the contents are complete. The tensor is a
+    /// handle of the array, as a clone is.
+    ///
+    /// Only the versioned form can say that it is read-only. Python asks for it by
+    /// `__dlpack__(max_version=(1, 0))`; raise its `BufferError` if it does not, as NumPy does.
+    ///
+    /// ```
+    /// use resident::{Device, DeviceArray, ReadOnlyDeviceArray, dlpark::DlpackFlags};
+    ///
+    /// let stream = Device::cpu().stream();
+    /// let table = DeviceArray::<f32, _>::full_on(&stream, (2, 3), 0.5)?;
+    /// let table = ReadOnlyDeviceArray::from(table);
+    /// let tensor = table.to_dlpack()?;                   // for the other library
+    /// assert!(tensor.flags().contains(DlpackFlags::READ_ONLY));
+    /// assert_eq!(table.copy_to_host()?.sum(), 3.0);      // the program still reads it
+    /// drop(tensor);                                      // the other library is done
+    /// let mut table = table.into_device_array().expect("the last handle");
+    /// table.fill_on(&stream, 2.0)?;
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceArray::into_dlpack`]; the array stays as it is.
+    #[track_caller]
+    pub fn to_dlpack(&self) -> Result<Dlpack> {
+        let (site, stream) = (call_site(), self.device().current_stream());
+        export_waiting(&self.shared(), Access::Read, &stream, site)
     }
 
+    /// As [`to_dlpack`](Self::to_dlpack), for a consumer that queues its work on `stream`: see
+    /// [`DeviceArray::into_dlpack_on`].
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceArray::into_dlpack_on`]; the array stays as it is.
+    #[track_caller]
+    pub fn to_dlpack_on(&self, stream: &Stream) -> Result<Dlpack> {
+        export(&self.shared(), Access::Read, stream, call_site())
+    }
+
+    /// As [`from_dlpack_on`](Self::from_dlpack_on), on the current stream.
+    ///
     /// # Safety
     ///
     /// As [`from_dlpack_on`](Self::from_dlpack_on).
-    unsafe fn import<M: ManagedTensorBase + 'static>(
+    ///
+    /// # Errors
+    ///
+    /// As [`from_dlpack_on`](Self::from_dlpack_on).
+    #[track_caller]
+    pub unsafe fn from_dlpack<M: ManagedTensorBase + 'static>(tensor: Managed<M>) -> Result<Self> {
+        let site = call_site();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { import(&Stream::current().at(site)?, tensor, Access::Read, site) }
+            .map(Self::of_others)
+    }
+
+    /// An array over a DLPack tensor of another library, which may be read-only, without a copy. As
+    /// [`DeviceArray::from_dlpack_on`], but nothing of this library writes the memory, so the other
+    /// library may read it at any time.
+    ///
+    /// # Safety
+    ///
+    /// The tensor describes initialised memory truly. Until its deleter is called, nothing writes
+    /// the memory. The deleter may be called on any thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceArray::from_dlpack_on`], but a read-only tensor is none.
+    #[track_caller]
+    pub unsafe fn from_dlpack_on<M: ManagedTensorBase + 'static>(
         stream: &Stream,
         tensor: Managed<M>,
-        site: CallSite,
     ) -> Result<Self> {
-        let device = stream.device_ref();
-        let view = tensor.validate().map_err(|fault| refused(fault.to_string()).at(site))?;
-        check::<T>(&view, tensor.flags(), device).at(site)?;
-        let layout = layout_of::<T, D>(&view).at(site)?;
-        let len_bytes = (layout.len() * size_of::<T>()) as u64;
-        if len_bytes == 0 {
-            let dim = layout.dim().clone();
-            return Self::uninit_on(stream, dim).map_err(|error| error.at(site));
-        }
-        let start = start_of::<T, D>(&view, &layout).at(site)?;
-        let memory = ForeignMemory { start, len_bytes, owner: Box::new(tensor) };
-        // SAFETY: the caller promises that the tensor describes initialised memory that nothing
-        // else writes until its deleter is called, which its drop does; the checks have shown that
-        // this device can access the memory, and that it has no gaps.
-        let address = unsafe { device.backend().take_over(memory) };
-        let address = address
-            .map_err(|error| call_error(device, "a tensor", "taking a tensor over", &error))
-            .at(site)?;
-        Ok(Self::over_memory(layout, stream, address, site))
+        // SAFETY: the caller's promise is passed on.
+        unsafe { import(stream, tensor, Access::Read, call_site()) }.map(Self::of_others)
     }
+}
+
+/// The array as a tensor, for a consumer that follows no stream.
+fn export_waiting<T: TensorElement, D: Dimension, M: ManagedTensorBase>(
+    array: &Arc<DeviceArray<T, D>>,
+    access: Access,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<Managed<M>> {
+    array.hand_out(access, stream, site)?;
+    let waited = stream.wait_until(stream.queue().tail(), site);
+    waited
+        .map_err(|error| call_error(stream.device_ref(), "a tensor", "waiting", &error))
+        .at(site)?;
+    // Returns an error if the work that wrote the elements failed.
+    export(array, access, stream, site)
+}
+
+/// The array as a tensor, which is a handle of it.
+fn export<T: TensorElement, D: Dimension, M: ManagedTensorBase>(
+    array: &Arc<DeviceArray<T, D>>,
+    access: Access,
+    stream: &Stream,
+    site: CallSite,
+) -> Result<Managed<M>> {
+    let (address, offset_bytes) = array.hand_out(access, stream, site)?;
+    let device = stream.device_ref();
+    let data = match array.nbytes() {
+        0 => std::ptr::null_mut(),
+        _ => device.backend().hand_out(address),
+    };
+    let shape: Vec<i64> = array.shape().iter().map(|len| *len as i64).collect();
+    let strides: Vec<i64> = array.strides().iter().map(|stride| *stride as i64).collect();
+    let dl_device = dl_device(device);
+    let array = Arc::clone(array);
+    let owner = Box::new(Exported { array, access, stream: stream.clone(), site });
+    let prepared = Dynamic::new(shape, strides).prepare_as::<M>();
+    let prepared = prepared.map_err(|fault| refused(fault.to_string()).at(site))?;
+    let mut tensor: Initialized<M> = prepared.initialize(owner);
+    tensor.set_data(data.cast()).set_device(dl_device).set_dtype(T::DTYPE);
+    tensor.set_byte_offset(if data.is_null() { 0 } else { offset_bytes });
+    if !access.writes() {
+        let marked = tensor.set_flags(DlpackFlags::READ_ONLY);
+        marked.map_err(|fault| refused(fault.to_string()).at(site))?;
+    }
+    // SAFETY: `hand_out` made the memory ready for work on `stream`; for consumers on the CPU
+    // `export_waiting` waited, and `into_dlpack_on` asks its caller to. The tensor has a handle of
+    // the array, so the memory lives until the deleter drops it. Nothing else uses it if that is
+    // the only handle; otherwise nothing writes it (`ReadOnlyDeviceArray`), which the flag says.
+    // Shape and strides are those of the memory.
+    Ok(unsafe { tensor.finish() })
+}
+
+/// An array over a tensor's memory.
+///
+/// # Safety
+///
+/// As [`DeviceArray::from_dlpack_on`]; if `access` does not write, the caller never lets the array
+/// be written, and then as [`ReadOnlyDeviceArray::from_dlpack_on`].
+unsafe fn import<T: TensorElement, D: Dimension, M: ManagedTensorBase + 'static>(
+    stream: &Stream,
+    tensor: Managed<M>,
+    access: Access,
+    site: CallSite,
+) -> Result<DeviceArray<T, D>> {
+    let device = stream.device_ref();
+    let view = tensor.validate().map_err(|fault| refused(fault.to_string()).at(site))?;
+    check::<T>(&view, tensor.flags(), access, device).at(site)?;
+    let layout = layout_of::<T, D>(&view).at(site)?;
+    let len_bytes = (layout.len() * size_of::<T>()) as u64;
+    if len_bytes == 0 {
+        let dim = layout.dim().clone();
+        return DeviceArray::uninit_on(stream, dim).map_err(|error| error.at(site));
+    }
+    let start = start_of::<T, D>(&view, &layout).at(site)?;
+    let memory = ForeignMemory { start, len_bytes, owner: Box::new(tensor) };
+    // SAFETY: the caller promises that the tensor describes initialised memory that nothing else
+    // writes until its deleter is called, which its drop does; the checks have shown that this
+    // device can access the memory, and that it has no gaps. If it is read-only, the array is never
+    // written, as the caller promises.
+    let address = unsafe { device.backend().take_over(memory) };
+    let address = address
+        .map_err(|error| call_error(device, "a tensor", "taking a tensor over", &error))
+        .at(site)?;
+    Ok(DeviceArray::over_memory(layout, stream, address, site))
 }
 
 /// The device in DLPack's terms.
@@ -217,6 +345,7 @@ fn dl_device(device: &Device) -> DLDevice {
 fn check<T: TensorElement>(
     tensor: &TensorRef<'_>,
     flags: DlpackFlags,
+    access: Access,
     device: &Device,
 ) -> Result<()> {
     if tensor.device() != dl_device(device) {
@@ -232,10 +361,13 @@ fn check<T: TensorElement>(
             format!("elements of type {}; convert the tensor, or name its type", name_of(T::DTYPE)),
         ));
     }
-    if flags.contains(DlpackFlags::READ_ONLY) {
+    if access.writes() && flags.contains(DlpackFlags::READ_ONLY) {
         return Err(foreign(
             String::from("a read-only tensor"),
-            String::from("one that may be written; copy it first"),
+            String::from(
+                "one that may be written; use `ReadOnlyDeviceArray::from_dlpack_on`, or copy it \
+                 first",
+            ),
         ));
     }
     Ok(())

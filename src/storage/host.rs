@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::element::Element;
+use resident_backend::imports::PinnedInUse;
 use resident_backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
 
 /// The host memory of an array, kept as a pointer: while devices share it, no reference or box to
@@ -31,6 +32,8 @@ struct Registrations {
     /// memory forever.
     is_leaked: AtomicBool,
     by_kind: [OnceLock<Box<dyn PinnedRegistration>>; DeviceKind::COUNT],
+    /// While some driver has pinned the memory.
+    in_use: OnceLock<PinnedInUse>,
     /// Held during a registration.
     registering: Mutex<()>,
 }
@@ -62,8 +65,12 @@ enum Owner {
 enum OtherOwner {
     /// A vector with other elements or more capacity.
     Vector(VectorParts),
-    /// A driver, which allocated the memory.
-    Driver(Arc<dyn HostMemory>),
+    /// A driver, which allocated the memory. It is listed as in use until this value drops.
+    Driver(
+        Arc<dyn HostMemory>,
+        #[cfg_attr(not(feature = "dlpack"), expect(dead_code, reason = "only its drop counts"))]
+        PinnedInUse,
+    ),
 }
 
 /// A vector without its pointer.
@@ -123,7 +130,7 @@ unsafe impl HostMemory for HostBuffer {
 
     fn is_pinned_for(&self, kind: DeviceKind) -> bool {
         if let Owner::Other(other) = &self.memory.owner
-            && let OtherOwner::Driver(memory) = &**other
+            && let OtherOwner::Driver(memory, _) = &**other
             && memory.is_pinned_for(kind)
         {
             return true;
@@ -155,6 +162,7 @@ impl HostBuffer {
         let _only_one = registrations.registering.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_pinned_for(kind) {
             let registration = register()?;
+            registrations.in_use.get_or_init(|| PinnedInUse::list(self.base(), self.len_bytes()));
             let _array = lock_array();
             let _first = registrations.by_kind[kind as usize].set(registration);
         }
@@ -171,6 +179,9 @@ impl HostBuffer {
             }
         }
         let is_free = registrations.is_empty();
+        if is_free {
+            registrations.in_use.take();
+        }
         if is_free && !self.is_leaked() {
             self.registrations.take();
         }
@@ -195,8 +206,19 @@ impl HostBuffer {
     /// Takes over memory that a driver allocated.
     pub(crate) fn from_driver(memory: Arc<dyn HostMemory>) -> Self {
         let (start, len_bytes) = (memory.base(), memory.len_bytes());
-        let owner = Owner::Other(Box::new(OtherOwner::Driver(memory)));
+        let in_use = PinnedInUse::list(start, len_bytes);
+        let owner = Owner::Other(Box::new(OtherOwner::Driver(memory, in_use)));
         Self::new(start, owner, len_bytes)
+    }
+
+    /// Other code is handed the memory, and may hand it back to be taken over.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn mark_lent(&self) {
+        if let Owner::Other(other) = &self.memory.owner
+            && let OtherOwner::Driver(_, in_use) = &**other
+        {
+            in_use.mark_lent();
+        }
     }
 
     /// Memory of a caller.
@@ -332,7 +354,7 @@ impl Allocation {
             }
             Owner::Other(other) => match **other {
                 OtherOwner::Vector(parts) => Some(parts),
-                OtherOwner::Driver(_) => None,
+                OtherOwner::Driver(..) => None,
             },
             Owner::Caller => None,
         }

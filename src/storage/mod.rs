@@ -292,6 +292,16 @@ impl Storage {
         self.published.forget_readers();
     }
 
+    /// Other code is handed the memory of the array's copy on its device, which may be host memory,
+    /// and may hand it back to be taken over.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn mark_lent(&self) {
+        let state = self.lock();
+        if let Some(host) = state.host.as_ref().filter(|_| state.is_host_mapped()) {
+            host.mark_lent();
+        }
+    }
+
     /// Removes the array from the registry, and so from inventory and eviction.
     pub(crate) fn unregister(&self) {
         LIVE_ARRAYS.remove(self.place);

@@ -15,6 +15,8 @@ for suffix in ("", "_versioned"):
     getattr(LIBRARY, "resident_export" + suffix).argtypes = [ctypes.c_bool]
     getattr(LIBRARY, "resident_import" + suffix).restype = ctypes.c_float
     getattr(LIBRARY, "resident_import" + suffix).argtypes = [ctypes.c_void_p]
+LIBRARY.resident_sum_read_only.restype = ctypes.c_float
+LIBRARY.resident_sum_read_only.argtypes = [ctypes.c_void_p]
 LIBRARY.resident_bytes_in_use.restype = ctypes.c_uint64
 LIBRARY.resident_use.restype = ctypes.c_bool
 LIBRARY.resident_use.argtypes = [ctypes.c_char_p]
@@ -72,10 +74,20 @@ def take_over_interface(array):
 
 def take_over(tensor, suffix):
     """Passes a tensor to the library, which doubles its elements; returns their sum."""
+    return passed(tensor, suffix, getattr(LIBRARY, "resident_import" + suffix))
+
+
+def sum_read_only(tensor):
+    """Passes a tensor to the library, which only reads it; returns the sum of its elements."""
+    return passed(tensor, "_versioned", LIBRARY.resident_sum_read_only)
+
+
+def passed(tensor, suffix, function):
+    """Passes a tensor to a function of the library; returns what that returns."""
     capsule = tensor.__dlpack__() if suffix == "" else tensor.__dlpack__(max_version=(1, 0))
     name, used = NAMES[suffix]
     pointer = CAPSULES.PyCapsule_GetPointer(capsule, name)
     CAPSULES.PyCapsule_SetName(capsule, used)
-    total = getattr(LIBRARY, "resident_import" + suffix)(pointer)
+    total = function(pointer)
     LIBRARY.resident_synchronize()
     return total

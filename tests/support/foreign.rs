@@ -120,11 +120,23 @@ impl Form {
     /// If DLPack has no such tensor.
     #[must_use]
     pub fn tensor(self, memory: &Arc<ForeignMemory>) -> Dlpack {
+        let device = self.device.unwrap_or_else(|| dl_device(&memory.device));
+        Self { device: Some(device), ..self }.tensor_at(memory.address, Arc::clone(memory))
+    }
+
+    /// A tensor over memory at an address, which has this owner until its deleter is called: of the
+    /// CPU, if the form names no device.
+    ///
+    /// # Panics
+    ///
+    /// If DLPack has no such tensor.
+    #[must_use]
+    pub fn tensor_at(self, address: u64, owner: impl Send + Sync + 'static) -> Dlpack {
         let prepared = Dynamic::new(self.shape, self.strides);
         let prepared = prepared.prepare_as::<DLManagedTensorVersioned>().expect("two axes");
-        let mut tensor = prepared.initialize(Box::new(Arc::clone(memory)));
-        tensor.set_data(std::ptr::with_exposed_provenance_mut(memory.address as usize));
-        tensor.set_device(self.device.unwrap_or_else(|| dl_device(&memory.device)));
+        let mut tensor = prepared.initialize(Box::new(owner));
+        tensor.set_data(std::ptr::with_exposed_provenance_mut(address as usize));
+        tensor.set_device(self.device.unwrap_or(DLDevice::CPU));
         tensor.set_dtype(self.dtype).set_byte_offset(self.offset_bytes);
         tensor.set_flags(self.flags).expect("no copy");
         // SAFETY: the memory lives as long as its handle. If a test describes it wrongly, it

@@ -204,8 +204,9 @@ pub trait Backend: SourceDevice {
     ///
     /// # Safety
     ///
-    /// The memory is valid for reads and writes of its length while its owner lives, has
-    /// initialised bytes, and nothing else uses it meanwhile.
+    /// The memory has initialised bytes, and is valid for reads of its length while its owner
+    /// lives. So it is for writes if work writes it. Meanwhile nothing else writes it, and nothing
+    /// else reads what work writes.
     unsafe fn take_over(&self, memory: ForeignMemory) -> Result<Address, BackendError>;
     /// Hands the memory that was allocated at this address to other code, until it is freed: a
     /// pointer to it; null if there is none.

@@ -14,22 +14,39 @@ use resident_backend::call_site::CallSite;
 use resident_core::Access;
 
 impl<T: Element, D: Dimension> DeviceArray<T, D> {
-    /// The address of the array's memory, for other code that reads and writes it in the order of
-    /// `stream`; and the offset in bytes of the element with index 0, 0, ... The other code's use
-    /// ends when it calls [`take_back`](Self::take_back). 0 if the array has no bytes.
-    pub(crate) fn hand_out(&self, stream: &Stream, site: CallSite) -> Result<(Address, u64)> {
+    /// The address of the array's memory, for other code that uses it in the order of `stream`; and
+    /// the offset in bytes of the element with index 0, 0, ... The other code's use ends when it
+    /// calls [`take_back`](Self::take_back). 0 if the array has no bytes.
+    ///
+    /// Writing takes the only handle of the array, which the caller keeps until then.
+    pub(crate) fn hand_out(
+        &self,
+        access: Access,
+        stream: &Stream,
+        site: CallSite,
+    ) -> Result<(Address, u64)> {
         let part = self.part();
         part.expect_home(&self.device, stream, "into_dlpack", site)?;
-        let guard = part.gpu_mut_on(Access::ReadWrite, stream, site)?;
+        let first = if access.writes() {
+            *part.gpu_mut_on(access, stream, site)?.part.address()
+        } else {
+            *part.gpu_on(stream, site)?.part.address()
+        };
         let offset_bytes = (part.layout.offset() * size_of::<T>()) as u64;
-        Ok((Address(guard.part.address() - offset_bytes), offset_bytes))
+        part.storage.mark_lent();
+        Ok((Address(first - offset_bytes), offset_bytes))
     }
 
     /// Marks the work that other code has queued on `stream` as a use of the array.
-    pub(crate) fn take_back(&self, stream: &Stream, site: CallSite) {
+    pub(crate) fn take_back(&self, access: Access, stream: &Stream, site: CallSite) {
         // Refused only if the device died or the contents are lost; the memory is freed all the
         // same.
-        let _refused = self.part().gpu_changed_on(stream, site);
+        if access.writes() {
+            let _refused = self.part().gpu_changed_on(stream, site);
+        } else {
+            // The guard's use ends behind the work that is on the stream now.
+            let _refused = self.part().gpu_on(stream, site).map(drop);
+        }
     }
 
     /// An array over memory of `stream`'s device, whose contents are complete once the work queued

@@ -6,10 +6,14 @@ mod exchange;
 mod guards;
 mod make;
 mod parts;
+#[cfg(feature = "dlpack")]
+mod read_only;
 mod views;
 
 #[cfg(feature = "dlpack")]
 pub(crate) use exchange::{layout_without_gaps, lowest_address};
+#[cfg(feature = "dlpack")]
+pub use read_only::ReadOnlyDeviceArray;
 
 use std::fmt;
 

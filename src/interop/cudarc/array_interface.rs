@@ -8,7 +8,8 @@ use ndarray::Dimension;
 use super::super::tensor_element::TensorElement;
 use super::no_gpu;
 use crate::array::{
-    DeviceArray, DeviceMut, DevicePart, DeviceRef, Layout, layout_without_gaps, lowest_address,
+    DeviceArray, DeviceMut, DevicePart, DeviceRef, Layout, ReadOnlyDeviceArray,
+    layout_without_gaps, lowest_address,
 };
 use crate::device::{Device, Stream, call_error};
 use crate::element::Element;
@@ -142,7 +143,7 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
         let site = call_site();
         let stream = Stream::current().at(site)?;
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::over_interface(&stream, interface, Box::new(owner), site) }
+        unsafe { import(&stream, interface, Access::ReadWrite, Box::new(owner), site) }
     }
 
     /// An array over memory of a GPU that a `__cuda_array_interface__` describes, without a copy.
@@ -173,8 +174,10 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// # Errors
     ///
     /// - [`Error::Foreign`] if the driver knows the memory as that of another GPU, or of none; if
-    ///   the elements are not `T`, are read-only, or have gaps, repetitions, or a wrong alignment;
-    ///   if the version is not 2 or 3, or the stream is 0, which version 3 does not allow.
+    ///   the elements are not `T`, are read-only (for which there is
+    ///   [`ReadOnlyDeviceArray::from_cuda_array_interface_on`]), or have gaps, repetitions, or a
+    ///   wrong alignment; if the version is not 2 or 3, or the stream is 0, which version 3 does
+    ///   not allow.
     /// - [`Error::Shape`] if it has another number of axes than `D`.
     /// - [`Error::NoDevice`] if `stream` is not on an NVIDIA GPU.
     /// - [`Error::Backend`] if an array uses the memory already, or the driver refuses a call.
@@ -185,51 +188,78 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
         owner: impl Any + Send + Sync,
     ) -> Result<Self> {
         // SAFETY: the caller's promise is passed on.
-        unsafe { Self::over_interface(stream, interface, Box::new(owner), call_site()) }
+        unsafe { import(stream, interface, Access::ReadWrite, Box::new(owner), call_site()) }
     }
+}
 
+impl<T: TensorElement, D: Dimension> ReadOnlyDeviceArray<T, D> {
+    /// An array over memory of a GPU that a `__cuda_array_interface__` describes, which may be
+    /// read-only, without a copy. As [`DeviceArray::from_cuda_array_interface_on`], but nothing of
+    /// this library writes the memory, so other code may read it at any time.
+    ///
     /// # Safety
     ///
-    /// As [`from_cuda_array_interface_on`](Self::from_cuda_array_interface_on).
-    unsafe fn over_interface(
+    /// The fields describe initialised memory truly, and `interface.stream` is a stream of the
+    /// memory's GPU. Until `owner` is dropped the memory stays allocated, and nothing writes it.
+    ///
+    /// # Errors
+    ///
+    /// As [`DeviceArray::from_cuda_array_interface_on`], but a read-only interface is none.
+    #[track_caller]
+    pub unsafe fn from_cuda_array_interface_on(
         stream: &Stream,
         interface: &CudaArrayInterface,
-        owner: Box<dyn Any + Send + Sync>,
-        site: CallSite,
+        owner: impl Any + Send + Sync,
     ) -> Result<Self> {
-        let device = stream.device_ref();
-        let Some(queue) = stream.cuda_queue() else {
-            return Err(no_gpu("memory of a CUDA array interface", device).at(site));
-        };
-        let error_of = |operation, error| {
-            call_error(device, "a CUDA array interface", operation, &error).at(site)
-        };
-        check::<T>(interface).at(site)?;
-        let layout = layout_of::<T, D>(interface).at(site)?;
-        let len_bytes = (layout.len() * size_of::<T>()) as u64;
-        if len_bytes == 0 {
-            let dim = layout.dim().clone();
-            return Self::uninit_on(stream, dim).map_err(|error| error.at(site));
-        }
-        let start = start_of::<T, D>(interface, &layout).at(site)?;
-        let owning_gpu = queue.gpu_of(start).map_err(|error| error_of("asking", error))?;
-        if owning_gpu != Some(device.ordinal()) {
-            return Err(not_of(device, start, owning_gpu).at(site));
-        }
-        if let Some(handle) = interface.stream {
-            // SAFETY: the caller promises that it is a stream of the memory's GPU.
-            let waited = unsafe { queue.wait_for_handle(handle) };
-            waited.map_err(|error| error_of("waiting for its stream", error))?;
-        }
-        let start = std::ptr::without_provenance_mut(start as usize);
-        // SAFETY: the caller promises that the fields describe initialised memory that `owner`
-        // keeps and nothing else writes; the checks have shown that it belongs to this GPU and has
-        // no gaps.
-        let address =
-            unsafe { device.backend().take_over(ForeignMemory { start, len_bytes, owner }) };
-        let address = address.map_err(|error| error_of("taking memory over", error))?;
-        Ok(Self::over_memory(layout, stream, address, site))
+        // SAFETY: the caller's promise is passed on.
+        unsafe { import(stream, interface, Access::Read, Box::new(owner), call_site()) }
+            .map(Self::of_others)
     }
+}
+
+/// An array over the memory that an interface describes.
+///
+/// # Safety
+///
+/// As [`DeviceArray::from_cuda_array_interface_on`]; if `access` does not write, the caller never
+/// lets the array be written, and then as [`ReadOnlyDeviceArray::from_cuda_array_interface_on`].
+unsafe fn import<T: TensorElement, D: Dimension>(
+    stream: &Stream,
+    interface: &CudaArrayInterface,
+    access: Access,
+    owner: Box<dyn Any + Send + Sync>,
+    site: CallSite,
+) -> Result<DeviceArray<T, D>> {
+    let device = stream.device_ref();
+    let Some(queue) = stream.cuda_queue() else {
+        return Err(no_gpu("memory of a CUDA array interface", device).at(site));
+    };
+    let error_of =
+        |operation, error| call_error(device, "a CUDA array interface", operation, &error).at(site);
+    check::<T>(interface, access).at(site)?;
+    let layout = layout_of::<T, D>(interface).at(site)?;
+    let len_bytes = (layout.len() * size_of::<T>()) as u64;
+    if len_bytes == 0 {
+        let dim = layout.dim().clone();
+        return DeviceArray::uninit_on(stream, dim).map_err(|error| error.at(site));
+    }
+    let start = start_of::<T, D>(interface, &layout).at(site)?;
+    let owning_gpu = queue.gpu_of(start).map_err(|error| error_of("asking", error))?;
+    if owning_gpu != Some(device.ordinal()) {
+        return Err(not_of(device, start, owning_gpu).at(site));
+    }
+    if let Some(handle) = interface.stream {
+        // SAFETY: the caller promises that it is a stream of the memory's GPU.
+        let waited = unsafe { queue.wait_for_handle(handle) };
+        waited.map_err(|error| error_of("waiting for its stream", error))?;
+    }
+    let start = std::ptr::without_provenance_mut(start as usize);
+    // SAFETY: the caller promises that the fields describe initialised memory that `owner`
+    // keeps and nothing else writes; the checks have shown that it belongs to this GPU and has
+    // no gaps.
+    let address = unsafe { device.backend().take_over(ForeignMemory { start, len_bytes, owner }) };
+    let address = address.map_err(|error| error_of("taking memory over", error))?;
+    Ok(DeviceArray::over_memory(layout, stream, address, site))
 }
 
 /// NumPy's name of the element type.
@@ -255,7 +285,7 @@ fn typestr_of<T: TensorElement>() -> Result<String> {
     Ok(format!("{order}{kind}{}", bits / 8))
 }
 
-fn check<T: TensorElement>(interface: &CudaArrayInterface) -> Result<()> {
+fn check<T: TensorElement>(interface: &CudaArrayInterface, access: Access) -> Result<()> {
     let expected = typestr_of::<T>()?;
     // NumPy's bool is a byte, and comes in as one.
     let is_bool = expected == "|u1" && interface.typestr == "|b1";
@@ -264,10 +294,11 @@ fn check<T: TensorElement>(interface: &CudaArrayInterface) -> Result<()> {
         let expected = format!("{expected:?}; convert the array, or name its type");
         return Err(foreign(seen, &expected));
     }
-    if interface.data.1 {
+    if access.writes() && interface.data.1 {
         return Err(foreign(
             String::from("a read-only interface"),
-            "one that may be written; copy it first",
+            "one that may be written; use `ReadOnlyDeviceArray::from_cuda_array_interface_on`, or \
+             copy it first",
         ));
     }
     if !(2..=VERSION).contains(&interface.version) {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use ndarray::{Array2, Ix2, IxDyn, ShapeBuilder};
 use resident::dlpark::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use resident::dlpark::{Managed, ManagedTensorBase};
-use resident::{Device, DeviceArray, Grid, InOut, Kernel, Result, Stream};
+use resident::{Device, DeviceArray, Grid, InOut, Kernel, ReadOnlyDeviceArray, Result, Stream};
 
 static DEVICE: Mutex<Option<Device>> = Mutex::new(None);
 
@@ -104,6 +104,38 @@ pub extern "C" fn resident_export_versioned(
     exported(is_column_major)
 }
 
+/// A new read-only tensor over a table that the library keeps until [`resident_forget`]; null if
+/// there was an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn shared_table() -> *mut DLManagedTensorVersioned {
+    let shared = || {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.is_none() {
+            let stream = device().stream();
+            *shared = Some(DeviceArray::full_on(&stream, (2, 3), 0.5)?.into());
+        }
+        shared.as_ref().map(ReadOnlyDeviceArray::to_dlpack).transpose()
+    };
+    or_print(shared(), None).map_or(std::ptr::null_mut(), Managed::into_raw)
+}
+
+static SHARED: Mutex<Option<ReadOnlyDeviceArray<f32, Ix2>>> = Mutex::new(None);
+
+/// The sum of a tensor's elements, which are only read, not a number if there was an error.
+///
+/// # Safety
+///
+/// The caller owns the tensor, and passes that to this function.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn resident_sum_read_only(tensor: *mut DLManagedTensorVersioned) -> f32 {
+    // SAFETY: as the caller promises.
+    let Ok(tensor) = (unsafe { Managed::from_raw(tensor) }) else { return f32::NAN };
+    // SAFETY: the script writes the array only after this function has returned.
+    let array =
+        unsafe { ReadOnlyDeviceArray::<f32, IxDyn>::from_dlpack_on(&device().stream(), tensor) };
+    or_print(array.and_then(|array| array.sum()), f32::NAN)
+}
+
 /// Doubles a tensor's elements and returns their sum; not a number if there was an error.
 ///
 /// # Safety
@@ -159,10 +191,11 @@ pub extern "C" fn resident_keep(is_column_major: bool) -> u64 {
 
 static KEPT: Mutex<Vec<DeviceArray<f32, Ix2>>> = Mutex::new(Vec::new());
 
-/// Frees the tables of [`resident_keep`].
+/// Frees the tables of [`resident_keep`] and [`shared_table`].
 #[unsafe(no_mangle)]
 pub extern "C" fn resident_forget() {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    *SHARED.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// As [`resident_import`], of contiguous memory by the fields of `__cuda_array_interface__`. Its

@@ -13,7 +13,8 @@ use resident::dlpark::versioned::Dlpack;
 use resident::dlpark::{DlpackFlags, Managed, ManagedTensorBase, legacy};
 use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, IxDyn};
 use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray, TensorElement,
+    AnyViewMut, Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, Out,
+    ReadOnlyDeviceArray, Result, SmartArray, TensorElement,
 };
 use support::eventually;
 
@@ -432,4 +433,131 @@ fn other_fields_of_a_tensor_at_their_limits_are_refused_without_a_panic() {
     for number in [i32::MIN, -1, 1, i32::MAX] {
         is_refused("number", &|tensor| tensor.device.device_id = number);
     }
+}
+
+/// Has two implementations for what implements `$forbidden`, so that a call is ambiguous.
+macro_rules! assert_not_implemented {
+    ($type:ty: $forbidden:path) => {
+        const _: fn() = || {
+            trait Ambiguous<A> {
+                fn call() {}
+            }
+            struct Forbidden;
+            impl<T: ?Sized> Ambiguous<()> for T {}
+            impl<T: ?Sized + $forbidden> Ambiguous<Forbidden> for T {}
+            <$type as Ambiguous<_>>::call();
+        };
+    };
+}
+
+type Table = ReadOnlyDeviceArray<f32, Ix2>;
+
+// Whatever gives a `&mut DeviceArray` or takes the place of one would write.
+assert_not_implemented!(Table: std::ops::DerefMut);
+assert_not_implemented!(Table: AsMut<DeviceArray<f32, Ix2>>);
+assert_not_implemented!(Table: std::borrow::BorrowMut<DeviceArray<f32, Ix2>>);
+assert_not_implemented!(Table: Into<DeviceArray<f32, Ix2>>);
+assert_not_implemented!(Table: AnyViewMut<f32>);
+
+/// A page of the system that this process may only read, with 1024 numbers.
+struct ReadOnlyPage(*mut f32);
+
+// SAFETY: nothing writes the page, which is unmapped once.
+unsafe impl Send for ReadOnlyPage {}
+// SAFETY: as above.
+unsafe impl Sync for ReadOnlyPage {}
+
+impl ReadOnlyPage {
+    const LEN: usize = 1024;
+    const LEN_BYTES: usize = 4 * Self::LEN;
+
+    fn new() -> Arc<Self> {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let anywhere = std::ptr::null_mut();
+        // SAFETY: the system chooses where the page is.
+        let page =
+            unsafe { libc::mmap(anywhere, Self::LEN_BYTES, protection, flags, -1, 0) }.cast();
+        assert_ne!(page, libc::MAP_FAILED.cast());
+        // SAFETY: the page is new, has room for the numbers, and may be written yet.
+        let numbers = unsafe { std::slice::from_raw_parts_mut::<f32>(page, Self::LEN) };
+        numbers.iter_mut().zip(0_u16..).for_each(|(number, value)| *number = value.into());
+        // SAFETY: the page is this test's.
+        let protected = unsafe { libc::mprotect(page.cast(), Self::LEN_BYTES, libc::PROT_READ) };
+        assert_eq!(protected, 0);
+        Arc::new(Self(page))
+    }
+
+    /// A read-only tensor of 32 rows.
+    fn tensor(self: &Arc<Self>) -> Dlpack {
+        let metadata = Dynamic::new([32_i64, 32], [32_i64, 1]);
+        let prepared = metadata.prepare_as::<DLManagedTensorVersioned>().expect("two axes");
+        let mut tensor = prepared.initialize(Box::new(Arc::clone(self)));
+        tensor.set_data(self.0.cast()).set_device(DLDevice::CPU).set_dtype(DLDataType::F32);
+        tensor.set_flags(DlpackFlags::READ_ONLY).expect("no copy");
+        // SAFETY: the page lives as long as its owner, and the description is true.
+        unsafe { tensor.finish() }
+    }
+}
+
+impl Drop for ReadOnlyPage {
+    fn drop(&mut self) {
+        // SAFETY: `new` mapped the page, and this is the last handle.
+        unsafe { libc::munmap(self.0.cast(), Self::LEN_BYTES) };
+    }
+}
+
+/// The system ends the process at a write. Poison, checks of kernels and of races, failures, and
+/// the end of the memory write nothing either.
+#[test]
+fn no_call_writes_a_read_only_tensor() -> Result<()> {
+    support::own_process!();
+    let emulation = Emulation::new().poison(true);
+    let seeded = emulation.clone().seed(5);
+    for device in [emulation.clone().sanitize(true), seeded, emulation].map(Device::emulated) {
+        let (page, stream) = (ReadOnlyPage::new(), device.stream());
+        // SAFETY: nothing writes the page.
+        let table =
+            unsafe { ReadOnlyDeviceArray::<f32, Ix2>::from_dlpack_on(&stream, page.tensor()) }?;
+        read_in_every_way(&device, &table)?;
+        drop(table);
+        device.synchronize()?;
+        device.synchronize()?;
+        assert_eq!((Arc::strong_count(&page), device.memory().in_use), (1, 0));
+        assert_eq!(device.emulation().map_or(0, |log| log.hazards().len()), 0);
+    }
+    Ok(())
+}
+
+fn read_in_every_way(device: &Device, table: &ReadOnlyDeviceArray<f32, Ix2>) -> Result<()> {
+    let stream = device.stream();
+    let _here = device.enter();
+    let expected = Array2::from_shape_fn((32, 32), |(row, column)| (32 * row + column) as f32);
+    assert_eq!(table.copy_to_host()?, expected);
+    assert_eq!(table.copy_to_host_on(&stream)?.wait()?, expected);
+    let mut into = Array2::zeros((32, 32));
+    table.t().copy_to_host_into(&mut into)?;
+    assert_eq!(into, expected.t());
+    assert_eq!((table.get((31, 31))?, table.row(1).get(0)?), (1023.0, 32.0));
+    let mut copy = table.to_contiguous()?;
+    copy.copy_from_device(table)?;
+    copy.slice_mut(resident::ndarray::s![.., ..;-1]).copy_from_device(&table.view())?;
+    assert_eq!(copy.get((0, 0))?, 31.0);
+    assert!(table.gpu_on(&stream)?.address() > 0);
+    let negate = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("negate")
+        .host(|_grid, (xs, mut ys)| ys.assign(&-&xs));
+    negate.launch(Grid::cover(1024), (table, &mut copy))?;
+    assert_eq!(copy.copy_to_host()?, -&expected);
+    let fails = Kernel::<(In<f32, Ix2>, Out<f32, Ix2>)>::new("fails")
+        .host(|_grid, (_xs, _ys)| std::panic::resume_unwind(Box::new("no such value")));
+    fails.launch(Grid::cover(1024), (&table.view(), &mut copy))?;
+    assert!(copy.copy_to_host().is_err());
+    // The failure is not the table's; the device reports it once.
+    let _failed = device.synchronize();
+    assert_eq!(table.sum()?, expected.sum());
+    let tensor = table.to_dlpack()?;
+    // SAFETY: nothing writes the page.
+    let back = unsafe { ReadOnlyDeviceArray::<f32, Ix2>::from_dlpack_on(&stream, tensor) }?;
+    assert_eq!(back.clone().copy_to_host()?, expected);
+    Ok(())
 }

@@ -17,3 +17,15 @@ fn kept_programs_over_arrays_go_well() {
 fn random_programs_over_arrays_go_well() {
     replay::random(1_500, 600, run);
 }
+
+#[cfg(feature = "dlpack")]
+#[test]
+fn kept_tensors_are_taken_over_or_refused() {
+    replay::kept("tensor_ops", resident_programs::tensors::Program::run);
+}
+
+#[cfg(feature = "dlpack")]
+#[test]
+fn random_tensors_are_taken_over_or_refused() {
+    replay::random(5_000, 300, resident_programs::tensors::Program::run);
+}

@@ -14,7 +14,7 @@ use crate::errors::{CODE_UNKNOWN_ADDRESS, driver_error};
 use resident_backend::ForeignMemory;
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
 use resident_backend::host_copy::BoundedMemory;
-use resident_backend::imports::{AddressRange, InUse, counted_bytes};
+use resident_backend::imports::{AddressRange, InUse, counted_bytes, counted_in_pinned};
 use resident_backend::sync;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
@@ -495,11 +495,11 @@ fn import(
     let alive: Vec<SharedState>;
     let spaces = SPACES.lock();
     alive = spaces.iter().filter_map(Weak::upgrade).collect();
-    let mut counted = u64::MAX;
+    let refused = |detail| driver_error(CODE_UNKNOWN_ADDRESS, "take_over", detail);
+    let mut counted = counted_in_pinned(memory).map_err(refused)?;
     for space in &alive {
-        let counted_there = counted_bytes(memory, space.lock().ranges_in_use())
-            .map_err(|detail| driver_error(CODE_UNKNOWN_ADDRESS, "take_over", detail))?;
-        counted = counted.min(counted_there);
+        let there = counted_bytes(memory, space.lock().ranges_in_use()).map_err(refused)?;
+        counted = counted.min(there);
     }
     Ok(enter(counted))
 }

@@ -12,7 +12,7 @@ use crate::capture_mode::Relaxed;
 use crate::context::Context;
 use crate::driver::{DeviceAttribute, Driver, StreamHandle, invalid, status};
 use resident_backend::host_allocation::{ByteCount, CountedBytes};
-use resident_backend::imports::{AddressRange, InUse, counted_bytes};
+use resident_backend::imports::{AddressRange, InUse, counted_bytes, counted_in_pinned};
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
     Address, BackendError, BackendErrorKind, HostMemory, MappedMemory, MemoryUsage,
@@ -72,6 +72,8 @@ struct Mapped {
     memory: Arc<dyn HostMemory>,
     /// For managed memory.
     _counted: Option<CountedBytes>,
+    /// Whether other code was handed the memory, so that it may come back.
+    is_lent: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +239,9 @@ impl DeviceMemory {
     ) -> Result<(), BackendError> {
         let mut allocations = self.allocations();
         let memory = AddressRange::new(address, external.len_bytes());
-        match counted_bytes(memory, allocations.in_use()) {
+        let counted = counted_bytes(memory, allocations.in_use())
+            .and_then(|own| Ok(own.min(counted_in_pinned(memory)?)));
+        match counted {
             Ok(counted_bytes) => {
                 let external = External { allocation: external, counted_bytes, is_lent: false };
                 allocations.external.entry(address).or_default().push(external);
@@ -261,6 +265,8 @@ impl DeviceMemory {
             external.is_lent = true;
         } else if let Some(live) = allocations.live.get_mut(&address) {
             live.is_lent = true;
+        } else if let Some(mapped) = allocations.mapped.get_mut(&address) {
+            mapped.is_lent = true;
         }
     }
 
@@ -277,7 +283,9 @@ impl DeviceMemory {
 
     /// Stores memory that the host accesses too, and that an array uses from now on.
     pub(crate) fn insert_mapped(&self, Address(address): Address, memory: Arc<dyn HostMemory>) {
-        self.allocations().mapped.insert(address, Mapped { memory, _counted: None });
+        self.allocations()
+            .mapped
+            .insert(address, Mapped { memory, _counted: None, is_lent: false });
     }
 
     /// Removes and returns the mapped memory at an address, if there is any.
@@ -320,7 +328,8 @@ impl DeviceMemory {
         let memory = ManagedMemory::allocate(context, len_bytes, free)?;
         let address = memory.address();
         let memory = Arc::new(memory) as Arc<dyn HostMemory>;
-        let mapped = Mapped { memory: Arc::clone(&memory), _counted: Some(counted) };
+        let mapped =
+            Mapped { memory: Arc::clone(&memory), _counted: Some(counted), is_lent: false };
         self.allocations().mapped.insert(address.0, mapped);
         Ok((address, memory))
     }
@@ -390,7 +399,7 @@ impl Allocations {
         });
         let mapped = self.mapped.iter().map(|(start, mapped)| InUse {
             range: AddressRange::new(*start, mapped.memory.len_bytes() as u64),
-            is_lent: false,
+            is_lent: mapped.is_lent,
         });
         live.chain(external).chain(mapped)
     }

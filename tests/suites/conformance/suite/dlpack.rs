@@ -5,13 +5,16 @@ use std::sync::Arc;
 use resident::dlpark::DlpackFlags;
 use resident::dlpark::ffi::{DLDataType, DLDevice};
 use resident::dlpark::versioned::Dlpack;
-use resident::ndarray::{Array2, Dimension, Ix1, Ix2, array, s};
-use resident::{Device, DeviceArray, DeviceKind, Error, Result, SmartArray, Stream};
+use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, Order, array, s};
+use resident::{
+    Device, DeviceArray, DeviceKind, Error, ManagedArray, MappedArray, PinnedArray,
+    ReadOnlyDeviceArray, Result, SmartArray, Stream, with_mapped, with_pinned,
+};
 use support::eventually;
 use support::foreign::{ForeignMemory, Form, dl_device};
 
 use super::gates::Gate;
-use super::kernels::{add_sized, gated, over, over_2d};
+use super::kernels::{accumulate, add_sized, gated, over, over_2d};
 use super::lab::Lab;
 use super::values::counting;
 
@@ -94,7 +97,11 @@ pub(crate) fn tensors_that_do_not_fit_are_refused_and_freed(lab: &Lab<'_>) -> Re
             "elements are float32; expected elements of type uint32; convert",
             Form { dtype: DLDataType::F32, ..rows },
         ),
-        ("read-only", Form { flags: DlpackFlags::READ_ONLY, ..rows }),
+        (
+            "a read-only tensor; expected one that may be written; use \
+             `ReadOnlyDeviceArray::from_dlpack_on`",
+            Form { flags: DlpackFlags::READ_ONLY, ..rows },
+        ),
         ("contiguous", Form { strides: [6, 2], ..rows }),
         ("repetitions", Form { strides: [0, 1], ..rows }),
         ("multiple of 4", Form { offset_bytes: 2, ..rows }),
@@ -170,6 +177,82 @@ pub(crate) fn memory_that_an_array_uses_is_not_taken_over(lab: &Lab<'_>) -> Resu
     device.synchronize()?;
     let all = taken::<Ix2>(&stream, Form::rows(ROWS).tensor(&memory))?;
     assert_eq!(all.copy_to_host()?, array![[0, 1, 9], [9, 4, 5]]);
+    Ok(())
+}
+
+/// Six elements from an address of the host on, each of which an array uses, are taken over neither
+/// as memory of the CPU nor as that of the device.
+fn expect_in_use(lab: &Lab<'_>, first: *const u32) {
+    let mut places = vec![(Device::cpu().stream(), dl_device(&Device::cpu()))];
+    places.push((lab.stream(), dl_device(&lab.device())));
+    let elements = |offset: u64, len| (first.addr() as u64 + 4 * offset, Form::rows([1, len]));
+    for (stream, device) in places {
+        let owner = Arc::new(());
+        let (before, after) = (first.addr() as u64 - 4, first.addr() as u64 + 20);
+        for (address, form) in [
+            elements(0, 6),
+            elements(2, 1),
+            (before, Form::rows([1, 2])),
+            (after, Form::rows([2, 2])),
+        ] {
+            let form = Form { device: Some(device), ..form };
+            let refused = taken::<Ix2>(&stream, form.tensor_at(address, Arc::clone(&owner)));
+            let refused = refused.expect_err("an array uses the memory");
+            assert!(matches!(refused, Error::Backend { .. }), "{refused}");
+            assert!(refused.to_string().contains("an array uses"), "{refused}");
+            assert_eq!(Arc::strong_count(&owner), 1);
+        }
+    }
+}
+
+pub(crate) fn pinned_memory_of_an_array_is_not_taken_over(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let pinned = PinnedArray::<u32, _>::zeros(6)?;
+    expect_in_use(lab, pinned.host()?.as_ptr());
+    let mapped = MappedArray::<u32, _>::zeros(6)?;
+    expect_in_use(lab, mapped.host()?.as_ptr());
+    let managed = ManagedArray::<u32, _>::zeros(6)?;
+    expect_in_use(lab, managed.host()?.as_ptr());
+    let locked = SmartArray::from(vec![0_u32; 6]);
+    locked.page_lock()?;
+    expect_in_use(lab, locked.host()?.as_ptr());
+    let mut lent = Array1::<u32>::from(vec![0, 1, 2, 3, 4, 5]);
+    with_pinned(&mut lent, |lent| {
+        expect_in_use(lab, lent.host()?.as_ptr());
+        Ok(())
+    })?;
+    with_mapped(&mut lent, |lent| {
+        expect_in_use(lab, lent.host()?.as_ptr());
+        Ok(())
+    })?;
+    // After the loan it is the program's.
+    let stream = Device::cpu().stream();
+    let tensor = Form::rows(ROWS).tensor_at(lent.as_mut_ptr().expose_provenance() as u64, ());
+    let table = taken::<Ix2>(&stream, tensor)?;
+    assert_eq!(table.copy_to_host()?, array![[0, 1, 2], [3, 4, 5]]);
+    drop(table);
+    // So is memory that was pinned with an array which gave it away.
+    let mut own = locked.into_array()?.into_raw_vec_and_offset().0;
+    let tensor = Form::rows(ROWS).tensor_at(own.as_mut_ptr().expose_provenance() as u64, ());
+    assert_eq!(taken::<Ix2>(&stream, tensor)?.copy_to_host()?, Array2::<u32>::zeros((2, 3)));
+    Device::cpu().synchronize()
+}
+
+pub(crate) fn memory_that_the_host_accesses_too_comes_back(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream) = (lab.device(), lab.stream());
+    let _here = device.enter();
+    let contents = array![[0_u32, 1, 2], [3, 4, 5]];
+    let mapped = SmartArray::from(MappedArray::from_array(contents.view())?);
+    let managed = SmartArray::from(ManagedArray::from_array(contents.view())?);
+    for array in [mapped, managed] {
+        let mut array = array.into_device(&device)?;
+        for _ in 0..2 {
+            array = returned(&stream, array)?;
+        }
+        assert_eq!(array.copy_to_host()?, contents);
+    }
+    // The first deleters queue what the last frees.
+    device.synchronize()?;
     Ok(())
 }
 
@@ -249,5 +332,116 @@ pub(crate) fn work_of_others_and_of_this_library_is_ordered_by_the_stream(
     drop(tensor);
     device.synchronize()?;
     assert_eq!(Arc::strong_count(&memory), 1);
+    Ok(())
+}
+
+fn taken_read_only<D: Dimension>(
+    stream: &Stream,
+    tensor: Dlpack,
+) -> Result<ReadOnlyDeviceArray<u32, D>> {
+    // SAFETY: nothing writes the memory until the tensor's deleter is called.
+    unsafe { ReadOnlyDeviceArray::from_dlpack_on(stream, tensor) }
+}
+
+pub(crate) fn read_only_tensors_are_read_in_place(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream) = (lab.device(), lab.new_stream()?);
+    let memory = six(&device);
+    for flags in [DlpackFlags::READ_ONLY, DlpackFlags::empty()] {
+        let table =
+            taken_read_only::<Ix1>(&stream, Form { flags, ..Form::rows([1, 6]) }.tensor(&memory));
+        assert!(matches!(table, Err(Error::Shape { .. })), "two axes");
+        let form = Form { flags, strides: [1, 2], ..Form::rows(ROWS) };
+        let table = taken_read_only::<Ix2>(&stream, form.tensor(&memory))?;
+        assert_eq!((device.memory().in_use, Arc::strong_count(&memory)), (24, 2));
+        assert!(!is_gpu(&device) || table.gpu_on(&stream)?.address() == memory.address());
+        assert_eq!((table.get((1, 1))?, table.row(1).copy_to_host()?), (3, array![1, 3, 5]));
+        let mut sums = DeviceArray::<u32, _>::full_on(&stream, 6, 10)?;
+        let flat = table.t();
+        let flat = flat.reshape(6, Order::RowMajor)?;
+        accumulate(lab).launch_on(&stream, over(6), (&flat, &mut sums, 6))?;
+        assert_eq!(sums.copy_to_host()?, array![10, 11, 12, 13, 14, 15]);
+        // A clone is a handle, and no way leads to an array that may be written.
+        let clone = table.clone();
+        let table = table.into_device_array().expect_err("others' memory");
+        drop(table);
+        let clone = clone.into_device_array().expect_err("others' memory");
+        let pending = clone.copy_to_host_on(&stream)?;
+        drop(clone);
+        assert_eq!(pending.wait()?, array![[0, 2, 4], [1, 3, 5]]);
+        device.synchronize()?;
+        assert_eq!(Arc::strong_count(&memory), 1);
+    }
+    // SAFETY: the arrays are gone.
+    assert_eq!(unsafe { memory.elements() }, [0, 1, 2, 3, 4, 5]);
+    Ok(())
+}
+
+pub(crate) fn a_read_only_array_is_read_by_others_and_by_the_program(lab: &Lab<'_>) -> Result<()> {
+    let (device, stream, other) = (lab.device(), lab.stream(), lab.new_stream()?);
+    for waits in [true, false] {
+        let mut table = DeviceArray::<u32, _>::full_on(&stream, (2, 3), 5)?;
+        add_sized(lab).launch_on(&stream, over_2d(2, 3), (4, &mut table))?;
+        let table = ReadOnlyDeviceArray::from(table);
+        let [first, second] = [&stream, &other]
+            .map(|stream| if waits { table.to_dlpack() } else { table.to_dlpack_on(stream) });
+        let (first, second) = (first?, second?);
+        assert!(first.flags().contains(DlpackFlags::READ_ONLY));
+        let view = first.validate().expect("a tensor");
+        assert_eq!((view.shape(), view.device()), (&[2, 3][..], dl_device(&device)));
+        let expected = Array2::from_elem((2, 3), 9);
+        assert_eq!(table.copy_to_host()?, expected);
+        let refused = taken::<Ix2>(&stream, first).expect_err("read-only");
+        assert!(matches!(refused, Error::Foreign { .. }), "{refused}");
+        let back = taken_read_only::<Ix2>(&other, second)?;
+        assert_eq!((back.copy_to_host()?, device.memory().in_use), (expected.clone(), 24));
+        let table = table.into_device_array().expect_err("the other tensor lives");
+        drop(back);
+        let mut table = Some(table);
+        eventually(true, "the array is the program's again", || {
+            device.synchronize().expect("nothing failed");
+            let kept = table.take().expect("it was put back");
+            match kept.into_device_array() {
+                Ok(mut array) => array.fill(1).is_ok(),
+                Err(kept) => {
+                    table = Some(kept);
+                    false
+                }
+            }
+        });
+        device.synchronize()?;
+    }
+    let unwritten = ReadOnlyDeviceArray::from(DeviceArray::<u32, _>::uninit_on(&stream, 4)?);
+    assert!(matches!(unwritten.to_dlpack(), Err(Error::Uninitialised { .. })));
+    Ok(())
+}
+
+/// The tensor's consumer has queued work on its stream when it calls the deleter.
+pub(crate) fn memory_is_written_after_the_work_of_those_who_read_it(lab: &Lab<'_>) -> Result<()> {
+    let (stream, consumer) = (lab.stream(), lab.new_stream()?);
+    let mut table = DeviceArray::<u32, _>::full_on(&stream, 3000, 5)?;
+    for _ in 0..2 {
+        let shared = ReadOnlyDeviceArray::from(table);
+        // With so many readers, the array forgets those whose streams are idle.
+        let readers: Vec<Stream> = (0..20).map(|_| lab.new_stream()).collect::<Result<_>>()?;
+        let read = |streams: &[Stream]| {
+            streams.iter().try_for_each(|stream| shared.gpu_on(stream).map(drop))
+        };
+        read(&readers[..10])?;
+        let tensor = shared.to_dlpack_on(&consumer)?;
+        lab.device().synchronize()?;
+        read(&readers[10..])?;
+        let (gate, mut held) = (Gate::new(), SmartArray::from(counting(3000)));
+        gated(lab).launch_on(&consumer, over(3000), (gate.number(), &mut held, 3000))?;
+        drop(tensor);
+        table = shared.into_device_array().expect("the only handle");
+        let written = lab.new_stream()?;
+        table.fill_on(&written, 6)?;
+        if lab.has_gates() {
+            assert!(!written.is_idle()?, "the fill waits for the consumer's work");
+        }
+        gate.open();
+        written.synchronize()?;
+    }
+    assert_eq!(table.get(2999)?, 6);
     Ok(())
 }

@@ -126,9 +126,14 @@ macro_rules! conformance {
                 tensors_that_do_not_fit_are_refused_and_freed,
                 an_array_is_handed_out_in_place,
                 memory_that_an_array_uses_is_not_taken_over,
+                pinned_memory_of_an_array_is_not_taken_over,
+                memory_that_the_host_accesses_too_comes_back,
                 memory_that_comes_back_counts_once_and_is_freed_once,
                 one_array_at_a_time_uses_memory_that_came_back,
                 work_of_others_and_of_this_library_is_ordered_by_the_stream,
+                read_only_tensors_are_read_in_place,
+                a_read_only_array_is_read_by_others_and_by_the_program,
+                memory_is_written_after_the_work_of_those_who_read_it,
             }
             fills {
                 fills_of_all_sizes_of_elements,
