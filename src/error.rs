@@ -381,10 +381,7 @@ pub enum Error {
     },
     /// A shape is not the expected one, or an index is out of bounds.
     #[non_exhaustive]
-    #[error(
-        "shape: {operation} expects {expected} but got {seen}; pass one that fits, or a slice \
-         that does{call}"
-    )]
+    #[error("shape: {operation} expects {expected} but got {seen}; {instead}{call}")]
     Shape {
         /// The operation.
         operation: String,
@@ -392,6 +389,8 @@ pub enum Error {
         expected: String,
         /// The actual shape, and the object that has it.
         seen: String,
+        /// What to do instead.
+        instead: &'static str,
         /// The call that failed.
         call: CalledAt,
     },
@@ -532,6 +531,9 @@ pub enum Error {
         call: CalledAt,
     },
 }
+
+/// What to do instead of passing an array of another shape.
+pub(crate) const ONE_THAT_FITS: &str = "pass one that fits, or a slice that does";
 
 /// What the message of a refused call says about contents.
 pub(crate) const NOTHING_QUEUED: &str = "; nothing was queued, the call can be repeated";

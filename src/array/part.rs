@@ -11,7 +11,7 @@ use super::pending::{Pending, elements_of};
 use crate::audit::{Cause, Residency};
 use crate::device::{Device, Stream};
 use crate::element::Element;
-use crate::error::{AtCall, CalledAt, Error, Result};
+use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
 use crate::storage::{ArrayState, HostBuffer, HostWrite, OpenRead, Storage};
 use crate::transfer::{self, CallerWaits, Opened, Request, SnapshotCall, StoredView, Target};
 use resident_backend::call_site::CallSite;
@@ -373,6 +373,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
                 operation: format!("{operation} of {}", self.storage.named()),
                 expected: format!("an index within {:?}", self.layout.shape()),
                 seen: format!("{index:?}"),
+                instead: "pass an index within it",
             });
         };
         let element = Strided { shape: &[], strides: &[], offset };
@@ -396,6 +397,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
                 operation: String::from("assign"),
                 expected: describe(to, self.storage),
                 seen: describe(from, source.storage),
+                instead: ONE_THAT_FITS,
             });
         }
         if source.layout.is_broadcast() {
@@ -456,6 +458,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
                 operation: format!("copy_from_slice to {}", self.storage.named()),
                 expected: format!("{} elements", self.layout.len()),
                 seen: format!("{}", elements.len()),
+                instead: ONE_THAT_FITS,
             });
         }
         let mut host = self.host_mut(Access::Overwrite, site)?;
@@ -472,6 +475,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             operation: format!("split of {}", self.storage.named()),
             expected: String::from("an axis, and sections of at least 1 index"),
             seen: format!("{section} of {:?}", self.layout.shape()),
+            instead: "pass a larger section",
         }
     }
 

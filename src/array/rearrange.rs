@@ -5,7 +5,7 @@ use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, SliceInfoElem};
 use smallvec::SmallVec;
 
 use super::layout::{AxisLayout, Layout};
-use crate::error::{CalledAt, Error, Result};
+use crate::error::{CalledAt, Error, ONE_THAT_FITS, Result};
 use crate::storage::Storage;
 use resident_core::layout::is_repeated;
 
@@ -48,21 +48,22 @@ pub(super) fn reshape_to<D: Dimension, E: Dimension>(
 ) -> Result<Layout<E>> {
     layout.reshaped(shape, order).ok_or_else(|| {
         let instead = match order {
-            Order::RowMajor => "to_contiguous()",
-            _ => "to_contiguous_in(Order::F)",
+            Order::RowMajor => "reshape the copy that `to_contiguous()` makes",
+            _ => "reshape the copy that `to_contiguous_in(Order::F)` makes",
         };
         let (shape, len, seen) = (shape.slice(), layout.len(), layout.strided());
-        let expected = match shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis)) {
-            Some(elements) if elements == len => {
-                format!("elements in that order in memory, as a copy by `{instead}` has,")
-            }
-            _ => format!("a shape of {len} elements,"),
+        let elements = shape.iter().try_fold(1, |len: usize, axis| len.checked_mul(*axis));
+        let (expected, instead) = if elements == Some(len) {
+            (String::from("elements in that order in memory"), instead)
+        } else {
+            (format!("a shape of {len} elements"), ONE_THAT_FITS)
         };
         Error::Shape {
             call: CalledAt::UNKNOWN,
             operation: format!("reshape of {} to {shape:?}", storage.named()),
             expected,
             seen: format!("shape {:?} with strides {:?}", seen.shape, seen.strides),
+            instead,
         }
     })
 }
@@ -82,6 +83,7 @@ pub(super) fn broadcast_to<D: Dimension, E: Dimension>(
             format!("a shape of at most {} elements", isize::MAX)
         },
         seen: format!("{:?}", shape.slice()),
+        instead: ONE_THAT_FITS,
     })
 }
 

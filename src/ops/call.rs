@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::array::{Operand, OperandMut};
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::{CalledAt, Error, Result};
+use crate::error::{CalledAt, Error, ONE_THAT_FITS, Result};
 use crate::launch::{Arguments, Kernel, Signature};
 use resident_backend::BodyKind;
 use resident_backend::call_site::CallSite;
@@ -116,7 +116,8 @@ impl Call<'_> {
 
     #[cold]
     pub(super) fn shape(&self, expected: String, seen: String) -> Error {
-        Error::Shape { operation: format!("ops::{}", self.name), expected, seen, call: self.at() }
+        let operation = format!("ops::{}", self.name);
+        Error::Shape { operation, expected, seen, instead: ONE_THAT_FITS, call: self.at() }
     }
 
     pub(super) fn at(&self) -> CalledAt {

@@ -13,7 +13,7 @@ use super::super::view::{SmartView, SmartViewMut};
 use super::{AsDeviceView, DeviceArray, DeviceView, DeviceViewMut};
 use crate::device::Stream;
 use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::error::{Error, ONE_THAT_FITS, Result};
 use crate::storage::zeroed_vec;
 use crate::transfer::{self, LentView, Target};
 use resident_backend::call_site::{CallSite, call_site};
@@ -658,6 +658,7 @@ impl<T: Element, D: Dimension> Part<'_, '_, T, D> {
             operation: format!("{operation} of {}", self.storage.named()),
             expected: format!("{:?}", self.layout.shape()),
             seen: format!("{seen:?}"),
+            instead: ONE_THAT_FITS,
         })
     }
 }

@@ -138,7 +138,8 @@ macro_rules! state_methods {
 macro_rules! traffic_methods {
     () => {
         /// The number and bytes of the copies made for the whole array since it was created. Moves
-        /// nothing.
+        /// nothing. A [`MappedArray`](crate::MappedArray) is never copied, and neither is a
+        /// [`ManagedArray`](crate::ManagedArray): its driver moves pages, which is not counted.
         ///
         /// ```
         /// use resident::{Device, SmartArray};

@@ -101,17 +101,17 @@ pub(super) fn along<T: Number>(
     axis: Axis,
     out: &mut impl AnyViewMut<u64>,
 ) -> Result<()> {
-    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    row_by_row(call, &mut a, axis, &mut out)?;
-    call.expect_end(&a)?;
+    let (mut rows, mut out) = (Operand::of(a), OperandMut::of(out));
+    row_by_row(call, &mut rows, axis, &mut out)?;
+    call.expect_end(&rows)?;
     if out.axes().len() == 0 {
         return Ok(());
     }
-    if a.axes().len() == 0 {
-        return Err(no_elements(call, &a));
+    if rows.axes().len() == 0 {
+        return Err(no_elements(call, &Operand::of(a)));
     }
-    align::rows([a.axes_mut(), out.axes_mut()]);
-    of_rows(call, best, a, &mut out)
+    align::rows([rows.axes_mut(), out.axes_mut()]);
+    of_rows(call, best, rows, &mut out)
 }
 
 fn chunk(call: &Call<'_>, axes: &Axes) -> usize {

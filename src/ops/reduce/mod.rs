@@ -144,16 +144,16 @@ pub(super) fn along<A: Number, T: Number>(
     axis: Axis,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
-    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    row_by_row(call, &mut a, axis, &mut out)?;
-    call.expect_end(&a)?;
+    let (mut rows, mut out) = (Operand::of(a), OperandMut::of(out));
+    row_by_row(call, &mut rows, axis, &mut out)?;
+    call.expect_end(&rows)?;
     if out.axes().len() == 0 {
         return Ok(());
     }
-    if a.axes().len() == 0 {
-        return of_nothing(call, reduction, &a, &mut out);
+    if rows.axes().len() == 0 {
+        return of_nothing(call, reduction, &Operand::of(a), &mut out);
     }
-    reduce_rows(call, reduction, a, &mut out)
+    reduce_rows(call, reduction, rows, &mut out)
 }
 
 fn reduce_rows<A: Number, T: Number>(

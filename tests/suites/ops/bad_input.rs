@@ -54,7 +54,13 @@ fn numbers_of_nothing() -> Result<()> {
     refused(ops::min_axis(&none, Axis(1), &mut sums), ["an array with elements", "[3, 0]"]);
     refused(ops::mean_axis(&none, Axis(1), &mut sums), ["an array with elements", "[3, 0]"]);
     let mut nothing = SmartArray::<f32, _>::uninit(0);
-    ops::min_axis(&none, Axis(0), &mut nothing)
+    ops::min_axis(&none, Axis(0), &mut nothing)?;
+    // The shape is the array's own, whichever axis is reduced.
+    let mut rows = SmartArray::<f32, _>::uninit(3);
+    refused(ops::max_axis(&none.t(), Axis(0), &mut rows), ["an array with elements", "[0, 3]"]);
+    let mut places = SmartArray::<u64, _>::uninit(3);
+    refused(ops::argmax_axis(&none.t(), Axis(0), &mut places), ["elements", "[0, 3]"]);
+    Ok(())
 }
 
 #[test]
