@@ -105,6 +105,7 @@ mod call;
 mod methods;
 mod operation;
 mod parallel;
+mod right;
 mod rows;
 mod source;
 #[cfg(all(test, feature = "cuda"))]
@@ -126,7 +127,6 @@ pub use elementwise::functions::{
     mul_on, scaled_add, scaled_add_on, select, select_on, sub, sub_on,
 };
 pub use indexed::functions::{gather, gather_on, scatter, scatter_on};
-pub use masks::Right;
 pub use masks::functions::{
     equal, equal_on, greater, greater_equal, greater_equal_on, greater_on, less, less_equal,
     less_equal_on, less_on, logical_and, logical_and_on, logical_not, logical_not_on, logical_or,
@@ -141,5 +141,6 @@ pub use reduce::functions::{
     norm_l2_axis, norm_l2_axis_on, norm_l2_on, product, product_axis, product_axis_on, product_on,
     sum, sum_axis, sum_axis_on, sum_on,
 };
+pub use right::Right;
 pub use sorting::functions::{argsort, argsort_on, sort, sort_on};
 pub use sparse::functions::{csr_matmul, csr_matmul_on, csr_matvec, csr_matvec_on};

@@ -5,7 +5,7 @@ use ndarray::{Axis, s};
 
 use super::arithmetic::{Arithmetic, Float, Index, Number};
 use super::elementwise::Unary;
-use super::masks::Right;
+use super::right::Right;
 use crate::array::SmartArray;
 use crate::device::Device;
 use crate::error::Result;
@@ -133,6 +133,10 @@ fn arithmetic<T: Arithmetic + Right<T>>() -> Result<()> {
     super::sub(&table, &table, &mut out)?;
     super::mul(&table, &table, &mut out)?;
     super::div(&table, &table, &mut out)?;
+    super::add(&table, T::zeroed(), &mut out)?;
+    super::sub(&part, T::zeroed(), &mut small)?;
+    super::mul(&table, T::zeroed(), &mut out)?;
+    super::div(&table, T::zeroed(), &mut out)?;
     super::scaled_add(T::zeroed(), &table, &mut out)?;
     super::copy(&table, &mut out)?;
     super::copy(&part, &mut small)?;

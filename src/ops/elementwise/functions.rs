@@ -5,9 +5,11 @@ use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::{Arithmetic, Number};
 use crate::ops::elementwise;
 use crate::ops::operation::operation;
+use crate::ops::right::Right;
 
 operation! {
-    /// `out = a + b`, element by element. Integers wrap around. As NumPy's `add` with `out`.
+    /// `out = a + b`, element by element. `b` is an array or view, which broadcasts as `a` does, or
+    /// a number. Integers wrap around. As NumPy's `add` with `out`.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};
@@ -17,6 +19,8 @@ operation! {
     /// let mut c = SmartArray::<f64, _>::uninit(3);
     /// ops::add(&a, &b, &mut c)?;
     /// assert_eq!(c.to_vec()?, [2.0, 3.0, 4.0]);
+    /// ops::add(&a, 0.5, &mut c)?;
+    /// assert_eq!(c.to_vec()?, [1.5, 2.5, 3.5]);
     /// # Ok::<(), resident::Error>(())
     /// ```
     ///
@@ -26,10 +30,10 @@ operation! {
     /// what launches return: see [the module](crate::ops#errors).
     add, add_on |call| <T: Arithmetic>(
         a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
+        b: impl Right<T>,
         out: &mut impl AnyViewMut<T>,
     ) {
-        elementwise::binary(call, Binary::Add, a, b, out)
+        elementwise::binary(call, Binary::Add, a, &b, out)
     }
 }
 
@@ -52,10 +56,10 @@ operation! {
     /// As [`add`].
     sub, sub_on |call| <T: Arithmetic>(
         a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
+        b: impl Right<T>,
         out: &mut impl AnyViewMut<T>,
     ) {
-        elementwise::binary(call, Binary::Sub, a, b, out)
+        elementwise::binary(call, Binary::Sub, a, &b, out)
     }
 }
 
@@ -78,10 +82,10 @@ operation! {
     /// As [`add`].
     mul, mul_on |call| <T: Arithmetic>(
         a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
+        b: impl Right<T>,
         out: &mut impl AnyViewMut<T>,
     ) {
-        elementwise::binary(call, Binary::Mul, a, b, out)
+        elementwise::binary(call, Binary::Mul, a, &b, out)
     }
 }
 
@@ -105,10 +109,10 @@ operation! {
     /// As [`add`].
     div, div_on |call| <T: Arithmetic>(
         a: &impl AnyView<T>,
-        b: &impl AnyView<T>,
+        b: impl Right<T>,
         out: &mut impl AnyViewMut<T>,
     ) {
-        elementwise::binary(call, Binary::Div, a, b, out)
+        elementwise::binary(call, Binary::Div, a, &b, out)
     }
 }
 

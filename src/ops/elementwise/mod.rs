@@ -4,13 +4,14 @@ pub(super) mod functions;
 pub(super) mod host;
 mod unary;
 
-use ndarray::IxDyn;
+use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
 
 use super::align;
 use super::arithmetic::{Arithmetic, Number, Word};
 use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
+use super::right::{ArrayKernel, NumberKernel, Right, RightSide, RightValue};
 use super::source::{self, Parameter};
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;
@@ -20,7 +21,6 @@ use crate::launch::{In, InOut, Kernel, Out};
 pub use unary::Unary;
 
 type OneKernel<A, U> = Kernel<(In<A, IxDyn>, Out<U, IxDyn>)>;
-type TwoKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 type ThreeKernel<T> = Kernel<(In<u8, IxDyn>, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
 type ScaledKernel<T> = Kernel<(T, In<T, IxDyn>, InOut<T, IxDyn>)>;
 type ClampKernel<T> = Kernel<(T, T, In<T, IxDyn>, Out<T, IxDyn>)>;
@@ -35,12 +35,13 @@ pub(super) enum Binary {
 }
 
 impl Binary {
-    fn title(self) -> &'static str {
+    /// The name; where the right operand is a number, another, since the kernel is another.
+    fn titles(self) -> [&'static str; 2] {
         match self {
-            Self::Add => "ops::add",
-            Self::Sub => "ops::sub",
-            Self::Mul => "ops::mul",
-            Self::Div => "ops::div",
+            Self::Add => ["ops::add", "ops::add, of a number"],
+            Self::Sub => ["ops::sub", "ops::sub, of a number"],
+            Self::Mul => ["ops::mul", "ops::mul, of a number"],
+            Self::Div => ["ops::div", "ops::div, of a number"],
         }
     }
 
@@ -53,6 +54,21 @@ impl Binary {
             Self::Div => c.quotient(),
         }
     }
+
+    /// `out = a op b`, in a loop of its own for each operation, so that it is vectorised.
+    fn each<T: Arithmetic>(
+        self,
+        a: ArrayViewD<'_, T>,
+        b: RightSide<'_, T>,
+        out: ArrayViewMutD<'_, T>,
+    ) {
+        match self {
+            Self::Add => b.each(a, out, T::plus),
+            Self::Sub => b.each(a, out, T::minus),
+            Self::Mul => b.each(a, out, T::times),
+            Self::Div => b.each(a, out, T::over),
+        }
+    }
 }
 
 /// `out = a op b`.
@@ -60,37 +76,46 @@ pub(super) fn binary<T: Arithmetic>(
     call: &Call<'_>,
     op: Binary,
     a: &impl AnyView<T>,
-    b: &impl AnyView<T>,
+    b: &impl Right<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
-    let (mut a, mut b, mut out) = (Operand::of(a), Operand::of(b), OperandMut::of(out));
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
     call.fit(&mut a, &out)?;
-    call.fit(&mut b, &out)?;
-    align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
-    let kernel = binary_kernel::<T>(op, out.axes().shape().len());
-    call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
+    match b.value() {
+        RightValue::Array(mut b) => {
+            call.fit(&mut b, &out)?;
+            align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
+            let kernel = binary_kernel::<T>(op, out.axes().shape().len());
+            call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
+        }
+        RightValue::Number(b) => {
+            align::in_any_order([out.axes_mut(), a.axes_mut()]);
+            let kernel = number_kernel::<T>(op, out.axes().shape().len());
+            call.launch(kernel, call::cover(out.axes().len()), (b, &a, &mut out))
+        }
+    }
 }
 
-fn binary_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static TwoKernel<T> {
-    cache::kernel(op.title(), rank, || {
-        let kernel = TwoKernel::<T>::new(op.title());
-        let kernel = match op {
-            Binary::Add => kernel.host(|_, (a, b, out)| {
-                host::each_of_two(a, b, out, |a, b, out| *out = a.plus(b));
-            }),
-            Binary::Sub => kernel.host(|_, (a, b, out)| {
-                host::each_of_two(a, b, out, |a, b, out| *out = a.minus(b));
-            }),
-            Binary::Mul => kernel.host(|_, (a, b, out)| {
-                host::each_of_two(a, b, out, |a, b, out| *out = a.times(b));
-            }),
-            Binary::Div => kernel.host(|_, (a, b, out)| {
-                host::each_of_two(a, b, out, |a, b, out| *out = a.over(b));
-            }),
-        };
+fn binary_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static ArrayKernel<T, T> {
+    let [title, _] = op.titles();
+    cache::kernel(title, rank, || {
+        let kernel = ArrayKernel::<T, T>::new(title)
+            .host(move |_, (a, b, out)| op.each(a, RightSide::Array(b), out));
         let parameters = [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(T::C)];
         // SAFETY: each thread reads and writes one element of each view, and `binary` passes views
         // of one shape and of this rank.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, op.of(T::C))) }
+    })
+}
+
+fn number_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static NumberKernel<T, T> {
+    let [title, name] = op.titles();
+    cache::kernel(name, rank, || {
+        let kernel = NumberKernel::<T, T>::new(title)
+            .host(move |_, (b, a, out)| op.each(a, RightSide::Number(b), out));
+        let parameters =
+            [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(T::C)];
+        // SAFETY: as in `binary_kernel`.
         unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, op.of(T::C))) }
     })
 }

@@ -1,10 +1,11 @@
 //! Comparisons, and logic on masks.
 
-use super::{Relation, Right};
+use super::Relation;
 use crate::array::{AnyView, AnyViewMut};
 use crate::ops::arithmetic::Arithmetic;
 use crate::ops::masks;
 use crate::ops::operation::operation;
+use crate::ops::right::Right;
 
 operation! {
     /// `out = a == b`, element by element: a mask of 1 where that holds, and 0 elsewhere, as

@@ -1,26 +1,21 @@
 //! Comparisons, whose results are masks, and logic on masks.
 
 pub(super) mod functions;
-mod right;
 
 use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
 
-use self::right::RightValue;
 use super::align;
 use super::arithmetic::Arithmetic;
 use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
-use super::elementwise::host::{each_of_one, each_of_two};
+use super::elementwise::host::each_of_one;
+use super::right::{ArrayKernel, NumberKernel, Right, RightSide, RightValue};
 use super::source::{self, Parameter};
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::error::Result;
 use crate::launch::{In, Kernel, Out};
 
-pub use right::Right;
-
-type ArrayKernel<T> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<u8, IxDyn>)>;
-type ScalarKernel<T> = Kernel<(T, In<T, IxDyn>, Out<u8, IxDyn>)>;
 type NotKernel = Kernel<(In<u8, IxDyn>, Out<u8, IxDyn>)>;
 
 /// How two numbers, or two elements of masks, become an element of a mask.
@@ -95,27 +90,13 @@ impl Relation {
             ($($relation:ident),+) => {
                 match self {
                     $(Self::$relation => {
-                        let holds = |x, y| u8::from(Self::$relation.holds(x, y));
-                        match b {
-                            RightSide::Array(b) => {
-                                each_of_two(a, b, out, |x, y, out| *out = holds(x, y));
-                            }
-                            RightSide::Number(y) => {
-                                each_of_one(a, out, |x, out| *out = holds(x, y));
-                            }
-                        }
+                        b.each(a, out, |x, y| u8::from(Self::$relation.holds(x, y)));
                     })+
                 }
             };
         }
         each!(Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, And, Or, Xor);
     }
-}
-
-/// The right operand of a body in Rust.
-enum RightSide<'a, T> {
-    Array(ArrayViewD<'a, T>),
-    Number(T),
 }
 
 /// `out = a relation b`.
@@ -137,16 +118,16 @@ pub(super) fn compare<T: Arithmetic>(
         }
         RightValue::Number(b) => {
             align::in_any_order([out.axes_mut(), a.axes_mut()]);
-            let kernel = scalar_kernel::<T>(relation, out.axes().shape().len());
+            let kernel = number_kernel::<T>(relation, out.axes().shape().len());
             call.launch(kernel, call::cover(out.axes().len()), (b, &a, &mut out))
         }
     }
 }
 
-fn array_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static ArrayKernel<T> {
+fn array_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static ArrayKernel<T, u8> {
     let [title, _] = relation.titles();
     cache::kernel(title, rank, || {
-        let kernel = ArrayKernel::<T>::new(title)
+        let kernel = ArrayKernel::<T, u8>::new(title)
             .host(move |_, (a, b, out)| relation.each(a, RightSide::Array(b), out));
         let parameters =
             [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(CType::U8)];
@@ -156,10 +137,10 @@ fn array_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static Arra
     })
 }
 
-fn scalar_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static ScalarKernel<T> {
+fn number_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static NumberKernel<T, u8> {
     let [title, name] = relation.titles();
     cache::kernel(name, rank, || {
-        let kernel = ScalarKernel::<T>::new(title)
+        let kernel = NumberKernel::<T, u8>::new(title)
             .host(move |_, (b, a, out)| relation.each(a, RightSide::Number(b), out));
         let parameters =
             [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(CType::U8)];

@@ -1,7 +1,7 @@
 //! Operations on corresponding elements give what ndarray gives, and touch nothing beside.
 
 use ndarray::{ArrayD, IxDyn, Zip, s};
-use resident::ops::{self, Arithmetic, Number, Unary};
+use resident::ops::{self, Arithmetic, Number, Right, Unary};
 use resident::{Device, Result, SmartArray};
 
 use crate::part::{Part, Random, Sample, on_device};
@@ -74,7 +74,7 @@ fn assign<T: Sample>(part: &Part, array: &mut ArrayD<T>, values: &ArrayD<T>) {
     places.into_iter().zip(values).for_each(|(place, value)| memory[place] = *value);
 }
 
-pub(crate) fn arithmetic<T: Sample + Number>(
+pub(crate) fn arithmetic<T: Sample + Number + Right<T>>(
     devices: fn() -> [Option<(Device, Cases)>; 2],
     [add, sub, mul, div]: [fn(T, T) -> T; 4],
 ) {
@@ -83,6 +83,15 @@ pub(crate) fn arithmetic<T: Sample + Number>(
         check_two(random, shape, |a, b, c| ops::sub(a, b, c), sub)?;
         check_two(random, shape, |a, b, c| ops::mul(a, b, c), mul)?;
         check_two(random, shape, |a, b, c| ops::div(a, b, c), div)
+    });
+    // On one axis, for which there are fewer kernels to compile.
+    let lines = devices().map(|entry| entry.map(|(device, (cases, _))| (device, (cases, 1))));
+    each_case(lines, |random, shape| {
+        let number = T::sample(random);
+        check_two(random, shape, |a, _, c| ops::add(a, number, c), |a, _| add(a, number))?;
+        check_two(random, shape, |a, _, c| ops::sub(a, number, c), |a, _| sub(a, number))?;
+        check_two(random, shape, |a, _, c| ops::mul(a, number, c), |a, _| mul(a, number))?;
+        check_two(random, shape, |a, _, c| ops::div(a, number, c), |a, _| div(a, number))
     });
 }
 
