@@ -1,10 +1,11 @@
-//! `resident::ops` on the embedded device, beside plain ndarray for the same work in the same run:
+//! `resident::ops` on the embedded device, beside plain ndarray, or a loop, for the same work in the same run:
 //! `cargo bench --bench ops`. `-- --quick` runs two short rounds of each.
 //!
 //! Operands are on the device already, and each run waits for its result. Figures are the least of
 //! rounds that alternate between the two, since other programs of the machine only add to them.
 //! `-- sum` measures the operations whose names contain the word.
 
+mod lines;
 mod rows;
 
 use std::time::Instant;
@@ -20,9 +21,9 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
     let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
     for side in sizes {
-        for row in rows::rows(*side).into_iter().filter(|row| is_wanted(row.name)) {
-            report(row, side * side, is_quick);
-        }
+        let len = side * side;
+        let rows = rows::rows(*side).into_iter().filter(|row| is_wanted(row.name));
+        rows.chain(lines::rows(len, &is_wanted)).for_each(|row| report(row, len, is_quick));
     }
 }
 

@@ -1,11 +1,11 @@
-//! The operations, each by ndarray and by this library.
+//! Operations on tables, each by ndarray and by this library.
 
 use std::hint::black_box;
 
 use resident::ndarray::{Array1, Array2, Axis, Zip, linalg::general_mat_mul};
 use resident::{Device, DeviceArray, Stream, ops};
 
-type Run = Box<dyn FnMut()>;
+pub(crate) type Run = Box<dyn FnMut()>;
 
 /// One operation.
 pub(crate) struct Row {
@@ -39,7 +39,7 @@ impl Operands {
     }
 }
 
-fn wait(stream: &Stream, outcome: resident::Result<()>) {
+pub(crate) fn wait(stream: &Stream, outcome: resident::Result<()>) {
     outcome.and_then(|()| stream.synchronize()).expect("nothing fails");
 }
 

@@ -57,11 +57,11 @@ impl<T: Copy + Sync> RightSide<'_, T> {
         self,
         a: ArrayViewD<'_, T>,
         out: ArrayViewMutD<'_, U>,
-        value: impl Fn(T, T) -> U + Sync,
+        value: impl Fn(T, T) -> U + Sync + Copy,
     ) {
         match self {
-            Self::Array(b) => each_of_two(a, b, out, |x, y, out| *out = value(x, y)),
-            Self::Number(y) => each_of_one(a, out, |x, out| *out = value(x, y)),
+            Self::Array(b) => each_of_two(a, b, out, move |x, y, out| *out = value(x, y)),
+            Self::Number(y) => each_of_one(a, out, move |x, out| *out = value(x, y)),
         }
     }
 }

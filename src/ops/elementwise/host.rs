@@ -69,24 +69,26 @@ macro_rules! zip {
             }
         }
 
-        /// Calls `each` with the corresponding elements.
+        /// Calls `each` with the corresponding elements. Each piece has a copy of it, since writes
+        /// to a piece could change what it refers to, and its loop were not vectorised.
         pub(in crate::ops) fn $each<$($element: Sync + Copy,)+ U: Send>(
             $($array: ArrayViewD<'_, $element>,)+
             out: ArrayViewMutD<'_, U>,
-            each: impl Fn($($element,)+ &mut U) + Sync,
+            each: impl Fn($($element,)+ &mut U) + Sync + Copy,
         ) {
             $pieces($($array,)+ out, &|$($array: ArrayViewD<'_, $element>,)+ mut out| {
+                let each_here = each;
                 if let ($(Some($array),)+ Some(out)) =
                     ($($array.as_slice(),)+ out.as_slice_mut())
                 {
                     let len = out.len();
                     $(let $array = &$array[..len];)+
                     for index in 0..len {
-                        each($($array[index],)+ &mut out[index]);
+                        each_here($($array[index],)+ &mut out[index]);
                     }
                 } else {
                     Zip::from(&mut out)$(.and(&$array))+.for_each(|out, $($array),+| {
-                        each($(*$array,)+ out);
+                        each_here($(*$array,)+ out);
                     });
                 }
             });
