@@ -66,6 +66,11 @@ impl Axes {
         self.strides.remove(axis);
     }
 
+    /// Leaves the first index of an axis, of those that there are.
+    pub(crate) fn keep_first(&mut self, axis: usize) {
+        self.shape[axis] = self.shape[axis].min(1);
+    }
+
     /// Adds an axis of length 1.
     pub(crate) fn insert(&mut self, axis: usize) {
         self.shape.insert(axis, 1);
