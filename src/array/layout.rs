@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 
 use ndarray::{
-    ArrayView, ArrayViewMut, Axis, Dimension, RawArrayView, RawArrayViewMut, ShapeBuilder,
+    ArrayView, ArrayViewMut, Axis, Dimension, RawArrayView, RawArrayViewMut, ShapeBuilder, Slice,
     SliceArg, SliceInfoElem, StrideShape,
 };
 
@@ -28,6 +28,15 @@ pub(super) struct AxisLayout {
 impl AxisLayout {
     /// An axis of one index, whose stride has no meaning.
     pub(super) const SINGLE: Self = Self { len: 1, stride: 1 };
+
+    /// The indices that a slice selects, and the distance in elements to the first of them.
+    fn sliced(self, element: &SliceInfoElem) -> (Self, isize) {
+        let range = IndexRange::of(element, self.len);
+        // The stride of a single index has no meaning, and the product may overflow.
+        let step = if range.len > 1 { range.step } else { 1 };
+        let axis = Self { len: range.len, stride: self.stride * step };
+        (axis, self.stride * range.first as isize)
+    }
 }
 
 impl<D: Dimension> Layout<D> {
@@ -264,18 +273,23 @@ impl<D: Dimension> Layout<D> {
                 to += 1;
                 continue;
             }
-            let AxisLayout { len, stride } = self.axis(from);
-            let range = IndexRange::of(element, len);
-            offset += stride * range.first as isize;
+            let (axis, first) = self.axis(from).sliced(element);
+            offset += first;
             from += 1;
             if !element.is_index() {
-                // The stride of a single index has no meaning, and the product may overflow.
-                let step = if range.len > 1 { range.step } else { 1 };
-                part.set_axis(to, AxisLayout { len: range.len, stride: stride * step });
+                part.set_axis(to, axis);
                 to += 1;
             }
         }
         part.with_offset_unless_empty(offset as usize)
+    }
+
+    /// A slice of one axis that [`check_slice_axis`](Self::check_slice_axis) accepts.
+    pub(super) fn slice_axis(&self, axis: usize, indices: Slice) -> Self {
+        let (sliced, first) = self.axis(axis).sliced(&indices.into());
+        let mut part = self.clone();
+        part.set_axis(axis, sliced);
+        part.with_offset_unless_empty((self.offset as isize + first) as usize)
     }
 
     /// An empty part has no element: its offset and its strides become 0, as those of ndarray's

@@ -1,7 +1,7 @@
 //! Layouts of views that reorder, remove, add or repeat axes, as ndarray's methods of the same
 //! names do. Errors are the texts of panics: the caller adds the array's name.
 
-use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, SliceInfoElem};
+use ndarray::{Axis, Dimension, IxDyn, Order, RemoveAxis, Slice, SliceInfoElem};
 use smallvec::SmallVec;
 
 use super::layout::{AxisLayout, Layout};
@@ -266,12 +266,20 @@ impl<D: Dimension> Layout<D> {
         if sliced != ndim {
             return Err(format!("a slice of {sliced} axes of its {ndim} axes"));
         }
-        of_axes().zip(self.shape()).enumerate().try_for_each(|(axis, (element, len))| {
-            if !is_within(element, *len) {
-                return Err(format!("slice {element} of axis {axis}, whose length is {len}"));
-            }
-            Ok(())
-        })
+        of_axes().enumerate().try_for_each(|(axis, element)| self.check_indices(axis, element))
+    }
+
+    /// Whether ndarray accepts a slice of this axis.
+    pub(super) fn check_slice_axis(&self, axis: Axis, indices: Slice) -> Result<(), OutOfRange> {
+        self.check_indices(self.checked_axis(axis)?, &indices.into())
+    }
+
+    fn check_indices(&self, axis: usize, element: &SliceInfoElem) -> Result<(), OutOfRange> {
+        let len = self.shape()[axis];
+        if !is_within(element, len) {
+            return Err(format!("slice {element} of axis {axis}, whose length is {len}"));
+        }
+        Ok(())
     }
 }
 

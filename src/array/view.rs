@@ -4,7 +4,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use ndarray::{Axis, Dimension, IntoDimension, IxDyn, Order, RemoveAxis, ShapeArg, SliceArg};
+use ndarray::{
+    Axis, AxisDescription, Dimension, IntoDimension, IxDyn, Order, RemoveAxis, ShapeArg, Slice,
+    SliceArg,
+};
 
 use super::device_guard::DeviceMut;
 use super::host_guard::HostMut;
@@ -141,6 +144,37 @@ impl<'a, H: Copy, R, D: Dimension> View<'a, H, R, D> {
         in_range(self.storage, self.layout.check_slice(info.as_ref()));
         let part = self.layout.slice(&info);
         self.arranged(part)
+    }
+
+    /// Some indices of one axis, with the same lifetime: as
+    /// [`slice_axis`](crate::SmartArray::slice_axis).
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `slice_axis`, if there is no such axis, or an index is out of bounds.
+    #[track_caller]
+    #[must_use]
+    pub fn slice_axis_move(self, axis: Axis, indices: Slice) -> Self {
+        in_range(self.storage, self.layout.check_slice_axis(axis, indices));
+        let part = self.layout.slice_axis(axis.index(), indices);
+        self.arranged(part)
+    }
+
+    /// Some indices of each axis, with the same lifetime: as
+    /// [`slice_each_axis`](crate::SmartArray::slice_each_axis).
+    ///
+    /// # Panics
+    ///
+    /// As ndarray's `slice_each_axis`, if an index is out of bounds.
+    #[track_caller]
+    #[must_use]
+    pub fn slice_each_axis_move(self, mut indices: impl FnMut(AxisDescription) -> Slice) -> Self {
+        let mut part = self;
+        for axis in (0..part.layout.shape().len()).map(Axis) {
+            let (len, stride) = (part.layout.shape()[axis.0], part.layout.strides()[axis.0]);
+            part = part.slice_axis_move(axis, indices(AxisDescription { axis, len, stride }));
+        }
+        part
     }
 
     /// The parts before `index` and from `index` along an axis, with the same lifetime, so that a

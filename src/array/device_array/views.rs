@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use ndarray::{Axis, Dimension, IntoDimension, Ix1, Ix2, IxDyn, Order, RemoveAxis, SliceArg};
+use ndarray::{
+    Axis, AxisDescription, Dimension, IntoDimension, Ix1, Ix2, IxDyn, Order, RemoveAxis, Slice,
+    SliceArg,
+};
 
 use super::super::field::{Disjoint, Field, FieldTuple};
 use super::super::iter::{

@@ -12,7 +12,8 @@ mod shared;
 use std::sync::Arc;
 
 use ndarray::{
-    Array, Axis, Dimension, IntoDimension, Ix1, Ix2, Order, RemoveAxis, ShapeArg, SliceArg,
+    Array, Axis, AxisDescription, Dimension, IntoDimension, Ix1, Ix2, Order, RemoveAxis, ShapeArg,
+    Slice, SliceArg,
 };
 
 use self::exclusive::exclusive_methods;

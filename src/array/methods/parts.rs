@@ -29,6 +29,62 @@ macro_rules! part_methods {
             self.view().slice_move(info)
         }
 
+        /// Some indices of one axis, as ndarray's `slice_axis`: for code that works for any
+        /// number of axes.
+        ///
+        /// ```
+        /// use resident::{Element, SmartArray, SmartView};
+        /// use resident::ndarray::{Axis, Dimension, Slice, array};
+        ///
+        /// /// The last two indices of an axis.
+        /// fn high_face<T: Element, D: Dimension>(
+        ///     array: &SmartArray<T, D>,
+        ///     axis: Axis,
+        /// ) -> SmartView<'_, T, D> {
+        ///     array.slice_axis(axis, Slice::from(-2..))
+        /// }
+        ///
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6]]);
+        /// assert_eq!(high_face(&table, Axis(1)).host()?, array![[2, 3], [5, 6]]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice_axis`, if there is no such axis, or an index is out of bounds.
+        #[track_caller]
+        pub fn slice_axis(&self, axis: Axis, indices: Slice) -> $view<$life, T, D> {
+            self.view().slice_axis_move(axis, indices)
+        }
+
+        /// Some indices of each axis, as ndarray's `slice_each_axis`. Ranges that are known only
+        /// when the program runs, of any number of axes, can also be a
+        /// [`SliceInfo`](ndarray::SliceInfo) of a vector, which [`slice`](Self::slice) takes.
+        ///
+        /// ```
+        /// use resident::{SmartArray, ndarray::{Ix2, Slice, SliceInfo, SliceInfoElem, array}};
+        ///
+        /// let table = SmartArray::from(array![[1, 2, 3], [4, 5, 6], [7, 8, 9]]);
+        /// let inside = table.slice_each_axis(|axis| Slice::from(1..axis.len - 1));
+        /// assert_eq!(inside.host()?, array![[5]]);
+        ///
+        /// let ranges: Vec<SliceInfoElem> = vec![(1..).into(), (..2).into()];
+        /// let ranges = SliceInfo::<_, Ix2, Ix2>::try_from(ranges).expect("two ranges");
+        /// assert_eq!(table.slice(&ranges).host()?, array![[4, 5], [7, 8]]);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice_each_axis`, if an index is out of bounds.
+        #[track_caller]
+        pub fn slice_each_axis(
+            &self,
+            indices: impl FnMut(AxisDescription) -> Slice,
+        ) -> $view<$life, T, D> {
+            self.view().slice_each_axis_move(indices)
+        }
+
         /// See [`field!`](crate::field!).
         #[doc(hidden)]
         pub fn __field<F: Element>(&self, field: Field<T, F>) -> $view<$life, F, D> {

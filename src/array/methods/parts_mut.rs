@@ -27,6 +27,31 @@ macro_rules! part_mut_methods {
             self.view_mut().slice_move(info)
         }
 
+        /// Some indices of one axis, which may be written, as ndarray's `slice_axis_mut`: see
+        /// [`slice_axis`](Self::slice_axis).
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice_axis_mut`, if there is no such axis, or an index is out of bounds.
+        #[track_caller]
+        pub fn slice_axis_mut(&mut self, axis: Axis, indices: Slice) -> $view<'_, T, D> {
+            self.view_mut().slice_axis_move(axis, indices)
+        }
+
+        /// Some indices of each axis, which may be written, as ndarray's `slice_each_axis_mut`: see
+        /// [`slice_each_axis`](Self::slice_each_axis).
+        ///
+        /// # Panics
+        ///
+        /// As ndarray's `slice_each_axis_mut`, if an index is out of bounds.
+        #[track_caller]
+        pub fn slice_each_axis_mut(
+            &mut self,
+            indices: impl FnMut(AxisDescription) -> Slice,
+        ) -> $view<'_, T, D> {
+            self.view_mut().slice_each_axis_move(indices)
+        }
+
         /// See [`field_mut!`](crate::field_mut!).
         #[doc(hidden)]
         pub fn __field_mut<F: Element>(&mut self, field: Field<T, F>) -> $view<'_, F, D> {

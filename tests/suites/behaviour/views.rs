@@ -46,6 +46,10 @@ fn out_of_range() {
     assert_out_of_range(|t| t.column_mut(3).len(), "index 3 of axis 1, whose length is 3");
     assert_out_of_range(|t| t.index_axis(Axis(2), 0).len(), "no axis 2 of 2");
     assert_out_of_range(|t| t.axis_iter(Axis(5)).len(), "no axis 5 of 2");
+    assert_out_of_range(|t| t.slice_axis(Axis(2), (..).into()).len(), "no axis 2 of 2");
+    assert_out_of_range(|t| t.slice_axis_mut(Axis(1), (2..5).into()).len(), "slice 2..5 of axis 1");
+    assert_out_of_range(|t| t.slice_each_axis(|_| (3..).into()).len(), "slice 3.. of axis 0");
+    assert_out_of_range(|t| t.slice_each_axis_mut(|_| (..3).into()).len(), "slice ..3 of axis 0");
     assert_out_of_range(|t| t.axis_chunks_iter(Axis(0), 0).len(), "chunks of 0");
     assert_out_of_range(|t| t.permuted_axes([1, 1]).len(), "axes [1, 1]");
     assert_out_of_range(|t| t.insert_axis(Axis(3)).len(), "no axis 3 can be inserted into 2");

@@ -1,7 +1,8 @@
 //! Random chains of rearrangements, as ndarray's, on arrays of both kinds.
 
 use resident::ndarray::{
-    ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Order, ShapeBuilder, SliceInfo, SliceInfoElem,
+    ArrayD, ArrayViewD, Axis, AxisDescription, Dimension, IxDyn, Order, ShapeBuilder, Slice,
+    SliceInfo, SliceInfoElem,
 };
 use resident::{DeviceView, DeviceViewMut, Element, Error, Result, SmartView, SmartViewMut};
 
@@ -24,6 +25,15 @@ pub fn slice_of(shape: &[usize], numbers: [u8; 8]) -> SliceInfo<Vec<SliceInfoEle
     };
     let elements: Vec<_> = shape.iter().enumerate().map(axis).collect();
     SliceInfo::try_from(elements).expect("as many axes in as out")
+}
+
+/// The slice of each axis.
+fn slices_of(info: &SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>) -> Vec<Slice> {
+    let of_axis = |element: &SliceInfoElem| match *element {
+        SliceInfoElem::Slice { start, end, step } => Slice { start, end, step },
+        _ => unreachable!("`slice_of` makes slices"),
+    };
+    info.iter().map(of_axis).collect()
 }
 
 /// Any step but 0, up to one that is longer than the axis.
@@ -66,6 +76,8 @@ pub enum Operation {
     Permute(IxDyn),
     Transpose,
     Slice(SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>),
+    SliceAxis(Axis, Slice),
+    SliceEachAxis(Vec<Slice>),
     Index(Axis, usize),
     Insert(Axis),
     Remove(Axis),
@@ -82,6 +94,10 @@ macro_rules! on_shared {
             Operation::Permute(axes) => $view.permuted_axes(axes.clone()),
             Operation::Transpose => $view.t(),
             Operation::Slice(info) => $view.slice(info),
+            Operation::SliceAxis(axis, indices) => $view.slice_axis(*axis, *indices),
+            Operation::SliceEachAxis(indices) => {
+                $view.slice_each_axis(|axis| indices[axis.axis.index()])
+            }
             Operation::Index(axis, index) => match index % 2 {
                 0 => $view.index_axis(*axis, *index),
                 _ => $view.axis_iter(*axis).nth(*index).expect("there is such an index"),
@@ -118,6 +134,19 @@ macro_rules! on_exclusive {
             Operation::Permute(axes) => view.permuted_axes(axes.clone()),
             Operation::Transpose => view.reversed_axes(),
             Operation::Slice(info) => view.slice_move(info),
+            Operation::SliceAxis(axis, indices) => {
+                let shape = view.slice_axis_mut(*axis, *indices).shape().to_vec();
+                let part = view.slice_axis_move(*axis, *indices);
+                assert_eq!(part.shape(), shape);
+                part
+            }
+            Operation::SliceEachAxis(indices) => {
+                let of = |axis: AxisDescription| indices[axis.axis.index()];
+                let shape = view.slice_each_axis_mut(of).shape().to_vec();
+                let part = view.slice_each_axis_move(of);
+                assert_eq!(part.shape(), shape);
+                part
+            }
             Operation::Index(axis, index) => view.index_axis_move(*axis, *index),
             Operation::Insert(axis) => view.insert_axis(*axis),
             Operation::Remove(axis) => view.remove_axis(*axis),
@@ -148,7 +177,14 @@ impl Operation {
         Some(match kind % 10 {
             0 => Self::Permute(order_of(ndim, numbers)),
             1 => Self::Transpose,
-            2 | 3 => Self::Slice(slice_of(shape, numbers)),
+            2 => Self::Slice(slice_of(shape, numbers)),
+            3 => {
+                let slices = slices_of(&slice_of(shape, numbers));
+                match slices.get(axis) {
+                    Some(indices) if numbers[6] % 2 == 0 => Self::SliceAxis(Axis(axis), *indices),
+                    _ => Self::SliceEachAxis(slices),
+                }
+            }
             4 if ndim < AXES_MAX => Self::Insert(Axis(number(0, ndim + 1))),
             5 => {
                 let shape = shape_of(shape, numbers);
@@ -196,6 +232,10 @@ impl Operation {
             Self::Permute(axes) => owned(array.view().permuted_axes(axes.clone())),
             Self::Transpose => owned(array.t()),
             Self::Slice(info) => owned(array.slice(info)),
+            Self::SliceAxis(axis, indices) => owned(array.slice_axis(*axis, *indices)),
+            Self::SliceEachAxis(indices) => {
+                owned(array.slice_each_axis(|axis| indices[axis.axis.index()]))
+            }
             Self::Index(axis, index) => owned(array.index_axis(*axis, *index)),
             Self::Insert(axis) => owned(array.view().insert_axis(*axis)),
             Self::Remove(axis) => owned(array.view().remove_axis(*axis)),
