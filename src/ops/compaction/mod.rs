@@ -1,9 +1,10 @@
 //! Elements that a mask chooses, different elements, and how often indices occur.
 
 pub(super) mod functions;
+mod host;
 mod methods;
 
-use ndarray::{ArrayViewD, ArrayViewMutD, Ix1, IxDyn};
+use ndarray::{Ix1, IxDyn};
 
 use super::align;
 use super::arithmetic::{Arithmetic, Index, Number, Word};
@@ -69,14 +70,9 @@ fn move_chosen<W: Word>(
     call.launch(kernel, grid, (a, mask, &Operand::of(&sums), out))
 }
 
-fn choose<W: Word>(a: ArrayViewD<'_, W>, mask: ArrayViewD<'_, u8>, out: ArrayViewMutD<'_, W>) {
-    let chosen = a.into_iter().zip(mask).filter(|(_, mask)| **mask != 0);
-    out.into_iter().zip(chosen).for_each(|(out, (element, _))| *out = *element);
-}
-
 fn choose_kernel<W: Word>() -> &'static ChooseKernel<W> {
     cache::kernel("ops::compress", 0, || {
-        ChooseKernel::<W>::new("ops::compress").host(|_, (a, mask, out)| choose(a, mask, out))
+        ChooseKernel::<W>::new("ops::compress").host(|_, (a, mask, out)| host::choose(a, mask, out))
     })
 }
 
@@ -111,18 +107,10 @@ pub(super) fn unique<T: Number>(
     compress(call, &line, &mask)
 }
 
-fn changes<T: Number>(a: ArrayViewD<'_, T>, mut mask: ArrayViewMutD<'_, u8>) {
-    let mut before = None;
-    for (mask, element) in mask.iter_mut().zip(&a) {
-        let is_same = |before: T| before == *element || (before.is_nan() && element.is_nan());
-        *mask = u8::from(!before.is_some_and(is_same));
-        before = Some(*element);
-    }
-}
-
 fn changes_kernel<T: Number>() -> &'static ChangesKernel<T> {
     cache::kernel("ops::unique", 1, || {
-        let kernel = ChangesKernel::<T>::new("ops::unique").host(|_, (a, mask)| changes(a, mask));
+        let kernel =
+            ChangesKernel::<T>::new("ops::unique").host(|_, (a, mask)| host::changes(a, mask));
         let declarations = source::declarations(1, T::C, T::C);
         let source = source::of_file(&[include_str!("kernel.cu")], "changes", &declarations);
         // SAFETY: both are lines of one length, and each thread writes one element.
@@ -176,12 +164,8 @@ fn expect_below<I: Index>(
 
 fn count_kernel<I: Index, C: Index>(rank: usize) -> &'static CountKernel<I, C> {
     cache::kernel("ops::bincount", rank, || {
-        let kernel = CountKernel::<I, C>::new("ops::bincount").host(|_, (index, mut counts)| {
-            for place in &index {
-                let count = &mut counts[place.to_u64() as usize];
-                *count = count.plus(C::from_u8(1));
-            }
-        });
+        let kernel = CountKernel::<I, C>::new("ops::bincount")
+            .host(|_, (index, counts)| host::count(index, counts));
         let (from, to) = (<I as Word>::C.name, <C as Word>::C.name);
         let declarations =
             format!("typedef {from} I;\ntypedef {to} C;\nenum {{ RANK = {rank} }};\n");

@@ -31,7 +31,7 @@ pub(super) fn gather<W: Element>(
     out: ArrayViewMutD<'_, W>,
 ) {
     match a.as_slice() {
-        Some(a) => each_of_one(index, out, |place, out| *out = a[place as usize]),
+        Some(a) => each_of_one(index, out, move |place, out| *out = a[place as usize]),
         None => each_of_one(index, out, |place, out| {
             *out = a[&place_in(a.shape(), place as usize)[..]];
         }),
@@ -48,56 +48,18 @@ fn place_in(shape: &[usize], mut n: usize) -> SmallVec<[usize; 6]> {
     place
 }
 
-/// For each place, one more than the number of the last index that leads there, and 0 for places to
-/// which no index leads.
-pub(super) fn last_writers(index: ArrayViewD<'_, u64>, mut last: ArrayViewMutD<'_, u64>) {
-    let Some(last) = last.as_slice_mut() else { unreachable!("a new array") };
-    for (number, place) in index.iter().enumerate() {
-        last[*place as usize] = number as u64 + 1;
-    }
-}
-
-/// `out[index[i]] = a[i]`, where the last of several wins. `last` is from [`last_writers`].
+/// `out[index[i]] = a[i]`, one index after the other, so that the last of several wins.
 pub(super) fn scatter<W: Element>(
-    a: ArrayViewD<'_, W>,
-    index: ArrayViewD<'_, u64>,
-    last: ArrayViewD<'_, u64>,
-    out: ArrayViewMutD<'_, W>,
-) {
-    if index.len() >= PARALLEL_LEN_MIN
-        && let Ok(last) = last.to_shape(out.shape())
-    {
-        each_place_reads(a, last.view(), out);
-    } else {
-        each_index_writes(a, index, out);
-    }
-}
-
-/// By all cores: each place takes the element that its last index brings.
-fn each_place_reads<W: Element>(
-    a: ArrayViewD<'_, W>,
-    last: ArrayViewD<'_, u64>,
-    out: ArrayViewMutD<'_, W>,
-) {
-    each_of_one(last, out, |last, out| {
-        if let Some(number) = last.checked_sub(1) {
-            *out = a[&place_in(a.shape(), number as usize)[..]];
-        }
-    });
-}
-
-/// One index after the other, so that the last of several wins.
-fn each_index_writes<W: Element>(
     a: ArrayViewD<'_, W>,
     index: ArrayViewD<'_, u64>,
     mut out: ArrayViewMutD<'_, W>,
 ) {
-    let writes = index.iter().zip(&a).map(|(place, element)| (*place as usize, *element));
-    match out.as_slice_mut() {
-        Some(out) => writes.for_each(|(place, element)| out[place] = element),
-        None => writes.for_each(|(place, element)| {
-            let place = place_in(out.shape(), place);
-            out[&place[..]] = element;
-        }),
+    if let (Some(a), Some(index), Some(out)) = (a.as_slice(), index.as_slice(), out.as_slice_mut())
+    {
+        return index.iter().zip(a).for_each(|(place, element)| out[*place as usize] = *element);
     }
+    index.iter().zip(&a).for_each(|(place, element)| {
+        let place = place_in(out.shape(), *place as usize);
+        out[&place[..]] = *element;
+    });
 }

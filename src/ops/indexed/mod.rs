@@ -18,6 +18,9 @@ use resident_backend::GpuSource;
 
 type CheckKernel = Kernel<(u64, In<u64, IxDyn>, InOut<u64, IxDyn>)>;
 type GatherKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, Out<W, IxDyn>)>;
+/// In Rust: one thread writes.
+type WriteKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, InOut<W, IxDyn>)>;
+/// In CUDA C: each thread knows which index is the last that leads to its place.
 type LastKernel = Kernel<(In<u64, IxDyn>, InOut<u64, IxDyn>)>;
 type ScatterKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, In<u64, IxDyn>, InOut<W, IxDyn>)>;
 
@@ -72,6 +75,10 @@ pub(super) fn scatter<T: Arithmetic>(
     expect_within(call, &index, len, &out)?;
     align::in_row_order([out.axes_mut()]);
     align::in_row_order([a.axes_mut(), index.axes_mut()]);
+    if call.runs_rust() {
+        let (kernel, grid) = (write_kernel::<T::Word>(), call::cover(index.axes().len()));
+        return call.launch(kernel, grid, (&a, &index, &mut out));
+    }
     let mut last = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[len]), 0, call.site);
     let ranks = Ranks::of(out.axes(), index.axes());
     let grid = call::cover(index.axes().len());
@@ -159,21 +166,24 @@ fn gather_kernel<W: Word>(ranks: Ranks) -> &'static GatherKernel<W> {
     })
 }
 
+fn write_kernel<W: Word>() -> &'static WriteKernel<W> {
+    cache::kernel("ops::scatter", 0, || {
+        WriteKernel::<W>::new("ops::scatter")
+            .host(|_, (a, index, out)| host::scatter(a, index, out))
+    })
+}
+
 fn last_kernel(rank: usize) -> &'static LastKernel {
     cache::kernel("ops::scatter last", rank, || {
-        let kernel = LastKernel::new("ops::scatter")
-            .host(|_, (index, last)| host::last_writers(index, last));
         let ranks = Ranks { operand: 1, index: rank };
         // SAFETY: as in `gather_kernel`; threads write by atomic operations.
-        unsafe { kernel.cuda(ranks.source("last_writers", CType::U64)) }
+        unsafe { LastKernel::new("ops::scatter").cuda(ranks.source("last_writers", CType::U64)) }
     })
 }
 
 fn scatter_kernel<W: Word>(ranks: Ranks) -> &'static ScatterKernel<W> {
-    cache::kernel("ops::scatter", ranks.key(), || {
-        let kernel = ScatterKernel::<W>::new("ops::scatter")
-            .host(|_, (a, index, last, out)| host::scatter(a, index, last, out));
+    cache::kernel("ops::scatter by last", ranks.key(), || {
         // SAFETY: as in `gather_kernel`; of the threads that lead to one element, one writes it.
-        unsafe { kernel.cuda(ranks.source("scatter", W::C)) }
+        unsafe { ScatterKernel::<W>::new("ops::scatter").cuda(ranks.source("scatter", W::C)) }
     })
 }
