@@ -1,5 +1,5 @@
-//! `resident::ops` on the embedded device, beside plain ndarray, or a loop, for the same work in the same run:
-//! `cargo bench --bench ops`. `-- --quick` runs two short rounds of each.
+//! `resident::ops` on the embedded device, beside plain ndarray, or a loop, for the same work in
+//! the same run: `cargo bench --bench ops`. `-- --quick` runs two short rounds of each.
 //!
 //! Operands are on the device already, and each run waits for its result. Figures are the least of
 //! rounds that alternate between the two, since other programs of the machine only add to them.
