@@ -2,8 +2,10 @@
 
 use std::hint::black_box;
 
+use rayon::prelude::*;
 use resident::ndarray::{Array1, Array2, Axis, Zip, linalg::general_mat_mul};
-use resident::{Device, DeviceArray, Stream, ops};
+use resident::ops::Elementwise;
+use resident::{Device, DeviceArray, In, Out, Stream, ops};
 
 pub(crate) type Run = Box<dyn FnMut()>;
 
@@ -53,6 +55,11 @@ pub(crate) fn rows(side: usize) -> Vec<Row> {
         new().row("add", add),
         new().row("cast to f64", cast),
         new().row("copy of a transpose", transpose),
+        new().row("a * b + c, of one text", |operands| fused(operands, fused_text())),
+        new().row("a * b + c, of a closure", |operands| {
+            fused(operands, fused_text().host(|(a, b, c, d)| *d = a * b + c))
+        }),
+        new().row("a * b + c, of mul and add", chain),
     ];
     // Larger tables take seconds.
     if side <= 1024 {
@@ -116,6 +123,70 @@ fn cast(operands: Operands) -> (Run, Run) {
         }),
         Box::new(move || wait(&stream, ops::cast_on(&stream, &ours, &mut out))),
     )
+}
+
+/// `out = a * b + c` by a loop of Rust, on all cores.
+fn loop_of_four(table: &Array2<f32>) -> Run {
+    const PART_LEN: usize = 1 << 16;
+    let lines = [0.5_f32, 1.0, 2.0].map(|factor| (table * factor).into_raw_vec_and_offset().0);
+    let mut out = vec![0.0_f32; table.len()];
+    Box::new(move || {
+        let [a, b, c] = &lines;
+        let part = |(number, out): (usize, &mut [f32])| {
+            let range = number * PART_LEN..number * PART_LEN + out.len();
+            let (a, b, c) = (&a[range.clone()], &b[range.clone()], &c[range]);
+            for index in 0..out.len() {
+                out[index] = a[index] * b[index] + c[index];
+            }
+        };
+        let out = black_box(&mut out);
+        // As `ops` do, small ones on the calling thread.
+        if out.len() < 1 << 20 {
+            out.chunks_mut(PART_LEN).enumerate().for_each(part);
+        } else {
+            out.par_chunks_mut(PART_LEN).enumerate().for_each(part);
+        }
+    })
+}
+
+type Table = DeviceArray<f32, resident::ndarray::Ix2>;
+
+/// Three tables beside each other.
+fn three(operands: &Operands) -> [Table; 3] {
+    [0.5_f32, 1.0, 2.0].map(|factor| {
+        let table = &operands.table * factor;
+        DeviceArray::from_host_on(&operands.stream, &table).expect("there is room")
+    })
+}
+
+type Four = (In<f32>, In<f32>, In<f32>, Out<f32>);
+
+fn fused_text() -> Elementwise<Four> {
+    Elementwise::new("fused", "d = a * b + c", ["a", "b", "c", "d"])
+}
+
+fn fused(operands: Operands, operation: Elementwise<Four>) -> (Run, Run) {
+    let mut out = operands.zeros(operands.table.nrows());
+    let [a, b, c] = three(&operands);
+    let Operands { table, stream, .. } = operands;
+    (
+        loop_of_four(&table),
+        Box::new(move || wait(&stream, operation.apply_on(&stream, (&a, &b, &c, &mut out)))),
+    )
+}
+
+fn chain(operands: Operands) -> (Run, Run) {
+    let mut product = operands.zeros(operands.table.nrows());
+    let mut out = operands.zeros(operands.table.nrows());
+    let [a, b, c] = three(&operands);
+    let Operands { table, stream, .. } = operands;
+    let both = move || {
+        ops::mul_on(&stream, &a, &b, &mut product)
+            .and_then(|()| ops::add_on(&stream, &product, &c, &mut out))
+            .and_then(|()| stream.synchronize())
+            .expect("nothing fails");
+    };
+    (loop_of_four(&table), Box::new(both))
 }
 
 fn transpose(operands: Operands) -> (Run, Run) {

@@ -23,6 +23,22 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
+    /// The axes of a view.
+    #[inline]
+    pub(crate) fn of(view: &Strided<'_>) -> Self {
+        Self {
+            shape: SmallVec::from_slice(view.shape),
+            strides: SmallVec::from_slice(view.strides),
+            offset: view.offset,
+        }
+    }
+
+    /// The elements to which these axes lead.
+    #[inline]
+    pub(crate) fn strided(&self) -> Strided<'_> {
+        Strided { shape: &self.shape, strides: &self.strides, offset: self.offset }
+    }
+
     #[inline]
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
@@ -92,6 +108,27 @@ impl Axes {
         self.strides.remove(axis);
         self.shape[axis] *= outer;
     }
+
+    /// Repeats the elements along axes of length 1 and along new axes before the others, as NumPy
+    /// broadcasts. `false`, and unchanged, if the operand does not fit.
+    #[inline]
+    pub(crate) fn broadcast(&mut self, shape: &[usize]) -> bool {
+        if *self.shape == *shape {
+            return true;
+        }
+        let Some(more) = shape.len().checked_sub(self.shape.len()) else { return false };
+        let mut pairs = self.shape.iter().zip(&shape[more..]);
+        if !pairs.all(|(own, wanted)| own == wanted || *own == 1) {
+            return false;
+        }
+        let strides = (0..shape.len()).map(|axis| match axis.checked_sub(more) {
+            Some(own) if self.shape[own] == shape[axis] => self.strides[own],
+            _ => 0,
+        });
+        self.strides = strides.collect();
+        self.shape = SmallVec::from_slice(shape);
+        true
+    }
 }
 
 /// The elements of an array or view, to be read.
@@ -116,12 +153,7 @@ impl<'a, T: Element> Operand<'a, T> {
     #[inline]
     pub(crate) fn of(array: &'a impl AnyView<T>) -> Self {
         let StoredView { storage, view, .. } = array.erased();
-        let axes = Axes {
-            shape: SmallVec::from_slice(view.shape),
-            strides: SmallVec::from_slice(view.strides),
-            offset: view.offset,
-        };
-        Self { storage, home: array.home(), axes, element: PhantomData }
+        Self { storage, home: array.home(), axes: Axes::of(&view), element: PhantomData }
     }
 
     #[inline]
@@ -134,25 +166,10 @@ impl<'a, T: Element> Operand<'a, T> {
         &mut self.axes
     }
 
-    /// Repeats the elements along axes of length 1 and along new axes before the others, as NumPy
-    /// broadcasts. `false`, and unchanged, if the operand does not fit.
+    /// See [`Axes::broadcast`].
     #[inline]
     pub(crate) fn broadcast(&mut self, shape: &[usize]) -> bool {
-        if *self.axes.shape == *shape {
-            return true;
-        }
-        let Some(more) = shape.len().checked_sub(self.axes.shape.len()) else { return false };
-        let mut pairs = self.axes.shape.iter().zip(&shape[more..]);
-        if !pairs.all(|(own, wanted)| own == wanted || *own == 1) {
-            return false;
-        }
-        let strides = (0..shape.len()).map(|axis| match axis.checked_sub(more) {
-            Some(own) if self.axes.shape[own] == shape[axis] => self.axes.strides[own],
-            _ => 0,
-        });
-        self.axes.strides = strides.collect();
-        self.axes.shape = SmallVec::from_slice(shape);
-        true
+        self.axes.broadcast(shape)
     }
 
     /// The same bytes as elements of another type of the same size.
@@ -197,10 +214,8 @@ macro_rules! argument {
             fn erased(&self) -> StoredView<'_> {
                 let $this = self;
                 let Operand { storage, axes, .. } = $inner;
-                let view =
-                    Strided { shape: &axes.shape, strides: &axes.strides, offset: axes.offset };
                 let element_bytes = super::layout::element_bytes::<T>();
-                StoredView { storage: *storage, view, element_bytes }
+                StoredView { storage: *storage, view: axes.strided(), element_bytes }
             }
 
             #[inline]

@@ -15,4 +15,4 @@ macro_rules! for_each_arity {
     };
 }
 
-pub(super) use for_each_arity;
+pub(crate) use for_each_arity;

@@ -435,22 +435,50 @@ impl<S: Signature> Kernel<S> {
         brief_len_max: u64,
         site: CallSite,
     ) -> Result<()> {
-        let launched = arguments.with_bound(|bound| {
-            self.check(&grid, bound)?;
-            let code = self.loaded_on(stream.device_ref())?;
-            let limits = stream.device_ref().grid_limits();
-            let title = &self.inner.title;
-            let queue =
-                |grid| Launch { code, title, grid, bound, site, brief_len_max }.queue_on(stream);
-            if code.accepts_grid(&grid, limits) {
-                queue(&grid)
-            } else {
-                queue(&self.fitted(code, grid, limits, bound)?)
-            }
-        });
+        let launched = arguments
+            .with_bound(|bound| self.launch_bound(stream, grid, bound, brief_len_max, site));
         match launched {
             Ok(()) => Ok(()),
             Err(error) => Err(error).at(site),
+        }
+    }
+
+    /// As [`launch_from`](Self::launch_from), for arguments that another signature has bound.
+    ///
+    /// # Safety
+    ///
+    /// They are as [`Arguments`] of this signature would bind them: for each parameter in order a
+    /// scalar of its size, or an array with its elements, its access, and its number of axes.
+    pub(crate) unsafe fn launch_rearranged(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        bound: &[BoundArgument<'_>],
+        brief_len_max: u64,
+        site: CallSite,
+    ) -> Result<()> {
+        self.launch_bound(stream, grid, bound, brief_len_max, site).at(site)
+    }
+
+    #[inline]
+    fn launch_bound(
+        &self,
+        stream: &Stream,
+        grid: Grid,
+        bound: &[BoundArgument<'_>],
+        brief_len_max: u64,
+        site: CallSite,
+    ) -> Result<()> {
+        self.check(&grid, bound)?;
+        let code = self.loaded_on(stream.device_ref())?;
+        let limits = stream.device_ref().grid_limits();
+        let title = &self.inner.title;
+        let queue =
+            |grid| Launch { code, title, grid, bound, site, brief_len_max }.queue_on(stream);
+        if code.accepts_grid(&grid, limits) {
+            queue(&grid)
+        } else {
+            queue(&self.fitted(code, grid, limits, bound)?)
         }
     }
 

@@ -13,7 +13,9 @@ mod kernel;
 mod signature;
 mod submit;
 
+pub(crate) use arguments::bound::{BoundArgument, Rearranged};
 pub use arguments::{Argument, Arguments};
+pub(crate) use arity::for_each_arity;
 pub use compare_bodies::Difference;
 pub use kernel::Kernel;
 pub use signature::{Described, Flat, In, InOut, Out, Parameter, Signature};

@@ -1,5 +1,7 @@
 //! The elements in CUDA C.
 
+use super::language::Type;
+
 /// Conversions between `float` and the types of two bytes, by their bits.
 const HALF: &str = include_str!("half.cu");
 
@@ -51,6 +53,19 @@ impl CType {
     /// The functions that the type needs.
     pub(super) fn functions(&self) -> &'static str {
         if self.load.is_empty() { "" } else { HALF }
+    }
+
+    /// The type of a value in a text.
+    pub(super) fn of_text(&self) -> Type {
+        match self.name {
+            "float" => Type::F32,
+            "double" => Type::F64,
+            "int" => Type::I32,
+            "long long" => Type::I64,
+            "unsigned int" => Type::U32,
+            "unsigned long long" => Type::U64,
+            _ => Type::U8,
+        }
     }
 
     pub(super) fn is_float(&self) -> bool {

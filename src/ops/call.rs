@@ -20,7 +20,7 @@ pub(super) struct Call<'a> {
 
 /// The most elements of an operand that repeats some, where no memory of a result limits them. More
 /// would take minutes, and work that was queued cannot be stopped.
-const REPEATED_LEN_MAX: usize = 1 << 34;
+pub(super) const REPEATED_LEN_MAX: usize = 1 << 34;
 
 /// With up to this many elements in all its arrays, an operation takes less time than waking
 /// another thread, or about as much, so that the calling thread runs it if the stream is idle.

@@ -31,6 +31,8 @@
 //! | [`compress`](crate::SmartArray::compress), [`unique`](crate::SmartArray::unique), [`bincount`] | all elements, into as many as there are |
 //! | [`sort`], [`argsort`] | the elements along the last axis |
 //! | [`gather`], [`scatter`] | elements whose places are given, as `u64` in row-major order |
+//! | [`Elementwise`] | corresponding elements, by statements that a text gives |
+//! | [`Reduction`] | all elements, or those along an axis, by expressions that texts give |
 //!
 //! Arguments are arrays and views of this library: coherent arrays, device arrays and parts of
 //! either, of any strides. Operands broadcast to the shape of the result, as in NumPy. Results go
@@ -88,11 +90,13 @@ mod compaction;
 mod cumulative;
 mod dot;
 mod elementwise;
+mod elementwise_kernel;
 mod indexed;
 mod masks;
 mod matmul;
 mod random;
 mod reduce;
+mod reduction_kernel;
 mod sorting;
 mod sparse;
 
@@ -102,6 +106,7 @@ mod arithmetic;
 mod c_type;
 mod cache;
 mod call;
+mod language;
 mod methods;
 mod operation;
 mod parallel;
@@ -126,6 +131,7 @@ pub use elementwise::functions::{
     add, add_on, cast, cast_on, clamp, clamp_on, copy, copy_on, div, div_on, map, map_on, mul,
     mul_on, scaled_add, scaled_add_on, select, select_on, sub, sub_on,
 };
+pub use elementwise_kernel::{Elementwise, ElementwiseParameter, ElementwiseSignature};
 pub use indexed::functions::{gather, gather_on, scatter, scatter_on};
 pub use masks::functions::{
     equal, equal_on, greater, greater_equal, greater_equal_on, greater_on, less, less_equal,
@@ -141,6 +147,7 @@ pub use reduce::functions::{
     norm_l2_axis, norm_l2_axis_on, norm_l2_on, product, product_axis, product_axis_on, product_on,
     sum, sum_axis, sum_axis_on, sum_on,
 };
+pub use reduction_kernel::{Reduction, ReductionInput, ReductionInputs};
 pub use right::Right;
 pub use sorting::functions::{argsort, argsort_on, sort, sort_on};
 pub use sparse::functions::{csr_matmul, csr_matmul_on, csr_matvec, csr_matvec_on};

@@ -5,11 +5,14 @@ use ndarray::{Axis, s};
 
 use super::arithmetic::{Arithmetic, Float, Index, Number};
 use super::elementwise::Unary;
+use super::language;
 use super::right::Right;
 use crate::array::SmartArray;
 use crate::device::Device;
 use crate::error::Result;
+use crate::launch::{In, InOut};
 use resident_backend::{GpuCode, Program};
+use resident_embedded::Emulation;
 
 /// No file has the sources of `ops`.
 #[test]
@@ -19,13 +22,104 @@ fn real_nvrtc_compiles_every_operation() {
     }
     let programs = every_program();
     assert!(programs.len() > 200, "only {}", programs.len());
-    for program in programs {
-        let GpuCode::C(text) = &program.source.code else { unreachable!("all are texts") };
-        let names = resident_gpu::kernel_names_by_nvrtc(program, text)
-            .unwrap_or_else(|log| panic!("{}: {log}\n{text}", program.kernel));
-        let entry = program.source.entry.as_deref().expect("all have names");
-        assert_eq!(names, [entry], "{}", program.kernel);
+    programs.into_iter().for_each(compile);
+}
+
+fn compile(program: &Program) {
+    let GpuCode::C(text) = &program.source.code else { unreachable!("all are texts") };
+    // What is declared and not used is an error.
+    let strict = format!("#pragma nv_diag_error 177\n{text}");
+    let names = resident_gpu::kernel_names_by_nvrtc(program, &strict)
+        .unwrap_or_else(|log| panic!("{}: {log}\n{text}", program.kernel));
+    let entry = program.source.entry.as_deref().expect("all have names");
+    assert_eq!(names, [entry], "{}", program.kernel);
+}
+
+/// The kernels of texts: each statement, operator and function, each type, on one axis and on two.
+#[test]
+fn real_nvrtc_compiles_texts() -> Result<()> {
+    if std::env::var_os("RESIDENT_NVRTC").is_none() {
+        eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
+        return Ok(());
     }
+    let mut count = 0;
+    let mut check = |program: &Program| {
+        count += 1;
+        compile(program);
+    };
+    macro_rules! each {
+        ($($type:ty),+) => {
+            $(of_type::<$type>(&mut check)?;)+
+        };
+    }
+    each!(f32, f64, i32, i64, u32, u64, u8, half::f16, half::bf16);
+    macro_rules! reduce {
+        ($($type:ty),+) => {
+            $(reductions_of::<$type>(&mut check)?;)+
+        };
+    }
+    reduce!(f32, f64, i32, i64, u32, u64, u8);
+    assert_eq!(count, 9 * 2 + 7 * 5);
+    Ok(())
+}
+
+/// A text with all that the language has.
+fn everything() -> String {
+    let of_float = |name: &str| {
+        let count = language::functions_of_floats().find(|(known, _)| *known == name);
+        let arguments = ["x", "y", "d"][..count.map_or(1, |(_, count)| count)].join(", ");
+        format!(
+            "d += {name}({arguments}); d += {name}f({arguments}); d += {name}({});\n",
+            ["d", "d, x", "d, x, 1",][count.map_or(0, |(_, count)| count - 1)]
+        )
+    };
+    let functions: String =
+        language::functions_of_floats().map(|(name, _)| of_float(name)).collect();
+    format!(
+        "double d = 2 * x; int n = (int)x; unsigned int u = n; long long l = (long long)d;
+         unsigned long long q = u * l; unsigned char k = (unsigned char)q; bool b = k && !n;
+         {functions}
+         n += n + n - n * n / n % n; l -= l / q - l % 3; q <<= n; q >>= 70; n = n << 3 >> u;
+         u ^= u & 3 | ~u; d += abs(n) + abs(l) + abs(d) + min(n, l) + max(u, 3) + max(x, d);
+         b = b ? isnan(d) || isinf(x) : isfinite(d) != (x < NAN) == true;
+         for (int i = 0, j = 9; i < 3; ++i, j--) {{ if (j == i) continue; n -= -j; }}
+         while (n > 1000) n /= 2;
+         do {{ u = u + 1; if (u > 7) break; }} while (u);
+         y = a + d + n + u + l + q + k + b + M_PI - INFINITY;"
+    )
+}
+
+fn of_type<T: Arithmetic>(check: &mut dyn FnMut(&Program)) -> Result<()> {
+    let _here = Device::emulated(Emulation::new()).enter();
+    let operation =
+        super::Elementwise::<(T, In<T>, InOut<T>)>::new("all", everything(), ["a", "x", "y"])
+            .host(|_| ());
+    let table = SmartArray::<T, _>::zeros((6, 6));
+    let mut out = SmartArray::<T, _>::zeros((6, 6));
+    operation.apply((T::zeroed(), &table, &mut out))?;
+    operation.apply((T::zeroed(), &table.t(), &mut out))?;
+    operation.each_program(check);
+    Ok(())
+}
+
+fn reductions_of<T: Number>(check: &mut dyn FnMut(&Program)) -> Result<()> {
+    let _here = Device::emulated(Emulation::new()).enter();
+    let reduction = super::Reduction::<(half::f16, In<T>), T>::new(
+        "all",
+        ["h", "x"],
+        "x / 2 + h",
+        "min(a, b) + max(a, b)",
+        T::ZERO,
+    )
+    .host(|(_, x)| x, |a, _| a);
+    let (line, table) = (SmartArray::<T, _>::zeros(9000), SmartArray::<T, _>::zeros((300, 90)));
+    reduction.apply((half::f16::ONE, &line))?;
+    let mut sums = SmartArray::<T, _>::uninit(90);
+    reduction.apply_axis(Axis(0), (half::f16::ONE, &table), &mut sums)?;
+    let mut sums = SmartArray::<T, _>::uninit(300);
+    reduction.apply_axis(Axis(1), (half::f16::ONE, &table), &mut sums)?;
+    reduction.each_program(check);
+    Ok(())
 }
 
 /// Every operation on elements of every type, on one axis and on two.

@@ -1,7 +1,10 @@
 //! The arguments of one launch with their types erased, and their encoding as words.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
+use crate::array::Axes;
 use crate::device::Device;
 use crate::element::Element;
 use crate::storage::Storage;
@@ -126,6 +129,41 @@ impl<'a> BoundArray<'a> {
         let is_first = !self.is_flat || self.is_c_contiguous;
         let origin = if is_first { self.view.offset as u64 } else { self.view.lowest() };
         u64::from(self.element_bytes) * origin
+    }
+}
+
+/// An array of a flat parameter that is passed for a sized one, by axes that lead to its elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Rearranged<'a> {
+    array: BoundArray<'a>,
+    axes: Axes,
+}
+
+impl<'a> Rearranged<'a> {
+    pub(crate) fn of(array: &BoundArray<'a>) -> Self {
+        Self { array: *array, axes: Axes::of(&array.view) }
+    }
+
+    pub(crate) fn axes(&self) -> &Axes {
+        &self.axes
+    }
+
+    pub(crate) fn axes_mut(&mut self) -> &mut Axes {
+        &mut self.axes
+    }
+
+    /// The argument for a sized parameter with the same element and access.
+    pub(crate) fn bound(&self) -> BoundArgument<'_> {
+        let BoundArray { storage, element_bytes, home, access, .. } = self.array;
+        let view = StoredView { storage, view: self.axes.strided(), element_bytes };
+        BoundArgument::Array(BoundArray::sized(view, home, access))
+    }
+}
+
+/// The array's name, and the shape.
+impl fmt::Display for Rearranged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of shape {:?}", self.array.storage.named(), self.axes.shape())
     }
 }
 

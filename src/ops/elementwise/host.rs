@@ -120,7 +120,7 @@ pub(in crate::ops) fn each_alone<U: Send>(
     out.iter_mut().for_each(each);
 }
 
-fn longest_axis(shape: &[usize]) -> Axis {
+pub(in crate::ops) fn longest_axis(shape: &[usize]) -> Axis {
     let longest = shape.iter().enumerate().max_by_key(|(_, len)| **len);
     Axis(longest.map_or(0, |(axis, _)| axis))
 }

@@ -1,6 +1,7 @@
 //! What is refused, and how a launch fails.
 
 use resident::ndarray::{Ix2, IxDyn};
+use resident::ops::Elementwise;
 use resident::{
     CudaSource, Device, Emulation, Error, Grid, GridLimits, In, InOut, Kernel, Result, Signature,
     SmartArray,
@@ -163,6 +164,14 @@ fn without_a_compiler() {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(x.to_vec().expect("unchanged"), [1.0; 3]);
+
+    // What a text describes needs one too, unless it has a body in Rust.
+    let double = Elementwise::<(InOut<f32>,)>::new("double", "x *= 2", ["x"]);
+    let text = double.apply_on(&Device::cpu().stream(), (&mut x,)).unwrap_err().to_string();
+    assert!(text.contains("\"double\"") && text.contains("/nowhere/c++"), "{text}");
+    let double = double.host(|(x,)| *x *= 2.0);
+    double.apply_on(&Device::cpu().stream(), (&mut x,)).expect("it needs no compiler");
+    assert_eq!(x.to_vec().expect("written"), [2.0; 3]);
 }
 
 #[test]

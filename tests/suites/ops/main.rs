@@ -5,6 +5,7 @@
 mod bad_input;
 mod compaction;
 mod elementwise;
+mod elementwise_texts;
 mod half_floats;
 mod indexed;
 mod linear;
@@ -12,6 +13,8 @@ mod masks;
 mod numbers;
 mod part;
 mod random;
+mod random_texts;
+mod reduction_texts;
 mod reductions;
 mod residency;
 mod sorting;

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use ndarray::{ArrayD, ArrayViewD, IxDyn, SliceInfo, SliceInfoElem};
+use half::{bf16, f16};
+use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, IxDyn, SliceInfo, SliceInfoElem};
 use resident::{DeviceArray, Element, SmartArray, SmartView, SmartViewMut};
 
 /// Numbers that look random and are the same in each run.
@@ -80,6 +81,11 @@ impl Part {
         part.permuted_axes(self.order.clone())
     }
 
+    pub(crate) fn of_mut<'a, T>(&self, array: &'a mut ArrayD<T>) -> ArrayViewMutD<'a, T> {
+        let part = array.view_mut().slice_move(self.info());
+        part.permuted_axes(self.order.clone())
+    }
+
     pub(crate) fn of_ours<'a, T: Element>(
         &self,
         array: &'a SmartArray<T, IxDyn>,
@@ -129,4 +135,6 @@ sample! {
     u32: |bits| if bits.is_multiple_of(5) { bits as u32 } else { (bits % 21) as u32 },
     u64: |bits| if bits.is_multiple_of(5) { bits << 17 } else { bits % 21 },
     u8: |bits| (bits % 256) as u8,
+    f16: |bits| f16::from_f32((bits % 2001) as f32 / 64.0 - 15.01),
+    bf16: |bits| bf16::from_f32((bits % 2001) as f32 / 64.0 - 15.01),
 }

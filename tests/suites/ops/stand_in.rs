@@ -8,7 +8,7 @@ use resident_stand_in::Settings;
 use support::own_process;
 
 use crate::elementwise::{self, Cases};
-use crate::{half_floats, reductions};
+use crate::{elementwise_texts, half_floats, reduction_texts, reductions};
 
 /// The stand-in's device. `None`, with a message, if there is no C++ compiler.
 fn gpu() -> Option<Device> {
@@ -85,6 +85,21 @@ fn products_and_places_are_exact() -> Result<()> {
     let mut line = SmartArray::from(Array1::<f64>::zeros(10));
     ops::copy(&ours_a.slice(s![..10, 2]), &mut line)?;
     assert_eq!(*line.host()?, a.slice(s![..10, 2]));
+    assert_clean();
+    Ok(())
+}
+
+#[test]
+fn texts_compute_the_same() -> Result<()> {
+    own_process!();
+    let Some(device) = gpu() else { return Ok(()) };
+    let _here = device.enter();
+    elementwise_texts::parts::<f32>(|x, y, z| z + (x - y), 12)?;
+    elementwise_texts::parts::<f16>(
+        |x, y, z| f16::from_f32(z.to_f32() + (x.to_f32() - y.to_f32())),
+        4,
+    )?;
+    reduction_texts::parts(8)?;
     assert_clean();
     Ok(())
 }

@@ -1,0 +1,134 @@
+//! One use of an [`Elementwise`]: brings the arguments to one shape, and launches.
+
+use resident_backend::BodyKind;
+use resident_backend::call_site::CallSite;
+use resident_backend::grid::Grid;
+use smallvec::SmallVec;
+
+use super::source::Form;
+use super::{Elementwise, ElementwiseSignature};
+use crate::array::Axes;
+use crate::device::Stream;
+use crate::error::{Error, ONE_THAT_FITS, Result};
+use crate::launch::{Arguments, BoundArgument, Rearranged};
+use crate::ops::language::Statements;
+use crate::ops::{align, call};
+
+/// The elements that a thread of the embedded device serves, one after the other.
+const THREAD_LEN: usize = 128;
+
+/// The threads of a block there. Launches of 8,192 threads, and more, run on all cores, which are
+/// those of 1,048,576 elements.
+const BLOCK_THREADS: usize = 64;
+
+pub(crate) type Arrays<'a> = SmallVec<[Rearranged<'a>; 8]>;
+
+/// The array arguments, in order.
+pub(crate) fn arrays<'a>(bound: &[BoundArgument<'a>]) -> Arrays<'a> {
+    let array = |argument: &BoundArgument<'a>| match argument {
+        BoundArgument::Array(array) => Some(Rearranged::of(array)),
+        BoundArgument::Scalar { .. } => None,
+    };
+    bound.iter().filter_map(array).collect()
+}
+
+/// The arguments with other axes for the arrays.
+pub(crate) fn rebound<'a>(
+    bound: &'a [BoundArgument<'a>],
+    arrays: &'a [Rearranged<'a>],
+) -> SmallVec<[BoundArgument<'a>; 8]> {
+    let mut arrays = arrays.iter();
+    let one = |argument: &BoundArgument<'a>| match argument {
+        BoundArgument::Array(_) => arrays.next().map_or(*argument, Rearranged::bound),
+        BoundArgument::Scalar { .. } => *argument,
+    };
+    bound.iter().map(one).collect()
+}
+
+/// Enough threads for so many elements: one for each on a GPU.
+fn grid(stream: &Stream, len: usize) -> Grid {
+    let is_embedded =
+        matches!(stream.device_ref().body_kind(), BodyKind::Host | BodyKind::HostFromCuda);
+    let threads = len.div_ceil(THREAD_LEN);
+    if !is_embedded || len == 0 {
+        call::cover(len)
+    } else if threads <= BLOCK_THREADS {
+        Grid::new(1, threads as u32)
+    } else {
+        // More elements than 2³⁰ blocks have are shared by as many threads.
+        Grid::new(threads.div_ceil(BLOCK_THREADS).min(1 << 30) as u32, BLOCK_THREADS as u32)
+    }
+}
+
+impl<S: ElementwiseSignature> Elementwise<S> {
+    pub(super) fn apply_at(
+        &self,
+        stream: &Stream,
+        arguments: &impl Arguments<S>,
+        site: CallSite,
+    ) -> Result<()> {
+        let statements = self.inner.statements().map_err(|fault| Error::Compile {
+            kernel: format!("\"{}\"", self.name()),
+            device: stream.device_ref().name(),
+            log: format!("the text of this operation cannot be used: {fault}"),
+            call: site.into(),
+        })?;
+        let brief_len_max = self.brief_len_max(statements);
+        arguments.with_bound(|bound| {
+            let mut arrays = arrays(bound);
+            let output = self.give_one_shape(&mut arrays, site)?;
+            align(&mut arrays, output);
+            let len = arrays[output].axes().len();
+            let kernel = self.kernel(Form::of(arrays.iter().map(Rearranged::axes)), statements);
+            let bound = rebound(bound, &arrays);
+            // SAFETY: `S` bound the arguments. `S::Sized` has the same scalars, and arrays of the
+            // same elements and access that take any number of axes.
+            unsafe {
+                kernel.launch_rearranged(stream, grid(stream, len), &bound, brief_len_max, site)
+            }
+        })
+    }
+
+    /// The most elements in all arrays that the calling thread serves: none where a loop or code of
+    /// the program may take any time.
+    fn brief_len_max(&self, statements: &Statements) -> u64 {
+        let is_open = statements.has_loops || self.inner.host.is_some();
+        if is_open { 0 } else { call::BRIEF_LEN_MAX }
+    }
+
+    /// Broadcasts the inputs to the shape of the outputs. Returns the number of an output.
+    fn give_one_shape(&self, arrays: &mut [Rearranged<'_>], site: CallSite) -> Result<usize> {
+        let declared = S::DECLARED.iter().filter(|one| one.how != super::Use::Scalar);
+        let are_outputs: SmallVec<[bool; 16]> = declared.map(|one| one.how.is_output()).collect();
+        // `statements` has checked that there is one.
+        let first = are_outputs.iter().position(|is_output| *is_output).unwrap_or(0);
+        let output = arrays[first].clone();
+        for (array, is_output) in arrays.iter_mut().zip(are_outputs) {
+            let shape = output.axes().shape();
+            let fits = if is_output {
+                array.axes().shape() == shape
+            } else {
+                array.axes_mut().broadcast(shape)
+            };
+            if !fits {
+                let other = if is_output { "an output of the shape" } else { "an input that fits" };
+                return Err(self.no_fit(format!("{other} of {output}"), array, site));
+            }
+        }
+        Ok(first)
+    }
+
+    #[cold]
+    fn no_fit(&self, expected: String, array: &Rearranged<'_>, site: CallSite) -> Error {
+        let operation = format!("elementwise operation \"{}\"", self.name());
+        let seen = array.to_string();
+        Error::Shape { operation, expected, seen, instead: ONE_THAT_FITS, call: site.into() }
+    }
+}
+
+/// Gives the arrays as few axes as they can have together, in the order of one of them.
+fn align(arrays: &mut [Rearranged<'_>], leader: usize) {
+    let mut axes: SmallVec<[&mut Axes; 8]> = arrays.iter_mut().map(Rearranged::axes_mut).collect();
+    axes.swap(0, leader);
+    align::all_in_any_order(&mut axes);
+}
