@@ -70,3 +70,35 @@ pub(crate) fn is_number<T: Element>() -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_number;
+
+    #[test]
+    fn numbers_have_no_fields() {
+        macro_rules! are_numbers {
+            ($($number:ty),+) => { [$(is_number::<$number>()),+] };
+        }
+        let numbers = are_numbers!(
+            i8,
+            u8,
+            i16,
+            u16,
+            half::f16,
+            half::bf16,
+            i32,
+            u32,
+            f32,
+            i64,
+            u64,
+            f64,
+            isize,
+            usize,
+            i128,
+            u128
+        );
+        assert_eq!(numbers, [true; 16]);
+        assert_eq!(are_numbers!((), [u8; 2], [u16; 2], [f32; 2], [u64; 2]), [false; 5]);
+    }
+}

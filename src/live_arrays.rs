@@ -354,9 +354,13 @@ mod tests {
         alive.extend((3 * BLOCK..5 * BLOCK).map(|value| register(&arrays, value)));
         assert_eq!(values(&arrays), alive.iter().map(|array| array.0).collect::<Vec<_>>());
         let released = alive.swap_remove(7);
+        assert!(arrays.contains(released.1));
         arrays.remove(released.1);
         arrays.remove(released.1);
         assert_eq!(values(&arrays).len(), alive.len(), "a second removal does nothing");
+        let next = register(&arrays, 0);
+        assert_eq!(next.1.entry, released.1.entry, "the entry freed last is used first");
+        assert!(arrays.contains(next.1) && !arrays.contains(released.1));
     }
 
     #[test]

@@ -65,18 +65,23 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row, widths: &[usize; LEADING]) -
 
 /// The call that needed the bytes, and the one that made them stale: on one line, if they fit.
 fn write_calls(f: &mut fmt::Formatter<'_>, site: &Site) -> fmt::Result {
-    let room = COLUMNS - INDENT.len();
     let call = format!("at {}", site.location);
     let stale = match (site.stale_since, site.never_there) {
         (Some(location), _) => format!("stale since {location}"),
         (None, true) => "never there before".to_owned(),
         (None, false) => String::new(),
     };
-    let separator = if stale.is_empty() { "" } else { ", " };
-    if call.chars().count() + separator.len() + stale.chars().count() <= room {
-        return writeln!(f, "{INDENT}{call}{separator}{stale}");
+    write_pair(f, &call, &stale)
+}
+
+/// Two texts, of which the second may be empty: on one line, if they fit.
+fn write_pair(f: &mut impl fmt::Write, first: &str, second: &str) -> fmt::Result {
+    let room = COLUMNS - INDENT.len();
+    let separator = if second.is_empty() { "" } else { ", " };
+    if first.chars().count() + separator.len() + second.chars().count() <= room {
+        return writeln!(f, "{INDENT}{first}{separator}{second}");
     }
-    for line in [call, stale].iter().filter(|line| !line.is_empty()) {
+    for line in [first, second].iter().filter(|line| !line.is_empty()) {
         writeln!(f, "{INDENT}{}", shortened(line, room))?;
     }
     Ok(())
@@ -172,7 +177,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, shortened, write_wrapped};
+    use super::{COLUMNS, shortened, write_pair, write_wrapped};
 
     #[test]
     fn control_characters_are_escaped_and_others_are_not() {
@@ -193,6 +198,20 @@ mod tests {
             assert!(lines.lines().all(|line| line.chars().count() <= COLUMNS), "{lines}");
             let words = lines.split_whitespace().count();
             assert_eq!((words, lines.matches("word").count()), (60, 30), "{lines}");
+        }
+    }
+
+    #[test]
+    fn two_texts_are_on_one_line_if_they_fit() {
+        for (first, second) in
+            (0..120).flat_map(|first| (0..120).map(move |second| (first, second)))
+        {
+            let mut lines = String::new();
+            write_pair(&mut lines, &"ä".repeat(first), &"ö".repeat(second)).expect("it takes all");
+            assert!(lines.lines().all(|line| line.chars().count() <= COLUMNS), "{lines}");
+            let separator = if second == 0 { 0 } else { 2 };
+            let fits = 4 + first + separator + second <= COLUMNS;
+            assert_eq!(lines.lines().count() == 1, fits || first * second == 0, "{lines}");
         }
     }
 

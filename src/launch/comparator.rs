@@ -186,5 +186,10 @@ mod tests {
             [1.0, -2.0, 2.0_f64.powi(-24), 65504.0, 0.0]
         );
         assert!(from_f16(0x7C00).is_infinite() && from_f16(0x7E00).is_nan());
+        let (f16, bf16) = (half::f16::from_f32, half::bf16::from_f32);
+        assert!(differ(f16(1.0), f16(1.5), 0.25) && !differ(f16(1.0), f16(1.5), 0.5));
+        assert!(differ(bf16(1.0), bf16(1.5), 0.25) && !differ(bf16(1.0), bf16(1.5), 0.5));
+        assert_eq!(comparator::<half::f16>().show(bytemuck::bytes_of(&f16(-2.5))), "-2.5");
+        assert_eq!(comparator::<half::bf16>().show(bytemuck::bytes_of(&bf16(-2.5))), "-2.5");
     }
 }

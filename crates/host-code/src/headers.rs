@@ -90,6 +90,12 @@ mod tests {
     }
 
     #[test]
+    fn code_is_kept_by_the_text_of_each_header() {
+        let key = super::key();
+        assert!(HEADERS.iter().all(|(_, text)| key.contains(text)));
+    }
+
+    #[test]
     fn the_folder_has_all_and_is_removed() {
         let headers = Headers::write().expect("the system's temporary folder");
         let folder = headers.folder.clone();

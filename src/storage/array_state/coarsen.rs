@@ -183,6 +183,16 @@ mod tests {
         state.coherence.apply(memory_order.extents(), Location::HOST, &element, Access::Overwrite);
     }
 
+    #[test]
+    fn few_copies_stay_exact() {
+        let (memory_order, mut state) = on_host_and_device(4 * EXACT_COPIES_MAX);
+        (0..EXACT_COPIES_MAX as u64).for_each(|at| write(&mut state, &memory_order, place(at)));
+        let (boxes, location) = (state.coherence.box_count(), Location::slot(1).expect("one"));
+        assert!(!state.coarsen_after_plan(&memory_order, location, EXACT_COPIES_MAX));
+        assert_eq!(state.coherence.box_count(), boxes);
+        assert!(state.coarsen_after_plan(&memory_order, location, EXACT_COPIES_MAX + 1));
+    }
+
     /// A launch that has acquired the copy, and has not marked its use yet, may read any element.
     #[test]
     fn nothing_is_withdrawn_while_a_use_is_not_marked() {

@@ -38,6 +38,7 @@ fn a_launch_is_recorded_with_its_arguments_and_the_copies_it_caused() -> Result<
     assert!(site.starts_with(&format!("{}:{line}:", file!())), "{site}");
     let id =
         |name| document.arrays.iter().find(|array| array.name == name).expect("it is there").id;
+    assert!(document.arrays.iter().all(|array| array.element == "f32" && array.shape == [10]));
     let expected = [(id("source"), "in", true), (id("target"), "out", true)];
     assert_eq!(*arguments, expected);
     let [DocumentRecord::Copy { launch, name, bytes, .. }] = &copies(&document)[..] else {

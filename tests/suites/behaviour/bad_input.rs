@@ -308,10 +308,9 @@ fn a_resident_device_that_makes_no_sense_or_cannot_be_used() {
         }
         return;
     }
-    let wanted = format!(
-        "RESIDENT_DEVICE={}",
-        std::env::var("RESIDENT_DEVICE").expect("the parent sets it")
-    );
+    let value = std::env::var("RESIDENT_DEVICE").expect("the parent sets it");
+    let wanted = format!("RESIDENT_DEVICE={value}");
+    let makes_sense = ["cuda:99", "hip:3"].contains(&value.as_str());
     let mut array = SmartArray::<f32, _>::ones(4).named("xs");
     let touch = Kernel::<(InOut<f32>,)>::new("touch").host(|_grid, (_,)| {});
     let attempts = [
@@ -325,6 +324,8 @@ fn a_resident_device_that_makes_no_sense_or_cannot_be_used() {
         let refused = refused.expect_err("never ignored");
         assert!(matches!(refused, Error::NoDevice { .. }), "{refused:?}");
         says(&refused, &[&wanted, "set RESIDENT_DEVICE", "unset"]);
+        let names_forms = refused.to_string().contains("expected cpu, cuda:N or hip:N");
+        assert_eq!(names_forms, !makes_sense, "{refused}");
     }
     Device::set_default(Device::cpu());
     assert!(Device::current().is_err(), "the variable comes before the default");

@@ -11,7 +11,7 @@ use resident::dlpark::ffi::{
 use resident::dlpark::metadata::Dynamic;
 use resident::dlpark::versioned::Dlpack;
 use resident::dlpark::{DlpackFlags, Managed, ManagedTensorBase, legacy};
-use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, IxDyn};
+use resident::ndarray::{Array1, Array2, Dimension, Ix1, Ix2, IxDyn, s};
 use resident::{
     AnyViewMut, Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, Out,
     ReadOnlyDeviceArray, Result, SmartArray, TensorElement,
@@ -162,6 +162,21 @@ fn a_tensor_owns_the_array_and_frees_its_memory() -> Result<()> {
         device.synchronize()?;
         assert_eq!(device.memory().in_use, before);
     }
+    Ok(())
+}
+
+#[test]
+fn a_tensor_that_runs_backwards_begins_at_its_first_element() -> Result<()> {
+    let rows = Array2::from_shape_fn((2, 3), |(row, column)| (3 * row + column) as f32);
+    let turned = SmartArray::from(rows.slice_move(s![..;-1, ..]));
+    let made: Dlpack = turned.into_device(&Device::cpu())?.into_dlpack()?;
+    let view = made.validate().expect("a tensor");
+    assert_eq!((view.shape(), view.strides()), (&[2, 3][..], Some(&[-3, 1][..])));
+    let first = view.data_ptr().wrapping_byte_add(view.byte_offset() as usize);
+    // SAFETY: the first element is there while the tensor lives, and nothing else uses it.
+    assert_eq!(unsafe { first.cast::<f32>().read() }, 3.0);
+    // SAFETY: as above; the second row lies before the first.
+    assert_eq!(unsafe { first.cast::<f32>().wrapping_sub(3).read() }, 0.0);
     Ok(())
 }
 

@@ -236,6 +236,17 @@ fn a_number_at_an_odd_address() {
 }
 
 #[test]
+fn a_number_at_half_its_length() {
+    let body = r#"
+        // The first access of a block takes another way through the checker.
+        out[i] = 1;
+        char *bytes = reinterpret_cast<char *>(io);
+        if (i == 3) *reinterpret_cast<int *>(bytes + 16 + 2 * bad) = 1; // here
+    "#;
+    Case::new(body).finds(FindingKind::Misaligned);
+}
+
+#[test]
 fn a_double_at_half_its_length() {
     let body = r#"
         if (i == 0) out[i] = *reinterpret_cast<const double *>(in + 2 + bad); // here

@@ -108,6 +108,9 @@ fn guards_have_the_fields_of_an_array_interface() {
     let bytes = DeviceArray::<u8, _>::zeros_on(&stream, (0, 5)).expect("no memory");
     let fields = bytes.gpu_on(&stream).expect("empty").cuda_array_interface().expect("a GPU");
     assert_eq!((fields.typestr.as_str(), fields.data), ("|u1", (0, true)));
+    let halves = DeviceArray::<half::bf16, _>::zeros_on(&stream, 3).expect("memory");
+    let refused = halves.gpu_on(&stream).expect("it is there").cuda_array_interface();
+    assert!(matches!(refused, Err(Error::Foreign { .. })), "{refused:?}: NumPy has no name for it");
     let legacy = Stream::legacy(&device).expect("a stream");
     let fields = table.gpu_on(&legacy).expect("it is there").cuda_array_interface();
     assert_eq!(fields.expect("a GPU").stream, Some(1));

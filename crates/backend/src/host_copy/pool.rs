@@ -311,9 +311,14 @@ fn start(threads: usize) -> Option<&'static CopyPool> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use smallvec::SmallVec;
 
-    use super::{SHARE_BYTES, Shares, copy_box_in_parallel, default_threads, start_copy};
+    use super::{
+        CopyEnds, Job, SHARE_BYTES, SPIN_TIME, Shares, copy_box_in_parallel, default_threads,
+        start_copy,
+    };
     use crate::{CopyBox, host_copy};
 
     fn copy_box(run_bytes: u64, axes: &[(u64, u64, u64)]) -> CopyBox {
@@ -359,6 +364,27 @@ mod tests {
             unsafe { copy_box_in_parallel(source.as_ptr(), seen.as_mut_ptr(), &part) };
             assert!(expected == seen);
         }
+    }
+
+    #[test]
+    fn a_copy_ends_when_a_slow_thread_has_copied_the_last_share() {
+        let (source, mut seen) = (vec![7_u8; 1 << 20], vec![0_u8; 1 << 20]);
+        let whole = CopyBox {
+            source_offset_bytes: 0,
+            destination_offset_bytes: 0,
+            ..copy_box(1 << 20, &[])
+        };
+        let ends = CopyEnds { source: source.as_ptr(), destination: seen.as_mut_ptr() };
+        let job = Job::new(ends, whole);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(1000 * SPIN_TIME);
+                job.run_shares();
+            });
+            job.wait();
+            assert!(job.is_copied());
+        });
+        assert!(seen == source);
     }
 
     #[test]

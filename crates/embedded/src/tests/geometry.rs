@@ -115,6 +115,16 @@ fn the_overlap_of_large_boxes_is_found_without_walking_them() {
         overlap::first_overlap(&interior(0), &one),
         Some(one.offset_bytes..one.offset_bytes + 1)
     );
+    // The first byte lies in a gap, and the box has too many runs between it and the second.
+    let two = Footprint {
+        offset_bytes: 8,
+        run_bytes: 1,
+        axes: SmallVec::from_slice(&[(2, one.offset_bytes - 8)]),
+    };
+    for (first, second) in [(&interior(0), &two), (&two, &interior(0))] {
+        let shared = overlap::first_overlap(first, second);
+        assert_eq!(shared, Some(one.offset_bytes..one.offset_bytes + 1));
+    }
 }
 
 #[test]

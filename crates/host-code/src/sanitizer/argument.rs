@@ -46,7 +46,7 @@ impl ArrayOfLaunch {
         arrays
     }
 
-    fn new(
+    pub(super) fn new(
         parameter: usize,
         access: Access,
         element_bytes: usize,

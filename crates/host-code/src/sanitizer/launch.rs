@@ -459,3 +459,20 @@ fn bytes_at(address: usize, len_bytes: usize) -> Vec<u8> {
     unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), len_bytes) };
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ArrayOfLaunch, argument_areas};
+    use resident_core::Access;
+
+    #[test]
+    fn arguments_that_overlap_share_an_area_and_others_have_their_own() {
+        let line = |parameter, start, len| {
+            ArrayOfLaunch::new(parameter, Access::Read, 4, start, vec![len], vec![1])
+        };
+        let arrays = [line(0, 0x300, 4), line(1, 0x100, 4), line(2, 0x108, 8), line(3, 0x128, 4)];
+        let areas = argument_areas(&arrays);
+        let ranges: Vec<_> = areas.iter().map(|area| (area.start, area.len_bytes)).collect();
+        assert_eq!(ranges, [(0x100, 0x28), (0x128, 0x10), (0x300, 0x10)]);
+    }
+}

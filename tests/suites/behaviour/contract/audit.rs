@@ -294,6 +294,20 @@ fn the_host_and_each_device_know_of_their_own() -> Result<()> {
     Ok(())
 }
 
+/// An array is on at most 63 devices, and the next takes the place of one that has released it.
+#[test]
+fn a_device_in_the_place_of_another_has_no_history() -> Result<()> {
+    let devices: Vec<Device> = (0..64).map(|_| lab()).collect();
+    let mut array = matrix();
+    devices[..63].iter().try_for_each(|device| array.prefetch(&device.stream()))?;
+    let first = line!() + 1;
+    drop(array.slice_mut(s![..10, ..]).host_mut()?);
+    array.release_on(&devices[5])?;
+    assert_eq!(stale_since(&array, 0..5, &devices[63]), None, "it was never valid there");
+    assert_eq!(stale_since(&array, 0..5, &devices[6]), Some(first));
+    Ok(())
+}
+
 #[test]
 fn a_constant_was_on_the_host_and_not_on_a_device() -> Result<()> {
     let device = lab();

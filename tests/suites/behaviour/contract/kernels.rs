@@ -105,6 +105,18 @@ fn requirements_are_checked_before_anything_moves() -> Result<()> {
 }
 
 #[test]
+fn requirements_see_the_length_of_arrays() -> Result<()> {
+    let some = Kernel::<(InOut<f32>,)>::new("some")
+        .require("there are elements", |_grid, (x,)| !x.is_empty() && x.len() == x.shape()[0])
+        .host(|_grid, (_,)| {});
+    some.launch_on(&lab().stream(), Grid::cover(3), (&mut SmartArray::<f32, _>::ones(3),))?;
+    let mut none = SmartArray::<f32, _>::ones(0);
+    let refused = some.launch_on(&lab().stream(), Grid::cover(3), (&mut none,));
+    assert!(matches!(refused, Err(Error::Requirement { .. })), "{refused:?}");
+    Ok(())
+}
+
+#[test]
 fn a_call_runs_the_host_body_on_the_host_copies_here_and_now() -> Result<()> {
     let device = lab();
     let mut x = SmartArray::from(vec![1.0_f32; 6]);

@@ -154,11 +154,14 @@ fn a_vector_keeps_its_capacity_and_a_sliced_array_its_allocation() -> Result<()>
     let address = vector.as_ptr();
     let back = SmartArray::from(vector).into_array()?.into_raw_vec_and_offset().0;
     assert_eq!((back.as_ptr(), back.capacity()), (address, 100));
-    let rows = Array2::from_shape_fn((6, 4), |(i, j)| (i * 4 + j) as u16).slice_move(s![2..5, ..]);
-    let (first, expected) = (rows.as_ptr(), rows.clone());
-    let back = SmartArray::from(rows).into_array()?;
-    assert_eq!(back.as_ptr(), first);
-    assert_eq!(back, expected);
+    // Neither begins where its vector does, and the elements of one lie in it the other way round.
+    let all = Array2::from_shape_fn((6, 4), |(i, j)| (i * 4 + j) as u16);
+    for rows in [all.clone().slice_move(s![2..5, ..]), all.slice_move(s![2..5;-1, ..])] {
+        let (first, expected) = (rows.as_ptr(), rows.clone());
+        let back = SmartArray::from(rows).into_array()?;
+        assert_eq!(back.as_ptr(), first);
+        assert_eq!(back, expected);
+    }
     Ok(())
 }
 

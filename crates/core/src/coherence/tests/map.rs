@@ -216,6 +216,15 @@ fn neighbours_merge_in_either_order_with_a_tree_too() {
             map.update(&Region::new(&[pair[second]]), |_| 1);
             assert_eq!(map.value_count(), 1 + 20 + 1, "{pair:?}");
             map.assert_sound();
+            // Neither is one of the boxes that were changed last.
+            let mut map = indexed();
+            map.update(&Region::new(&[pair[first]]), |_| 1);
+            for at in [1500, 1600] {
+                map.update(&Region::new(&[Span::single(at)]), |_| at as u32);
+            }
+            map.update(&Region::new(&[pair[second]]), |_| 1);
+            assert_eq!(map.value_count(), 1 + 20 + 2 + 1, "{pair:?}");
+            map.assert_sound();
         }
     }
 }

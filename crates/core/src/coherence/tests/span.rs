@@ -62,8 +62,16 @@ proptest! {
         prop_assert!(pieces.iter().all(|piece| !piece.is_empty()));
         if let Some(common) = a.intersection(&b) {
             let stride = if common.len() == 1 { 1 } else { common.step() / a.step() };
-            prop_assert!(pieces.len() as u64 <= 2 + (stride - 1).min(common.len() - 1));
+            let ends = [cells_a.first() != cells_b.intersection(&cells_a).next(),
+                cells_a.last() != cells_b.intersection(&cells_a).last()];
+            let ends = ends.map(u64::from).iter().sum::<u64>();
+            prop_assert!(pieces.len() as u64 <= ends + (stride - 1).min(common.len() - 1));
         }
+        let range = |cells: &BTreeSet<u64>| {
+            let ends = cells.first().zip(cells.last());
+            ends.map_or(BTreeSet::new(), |(first, last)| (*first..=*last).collect())
+        };
+        prop_assert_eq!(a.overlaps(&b), !range(&cells_a).is_disjoint(&range(&cells_b)));
 
         let union: BTreeSet<u64> = &cells_a | &cells_b;
         if let Some(merged) = a.union_without_gap(&b) {
