@@ -20,10 +20,10 @@ fn files(patterns: &[&str]) -> Vec<PathBuf> {
     paths.lines().map(|path| root().join(path)).filter(|path| path.is_file()).collect()
 }
 
-/// Whether the line is a row of a table in rustdoc, which cannot be broken.
+/// Whether the line is a row of a table in Markdown, which cannot be broken.
 fn is_table_row(line: &str) -> bool {
     let line = line.trim_start();
-    ["//! |", "/// |"].iter().any(|start| line.starts_with(start))
+    ["//! |", "/// |", "| "].iter().any(|start| line.starts_with(start))
 }
 
 #[test]
