@@ -13,6 +13,8 @@ mod layout;
 mod methods;
 mod multi_slice;
 mod operand;
+#[cfg(feature = "cublas")]
+mod operand_guard;
 mod part;
 mod pending;
 mod rearrange;
@@ -39,6 +41,8 @@ pub use iter::{AxisChunks, AxisChunksIter, AxisChunksIterMut, AxisIter, AxisIter
 pub(crate) use layout::Layout;
 pub use multi_slice::MultiSlice;
 pub(crate) use operand::{Axes, Operand, OperandMut};
+#[cfg(feature = "cublas")]
+pub(crate) use operand_guard::may_be_on;
 pub use pending::Pending;
 pub use smart::SmartArray;
 pub use view::{Coherent, DeviceView, DeviceViewMut, SmartView, SmartViewMut, View};

@@ -11,5 +11,7 @@ mod tensor_element;
 
 #[cfg(all(feature = "cuda", feature = "dlpack"))]
 pub use self::cudarc::CudaArrayInterface;
+#[cfg(feature = "cublas")]
+pub(crate) use self::cudarc::product;
 #[cfg(feature = "dlpack")]
 pub use self::tensor_element::TensorElement;

@@ -8,6 +8,8 @@
 
 #[cfg(feature = "dlpack")]
 mod array_interface;
+#[cfg(feature = "cublas")]
+mod cublas;
 mod guard;
 mod slice;
 mod stream;
@@ -24,6 +26,8 @@ use resident_gpu::GpuDevice;
 
 #[cfg(feature = "dlpack")]
 pub use array_interface::CudaArrayInterface;
+#[cfg(feature = "cublas")]
+pub(crate) use cublas::product;
 
 impl Device {
     /// cudarc's context object of this GPU, to use cudarc's slices, modules and streams together

@@ -13,6 +13,10 @@ operation! {
     /// a kernel with tiles in shared memory does, which adds the products of an element one after
     /// the other. Integers wrap around.
     ///
+    /// With feature `cublas`, and where the library of that name is found, cuBLAS multiplies `f32`
+    /// and `f64` on NVIDIA GPUs, in their own precision (not TF32), if the rows or the columns of
+    /// each table lie unbroken in memory. All calls on a GPU share one handle.
+    ///
     /// ```
     /// use resident::{Device, SmartArray, ndarray::arr2, ops};
     ///

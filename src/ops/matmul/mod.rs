@@ -13,6 +13,8 @@ use super::elementwise;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
+#[cfg(feature = "cublas")]
+use crate::interop;
 use crate::launch::{In, Kernel, Out};
 use resident_backend::grid::Grid;
 
@@ -41,6 +43,11 @@ pub(super) fn matmul<T: Number>(
         let zero = SmartArray::<T, IxDyn>::full_at(IxDyn(&[1]), T::ZERO, call.site);
         return elementwise::copy(call, &zero, &mut out);
     }
+    #[cfg(feature = "cublas")]
+    if interop::product(call.stream, &a, &b, &mut out, call.site)? {
+        return Ok(());
+    }
+    let shape = out.axes().shape();
     let tiles = shape[0].div_ceil(TILE) * shape[1].div_ceil(TILE);
     let Ok(blocks) = u32::try_from(tiles) else {
         return Err(call.shape(String::from("a result of fewer tiles"), out.to_string()));

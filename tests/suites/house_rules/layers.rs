@@ -87,7 +87,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
             "transfer",
         ],
     ),
-    ("ops", &["array", "backend", "device", "element", "error", "grid", "launch"]),
+    ("ops", &["array", "backend", "device", "element", "error", "grid", "interop", "launch"]),
     (
         "lib",
         &[

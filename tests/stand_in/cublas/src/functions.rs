@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::handle::{self, Handle, Outcome, Status, Word};
-use crate::kernels::{ADD, DOT, MULTIPLY, MULTIPLY_INTO};
+use crate::kernels::{ADD, DOT, DOUBLE, Multiply, SINGLE};
 
 /// `CUBLAS_POINTER_MODE_DEVICE`; the host mode is 0.
 const ON_DEVICE: u32 = 1;
@@ -104,32 +104,86 @@ library_functions! {
         c: u64,
         c_column: c_int,
     ) {
+        let a = Factor { is_turned: a_turned, address: a, column: a_column };
+        let b = Factor { is_turned: b_turned, address: b, column: b_column };
+        let (alpha, beta) = (get(alpha)?, get(beta)?);
+        let is_into = beta == 0.0 && c_column == m;
+        let product = Product { sizes: [m, n, k], a, b, c, c_column };
+        product.launch(&SINGLE, handle, is_into, [alpha.into(), beta.into()])
+    }
+
+    cublasDgemm_v2(
+        handle: u64,
+        a_turned: u32,
+        b_turned: u32,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: *const f64,
+        a: u64,
+        a_column: c_int,
+        b: u64,
+        b_column: c_int,
+        beta: *const f64,
+        c: u64,
+        c_column: c_int,
+    ) {
+        let a = Factor { is_turned: a_turned, address: a, column: a_column };
+        let b = Factor { is_turned: b_turned, address: b, column: b_column };
+        let (alpha, beta) = (get(alpha)?, get(beta)?);
+        let is_into = beta == 0.0 && c_column == m;
+        let product = Product { sizes: [m, n, k], a, b, c, c_column };
+        product.launch(&DOUBLE, handle, is_into, [alpha.into(), beta.into()])
+    }
+}
+
+/// A matrix that is read.
+struct Factor {
+    is_turned: u32,
+    address: u64,
+    column: c_int,
+}
+
+struct Product {
+    sizes: [c_int; 3],
+    a: Factor,
+    b: Factor,
+    c: u64,
+    c_column: c_int,
+}
+
+impl Product {
+    fn launch(
+        &self,
+        multiply: &Multiply,
+        handle: u64,
+        is_into: bool,
+        [alpha, beta]: [Word; 2],
+    ) -> Outcome {
         let handle = with_numbers(handle, false)?;
-        let rows = |is_turned: u32, plain: c_int, turned: c_int| {
-            if is_turned == 0 { plain } else { turned }
+        let Self { sizes: [m, n, k], a, b, c, c_column } = self;
+        let rows = |factor: &Factor, plain: c_int, turned: c_int| {
+            if factor.is_turned == 0 { plain } else { turned }
         };
-        let least =
-            [(a_column, rows(a_turned, m, k)), (b_column, rows(b_turned, k, n)), (c_column, m)];
-        if [m, n, k].iter().any(|size| *size < 0)
+        let least = [(a.column, rows(a, *m, *k)), (b.column, rows(b, *k, *n)), (*c_column, *m)];
+        if self.sizes.iter().any(|size| *size < 0)
             || least.iter().any(|(distance, rows)| *distance < (*rows).max(1))
-            || a_turned.max(b_turned) > 2
+            || a.is_turned.max(b.is_turned) > 2
         {
             return Err(Status::INVALID_VALUE);
         }
-        let (alpha, beta) = (get(alpha)?, get(beta)?);
-        let turned = |operation: u32| Word::from(i32::from(operation != 0));
-        let sizes =
-            [turned(a_turned), turned(b_turned), m.into(), n.into(), k.into(), alpha.into()];
+        let turned = |factor: &Factor| Word::from(i32::from(factor.is_turned != 0));
+        let sizes = [turned(a), turned(b), (*m).into(), (*n).into(), (*k).into(), alpha];
         let matrices = [
-            a.into(),
-            a_column.into(),
-            b.into(),
-            b_column.into(),
-            beta.into(),
-            c.into(),
-            c_column.into(),
+            a.address.into(),
+            a.column.into(),
+            b.address.into(),
+            b.column.into(),
+            beta,
+            (*c).into(),
+            (*c_column).into(),
         ];
-        let kernel = if beta == 0.0 && c_column == m { &MULTIPLY_INTO } else { &MULTIPLY };
+        let kernel = if is_into { &multiply.into } else { &multiply.into_both };
         handle.launch(kernel, &[sizes.as_slice(), &matrices].concat())
     }
 }

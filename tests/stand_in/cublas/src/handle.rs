@@ -140,6 +140,12 @@ impl From<f32> for Word {
     }
 }
 
+impl From<f64> for Word {
+    fn from(number: f64) -> Self {
+        Self(number.to_le_bytes())
+    }
+}
+
 /// A device address.
 impl From<u64> for Word {
     fn from(address: u64) -> Self {

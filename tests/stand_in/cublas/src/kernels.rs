@@ -1,10 +1,14 @@
 //! The kernels that the stand-in launches, each with its name and host function.
 
+use std::iter::Sum;
+use std::ops::{Add, Mul};
+
 use resident_stand_in_client::protocol::{Access, Length, Parameter};
 use resident_stand_in_client::{Fault, Launch};
 
 const INTEGER: Parameter = Parameter::Scalar { len_bytes: 4 };
 const FLOAT: Parameter = INTEGER;
+const DOUBLE_NUMBER: Parameter = Parameter::Scalar { len_bytes: 8 };
 const READ: Parameter = pointer(Access::Read);
 const WRITE: Parameter = pointer(Access::Write);
 const BOTH: Parameter = pointer(Access::ReadWrite);
@@ -40,33 +44,56 @@ pub(crate) const ADD: Kernel = Kernel {
 
 /// The parameters: whether A and B are transposed; m, n, k; alpha; A and its leading dimension; B
 /// and its leading dimension; beta; C and its leading dimension.
-pub(crate) const MULTIPLY: Kernel = Kernel {
-    name: "cublas_sgemm",
-    parameters: &[
-        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, READ, INTEGER, READ, INTEGER, FLOAT,
-        BOTH, INTEGER,
-    ],
-    body: multiply,
+const fn parameters(number: Parameter, c: Parameter) -> [Parameter; 13] {
+    [
+        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, number, READ, INTEGER, READ, INTEGER, number,
+        c, INTEGER,
+    ]
+}
+
+/// A product of matrices of one type of numbers.
+pub(crate) struct Multiply {
+    /// Reads C and writes it.
+    pub(crate) into_both: Kernel,
+    /// For beta 0 and a contiguous C. As BLAS specifies, C is then written but not read.
+    pub(crate) into: Kernel,
+}
+
+pub(crate) const SINGLE: Multiply = Multiply {
+    into_both: Kernel {
+        name: "cublas_sgemm",
+        parameters: &parameters(FLOAT, BOTH),
+        body: multiply::<f32>,
+    },
+    into: Kernel {
+        name: "cublas_sgemm_into",
+        parameters: &parameters(FLOAT, WRITE),
+        body: multiply::<f32>,
+    },
 };
 
-/// Like `MULTIPLY`, for beta 0 and a contiguous C. As BLAS specifies, C is then written but not
-/// read.
-pub(crate) const MULTIPLY_INTO: Kernel = Kernel {
-    name: "cublas_sgemm_into",
-    parameters: &[
-        INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, FLOAT, READ, INTEGER, READ, INTEGER, FLOAT,
-        WRITE, INTEGER,
-    ],
-    body: multiply,
+pub(crate) const DOUBLE: Multiply = Multiply {
+    into_both: Kernel {
+        name: "cublas_dgemm",
+        parameters: &parameters(DOUBLE_NUMBER, BOTH),
+        body: multiply::<f64>,
+    },
+    into: Kernel {
+        name: "cublas_dgemm_into",
+        parameters: &parameters(DOUBLE_NUMBER, WRITE),
+        body: multiply::<f64>,
+    },
 };
 
-pub(crate) const ALL: [&Kernel; 4] = [&DOT, &ADD, &MULTIPLY, &MULTIPLY_INTO];
+pub(crate) const ALL: [&Kernel; 6] =
+    [&DOT, &ADD, &SINGLE.into_both, &SINGLE.into, &DOUBLE.into_both, &DOUBLE.into];
 
 /// All kernels as PTX with names and parameters, but without code.
 pub(crate) fn module() -> String {
     let entry = |kernel: &&Kernel| {
         let list = kernel.parameters.iter().enumerate().map(|(index, parameter)| {
-            let kind = if matches!(parameter, Parameter::Scalar { .. }) { "u32" } else { "u64" };
+            let is_word = matches!(parameter, Parameter::Scalar { len_bytes: 4 });
+            let kind = if is_word { "u32" } else { "u64" };
             format!(".param .{kind} parameter_{index}")
         });
         format!(
@@ -117,10 +144,10 @@ fn add(launch: &Launch<'_>) -> Result<(), Fault> {
 }
 
 /// Matrices are column-major, as in Fortran.
-fn multiply(launch: &Launch<'_>) -> Result<(), Fault> {
+fn multiply<T: Float>(launch: &Launch<'_>) -> Result<(), Fault> {
     let [m, n, k] = [2, 3, 4].map(|index| size(launch, index));
-    let (alpha, beta): (f32, f32) = (launch.scalar(5), launch.scalar(10));
-    let (a, b, c) = (read::<f32>(launch, 6), read::<f32>(launch, 8), written::<f32>(launch, 11));
+    let (alpha, beta): (T, T) = (launch.scalar(5), launch.scalar(10));
+    let (a, b, c) = (read::<T>(launch, 6), read::<T>(launch, 8), written::<T>(launch, 11));
     let [a_column, b_column, c_column] = [7, 9, 12].map(|index| size(launch, index));
     let at = |is_transposed: bool, row: usize, column: usize, distance: usize| {
         if is_transposed { row * distance + column } else { column * distance + row }
@@ -130,11 +157,20 @@ fn multiply(launch: &Launch<'_>) -> Result<(), Fault> {
         let product = |inner| {
             a[at(a_turned, row, inner, a_column)] * b[at(b_turned, inner, column, b_column)]
         };
-        let sum: f32 = (0..k).map(product).sum();
+        let sum: T = (0..k).map(product).sum();
         let place = &mut c[column * c_column + row];
         // As BLAS specifies, with beta 0 the old value is ignored, even if it is NaN.
-        let kept = if beta == 0.0 { 0.0 } else { beta * *place };
+        let kept = if beta == T::default() { T::default() } else { beta * *place };
         *place = alpha * sum + kept;
     }
     Ok(())
 }
+
+/// The numbers of BLAS.
+pub(crate) trait Float:
+    Copy + Default + PartialEq + Mul<Output = Self> + Add<Output = Self> + Sum
+{
+}
+
+impl Float for f32 {}
+impl Float for f64 {}

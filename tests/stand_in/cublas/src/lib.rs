@@ -5,7 +5,8 @@
 //! functions under cuBLAS's SONAME, and a Rust library, which tests link to [`load`] it.
 //!
 //! It supports handles with a stream and a pointer mode; `cublasDdot_v2` and `cublasDaxpy_v2` with
-//! factor and product on the device; and `cublasSgemm_v2` with factors on the host. Each of these
+//! factor and product on the device; `cublasSgemm_v2` and `cublasDgemm_v2` with factors on the
+//! host. Each of these
 //! calls is one launch on the handle's stream, so the stand-in driver checks its order. Other uses
 //! of these functions return CUBLAS_STATUS_NOT_SUPPORTED. The library has no other functions.
 //!

@@ -1,8 +1,10 @@
 //! Guards as arguments of cuBLAS, which launches kernels on the guards' stream and on another.
 
+use std::fmt::Debug;
+
 use resident::cudarc::cublas::{CudaBlas, Gemm, GemmConfig, sys::cublasOperation_t};
-use resident::ndarray::{Array2, Ix2};
-use resident::{SmartArray, Stream, audit};
+use resident::ndarray::{Array2, Ix2, LinalgScalar, s};
+use resident::{Error, SmartArray, Stream, audit, ops};
 
 use super::bench::{Bench, Gate, gated, launch};
 use support::own_process;
@@ -94,6 +96,57 @@ fn a_factor_may_be_overwritten_right_after_a_product_on_a_foreign_stream() {
     assert_eq!(waits, 3, "once for each of the three");
     assert_eq!(report.waited_for(), [("a", 1), ("b", 1), ("product", 1)]);
     bench.finish();
+}
+
+/// `ops::matmul` of tables in all layouts that BLAS addresses. Without a compiler of CUDA C, only
+/// cuBLAS can compute them.
+fn products_by_cublas<T: ops::Number + LinalgScalar + Debug>(of: fn(f32) -> T) {
+    let bench = open();
+    let stream = bench.gpu.new_stream().unwrap();
+    let (a, b) = (numbers(5).mapv(of), numbers(6).mapv(of));
+    let (ours_a, ours_b) = (SmartArray::from(a.clone()), SmartArray::from(b.clone()));
+    // The same tables, by columns.
+    let turned = [&a, &b].map(|table| SmartArray::from(table.t().as_standard_layout().to_owned()));
+    let mut product = SmartArray::from(b.clone());
+    // What stands for cuBLAS is not told how much of the memory it uses: all has to be there.
+    for table in [&ours_a, &ours_b, &product, &turned[0], &turned[1]] {
+        drop(table.gpu_on(&stream).unwrap());
+    }
+    for [rows, inner, columns] in [[12, 12, 12], [7, 3, 5], [1, 4, 6], [6, 4, 1], [1, 1, 1]] {
+        let (of_a, of_b) = (s![..rows, ..inner], s![..inner, ..columns]);
+        let expected = a.slice(of_a).dot(&b.slice(of_b));
+        let (x, y) = (ours_a.slice(of_a), ours_b.slice(of_b));
+        let (turned_x, turned_y) =
+            (turned[0].slice(s![..inner, ..rows]), turned[1].slice(s![..columns, ..inner]));
+        for x in [&x, &turned_x.t()] {
+            for y in [&y, &turned_y.t()] {
+                let mut part = product.slice_mut(s![..rows, ..columns]);
+                ops::matmul_on(&stream, x, y, &mut part).unwrap();
+                assert_eq!(part.host().unwrap(), expected);
+                let mut part = product.slice_mut(s![..columns, ..rows]).reversed_axes();
+                ops::matmul_on(&stream, x, y, &mut part).unwrap();
+                assert_eq!(part.host().unwrap(), expected);
+            }
+        }
+    }
+    // Tables with steps are left to the library's own kernel, which needs a compiler.
+    let with_steps = ours_a.slice(s![..;2, ..;2]);
+    let refused =
+        ops::matmul_on(&stream, &with_steps, &with_steps, &mut product.slice_mut(s![..6, ..6]));
+    assert!(matches!(refused, Err(Error::Compile { .. })), "{refused:?}");
+    bench.finish();
+}
+
+#[test]
+fn operations_multiply_by_cublas() {
+    own_process!();
+    products_by_cublas::<f32>(|number| number);
+}
+
+#[test]
+fn operations_multiply_numbers_of_double_precision_by_cublas() {
+    own_process!();
+    products_by_cublas::<f64>(f64::from);
 }
 
 /// The example, with cuBLAS and its own kernels on one stream, finds the solution, and only the
