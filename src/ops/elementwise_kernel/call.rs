@@ -111,8 +111,12 @@ impl<S: ElementwiseSignature> Elementwise<S> {
                 array.axes_mut().broadcast(shape)
             };
             if !fits {
-                let other = if is_output { "an output of the shape" } else { "an input that fits" };
-                return Err(self.no_fit(format!("{other} of {output}"), array, site));
+                let other = if is_output {
+                    "an output of the shape of"
+                } else {
+                    "an input that broadcasts to"
+                };
+                return Err(self.no_fit(format!("{other} {output}"), array, site));
             }
         }
         Ok(first)

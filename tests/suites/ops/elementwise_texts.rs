@@ -406,7 +406,7 @@ fn shapes_that_do_not_fit() -> Result<()> {
     };
     assert_eq!(name, "elementwise operation \"two\"");
     assert!(
-        expected.contains("an input that fits") && expected.contains("shape [3]"),
+        expected.contains("an input that broadcasts to") && expected.contains("shape [3]"),
         "{expected}"
     );
     assert!(seen.contains("of shape [2, 3]"), "{seen}");
