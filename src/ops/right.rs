@@ -1,17 +1,22 @@
-//! Right operands: arrays, or numbers.
+//! Operations whose right operand is an array or a number.
 
 use half::{bf16, f16};
 use ndarray::{ArrayViewD, ArrayViewMutD, IxDyn};
 
+use super::align;
 use super::arithmetic::Arithmetic;
+use super::c_type::CType;
+use super::cache;
+use super::call::{self, Call};
 use super::elementwise::host::{each_of_one, each_of_two};
-use crate::array::{AnyView, Operand};
+use super::source::{self, Parameter};
+use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;
+use crate::error::Result;
 use crate::launch::{In, Kernel, Out};
 
-/// Kernels with an array, and with a number, on the right.
-pub(super) type ArrayKernel<T, U> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<U, IxDyn>)>;
-pub(super) type NumberKernel<T, U> = Kernel<(T, In<T, IxDyn>, Out<U, IxDyn>)>;
+type ArrayKernel<T, U> = Kernel<(In<T, IxDyn>, In<T, IxDyn>, Out<U, IxDyn>)>;
+type NumberKernel<T, U> = Kernel<(T, In<T, IxDyn>, Out<U, IxDyn>)>;
 
 mod sealed {
     pub trait Sealed {}
@@ -81,3 +86,82 @@ macro_rules! numbers {
 }
 
 numbers!(f32, f64, i32, i64, u32, u64, u8, f16, bf16);
+
+/// A body in Rust: the left operand, the right operand, and the result.
+pub(super) trait Body<T, U>:
+    Fn(ArrayViewD<'_, T>, RightSide<'_, T>, ArrayViewMutD<'_, U>) + Send + Sync + 'static
+{
+}
+
+impl<T, U, F> Body<T, U> for F where
+    F: Fn(ArrayViewD<'_, T>, RightSide<'_, T>, ArrayViewMutD<'_, U>) + Send + Sync + 'static
+{
+}
+
+/// What an operation is called and computes.
+pub(super) struct Described {
+    /// The name; where the right operand is a number, another, since the kernel is another.
+    pub(super) titles: [&'static str; 2],
+    /// The value of `x` and `y` in CUDA C.
+    pub(super) value: &'static str,
+    pub(super) result: CType,
+}
+
+/// `out = a operation b`, by a body in Rust that computes what is described.
+pub(super) fn apply<T: Arithmetic, U: Element>(
+    call: &Call<'_>,
+    described: &Described,
+    a: &impl AnyView<T>,
+    b: &impl Right<T>,
+    out: &mut impl AnyViewMut<U>,
+    body: impl Body<T, U>,
+) -> Result<()> {
+    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
+    call.fit(&mut a, &out)?;
+    match b.value() {
+        RightValue::Array(mut b) => {
+            call.fit(&mut b, &out)?;
+            align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
+            let kernel = array_kernel(described, out.axes().shape().len(), body);
+            call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
+        }
+        RightValue::Number(b) => {
+            align::in_any_order([out.axes_mut(), a.axes_mut()]);
+            let kernel = number_kernel(described, out.axes().shape().len(), body);
+            call.launch(kernel, call::cover(out.axes().len()), (b, &a, &mut out))
+        }
+    }
+}
+
+fn array_kernel<T: Arithmetic, U: Element>(
+    described: &Described,
+    rank: usize,
+    body: impl Body<T, U>,
+) -> &'static ArrayKernel<T, U> {
+    let &Described { titles: [title, _], value, result } = described;
+    cache::kernel(title, rank, || {
+        let kernel = ArrayKernel::<T, U>::new(title)
+            .host(move |_, (a, b, out)| body(a, RightSide::Array(b), out));
+        let parameters =
+            [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(result)];
+        // SAFETY: each thread reads and writes one element of each view, and `apply` passes views
+        // of one shape and of this rank.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
+    })
+}
+
+fn number_kernel<T: Arithmetic, U: Element>(
+    described: &Described,
+    rank: usize,
+    body: impl Body<T, U>,
+) -> &'static NumberKernel<T, U> {
+    let &Described { titles: [title, name], value, result } = described;
+    cache::kernel(name, rank, || {
+        let kernel = NumberKernel::<T, U>::new(title)
+            .host(move |_, (b, a, out)| body(a, RightSide::Number(b), out));
+        let parameters =
+            [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(result)];
+        // SAFETY: as in `array_kernel`.
+        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
+    })
+}

@@ -11,7 +11,7 @@ use super::arithmetic::{Arithmetic, Number, Word};
 use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
-use super::right::{ArrayKernel, NumberKernel, Right, RightSide, RightValue};
+use super::right::{Described, Right, RightSide, apply};
 use super::source::{self, Parameter};
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;
@@ -79,45 +79,8 @@ pub(super) fn binary<T: Arithmetic>(
     b: &impl Right<T>,
     out: &mut impl AnyViewMut<T>,
 ) -> Result<()> {
-    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, &out)?;
-    match b.value() {
-        RightValue::Array(mut b) => {
-            call.fit(&mut b, &out)?;
-            align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
-            let kernel = binary_kernel::<T>(op, out.axes().shape().len());
-            call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
-        }
-        RightValue::Number(b) => {
-            align::in_any_order([out.axes_mut(), a.axes_mut()]);
-            let kernel = number_kernel::<T>(op, out.axes().shape().len());
-            call.launch(kernel, call::cover(out.axes().len()), (b, &a, &mut out))
-        }
-    }
-}
-
-fn binary_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static ArrayKernel<T, T> {
-    let [title, _] = op.titles();
-    cache::kernel(title, rank, || {
-        let kernel = ArrayKernel::<T, T>::new(title)
-            .host(move |_, (a, b, out)| op.each(a, RightSide::Array(b), out));
-        let parameters = [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(T::C)];
-        // SAFETY: each thread reads and writes one element of each view, and `binary` passes views
-        // of one shape and of this rank.
-        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, op.of(T::C))) }
-    })
-}
-
-fn number_kernel<T: Arithmetic>(op: Binary, rank: usize) -> &'static NumberKernel<T, T> {
-    let [title, name] = op.titles();
-    cache::kernel(name, rank, || {
-        let kernel = NumberKernel::<T, T>::new(title)
-            .host(move |_, (b, a, out)| op.each(a, RightSide::Number(b), out));
-        let parameters =
-            [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(T::C)];
-        // SAFETY: as in `binary_kernel`.
-        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, op.of(T::C))) }
-    })
+    let described = Described { titles: op.titles(), value: op.of(T::C), result: T::C };
+    apply(call, &described, a, b, out, move |a, b, out| op.each(a, b, out))
 }
 
 /// `y += alpha * x`.
@@ -141,7 +104,7 @@ fn scaled_kernel<T: Arithmetic>(rank: usize) -> &'static ScaledKernel<T> {
         });
         let parameters =
             [Parameter::Scalar("alpha", T::C), Parameter::In("x", T::C), Parameter::InOut(T::C)];
-        // SAFETY: as in `binary_kernel`; `scaled_add` passes the views.
+        // SAFETY: as in `right::apply`; `scaled_add` passes the views.
         unsafe {
             kernel.cuda(source::elementwise(rank, T::C, &parameters, "W(y) + W(alpha) * W(x)"))
         }
@@ -177,7 +140,7 @@ fn map_kernel<T: Number>(function: Unary, rank: usize) -> &'static OneKernel<T, 
         });
         let value = if T::IS_FLOAT { function.of_floats() } else { function.of_integers() };
         let parameters = [Parameter::In("x", T::C), Parameter::Out(T::C)];
-        // SAFETY: as in `binary_kernel`; `map` passes the views.
+        // SAFETY: as in `right::apply`; `map` passes the views.
         unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
     })
 }
@@ -222,7 +185,7 @@ fn clamp_kernel<T: Number>(rank: usize) -> &'static ClampKernel<T> {
             Parameter::Out(T::C),
         ];
         let value = "(x < low ? low : x) > high ? high : x < low ? low : x";
-        // SAFETY: as in `binary_kernel`; `clamp` passes the views.
+        // SAFETY: as in `right::apply`; `clamp` passes the views.
         unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, value)) }
     })
 }
@@ -260,7 +223,7 @@ fn select_kernel<T: Word>(rank: usize) -> &'static ThreeKernel<T> {
             Parameter::In("y", T::C),
             Parameter::Out(T::C),
         ];
-        // SAFETY: as in `binary_kernel`; `select` passes the views.
+        // SAFETY: as in `right::apply`; `select` passes the views.
         unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, "mask != 0 ? x : y")) }
     })
 }
@@ -284,7 +247,7 @@ fn cast_kernel<T: Arithmetic, U: Arithmetic>(rank: usize) -> &'static OneKernel<
             host::each_of_one(a, out, |a, out| *out = a.to::<U>());
         });
         let parameters = [Parameter::In("x", T::C), Parameter::Out(U::C)];
-        // SAFETY: as in `binary_kernel`; `cast` passes the views.
+        // SAFETY: as in `right::apply`; `cast` passes the views.
         unsafe { kernel.cuda(source::elementwise(rank, U::C, &parameters, &U::C.cast_of_x(T::C))) }
     })
 }
@@ -310,7 +273,7 @@ fn copy_kernel<W: Word>(rank: usize) -> &'static OneKernel<W, W> {
             host::pieces_of_one(a, out, &|a, out| host::assign(a, out));
         });
         let parameters = [Parameter::In("x", W::C), Parameter::Out(W::C)];
-        // SAFETY: as in `binary_kernel`; `copy` passes the views.
+        // SAFETY: as in `right::apply`; `copy` passes the views.
         unsafe { kernel.cuda(source::elementwise(rank, W::C, &parameters, "x")) }
     })
 }

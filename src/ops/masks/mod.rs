@@ -10,7 +10,7 @@ use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
 use super::elementwise::host::each_of_one;
-use super::right::{ArrayKernel, NumberKernel, Right, RightSide, RightValue};
+use super::right::{Described, Right, RightSide, apply};
 use super::source::{self, Parameter};
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::error::Result;
@@ -107,46 +107,9 @@ pub(super) fn compare<T: Arithmetic>(
     b: &impl Right<T>,
     out: &mut impl AnyViewMut<u8>,
 ) -> Result<()> {
-    let (mut a, mut out) = (Operand::of(a), OperandMut::of(out));
-    call.fit(&mut a, &out)?;
-    match b.value() {
-        RightValue::Array(mut b) => {
-            call.fit(&mut b, &out)?;
-            align::in_any_order([out.axes_mut(), a.axes_mut(), b.axes_mut()]);
-            let kernel = array_kernel::<T>(relation, out.axes().shape().len());
-            call.launch(kernel, call::cover(out.axes().len()), (&a, &b, &mut out))
-        }
-        RightValue::Number(b) => {
-            align::in_any_order([out.axes_mut(), a.axes_mut()]);
-            let kernel = number_kernel::<T>(relation, out.axes().shape().len());
-            call.launch(kernel, call::cover(out.axes().len()), (b, &a, &mut out))
-        }
-    }
-}
-
-fn array_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static ArrayKernel<T, u8> {
-    let [title, _] = relation.titles();
-    cache::kernel(title, rank, || {
-        let kernel = ArrayKernel::<T, u8>::new(title)
-            .host(move |_, (a, b, out)| relation.each(a, RightSide::Array(b), out));
-        let parameters =
-            [Parameter::In("x", T::C), Parameter::In("y", T::C), Parameter::Out(CType::U8)];
-        // SAFETY: each thread reads and writes one element of each view, and `compare` passes views
-        // of one shape and of this rank.
-        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, relation.value())) }
-    })
-}
-
-fn number_kernel<T: Arithmetic>(relation: Relation, rank: usize) -> &'static NumberKernel<T, u8> {
-    let [title, name] = relation.titles();
-    cache::kernel(name, rank, || {
-        let kernel = NumberKernel::<T, u8>::new(title)
-            .host(move |_, (b, a, out)| relation.each(a, RightSide::Number(b), out));
-        let parameters =
-            [Parameter::Scalar("y", T::C), Parameter::In("x", T::C), Parameter::Out(CType::U8)];
-        // SAFETY: as in `array_kernel`.
-        unsafe { kernel.cuda(source::elementwise(rank, T::C, &parameters, relation.value())) }
-    })
+    let (titles, value) = (relation.titles(), relation.value());
+    let described = Described { titles, value, result: CType::U8 };
+    apply(call, &described, a, b, out, move |a, b, out| relation.each(a, b, out))
 }
 
 /// `out = !a`.
@@ -164,7 +127,7 @@ pub(super) fn not(
             each_of_one(a, out, |a, out| *out = u8::from(a == 0));
         });
         let parameters = [Parameter::In("x", CType::U8), Parameter::Out(CType::U8)];
-        // SAFETY: as in `array_kernel`; `not` passes the views.
+        // SAFETY: as in `right::apply`; `not` passes the views.
         unsafe { kernel.cuda(source::elementwise(rank, CType::U8, &parameters, "x == 0")) }
     });
     call.launch(kernel, call::cover(out.axes().len()), (&a, &mut out))
