@@ -54,6 +54,13 @@ impl Axes {
         self.shape.iter().product()
     }
 
+    /// Whether there are more elements than `len_max`, and some are repeated, taking no memory.
+    pub(crate) fn repeats_beyond(&self, len_max: usize) -> bool {
+        let repeats = |(len, stride): (&usize, &isize)| *len > 1 && *stride == 0;
+        let len = self.shape.iter().try_fold(1_usize, |all, len| all.checked_mul(*len));
+        len.is_none_or(|len| len > len_max) && self.shape.iter().zip(&self.strides).any(repeats)
+    }
+
     /// Turns an axis around, if the operand has elements.
     pub(crate) fn flip(&mut self, axis: usize) {
         let len = self.shape[axis];

@@ -475,7 +475,7 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
             operation: format!("split of {}", self.storage.named()),
             expected: String::from("an axis, and sections of at least 1 index"),
             seen: format!("{section} of {:?}", self.layout.shape()),
-            instead: "pass a larger section",
+            instead: "split an array that has axes, into sections of at least 1 index",
         }
     }
 

@@ -98,10 +98,7 @@ impl Call<'_> {
 
     /// Refuses an operand that is too long because it repeats elements, which take no memory.
     pub(super) fn expect_end<T: Element>(&self, operand: &Operand<'_, T>) -> Result<()> {
-        let axes = operand.axes();
-        let repeats = |(len, stride): (&usize, &isize)| *len > 1 && *stride == 0;
-        let is_short = axes.len() <= REPEATED_LEN_MAX;
-        if is_short || !axes.shape().iter().zip(axes.strides()).any(repeats) {
+        if !operand.axes().repeats_beyond(REPEATED_LEN_MAX) {
             return Ok(());
         }
         let expected = format!("at most {REPEATED_LEN_MAX} elements where some are repeated");

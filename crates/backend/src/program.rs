@@ -21,6 +21,14 @@ pub enum BodyKind {
     Hip,
 }
 
+impl BodyKind {
+    /// Whether the processors of this machine run them.
+    #[must_use]
+    pub fn is_on_host(self) -> bool {
+        matches!(self, Self::Host | Self::HostFromCuda)
+    }
+}
+
 /// Device code and the parameters that the signature expects it to have.
 #[derive(Debug)]
 pub struct Program {

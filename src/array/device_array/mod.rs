@@ -73,13 +73,15 @@ pub trait AsDeviceView<T: Element, D: Dimension>: sealed::Sealed {
     fn as_device_view(&self) -> DeviceView<'_, T, D>;
 }
 
+/// What all arrays on one device and their views are; `$inner` is that array or view.
 macro_rules! device_arguments {
-    ($type:ty, $name:literal) => {
+    ($type:ty, $name:literal, |$outer:ident| $inner:expr) => {
         impl<T: Element, D: Dimension> sealed::Sealed for $type {}
 
         impl<T: Element, D: Dimension> AsDeviceView<T, D> for $type {
             fn as_device_view(&self) -> DeviceView<'_, T, D> {
-                self.view()
+                let $outer = self;
+                $inner.view()
             }
         }
 
@@ -89,27 +91,31 @@ macro_rules! device_arguments {
             #[allow(private_interfaces)]
             #[inline]
             fn erased(&self) -> StoredView<'_> {
-                self.part().stored_view()
+                let $outer = self;
+                $inner.part().stored_view()
             }
 
             #[inline]
             fn home(&self) -> Option<&Device> {
-                Some(self.home())
+                let $outer = self;
+                Some($inner.home())
             }
         }
 
         /// Prints name, shape and device; copies nothing.
         impl<T: Element, D: Dimension> fmt::Debug for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let (name, shape) = (self.part().storage.named(), self.shape());
-                write!(f, concat!($name, "({}, {:?}, on {})"), name, shape, self.home())
+                let $outer = self;
+                let (name, shape) = ($inner.part().storage.named(), $inner.shape());
+                write!(f, concat!($name, "({}, {:?}, on {})"), name, shape, $inner.home())
             }
         }
     };
 }
+pub(super) use device_arguments;
 
-device_arguments!(DeviceArray<T, D>, "DeviceArray");
-device_arguments!(DeviceView<'_, T, D>, "DeviceView");
-device_arguments!(DeviceViewMut<'_, T, D>, "DeviceViewMut");
+device_arguments!(DeviceArray<T, D>, "DeviceArray", |array| array);
+device_arguments!(DeviceView<'_, T, D>, "DeviceView", |array| array);
+device_arguments!(DeviceViewMut<'_, T, D>, "DeviceViewMut", |array| array);
 impl<T: Element, D: Dimension> AnyViewMut<T> for DeviceArray<T, D> {}
 impl<T: Element, D: Dimension> AnyViewMut<T> for DeviceViewMut<'_, T, D> {}

@@ -8,7 +8,7 @@ use ndarray::Dimension;
 
 use super::super::as_view::{AnyView, WithDimension, sealed};
 use super::super::view::DeviceView;
-use super::{AsDeviceView, DeviceArray};
+use super::{AsDeviceView, DeviceArray, device_arguments};
 use crate::device::Device;
 use crate::element::Element;
 use crate::transfer::StoredView;
@@ -92,33 +92,4 @@ impl<T: Element, D: Dimension> Deref for ReadOnlyDeviceArray<T, D> {
     }
 }
 
-impl<T: Element, D: Dimension> sealed::Sealed for ReadOnlyDeviceArray<T, D> {}
-
-impl<T: Element, D: Dimension> AsDeviceView<T, D> for ReadOnlyDeviceArray<T, D> {
-    fn as_device_view(&self) -> DeviceView<'_, T, D> {
-        self.array.view()
-    }
-}
-
-impl<T: Element, D: Dimension> WithDimension<T, D> for ReadOnlyDeviceArray<T, D> {}
-
-impl<T: Element, D: Dimension> AnyView<T> for ReadOnlyDeviceArray<T, D> {
-    #[allow(private_interfaces)]
-    #[inline]
-    fn erased(&self) -> StoredView<'_> {
-        self.array.part().stored_view()
-    }
-
-    #[inline]
-    fn home(&self) -> Option<&Device> {
-        Some(self.array.home())
-    }
-}
-
-/// Prints name, shape and device; copies nothing.
-impl<T: Element, D: Dimension> fmt::Debug for ReadOnlyDeviceArray<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, shape) = (self.array.part().storage.named(), self.array.shape());
-        write!(f, "ReadOnlyDeviceArray({name}, {shape:?}, on {})", self.array.home())
-    }
-}
+device_arguments!(ReadOnlyDeviceArray<T, D>, "ReadOnlyDeviceArray", |handle| handle.array);

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use ndarray::{Array, ArrayRef, Dimension, IntoDimension};
 
 use super::super::as_view::{AnyView, AnyViewMut, WithDimension, sealed};
-use super::super::device_array::{AsDeviceView, DeviceArray};
+use super::super::device_array::{AsDeviceView, DeviceArray, device_arguments};
 use super::super::field::{Disjoint, Field, FieldTuple};
 use super::super::host_guard::{HostMut, HostRef};
 use super::super::smart::SmartArray;
@@ -162,6 +162,8 @@ macro_rules! in_place_kind {
             }
         }
 
+        device_arguments!($type<T, D>, $name, |array| array.array);
+
         /// A coherent array in the same memory. The host and the device access it, so nothing is
         /// ever copied between the two: `residency` says that both are valid, and
         /// [`release_on`](SmartArray::release_on) and [`page_lock`](SmartArray::page_lock) do
@@ -175,38 +177,7 @@ macro_rules! in_place_kind {
             }
         }
 
-        impl<T: Element, D: Dimension> sealed::Sealed for $type<T, D> {}
-
-        impl<T: Element, D: Dimension> AsDeviceView<T, D> for $type<T, D> {
-            fn as_device_view(&self) -> DeviceView<'_, T, D> {
-                self.array.view()
-            }
-        }
-
-        impl<T: Element, D: Dimension> WithDimension<T, D> for $type<T, D> {}
-
-        impl<T: Element, D: Dimension> AnyView<T> for $type<T, D> {
-            #[allow(private_interfaces)]
-            #[inline]
-            fn erased(&self) -> StoredView<'_> {
-                self.array.part().stored_view()
-            }
-
-            #[inline]
-            fn home(&self) -> Option<&Device> {
-                Some(self.array.home())
-            }
-        }
-
         impl<T: Element, D: Dimension> AnyViewMut<T> for $type<T, D> {}
-
-        /// Prints name, shape and device; copies nothing.
-        impl<T: Element, D: Dimension> fmt::Debug for $type<T, D> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let (name, shape) = (self.array.part().storage.named(), self.array.shape());
-                write!(f, concat!($name, "({}, {:?}, on {})"), name, shape, self.array.home())
-            }
-        }
     };
 }
 

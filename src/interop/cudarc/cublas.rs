@@ -13,6 +13,7 @@ use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
 use resident_backend::call_site::CallSite;
+use resident_gpu::GpuQueue;
 use sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
 
 /// `out = a b`. Returns `false`, and writes nothing that counts, where the library's own kernel has
@@ -24,9 +25,9 @@ pub(crate) fn product<T: Element>(
     out: &mut OperandMut<'_, T>,
     site: CallSite,
 ) -> Result<bool> {
+    let Some(queue) = stream.cuda_queue().and_then(GpuQueue::stream) else { return Ok(false) };
     let Some(precision) = Precision::of::<T>() else { return Ok(false) };
     let Some(product) = Product::of(a.axes(), b.axes(), out.axes()) else { return Ok(false) };
-    let Ok(queue) = stream.try_cudarc() else { return Ok(false) };
     let device = stream.device_ref();
     let are_here = may_be_on(a, device) && may_be_on(b, device) && may_be_on(&*out, device);
     if !are_here || !is_present() {
@@ -36,7 +37,7 @@ pub(crate) fn product<T: Element>(
     let b = b.gpu_on(stream, site)?;
     let out = out.gpu_overwrite_on(stream, site)?;
     let addresses = Addresses { a: a.address(), b: b.address(), out: out.address() };
-    Ok(product.queue(precision, &queue, addresses).is_ok())
+    Ok(product.queue(precision, queue, addresses).is_ok())
 }
 
 /// Whether the library can be loaded: cudarc panics where it cannot.

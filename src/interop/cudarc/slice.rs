@@ -140,7 +140,7 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
                 operation: format!("a cudarc slice of {name}"),
                 expected: String::from("at least one byte"),
                 seen: shape,
-                instead: "cudarc has no slices without memory",
+                instead: "leave arrays without elements out: cudarc has no slices without memory",
             });
         };
         queue

@@ -1,6 +1,5 @@
 //! One use of an [`Elementwise`]: brings the arguments to one shape, and launches.
 
-use resident_backend::BodyKind;
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use smallvec::SmallVec;
@@ -47,8 +46,7 @@ pub(crate) fn rebound<'a>(
 
 /// Enough threads for so many elements: one for each on a GPU.
 fn grid(stream: &Stream, len: usize) -> Grid {
-    let is_embedded =
-        matches!(stream.device_ref().body_kind(), BodyKind::Host | BodyKind::HostFromCuda);
+    let is_embedded = stream.device_ref().body_kind().is_on_host();
     let threads = len.div_ceil(THREAD_LEN);
     if !is_embedded || len == 0 {
         call::cover(len)

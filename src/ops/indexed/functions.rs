@@ -45,7 +45,7 @@ operation! {
     /// of `out` stay as they are.
     ///
     /// If several indices are equal, the last of them in row-major order wins, on every device. For
-    /// this the device uses 8 bytes for each element of `out` during the call.
+    /// this a GPU uses 8 bytes for each element of `out` during the call.
     ///
     /// The device checks all indices before it writes any element. The call waits for that and
     /// brings 8 bytes to the host.

@@ -1,7 +1,6 @@
 //! One use of a [`Reduction`]: brings the inputs to one shape, and reduces in stages.
 
 use ndarray::{Axis, IxDyn};
-use resident_backend::BodyKind;
 use resident_backend::call_site::CallSite;
 use resident_backend::grid::Grid;
 use smallvec::SmallVec;
@@ -125,13 +124,7 @@ impl<I: ReductionInputs, R: Number> Reduction<I, R> {
 
     /// Refuses inputs whose elements are so many because all are repeated.
     fn expect_end(&self, arrays: &[Rearranged<'_>], site: CallSite) -> Result<()> {
-        let is_long = |array: &Rearranged<'_>| {
-            let axes = array.axes();
-            let repeats = |(len, stride): (&usize, &isize)| *len > 1 && *stride == 0;
-            let product = axes.shape().iter().try_fold(1_usize, |all, len| all.checked_mul(*len));
-            product.is_none_or(|len| len > REPEATED_LEN_MAX)
-                && axes.shape().iter().zip(axes.strides()).any(repeats)
-        };
+        let is_long = |array: &Rearranged<'_>| array.axes().repeats_beyond(REPEATED_LEN_MAX);
         match arrays.iter().find(|array| is_long(array)) {
             Some(array) if arrays.iter().all(is_long) => {
                 let expected =
@@ -257,8 +250,7 @@ impl Stage {
         if self.key.reducer == Reducer::Thread {
             return cover(chunks);
         }
-        let kind = stream.device_ref().body_kind();
-        let is_embedded = matches!(kind, BodyKind::Host | BodyKind::HostFromCuda);
+        let is_embedded = stream.device_ref().body_kind().is_on_host();
         let threads = if is_embedded { BLOCK_THREADS } else { LANES as u32 };
         Grid::new(chunks.min(BLOCKS_MAX) as u32, threads)
     }

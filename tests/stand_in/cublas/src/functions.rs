@@ -87,55 +87,41 @@ library_functions! {
             &[n.into(), factor.into(), x.into(), x_step.into(), y.into(), y_step.into()],
         )
     }
-
-    cublasSgemm_v2(
-        handle: u64,
-        a_turned: u32,
-        b_turned: u32,
-        m: c_int,
-        n: c_int,
-        k: c_int,
-        alpha: *const f32,
-        a: u64,
-        a_column: c_int,
-        b: u64,
-        b_column: c_int,
-        beta: *const f32,
-        c: u64,
-        c_column: c_int,
-    ) {
-        let a = Factor { is_turned: a_turned, address: a, column: a_column };
-        let b = Factor { is_turned: b_turned, address: b, column: b_column };
-        let (alpha, beta) = (get(alpha)?, get(beta)?);
-        let is_into = beta == 0.0 && c_column == m;
-        let product = Product { sizes: [m, n, k], a, b, c, c_column };
-        product.launch(&SINGLE, handle, is_into, [alpha.into(), beta.into()])
-    }
-
-    cublasDgemm_v2(
-        handle: u64,
-        a_turned: u32,
-        b_turned: u32,
-        m: c_int,
-        n: c_int,
-        k: c_int,
-        alpha: *const f64,
-        a: u64,
-        a_column: c_int,
-        b: u64,
-        b_column: c_int,
-        beta: *const f64,
-        c: u64,
-        c_column: c_int,
-    ) {
-        let a = Factor { is_turned: a_turned, address: a, column: a_column };
-        let b = Factor { is_turned: b_turned, address: b, column: b_column };
-        let (alpha, beta) = (get(alpha)?, get(beta)?);
-        let is_into = beta == 0.0 && c_column == m;
-        let product = Product { sizes: [m, n, k], a, b, c, c_column };
-        product.launch(&DOUBLE, handle, is_into, [alpha.into(), beta.into()])
-    }
 }
+
+/// Defines cuBLAS's product for one type of numbers.
+macro_rules! product {
+    ($name:ident, $number:ty, $kernels:expr) => {
+        library_functions! {
+            $name(
+                handle: u64,
+                a_turned: u32,
+                b_turned: u32,
+                m: c_int,
+                n: c_int,
+                k: c_int,
+                alpha: *const $number,
+                a: u64,
+                a_column: c_int,
+                b: u64,
+                b_column: c_int,
+                beta: *const $number,
+                c: u64,
+                c_column: c_int,
+            ) {
+                let a = Factor { is_turned: a_turned, address: a, column: a_column };
+                let b = Factor { is_turned: b_turned, address: b, column: b_column };
+                let (alpha, beta) = (get(alpha)?, get(beta)?);
+                let is_into = beta == 0.0 && c_column == m;
+                let product = Product { sizes: [m, n, k], a, b, c, c_column };
+                product.launch(&$kernels, handle, is_into, [alpha.into(), beta.into()])
+            }
+        }
+    };
+}
+
+product!(cublasSgemm_v2, f32, SINGLE);
+product!(cublasDgemm_v2, f64, DOUBLE);
 
 /// A matrix that is read.
 struct Factor {

@@ -59,31 +59,27 @@ pub(crate) struct Multiply {
     pub(crate) into: Kernel,
 }
 
-pub(crate) const SINGLE: Multiply = Multiply {
-    into_both: Kernel {
-        name: "cublas_sgemm",
-        parameters: &parameters(FLOAT, BOTH),
-        body: multiply::<f32>,
-    },
-    into: Kernel {
-        name: "cublas_sgemm_into",
-        parameters: &parameters(FLOAT, WRITE),
-        body: multiply::<f32>,
-    },
-};
+/// The product's kernels, for this type of numbers, which are passed as such parameters.
+const fn multiply_by<T: Float>(
+    [both, into]: [&'static str; 2],
+    [into_both, only_into]: [&'static [Parameter]; 2],
+) -> Multiply {
+    let body = multiply::<T>;
+    Multiply {
+        into_both: Kernel { name: both, parameters: into_both, body },
+        into: Kernel { name: into, parameters: only_into, body },
+    }
+}
 
-pub(crate) const DOUBLE: Multiply = Multiply {
-    into_both: Kernel {
-        name: "cublas_dgemm",
-        parameters: &parameters(DOUBLE_NUMBER, BOTH),
-        body: multiply::<f64>,
-    },
-    into: Kernel {
-        name: "cublas_dgemm_into",
-        parameters: &parameters(DOUBLE_NUMBER, WRITE),
-        body: multiply::<f64>,
-    },
-};
+pub(crate) const SINGLE: Multiply = multiply_by::<f32>(
+    ["cublas_sgemm", "cublas_sgemm_into"],
+    [&parameters(FLOAT, BOTH), &parameters(FLOAT, WRITE)],
+);
+
+pub(crate) const DOUBLE: Multiply = multiply_by::<f64>(
+    ["cublas_dgemm", "cublas_dgemm_into"],
+    [&parameters(DOUBLE_NUMBER, BOTH), &parameters(DOUBLE_NUMBER, WRITE)],
+);
 
 pub(crate) const ALL: [&Kernel; 6] =
     [&DOT, &ADD, &SINGLE.into_both, &SINGLE.into, &DOUBLE.into_both, &DOUBLE.into];
