@@ -109,6 +109,7 @@ mod call;
 mod language;
 mod methods;
 mod operation;
+mod outcome;
 mod parallel;
 mod right;
 mod rows;

@@ -27,9 +27,10 @@ pub(super) fn changes<T: Number>(a: ArrayViewD<'_, T>, mut mask: ArrayViewMutD<'
     }
 }
 
-/// Adds how often each index occurs. Each task counts for itself, if the counts are few.
+/// Counts how often each index occurs. Each task counts for itself, if the counts are few.
 pub(super) fn count<I: Index, C: Index>(index: ArrayViewD<'_, I>, counts: ArrayViewMutD<'_, C>) {
     let Ok(mut counts) = counts.into_dimensionality::<Ix1>() else { unreachable!("a line") };
+    counts.fill(C::ZERO);
     let is_shared = index.len() >= PARALLEL_LEN_MIN && counts.len() <= TASK_LEN / 8;
     match index.as_slice() {
         Some(index) if is_shared => {

@@ -12,12 +12,12 @@ use super::cache;
 use super::call::{self, Call};
 use super::cumulative::{self, Own};
 use super::elementwise;
+use super::indexed;
 use super::masks::{self, Relation};
 use super::reduce::{self, Reduction};
 use super::rows::scratch;
 use super::sorting;
 use super::source;
-use super::{best, best::Best};
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
 use crate::launch::{In, InOut, Kernel, Out};
@@ -27,6 +27,9 @@ type ChooseKernel<W> = Kernel<(In<W, IxDyn>, In<u8, IxDyn>, Out<W, IxDyn>)>;
 /// In CUDA C: each thread knows the rank of its element.
 type CompressKernel<W> = Kernel<(In<W, IxDyn>, In<u8, IxDyn>, In<u64, IxDyn>, Out<W, IxDyn>)>;
 type ChangesKernel<T> = Kernel<(In<T, IxDyn>, Out<u8, IxDyn>)>;
+/// In Rust: one body sets the counts to 0 and counts.
+type OverwritingCountKernel<I, C> = Kernel<(In<I, IxDyn>, Out<C, IxDyn>)>;
+/// In CUDA C: threads add to counts that are 0.
 type CountKernel<I, C> = Kernel<(In<I, IxDyn>, InOut<C, IxDyn>)>;
 
 /// The elements where the mask is not 0, in row-major order.
@@ -128,50 +131,38 @@ pub(super) fn bincount<I: Index, C: Index>(
     let len = counts.axes().len();
     call.expect_shape(&[len], counts.axes().shape(), &counts)?;
     call.expect_end(&index)?;
-    expect_below(call, &index, len, &counts)?;
+    if index.axes().len() > 0 {
+        indexed::expect_within(call, &index, len, &counts)?;
+    }
+    align::in_any_order([index.axes_mut()]);
+    if call.runs_rust() {
+        let grid = call::cover(index.axes().len().max(len));
+        return call.launch(overwriting_count_kernel::<I, C>(), grid, (&index, &mut counts));
+    }
     let zero = SmartArray::<C, IxDyn>::full_at(IxDyn(&[1]), C::ZERO, call.site);
     elementwise::copy(call, &zero, &mut counts)?;
     if index.axes().len() == 0 {
         return Ok(());
     }
-    align::in_any_order([index.axes_mut()]);
     let kernel = count_kernel::<I, C>(index.axes().shape().len());
     call.launch(kernel, call::cover(index.axes().len()), (&index, &mut counts))
 }
 
-/// Waits for the largest index.
-fn expect_below<I: Index>(
-    call: &Call<'_>,
-    index: &Operand<'_, I>,
-    len: usize,
-    counts: impl std::fmt::Display,
-) -> Result<()> {
-    if index.axes().len() == 0 {
-        return Ok(());
-    }
-    let mut largest = SmartArray::<I, Ix1>::uninit_at(1, call.site);
-    reduce::whole::<I, I>(call, Reduction::Max, index, &mut largest)?;
-    let largest = largest.get_at(0, call.site)?.to_u64();
-    if largest < len as u64 {
-        return Ok(());
-    }
-    let mut place = SmartArray::<u64, Ix1>::uninit_at(1, call.site);
-    best::whole(call, Best::Max, index, &mut place)?;
-    let place = place.get_at(0, call.site)?;
-    let seen = format!("{largest}, the index at {place} of {index}, for {counts}");
-    Err(call.shape(format!("indices below {len}"), seen))
+fn overwriting_count_kernel<I: Index, C: Index>() -> &'static OverwritingCountKernel<I, C> {
+    cache::kernel("ops::bincount", 0, || {
+        OverwritingCountKernel::<I, C>::new("ops::bincount")
+            .host(|_, (index, counts)| host::count(index, counts))
+    })
 }
 
 fn count_kernel<I: Index, C: Index>(rank: usize) -> &'static CountKernel<I, C> {
-    cache::kernel("ops::bincount", rank, || {
-        let kernel = CountKernel::<I, C>::new("ops::bincount")
-            .host(|_, (index, counts)| host::count(index, counts));
+    cache::kernel("ops::bincount by atomics", rank, || {
         let (from, to) = (<I as Word>::C.name, <C as Word>::C.name);
         let declarations =
             format!("typedef {from} I;\ntypedef {to} C;\nenum {{ RANK = {rank} }};\n");
         let source = source::of_file(&[include_str!("kernel.cu")], "count", &declarations);
-        // SAFETY: `expect_below` has checked the indices, which the borrow keeps as they are, and
+        // SAFETY: `expect_within` has checked the indices, which the borrow keeps as they are, and
         // threads write by atomic operations.
-        unsafe { kernel.cuda(source) }
+        unsafe { CountKernel::<I, C>::new("ops::bincount").cuda(source) }
     })
 }

@@ -9,8 +9,8 @@ operation! {
     /// `out[i] = a[index[i]]`: NumPy's `take`. Indices count the elements of `a` in row-major
     /// order, whatever its number of axes; `out` has the shape of `index`.
     ///
-    /// The device checks all indices before it reads any element. The call waits for that and
-    /// brings 8 bytes to the host.
+    /// The device checks all indices before it reads any element. The call waits for that; the
+    /// answer of CUDA C is 8 bytes that are copied to the host.
     ///
     /// ```
     /// use resident::{Device, Error, SmartArray, ops};
@@ -47,8 +47,8 @@ operation! {
     /// If several indices are equal, the last of them in row-major order wins, on every device. For
     /// this a GPU uses 8 bytes for each element of `out` during the call.
     ///
-    /// The device checks all indices before it writes any element. The call waits for that and
-    /// brings 8 bytes to the host.
+    /// The device checks all indices before it writes any element. The call waits for that; the
+    /// answer of CUDA C is 8 bytes that are copied to the host.
     ///
     /// ```
     /// use resident::{Device, SmartArray, ops};

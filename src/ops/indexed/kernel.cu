@@ -10,7 +10,7 @@ typedef unsigned long long u64;
 
 #if !defined RESIDENT_OPS || defined KERNEL_check
 /// The number of the first index that is not below `len`.
-extern "C" __global__ void check(u64 len, resident::View<const u64, RANK_OF_INDEX> index,
+extern "C" __global__ void check(u64 len, resident::View<const T, RANK_OF_INDEX> index,
                                  resident::View<u64, 1> first_bad) {
     long long i = resident::thread();
     if (i < index.size() && index.at(i) >= len) atomicMin(first_bad.data, static_cast<u64>(i));

@@ -3,20 +3,28 @@
 pub(super) mod functions;
 mod host;
 
+pub(super) use self::host::first_beyond_in;
+
+use std::fmt::Display;
+
 use ndarray::IxDyn;
 
 use super::align;
-use super::arithmetic::{Arithmetic, Word};
+use super::arithmetic::{Arithmetic, Index, Word};
 use super::c_type::CType;
 use super::cache;
 use super::call::{self, Call};
+use super::outcome;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Axes, Operand, OperandMut, SmartArray};
 use crate::error::Result;
 use crate::launch::{In, InOut, Kernel, Out};
 use resident_backend::GpuSource;
 
-type CheckKernel = Kernel<(u64, In<u64, IxDyn>, InOut<u64, IxDyn>)>;
+/// In CUDA C: threads write the number of the first bad index.
+type CheckKernel<I> = Kernel<(u64, In<I, IxDyn>, InOut<u64, IxDyn>)>;
+/// In Rust: the body gives that number to the place of an outcome.
+type OutcomeKernel<I> = Kernel<(u64, u64, In<I, IxDyn>)>;
 type GatherKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, Out<W, IxDyn>)>;
 /// In Rust: one thread writes.
 type WriteKernel<W> = Kernel<(In<W, IxDyn>, In<u64, IxDyn>, InOut<W, IxDyn>)>;
@@ -113,25 +121,38 @@ impl Ranks {
 }
 
 /// Finds the first index that is not below `len` on the device, and waits for it.
-fn expect_within(
+pub(super) fn expect_within<I: Index>(
     call: &Call<'_>,
-    index: &Operand<'_, u64>,
+    index: &Operand<'_, I>,
     len: usize,
-    array: impl std::fmt::Display,
+    array: impl Display,
 ) -> Result<()> {
     let mut line = index.clone();
     align::in_row_order([line.axes_mut()]);
-    let mut first_bad = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), u64::MAX, call.site);
-    let kernel = check_kernel(line.axes().shape().len());
-    let grid = call::cover(line.axes().len());
-    call.launch(kernel, grid, (len as u64, &line, &mut OperandMut::of(&mut first_bad)))?;
-    let number = first_bad.get_at(0, call.site)?;
-    if number == u64::MAX {
-        return Ok(());
-    }
-    let bad = element_at(call, index, number)?;
+    let Some(number) = first_beyond(call, &line, len as u64)? else { return Ok(()) };
+    let bad = element_at(call, index, number)?.to_u64();
     let seen = format!("{bad}, the index at {number} of {index}, in {array}");
     Err(call.shape(format!("indices below {len}"), seen))
+}
+
+/// The number of the first index that is not below `len`.
+fn first_beyond<I: Index>(
+    call: &Call<'_>,
+    index: &Operand<'_, I>,
+    len: u64,
+) -> Result<Option<u64>> {
+    let grid = call::cover(index.axes().len());
+    let found = |number: u64| Some(number).filter(|number| *number != u64::MAX);
+    if call.runs_rust() {
+        let launch = |place| call.launch(outcome_kernel::<I>(), grid, (len, place, index));
+        if let Some(number) = outcome::of(call, launch)? {
+            return Ok(found(number));
+        }
+    }
+    let mut first_bad = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), u64::MAX, call.site);
+    let kernel = check_kernel::<I>(index.axes().shape().len());
+    call.launch(kernel, grid, (len, index, &mut OperandMut::of(&mut first_bad)))?;
+    Ok(found(first_bad.get_at(0, call.site)?))
 }
 
 /// An element, by its number in row-major order.
@@ -144,16 +165,24 @@ pub(super) fn element_at<W: Word>(call: &Call<'_>, of: &Operand<'_, W>, number: 
     element.get_at(0, call.site)
 }
 
-fn check_kernel(rank: usize) -> &'static CheckKernel {
+fn outcome_kernel<I: Index>() -> &'static OutcomeKernel<I> {
+    cache::kernel("ops::gather outcome", 0, || {
+        OutcomeKernel::<I>::new("ops::gather").host(|_, (len, place, index)| {
+            outcome::give(place, host::first_beyond(len, index).unwrap_or(u64::MAX));
+        })
+    })
+}
+
+fn check_kernel<I: Index>(rank: usize) -> &'static CheckKernel<I> {
     cache::kernel("ops::gather check", rank, || {
-        let kernel = CheckKernel::new("ops::gather").host(|_, (len, index, mut first)| {
+        let kernel = CheckKernel::<I>::new("ops::gather").host(|_, (len, index, mut first)| {
             if let Some(number) = host::first_beyond(len, index) {
                 first.iter_mut().for_each(|first| *first = number.min(*first));
             }
         });
         let ranks = Ranks { operand: 1, index: rank };
         // SAFETY: threads write only the one element of `first_bad`, by an atomic operation.
-        unsafe { kernel.cuda(ranks.source("check", CType::U64)) }
+        unsafe { kernel.cuda(ranks.source("check", <I as Word>::C)) }
     })
 }
 

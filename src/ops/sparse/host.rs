@@ -3,6 +3,7 @@
 use ndarray::{ArrayView1, ArrayView2, ArrayViewD, ArrayViewMut1, ArrayViewMut2, Axis};
 
 use crate::ops::arithmetic::{Index, Number};
+use crate::ops::indexed::first_beyond_in;
 use crate::ops::parallel::{PARALLEL_LEN_MIN, TASK_LEN, each_piece};
 
 /// A matrix in compressed rows, whose indices were checked.
@@ -19,7 +20,11 @@ pub(super) fn first_bad<I: Index>(
     starts: ArrayView1<'_, I>,
     columns: ArrayView1<'_, I>,
 ) -> u64 {
-    if let Some(place) = columns.iter().position(|column| column.to_u64() >= width) {
+    let bad_column = match columns.as_slice() {
+        Some(columns) => first_beyond_in(width, columns),
+        None => columns.iter().position(|column| column.to_u64() >= width),
+    };
+    if let Some(place) = bad_column {
         return place as u64;
     }
     let entries = columns.len() as u64;

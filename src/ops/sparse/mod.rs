@@ -12,12 +12,16 @@ use super::arithmetic::{Index, Number, Word};
 use super::cache;
 use super::call::{self, Call};
 use super::indexed;
+use super::outcome;
 use super::source;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut, SmartArray};
 use crate::error::Result;
 use crate::launch::{In, InOut, Kernel, Out};
 use resident_backend::GpuSource;
 
+/// In Rust: the body gives what is wrong first to the place of an outcome.
+type OutcomeKernel<I> = Kernel<(u64, u64, In<I, IxDyn>, In<I, IxDyn>)>;
+/// In CUDA C: threads write what is wrong first.
 type CheckKernel<I> = Kernel<(u64, In<I, IxDyn>, In<I, IxDyn>, InOut<u64, IxDyn>)>;
 type ProductKernel<I, T> =
     Kernel<(In<I, IxDyn>, In<I, IxDyn>, In<T, IxDyn>, In<T, IxDyn>, Out<T, IxDyn>)>;
@@ -48,11 +52,7 @@ impl<'a, I: Index, T: Number> Matrix<'a, I, T> {
         call.expect_shape(&[rows + 1], self.starts.axes().shape(), &self.starts)?;
         call.expect_shape(&[entries], self.columns.axes().shape(), &self.columns)?;
         call.expect_shape(&[entries], self.values.axes().shape(), &self.values)?;
-        let mut bad = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), u64::MAX, call.site);
-        let to = &mut OperandMut::of(&mut bad);
-        let grid = call::cover(entries.max(rows + 1));
-        call.launch(check_kernel::<I>(), grid, (width as u64, &self.starts, &self.columns, to))?;
-        let bad = bad.get_at(0, call.site)?;
+        let bad = self.first_bad(call, width as u64)?;
         if bad == u64::MAX {
             return Ok(());
         }
@@ -63,6 +63,23 @@ impl<'a, I: Index, T: Number> Matrix<'a, I, T> {
         }
         let expected = format!("rows that ascend from 0 to {entries}, the number of entries");
         self.refuse(call, expected, &self.starts, "the start", place)
+    }
+
+    /// What is wrong first, as the kernel says it: `u64::MAX` if nothing is.
+    fn first_bad(&self, call: &Call<'_>, width: u64) -> Result<u64> {
+        let Self { starts, columns, .. } = self;
+        let grid = call::cover(columns.axes().len().max(starts.axes().len()));
+        if call.runs_rust() {
+            let kernel = outcome_kernel::<I>();
+            let launch = |place| call.launch(kernel, grid, (width, place, starts, columns));
+            if let Some(bad) = outcome::of(call, launch)? {
+                return Ok(bad);
+            }
+        }
+        let mut bad = SmartArray::<u64, IxDyn>::full_at(IxDyn(&[1]), u64::MAX, call.site);
+        let to = &mut OperandMut::of(&mut bad);
+        call.launch(check_kernel::<I>(), grid, (width, starts, columns, to))?;
+        bad.get_at(0, call.site)
     }
 
     #[cold]
@@ -112,6 +129,14 @@ pub(super) fn matmul<I: Index, T: Number>(
     let Matrix { starts, columns, values } = matrix;
     let grid = call::cover(c.axes().len());
     call.launch_long(matmul_kernel::<I, T>(), grid, (starts, columns, values, &b, &mut c))
+}
+
+fn outcome_kernel<I: Index>() -> &'static OutcomeKernel<I> {
+    cache::kernel("ops::csr outcome", 1, || {
+        OutcomeKernel::<I>::new("ops::csr").host(|_, (width, place, starts, columns)| {
+            outcome::give(place, host::first_bad(width, line(starts), line(columns)));
+        })
+    })
 }
 
 fn check_kernel<I: Index>() -> &'static CheckKernel<I> {

@@ -1,7 +1,10 @@
 //! Reads and writes of elements whose places are given.
 
+use std::sync::Barrier;
+use std::thread;
+
 use ndarray::{Array2, s};
-use resident::{Device, DeviceArray, Error, Result, SmartArray, ops};
+use resident::{Device, DeviceArray, Emulation, Error, Fault, Result, SmartArray, ops};
 
 use crate::part::Random;
 use crate::{PARALLEL_LEN_MIN, cuda, rust};
@@ -111,6 +114,56 @@ fn the_first_bad_index_is_named_and_nothing_is_written() -> Result<()> {
         device.synchronize()?;
     }
     Ok(())
+}
+
+#[test]
+fn a_check_that_fails_or_runs_late_lets_no_bad_index_pass() -> Result<()> {
+    for (nth, is_late) in (1..12).flat_map(|nth| [(nth, false), (nth, true)]) {
+        let fault = Fault::nth(nth);
+        let fault = if is_late { fault.late() } else { fault };
+        let device = Device::emulated(Emulation::new().seed(nth).fail(fault));
+        let _here = device.enter();
+        let values = SmartArray::from([1.0_f32, 2.0, 3.0]);
+        let mut out = SmartArray::<f32, _>::full(2, -1.0);
+        let bad = SmartArray::from([0_u64, 3]);
+        assert!(ops::gather(&values, &bad, &mut out).is_err(), "call {nth}, late: {is_late}");
+        let good = SmartArray::from([2_u64, 0]);
+        let is_right = |out: Vec<f32>| out == [3.0, 1.0];
+        if ops::gather(&values, &good, &mut out).is_ok() {
+            assert!(out.to_vec().map_or(true, is_right), "call {nth}, late: {is_late}");
+        }
+        let _ = device.synchronize();
+        ops::gather(&values, &good, &mut out)?;
+        assert!(is_right(out.to_vec()?), "call {nth}, late: {is_late}");
+    }
+    Ok(())
+}
+
+/// More than there are places for the outcomes of checks.
+#[test]
+fn a_hundred_threads_at_once_learn_of_their_own_bad_index() {
+    const THREADS: usize = 100;
+    let device = rust();
+    let ready = Barrier::new(THREADS);
+    let run = &|thread: usize| -> Result<()> {
+        let stream = device.new_stream()?;
+        let values = SmartArray::<u32, _>::ones(THREADS);
+        let mut index = vec![0_u64; THREADS];
+        index[thread] = 1000 + thread as u64;
+        let index = SmartArray::from(index);
+        let mut out = SmartArray::<u32, _>::zeros(THREADS);
+        ready.wait();
+        for _ in 0..20 {
+            let refused = ops::gather_on(&stream, &values, &index, &mut out);
+            let words = format!("{}, the index at {thread} of", 1000 + thread);
+            assert!(refused.is_err_and(|error| error.to_string().contains(&words)));
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || run(number))).collect();
+        threads.into_iter().for_each(|one| one.join().expect("no panic").expect("no error"));
+    });
 }
 
 #[test]
