@@ -108,18 +108,20 @@ impl Traffic {
         Self::of_flow(direction, Flow::of(bytes))
     }
 
+    /// Bytes that other processes get or have sent are none of these copies.
     pub(crate) fn of_flow(direction: Direction, flow: Flow) -> Self {
         let mut traffic = Self::default();
-        *match direction {
-            Direction::ToDevice => &mut traffic.to_device,
-            Direction::ToHost => &mut traffic.to_host,
-            Direction::BetweenDevices => &mut traffic.between_devices,
-        } = flow;
+        match direction {
+            Direction::ToDevice => traffic.to_device = flow,
+            Direction::ToHost => traffic.to_host = flow,
+            Direction::BetweenDevices => traffic.between_devices = flow,
+            Direction::Sent | Direction::Received => {}
+        }
         traffic
     }
 }
 
-/// The direction of a copy.
+/// The direction of a copy, or of a message between processes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Direction {
@@ -129,6 +131,10 @@ pub enum Direction {
     ToHost,
     /// Device to device.
     BetweenDevices,
+    /// To another process: see [`record_transfer`](crate::audit::record_transfer).
+    Sent,
+    /// From another process.
+    Received,
 }
 
 impl Direction {
@@ -139,6 +145,8 @@ impl Direction {
             Self::ToDevice => "to_device",
             Self::ToHost => "to_host",
             Self::BetweenDevices => "between_devices",
+            Self::Sent => "sent",
+            Self::Received => "received",
         }
     }
 }

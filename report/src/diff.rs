@@ -18,9 +18,14 @@ pub(crate) fn of(before: &Document, after: &Document, tolerance: f64) -> Diff {
         ("to the host", before.to_host, after.to_host),
         ("between devices", before.between_devices, after.between_devices),
     ];
+    let messages = [
+        ("sent to ranks", before.sent, after.sent),
+        ("from ranks", before.received, after.received),
+    ];
+    let messages = messages.into_iter().filter(|(_, before, after)| before.count + after.count > 0);
     let mut text = String::new();
     let mut is_worse = false;
-    for (name, before, after) in directions {
+    for (name, before, after) in directions.into_iter().chain(messages) {
         let over = grows(before.bytes, after.bytes, tolerance)
             || grows(before.count, after.count, tolerance);
         is_worse |= over;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use resident_documents::{Document, DocumentChecked, DocumentSite, Flow, grouped, visible};
+use resident_documents::{Document, DocumentChecked, DocumentSite, Flow, Waits, grouped, visible};
 
 use crate::command_line::By;
 
@@ -47,13 +47,24 @@ fn sites(document: &Document) -> Table {
             grouped(site.bytes),
             site.count.to_string(),
             visible(&site.direction),
-            visible(&site.device),
+            visible(&devices(site)),
             visible(&site.cause),
             visible(&site.array),
             visible(&site.site),
         ]);
     }
     table
+}
+
+/// Where the bytes go or come from.
+fn devices(site: &DocumentSite) -> String {
+    let device = &site.device;
+    match (&site.source, site.peer) {
+        (Some(source), _) => format!("{source} -> {device}"),
+        (None, Some(peer)) if site.direction == "sent" => format!("{device} -> rank {peer}"),
+        (None, Some(peer)) => format!("rank {peer} -> {device}"),
+        (None, None) => device.clone(),
+    }
 }
 
 fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) -> Table {
@@ -69,7 +80,8 @@ fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) ->
 
 /// The copies by stream. Reports of earlier versions of the library do not have them.
 fn streams(document: &Document) -> Result<Table, String> {
-    if document.streams.is_empty() && !document.sites.is_empty() {
+    let has_copies = document.sites.iter().any(|site| site.peer.is_none());
+    if document.streams.is_empty() && has_copies {
         return Err(
             "the report does not have its copies by stream: the program that wrote it uses \
                     an earlier version of the library; use `--by device`"
@@ -114,7 +126,23 @@ fn totals(document: &Document) -> String {
     });
     let waits = document.waits.count;
     let micros = grouped(document.waits.nanoseconds / 1000);
-    totals.concat() + &format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches)
+    let work = format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches);
+    totals.concat() + &messages(document) + &work
+}
+
+/// What went to other processes and came from them, if anything did.
+fn messages(document: &Document) -> String {
+    let flows =
+        [("sent to", document.sent), ("received from", document.received)].map(|(verb, flow)| {
+            let Flow { count, bytes } = flow;
+            let line =
+                || format!("{:>16} bytes in {count:>6} messages  {verb} ranks\n", grouped(bytes));
+            if count > 0 { line() } else { String::new() }
+        });
+    let Waits { count, nanoseconds } = document.peer_waits;
+    let micros = grouped(nanoseconds / 1000);
+    let waits = || format!("waits for other processes: {count}, {micros} µs\n");
+    flows.concat() + &if count > 0 { waits() } else { String::new() }
 }
 
 /// What the checker of CUDA C has checked, if it ran.

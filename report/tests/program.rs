@@ -67,6 +67,44 @@ fn a_report_is_shown_by_stream() {
     insta::assert_snapshot!(stdout(&run(&["show", "--by", "stream", sample.path()])));
 }
 
+/// The sample with messages to and from rank 1.
+fn with_messages() -> String {
+    let site = |direction: &str, bytes: u64| {
+        format!(
+            "{{\"site\": \"src/main.rs:20:5\", \"array\": \"edge\", \"direction\": \
+             \"{direction}\", \"device\": \"host\", \"source\": null, \"cause\": \"mpi\", \
+             \"count\": 2, \"bytes\": {bytes}, \"stale_since\": null, \"never_there\": false, \
+             \"peer\": 1}},\n  "
+        )
+    };
+    let sites = format!("\"sites\": [\n  {}{}", site("sent", 1600), site("received", 800));
+    SAMPLE
+        .replace("\"sites\": [\n  ", &sites)
+        .replace(
+            "\"sent\": {\"count\": 0, \"bytes\": 0}",
+            "\"sent\": {\"count\": 2, \"bytes\": 1600}",
+        )
+        .replace(
+            "\"received\": {\"count\": 0, \"bytes\": 0}",
+            "\"received\": {\"count\": 2, \"bytes\": 800}",
+        )
+        .replace(
+            "\"peer_waits\": {\"count\": 0, \"nanoseconds\": 0}",
+            "\"peer_waits\": {\"count\": 3, \"nanoseconds\": 45000}",
+        )
+}
+
+#[test]
+fn messages_between_processes_are_shown_beside_the_copies() {
+    let sample = Scratch::new("messages.json", &with_messages());
+    insta::assert_snapshot!(stdout(&run(&["show", sample.path()])));
+    let before = Scratch::new("no_messages.json", SAMPLE);
+    let worse = run(&["diff", before.path(), sample.path()]);
+    assert_eq!(worse.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&worse.stdout);
+    assert!(text.contains("sent to ranks    0 bytes in 0 copies -> 1_600 bytes"), "{text}");
+}
+
 #[test]
 fn a_report_of_an_earlier_library_is_read_and_has_no_streams() {
     let mut sample: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");

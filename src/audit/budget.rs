@@ -27,7 +27,7 @@ use resident_backend::call_site::{CallSite, call_site};
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[must_use = "a budget holds for what it is told to enforce"]
 pub struct Budget {
-    limits: [Limits; 3],
+    limits: [Limits; DIRECTIONS.len()],
     is_exact: bool,
     array: Option<String>,
     device: Option<String>,
@@ -40,8 +40,13 @@ struct Limits {
     copies: Option<u64>,
 }
 
-const DIRECTIONS: [Direction; 3] =
-    [Direction::ToDevice, Direction::ToHost, Direction::BetweenDevices];
+const DIRECTIONS: [Direction; 5] = [
+    Direction::ToDevice,
+    Direction::ToHost,
+    Direction::BetweenDevices,
+    Direction::Sent,
+    Direction::Received,
+];
 
 impl Budget {
     /// A budget without limits.
@@ -62,6 +67,27 @@ impl Budget {
     /// Limits the bytes that are copied from one device to another.
     pub fn between_devices(self, bytes: u64) -> Self {
         self.limit(Direction::BetweenDevices, |limits| limits.bytes = Some(bytes))
+    }
+
+    /// Limits the bytes that are sent to other processes, as far as they are recorded
+    /// ([`record_transfer`](super::record_transfer)).
+    ///
+    /// ```
+    /// use resident::{Budget, Error, audit::{self, Transfer}};
+    ///
+    /// let send = || audit::record_transfer(Transfer::sent(800, "edge", 1));
+    /// Budget::new().to_host(0).enforce(send)?;                  // messages are no copies
+    /// let refused = Budget::new().sent(400).enforce(send);
+    /// assert!(matches!(refused, Err(Error::OverBudget { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn sent(self, bytes: u64) -> Self {
+        self.limit(Direction::Sent, |limits| limits.bytes = Some(bytes))
+    }
+
+    /// Limits the bytes that are received from other processes, as far as they are recorded.
+    pub fn received(self, bytes: u64) -> Self {
+        self.limit(Direction::Received, |limits| limits.bytes = Some(bytes))
     }
 
     /// Limits the number of copies in a direction, as [`Flow::count`](crate::Flow::count) counts

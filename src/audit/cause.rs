@@ -25,6 +25,9 @@ pub enum Cause {
     Evict,
     /// A state of an array that has a [`Watch`](crate::Watch).
     Watch,
+    /// A message between processes, which another crate made: see
+    /// [`record_transfer`](super::record_transfer).
+    Mpi,
 }
 
 impl Cause {
@@ -45,6 +48,7 @@ impl Cause {
             Self::Explicit => "explicit",
             Self::Evict => "evict",
             Self::Watch => "watch",
+            Self::Mpi => "mpi",
         }
     }
 }

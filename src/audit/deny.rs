@@ -63,6 +63,8 @@ impl Implicit {
             Direction::ToHost => Self::TO_HOST,
             Direction::ToDevice => Self::TO_DEVICE,
             Direction::BetweenDevices => Self::BETWEEN_DEVICES,
+            // No call sends a message without saying so.
+            Direction::Sent | Direction::Received => Self(0),
         }
     }
 

@@ -7,8 +7,9 @@ use tracing::span::EnteredSpan;
 use tracing::{Event, Level, Subscriber, event, event_enabled, span};
 use tracing_subscriber::layer::{Context, Layer};
 
+use super::cause::Cause;
 use super::ledger::LedgerLayer;
-use super::record::{Record, kernel_name};
+use super::record::{MessageRecord, Record, kernel_name};
 use crate::device::Stream;
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
@@ -18,8 +19,15 @@ use resident_backend::unwinding::contain_panic;
 const TRANSFER: &str = "resident::transfer";
 
 thread_local! {
-    /// The record of the event that this thread emits now. It has more than the event's fields.
-    static EMITTED: RefCell<Option<Record>> = const { RefCell::new(None) };
+    /// What the event that this thread emits now is about. It has more than the event's fields.
+    static EMITTED: RefCell<Option<Emitted>> = const { RefCell::new(None) };
+}
+
+/// What an event of the target [`TRANSFER`] is about.
+#[derive(Clone)]
+enum Emitted {
+    Copy(Record),
+    Message(MessageRecord),
 }
 
 /// Whether a subscriber may want an event of this level. Compares one number and calls no
@@ -72,15 +80,39 @@ pub(super) fn is_enabled() -> bool {
 
 /// Emits the event of one copy. A subscriber may use arrays, and so emit others meanwhile.
 pub(super) fn emit_copy(record: &Record) {
-    let outer = EMITTED.try_with(|emitted| emitted.replace(Some(record.clone())));
-    let _emitting = Emitting { outer: outer.ok().flatten() };
+    let _emitting = Emitting::start(Emitted::Copy(record.clone()));
     emit_fields(record);
+}
+
+/// Emits the event of one message. Callers hold no lock.
+pub(super) fn emit_message(record: &MessageRecord) {
+    sync::assert_none_held();
+    let _emitting = Emitting::start(Emitted::Message(record.clone()));
+    let MessageRecord { direction, bytes, array, device, peer, site, .. } = record;
+    event!(
+        target: TRANSFER,
+        Level::DEBUG,
+        direction = direction.as_str(),
+        bytes = *bytes,
+        array = &**array,
+        device = &**device,
+        peer = u64::from(*peer),
+        cause = Cause::Mpi.as_str(),
+        site = %site,
+    );
 }
 
 /// An event that is being emitted. When it drops, also because a subscriber panics, the thread
 /// emits the one before again.
 struct Emitting {
-    outer: Option<Record>,
+    outer: Option<Emitted>,
+}
+
+impl Emitting {
+    fn start(emitted: Emitted) -> Self {
+        let outer = EMITTED.try_with(|known| known.replace(Some(emitted)));
+        Self { outer: outer.ok().flatten() }
+    }
 }
 
 impl Drop for Emitting {
@@ -90,13 +122,15 @@ impl Drop for Emitting {
     }
 }
 
-/// Takes the copies to the ledger. Foreign events of the same target have no record.
+/// Takes the copies and messages to the ledger. Foreign events of the same target have no record.
 impl<S: Subscriber> Layer<S> for LedgerLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         if event.metadata().target() == TRANSFER {
-            let record = EMITTED.try_with(|emitted| emitted.borrow().clone());
-            if let Some(record) = record.ok().flatten() {
-                self.add(&record);
+            let emitted = EMITTED.try_with(|emitted| emitted.borrow().clone());
+            match emitted.ok().flatten() {
+                Some(Emitted::Copy(record)) => self.add(&record),
+                Some(Emitted::Message(record)) => self.add_message(&record),
+                None => {}
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::capture::Attached;
 use super::listeners::Capture;
-use super::record::Record;
+use super::record::{MessageRecord, Record};
 use super::record_block::open::OpenBlock;
 use super::report::Report;
 
@@ -66,7 +66,8 @@ impl Ledger {
         LedgerLayer(Arc::clone(&self.capture))
     }
 
-    /// What was seen so far: of a ledger with a layer only copies, which are events of `tracing`.
+    /// What was seen so far: of a ledger with a layer only copies and messages, which are events
+    /// of `tracing`.
     /// Copies that launches avoided are no events, so its [`avoided`](crate::Traffic::avoided) is
     /// 0.
     #[must_use]
@@ -82,8 +83,16 @@ pub struct LedgerLayer(Arc<Capture>);
 
 impl LedgerLayer {
     pub(super) fn add(&self, record: &Record) {
-        let mut block = OpenBlock::new(Arc::clone(&record.thread));
-        block.push_record(record);
+        self.append(&record.thread, |block| block.push_record(record));
+    }
+
+    pub(super) fn add_message(&self, record: &MessageRecord) {
+        self.append(&record.thread, |block| block.push_message(record));
+    }
+
+    fn append(&self, thread: &Arc<str>, push: impl FnOnce(&mut OpenBlock)) {
+        let mut block = OpenBlock::new(Arc::clone(thread));
+        push(&mut block);
         block.close().map(Arc::new).iter().for_each(|block| self.0.add(block));
     }
 }

@@ -24,13 +24,18 @@
 //! ([`Emulation::sanitize`](crate::Emulation::sanitize)), the summary, the page and the JSON say
 //! which it has checked.
 //!
+//! Crates beside the library record what they move between processes by [`record_transfer`], with
+//! the cause `mpi`. Such messages have sites and records too, but they are none of the copies
+//! between the host and devices: [`Report::sent`] and [`Report::received`] are their totals.
+//!
 //! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
 //! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
 //! the call that needed the bytes) and `stale_since` (the last call that made any of them stale
 //! there, or released them). For a copy between two devices, `device` is the destination and
 //! `source` is the source. `stale_since` is missing if the bytes were never valid there, if that
 //! call is unknown, or if the copy overwrites the destination ([`Site::never_there`] is true in the
-//! first case).
+//! first case). The event of a message has the field `peer`, the rank of the other process, and
+//! neither `stream` nor `stale_since`; its `direction` is `sent` or `received`.
 //!
 //! Events are emitted by the call that copies, once nothing is half done: a loan has ended, a
 //! launch is queued. So a subscriber that panics unwinds the call, and leaves no work on memory
@@ -84,6 +89,7 @@ mod inventory;
 mod ledger;
 mod listeners;
 mod log;
+mod messages;
 mod record;
 mod record_block;
 mod records;
@@ -117,14 +123,15 @@ pub use device_times::{DeviceTimes, time_device};
 pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printed};
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
+pub use messages::{Transfer, mark_barrier, record_transfer};
 pub(crate) use record::{
     Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryUse, Staleness,
 };
 use record::{ArrayEntry, Record};
 pub use report::{GroupBy, Report, Site};
 pub use resident_documents::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentChecked, DocumentMemory,
-    DocumentRecord, DocumentSite, DocumentStream, Finding, Waits,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
+    DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding, Waits,
 };
 
 thread_local! {

@@ -206,6 +206,35 @@ pub(crate) struct Discarded {
     pub(super) site: CallSite,
 }
 
+/// A message that another crate sent to another process, or received from one.
+#[derive(Clone, Debug)]
+pub(super) struct MessageRecord {
+    pub(super) thread: Arc<str>,
+    /// The array's name.
+    pub(super) array: Arc<str>,
+    /// Whose memory the message was in.
+    pub(super) device: Arc<str>,
+    pub(super) direction: Direction,
+    pub(super) bytes: u64,
+    /// The rank of the other process.
+    pub(super) peer: u32,
+    pub(super) site: CallSite,
+    /// When it was recorded.
+    pub(super) recorded_ns: u64,
+    /// How long the calling thread had waited for it.
+    pub(super) waited_ns: u64,
+}
+
+/// A barrier of all processes, which this one has left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BarrierRecord {
+    /// How many this process had left before.
+    pub(super) number: u64,
+    pub(super) left_ns: u64,
+    pub(super) waited_ns: u64,
+    pub(super) site: CallSite,
+}
+
 /// What happened to an array's memory on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemoryChange {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::record::{MemoryChange, QueueSpan};
 use super::record_block::{Event, EventKind, RecordBlock};
@@ -26,9 +27,13 @@ pub(super) struct Records {
     dropped: u64,
     pub(super) launches: u64,
     pub(super) waits: Waits,
+    /// For other processes.
+    pub(super) peer_waits: Waits,
     pub(super) allocations: Flow,
     pub(super) evictions: Flow,
     pub(super) started_ns: u64,
+    /// The same moment by the system's clock, since 1970.
+    pub(super) started_unix_ns: u64,
     pub(super) duration_ns: u64,
     times: HashMap<(u64, u64), (u64, u64)>,
     /// By the latest launches and their arguments, how many bytes the launch has changed.
@@ -50,14 +55,22 @@ impl Default for Records {
             dropped: 0,
             launches: 0,
             waits: Waits::default(),
+            peer_waits: Waits::default(),
             allocations: Flow::default(),
             evictions: Flow::default(),
             started_ns: timeline::now_ns(),
+            started_unix_ns: 0,
             duration_ns: 0,
             times: HashMap::new(),
             compared: BTreeMap::new(),
         }
     }
+}
+
+/// The time by the system's clock, in nanoseconds since 1970.
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Records {
@@ -78,6 +91,8 @@ impl Records {
     fn count(&mut self, block: &RecordBlock, event: &Event) {
         match event.kind {
             EventKind::Copy(_) | EventKind::Launch(_) | EventKind::Access(_) => {}
+            EventKind::Message(message) => self.add_peer_wait(block.message(message).waited_ns),
+            EventKind::Barrier(barrier) => self.add_peer_wait(block.barrier(barrier).waited_ns),
             EventKind::Wait(wait) => {
                 let began_ns = event.queued_ns.max(self.started_ns);
                 self.waits.count += 1;
@@ -95,6 +110,14 @@ impl Records {
         }
     }
 
+    /// Adds a wait for other processes, unless there was none.
+    fn add_peer_wait(&mut self, waited_ns: u64) {
+        if waited_ns > 0 {
+            self.peer_waits.count += 1;
+            self.peer_waits.nanoseconds += waited_ns;
+        }
+    }
+
     /// The number of events that are not kept.
     pub(super) fn forgotten(&self) -> u64 {
         self.dropped + self.len.saturating_sub(RECORDS_KEPT) as u64
@@ -104,6 +127,7 @@ impl Records {
     pub(super) fn close(&mut self) {
         device::take_times();
         self.duration_ns = timeline::now_ns().saturating_sub(self.started_ns);
+        self.started_unix_ns = unix_ns().saturating_sub(self.duration_ns);
         let runs = timeline::runs_since(self.started_ns).into_iter();
         self.times
             .extend(runs.map(|run| ((run.queue, run.position), (run.started_ns, run.finished_ns))));

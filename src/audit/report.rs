@@ -9,14 +9,15 @@ use rustc_hash::FxHashMap;
 
 use super::cause::Cause;
 use super::record::Staleness;
-use super::record_block::{CopyKey, RecordBlock};
+use super::record_block::{CopyKey, MessageEvent, MessageKey, RecordBlock};
 use super::records::Records;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::call_site::CallSite;
 use resident_documents::{DocumentStream, Waits};
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
-/// cause. Its `Display` is one line. The example of [`Report`] prints one.
+/// cause, or its messages to or from one other process. Its `Display` is one line. The example of
+/// [`Report`] prints one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Site {
@@ -26,10 +27,13 @@ pub struct Site {
     pub array: String,
     /// The direction.
     pub direction: Direction,
-    /// The device; for a copy between two devices, the destination.
+    /// The device; for a copy between two devices, the destination; for a message, the device in
+    /// whose memory it was, or `host`.
     pub device: String,
     /// The source, if the copies went from one device to another.
     pub source: Option<String>,
+    /// The rank of the other process, for messages.
+    pub peer: Option<u32>,
     /// The kind of call that needed the bytes.
     pub cause: Cause,
     /// How many copies, and how many bytes.
@@ -59,9 +63,15 @@ impl fmt::Display for Site {
 
 impl Site {
     pub(super) fn devices(&self) -> String {
-        self.source
-            .as_ref()
-            .map_or_else(|| self.device.clone(), |source| format!("{source} -> {}", self.device))
+        let device = &self.device;
+        match (&self.source, self.peer) {
+            (Some(source), _) => format!("{source} -> {device}"),
+            (None, Some(peer)) if self.direction == Direction::Sent => {
+                format!("{device} -> rank {peer}")
+            }
+            (None, Some(peer)) => format!("rank {peer} -> {device}"),
+            (None, None) => device.clone(),
+        }
     }
 }
 
@@ -125,6 +135,9 @@ pub enum GroupBy {
 pub struct Report {
     sites: FxHashMap<SiteKey, Flow>,
     traffic: Traffic,
+    /// Messages to and from other processes.
+    sent: Flow,
+    received: Flow,
     /// The part of `traffic` that launches caused.
     launched: Flow,
     padding: Flow,
@@ -147,6 +160,7 @@ struct SiteKey {
     cause: Cause,
     device: Arc<str>,
     source: Option<Arc<str>>,
+    peer: Option<u32>,
     staleness: Staleness,
 }
 
@@ -159,18 +173,34 @@ impl SiteKey {
             cause: copy.cause,
             device: Arc::clone(&block.stream(copy.stream).device),
             source: block.source(copy).cloned(),
+            peer: None,
             staleness: copy.staleness(),
         }
     }
 
+    fn of_message(block: &RecordBlock, message: &MessageKey) -> Self {
+        Self {
+            location: message.site(),
+            array: Arc::clone(block.name_of(message)),
+            direction: message.direction,
+            cause: Cause::Mpi,
+            device: Arc::clone(block.device_of(message)),
+            source: None,
+            peer: Some(message.peer),
+            staleness: Staleness::Unreported,
+        }
+    }
+
     fn site(&self, flow: Flow) -> Site {
-        let Self { location, array, direction, cause, device, source, staleness } = self.clone();
+        let Self { location, array, direction, cause, device, source, peer, staleness } =
+            self.clone();
         Site {
             location,
             array: array.to_string(),
             direction,
             device: device.to_string(),
             source: source.as_deref().map(str::to_owned),
+            peer,
             cause,
             flow,
             stale_since: staleness.since(),
@@ -180,16 +210,29 @@ impl SiteKey {
 }
 
 impl Report {
-    /// The totals of the capture.
+    /// The totals of the capture: copies between the host and devices.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
+    /// Messages to other processes, which are none of the copies of
+    /// [`traffic`](Self::traffic): see [`record_transfer`](super::record_transfer).
+    #[must_use]
+    pub fn sent(&self) -> Flow {
+        self.sent
+    }
+
+    /// Messages from other processes.
+    #[must_use]
+    pub fn received(&self) -> Flow {
+        self.received
+    }
+
     /// The copies by call site, by array, by device or by stream, the largest first. Arrays count
     /// under the names that they had; unnamed arrays of one type and shape that one line made count
     /// together, so a line that makes a buffer in each round of a loop is one group. A copy between
-    /// two devices counts to its destination.
+    /// two devices counts to its destination. Messages between processes do not count.
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit::{self, GroupBy}};
@@ -211,7 +254,7 @@ impl Report {
         if key == GroupBy::Stream {
             groups.extend(self.streams.iter().map(|(key, traffic)| (key.to_string(), *traffic)));
         } else {
-            for (site, flow) in &self.sites {
+            for (site, flow) in self.sites.iter().filter(|(site, _)| site.peer.is_none()) {
                 let name = match key {
                     GroupBy::Array => site.array.to_string(),
                     GroupBy::Device => site.device.to_string(),
@@ -225,7 +268,7 @@ impl Report {
         groups
     }
 
-    /// Whether nothing was copied.
+    /// Whether nothing was copied, sent or received.
     ///
     /// ```
     /// use resident::{Device, Result, SmartArray, audit};
@@ -338,6 +381,13 @@ impl Report {
         self.records.waits
     }
 
+    /// The waits of threads for other processes, as far as they were recorded: in
+    /// [`record_transfer`](super::record_transfer) and [`mark_barrier`](super::mark_barrier).
+    #[must_use]
+    pub fn peer_waits(&self) -> Waits {
+        self.records.peer_waits
+    }
+
     /// Allocations of device memory for arrays.
     #[must_use]
     pub fn allocations(&self) -> Flow {
@@ -374,6 +424,7 @@ impl Report {
             }
         }
         flows.into_iter().for_each(|(key, flow)| self.add_flow(block, key, flow));
+        block.messages().iter().for_each(|message| self.add_message(block, message));
         self.records.add(block);
     }
 
@@ -389,11 +440,7 @@ impl Report {
         if copy.cause == Cause::Launch {
             self.launched += flow;
         }
-        let mut key = SiteKey::of(block, copy);
-        if self.sites.len() >= KEYS_MAX && !self.sites.contains_key(&key) {
-            key.array = "(other arrays)".into();
-        }
-        *self.sites.entry(key).or_default() += flow;
+        self.add_to_site(SiteKey::of(block, copy), flow);
         let stream = block.stream(copy.stream);
         let mut stream = StreamKey { device: Arc::clone(&stream.device), number: stream.number };
         if self.streams.len() >= KEYS_MAX && !self.streams.contains_key(&stream) {
@@ -402,12 +449,29 @@ impl Report {
         *self.streams.entry(stream).or_default() += traffic;
     }
 
+    fn add_message(&mut self, block: &RecordBlock, message: &MessageEvent) {
+        let flow = Flow::of(message.bytes);
+        let total = match message.key.direction {
+            Direction::Sent => &mut self.sent,
+            _ => &mut self.received,
+        };
+        *total += flow;
+        self.add_to_site(SiteKey::of_message(block, &message.key), flow);
+    }
+
+    fn add_to_site(&mut self, mut key: SiteKey, flow: Flow) {
+        if self.sites.len() >= KEYS_MAX && !self.sites.contains_key(&key) {
+            key.array = "(other arrays)".into();
+        }
+        *self.sites.entry(key).or_default() += flow;
+    }
+
     pub(super) fn set_elsewhere(&mut self, flow: Flow) {
         self.elsewhere = flow;
     }
 
     /// What other threads copied meanwhile, if this report has no copy.
     pub(super) fn missed(&self) -> Option<Flow> {
-        (self.is_empty() && self.elsewhere.count > 0).then_some(self.elsewhere)
+        (self.traffic.moved().count == 0 && self.elsewhere.count > 0).then_some(self.elsewhere)
     }
 }

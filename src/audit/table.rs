@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use super::report::{Report, Site};
-use crate::traffic::{Traffic, grouped};
-use resident_documents::visible;
+use crate::traffic::{Flow, Traffic, grouped};
+use resident_documents::{Waits, visible};
 
 /// The table is at most so many columns wide.
 const COLUMNS: usize = 100;
@@ -142,6 +142,12 @@ impl Report {
                 flow.count
             )?;
         }
+        let messages = [("sent to", self.sent()), ("received from", self.received())];
+        for (verb, Flow { count, bytes }) in messages.into_iter().filter(|(_, it)| it.count > 0) {
+            let noun = if count == 1 { "message" } else { "messages" };
+            let bytes = grouped(bytes);
+            writeln!(f, "{bytes:>width$} bytes in {count:>4} {noun} {verb} other processes")?;
+        }
         let padding = self.padding();
         if padding.bytes > 0 {
             let padding = grouped(padding.bytes);
@@ -156,6 +162,11 @@ impl Report {
         if launches > 0 || waits.count > 0 {
             let micros = grouped(waits.nanoseconds / 1000);
             writeln!(f, "launches: {launches}; waits: {}, {micros} µs", waits.count)?;
+        }
+        let Waits { count, nanoseconds } = self.peer_waits();
+        if count > 0 {
+            let micros = grouped(nanoseconds / 1000);
+            writeln!(f, "waits for other processes: {count}, {micros} µs")?;
         }
         for (array, count) in self.waited_for() {
             let uses = if count == 1 { "use" } else { "uses" };

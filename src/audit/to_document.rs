@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use super::cause::Cause;
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
-use super::record_block::{AccessEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
+use super::record_block::{
+    AccessEvent, BarrierEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, MessageEvent,
+    WaitEvent,
+};
 use super::records::{Recorded, Records};
 use super::report::{Report, Site};
 use crate::storage;
 use resident_backend::timeline::WaitReason;
 use resident_core::Access;
 use resident_documents::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentMemory, DocumentRecord,
-    DocumentSite, Finding, findings,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentMemory,
+    DocumentMessage, DocumentRecord, DocumentSite, Finding, findings,
 };
 
 impl Report {
@@ -37,12 +41,16 @@ impl Report {
         document.to_host = traffic.to_host;
         document.between_devices = traffic.between_devices;
         document.avoided = traffic.avoided;
+        document.sent = self.sent();
+        document.received = self.received();
+        document.peer_waits = kept.peer_waits;
         document.padding = self.padding();
         document.launches = kept.launches;
         document.waits = kept.waits;
         document.allocations = kept.allocations;
         document.evictions = kept.evictions;
         document.duration_ns = kept.duration_ns;
+        document.started_unix_ns = kept.started_unix_ns;
         document.sites = self.sites().iter().map(site).collect();
         document.streams = self.streams();
         document.arrays = arrays(&records);
@@ -101,6 +109,7 @@ fn site(site: &Site) -> DocumentSite {
         direction: site.direction.to_string(),
         device: site.device.clone(),
         source: site.source.clone(),
+        peer: site.peer,
         cause: site.cause.to_string(),
         count: site.flow.count,
         bytes: site.flow.bytes,
@@ -118,6 +127,8 @@ impl Recorded<'_> {
             EventKind::Wait(wait) => self.wait(records, block.wait(wait)),
             EventKind::Memory(memory) => self.memory(records, block.memory(memory)),
             EventKind::Access(access) => self.access(records, block.access(access)),
+            EventKind::Message(message) => self.message(records, block.message(message)),
+            EventKind::Barrier(barrier) => self.barrier(records, block.barrier(barrier)),
         }
     }
 
@@ -232,6 +243,36 @@ impl Recorded<'_> {
     }
 }
 
+impl Recorded<'_> {
+    fn message(self, records: &Records, message: &MessageEvent) -> DocumentRecord {
+        let Self { block, event } = self;
+        let MessageEvent { key, bytes, waited_ns } = message;
+        DocumentRecord::Message(DocumentMessage {
+            queued_ns: records.since_start(event.queued_ns),
+            waited_ns: *waited_ns,
+            thread: block.thread.to_string(),
+            device: block.device_of(key).to_string(),
+            site: event.site.to_string(),
+            name: block.name_of(key).to_string(),
+            direction: key.direction.to_string(),
+            peer: key.peer,
+            bytes: *bytes,
+            cause: Cause::Mpi.to_string(),
+        })
+    }
+
+    fn barrier(self, records: &Records, barrier: &BarrierEvent) -> DocumentRecord {
+        let Self { block, event } = self;
+        DocumentRecord::Barrier(DocumentBarrier {
+            queued_ns: records.since_start(event.queued_ns),
+            waited_ns: barrier.waited_ns,
+            thread: block.thread.to_string(),
+            site: event.site.to_string(),
+            number: barrier.number,
+        })
+    }
+}
+
 fn access_name(access: Access) -> &'static str {
     match access {
         Access::Read => "in",
@@ -258,7 +299,10 @@ fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
                 let array = block.array(block.access(access).array);
                 arrays.insert(array.id, array);
             }
-            EventKind::Wait(_) | EventKind::Memory(_) => {}
+            EventKind::Wait(_)
+            | EventKind::Memory(_)
+            | EventKind::Message(_)
+            | EventKind::Barrier(_) => {}
         }
     }
     let mut arrays: BTreeMap<u64, DocumentArray> =

@@ -53,6 +53,20 @@ pub struct Document {
     /// names; `None` if no device checks kernels, and in reports that the program makes itself.
     /// Optional in version 1.
     pub checked: Option<Vec<DocumentChecked>>,
+    /// Messages to other processes. This and the fields behind it are optional in version 1.
+    pub sent: Flow,
+    /// Messages from other processes.
+    pub received: Flow,
+    /// Waits of threads for other processes, as far as they were recorded.
+    pub peer_waits: Waits,
+    /// The rank of the process in its job, if it is known.
+    pub rank: Option<u32>,
+    /// The number of processes of the job, if it is known.
+    pub ranks: Option<u32>,
+    /// The name of the host that ran the process, if it is known.
+    pub host: Option<String>,
+    /// When the capture began by the host's clock: nanoseconds since 1970.
+    pub started_unix_ns: u64,
 }
 
 /// A kernel that was checked: one element of [`Document::checked`].
@@ -79,10 +93,13 @@ pub struct DocumentSite {
     /// The call that needed the bytes: `file:line:column`.
     pub site: String,
     pub array: String,
-    /// `to_device`, `to_host` or `between_devices`.
+    /// `to_device`, `to_host`, `between_devices`, `sent` or `received`.
     pub direction: String,
     pub device: String,
     pub source: Option<String>,
+    /// The rank of the other process, for messages.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub peer: Option<u32>,
     pub cause: String,
     pub count: u64,
     pub bytes: u64,
@@ -206,6 +223,48 @@ pub enum DocumentRecord {
     /// An access that is no launch: a guard, an `assign`, a fill. Guards that read what others have
     /// read there since the last change are no records.
     Access(DocumentAccess),
+    /// A message to or from another process, which a crate beside the library made.
+    Message(DocumentMessage),
+    /// A barrier of all processes of the job, which this one left at `queued_ns`.
+    Barrier(DocumentBarrier),
+}
+
+/// A message to or from another process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[allow(missing_docs, reason = "the fields of the other records")]
+pub struct DocumentMessage {
+    /// When it was recorded.
+    pub queued_ns: u64,
+    /// How long the thread had waited for it then.
+    pub waited_ns: u64,
+    pub thread: String,
+    /// Whose memory it was in: a device's, or `host`.
+    pub device: String,
+    pub site: String,
+    pub name: String,
+    /// `sent` or `received`.
+    pub direction: String,
+    /// The rank of the other process.
+    pub peer: u32,
+    pub bytes: u64,
+    pub cause: String,
+}
+
+/// A barrier.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[allow(missing_docs, reason = "the fields of the other records")]
+pub struct DocumentBarrier {
+    pub queued_ns: u64,
+    /// How long the thread was in it.
+    pub waited_ns: u64,
+    pub thread: String,
+    pub site: String,
+    /// How many this process had left before.
+    pub number: u64,
 }
 
 /// An access of an array on the host or on a device.

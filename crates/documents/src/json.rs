@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use crate::document::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentChecked, DocumentMemory,
-    DocumentRecord, DocumentSite, DocumentStream, Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
+    DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding,
 };
 use crate::totals::{Flow, Waits};
 
@@ -85,13 +85,14 @@ macro_rules! objects {
 objects! {
     Document {
         version to_device to_host between_devices avoided padding sites launches waits allocations
-        evictions duration_ns streams arrays records records_forgotten findings checked
+        evictions duration_ns streams arrays records records_forgotten findings checked sent
+        received peer_waits rank ranks host started_unix_ns
     }
     DocumentChecked { kernel launches errors notes }
     Flow { count bytes }
     Waits { count nanoseconds }
     DocumentSite {
-        site array direction device source cause count bytes stale_since never_there
+        site array direction device source cause count bytes stale_since never_there peer
     }
     DocumentStream { device stream to_device to_host between_devices }
     DocumentArray { id name element shape }
@@ -100,6 +101,8 @@ objects! {
         queued_ns thread device site array name access is_whole use_number
     }
     DocumentMemory { queued_ns thread device site bytes array name }
+    DocumentMessage { queued_ns waited_ns thread device site name direction peer bytes cause }
+    DocumentBarrier { queued_ns waited_ns thread site number }
     Finding { kind message change sites array count bytes nanoseconds }
 }
 
@@ -112,6 +115,8 @@ macro_rules! record_members {
             | DocumentRecord::Eviction(memory)
             | DocumentRecord::Discard(memory) => memory.members(),
             DocumentRecord::Access(access) => access.members(),
+            DocumentRecord::Message(message) => message.members(),
+            DocumentRecord::Barrier(barrier) => barrier.members(),
         }
     };
 }
@@ -144,6 +149,8 @@ fn kind(record: &DocumentRecord) -> &'static &'static str {
         DocumentRecord::Eviction(_) => &"eviction",
         DocumentRecord::Discard(_) => &"discard",
         DocumentRecord::Access(_) => &"access",
+        DocumentRecord::Message(_) => &"message",
+        DocumentRecord::Barrier(_) => &"barrier",
     }
 }
 
@@ -224,7 +231,9 @@ mod tests {
             + r#""streams": [], "arrays": [], "records": [{"kind": "allocation", "queued_ns": 1, "#
             + r#""thread": "a \"name\"\u000a", "device": "cpu:0", "site": "a.rs:1:2", "bytes": 3, "#
             + r#""array": 4, "name": "ä"}], "records_forgotten": 0, "findings": [], "#
-            + r#""checked": null}"#;
+            + &format!(r#""checked": null, "sent": {flow}, "received": {flow}, "#)
+            + r#""peer_waits": {"count": 0, "nanoseconds": 0}, "rank": null, "ranks": null, "#
+            + r#""host": null, "started_unix_ns": 0}"#;
         assert_eq!(document.to_json(), expected);
     }
 }

@@ -18,8 +18,8 @@ mod text;
 mod totals;
 
 pub use document::{
-    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentChecked, DocumentMemory,
-    DocumentRecord, DocumentSite, DocumentStream, Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
+    DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding,
 };
 pub use file::write_file;
 pub use text::visible;

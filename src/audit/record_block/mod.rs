@@ -37,6 +37,8 @@ pub(super) enum EventKind {
     Wait(u32),
     Memory(u32),
     Access(u32),
+    Message(u32),
+    Barrier(u32),
 }
 
 /// The properties of a launch. Numbers without another meaning are indexes into the block's tables.
@@ -81,6 +83,32 @@ pub(super) struct MemoryEvent {
     pub(super) array: u32,
     pub(super) device: u32,
     pub(super) bytes: u64,
+}
+
+/// The properties of a message to or from another process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageEvent {
+    pub(super) key: MessageKey,
+    pub(super) bytes: u64,
+    pub(super) waited_ns: u64,
+}
+
+/// What the messages of one line of a report have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct MessageKey {
+    site: SiteAddress,
+    pub(super) direction: Direction,
+    /// The rank of the other process.
+    pub(super) peer: u32,
+    name: u32,
+    device: u32,
+}
+
+/// The properties of a barrier.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BarrierEvent {
+    pub(super) number: u64,
+    pub(super) waited_ns: u64,
 }
 
 /// The properties of a copy.
@@ -152,6 +180,8 @@ struct Lists {
     waits: Vec<WaitEvent>,
     memory: Vec<MemoryEvent>,
     accesses: Vec<AccessEvent>,
+    messages: Vec<MessageEvent>,
+    barriers: Vec<BarrierEvent>,
 }
 
 /// Events of one thread, in their order, and the tables to which they refer.
@@ -164,6 +194,8 @@ pub(super) struct RecordBlock {
     kernels: Vec<Arc<str>>,
     streams: Vec<StreamEntry>,
     devices: Vec<Arc<str>>,
+    /// Of the arrays that messages name.
+    names: Vec<Arc<str>>,
     /// The copies that the launches did not have to make.
     pub(super) avoided: Flow,
 }
@@ -195,6 +227,28 @@ impl RecordBlock {
 
     pub(super) fn access(&self, index: u32) -> &AccessEvent {
         &self.lists.accesses[index as usize]
+    }
+
+    pub(super) fn messages(&self) -> &[MessageEvent] {
+        &self.lists.messages
+    }
+
+    pub(super) fn message(&self, index: u32) -> &MessageEvent {
+        &self.lists.messages[index as usize]
+    }
+
+    pub(super) fn barrier(&self, index: u32) -> &BarrierEvent {
+        &self.lists.barriers[index as usize]
+    }
+
+    /// The name of the array of a message.
+    pub(super) fn name_of(&self, message: &MessageKey) -> &Arc<str> {
+        &self.names[message.name as usize]
+    }
+
+    /// Whose memory a message was in.
+    pub(super) fn device_of(&self, message: &MessageKey) -> &Arc<str> {
+        self.device(message.device)
     }
 
     pub(super) fn array(&self, index: u32) -> &ArrayEntry {
@@ -231,6 +285,12 @@ impl RecordBlock {
     pub(super) fn span_of_launch(&self, launch: &LaunchEvent) -> QueueSpan {
         let queue = self.stream(launch.stream).queue;
         QueueSpan { queue, first: launch.position, last: launch.position }
+    }
+}
+
+impl MessageKey {
+    pub(super) fn site(&self) -> CallSite {
+        self.site.0
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{
-    AccessEvent, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent, Lists,
-    MemoryEvent, RecordBlock, SiteAddress, WaitEvent,
+    AccessEvent, BarrierEvent, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent,
+    Lists, MemoryEvent, MessageEvent, MessageKey, RecordBlock, SiteAddress, WaitEvent,
 };
 use crate::audit::record::{
-    Accessed, ArgumentRecord, ArrayEntry, Copied, Discarded, Launched, MemoryChange, MemoryUse,
-    Record, Staleness, StreamEntry, called_ns,
+    Accessed, ArgumentRecord, ArrayEntry, BarrierRecord, Copied, Discarded, Launched, MemoryChange,
+    MemoryUse, MessageRecord, Record, Staleness, StreamEntry, called_ns,
 };
 use crate::device::Stream;
 use crate::storage::Storage;
@@ -70,6 +70,7 @@ pub(in crate::audit) struct OpenBlock {
     /// By the number of the queue.
     streams: Table<u64, StreamEntry>,
     devices: Vec<Arc<str>>,
+    names: Vec<Arc<str>>,
     avoided: Flow,
 }
 
@@ -83,6 +84,7 @@ impl OpenBlock {
             kernels: Table::new(),
             streams: Table::new(),
             devices: Vec::new(),
+            names: Vec::new(),
             avoided: Flow::default(),
         }
     }
@@ -105,6 +107,7 @@ impl OpenBlock {
             kernels: self.kernels.take(),
             streams: self.streams.take(),
             devices: std::mem::take(&mut self.devices),
+            names: std::mem::take(&mut self.names),
             avoided: std::mem::take(&mut self.avoided),
         })
     }
@@ -238,6 +241,23 @@ impl OpenBlock {
         self.push(site, EventKind::Memory(index));
     }
 
+    pub(in crate::audit) fn push_message(&mut self, message: &MessageRecord) {
+        let MessageRecord { bytes, waited_ns, direction, peer, site, .. } = *message;
+        let name = self.name(&message.array);
+        let device = self.device(&message.device);
+        let key = MessageKey { site: SiteAddress(site), direction, peer, name, device };
+        let message_event = MessageEvent { key, bytes, waited_ns };
+        let kind = EventKind::Message(push(&mut self.lists.messages, message_event));
+        self.events.push(Event { queued_ns: message.recorded_ns, site, kind });
+    }
+
+    pub(in crate::audit) fn push_barrier(&mut self, barrier: BarrierRecord) {
+        let BarrierRecord { number, left_ns, waited_ns, site } = barrier;
+        let event = BarrierEvent { number, waited_ns };
+        let kind = EventKind::Barrier(push(&mut self.lists.barriers, event));
+        self.events.push(Event { queued_ns: left_ns, site, kind });
+    }
+
     #[inline]
     fn push(&mut self, site: CallSite, kind: EventKind) {
         self.events.push(Event { queued_ns: timeline::now_ns(), site, kind });
@@ -253,6 +273,17 @@ impl OpenBlock {
     fn stream(&mut self, stream: &Stream) -> u32 {
         let queue = stream.id().0;
         self.streams.index(queue, queue, || StreamEntry::of(stream))
+    }
+
+    /// The index of a name. Only the latest few are searched.
+    fn name(&mut self, name: &Arc<str>) -> u32 {
+        let searched = self.names.len().saturating_sub(32);
+        let known = self.names[searched..].iter().position(|known| known == name);
+        let index = known.map_or(self.names.len(), |index| searched + index);
+        if known.is_none() {
+            self.names.push(Arc::clone(name));
+        }
+        index as u32
     }
 
     /// The index of a device. There are few, and few events need one.
@@ -296,7 +327,8 @@ fn replace<T>(list: &mut Vec<T>, next: Next) -> Vec<T> {
 impl Lists {
     /// Takes the lists: see [`replace`].
     fn replace(&mut self, next: Next) -> Self {
-        let Self { copies, launches, arguments, waits, memory, accesses } = self;
+        let Self { copies, launches, arguments, waits, memory, accesses, messages, barriers } =
+            self;
         Self {
             copies: replace(copies, next),
             launches: replace(launches, next),
@@ -304,6 +336,8 @@ impl Lists {
             waits: replace(waits, next),
             memory: replace(memory, next),
             accesses: replace(accesses, next),
+            messages: replace(messages, next),
+            barriers: replace(barriers, next),
         }
     }
 }

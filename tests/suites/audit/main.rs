@@ -10,6 +10,7 @@ mod findings;
 mod gpu_times;
 mod logs;
 mod memory;
+mod messages;
 mod pages;
 mod records;
 mod scopes;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
-use resident::{Device, Result, SmartArray};
+use resident::{Device, Result, SmartArray, audit};
 use serde_json::{Value, json};
 use support::lab::lab;
 use support::own_process;
@@ -94,6 +94,31 @@ fn text_has_the_fields_of_copies_and_launches() -> Result<()> {
     assert!(expected.iter().all(|part| download.contains(part)), "{expected:?} in {download}");
     assert!(!upload.contains("stale_since") && !upload.contains("source="), "{upload}");
     Ok(())
+}
+
+#[test]
+fn the_event_of_a_message_has_its_peer() {
+    own_process!();
+    let buffer = Buffer::default();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_max_level(LevelFilter::DEBUG)
+        .with_writer(buffer.clone())
+        .finish();
+    let line = line!() + 2;
+    tracing::subscriber::with_default(subscriber, || {
+        audit::record_transfer(audit::Transfer::received(40, "photo", 3));
+    });
+    let lines = buffer.lines();
+    let [line_of_event] = &lines[..] else { panic!("one event: {lines:?}") };
+    let event: Value = serde_json::from_str(line_of_event).expect("JSON");
+    assert_eq!((&event["level"], &event["target"]), (&json!("DEBUG"), &json!(TRANSFER)));
+    assert_starts(&event["fields"]["site"], &format!("{}:{line}:", file!()));
+    let expected = json!({
+        "direction": "received", "bytes": 40, "array": "photo", "device": "host", "peer": 3,
+        "cause": "mpi",
+    });
+    assert_eq!(without_calls(&event["fields"]), expected);
 }
 
 #[test]

@@ -138,7 +138,9 @@ fn arrays_of(record: &DocumentRecord) -> Vec<u64> {
     match record {
         DocumentRecord::Copy { array, .. } => vec![*array],
         DocumentRecord::Launch { arguments, .. } => arguments.iter().map(|it| it.array).collect(),
-        DocumentRecord::Wait { .. } => Vec::new(),
+        DocumentRecord::Wait { .. } | DocumentRecord::Message(_) | DocumentRecord::Barrier(_) => {
+            Vec::new()
+        }
         DocumentRecord::Allocation(memory)
         | DocumentRecord::Eviction(memory)
         | DocumentRecord::Discard(memory) => vec![memory.array],
@@ -174,7 +176,10 @@ fn event(record: &DocumentRecord, array: u64) -> Option<ArrayEvent<'_>> {
         }
         DocumentRecord::Eviction(memory) => Some(ArrayEvent::Evicted(memory)),
         DocumentRecord::Discard(memory) => Some(ArrayEvent::Discarded(memory)),
-        DocumentRecord::Wait { .. } | DocumentRecord::Allocation(_) => None,
+        DocumentRecord::Wait { .. }
+        | DocumentRecord::Allocation(_)
+        | DocumentRecord::Message(_)
+        | DocumentRecord::Barrier(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::{CallOnStream, History};
-use crate::document::{DocumentRecord, Finding};
+use crate::document::{DocumentBarrier, DocumentMessage, DocumentRecord, Finding};
 
 /// Fewer waits are left alone: a program may wait a few times for the sake of its own order.
 const COUNT_MIN: u64 = 8;
@@ -69,6 +69,11 @@ pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
                 if direction == "to_host" {
                     read.insert((device, *stream));
                 }
+            }
+            // It may have waited for what it sends, or for all processes.
+            DocumentRecord::Message(DocumentMessage { thread, .. })
+            | DocumentRecord::Barrier(DocumentBarrier { thread, .. }) => {
+                pending.remove(&**thread);
             }
             DocumentRecord::Allocation(_)
             | DocumentRecord::Eviction(_)

@@ -8,8 +8,10 @@ const DIRECTIONS = new Map([
 const CAUSES = new Map([
   ["launch", "launch"], ["host", "host access"], ["gpu", "device access"],
   ["prefetch", "prefetch"], ["explicit", "explicit copy"], ["evict", "eviction"],
-  ["watch", "watch"],
+  ["watch", "watch"], ["mpi", "message"],
 ]);
+// Messages between processes are no copies: they have rows of their own.
+const MESSAGES = new Map([["sent", "to other processes"], ["received", "from other processes"]]);
 // What the page shows; filled once by `start`.
 const report = { totals: null, sites: [], arrays: new Map(), records: [], findings: [],
   checked: null, launchOf: new Map(), copiesOf: new Map(), selected: -1, onSelect: [] };
@@ -108,7 +110,8 @@ const siteElement = (site, most = 56) => {
 const swatch = (category) =>
   make("span", { className: `swatch ${category}`, "aria-hidden": "true" });
 
-const directionWords = (direction) => DIRECTIONS.get(direction)?.label ?? nameText(direction, 24);
+const directionWords = (direction) => DIRECTIONS.get(direction)?.label ?? MESSAGES.get(direction)
+  ?? nameText(direction, 24);
 
 function directionElement(direction) {
   const mark = swatch(DIRECTIONS.has(direction) ? direction : "other");
@@ -151,7 +154,12 @@ function totalsOf(raw) {
     forgotten: natural(raw.records_forgotten), waits: natural(raw.waits?.count),
     waited: natural(raw.waits?.nanoseconds) };
   for (const key of ["to_device", "to_host", "between_devices", "avoided", "padding",
-    "allocations", "evictions"]) totals[key] = pair(key);
+    "allocations", "evictions", "sent", "received"]) totals[key] = pair(key);
+  totals.peerWaits = { count: natural(raw.peer_waits?.count),
+    time: natural(raw.peer_waits?.nanoseconds) };
+  totals.rank = numberOrNull(raw.rank);
+  totals.ranks = numberOrNull(raw.ranks);
+  totals.host = textOrNull(raw.host);
   const moved = [...DIRECTIONS.keys()].map((key) => totals[key]);
   totals.bytes = moved.reduce((sum, part) => sum + part.bytes, 0);
   totals.count = moved.reduce((sum, part) => sum + part.count, 0);
@@ -161,25 +169,33 @@ function totalsOf(raw) {
 function siteOf(raw) {
   return { site: textOrNull(raw.site), array: textOrNull(raw.array),
     direction: textOrNull(raw.direction) ?? "", device: textOrNull(raw.device),
-    source: textOrNull(raw.source), cause: textOrNull(raw.cause) ?? "",
+    source: textOrNull(raw.source), peer: numberOrNull(raw.peer),
+    cause: textOrNull(raw.cause) ?? "",
     count: natural(raw.count), bytes: natural(raw.bytes),
     staleSince: textOrNull(raw.stale_since), neverThere: raw.never_there === true };
 }
 
+// Where records without a device are.
+const PLACES = new Map([["access", "the host"], ["barrier", "all processes"]]);
+
 function recordOf(raw, index) {
   const queued = natural(raw.queued_ns);
   const wait = raw.kind === "wait";
-  const finished = numberOrNull(raw.finished_ns);
-  const started = wait ? queued : numberOrNull(raw.started_ns);
+  // A message and a barrier are from the beginning of the thread's wait to their record.
+  const waited = ["message", "barrier"].includes(raw.kind) ? natural(raw.waited_ns) : 0;
+  const finished = waited > 0 ? queued : numberOrNull(raw.finished_ns);
+  const started = waited > 0 ? Math.max(0, queued - waited)
+    : wait ? queued : numberOrNull(raw.started_ns);
   const timed = started !== null && finished !== null;
   return { index, raw, queued, started, finished, timed, kind: textOrNull(raw.kind) ?? "unknown",
     begins: timed ? started : queued, ends: timed ? Math.max(started, finished) : queued,
     called: numberOrNull(raw.called_ns), name: textOrNull(raw.name),
     thread: textOrNull(raw.thread),
-    device: textOrNull(raw.device) ?? (raw.kind === "access" ? "the host" : null),
+    device: textOrNull(raw.device) ?? PLACES.get(raw.kind) ?? null,
     stream: typeof raw.stream === "string" ? raw.stream : numberOrNull(raw.stream),
     site: textOrNull(raw.site), direction: textOrNull(raw.direction),
-    source: textOrNull(raw.source), cause: textOrNull(raw.cause), bytes: natural(raw.bytes),
+    source: textOrNull(raw.source), peer: numberOrNull(raw.peer), cause: textOrNull(raw.cause),
+    bytes: natural(raw.bytes),
     padding: natural(raw.padding), staleSince: textOrNull(raw.stale_since) };
 }
 
@@ -249,6 +265,15 @@ function movedTotal(label, part, category = null) {
 function showTotals() {
   const totals = report.totals;
   const parts = [...DIRECTIONS].map(([key, { label }]) => movedTotal(label, totals[key], key));
+  for (const [key, label] of MESSAGES) {
+    const { bytes, count } = totals[key];
+    const small = plural(count, "message");
+    if (count > 0) parts.push(total(label, shortBytes(bytes), small));
+  }
+  if (totals.peerWaits.count > 0) {
+    parts.push(total("waits for other processes", timeText(totals.peerWaits.time),
+      plural(totals.peerWaits.count, "wait")));
+  }
   parts.push(movedTotal("avoided at launches", totals.avoided));
   parts.push(total("launches", grouped(totals.launches), `in ${timeText(totals.duration)}`));
   parts.push(total("waits for devices", timeText(totals.waited), plural(totals.waits, "wait")));
@@ -265,9 +290,16 @@ function evictionsText(evictions) {
   return `${plural(evictions.count, "eviction")} of ${shortBytes(evictions.bytes)}`;
 }
 
+// Which process of a job it was, if it was one of several.
+function processText({ rank, ranks, host }) {
+  if (rank === null) return "";
+  const of = ranks === null ? "" : ` of ${grouped(ranks)}`;
+  return `Rank ${grouped(rank)}${of}${host === null ? "" : ` on ${apart(host, 60)}`}. `;
+}
+
 function summaryText(totals) {
   const launches = plural(totals.launches, "launch", "launches");
-  const during = `In ${timeText(totals.duration)} and ${launches}`;
+  const during = `${processText(totals)}In ${timeText(totals.duration)} and ${launches}`;
   const { bytes, count, avoided } = totals;
   const moved = count === 0 ? "nothing was copied"
     : `${copiesText(count)} moved ${bytesText(bytes)}`;

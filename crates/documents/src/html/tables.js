@@ -4,7 +4,8 @@
 
 function recordTitle(record) {
   const words = { copy: "Copy of", launch: "Launch of", wait: "Wait for", allocation: "Allocation",
-    eviction: "Eviction", discard: "Unread copy of", access: "Access of" };
+    eviction: "Eviction", discard: "Unread copy of", access: "Access of", message: "Message of",
+    barrier: "Barrier" };
   const word = words[record.kind] ?? nameText(record.kind.replaceAll("_", " "), 30);
   const name = record.kind === "wait" ? record.device : record.name ?? arrayName(record.raw.array);
   return name === null ? word : `${word} ${apart(name, 60)}`;
@@ -15,7 +16,8 @@ const arrayName = (id) => textOrNull(report.arrays.get(id)?.name);
 // One line for the tip, for the live region and for people who cannot see the bars.
 function sentence(record) {
   const parts = [recordTitle(record)];
-  if (record.kind === "copy") parts.push(routeText(record), bytesText(record.bytes));
+  const isMoved = record.kind === "copy" || record.kind === "message";
+  if (isMoved) parts.push(routeText(record), bytesText(record.bytes));
   if (record.kind === "launch") parts.push(`on ${placeText(record)}`);
   const isMemory = ["allocation", "eviction", "discard"].includes(record.kind);
   if (isMemory) parts.push(bytesText(record.bytes));
@@ -32,6 +34,8 @@ function routeText(record) {
   const device = apart(record.device, 30);
   if (record.direction === "to_device") return `host to ${device}`;
   if (record.direction === "to_host") return `${device} to host`;
+  if (record.direction === "sent") return `${device} to rank ${record.peer}`;
+  if (record.direction === "received") return `rank ${record.peer} to ${device}`;
   return `${record.source === null ? "a device" : apart(record.source, 30)} to ${device}`;
 }
 
@@ -76,7 +80,7 @@ function fieldsOf(record) {
   return [["Name", text(record.name)],
     ["Array", raw.array === undefined || raw.array === null ? null : arrayElement(raw.array)],
     ["Direction", record.direction === null ? null : directionElement(record.direction)],
-    ["Route", record.kind === "copy" ? routeText(record) : null],
+    ["Route", record.kind === "copy" || record.kind === "message" ? routeText(record) : null],
     ["Device", text(record.device)],
     ["Stream", record.stream === null ? null : text(String(record.stream))],
     ["Thread", text(record.thread)], ["Call site", code(record.site)],
@@ -122,7 +126,7 @@ function relationFields(record) {
 
 const KNOWN = new Set(["kind", "id", "queued_ns", "started_ns", "finished_ns", "thread", "device",
   "stream", "site", "array", "name", "direction", "source", "bytes", "padding", "cause",
-  "stale_since", "launch", "arguments"]);
+  "stale_since", "launch", "arguments", "peer", "waited_ns"]);
 
 // What a later version of the library may add is shown as it is.
 function otherFields(record) {
@@ -312,8 +316,14 @@ function bytesCell(bytes, most, category) {
 
 const largest = (rows, value) => rows.reduce((most, row) => Math.max(most, value(row)), 0);
 const staleText = (row) => row.staleSince ?? (row.neverThere ? "never there" : "");
-const devicesText = (row) => (row.source === null ? "" : `${apart(row.source, 30)} \u2192 `)
-  + apart(row.device, 30);
+
+function devicesText(row) {
+  const device = apart(row.device, 30);
+  if (row.peer === null) return row.source === null ? device
+    : `${apart(row.source, 30)} \u2192 ${device}`;
+  return row.direction === "sent" ? `${device} \u2192 rank ${row.peer}`
+    : `rank ${row.peer} \u2192 ${device}`;
+}
 
 function siteColumns(rows) {
   return [{ label: "Call site", wrap: true, value: (row) => row.site, cell: siteCell },
@@ -405,7 +415,7 @@ const GROUPS = {
 };
 
 function sumGroup(name, label, keyOf, note) {
-  const rows = sumsOf(report.sites, keyOf);
+  const rows = sumsOf(report.sites.filter((site) => !MESSAGES.has(site.direction)), keyOf);
   return { name, note, rows, columns: sumColumns(label, rows), by: "All bytes" };
 }
 
@@ -460,8 +470,9 @@ function recordCell(record) {
 }
 
 function kindWords(record) {
-  if (record.kind !== "copy" || record.direction === null) return nameText(record.kind, 24);
-  return `copy ${directionWords(record.direction)}`;
+  const isMoved = record.kind === "copy" || record.kind === "message";
+  if (!isMoved || record.direction === null) return nameText(record.kind, 24);
+  return `${record.kind} ${directionWords(record.direction)}`;
 }
 
 function kindCell(record) {

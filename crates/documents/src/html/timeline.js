@@ -108,10 +108,12 @@ function linkLanes(records) {
 function threadLanes(records) {
   const groups = [...gather(records, (record) => record.thread ?? "")];
   return groups.sort(([left], [right]) => compareText(left, right)).map(([thread, members]) => {
+    const isPeer = (record) => record.kind === "message" || record.kind === "barrier";
     const waits = members.filter((record) => record.kind === "wait");
-    const queued = members.filter((record) => record.kind !== "wait");
-    return lane("Host threads", nameText(thread, 28),
-      [makeRow("waits", waits), makeRow("queueing", queued, queuedTime)]);
+    const peers = members.filter(isPeer);
+    const queued = members.filter((record) => record.kind !== "wait" && !isPeer(record));
+    return lane("Host threads", nameText(thread, 28), [makeRow("waits", waits),
+      makeRow("messages", peers), makeRow("queueing", queued, queuedTime)]);
   });
 }
 

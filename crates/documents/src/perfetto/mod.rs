@@ -10,7 +10,7 @@ use std::path::Path;
 
 use self::message::Message;
 use self::tracks::{Slice, Times, Track, Tracks};
-use crate::document::{Document, DocumentAccess, DocumentRecord};
+use crate::document::{Document, DocumentAccess, DocumentBarrier, DocumentMessage, DocumentRecord};
 use crate::file::write_file;
 
 impl Document {
@@ -38,6 +38,8 @@ pub(crate) fn trace(document: &Document) -> Vec<u8> {
             | DocumentRecord::Eviction(_)
             | DocumentRecord::Discard(_) => add_memory(&mut tracks, record),
             DocumentRecord::Access(access) => add_access(&mut tracks, access),
+            DocumentRecord::Message(message) => add_message(&mut tracks, message),
+            DocumentRecord::Barrier(barrier) => add_barrier(&mut tracks, barrier),
         }
     }
     tracks.into_trace()
@@ -201,6 +203,49 @@ fn add_access(tracks: &mut Tracks, access: &DocumentAccess) {
         flows: Vec::new(),
     };
     tracks.add(&Track::Thread { name: access.thread.clone() }, slice);
+}
+
+/// A message is from the beginning of the wait for it to its record; an instant if nobody waited.
+fn add_message(tracks: &mut Tracks, message: &DocumentMessage) {
+    let DocumentMessage { name, direction, peer, bytes, site, thread, .. } = message;
+    let mut details = Message::default();
+    details.annotate_text("array", name);
+    details.annotate_number("bytes", *bytes);
+    details.annotate_number("peer", u64::from(*peer));
+    details.annotate_text("device", &message.device);
+    details.annotate_text("cause", &message.cause);
+    details.annotate_text("site", site);
+    details.annotate_text("thread", thread);
+    let slice = Slice {
+        title: format!("{name} {direction}, rank {peer}"),
+        times: waited(message.queued_ns, message.waited_ns),
+        category: "message",
+        details,
+        flows: Vec::new(),
+    };
+    tracks.add(&Track::Link { direction: direction.clone() }, slice);
+}
+
+fn add_barrier(tracks: &mut Tracks, barrier: &DocumentBarrier) {
+    let mut details = Message::default();
+    details.annotate_text("site", &barrier.site);
+    details.annotate_number("number", barrier.number);
+    let slice = Slice {
+        title: "barrier".to_owned(),
+        times: waited(barrier.queued_ns, barrier.waited_ns),
+        category: "barrier",
+        details,
+        flows: Vec::new(),
+    };
+    tracks.add(&Track::Thread { name: barrier.thread.clone() }, slice);
+}
+
+/// From the beginning of a wait to its end.
+fn waited(end_ns: u64, waited_ns: u64) -> Times {
+    match waited_ns {
+        0 => Times::at(end_ns),
+        _ => Times::of(end_ns.saturating_sub(waited_ns), end_ns),
+    }
 }
 
 fn stream_track(device: &str, stream: u32) -> Track {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::samples::{
-    Copy, Launch, access, argument, found, found_within, memory, numbered, only, wait,
+    Copy, Launch, access, argument, barrier, found, found_within, memory, message, numbered, only,
+    wait,
 };
 use crate::document::DocumentRecord;
 
@@ -197,6 +198,8 @@ fn waits_after_which_the_host_may_have_read_something_are_needed() {
         wait("host_function", 0..1),
         // Another stream goes on.
         Launch { stream: 1, ..Launch::of(&[]) }.record(),
+        DocumentRecord::Message(message("sent", 1, 0)),
+        DocumentRecord::Barrier(barrier(0, 20)),
     ] {
         assert_eq!(found(stalled(20, 10, Some(needed.clone()))), [], "{needed:?}");
     }

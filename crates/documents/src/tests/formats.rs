@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::samples::{Copy, Launch, access, argument, memory, wait};
+use super::samples::{Copy, Launch, access, argument, barrier, memory, message, wait};
 use crate::document::{
-    Document, DocumentArray, DocumentChecked, DocumentRecord, DocumentSite, DocumentStream, Finding,
+    Document, DocumentArray, DocumentChecked, DocumentMessage, DocumentRecord, DocumentSite,
+    DocumentStream, Finding,
 };
 use crate::perfetto;
 use crate::totals::{Flow, Waits};
@@ -48,6 +49,9 @@ fn records() -> Vec<DocumentRecord> {
         DocumentRecord::Discard(at(60)),
         DocumentRecord::Access(there),
         DocumentRecord::Access(access(None, "out", 4)),
+        DocumentRecord::Message(DocumentMessage { waited_ns: 0, ..message("sent", 2, 90) }),
+        DocumentRecord::Message(message("received", 3, 95)),
+        DocumentRecord::Barrier(barrier(4, 99)),
     ]
 }
 
@@ -167,6 +171,9 @@ fn each_kind_of_record_has_its_events_in_a_trace() {
     let (up, between) = (details("launch", "to_device"), details("launch", "between_devices"));
     let between = between + " stale_since=stale.rs:9:9 source=other";
     let memory = "device=gpu site=memory.rs:8:8 bytes=400";
+    let [to, from] = [2, 3].map(|peer| {
+        format!("array=x bytes=100 peer={peer} device=host cause=mpi site=send.rs:5:5 thread=main")
+    });
     let launch = "kernel=kernel site=launch.rs:2:2 thread=main";
     let expected = [
         "host/main access \"access x\" [] device=host site=access.rs:4:4 access=out at 0"
@@ -180,7 +187,10 @@ fn each_kind_of_record_has_its_events_in_a_trace() {
         format!("host/main memory \"evict x\" [] {memory} at 50"),
         format!("host/main memory \"discard a copy of x\" [] {memory} at 60"),
         "host/main access \"access x\" [] device=gpu site=access.rs:4:4 access=in at 70".to_owned(),
+        "host/main barrier \"barrier\" [] site=barrier.rs:6:6 number=4 from 79 until 99".to_owned(),
         format!("link/between devices copy \"x between_devices\" [] {between} from 23 until 29"),
+        format!("link/received message \"x received, rank 3\" [] {from} from 85 until 95"),
+        format!("link/sent message \"x sent, rank 2\" [] {to} at 90"),
         format!("link/to device copy \"x to_device\" [] {up} at 5"),
         format!("gpu/stream 0 copy \"x to_device\" [] {up} at 5"),
         format!("gpu/stream 0 kernel \"kernel\" [7] {launch} from 31 until 35"),
@@ -221,6 +231,7 @@ fn each_kind_of_record_has_its_fields_in_json() {
     let here = r#""thread": "main", "device": "gpu""#;
     let array = r#""array": 1, "name": "x""#;
     let memory = format!(r#"{here}, "site": "memory.rs:8:8", "bytes": 400, {array}}}"#);
+    let message = r#""thread": "main", "device": "host", "site": "send.rs:5:5", "name": "x", "#;
     let expected = [
         format!(
             r#"{{"kind": "copy", "queued_ns": 5, "started_ns": null, "finished_ns": null, {here}, "#
@@ -249,6 +260,12 @@ fn each_kind_of_record_has_its_fields_in_json() {
         r#"{"kind": "access", "queued_ns": 0, "thread": "main", "device": null, "#.to_owned()
             + r#""site": "access.rs:4:4", "#
             + &format!(r#"{array}, "access": "out", "is_whole": true, "use_number": 4}}"#),
+        format!(r#"{{"kind": "message", "queued_ns": 90, "waited_ns": 0, {message}"#)
+            + r#""direction": "sent", "peer": 2, "bytes": 100, "cause": "mpi"}"#,
+        format!(r#"{{"kind": "message", "queued_ns": 95, "waited_ns": 10, {message}"#)
+            + r#""direction": "received", "peer": 3, "bytes": 100, "cause": "mpi"}"#,
+        r#"{"kind": "barrier", "queued_ns": 99, "waited_ns": 20, "thread": "main", "#.to_owned()
+            + r#""site": "barrier.rs:6:6", "number": 4}"#,
     ];
     let records = format!(r#""records": [{}]"#, expected.join(", "));
     assert!(json.contains(&records), "{json}\n{records}");
@@ -274,6 +291,7 @@ fn one_of_each() -> Document {
             bytes: 7,
             stale_since: Some("b.rs:2:2".to_owned()),
             never_there: true,
+            peer: Some(9),
         }],
         streams: vec![DocumentStream {
             device: "gpu".to_owned(),
@@ -320,14 +338,15 @@ fn totals_sites_streams_arrays_and_findings_have_their_fields_in_json() {
         r#""records_forgotten": 5"#.to_owned(),
         r#""sites": [{"site": "a.rs:1:1", "array": "x", "direction": "to_host", "#.to_owned()
             + r#""device": "gpu", "source": "other", "cause": "host", "count": 6, "bytes": 7, "#
-            + r#""stale_since": "b.rs:2:2", "never_there": true}]"#,
+            + r#""stale_since": "b.rs:2:2", "never_there": true, "peer": 9}]"#,
         format!(r#""streams": [{{"device": "gpu", "stream": null, "to_device": {one}, "#)
             + &format!(r#""to_host": {two}, "between_devices": {three}}}]"#),
         r#""arrays": [{"id": 8, "name": "x", "element": "f32", "shape": [2, 3]}]"#.to_owned(),
         r#""findings": [{"kind": "bounce", "message": "it does", "change": "stop it", "#.to_owned()
             + r#""sites": ["a.rs:1:1", "b.rs:2:2"], "array": null, "count": 1, "bytes": 2, "#
             + r#""nanoseconds": 3}]"#,
-        r#""checked": [{"kernel": "blur", "launches": 4, "errors": 1, "notes": 2}]}"#.to_owned(),
+        r#""checked": [{"kernel": "blur", "launches": 4, "errors": 1, "notes": 2}], "sent""#
+            .to_owned(),
     ] {
         assert!(json.contains(&expected), "{json}\n{expected}");
     }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::document::{
-    Document, DocumentAccess, DocumentArgument, DocumentMemory, DocumentRecord, Finding,
+    Document, DocumentAccess, DocumentArgument, DocumentBarrier, DocumentMemory, DocumentMessage,
+    DocumentRecord, Finding,
 };
 use crate::findings;
 
@@ -155,6 +156,33 @@ pub(super) fn memory(site: &str, bytes: u64) -> DocumentMemory {
         bytes,
         array: 1,
         name: "x".to_owned(),
+    }
+}
+
+/// A message by the call `send.rs:5:5`, for which the thread waited ten nanoseconds.
+pub(super) fn message(direction: &str, peer: u32, queued_ns: u64) -> DocumentMessage {
+    DocumentMessage {
+        queued_ns,
+        waited_ns: 10,
+        thread: "main".to_owned(),
+        device: "host".to_owned(),
+        site: "send.rs:5:5".to_owned(),
+        name: "x".to_owned(),
+        direction: direction.to_owned(),
+        peer,
+        bytes: 100,
+        cause: "mpi".to_owned(),
+    }
+}
+
+/// A barrier by the call `barrier.rs:6:6`, in which the thread waited twenty nanoseconds.
+pub(super) fn barrier(number: u64, queued_ns: u64) -> DocumentBarrier {
+    DocumentBarrier {
+        queued_ns,
+        waited_ns: 20,
+        thread: "main".to_owned(),
+        site: "barrier.rs:6:6".to_owned(),
+        number,
     }
 }
 
