@@ -1,13 +1,14 @@
 //! Reports that any program writes when it ends, because `RESIDENT_AUDIT` asks for them.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fmt, io};
 
+use super::process::{self, Rank};
 use super::report::Report;
 use crate::device::{self, KernelTotals};
 use resident_backend::unwinding::contain_panic;
-use resident_documents::{Document, DocumentChecked, write_file};
+use resident_documents::{Document, DocumentChecked, visible, write_file};
 
 /// The variable that asks for reports.
 const VARIABLE: &str = device::AUDIT_VARIABLE;
@@ -17,9 +18,28 @@ const VARIABLE: &str = device::AUDIT_VARIABLE;
 enum Output {
     /// The report as text, to standard error.
     Summary,
-    Json(PathBuf),
-    Html(PathBuf),
-    Perfetto(PathBuf),
+    Json(NamedFile),
+    Html(NamedFile),
+    Perfetto(NamedFile),
+}
+
+/// A file whose name may have the rank, the host and the process in it, which the program may learn
+/// later.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct NamedFile {
+    /// The program may change its folder before it ends.
+    folder: PathBuf,
+    name: String,
+}
+
+impl NamedFile {
+    fn new(name: &str) -> Self {
+        Self { folder: env::current_dir().unwrap_or_default(), name: name.to_owned() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(process::expand(&self.name))
+    }
 }
 
 /// What the variable asks for.
@@ -89,12 +109,11 @@ impl Output {
             return Some(Self::Summary);
         }
         let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty())?;
-        // The program may change its folder before it ends.
-        let path = std::path::absolute(path).unwrap_or_else(|_| Path::new(path).to_owned());
+        let file = NamedFile::new(path);
         match kind {
-            "json" => Some(Self::Json(path)),
-            "html" => Some(Self::Html(path)),
-            "perfetto" => Some(Self::Perfetto(path)),
+            "json" => Some(Self::Json(file)),
+            "html" => Some(Self::Html(file)),
+            "perfetto" => Some(Self::Perfetto(file)),
             _ => None,
         }
     }
@@ -102,14 +121,24 @@ impl Output {
     fn write(&self, report: &Report) -> io::Result<()> {
         match self {
             Self::Summary => {
-                write!(io::stderr(), "{report}")?;
+                write!(io::stderr(), "{}{report}", heading())?;
                 device::checked_totals().map_or(Ok(()), |totals| write!(io::stderr(), "{totals}"))
             }
-            Self::Json(path) => write_file(path, (document(report).to_json() + "\n").as_bytes()),
-            Self::Html(path) => document(report).write_html(path),
-            Self::Perfetto(path) => report.write_perfetto(path),
+            Self::Json(file) => {
+                write_file(&file.path(), (document(report).to_json() + "\n").as_bytes())
+            }
+            Self::Html(file) => document(report).write_html(file.path()),
+            Self::Perfetto(file) => report.write_perfetto(file.path()),
         }
     }
+}
+
+/// The first line of a summary: which process of a job wrote it, if it is one of several.
+fn heading() -> String {
+    let Some(Rank { rank, size }) = process::rank() else { return String::new() };
+    let of = size.map_or_else(String::new, |size| format!(" of {size}"));
+    let host = process::host().map_or_else(String::new, |host| format!(" on {}", visible(host)));
+    format!("rank {rank}{of}{host}\n")
 }
 
 /// The report, with what the checker of CUDA C has checked.
@@ -148,17 +177,28 @@ pub(super) fn at_exit(run: fn()) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, Outputs};
+    use super::{NamedFile, Output, Outputs};
+
+    /// Only the name that was asked for is expanded, not the folder.
+    #[test]
+    fn a_file_is_in_the_folder_in_which_the_program_began() {
+        let here = std::env::current_dir().expect("there is a current folder");
+        assert_eq!(NamedFile::new("a.json").path(), here.join("a.json"));
+        let process = std::process::id();
+        let file = NamedFile { folder: "/tmp/%p".into(), name: "%p.json".to_owned() };
+        assert_eq!(file.path(), std::path::Path::new(&format!("/tmp/%p/{process}.json")));
+        let elsewhere = if cfg!(windows) { "C:\\a.json" } else { "/a.json" };
+        assert_eq!(NamedFile::new(elsewhere).path(), std::path::Path::new(elsewhere));
+    }
 
     #[test]
     fn lists_are_read_and_what_is_unknown_is_named() {
         let parsed = Outputs::parse("summary,html:a/b:c.html,json:x,perfetto:y").unwrap();
-        let absolute = |path: &str| std::path::absolute(path).expect("there is a current folder");
         let expected = vec![
             Output::Summary,
-            Output::Html(absolute("a/b:c.html")),
-            Output::Json(absolute("x")),
-            Output::Perfetto(absolute("y")),
+            Output::Html(NamedFile::new("a/b:c.html")),
+            Output::Json(NamedFile::new("x")),
+            Output::Perfetto(NamedFile::new("y")),
         ];
         assert_eq!((parsed.written, parsed.compares_contents), (expected, false));
         let detailed = Outputs::parse("contents,summary,gpu-times").unwrap();

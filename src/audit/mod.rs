@@ -19,10 +19,15 @@
 //! `summary` (to standard error), `html:PATH`, `json:PATH`, `perfetto:PATH`, or several of them
 //! with commas between. Two more words ask for details: with `contents` all threads compare
 //! contents ([`compare_contents`](compare_contents())), and with `gpu-times` every GPU is timed
-//! ([`time_device`](time_device())). The report begins with the first copy or launch, and a program
-//! that has neither writes none. If a device checks kernels
+//! ([`time_device`](time_device())). The report begins with the first copy, message or launch, and
+//! a program that has none of them writes none. If a device checks kernels
 //! ([`Emulation::sanitize`](crate::Emulation::sanitize)), the summary, the page and the JSON say
 //! which it has checked.
+//!
+//! In a path `%r` is the rank of the process in its job ([`set_rank`]; 0 if it is not known), `%h`
+//! the name of the host, `%p` the number of the process, and `%%` one `%`. With
+//! `json:audit-%r.json` each process of an MPI program writes a report of its own, and
+//! `resident-report merge` joins them.
 //!
 //! Crates beside the library record what they move between processes by [`record_transfer`], with
 //! the cause `mpi`. Such messages have sites and records too, but they are none of the copies
@@ -90,6 +95,7 @@ mod ledger;
 mod listeners;
 mod log;
 mod messages;
+mod process;
 mod record;
 mod record_block;
 mod records;
@@ -124,6 +130,7 @@ pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printe
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
 pub use messages::{Transfer, mark_barrier, record_transfer};
+pub use process::set_rank;
 pub(crate) use record::{
     Accessed, ArgumentRecord, Copied, Discarded, Launched, MemoryChange, MemoryUse, Staleness,
 };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cause::Cause;
+use super::process;
 use super::record::{ArgumentRecord, ArrayEntry, MemoryChange};
 use super::record_block::{
     AccessEvent, BarrierEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, MessageEvent,
@@ -51,6 +52,10 @@ impl Report {
         document.evictions = kept.evictions;
         document.duration_ns = kept.duration_ns;
         document.started_unix_ns = kept.started_unix_ns;
+        let rank = process::rank();
+        document.rank = rank.map(|of| of.rank);
+        document.ranks = rank.and_then(|of| of.size);
+        document.host = process::host().map(str::to_owned);
         document.sites = self.sites().iter().map(site).collect();
         document.streams = self.streams();
         document.arrays = arrays(&records);

@@ -77,6 +77,55 @@ fn any_program_writes_the_reports_that_are_asked_for() {
     fs::remove_dir_all(folder).expect("a folder");
 }
 
+#[test]
+#[ignore = "says its rank: run in processes of its own by the test below"]
+fn says_its_rank() -> Result<()> {
+    moves()?;
+    resident::audit::set_rank(6, 8);
+    Ok(())
+}
+
+/// The reports in a folder, by the names of their files, of a program that asks for `json:NAME`.
+fn named_reports(name: &str, test: &str, variables: &[(&str, &str)]) -> (Vec<String>, String) {
+    let folder = folder();
+    let value = format!("summary,json:{}", folder.join(name).display());
+    let variables: Vec<_> =
+        [("RESIDENT_AUDIT", &*value)].into_iter().chain(variables.iter().copied()).collect();
+    let output = own_process::run(test, &variables);
+    own_process::assert_success(&output, test);
+    let files = fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("it is readable").file_name().into_string().expect("UTF-8"));
+    let files: Vec<String> = files.collect();
+    let json = fs::read_to_string(folder.join(&files[0])).expect("it was written");
+    fs::remove_dir_all(folder).expect("a folder");
+    (files, json + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_files_and_reports_of_a_job_name_their_ranks() {
+    let none = [("OMPI_COMM_WORLD_RANK", ""), ("PMI_RANK", ""), ("SLURM_PROCID", "")];
+    let launcher = [none[0], ("PMI_RANK", "3"), ("PMI_SIZE", "4")];
+    let (files, text) = named_reports("a-%r-100%%.json", test_name!(moves), &launcher);
+    assert_eq!(files, ["a-3-100%.json"]);
+    assert!(text.contains(r#""rank": 3, "ranks": 4, "host": ""#), "{text}");
+    assert!(text.contains("rank 3 of 4 on "), "{text}");
+    let (files, text) = named_reports("a-%r.json", test_name!(says_its_rank), &launcher);
+    assert_eq!(files, ["a-6.json"], "the program knows better than its launcher");
+    assert!(text.contains(r#""rank": 6, "ranks": 8"#), "{text}");
+    let (files, text) = named_reports("a-%r.json", test_name!(moves), &none);
+    assert_eq!(files, ["a-0.json"], "the only process is the first");
+    assert!(text.contains(r#""rank": null, "ranks": null"#) && !text.contains("\nrank "), "{text}");
+}
+
+#[test]
+fn the_files_of_a_host_and_its_processes_differ() {
+    let (files, text) = named_reports("%h.%p.json", test_name!(moves), &[]);
+    let (host, process) = files[0].trim_end_matches(".json").rsplit_once('.').expect("a point");
+    assert!(text.contains(&format!(r#""host": "{host}""#)), "{files:?} {text}");
+    assert!(process.parse::<u32>().is_ok_and(|number| number > 1), "{files:?}");
+}
+
 /// What a program reports as JSON, if these words are asked for too.
 fn json_with(words: &str, test: &str) -> String {
     let folder = folder();
