@@ -48,6 +48,20 @@ pub(crate) enum Task {
         #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
         tolerance: f64,
     },
+    /// Join the reports of the ranks of one job: what went between each two, what each moved and
+    /// waited, and how unevenly.
+    Merge {
+        /// The reports, in JSON: one of each rank, as RESIDENT_AUDIT=json:audit-%r.json writes them.
+        #[arg(required = true)]
+        reports: Vec<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Also write one trace of all ranks for Perfetto. Clocks are compared by the barriers that
+        /// ranks have in common (audit::mark_barrier), else by the time of their hosts.
+        #[arg(long, value_name = "OUTPUT")]
+        perfetto: Option<PathBuf>,
+    },
     /// Print the JSON schema of reports.
     Schema,
 }

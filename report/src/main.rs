@@ -1,4 +1,4 @@
-//! `resident-report`: shows, converts and compares the audit reports of programs that use
+//! `resident-report`: shows, converts, compares and joins the audit reports of programs that use
 //! `resident`. Such a program writes one with `RESIDENT_AUDIT=json:PATH`, or by
 //! `Report::write_json`.
 //!
@@ -8,6 +8,7 @@
 mod command_line;
 mod diff;
 mod document;
+mod merge;
 mod show;
 
 use std::io::{self, Write};
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use command_line::{CommandLine, Task};
+use merge::Job;
 
 fn main() -> ExitCode {
     match run(CommandLine::parse()) {
@@ -47,6 +49,12 @@ fn run(command_line: CommandLine) -> Result<ExitCode, String> {
             let diff = diff::of(&document::read(&before)?, &document::read(&after)?, tolerance);
             print(&diff.text)?;
             Ok(if diff.is_worse { ExitCode::from(1) } else { ExitCode::SUCCESS })
+        }
+        Task::Merge { reports, json, perfetto } => {
+            let job = Job::read(&reports)?;
+            let has_trace = perfetto.is_some();
+            perfetto.map_or(Ok(()), |output| job.write_perfetto(&output))?;
+            print(&if json { job.json(has_trace) } else { job.text(has_trace) })
         }
         Task::Schema => print(&document::schema()),
     }

@@ -1,53 +1,15 @@
 //! The program as a user calls it: its output, its messages and its exit codes.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::{env, fs};
+mod scratch;
+
+use std::fs;
+use std::path::Path;
 
 use resident::{Device, SmartArray, audit};
 
+use scratch::{Scratch, assert_refused, run, stdout};
+
 const SAMPLE: &str = include_str!("sample.json");
-
-fn run(arguments: &[&str]) -> Output {
-    let program = env!("CARGO_BIN_EXE_resident-report");
-    Command::new(program).args(arguments).output().expect("it runs")
-}
-
-/// A file of this process.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, contents: &str) -> Self {
-        let file = format!("resident-report-{}-{name}", std::process::id());
-        let path = env::temp_dir().join(file);
-        fs::write(&path, contents).expect("a temporary file");
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().expect("an ASCII path")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-fn stdout(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
-    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
-}
-
-/// One line on standard error that holds the words, and exit code 2.
-fn assert_refused(output: &Output, words: &str) {
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains(words), "{text}");
-    assert!(text.lines().count() == 1 && output.stdout.is_empty(), "{text}");
-}
 
 #[test]
 fn a_report_is_shown_the_largest_first() {
@@ -172,7 +134,7 @@ fn reports_that_are_none_are_refused_with_their_name() {
 #[test]
 fn help_says_what_each_task_does() {
     let help = stdout(&run(&["--help"]));
-    for task in ["show", "html", "perfetto", "diff", "schema"] {
+    for task in ["show", "html", "perfetto", "diff", "merge", "schema"] {
         assert!(help.contains(task) && !stdout(&run(&[task, "--help"])).is_empty());
     }
     assert_eq!(run(&["shows"]).status.code(), Some(2));

@@ -22,5 +22,6 @@ pub use document::{
     DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding,
 };
 pub use file::write_file;
+pub use perfetto::{ProcessTrace, write_perfetto_of_processes};
 pub use text::visible;
 pub use totals::{Flow, Waits, grouped};

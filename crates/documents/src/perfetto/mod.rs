@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use self::message::Message;
-use self::tracks::{Slice, Times, Track, Tracks};
+use self::tracks::{Packets, Slice, Times, Track, Tracks};
 use crate::document::{Document, DocumentAccess, DocumentBarrier, DocumentMessage, DocumentRecord};
 use crate::file::write_file;
 
@@ -25,8 +25,49 @@ impl Document {
     }
 }
 
+/// One process of several, whose traces are joined.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessTrace<'a> {
+    /// Its number in the trace: not 0, and another for each process.
+    pub number: u64,
+    /// The name of its group of tracks.
+    pub name: &'a str,
+    /// Its report.
+    pub document: &'a Document,
+    /// What is added to its times.
+    pub shift_ns: u64,
+}
+
+/// Writes one trace of several processes to a file: a group of tracks for each of them.
+///
+/// # Errors
+///
+/// The system's, if the file cannot be written; the text names the file.
+pub fn write_perfetto_of_processes(
+    path: impl AsRef<Path>,
+    processes: &[ProcessTrace<'_>],
+) -> io::Result<()> {
+    write_file(path.as_ref(), &trace_of_processes(processes))
+}
+
+/// The bytes of the trace of several processes.
+pub(crate) fn trace_of_processes(processes: &[ProcessTrace<'_>]) -> Vec<u8> {
+    let mut packets = Packets::default();
+    for ProcessTrace { number, name, document, shift_ns } in processes {
+        packets.begin_process(*number, name, *shift_ns);
+        packets.add(tracks(document));
+    }
+    packets.into_trace()
+}
+
 /// The bytes of the trace.
 pub(crate) fn trace(document: &Document) -> Vec<u8> {
+    let mut packets = Packets::default();
+    packets.add(tracks(document));
+    packets.into_trace()
+}
+
+fn tracks(document: &Document) -> Tracks {
     let launches: BTreeMap<u64, Launched> = launched(document);
     let mut tracks = Tracks::default();
     for record in &document.records {
@@ -42,7 +83,7 @@ pub(crate) fn trace(document: &Document) -> Vec<u8> {
             DocumentRecord::Barrier(barrier) => add_barrier(&mut tracks, barrier),
         }
     }
-    tracks.into_trace()
+    tracks
 }
 
 /// When a launch was called, and when it was queued.

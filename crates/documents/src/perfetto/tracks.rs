@@ -74,20 +74,6 @@ impl Tracks {
             }
         }
     }
-
-    /// The bytes of a `Trace`.
-    pub(super) fn into_trace(self) -> Vec<u8> {
-        let mut packets = Packets::default();
-        for (track, slices) in self.0 {
-            let (group, name) = track.names();
-            let group = packets.group(&group);
-            for lane in lanes(slices) {
-                let lane_id = packets.describe(&name, Some(group));
-                lane.iter().for_each(|slice| packets.slice(lane_id, slice));
-            }
-        }
-        packets.trace.0
-    }
 }
 
 /// The slices in lanes in which none overlap, since the slices of one track are a stack.
@@ -109,29 +95,78 @@ fn lanes(mut slices: Vec<Slice>) -> Vec<Vec<Slice>> {
 
 /// The packets of a trace.
 #[derive(Default)]
-struct Packets {
+pub(super) struct Packets {
     trace: Message,
-    /// The tracks that are groups.
+    /// The tracks of the process that are groups.
     groups: BTreeMap<String, u64>,
     tracks: u64,
+    process: Process,
+}
+
+/// The process whose tracks are added, if the trace is of several.
+#[derive(Clone, Copy, Default)]
+struct Process {
+    number: u64,
+    /// The track of the process.
+    track: Option<u64>,
+    shift_ns: u64,
+}
+
+impl Process {
+    /// An arrow of this process: its number is its own only within the process.
+    fn flow(self, flow: u64) -> u64 {
+        flow ^ self.number << 40
+    }
 }
 
 impl Packets {
+    /// The tracks that are added from now on are those of this process, and so much later.
+    pub(super) fn begin_process(&mut self, number: u64, name: &str, shift_ns: u64) {
+        let mut descriptor = Message::default();
+        descriptor.number(1, number);
+        descriptor.text(6, name);
+        let track = self.describe_as(name, None, Some(&descriptor));
+        self.groups.clear();
+        self.process = Process { number, track: Some(track), shift_ns };
+    }
+
+    pub(super) fn add(&mut self, tracks: Tracks) {
+        for (track, slices) in tracks.0 {
+            let (group, name) = track.names();
+            let group = self.group(&group);
+            for lane in lanes(slices) {
+                let lane_id = self.describe(&name, Some(group));
+                lane.iter().for_each(|slice| self.slice(lane_id, slice));
+            }
+        }
+    }
+
+    /// The bytes of a `Trace`.
+    pub(super) fn into_trace(self) -> Vec<u8> {
+        self.trace.0
+    }
+
     fn group(&mut self, name: &str) -> u64 {
         if let Some(known) = self.groups.get(name) {
             return *known;
         }
-        let group = self.describe(name, None);
+        let group = self.describe(name, self.process.track);
         self.groups.insert(name.to_owned(), group);
         group
     }
 
     /// Adds a `TrackDescriptor`, and returns its number.
     fn describe(&mut self, name: &str, parent: Option<u64>) -> u64 {
+        self.describe_as(name, parent, None)
+    }
+
+    /// As [`describe`](Self::describe), of the track of a process if there is a description of one.
+    fn describe_as(&mut self, name: &str, parent: Option<u64>, process: Option<&Message>) -> u64 {
         self.tracks += 1;
         let mut descriptor = Message::default();
         descriptor.number(1, self.tracks);
         descriptor.text(2, name);
+        process.into_iter().for_each(|process| descriptor.message(3, process));
         parent.into_iter().for_each(|parent| descriptor.number(5, parent));
         let mut packet = Message::default();
         packet.number(10, SEQUENCE);
@@ -150,7 +185,7 @@ impl Packets {
         event.number(11, track);
         event.text(22, slice.category);
         event.text(23, &slice.title);
-        slice.flows.iter().for_each(|flow| event.fixed(47, *flow));
+        slice.flows.iter().for_each(|flow| event.fixed(47, self.process.flow(*flow)));
         self.event(start_ns, &event);
         if let Some(end_ns) = end_ns {
             let mut event = Message::default();
@@ -163,7 +198,7 @@ impl Packets {
     /// Adds a `TrackEvent`.
     fn event(&mut self, time_ns: u64, event: &Message) {
         let mut packet = Message::default();
-        packet.number(8, time_ns);
+        packet.number(8, time_ns.saturating_add(self.process.shift_ns));
         packet.number(10, SEQUENCE);
         packet.message(11, event);
         self.trace.message(1, &packet);

@@ -216,6 +216,38 @@ fn a_launch_in_a_trace_begins_with_its_first_copy() {
     assert_eq!(begins(None, 60).as_deref(), Some("50 until 50"));
 }
 
+/// Each process has its own tracks, times and arrows.
+#[test]
+fn a_trace_of_several_processes_has_a_group_of_tracks_for_each() {
+    let launch = Launch { queued_ns: 20, times: Some((30, 40)), ..Launch::of(&[]) };
+    let document = Document { records: vec![launch.record()], ..Document::default() };
+    let process = |number, name, shift_ns| perfetto::ProcessTrace {
+        number,
+        name,
+        document: &document,
+        shift_ns,
+    };
+    let trace = perfetto::trace_of_processes(&[process(1, "rank 0", 0), process(2, "rank 1", 500)]);
+    let details = "kernel=kernel site=launch.rs:2:2 thread=main";
+    let [first, second] = [1, 2].map(|number: u64| number << 40 ^ 1);
+    let expected = [
+        format!("rank 0/host/main launch \"launch kernel\" [{first}] {details} from 20 until 20"),
+        format!("rank 0/gpu/stream 0 kernel \"kernel\" [{first}] {details} from 30 until 40"),
+        format!(
+            "rank 1/host/main launch \"launch kernel\" [{second}] {details} from 520 until 520"
+        ),
+        format!("rank 1/gpu/stream 0 kernel \"kernel\" [{second}] {details} from 530 until 540"),
+    ];
+    assert_eq!(events(&trace), expected);
+    let packets = &Fields::of(&trace).bytes[&1];
+    let tracks = packets.iter().map(|packet| Fields::of(packet));
+    let tracks = tracks.filter(|packet| packet.bytes.contains_key(&60));
+    let processes = tracks.map(|packet| packet.message(60)).filter(|it| it.bytes.contains_key(&3));
+    let processes: Vec<_> = processes.map(|track| track.message(3)).collect();
+    let named: Vec<_> = processes.iter().map(|it| (it.number(1), it.text(6))).collect();
+    assert_eq!(named, [(1, "rank 0".to_owned()), (2, "rank 1".to_owned())]);
+}
+
 /// The same copy on a stream is joined with its launch only if the records have the launch.
 #[test]
 fn a_copy_for_a_launch_that_is_forgotten_has_no_arrow() {

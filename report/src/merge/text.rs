@@ -1,0 +1,139 @@
+//! A job as text.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use resident_documents::{Document, Flow, Waits, grouped, visible};
+
+use super::Job;
+use super::clocks::{Clock, Mark};
+use super::summary::{self, Imbalance, Pair, Totals};
+
+/// The tables are at most so many columns wide.
+const COLUMNS: u16 = 100;
+
+pub(super) fn of(job: &Job, clocks: Option<&[Clock]>) -> String {
+    let mut text = heading(job) + &format!("{}\n", ranks(job));
+    let pairs = summary::pairs(job);
+    if !pairs.is_empty() {
+        text += &format!("\n{}\n", table_of_pairs(&pairs));
+    }
+    text += &format!("\n{}", totals(&summary::totals(job)));
+    for Imbalance { name, ratio, rank } in summary::imbalances(job) {
+        text += &format!("imbalance of {name}: {ratio:.2} (largest over mean; rank {rank})\n");
+    }
+    text + &clocks.unwrap_or_default().iter().map(clock).collect::<String>()
+}
+
+/// Says which reports are missing.
+fn heading(job: &Job) -> String {
+    match job.size {
+        Some(size) if (size as usize) > job.reports.len() => {
+            format!("reports of {} of {size} ranks\n\n", job.reports.len())
+        }
+        _ => String::new(),
+    }
+}
+
+/// A table whose columns are numbers, but those in `words`.
+fn new_table(header: &[&str], words: &[usize]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(COLUMNS)
+        .set_header(header);
+    let numbers = (0..header.len()).filter(|column| !words.contains(column));
+    numbers.for_each(|number| {
+        if let Some(column) = table.column_mut(number) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    });
+    table
+}
+
+fn ranks(job: &Job) -> Table {
+    let header = [
+        "rank",
+        "host",
+        "sent",
+        "received",
+        "to devices",
+        "to the host",
+        "launches",
+        "waits",
+        "waited µs",
+        "for ranks µs",
+    ];
+    let mut table = new_table(&header, &[1]);
+    for (rank, document) in job.documents() {
+        table.add_row(row(rank, document));
+    }
+    table
+}
+
+fn row(rank: u32, document: &Document) -> Vec<String> {
+    let totals = Totals::of(document);
+    vec![
+        rank.to_string(),
+        document.host.as_deref().map(visible).unwrap_or_default(),
+        grouped(totals.sent.bytes),
+        grouped(totals.received.bytes),
+        grouped(totals.to_device.bytes),
+        grouped(totals.to_host.bytes),
+        totals.launches.to_string(),
+        totals.waits.count.saturating_add(totals.peer_waits.count).to_string(),
+        grouped(totals.waited_ns() / 1000),
+        grouped(totals.peer_waits.nanoseconds / 1000),
+    ]
+}
+
+fn table_of_pairs(pairs: &[Pair]) -> Table {
+    let header = ["from", "to", "bytes sent", "messages", "bytes received", "messages", ""];
+    let mut table = new_table(&header, &[6]);
+    for pair in pairs {
+        let cells = |flow: Option<Flow>| match flow {
+            Some(Flow { count, bytes }) => [grouped(bytes), count.to_string()],
+            None => ["no report".to_owned(), String::new()],
+        };
+        let mut row = vec![pair.from.to_string(), pair.to.to_string()];
+        row.extend(cells(pair.sent));
+        row.extend(cells(pair.received));
+        row.push(if pair.differs() { "DIFFERENT" } else { "" }.to_owned());
+        table.add_row(row);
+    }
+    table
+}
+
+fn totals(totals: &Totals) -> String {
+    let copies = [
+        ("copies  to devices", totals.to_device),
+        ("copies  to the host", totals.to_host),
+        ("copies  between devices", totals.between_devices),
+        ("messages  sent", totals.sent),
+        ("messages  received", totals.received),
+    ];
+    let lines = copies.map(|(name, Flow { count, bytes })| {
+        format!("{:>16} bytes in {count:>6} {name}\n", grouped(bytes))
+    });
+    let waits = [("devices", totals.waits), ("ranks", totals.peer_waits)];
+    let waits = waits.map(|(name, Waits { count, nanoseconds })| {
+        format!("; waits for {name}: {count}, {} µs", grouped(nanoseconds / 1000))
+    });
+    format!("{}launches: {}{}\n", lines.concat(), totals.launches, waits.concat())
+}
+
+/// By what the clock of a rank was compared.
+fn clock(clock: &Clock) -> String {
+    let rank = clock.rank;
+    match clock.mark {
+        Mark::First => String::new(),
+        Mark::Barriers { count: 1, .. } => format!("clock of rank {rank}: by 1 barrier\n"),
+        Mark::Barriers { count, spread_ns } => {
+            let micros = spread_ns as f64 / 1e3;
+            format!("clock of rank {rank}: by {count} barriers, within {micros:.1} µs\n")
+        }
+        Mark::System => format!(
+            "clock of rank {rank}: by the time of its host, since no barrier is in common with the \
+             first rank (`audit::mark_barrier`)\n"
+        ),
+    }
+}

@@ -1,0 +1,46 @@
+//! Runs the program, with files that end with the test.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::{env, fs};
+
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_resident-report");
+    Command::new(program).args(arguments).output().expect("it runs")
+}
+
+/// A file of this process.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str, contents: &str) -> Self {
+        let file = format!("resident-report-{}-{name}", std::process::id());
+        let path = env::temp_dir().join(file);
+        fs::write(&path, contents).expect("a temporary file");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().expect("an ASCII path")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// One line on standard error that holds the words, and exit code 2.
+pub(crate) fn assert_refused(output: &Output, words: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains(words), "{text}");
+    assert!(text.lines().count() == 1 && output.stdout.is_empty(), "{text}");
+}
