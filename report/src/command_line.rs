@@ -51,7 +51,7 @@ pub(crate) enum Task {
     /// Join the reports of the ranks of one job: what went between each two, what each moved and
     /// waited, and how unevenly.
     Merge {
-        /// The reports, in JSON: one of each rank, as RESIDENT_AUDIT=json:audit-%r.json writes them.
+        /// The reports, in JSON, one of each rank: RESIDENT_AUDIT=json:audit-%r.json writes them.
         #[arg(required = true)]
         reports: Vec<PathBuf>,
         /// Print JSON.

@@ -52,9 +52,9 @@ fn run(command_line: CommandLine) -> Result<ExitCode, String> {
         }
         Task::Merge { reports, json, perfetto } => {
             let job = Job::read(&reports)?;
-            let has_trace = perfetto.is_some();
-            perfetto.map_or(Ok(()), |output| job.write_perfetto(&output))?;
-            print(&if json { job.json(has_trace) } else { job.text(has_trace) })
+            let clocks = perfetto.map(|output| job.write_perfetto(&output)).transpose()?;
+            let clocks = clocks.as_deref();
+            print(&if json { job.json(clocks) } else { job.text(clocks) })
         }
         Task::Schema => print(&document::schema()),
     }

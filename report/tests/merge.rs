@@ -108,7 +108,9 @@ fn json_has_what_the_text_has() {
     assert_eq!(merged["ranks"][2]["host"], json!("node1"));
     assert_eq!(merged["ranks"][1]["to_device"], flow(1, 100));
     // 4000, 3200 and 3600 bytes of messages; 0, 100 and 200 of copies; 1, 2 and 3 microseconds.
-    let imbalance = |of: &str, ratio: f64, rank: u32| json!({"of": of, "largest_over_mean": ratio, "rank": rank});
+    let imbalance = |of: &str, ratio: f64, rank: u32| -> Value {
+        json!({"of": of, "largest_over_mean": ratio, "rank": rank})
+    };
     let expected = [
         imbalance("bytes of messages", 4000.0 / 3600.0, 0),
         imbalance("bytes of copies", 2.0, 2),

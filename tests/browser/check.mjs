@@ -219,6 +219,19 @@ async function checkContent(page, document) {
   const total = await page.value("document.getElementById('totals').textContent");
   const bytes = String(document.to_device.bytes).replace(/\B(?=(\d{3})+$)/g, "_");
   say(total.includes(bytes), "the totals are those of the document", `${bytes} bytes to devices`);
+  await checkMessages(page, document, total);
+}
+
+// Messages between processes are in the totals, the table and the summary, if there are any.
+async function checkMessages(page, document, total) {
+  const count = document.sent?.count ?? 0;
+  if (count === 0) return say(!total.includes("other processes"), "no message is counted");
+  const rows = await page.value("document.getElementById('moves').textContent");
+  const summary = await page.value("document.getElementById('summary').textContent");
+  say(total.includes("to other processes") && total.includes(`${count} messages`)
+    && /host \u2192 rank \d/.test(rows.replace(/[\u2068\u2069]/g, ""))
+    && summary.startsWith(`Rank ${document.rank} of ${document.ranks} on `),
+    "messages have their totals and their peers", summary.slice(0, 40));
 }
 
 // Finds the middle record that is drawn and clicks on it.

@@ -19,6 +19,7 @@ check() { # NAME OPTIONS
 
 python3 "$here/sample.py" 300 | page plain
 python3 "$here/sample.py" 300 --hostile | page hostile
+python3 "$here/sample.py" 300 --ranks --hostile | page ranks
 python3 "$here/sample.py" 3000 --gpu | page gpu
 python3 "$here/sample.py" 100000 | page large
 python3 "$here/sample.py" 0 --empty | page empty
@@ -26,7 +27,7 @@ echo '{"version": 1}' | page sparse
 echo '{"version": 2}' | page version
 echo '{"version": 1' | page broken
 
-for name in plain hostile gpu empty sparse version broken; do
+for name in plain hostile ranks gpu empty sparse version broken; do
   check "$name"
 done
 check large --frames

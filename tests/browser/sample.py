@@ -1,6 +1,7 @@
-"""Writes a sample audit document: python3 sample.py COUNT [--hostile] [--empty] [--gpu] > FILE
+"""Writes a sample audit document: python3 sample.py COUNT [OPTION...] > FILE
 
-The documents are the same in every run. --gpu leaves out the times that a GPU does not give.
+The documents are the same in every run. --gpu leaves out the times that a GPU does not give, with
+--ranks there are messages to other processes, --hostile has hostile names, --empty nothing.
 """
 
 import json
@@ -97,6 +98,30 @@ class Sample:
                              "site": f"src/main.rs:{90 + array}:7", "use_number": 0})
         self.clock += 300
 
+    def message(self, array, direction, peer):
+        """A message between processes, for which the thread waited if it came from one."""
+        waited = 0 if direction == "sent" else 700
+        self.clock += 900
+        self.records.append({
+            "kind": "message", "queued_ns": self.clock, "waited_ns": waited, "thread": "main",
+            "device": "host", "site": f"src/main.rs:{110 + array}:3", "name": self.names[array],
+            "direction": direction, "peer": peer, "bytes": 4096, "cause": "mpi"})
+        key = (array, direction, peer)
+        site = self.sites.setdefault(key, {
+            "site": self.records[-1]["site"], "array": self.names[array], "direction": direction,
+            "device": "host", "source": None, "cause": "mpi", "count": 0, "bytes": 0,
+            "stale_since": None, "never_there": False, "peer": peer})
+        site["count"] += 1
+        site["bytes"] += 4096
+
+    def exchange(self):
+        for peer in (0, 2):
+            self.message(peer, "sent", peer)
+            self.message(peer + 1, "received", peer)
+        self.records.append({"kind": "barrier", "queued_ns": self.clock + 500, "waited_ns": 400,
+                             "thread": "main", "site": "src/main.rs:120:3", "number": 0})
+        self.clock += 900
+
     def allocate(self, array):
         self.records.append({"kind": "allocation", "queued_ns": self.clock, "thread": "main",
                              "device": "cuda:0", "bytes": BYTES[array], "array": array})
@@ -121,12 +146,23 @@ def findings(sites):
             for n, (site, (kind, text, change)) in enumerate(zip(largest, words))]
 
 
-def document(count, names, gpu):
+def messages(sites):
+    """The totals of messages, and which process it is."""
+    def flow(direction):
+        chosen = [s for s in sites if s["direction"] == direction]
+        return {"count": sum(s["count"] for s in chosen), "bytes": sum(s["bytes"] for s in chosen)}
+    return {"sent": flow("sent"), "received": flow("received"), "rank": 1, "ranks": 3,
+            "peer_waits": {"count": 9, "nanoseconds": 5_000}, "host": "node<1>"}
+
+
+def document(count, names, gpu, ranks):
     sample = Sample(names, gpu)
     for array in range(len(names) if count else 0):
         sample.allocate(array)
     while len(sample.records) < count:
         sample.step()
+        if ranks and len(sample.records) < count - 20:
+            sample.exchange()
     records, sites = sample.records[:count], list(sample.sites.values())
     ends = [r.get("finished_ns") or r["queued_ns"] for r in records]
     waits = [r["finished_ns"] - r["queued_ns"] for r in records if r["kind"] == "wait"]
@@ -144,13 +180,15 @@ def document(count, names, gpu):
                        for n, name in enumerate(names)] if count else [],
             "records_forgotten": 12_345 if count >= 100_000 else 0, "findings": findings(sites),
             "checked": [{"kernel": name, "launches": 3, "errors": n % 2, "notes": n}
-                        for n, name in enumerate(names)] if gpu else None}
+                        for n, name in enumerate(names)] if gpu else None,
+            **(messages(sites) if ranks else {})}
 
 
 def main(arguments):
     count = 0 if "--empty" in arguments else int(arguments[0])
     names = HOSTILE if "--hostile" in arguments else PLAIN
-    json.dump(document(count, names, "--gpu" in arguments), sys.stdout, ensure_ascii=False)
+    sample = document(count, names, "--gpu" in arguments, "--ranks" in arguments)
+    json.dump(sample, sys.stdout, ensure_ascii=False)
 
 
 if __name__ == "__main__":

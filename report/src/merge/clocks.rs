@@ -7,7 +7,7 @@ use resident_documents::{Document, DocumentBarrier, DocumentRecord};
 use super::Job;
 
 /// How the times of one rank become those of the joined trace.
-pub(super) struct Clock {
+pub(crate) struct Clock {
     pub(super) rank: u32,
     /// What is added to them.
     pub(super) shift_ns: u64,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use resident_documents::{Document, ProcessTrace, write_perfetto_of_processes};
 
-use self::clocks::Clock;
+pub(crate) use self::clocks::Clock;
 use crate::document::read;
 
 /// A job: its reports by their ranks.
@@ -62,18 +62,18 @@ impl Job {
         self.reports.iter().map(|(rank, report)| (*rank, &report.document))
     }
 
-    /// The job as text. With a trace, also how the clocks were compared.
-    pub(crate) fn text(&self, has_trace: bool) -> String {
-        text::of(self, has_trace.then(|| clocks::of(self)).as_deref())
+    /// The job as text, and how the clocks of a trace were compared.
+    pub(crate) fn text(&self, clocks: Option<&[Clock]>) -> String {
+        text::of(self, clocks.unwrap_or_default())
     }
 
     /// The job as JSON, in one line.
-    pub(crate) fn json(&self, has_trace: bool) -> String {
-        json::of(self, has_trace.then(|| clocks::of(self)).as_deref())
+    pub(crate) fn json(&self, clocks: Option<&[Clock]>) -> String {
+        json::of(self, clocks)
     }
 
-    /// Writes one trace of all ranks.
-    pub(crate) fn write_perfetto(&self, path: &Path) -> Result<(), String> {
+    /// Writes one trace of all ranks, and returns how their clocks were compared.
+    pub(crate) fn write_perfetto(&self, path: &Path) -> Result<Vec<Clock>, String> {
         let clocks = clocks::of(self);
         let names: Vec<String> = self.documents().map(|(rank, it)| name(rank, it)).collect();
         let processes: Vec<ProcessTrace<'_>> = self
@@ -86,7 +86,8 @@ impl Job {
                 ProcessTrace { number: u64::from(rank) + 1, name, document, shift_ns }
             })
             .collect();
-        write_perfetto_of_processes(path, &processes).map_err(|error| error.to_string())
+        write_perfetto_of_processes(path, &processes).map_err(|error| error.to_string())?;
+        Ok(clocks)
     }
 }
 

@@ -10,7 +10,7 @@ use super::summary::{self, Imbalance, Pair, Totals};
 /// The tables are at most so many columns wide.
 const COLUMNS: u16 = 100;
 
-pub(super) fn of(job: &Job, clocks: Option<&[Clock]>) -> String {
+pub(super) fn of(job: &Job, clocks: &[Clock]) -> String {
     let mut text = heading(job) + &format!("{}\n", ranks(job));
     let pairs = summary::pairs(job);
     if !pairs.is_empty() {
@@ -20,7 +20,9 @@ pub(super) fn of(job: &Job, clocks: Option<&[Clock]>) -> String {
     for Imbalance { name, ratio, rank } in summary::imbalances(job) {
         text += &format!("imbalance of {name}: {ratio:.2} (largest over mean; rank {rank})\n");
     }
-    text + &clocks.unwrap_or_default().iter().map(clock).collect::<String>()
+    text += &clocks.iter().map(clock).collect::<String>();
+    // Cells of tables have a common width.
+    text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 /// Says which reports are missing.

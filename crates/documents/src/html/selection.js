@@ -241,7 +241,7 @@ function limits(records, totals) {
 function showLegend() {
   const words = { launch: "kernel", to_device: "to devices", to_host: "to the host",
     between_devices: "between devices", wait: "wait",
-    other: "device memory, other accesses" };
+    other: "memory, messages, other accesses" };
   const used = new Set(report.records.map(categoryOf));
   byId("legend").replaceChildren(...Object.keys(words).filter((key) => used.has(key))
     .map((key) => make("li", {}, swatch(key), words[key])));

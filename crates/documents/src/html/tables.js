@@ -453,7 +453,7 @@ function recordColumns() {
       cell: (row) => (row.timed ? timeText(row.ends - row.begins) : null) },
     { label: "Kind", value: kindWords, cell: kindCell },
     { label: "Name", wrap: true, value: (row) => row.name ?? arrayName(row.raw.array) ?? "",
-      cell: (row) => (row.kind === "wait" ? null
+      cell: (row) => (["wait", "barrier"].includes(row.kind) ? null
         : isolated(row.name ?? arrayName(row.raw.array), 48)) },
     { label: "Place", value: (row) => placeText(row),
       cell: (row) => make("bdi", {}, placeText(row)) },
