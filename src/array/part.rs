@@ -13,7 +13,9 @@ use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, ONE_THAT_FITS, Result};
 use crate::storage::{ArrayState, HostBuffer, HostWrite, OpenRead, Storage};
-use crate::transfer::{self, CallerWaits, Opened, Request, SnapshotCall, StoredView, Target};
+use crate::transfer::{
+    self, CallerWaits, CopyCall, Opened, ReadAt, Request, SnapshotCall, StoredView, Target,
+};
 use resident_backend::call_site::CallSite;
 use resident_backend::{Address, Bytes, Dependencies};
 use resident_core::Access;
@@ -507,6 +509,37 @@ impl<'a, 'l, T: Element, D: Dimension> Part<'a, 'l, T, D> {
     ) -> Result<Pending<ndarray::Array<T, D>>> {
         let stream = Some(stream);
         self.start_snapshot(SnapshotCall { stream, waits: CallerWaits::Later, operation, site })
+    }
+
+    /// Overwrites `to`, of the same shape, with the present contents.
+    pub(super) fn snapshot_into(
+        &self,
+        stream: &Stream,
+        to: &Part<'_, '_, T, D>,
+        site: CallSite,
+    ) -> Result<()> {
+        let operation = "snapshot_into";
+        self.expect_shape(to.layout.shape(), operation, site)?;
+        let is_direct = !self.layout.is_broadcast() && to.layout.is_aligned_with(self.layout);
+        let read_at = if is_direct {
+            let call = CopyCall { operation, site };
+            transfer::snapshot_to_pinned(to.stored_view(), self.stored_view(), stream, call)?
+        } else {
+            ReadAt::Elsewhere
+        };
+        match read_at {
+            ReadAt::Device => {}
+            ReadAt::Host => {
+                let elements = self.host(site)?;
+                to.host_mut(Access::Overwrite, site)?.assign(&elements);
+            }
+            ReadAt::Elsewhere => {
+                // First all that can fail, so that an error leaves the contents as they are.
+                let elements = self.copy_now(Some(stream), operation, site)?;
+                to.host_mut(Access::Overwrite, site)?.assign(&elements);
+            }
+        }
+        Ok(())
     }
 
     /// The elements as an array of the host, for which this waits.

@@ -250,6 +250,14 @@ impl<D: Dimension> Layout<D> {
         first.filter(|_| self.len() > 0)
     }
 
+    /// Whether another layout of this shape has its axes in the same order and directions, so that
+    /// what is contiguous in one is in long runs in the other.
+    pub(super) fn is_aligned_with(&self, other: &Self) -> bool {
+        let (one, other) = (self.strided(), other.strided());
+        let is_reversed = |axis| one.is_reversed(axis) == other.is_reversed(axis);
+        one.axes_by_stride() == other.axes_by_stride() && (0..one.shape.len()).all(is_reversed)
+    }
+
     /// The elements in memory: repeated axes have length 1.
     pub(super) fn distinct(&self) -> Self {
         let mut new = self.clone();

@@ -69,7 +69,7 @@ pub(crate) use mapped::{advise, allocate_managed, allocate_mapped, map_lent, pre
 pub(crate) use mark::{mark_foreign, mark_host_written, write_on_host, write_whole_on_host};
 pub(crate) use missing::{acquire_host, prefetch_host};
 pub(crate) use pin::{allocate_pinned, end_loan, expect_outside_kernels, page_lock};
-pub(crate) use pinned::{copy_from_pinned, copy_to_pinned};
+pub(crate) use pinned::{CopyCall, ReadAt, copy_from_pinned, copy_to_pinned, snapshot_to_pinned};
 #[cfg(feature = "cuda")]
 pub(crate) use release::take_memory;
 pub(crate) use release::{finish_watches, release};

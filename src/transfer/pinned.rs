@@ -1,4 +1,4 @@
-//! Copies between explicit device arrays and coherent arrays whose host memory is pinned. A device
+//! Copies between arrays on a device and coherent arrays whose host memory is pinned. A device
 //! accesses that memory itself, after the call: each copy is a use of both arrays.
 
 use smallvec::SmallVec;
@@ -59,6 +59,75 @@ pub(crate) fn copy_from_pinned(
     Ok(true)
 }
 
+/// Where a copy of contents is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReadAt {
+    /// On a device, which copies them to pinned memory itself. The copy is queued.
+    Device,
+    /// On the host, which has them and copies them. Nothing is queued.
+    Host,
+    /// In several places, or the memory is not pinned. Nothing is queued.
+    Elsewhere,
+}
+
+/// As [`copy_to_pinned`], from a part of a coherent array, where it is newest: no residency of that
+/// part changes. The host is read if it has the contents and no use of them is pending, since then
+/// nothing needs to be transferred; else a device that has all of them, on `stream` if it is one of
+/// that device.
+pub(crate) fn snapshot_to_pinned(
+    to: StoredView<'_>,
+    from: StoredView<'_>,
+    asked: &Stream,
+    call: CopyCall<'_>,
+) -> Result<ReadAt> {
+    let read = from.selection();
+    let source = Request::new(from.storage, &read, Cause::Explicit, call.operation, call.site);
+    if source.is_empty() {
+        return Ok(ReadAt::Elsewhere);
+    }
+    match source.holder(asked) {
+        Holder::Host => Ok(ReadAt::Host),
+        Holder::Device(stream) if copy_to_pinned(to, from, &stream, call)? => Ok(ReadAt::Device),
+        Holder::Device(_) | Holder::Several => Ok(ReadAt::Elsewhere),
+    }
+}
+
+/// Who has all elements of a request.
+enum Holder {
+    Host,
+    /// The device of this stream.
+    Device(Stream),
+    Several,
+}
+
+impl Request<'_> {
+    fn holder(&self, asked: &Stream) -> Holder {
+        let mut state = self.storage.lock();
+        state.reconcile(self.storage.memory_order());
+        let host = state.host_location();
+        let is_host_idle = || self.conflicts(&state, host, Access::Read).is_empty();
+        if self.is_valid(&state, host) && is_host_idle() {
+            return Holder::Host;
+        }
+        let locations = state.devices().map(|(location, _)| location);
+        let mut others = locations.filter(|location| *location != host);
+        match others.find(|location| self.is_valid(&state, *location)) {
+            Some(location) => {
+                let regions = self.regions();
+                Holder::Device(self.download_stream(&state, location, &regions, Some(asked)))
+            }
+            None => Holder::Several,
+        }
+    }
+}
+
+/// A call that copies: its name in messages, and its line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyCall<'c> {
+    pub(crate) operation: &'c str,
+    pub(crate) site: CallSite,
+}
+
 /// Overwrites a part of a coherent array, whose host memory is pinned for `stream`'s device, with a
 /// part on that device, of the same shape. Returns at once: the host, which then has the newest
 /// contents, waits for the copy at its next access. Returns `false`, and copies nothing, if the
@@ -67,9 +136,8 @@ pub(crate) fn copy_to_pinned(
     to: StoredView<'_>,
     from: StoredView<'_>,
     stream: &Stream,
-    site: CallSite,
+    CopyCall { operation, site }: CopyCall<'_>,
 ) -> Result<bool> {
-    let operation = "copy_to_pinned";
     let (selection, read) = (to.selection(), from.selection());
     let request = Request::new(to.storage, &selection, Cause::Explicit, operation, site);
     let source = Request::new(from.storage, &read, Cause::Explicit, operation, site);

@@ -15,7 +15,7 @@ use crate::device::Stream;
 use crate::element::Element;
 use crate::error::{Error, ONE_THAT_FITS, Result};
 use crate::storage::zeroed_vec;
-use crate::transfer::{self, LentView, Target};
+use crate::transfer::{self, CopyCall, LentView, Target};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_core::Access;
 
@@ -126,7 +126,7 @@ macro_rules! reading_methods {
             let part = self.part();
             part.expect_shape(to.shape(), "copy_to_host_into", site)?;
             let layout = layout_of(to);
-            if part.layout.is_broadcast() || !is_aligned(&layout, part.layout) {
+            if part.layout.is_broadcast() || !layout.is_aligned_with(part.layout) {
                 // The device copies long runs, and the host reorders the elements.
                 to.assign(&part.copy_to_host(stream, site)?);
                 return Ok(());
@@ -194,9 +194,10 @@ macro_rules! reading_methods {
             let (part, to) = (self.part(), to.part());
             part.expect_shape(to.layout.shape(), "copy_to_pinned", site)?;
             part.expect_home(self.home(), stream, "copy_to_pinned", site)?;
-            let is_direct = !part.layout.is_broadcast() && is_aligned(to.layout, part.layout);
+            let is_direct = !part.layout.is_broadcast() && to.layout.is_aligned_with(part.layout);
             let (view, from) = (to.stored_view(), part.stored_view());
-            if is_direct && transfer::copy_to_pinned(view, from, stream, site)? {
+            let call = CopyCall { operation: "copy_to_pinned", site };
+            if is_direct && transfer::copy_to_pinned(view, from, stream, call)? {
                 return Ok(());
             }
             // First all that can fail, so that an error leaves the contents as they are.
@@ -354,7 +355,7 @@ macro_rules! writing_methods {
             let (part, from) = (self.part(), from.part());
             part.expect_shape(from.layout.shape(), "copy_from_pinned", site)?;
             part.expect_home(self.home(), stream, "copy_from_pinned", site)?;
-            let is_direct = !from.layout.is_broadcast() && is_aligned(from.layout, part.layout);
+            let is_direct = !from.layout.is_broadcast() && from.layout.is_aligned_with(part.layout);
             let (to, view) = (part.stored_view(), from.stored_view());
             if is_direct && transfer::copy_from_pinned(to, view, stream, site)? {
                 return Ok(());
@@ -371,7 +372,7 @@ macro_rules! writing_methods {
             let part = self.part();
             part.expect_shape(from.shape(), "copy_from_host", site)?;
             part.expect_home(self.home(), stream, "copy_from_host", site)?;
-            if is_aligned(&layout_of(from), part.layout) || size_of::<T>() == 0 {
+            if layout_of(from).is_aligned_with(part.layout) || size_of::<T>() == 0 {
                 return upload(from, &part, stream, site);
             }
             let copy = aligned_copy(from, part.layout);
@@ -590,14 +591,6 @@ fn layout_of<T, D: Dimension>(array: &ArrayRef<T, D>) -> Layout<D> {
     layout.with_offset(below)
 }
 
-/// Whether two views of one shape have their axes in the same order and directions, so that what is
-/// contiguous in one is in long runs in the other.
-fn is_aligned<D: Dimension>(one: &Layout<D>, other: &Layout<D>) -> bool {
-    let (one, other) = (one.strided(), other.strided());
-    let is_reversed = |axis| one.is_reversed(axis) == other.is_reversed(axis);
-    one.axes_by_stride() == other.axes_by_stride() && (0..one.shape.len()).all(is_reversed)
-}
-
 /// A copy of a host array with the axes in the order and directions of `layout`, for the device to
 /// copy in long runs. `None` if the host has no memory for it.
 fn aligned_copy<T: Element, D: Dimension>(
@@ -649,7 +642,12 @@ unsafe fn lent<'a, T: Element, D: Dimension>(layout: &'a Layout<D>, first: *mut 
 }
 
 impl<T: Element, D: Dimension> Part<'_, '_, T, D> {
-    fn expect_shape(&self, seen: &[usize], operation: &str, site: CallSite) -> Result<()> {
+    pub(in crate::array) fn expect_shape(
+        &self,
+        seen: &[usize],
+        operation: &str,
+        site: CallSite,
+    ) -> Result<()> {
         if seen == self.layout.shape() {
             return Ok(());
         }

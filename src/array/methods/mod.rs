@@ -21,7 +21,7 @@ use self::parts::{part_methods, rearranged_methods, reshape_method, row_methods}
 use self::parts_mut::{part_mut_methods, row_mut_methods};
 use self::query::{shape_methods, state_methods, traffic_methods};
 use self::shared::shared_methods;
-use super::as_view::AsView;
+use super::as_view::{AsView, AsViewMut};
 use super::device_guard::{DeviceMut, DeviceRef};
 use super::field::{Disjoint, Field, FieldTuple};
 use super::host_guard::{HostMut, HostRef};

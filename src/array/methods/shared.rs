@@ -238,6 +238,52 @@ macro_rules! shared_methods {
             self.part().snapshot_on(stream, "snapshot_on", call_site())
         }
 
+        /// As [`snapshot_on`](Self::snapshot_on), into memory that the program has and uses again:
+        /// overwrites a [`PinnedArray`](crate::PinnedArray), a page-locked array, or a part of one,
+        /// of the same shape, with this part's present contents. No residency of this array
+        /// changes, and nothing is allocated for the contents. For example, a program can send one
+        /// edge after the other to other processes from the same memory.
+        ///
+        /// If one device has the newest contents, it writes the pinned memory itself, later: on
+        /// `stream` if that is one of its streams, else as by
+        /// [`prefetch_host`](Self::prefetch_host). The call returns at once, this array may be
+        /// changed or dropped meanwhile, and the next access of `to` by the host waits for the
+        /// copy. The host then has the newest contents of `to`; if the copy fails later, they are
+        /// [`Lost`](crate::Error::Lost).
+        ///
+        /// Contents that are valid on the host are copied before the call returns. So are those
+        /// that are in several places, those whose axes are in another order in `to`, and all if
+        /// the memory of `to` is not pinned for the device: the call then waits, and uses memory of
+        /// its own meanwhile, unless the host had the contents.
+        ///
+        /// ```
+        /// use resident::{Device, PinnedArray, SmartArray, Validity, ndarray::{Ix2, s}};
+        ///
+        /// let stream = Device::cpu().stream();
+        /// let mut field = SmartArray::<f32, Ix2>::ones((100, 100));
+        /// let mut edge = PinnedArray::<f32, _>::uninit(100)?;       // one message, used again
+        /// for step in 0..3 {
+        ///     drop(field.gpu_mut_on(&stream)?);                     // newest on the device
+        ///     field.slice(s![7, ..]).snapshot_into(&stream, &mut edge)?;
+        ///     field.fill(step as f32)?;                             // does not wait for the copy
+        ///     let expected = if step == 0 { 1.0 } else { step as f32 - 1.0 };
+        ///     assert_eq!(edge.host()?.sum(), 100.0 * expected);     // waits for the copy
+        /// }
+        /// assert_eq!(field.traffic().to_host.bytes, 3 * 400);
+        /// # Ok::<(), resident::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// [`Shape`](crate::Error::Shape) if the shapes differ; else as
+        /// [`host`](Self::host). `to` is unchanged then, unless the error says how many of its
+        /// bytes were already written
+        /// ([`CalledAt::written_bytes`](crate::CalledAt::written_bytes)).
+        #[track_caller]
+        pub fn snapshot_into(&self, stream: &Stream, to: &mut impl AsViewMut<T, D>) -> Result<()> {
+            self.part().snapshot_into(stream, &to.as_view_mut().part(), call_site())
+        }
+
         /// Reads one element where it is newest, and does not change residency. On a device the
         /// call downloads this element and waits for it: to read more than a few elements, use
         /// [`host`](Self::host) of a part.

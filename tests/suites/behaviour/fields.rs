@@ -5,8 +5,8 @@ use resident::bytemuck::{Pod, Zeroable};
 use resident::emulation::CallKind;
 use resident::ndarray::{Array1, Ix1, SliceInfoElem, s};
 use resident::{
-    Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, Result, SmartArray, Validity,
-    field, field_mut,
+    Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel, PinnedArray, Result,
+    SmartArray, Validity, field, field_mut,
 };
 use support::bodies::assert_ordered;
 use support::lab::lab;
@@ -189,6 +189,27 @@ fn fields_of_mirrored_transposed_and_repeated_records() -> Result<()> {
     let repeated = field!(cloud.slice(s![..1]).broadcast((5, 1))?, Particle, mass);
     assert_eq!(repeated.host()?.sum(), 15.0);
     assert_eq!(repeated.snapshot_on(&stream)?.wait()?.shape(), [5, 1]);
+    Ok(())
+}
+
+/// Into an array of numbers, and into fields of other records.
+#[test]
+fn fields_are_copied_into_memory_that_is_used_again() -> Result<()> {
+    let stream = lab().stream();
+    let mut cloud = cloud(6);
+    drop(cloud.gpu_mut_on(&stream)?);
+    let mut numbers = PinnedArray::<f32, _>::uninit(3)?;
+    field!(cloud.slice(s![..;2]), Particle, position[0]).snapshot_into(&stream, &mut numbers)?;
+    assert_eq!(numbers.host()?.to_vec(), [0.0, 2.0, 4.0]);
+    field!(cloud.slice(s![3..]), Particle, mass).snapshot_into(&stream, &mut numbers)?;
+    assert_eq!(numbers.host()?.to_vec(), [3.0; 3]);
+    let mut records = SmartArray::from(vec![Particle { position: [7.0; 3], mass: 7.0 }; 3]);
+    records.page_lock()?;
+    let mut masses = field_mut!(records, Particle, mass);
+    field!(cloud.slice(s![..3]), Particle, position[0]).snapshot_into(&stream, &mut masses)?;
+    let seen: Vec<_> = records.host()?.iter().map(|it| (it.position, it.mass)).collect();
+    assert_eq!(seen, [([7.0; 3], 0.0), ([7.0; 3], 1.0), ([7.0; 3], 2.0)]);
+    assert_eq!(cloud.traffic().to_host.bytes, 3 * 3 * 4);
     Ok(())
 }
 

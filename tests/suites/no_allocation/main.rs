@@ -3,7 +3,9 @@
 use std::hint::black_box;
 
 use resident::ndarray::{Array2, Axis, Ix2, Order, s};
-use resident::{Device, DeviceArray, Grid, In, InOut, Kernel, Out, Result, SmartArray, Stream};
+use resident::{
+    Device, DeviceArray, Grid, In, InOut, Kernel, Out, PinnedArray, Result, SmartArray, Stream,
+};
 use support::allocations;
 
 #[global_allocator]
@@ -176,6 +178,30 @@ fn a_launch_on_parts_of_arrays() -> Result<()> {
         stream.synchronize()
     })?;
     assert_eq!(allocations, 0);
+    Ok(())
+}
+
+/// What is allocated is the description of the copy, its place in the queue and its event. It does
+/// not grow with the contents.
+#[test]
+fn a_snapshot_into_pinned_memory() -> Result<()> {
+    let stream = own_stream()?;
+    let copied = |len: usize| -> Result<(u64, i64)> {
+        let mut array = SmartArray::<f32, _>::zeros(len);
+        let mut memory = PinnedArray::<f32, _>::uninit(len)?;
+        let mut largest = 0;
+        let allocations = in_steady_state(|| {
+            drop(array.gpu_overwrite_on(&stream)?);
+            let before = allocations::live_bytes_of_this_thread();
+            array.snapshot_into(&stream, &mut memory)?;
+            largest = largest.max(allocations::live_bytes_of_this_thread() - before);
+            memory.host().map(drop)
+        })?;
+        Ok((allocations, largest))
+    };
+    let (small, large) = (copied(16)?, copied(1 << 16)?);
+    assert!(small.0 <= 300 && large.0 <= 300, "allocations: {small:?} {large:?}");
+    assert!(large.1 < 4096, "live bytes: {small:?} {large:?}");
     Ok(())
 }
 

@@ -23,5 +23,6 @@ mod making;
 mod order;
 mod parts;
 mod promises;
+mod reused_memory;
 mod streams;
 mod where_newest;

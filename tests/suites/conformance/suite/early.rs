@@ -8,7 +8,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use resident::ndarray::{Array1, s};
-use resident::{Pending, Result, SmartArray, Validity};
+use resident::{Pending, PinnedArray, Result, SmartArray, Validity};
 
 use super::gates::Gate;
 use super::kernels::{add, gated, over};
@@ -124,6 +124,46 @@ pub(crate) fn a_snapshot_outlives_its_array(lab: &Lab<'_>) -> Result<()> {
         gate.open();
         assert!(snapshot.wait()? == counting(len).mapv(|x| x + 1));
     }
+    Ok(())
+}
+
+pub(crate) fn snapshots_into_the_same_memory_are_of_their_moments(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let (add, aside) = (add(lab), lab.new_stream()?);
+    for len in [LEN, 3 << 20] {
+        let gate = Gate::new();
+        let mut array = SmartArray::from(counting(len));
+        let mut memory = PinnedArray::<u32, _>::uninit(len)?;
+        gated(lab).launch_on(&lab.stream(), over(len), (gate.number(), &mut array, len as u64))?;
+        array.snapshot_into(&aside, &mut memory)?;
+        add.launch_on(&lab.stream(), over(len), (10, &mut array, len as u64))?;
+        assert!(!lab.has_gates() || !aside.is_idle()?, "the call returned before the kernel ran");
+        gate.open();
+        assert!(*memory.host()? == counting(len).mapv(|x| x + 1));
+        for turn in 2..6 {
+            array.snapshot_into(&aside, &mut memory)?;
+            add.launch_on(&lab.stream(), over(len), (10, &mut array, len as u64))?;
+            assert!(*memory.host()? == counting(len).mapv(|x| x + 10 * turn - 9));
+        }
+        assert_eq!(array.residency().host(), Validity::Stale);
+    }
+    Ok(())
+}
+
+pub(crate) fn parts_of_any_layout_are_copied_into_the_same_memory(lab: &Lab<'_>) -> Result<()> {
+    let _here = lab.device().enter();
+    let expected = numbered::<u32, _>((40, 30), 0);
+    let mut array = SmartArray::from(expected.clone());
+    make_newest(&mut array, &lab.stream())?;
+    let mut edge = PinnedArray::<u32, _>::uninit((20, 10))?;
+    for part in [s![..20, ..10], s![20.., 3..13], s![..;2, ..;3], s![..;-2, 9..29;-2]] {
+        array.slice(part).snapshot_into(&lab.stream(), &mut edge)?;
+        assert_eq!(*edge.host()?, expected.slice(part));
+    }
+    array
+        .slice(s![5..15, 10..])
+        .snapshot_into(&lab.stream(), &mut edge.view_mut().reversed_axes())?;
+    assert_eq!(edge.host()?.t(), expected.slice(s![5..15, 10..]));
     Ok(())
 }
 

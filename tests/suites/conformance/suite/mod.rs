@@ -288,6 +288,8 @@ macro_rules! conformance {
                 a_snapshot_is_of_its_moment,
                 a_snapshot_of_parts_at_different_places,
                 a_snapshot_outlives_its_array,
+                snapshots_into_the_same_memory_are_of_their_moments,
+                parts_of_any_layout_are_copied_into_the_same_memory,
                 a_snapshot_that_is_never_waited_for,
                 a_snapshot_is_awaited,
                 many_snapshots_are_awaited_in_any_order,
