@@ -19,7 +19,7 @@ pub enum Cause {
     /// `prefetch`, `prefetch_host`.
     Prefetch,
     /// A copy that the program requested explicitly: `assign`, `assign_on`, `get`, `snapshot_on`,
-    /// the results of `Kernel::compare`.
+    /// `snapshot_into`, the results of `Kernel::compare`.
     Explicit,
     /// `release_on`.
     Evict,

@@ -97,8 +97,8 @@ pub struct DocumentSite {
     pub direction: String,
     pub device: String,
     pub source: Option<String>,
-    /// The rank of the other process, for messages.
-    #[cfg_attr(feature = "serde", serde(default))]
+    /// The rank of the other process, for messages; other sites have no such key.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub peer: Option<u32>,
     pub cause: String,
     pub count: u64,

@@ -85,15 +85,12 @@ macro_rules! objects {
 objects! {
     Document {
         version to_device to_host between_devices avoided padding sites launches waits allocations
-        evictions duration_ns streams arrays records records_forgotten findings checked sent
-        received peer_waits rank ranks host started_unix_ns
+        evictions duration_ns streams arrays records records_forgotten findings sent received
+        peer_waits rank ranks host started_unix_ns checked
     }
     DocumentChecked { kernel launches errors notes }
     Flow { count bytes }
     Waits { count nanoseconds }
-    DocumentSite {
-        site array direction device source cause count bytes stale_since never_there peer
-    }
     DocumentStream { device stream to_device to_host between_devices }
     DocumentArray { id name element shape }
     DocumentArgument { array access is_whole use_number changed_bytes }
@@ -104,6 +101,19 @@ objects! {
     DocumentMessage { queued_ns waited_ns thread device site name direction peer bytes cause }
     DocumentBarrier { queued_ns waited_ns thread site number }
     Finding { kind message change sites array count bytes nanoseconds }
+}
+
+/// Only the sites of messages have a peer.
+impl Object for DocumentSite {
+    fn members(&self) -> Vec<Member<'_>> {
+        let Self { site, array, direction, device, source, cause, count, bytes, .. } = self;
+        let Self { stale_since, never_there, peer, .. } = self;
+        let mut members = members!(
+            site array direction device source cause count bytes stale_since never_there
+        );
+        members.extend(peer.iter().map(|peer| ("peer", peer as &dyn Json)));
+        members
+    }
 }
 
 /// The members of a record whose fields are in its variant.
@@ -231,9 +241,9 @@ mod tests {
             + r#""streams": [], "arrays": [], "records": [{"kind": "allocation", "queued_ns": 1, "#
             + r#""thread": "a \"name\"\u000a", "device": "cpu:0", "site": "a.rs:1:2", "bytes": 3, "#
             + r#""array": 4, "name": "ä"}], "records_forgotten": 0, "findings": [], "#
-            + &format!(r#""checked": null, "sent": {flow}, "received": {flow}, "#)
+            + &format!(r#""sent": {flow}, "received": {flow}, "#)
             + r#""peer_waits": {"count": 0, "nanoseconds": 0}, "rank": null, "ranks": null, "#
-            + r#""host": null, "started_unix_ns": 0}"#;
+            + r#""host": null, "started_unix_ns": 0, "checked": null}"#;
         assert_eq!(document.to_json(), expected);
     }
 }
