@@ -1,0 +1,339 @@
+//! Arrays and parts of arrays, from one process to another.
+
+use std::rc::{Rc, Weak};
+
+use resident::ndarray::{Dimension, IntoDimension};
+use resident::{Element, SmartArray, Stream};
+
+use crate::call::{Channel, Outcome, Peer};
+use crate::error::{Error, Result};
+use crate::flight::{Flight, Tested};
+use crate::header::{self, Header};
+use crate::message::{Incoming, Outgoing, Use, current_stream};
+use crate::part::{Part, PartMut};
+use crate::world::{Awaited, Mpi, World};
+
+impl Mpi {
+    /// Sends an array, or a part of one, to the process `to`, which receives it with the same
+    /// `tag`. Waits until the elements are out of the message's memory; a small message may then be
+    /// still on its way. A message to this process itself is sent when it is packed.
+    ///
+    /// The elements are packed where they are newest, after the work that writes them, on the
+    /// current device's stream; only they come to the host. The host waits for them, not for later
+    /// work.
+    ///
+    /// ```no_run
+    /// # use resident::{SmartArray, ndarray::{Ix2, s}};
+    /// # fn main() -> resident_mpi::Result<()> {
+    /// let mpi = resident_mpi::init()?;
+    /// let mut field = SmartArray::<f64, Ix2>::zeros((100, 100));
+    /// match mpi.rank() {
+    ///     0 => mpi.send(&field.slice(s![.., 99]), 1, 7)?,
+    ///     1 => mpi.recv(&mut field.slice_mut(s![.., 0]), 0, 7)?,
+    ///     _ => {}
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Argument`] if there is no such rank or tag.
+    /// - [`Error::TimedOut`] if the other process does not receive within the time-out.
+    /// - [`Error::Resident`] if the elements cannot be read, as those that were never written.
+    /// - [`Error::Mpi`] if MPI refuses.
+    #[track_caller]
+    pub fn send<T: Element, D: Dimension + 'static>(
+        &self,
+        part: &impl Part<T, D>,
+        to: usize,
+        tag: i32,
+    ) -> Result<()> {
+        self.post("send", None, part, (to, tag))?.sent("send")
+    }
+
+    /// As [`send`](Self::send), packed on `stream`, if the elements are newest on its device.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    #[track_caller]
+    pub fn send_on<T: Element, D: Dimension + 'static>(
+        &self,
+        stream: &Stream,
+        part: &impl Part<T, D>,
+        to: usize,
+        tag: i32,
+    ) -> Result<()> {
+        self.post("send_on", Some(stream), part, (to, tag))?.sent("send_on")
+    }
+
+    /// As [`send`](Self::send), but returns once the elements are packed and handed to MPI: the
+    /// array may be written then.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    #[track_caller]
+    pub fn isend<T: Element, D: Dimension + 'static>(
+        &self,
+        part: &impl Part<T, D>,
+        to: usize,
+        tag: i32,
+    ) -> Result<Sending> {
+        self.post("isend", None, part, (to, tag))
+    }
+
+    /// As [`isend`](Self::isend), packed on `stream`, if the elements are newest on its device.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    #[track_caller]
+    pub fn isend_on<T: Element, D: Dimension + 'static>(
+        &self,
+        stream: &Stream,
+        part: &impl Part<T, D>,
+        to: usize,
+        tag: i32,
+    ) -> Result<Sending> {
+        self.post("isend_on", Some(stream), part, (to, tag))
+    }
+
+    /// Receives what the process `from` sends with this tag, into an array or a part of one, of the
+    /// same element type and shape, and any layout. Waits for it. The elements are then copied on
+    /// the current device's stream, if the part has a copy on that device, else on the host.
+    ///
+    /// # Errors
+    ///
+    /// The part is unchanged then.
+    ///
+    /// - [`Error::Argument`] if there is no such rank or tag.
+    /// - [`Error::Mismatch`] if elements of another type or shape were sent. They are thrown away.
+    /// - [`Error::TimedOut`] if nothing arrives within the time-out.
+    /// - [`Error::Mpi`] if MPI refuses; [`Error::Resident`] if the array cannot be written.
+    #[track_caller]
+    pub fn recv<T: Element, D: Dimension + 'static>(
+        &self,
+        part: &mut impl PartMut<T, D>,
+        from: usize,
+        tag: i32,
+    ) -> Result<()> {
+        self.expect("recv", part.part_shape(), (from, tag))?.unpack(None, part)
+    }
+
+    /// As [`recv`](Self::recv), with copies on `stream`, if the part has a copy on its device.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv).
+    #[track_caller]
+    pub fn recv_on<T: Element, D: Dimension + 'static>(
+        &self,
+        stream: &Stream,
+        part: &mut impl PartMut<T, D>,
+        from: usize,
+        tag: i32,
+    ) -> Result<()> {
+        self.expect("recv_on", part.part_shape(), (from, tag))?.unpack(Some(stream), part)
+    }
+
+    /// Begins to receive elements `T` in `shape` from the process `from`, and returns at once.
+    ///
+    /// ```no_run
+    /// # use resident::{SmartArray, ndarray::Ix2};
+    /// # fn main() -> resident_mpi::Result<()> {
+    /// # let mpi = resident_mpi::init()?;
+    /// let receiving = mpi.irecv::<f64, Ix2>((100, 2), 1, 0)?;
+    /// // .. work ..
+    /// let columns: SmartArray<f64, Ix2> = receiving.wait()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Argument`] if there is no such rank or tag.
+    /// - [`Error::Mpi`] if MPI refuses; [`Error::Resident`] if the host has no memory for it.
+    pub fn irecv<T: Element, D: Dimension + 'static>(
+        &self,
+        shape: impl IntoDimension<Dim = D>,
+        from: usize,
+        tag: i32,
+    ) -> Result<Receiving<T, D>> {
+        self.expect("irecv", shape.into_dimension(), (from, tag))
+    }
+
+    #[track_caller]
+    fn post<T: Element, D: Dimension + 'static>(
+        &self,
+        operation: &'static str,
+        stream: Option<&Stream>,
+        part: &impl Part<T, D>,
+        (to, tag): (usize, i32),
+    ) -> Result<Sending> {
+        let (body_peer, header_peer) = self.peers(operation, to, tag)?;
+        let shape = part.part_shape();
+        let mut body = Outgoing::new(&self.0, shape.clone(), body_peer, Use::Once)?;
+        part.pack(&mut body, &stream.cloned().map_or_else(current_stream, Ok)?)?;
+        // Packed before the header goes, so that no header goes alone.
+        body.ready()?;
+        let header = header::send(&self.0, Header::of::<T>(shape.slice()), header_peer)?;
+        body.start()?;
+        Ok(Sending { world: Rc::downgrade(&self.0), flights: [header, body.flight()], to })
+    }
+
+    fn expect<T: Element, D: Dimension + 'static>(
+        &self,
+        operation: &'static str,
+        shape: D,
+        (from, tag): (usize, i32),
+    ) -> Result<Receiving<T, D>> {
+        let (body_peer, header_peer) = self.peers(operation, from, tag)?;
+        let expected = Header::of::<T>(shape.slice());
+        let mut body = Incoming::new(&self.0, shape, body_peer, Use::Once)?;
+        let header = header::receive(&self.0, header_peer)?;
+        body.start()?;
+        let world = Rc::downgrade(&self.0);
+        Ok(Receiving { world, header, expected, body, operation, from })
+    }
+
+    fn peers(&self, operation: &'static str, rank: usize, tag: i32) -> Result<(Peer, Peer)> {
+        self.0.check()?;
+        let body = self.0.peer(operation, rank, tag, Channel::Messages)?;
+        Ok((body, Peer { channel: Channel::Headers, ..body }))
+    }
+}
+
+/// A message that [`Mpi::isend`] has handed to MPI. It owns its memory. Dropping or forgetting it
+/// does not stop the message: MPI is not finalised before it has been received.
+#[must_use = "`wait` says whether the message was received"]
+pub struct Sending {
+    world: Weak<World>,
+    flights: [Rc<dyn Tested>; 2],
+    to: usize,
+}
+
+impl Sending {
+    /// Waits until MPI has taken the elements; a small message may then be still on its way.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::TimedOut`] if the other process does not receive within the time-out.
+    /// - [`Error::Mpi`] if MPI fails.
+    pub fn wait(self) -> Result<()> {
+        self.wait_in("Sending::wait")
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once. Lets MPI progress.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mpi`] if MPI fails.
+    pub fn is_done(&self) -> Result<bool> {
+        let world = World::alive(&self.world, "Sending::is_done")?;
+        let outcomes = [world.poll(&*self.flights[0])?, world.poll(&*self.flights[1])?];
+        Ok(!outcomes.contains(&Outcome::Pending))
+    }
+
+    /// The end of `send`. What a process sends to itself it receives after this returns, so that
+    /// there is nothing to wait for.
+    fn sent(self, operation: &'static str) -> Result<()> {
+        let world = World::alive(&self.world, operation)?;
+        if self.to == world.rank() { Ok(()) } else { self.wait_in(operation) }
+    }
+
+    fn wait_in(self, operation: &'static str) -> Result<()> {
+        let world = World::alive(&self.world, operation)?;
+        let (awaited, deadline) = (Awaited::from(operation, self.to), world.deadline());
+        for flight in &self.flights {
+            world.land(&**flight, &awaited, deadline)?;
+        }
+        Ok(())
+    }
+}
+
+/// A message that [`Mpi::irecv`] expects. It owns its memory, which nobody can read before the
+/// message has arrived. If it is dropped or forgotten, the message is received and thrown away.
+#[must_use = "`wait` and `into_part` give what was received"]
+pub struct Receiving<T: Element, D: Dimension + 'static> {
+    world: Weak<World>,
+    header: Rc<Flight<Header>>,
+    expected: Header,
+    body: Incoming<T, D>,
+    operation: &'static str,
+    from: usize,
+}
+
+impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
+    /// Waits for the message, and returns its elements, which are on the host.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mpi::recv`].
+    #[track_caller]
+    pub fn wait(self) -> Result<SmartArray<T, D>> {
+        self.land()?.into_array()
+    }
+
+    /// Waits for the message, and copies its elements to an array or a part of one, as
+    /// [`Mpi::recv`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mpi::recv`], and [`Error::Mismatch`] if the part has another shape than the message.
+    #[track_caller]
+    pub fn into_part(self, part: &mut impl PartMut<T, D>) -> Result<()> {
+        self.unpack(None, part)
+    }
+
+    /// As [`into_part`](Self::into_part), with copies on `stream`, if the part has a copy on its
+    /// device.
+    ///
+    /// # Errors
+    ///
+    /// As [`into_part`](Self::into_part).
+    #[track_caller]
+    pub fn into_part_on(self, stream: &Stream, part: &mut impl PartMut<T, D>) -> Result<()> {
+        self.unpack(Some(stream), part)
+    }
+
+    /// Whether the message has arrived. Lets MPI progress.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mpi`] if MPI fails.
+    pub fn is_done(&self) -> Result<bool> {
+        let world = World::alive(&self.world, "Receiving::is_done")?;
+        Ok(world.poll(&*self.header)? != Outcome::Pending && self.body.is_done()?)
+    }
+
+    #[track_caller]
+    fn unpack(self, stream: Option<&Stream>, part: &mut impl PartMut<T, D>) -> Result<()> {
+        let (rank, operation) = (self.from, self.operation);
+        let given = Header::of::<T>(part.part_shape().slice());
+        let expected = self.expected;
+        let mut body = self.land()?;
+        if given != expected {
+            let (expected, found) = (format!("{given} (the part)"), expected.to_string());
+            return Err(mismatch(operation, rank, expected, found));
+        }
+        part.unpack(&mut body, &stream.cloned().map_or_else(current_stream, Ok)?)
+    }
+
+    /// Waits for header and message, and compares the header. Both have arrived even if this fails,
+    /// unless by the time-out.
+    fn land(self) -> Result<Incoming<T, D>> {
+        let world = World::alive(&self.world, self.operation)?;
+        let (awaited, deadline) = (Awaited::from(self.operation, self.from), world.deadline());
+        let found = header::land(&world, &self.header, &awaited, deadline)?;
+        let outcome = self.body.wait(&awaited, deadline)?;
+        if found != self.expected || outcome == Outcome::OtherLength {
+            let (expected, found) = (self.expected.to_string(), found.to_string());
+            return Err(mismatch(self.operation, self.from, expected, found));
+        }
+        Ok(self.body)
+    }
+}
+
+fn mismatch(operation: &'static str, rank: usize, expected: String, found: String) -> Error {
+    Error::Mismatch { operation, rank, axis: None, side: None, expected, found }
+}

@@ -1,0 +1,4 @@
+//! Programs of several processes, run under `mpirun`.
+
+mod launch;
+mod point_to_point;
