@@ -29,11 +29,16 @@ pub(crate) struct Header([u8; HEADER_BYTES]);
 impl Header {
     /// The header of elements `T` in this shape.
     pub(crate) fn of<T>(shape: &[usize]) -> Self {
+        Self::new(type_name::<T>(), size_of::<T>(), shape)
+    }
+
+    /// A header that names elements in this shape; it says more than a type for an exchange.
+    pub(crate) fn new(name: &str, element_bytes: usize, shape: &[usize]) -> Self {
         let mut header = Self([0; HEADER_BYTES]);
-        let name = type_name::<T>().as_bytes();
+        let name = name.as_bytes();
         let cut = name.len().min(NAME_BYTES);
         let hash = hash(name.iter().copied().chain(shape.iter().flat_map(|n| n.to_ne_bytes())));
-        let words = [size_of::<T>() as u64, shape.len() as u64, cut as u64, hash];
+        let words = [element_bytes as u64, shape.len() as u64, cut as u64, hash];
         let lengths = shape.iter().take(AXES).map(|len| *len as u64);
         for (index, word) in words.into_iter().chain(lengths).enumerate() {
             header.0[8 * index..][..8].copy_from_slice(&word.to_ne_bytes());

@@ -3,11 +3,13 @@
 
 mod audit;
 mod call;
-#[cfg(test)]
 mod decomposition;
 mod error;
+mod exchange;
 mod flight;
+mod grid;
 mod header;
+mod local;
 mod message;
 mod part;
 mod point_to_point;
@@ -16,7 +18,11 @@ mod world;
 
 pub use audit::{Flow, Traffic};
 pub use call::{Number, Reduce};
+pub use decomposition::Cells;
 pub use error::{Error, Result, Side};
+pub use exchange::{Elements, Exchange, Field, FieldMut, Fields, FieldsMut, Going};
+pub use grid::GridBuilder;
+pub use local::Decomposition;
 pub use part::{Part, PartMut};
 pub use point_to_point::{Receiving, Sending};
 pub use world::{Mpi, init};

@@ -1,6 +1,6 @@
 //! The life of MPI, and what all of its users share: processes, device, time-out.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
 use std::rc::{Rc, Weak};
@@ -15,6 +15,9 @@ use crate::flight::{Flight, Flights, Tested};
 use crate::progress::Progress;
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
+
+/// Smaller tags of faces are those of gathers and scatters.
+const FACE_TAG_MIN: i32 = 2;
 
 /// MPI, initialised: this process among all that run the program.
 ///
@@ -169,6 +172,8 @@ pub(crate) struct World {
     size: usize,
     node_rank: usize,
     tag_max: i32,
+    /// The first tag of the next exchange.
+    face_tag: Cell<i32>,
     timeout: Duration,
     /// The time-out that broke it.
     broken: RefCell<Option<Error>>,
@@ -232,6 +237,17 @@ impl World {
             return Err(Error::Argument { operation, text });
         }
         Ok(Peer { rank, tag, channel })
+    }
+
+    /// The first of `count` tags for the messages of an exchange: other ones than those of earlier
+    /// exchanges, until there are no more tags and the first are used again. All processes ask for
+    /// the same tags in the same order.
+    pub(crate) fn face_tags(&self, count: usize) -> i32 {
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let next = self.face_tag.get();
+        let first = if next.saturating_add(count) > self.tag_max { FACE_TAG_MIN } else { next };
+        self.face_tag.set(first.saturating_add(count));
+        first
     }
 
     /// Starts a flight by `begin`, and lets MPI progress until it has landed.
@@ -360,6 +376,7 @@ fn open(mut session: Session, timeout: Duration) -> Result<World> {
         size,
         node_rank,
         tag_max,
+        face_tag: Cell::new(FACE_TAG_MIN),
         timeout,
         broken: RefCell::new(None),
     })

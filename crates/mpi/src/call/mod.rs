@@ -16,6 +16,7 @@ macro_rules! constant {
 mod bytes;
 mod collectives;
 mod element;
+mod file;
 mod messages;
 mod probe;
 mod request;

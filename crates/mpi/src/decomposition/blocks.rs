@@ -4,7 +4,7 @@ use std::array::from_fn;
 use std::ops::Range;
 
 use super::parts::part;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Side};
 
 /// How a global array is divided. All processes have the same value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,6 +73,10 @@ impl<const N: usize> Blocks<N> {
         self.halos
     }
 
+    pub(crate) fn periodic(&self) -> [bool; N] {
+        self.periodic
+    }
+
     /// Where a process is among the processes of each axis.
     pub(crate) fn coordinates(&self, rank: usize) -> [usize; N] {
         let mut rest = rank;
@@ -125,6 +129,16 @@ impl<const N: usize> Blocks<N> {
             };
         }
         Some(global)
+    }
+
+    /// The process on one side of an axis.
+    pub(crate) fn neighbour(&self, rank: usize, axis: usize, side: Side) -> Option<usize> {
+        let mut direction = [0; N];
+        *direction.get_mut(axis)? = match side {
+            Side::Low => -1,
+            Side::High => 1,
+        };
+        self.towards(rank, direction)
     }
 
     /// The process that is one step away in a direction: -1, 0 or 1 along each axis.

@@ -1,13 +1,11 @@
 //! What one process exchanges with its neighbours: which of its cells go where, and which of its
 //! halo cells come from there.
 
+use std::fmt;
 use std::ops::Range;
 
-use super::Blocks;
+use super::{Blocks, Cells};
 use crate::error::Side;
-
-/// Cells of a process's array: a range of indices of each axis, which count the halo.
-pub(crate) type Cells<const N: usize> = [Range<usize>; N];
 
 /// Which neighbours take part in an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,22 +34,22 @@ pub(crate) struct Face<const N: usize> {
     pub(crate) receive_tag: usize,
 }
 
+/// For the description of an exchange.
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Faces => "faces only",
+            Self::Corners => "with corners",
+        })
+    }
+}
+
 impl<const N: usize> Face<N> {
     /// The axis and the side that errors name: those of the first step towards the neighbour.
     pub(crate) fn place(&self) -> (usize, Side) {
         let axis = self.direction.iter().position(|step| *step != 0).unwrap_or(0);
         (axis, if self.direction[axis] < 0 { Side::Low } else { Side::High })
     }
-}
-
-/// The number of cells along each axis.
-pub(crate) fn shape<const N: usize>(cells: &Cells<N>) -> [usize; N] {
-    cells.clone().map(|cells| cells.len())
-}
-
-/// The number of cells.
-pub(crate) fn len<const N: usize>(cells: &Cells<N>) -> usize {
-    cells.iter().map(Range::len).product()
 }
 
 impl<const N: usize> Blocks<N> {
@@ -65,10 +63,11 @@ impl<const N: usize> Blocks<N> {
         let neighbour = self.towards(rank, direction)?;
         let own = self.local_shape(rank);
         let cut = |of: fn(i8, usize, usize) -> Range<usize>| -> Cells<N> {
-            std::array::from_fn(|axis| of(direction[axis], own[axis], self.halos()[axis]))
+            let along = |axis: usize| of(direction[axis], own[axis], self.halos()[axis]);
+            Cells::new(std::array::from_fn(along), self.halos())
         };
         let (send, receive) = (cut(sent), cut(received));
-        (len(&send) > 0).then(|| Face {
+        (!send.is_empty()).then(|| Face {
             direction,
             rank: neighbour,
             send,

@@ -9,7 +9,7 @@ pub(crate) fn balanced<const N: usize>(
     halos: [usize; N],
     periodic: [bool; N],
 ) -> Option<[usize; N]> {
-    let divisors: Vec<usize> = (1..=size).filter(|divisor| size % divisor == 0).collect();
+    let divisors: Vec<usize> = (1..=size).filter(|divisor| size.is_multiple_of(*divisor)).collect();
     let mut choices = Vec::new();
     choose(&divisors, size, 0, &mut [1; N], &mut choices);
     let choice = |processes| Choice { processes, shape, halos, periodic };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use resident::ndarray::{ArrayD, IxDyn, SliceInfoElem, indices};
 
-use super::{Blocks, Cells, Face, Reach, balanced, len, shape};
+use super::{Blocks, Cells, Face, Reach, balanced};
 use crate::error::Side;
 
 /// A global array with a different value in each cell.
@@ -15,7 +15,7 @@ fn value(global: &[usize]) -> u64 {
 }
 
 fn slice<const N: usize>(cells: &Cells<N>) -> Vec<SliceInfoElem> {
-    cells.iter().cloned().map(SliceInfoElem::from).collect()
+    cells.ranges().iter().cloned().map(SliceInfoElem::from).collect()
 }
 
 fn to_array<const N: usize>(index: &IxDyn) -> [usize; N] {
@@ -26,12 +26,8 @@ fn to_array<const N: usize>(index: &IxDyn) -> [usize; N] {
 fn locals<const N: usize>(blocks: &Blocks<N>, ranks: usize) -> Vec<ArrayD<u64>> {
     let local = |rank| {
         let mut array = ArrayD::zeros(IxDyn(&blocks.shape_with_halo(rank)));
-        let own: Cells<N> = std::array::from_fn(|axis| {
-            let halo = blocks.halos()[axis];
-            halo..halo + blocks.local_shape(rank)[axis]
-        });
         let offset = blocks.offset(rank);
-        let mut cells = array.slice_mut(&*slice(&own));
+        let mut cells = array.slice_mut(&*slice(&blocks.own(rank)));
         for index in indices(cells.raw_dim()) {
             let global: Vec<_> = (0..N).map(|axis| offset[axis] + index[axis]).collect();
             cells[&index] = value(&global);
@@ -55,7 +51,7 @@ fn exchange<const N: usize>(blocks: &Blocks<N>, arrays: &mut [ArrayD<u64>], reac
     for (to, array) in arrays.iter_mut().enumerate() {
         for Face { rank, receive, receive_tag, .. } in &faces[to] {
             let message = messages.remove(&(*rank, to, *receive_tag)).expect("a message");
-            assert_eq!(message.shape(), shape(receive));
+            assert_eq!(message.shape(), receive.shape());
             array.slice_mut(&*slice(receive)).assign(&message);
         }
     }
@@ -109,6 +105,27 @@ fn check<const N: usize>(blocks: &Blocks<N>, periodic: [bool; N], reach: Reach) 
         }
     }
     check_ranks(blocks, ranks);
+    (0..ranks).for_each(|rank| check_overlap(blocks, rank));
+}
+
+/// Core and rims have each own cell once, and what the core reads is in no halo that is exchanged.
+fn check_overlap<const N: usize>(blocks: &Blocks<N>, rank: usize) {
+    let mut written = ArrayD::<u8>::zeros(IxDyn(&blocks.shape_with_halo(rank)));
+    let (core, own) = (blocks.core(rank), blocks.own(rank));
+    for part in blocks.rims(rank).iter().chain([&core]) {
+        let mut cells = written.slice_mut(&*slice(part));
+        cells += 1;
+    }
+    assert!(written.slice(&*slice(&own)).iter().all(|times| *times == 1));
+    assert_eq!(written.iter().map(|times| usize::from(*times)).sum::<usize>(), own.len());
+    if core.is_empty() {
+        return;
+    }
+    for face in blocks.faces(rank, Reach::Corners) {
+        let ranges = || core.with_halo().ranges().clone().into_iter().zip(face.receive.ranges());
+        let is_read = ranges().all(|(a, b)| a.start < b.end && b.start < a.end);
+        assert!(!is_read, "the core reads {:?}", face.receive);
+    }
 }
 
 /// Each rank has other coordinates, each cell one owner, and a step there and back is no step.
@@ -116,13 +133,13 @@ fn check_ranks<const N: usize>(blocks: &Blocks<N>, ranks: usize) {
     let mut owners = ArrayD::<u8>::zeros(IxDyn(&blocks.shape()));
     for rank in 0..ranks {
         assert_eq!(blocks.rank(blocks.coordinates(rank)), rank);
-        let mut own = owners.slice_mut(&*slice(&blocks.cells(rank)));
+        let mut own = owners.slice_mut(&*slice(&Cells::new(blocks.cells(rank), [0; N])));
         own += 1;
         for face in blocks.faces(rank, Reach::Corners) {
             let back = face.direction.map(|step| -step);
             assert_eq!(blocks.towards(face.rank, back), Some(rank));
             assert_ne!(face.send_tag, face.receive_tag);
-            assert_eq!(shape(&face.send), shape(&face.receive));
+            assert_eq!(face.send.shape(), face.receive.shape());
         }
         for axis in 0..N {
             let cells = blocks.local_shape(rank)[axis];
@@ -257,7 +274,7 @@ fn two_processes_on_a_torus_are_neighbours_on_both_sides() {
     assert_eq!(places, [(1, (0, Side::Low)), (1, (0, Side::High))]);
     let tags: BTreeSet<_> = faces.iter().map(|face| face.send_tag).collect();
     assert_eq!(tags.len(), 2);
-    assert_eq!(faces.iter().map(|face| len(&face.send)).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(faces.iter().map(|face| face.send.len()).collect::<Vec<_>>(), [1, 1]);
 }
 
 #[test]

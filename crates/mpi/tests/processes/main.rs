@@ -1,4 +1,6 @@
 //! Programs of several processes, run under `mpirun`.
 
+mod exchange_random;
 mod launch;
 mod point_to_point;
+mod random;
