@@ -47,6 +47,11 @@ impl Header {
         header
     }
 
+    /// What goes instead of the header of a message that cannot be sent.
+    pub(crate) fn refusal() -> Self {
+        Self::new("nothing, after an error,", 0, &[])
+    }
+
     fn word(&self, index: usize) -> u64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[8 * index..][..8]);

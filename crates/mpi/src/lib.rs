@@ -7,6 +7,7 @@ mod decomposition;
 mod error;
 mod exchange;
 mod flight;
+mod gather;
 mod grid;
 mod header;
 mod local;

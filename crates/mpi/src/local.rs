@@ -149,24 +149,25 @@ where
         &self,
         mut value: impl FnMut([usize; N]) -> T,
     ) -> Result<SmartArray<T, Dim<[usize; N]>>> {
-        let shape = self.shape_with_halo();
-        let len = self.len::<T>("Decomposition::array")?;
-        let mut cells = Vec::new();
-        cells.try_reserve_exact(len).map_err(|error| {
-            let text = format!(
-                "no memory for a part of shape {shape:?}: {error}; divide the array among more \
-                 processes"
-            );
-            Error::Argument { operation: "Decomposition::array", text }
-        })?;
+        Ok(SmartArray::from(self.part("Decomposition::array", self.rank(), &mut value)?))
+    }
+
+    /// The part of a process with its halo, of which each cell in the domain has its `value`.
+    pub(crate) fn part<T: Element>(
+        &self,
+        operation: &'static str,
+        rank: usize,
+        value: &mut impl FnMut([usize; N]) -> T,
+    ) -> Result<Array<T, Dim<[usize; N]>>> {
+        let shape = self.blocks.shape_with_halo(rank);
+        let mut cells = reserve(operation, shape)?;
         let mut local = [0; N];
-        for _ in 0..len {
-            let global = self.blocks.global_index(self.rank(), local);
-            cells.push(global.map_or_else(T::zeroed, &mut value));
+        for _ in 0..shape.iter().product() {
+            let global = self.blocks.global_index(rank, local);
+            cells.push(global.map_or_else(T::zeroed, &mut *value));
             advance(&mut local, shape);
         }
-        let cells = Array::from_shape_vec(dim(shape), cells).expect("one cell for each index");
-        Ok(SmartArray::from(cells))
+        Ok(Array::from_shape_vec(dim(shape), cells).expect("one cell for each index"))
     }
 
     /// An array of zeros with the shape of this process's part and its halo. It has no memory until
@@ -177,7 +178,7 @@ where
     /// [`Argument`](Error::Argument) if the part has more bytes than an address space.
     #[track_caller]
     pub fn zeros<T: Element>(&self) -> Result<SmartArray<T, Dim<[usize; N]>>> {
-        self.len::<T>("Decomposition::zeros")?;
+        check_len::<T, N>("Decomposition::zeros", self.shape_with_halo())?;
         Ok(SmartArray::zeros(dim(self.shape_with_halo())))
     }
 
@@ -205,21 +206,6 @@ where
         array: &'a mut impl AsViewMut<T, Dim<[usize; N]>>,
     ) -> SmartViewMut<'a, T, Dim<[usize; N]>> {
         self.own().of_mut(array)
-    }
-
-    /// The cells of the part with its halo, if memory can have so many.
-    fn len<T>(&self, operation: &'static str) -> Result<usize> {
-        let shape = self.shape_with_halo();
-        let nonzero = shape.iter().map(|len| (*len).max(1));
-        let bytes = nonzero.fold(Some(size_of::<T>()), |bytes, len| bytes?.checked_mul(len));
-        if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
-            let text = format!(
-                "a part of shape {shape:?} has more bytes than memory can; divide the array among \
-                 more processes"
-            );
-            return Err(Error::Argument { operation, text });
-        }
-        Ok(shape.iter().product())
     }
 }
 
@@ -267,6 +253,36 @@ impl<const N: usize> fmt::Debug for Decomposition<N> {
             .field("blocks", &self.blocks)
             .finish_non_exhaustive()
     }
+}
+
+/// Checks that memory can have as many elements as this shape has.
+fn check_len<T, const N: usize>(operation: &'static str, shape: [usize; N]) -> Result<usize> {
+    let nonzero = shape.iter().map(|len| (*len).max(1));
+    let bytes = nonzero.fold(Some(size_of::<T>()), |bytes, len| bytes?.checked_mul(len));
+    if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
+        let text = format!(
+            "an array of shape {shape:?} has more bytes than memory can; divide the global array \
+             among more processes"
+        );
+        return Err(Error::Argument { operation, text });
+    }
+    Ok(shape.iter().product())
+}
+
+/// Memory for the elements of this shape.
+pub(crate) fn reserve<T, const N: usize>(
+    operation: &'static str,
+    shape: [usize; N],
+) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(check_len::<T, N>(operation, shape)?).map_err(|error| {
+        let text = format!(
+            "no memory for an array of shape {shape:?}: {error}; divide the global array among more \
+             processes"
+        );
+        Error::Argument { operation, text }
+    })?;
+    Ok(elements)
 }
 
 /// The next index of a row-major array.

@@ -32,7 +32,7 @@ pub(crate) struct FilePart {
     /// Of the whole array.
     pub(crate) shape: Vec<c_int>,
     pub(crate) part: Vec<Range<c_int>>,
-    pub(crate) element_bytes: usize,
+    pub(crate) element_bytes: c_int,
 }
 
 /// A datatype that is freed with it.
@@ -137,11 +137,10 @@ impl Drop for File<'_> {
 
 impl Datatype {
     /// The bytes of an element.
-    fn element(_session: &Session, len_bytes: usize) -> Result<Self> {
-        // Elements are below 4 GiB, and those that an `int` cannot count are no array's in practice.
-        let (count, mut raw) = (c_int::try_from(len_bytes).unwrap_or(c_int::MAX), byte());
+    fn element(_session: &Session, len_bytes: c_int) -> Result<Self> {
+        let mut raw = byte();
         // SAFETY: the session proves that MPI runs.
-        let code = unsafe { ffi::MPI_Type_contiguous(count, byte(), &mut raw) };
+        let code = unsafe { ffi::MPI_Type_contiguous(len_bytes, byte(), &mut raw) };
         check("MPI_Type_contiguous", code)?;
         Self(raw).committed()
     }

@@ -19,6 +19,9 @@ use crate::local::Decomposition;
 use crate::world::World;
 use messages::Maker;
 
+/// The most arrays of an exchange.
+const FIELDS_MAX: usize = 4;
+
 /// The exchange of the halos of one or several arrays, described once and used for each step:
 /// [`Decomposition::exchange`] makes it.
 ///
@@ -81,7 +84,8 @@ where
         world.check()?;
         let shape = self.shape_with_halo();
         like.check(OPERATION, shape)?;
-        let first_tag = world.face_tags(F::Elements::names().len() * 3_usize.pow(N as u32));
+        // As many for each exchange, so that those who describe others stay in step.
+        let first_tag = world.face_tags(FIELDS_MAX * 3_usize.pow(N as u32));
         agree::with_neighbours::<F::Elements, N>(self, first_tag)?;
         let mut maker = Maker::new(OPERATION, world, self.faces(), first_tag);
         let messages = F::Elements::messages(&mut maker)?;

@@ -1,5 +1,6 @@
 //! Programs of several processes, run under `mpirun`.
 
+mod exchange;
 mod exchange_random;
 mod launch;
 mod point_to_point;
