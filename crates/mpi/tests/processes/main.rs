@@ -2,6 +2,7 @@
 
 mod exchange;
 mod exchange_random;
+mod gather;
 mod launch;
 mod point_to_point;
 mod random;
