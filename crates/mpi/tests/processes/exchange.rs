@@ -4,7 +4,7 @@ use std::mem;
 
 use resident::ndarray::{Ix1, Ix2};
 use resident::{Device, Emulation, Grid, In, Kernel, Out, SmartArray, audit};
-use resident_mpi::{Decomposition, Error, Mpi, Side};
+use resident_mpi::{Decomposition, Error, Exchange, Mpi, Side};
 
 use crate::launch::{Job, is_inside, run};
 
@@ -345,4 +345,63 @@ fn ten_thousand_exchanges_take_no_more_memory() {
         assert_eq!(in_use, after_warm_up.1);
         assert!(kb < after_warm_up.0 + 1024, "{} kB after 2,000, {kb} kB", after_warm_up.0);
     });
+}
+
+/// Cells that cannot be packed are an error of one process, which can start again.
+#[test]
+fn a_start_that_failed_can_be_repeated() {
+    run(2, |mpi| {
+        let device = Device::emulated(Emulation::new());
+        let _here = device.enter();
+        let (ring, mut a) = ring(mpi);
+        let expected = halos(&a);
+        let mut halo: Exchange<(f64,), 1> = ring.exchange(&a).unwrap();
+        if mpi.rank() == 0 {
+            let unwritten = SmartArray::<f64, Ix1>::uninit(a.len());
+            let error = halo.start(&unwritten, &device.stream()).err().expect("an error");
+            let is_uninitialised =
+                matches!(error, Error::Resident(resident::Error::Uninitialised { .. }));
+            assert!(is_uninitialised, "{error}");
+            let lost = lost(a.len());
+            let error = halo.start(&lost, &device.stream()).err().expect("an error");
+            assert!(matches!(error, Error::Resident(resident::Error::Lost { .. })), "{error}");
+            assert!(halo.unfinished().is_none());
+            let _reported_once = device.synchronize();
+        }
+        let last = a.len() - 1;
+        a.set(0, 77.0).unwrap();
+        a.set(last, 77.0).unwrap();
+        for _ in 0..2 {
+            halo.start(&a, &device.stream()).unwrap().finish(&mut a).unwrap();
+            assert_eq!(halos(&a), expected);
+        }
+    });
+}
+
+/// An array of which a kernel that panics was to write the cells.
+fn lost(len: usize) -> SmartArray<f64, Ix1> {
+    let mut array = SmartArray::zeros(len);
+    let fail = Kernel::<(Out<f64, Ix1>,)>::new("fail").host(|_grid, _out| panic!("as planned"));
+    fail.launch(Grid::new(1, 1), (&mut array,)).unwrap();
+    array
+}
+
+/// Once MPI is finalised, what was made of it says so.
+#[test]
+fn exchanges_outlive_mpi_and_say_so() {
+    let body = |mpi: Mpi| {
+        let (ring, a) = ring(&mpi);
+        let mut halo = ring.exchange(&a).unwrap();
+        let stream = Device::cpu().stream();
+        let mut a = a;
+        halo.start(&a, &stream).unwrap().finish(&mut a).unwrap();
+        drop((ring, mpi));
+        let error = halo.start(&a, &stream).err().expect("an error").to_string();
+        assert!(error.contains("MPI is finalised"), "{error}");
+    };
+    if is_inside() {
+        return body(resident_mpi::init().unwrap());
+    }
+    let ended = Job::new(2).run();
+    assert!(ended.is_success, "{}", ended.output);
 }
