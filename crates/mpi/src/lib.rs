@@ -1,12 +1,16 @@
 //! Arrays of `resident` across processes, through MPI.
 #![deny(missing_docs)]
 
+mod agreement;
 mod audit;
 mod call;
+mod collectives;
 mod error;
 mod flight;
 mod header;
+mod inbox;
 mod message;
+mod packed;
 mod part;
 mod point_to_point;
 mod progress;
