@@ -32,11 +32,14 @@ pub(crate) enum Direction {
 
 /// One message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
+#[expect(dead_code, reason = "all that a record of the audit needs; the counts need less")]
+pub(crate) struct Message<'a> {
     pub(crate) direction: Direction,
     pub(crate) bytes: usize,
-    /// The rank of the process at the other end.
-    pub(crate) peer: usize,
+    /// The name of the array.
+    pub(crate) array: &'a str,
+    /// The rank of the process at the other end; `None` if it is all of them.
+    pub(crate) peer: Option<usize>,
     /// The user's call.
     pub(crate) site: &'static Location<'static>,
 }
@@ -52,7 +55,7 @@ impl Counts {
 }
 
 /// Counts a message. All records of messages are made here.
-pub(crate) fn record(world: &World, message: &Message) {
+pub(crate) fn record(world: &World, message: &Message<'_>) {
     let mut traffic = world.counts().0.get();
     let flow = match message.direction {
         Direction::Sent => &mut traffic.sent,

@@ -4,18 +4,18 @@
 //! owns it too. So whoever else owns it may drop or forget it: the memory stays until MPI is done
 //! with it, or forever.
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::ptr;
 use std::rc::Rc;
 
 use crate::call::{Outcome, Request, Session};
 use crate::error::{Error, Result};
 
-/// Memory `M`, and the request of the operation that uses it.
-pub(crate) struct Flight<M> {
+/// Memory `M`, and the operation that uses it.
+pub(crate) struct Flight<M, O = Request> {
     /// Accessible only while the flight is not in the air.
     memory: RefCell<M>,
-    request: RefCell<Request>,
+    operation: RefCell<O>,
     state: Cell<State>,
     /// Why the state is unknown.
     failure: RefCell<Option<Error>>,
@@ -31,6 +31,22 @@ enum State {
     Unknown,
 }
 
+/// What MPI does with the memory of a flight.
+pub(crate) trait Operation: 'static {
+    /// Whether it is over. Lets MPI progress.
+    ///
+    /// # Errors
+    ///
+    /// It is not known whether MPI still uses the memory.
+    fn test(&mut self, session: &Session) -> Result<Outcome>;
+}
+
+impl Operation for Request {
+    fn test(&mut self, session: &Session) -> Result<Outcome> {
+        Self::test(self, session)
+    }
+}
+
 /// A flight, whatever its memory is.
 pub(crate) trait Tested {
     /// Asks whether it has landed.
@@ -41,13 +57,17 @@ pub(crate) trait Tested {
 
 /// All that are in the air, those included of which the owners are gone.
 #[derive(Default)]
-pub(crate) struct Flights(RefCell<Vec<Rc<dyn Tested>>>);
+pub(crate) struct Flights {
+    list: RefCell<Vec<Rc<dyn Tested>>>,
+    /// With how many they are tested, whoever owns them.
+    tested_at: Cell<usize>,
+}
 
-impl<M: 'static> Flight<M> {
-    pub(crate) fn new(memory: M, request: Request) -> Rc<Self> {
+impl<M: 'static, O: Operation> Flight<M, O> {
+    pub(crate) fn new(memory: M, operation: O) -> Rc<Self> {
         Rc::new(Self {
             memory: RefCell::new(memory),
-            request: RefCell::new(request),
+            operation: RefCell::new(operation),
             state: Cell::new(State::Landed(Outcome::Done)),
             failure: RefCell::new(None),
         })
@@ -61,35 +81,41 @@ impl<M: 'static> Flight<M> {
         }
     }
 
-    /// Starts its request by `begin`, which fails if none was started. The flight must have landed.
+    /// What is done, or was done, with the memory.
+    pub(crate) fn operation(&self) -> Ref<'_, O> {
+        self.operation.borrow()
+    }
+
+    /// Starts its operation by `begin`, which fails if none was started. The flight must have
+    /// landed.
     ///
-    /// `begin` may rely on this: until the request is over the memory lives and is not moved, and
-    /// no code of this crate accesses it, since [`memory`](Self::memory) gives no access.
+    /// `begin` may rely on this: until the operation is over, memory and operation live and are not
+    /// moved, and no code of this crate accesses the memory, since [`memory`](Self::memory) gives
+    /// no access.
     pub(crate) fn start(
         self: &Rc<Self>,
         flights: &Flights,
-        begin: impl FnOnce(&mut M, &mut Request) -> Result<()>,
+        begin: impl FnOnce(&mut M, &mut O) -> Result<()>,
     ) -> Result<()> {
         assert!(matches!(self.state.get(), State::Landed(_)), "a flight starts after it landed");
-        let mut in_the_air = flights.0.borrow_mut();
-        in_the_air.push(Rc::clone(self) as _);
+        flights.list.borrow_mut().push(Rc::clone(self) as _);
         // If `begin` unwinds, it may have begun.
         self.state.set(State::Unknown);
-        match begin(&mut self.memory.borrow_mut(), &mut self.request.borrow_mut()) {
+        match begin(&mut self.memory.borrow_mut(), &mut self.operation.borrow_mut()) {
             Ok(()) => {
                 self.state.set(State::InTheAir);
                 Ok(())
             }
             Err(error) => {
                 self.state.set(State::Landed(Outcome::Done));
-                in_the_air.pop();
+                flights.remove(&**self);
                 Err(error)
             }
         }
     }
 }
 
-impl<M> Tested for Flight<M> {
+impl<M, O: Operation> Tested for Flight<M, O> {
     fn test(&self, session: &Session) -> Result<Outcome> {
         if let State::Landed(outcome) = self.state.get() {
             return Ok(outcome);
@@ -97,7 +123,7 @@ impl<M> Tested for Flight<M> {
         if let Some(error) = &*self.failure.borrow() {
             return Err(error.clone());
         }
-        match self.request.borrow_mut().test(session) {
+        match self.operation.borrow_mut().test(session) {
             Ok(Outcome::Pending) => Ok(Outcome::Pending),
             Ok(outcome) => {
                 self.state.set(State::Landed(outcome));
@@ -119,7 +145,7 @@ impl<M> Tested for Flight<M> {
 impl Flights {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.borrow().len()
+        self.list.borrow().len()
     }
 
     /// Whether a flight has landed, and how.
@@ -131,11 +157,21 @@ impl Flights {
         Ok(outcome)
     }
 
+    /// Tests all, once they are twice as many as the last time, so that those of which the owners
+    /// are gone do not accumulate.
+    pub(crate) fn release_landed(&self, session: &Session) {
+        const LEAST: usize = 32;
+        if self.len() >= self.tested_at.get().max(LEAST) {
+            self.poll_all(session);
+            self.tested_at.set(2 * self.len());
+        }
+    }
+
     /// Tests all, and returns how many are still in the air.
     pub(crate) fn poll_all(&self, session: &Session) -> usize {
         let mut landed = Vec::new();
         // Those of which a test failed are not asked again, and keep their memory.
-        self.0.borrow_mut().retain(|flight| {
+        self.list.borrow_mut().retain(|flight| {
             let is_over = !flight.is_unknown()
                 && flight.test(session).is_ok_and(|outcome| outcome != Outcome::Pending);
             if is_over {
@@ -145,11 +181,11 @@ impl Flights {
         });
         // Memory is freed while the list is not borrowed.
         drop(landed);
-        self.0.borrow().iter().filter(|flight| !flight.is_unknown()).count()
+        self.list.borrow().iter().filter(|flight| !flight.is_unknown()).count()
     }
 
     fn remove(&self, flight: &dyn Tested) {
-        let mut flights = self.0.borrow_mut();
+        let mut flights = self.list.borrow_mut();
         // The latest are the likeliest to be over.
         let index = flights.iter().rposition(|other| ptr::addr_eq(Rc::as_ptr(other), flight));
         if let Some(index) = index {
@@ -161,6 +197,6 @@ impl Flights {
 impl Drop for Flights {
     /// MPI may still use the memory of those that are left.
     fn drop(&mut self) {
-        self.0.get_mut().drain(..).for_each(std::mem::forget);
+        self.list.get_mut().drain(..).for_each(std::mem::forget);
     }
 }

@@ -3,10 +3,12 @@
 //! A part goes with a header before it. A process that cannot send its part sends the header of a
 //! refusal, so that the other end need not wait for the time-out.
 
-use resident::ndarray::{Array, Dim, Dimension, Slice};
-use resident::{AsView, Element, SmartArray};
+use std::rc::Rc;
 
-use crate::call::{Channel, Outcome, Peer};
+use resident::ndarray::{Array, Dim, Dimension, Ix1};
+use resident::{AsView, Element, SmartArray, SmartViewMut};
+
+use crate::call::{Channel, Peer};
 use crate::decomposition::Cells;
 use crate::error::{Error, Result};
 use crate::header::{self, Header};
@@ -64,8 +66,9 @@ where
             // What others send is received first, so that no message is left.
             let mut whole = self.collect::<T>()?;
             own?;
-            slice_of(&mut whole, &self.global_cells(root)).assign(&*self.interior(array).host()?);
-            return Ok(Some(whole));
+            let mut cells = self.global_cells(root).of_mut(&mut whole);
+            cells.host_overwrite()?.assign(&*self.interior(array).host()?);
+            return Ok(Some(whole.into_array()?));
         }
         let shape = dim(self.local_shape());
         let pack = |message: &mut Outgoing<T, _>| {
@@ -105,8 +108,9 @@ where
     ) -> Result<SmartArray<T, Dim<[usize; N]>>> {
         let peer = self.peer(SCATTER, root, SCATTER_TAG)?;
         if root != self.rank() {
-            let shape = dim(self.shape_with_halo());
-            return self.receive_part(SCATTER, shape, peer)?.into_array();
+            let mut array = self.zeros::<T>()?;
+            self.receive_part(SCATTER, &mut array.view_mut(), peer)?;
+            return Ok(array);
         }
         let global = self.check_global(global);
         let part = |rank| -> Result<_> {
@@ -117,7 +121,9 @@ where
         for rank in (0..self.mpi().size()).filter(|rank| *rank != root) {
             let shape = dim(self.blocks().shape_with_halo(rank));
             let peer = self.peer(SCATTER, rank, SCATTER_TAG)?;
-            let pack = |message: &mut Outgoing<T, _>| message.pack_from_host(&part(rank)?);
+            let pack = |message: &mut Outgoing<T, _>| {
+                message.pack_on(&current_stream()?, &SmartArray::from(part(rank)?))
+            };
             outcome = outcome.and(self.send_part(SCATTER, shape, peer, pack));
         }
         outcome?;
@@ -126,22 +132,17 @@ where
 
     /// The own cells of all others, in the global array.
     #[track_caller]
-    fn collect<T: Element>(&self) -> Result<Array<T, Dim<[usize; N]>>> {
+    fn collect<T: Element>(&self) -> Result<SmartArray<T, Dim<[usize; N]>>> {
         let shape = self.global_shape();
         let mut elements = reserve(GATHER, shape)?;
         elements.resize(shape.iter().product(), T::zeroed());
-        let mut whole =
-            Array::from_shape_vec(dim(shape), elements).expect("one element for each index");
+        let whole = Array::from_shape_vec(dim(shape), elements);
+        let mut whole = SmartArray::from(whole.expect("one element for each index"));
         let mut outcome = Ok(());
         for rank in (0..self.mpi().size()).filter(|rank| *rank != self.rank()) {
             let peer = self.peer(GATHER, rank, GATHER_TAG)?;
-            let mut cells = slice_of(&mut whole, &self.global_cells(rank));
-            let one = self.receive_part::<T>(GATHER, cells.raw_dim(), peer).and_then(|mut part| {
-                part.unpack_from_host(|elements| {
-                    cells.assign(elements);
-                    Ok(())
-                })
-            });
+            let mut cells = self.global_cells(rank).of_mut(&mut whole);
+            let one = self.receive_part::<T>(GATHER, &mut cells, peer);
             outcome = outcome.and(one);
         }
         outcome.map(|()| whole)
@@ -166,33 +167,35 @@ where
         };
         let header = header::send(world, header, peer)?;
         if packed.is_ok() {
-            message.start()?;
+            // A header without its message would be followed by another header.
+            message.start().map_err(|error| world.break_with(error))?;
             message.wait(&awaited, deadline)?;
         }
         header::land(world, &header, &awaited, deadline)?;
         packed
     }
 
-    /// Receives a header and, unless it is a refusal, a message.
+    /// Receives a header and, unless it is a refusal, a message, and copies its elements to `part`.
+    #[track_caller]
     fn receive_part<T: Element>(
         &self,
         operation: &'static str,
-        shape: Dim<[usize; N]>,
+        part: &mut SmartViewMut<'_, T, Dim<[usize; N]>>,
         peer: Peer,
-    ) -> Result<Incoming<T, Dim<[usize; N]>>> {
+    ) -> Result<()> {
         let world = &self.mpi().0;
         let (awaited, deadline) = (Awaited::from(operation, peer.rank), world.deadline());
-        let expected = Header::of::<T>(shape.slice());
+        let expected = Header::of::<T>(part.shape());
+        let mut message = Incoming::new(world, part.raw_dim(), peer, Use::Once)?;
         let header = header::receive(world, peer)?;
         let found = header::land(world, &header, &awaited, deadline)?;
-        let mut message = Incoming::new(world, shape, peer, Use::Once)?;
-        let mut outcome = Outcome::OtherLength;
-        if found != Header::refusal() {
-            message.start()?;
-            outcome = message.wait(&awaited, deadline)?;
+        if found == expected {
+            message.start().map_err(|error| world.break_with(error))?;
+            message.wait(&awaited, deadline)?;
+            return message.unpack_on(&current_stream()?, part);
         }
-        if found == expected && outcome == Outcome::Done {
-            return Ok(message);
+        if found != Header::refusal() {
+            discard(world, found.len_bytes(), peer, &awaited)?;
         }
         let (expected, found) = (expected.to_string(), found.to_string());
         let (rank, axis, side) = (peer.rank, None, None);
@@ -245,13 +248,11 @@ where
     }
 }
 
-/// These cells of an array of the host.
-fn slice_of<'a, T, const N: usize>(
-    array: &'a mut Array<T, Dim<[usize; N]>>,
-    cells: &Cells<N>,
-) -> resident::ndarray::ArrayViewMut<'a, T, Dim<[usize; N]>>
-where
-    Dim<[usize; N]>: Dimension,
-{
-    array.slice_each_axis_mut(|axis| Slice::from(cells.ranges()[axis.axis.index()].clone()))
+/// Receives a message that is of no use, with its own length: MPI may write a longer one beyond the
+/// memory that it is given.
+fn discard(world: &Rc<World>, len_bytes: usize, peer: Peer, awaited: &Awaited) -> Result<()> {
+    let message = Incoming::<u8, _>::new(world, Ix1(len_bytes), peer, Use::Once)
+        .and_then(|mut message| message.start().map(|()| message))
+        .map_err(|error| world.break_with(error))?;
+    message.wait(awaited, world.deadline()).map(drop)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::call::{Peer, Request};
+use crate::call::{Peer, Request, Session};
 use crate::error::Result;
 use crate::flight::Flight;
 use crate::world::{Awaited, World};
@@ -14,12 +14,13 @@ use crate::world::{Awaited, World};
 pub(crate) const HEADER_BYTES: usize = 512;
 
 const NAME_BYTES: usize = 360;
-const AXES: usize = 14;
+const AXES: usize = 13;
 
 /// Element type and shape of a message, as bytes:
 ///
-/// - 0: bytes of an element, number of axes, length of the name, hash of name and shape (u64 each)
-/// - 32: the lengths of up to 14 axes (u64 each)
+/// - 0: bytes of an element, number of axes, length of the name, hash of name and shape, bytes of
+///   all elements (u64 each)
+/// - 40: the lengths of up to 13 axes (u64 each)
 /// - 144: the name of the element type, cut at 360 bytes
 ///
 /// All processes of a job run on machines of one byte order.
@@ -38,7 +39,8 @@ impl Header {
         let name = name.as_bytes();
         let cut = name.len().min(NAME_BYTES);
         let hash = hash(name.iter().copied().chain(shape.iter().flat_map(|n| n.to_ne_bytes())));
-        let words = [element_bytes as u64, shape.len() as u64, cut as u64, hash];
+        let len_bytes = (element_bytes * shape.iter().product::<usize>()) as u64;
+        let words = [element_bytes as u64, shape.len() as u64, cut as u64, hash, len_bytes];
         let lengths = shape.iter().take(AXES).map(|len| *len as u64);
         for (index, word) in words.into_iter().chain(lengths).enumerate() {
             header.0[8 * index..][..8].copy_from_slice(&word.to_ne_bytes());
@@ -50,6 +52,21 @@ impl Header {
     /// What goes instead of the header of a message that cannot be sent.
     pub(crate) fn refusal() -> Self {
         Self::new("nothing, after an error,", 0, &[])
+    }
+
+    /// One that is to be received.
+    pub(crate) fn empty() -> Self {
+        Self([0; HEADER_BYTES])
+    }
+
+    /// A request, not started, that receives a header to this one.
+    pub(crate) fn receive_request(&mut self, session: &Session, peer: Peer) -> Result<Request> {
+        session.receive_request(self.0.as_mut_ptr(), HEADER_BYTES, peer)
+    }
+
+    /// How many bytes all elements have.
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.word(4) as usize
     }
 
     fn word(&self, index: usize) -> u64 {
@@ -68,7 +85,7 @@ impl Header {
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let axes = self.word(1) as usize;
-        let shape: Vec<u64> = (0..axes.min(AXES)).map(|axis| self.word(4 + axis)).collect();
+        let shape: Vec<u64> = (0..axes.min(AXES)).map(|axis| self.word(5 + axis)).collect();
         write!(f, "{} of shape {shape:?}", self.name())?;
         if axes > AXES {
             write!(f, " and {} more axes", axes - AXES)?;
@@ -97,9 +114,9 @@ pub(crate) fn send(world: &World, header: Header, peer: Peer) -> Result<Rc<Fligh
 
 /// Begins to receive a header.
 pub(crate) fn receive(world: &World, peer: Peer) -> Result<Rc<Flight<Header>>> {
-    let flight = Flight::new(Header([0; HEADER_BYTES]), Request::null());
+    let flight = Flight::new(Header::empty(), Request::null());
     world.start(&flight, |session, header, request| {
-        *request = session.receive_request(header.0.as_mut_ptr(), HEADER_BYTES, peer)?;
+        *request = header.receive_request(session, peer)?;
         // SAFETY: as in `send`.
         unsafe { request.start(session) }
     })?;
@@ -118,7 +135,7 @@ pub(crate) fn land(
 }
 
 /// FNV-1a, which is the same in all processes.
-fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+pub(crate) fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
@@ -148,7 +165,7 @@ mod tests {
         let (one, mut other) = ([1; 20], [1; 20]);
         other[19] = 2;
         assert_ne!(Header::of::<u8>(&one), Header::of::<u8>(&other));
-        assert!(Header::of::<u8>(&one).to_string().ends_with("and 6 more axes"));
+        assert!(Header::of::<u8>(&one).to_string().ends_with("and 7 more axes"));
     }
 
     #[test]

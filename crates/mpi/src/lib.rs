@@ -1,17 +1,22 @@
 //! Arrays of `resident` across processes, through MPI.
 #![deny(missing_docs)]
 
+mod agreement;
 mod audit;
 mod call;
+mod collectives;
 mod decomposition;
 mod error;
 mod exchange;
+mod file;
 mod flight;
 mod gather;
 mod grid;
 mod header;
+mod inbox;
 mod local;
 mod message;
+mod packed;
 mod part;
 mod point_to_point;
 mod progress;

@@ -3,39 +3,24 @@
 //! [`Outgoing`] and [`Incoming`] can be used again and again, as exchanges do. They own their
 //! memory by a [`Flight`], so that dropping or forgetting them at any time is sound: what is in
 //! flight then belongs to the world. They do not keep MPI alive.
-//!
-//! # Where the bytes are
-//!
-//! A message is an array of its own, contiguous in row-major order. To pack is to assign the part
-//! to it, where the part's contents are newest, on the stream; what a device has packed then comes
-//! down in the same stream. MPI reads and writes the array's host memory, whose address is constant
-//! while the array lives. Nothing else accesses the array meanwhile, since its only owner, the
-//! flight, gives no access.
 
 use std::cell::RefMut;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
-use resident::ndarray::{ArrayRef, Dimension};
-use resident::{
-    AsView, AsViewMut, Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream, Validity,
-};
+use resident::ndarray::Dimension;
+use resident::{AsView, AsViewMut, Element, Stream};
 
 use crate::audit::{self, Direction};
 use crate::call::{Outcome, Peer, Request, Session};
 use crate::error::{Error, Result};
 use crate::flight::{Flight, Tested};
+use crate::packed::Packed;
+pub(crate) use crate::packed::{Use, current_stream};
+use crate::part::Part;
 use crate::world::{Awaited, World};
-
-/// How often a message is sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Use {
-    /// Its memory is ordinary, as pinning would take longer than it saves.
-    Once,
-    /// Its memory is pinned for the current device.
-    Repeated,
-}
 
 /// A message that leaves this process.
 pub(crate) struct Outgoing<T: Element, D: Dimension + 'static> {
@@ -61,28 +46,23 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     /// Contents that are newest on the host are copied when this returns.
     #[track_caller]
     pub(crate) fn pack_on(&mut self, stream: &Stream, part: &impl AsView<T, D>) -> Result<()> {
-        let mut memory = self.message.memory("pack")?;
-        let _here = stream.enter();
-        memory.view_mut().assign(&part.as_view())?;
-        memory.view().prefetch_host_on(stream)?;
+        let part = part.as_view();
+        self.message.memory("pack")?.pack_on(stream, &part)?;
+        self.message.array = part.name();
         Ok(())
     }
 
-    /// Packs elements of the host.
-    pub(crate) fn pack_from_host(&mut self, elements: &ArrayRef<T, D>) -> Result<()> {
-        self.message.memory("pack")?.view_mut().host_overwrite()?.assign(elements);
+    /// As [`pack_on`](Self::pack_on), for device arrays too.
+    #[track_caller]
+    pub(crate) fn pack_part(&mut self, stream: &Stream, part: &impl Part<T, D>) -> Result<()> {
+        part.pack(&mut *self.message.memory("pack")?, stream)?;
+        self.message.array = part.part_name();
         Ok(())
     }
 
     /// Waits until the message is packed, not for later work of the stream.
     pub(crate) fn ready(&self) -> Result<()> {
-        drop(self.message.memory("send")?.view().host()?);
-        Ok(())
-    }
-
-    /// What the request uses, without its type.
-    pub(crate) fn flight(&self) -> Rc<dyn Tested> {
-        Rc::clone(&self.message.flight) as _
+        self.message.memory("send")?.ready().map(|_| ())
     }
 
     /// Waits until the message is packed, not for later work of the stream, and hands it to MPI.
@@ -91,12 +71,12 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     pub(crate) fn start(&mut self) -> Result<()> {
         let site = Location::caller();
         let world = self.message.world("send")?;
+        drop(self.message.memory("send")?);
         world.start(&self.message.flight, |session, memory, request| {
-            // Waits for the packed bytes; they stay valid here, as nothing writes the array.
-            drop(memory.view().host()?);
-            // SAFETY: the memory is the host memory of an array that the flight owns: it lives, at
-            // one address, until the flight has landed, and nothing accesses it before
-            // (`Flight::start`).
+            memory.ready()?;
+            // SAFETY: the request was made of the address of this host memory, whose elements are
+            // valid now. The flight owns the array, so it lives, at one address, until the flight
+            // has landed, and nothing accesses it before (`Flight::start`).
             unsafe { request.start(session) }
         })?;
         self.message.record(&world, Direction::Sent, site);
@@ -111,6 +91,11 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     /// Waits until MPI is done with the message.
     pub(crate) fn wait(&self, awaited: &Awaited, deadline: Instant) -> Result<()> {
         self.message.land(awaited, deadline).map(|_| ())
+    }
+
+    /// What the request uses, without its type.
+    pub(crate) fn flight(&self) -> Rc<dyn Tested> {
+        Rc::clone(&self.message.flight) as _
     }
 }
 
@@ -127,10 +112,10 @@ impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
     /// is overwritten, once queued work that unpacks it is done.
     pub(crate) fn start(&mut self) -> Result<()> {
         let world = self.message.world("receive")?;
+        drop(self.message.memory("receive")?);
         world.start(&self.message.flight, |session, memory, request| {
-            // Waits for copies that read the array, and makes the host's copy the newest.
-            drop(memory.view_mut().host_overwrite()?);
-            // SAFETY: as in `Outgoing::start`.
+            memory.overwrite()?;
+            // SAFETY: as in `Outgoing::start`. Queued copies that read the memory are done.
             unsafe { request.start(session) }
         })
     }
@@ -153,53 +138,27 @@ impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
         stream: &Stream,
         part: &mut impl AsViewMut<T, D>,
     ) -> Result<()> {
-        let site = Location::caller();
-        let memory = self.message.memory("unpack")?;
         let mut part = part.as_view_mut();
-        if part.residency().on(&stream.device()) == Validity::Absent {
-            part.assign(&memory.view())?;
-        } else {
-            part.assign_on(stream, &memory.view())?;
-        }
-        drop(memory);
-        self.message.record(&*self.message.world("unpack")?, Direction::Received, site);
-        Ok(())
+        self.message.memory("unpack")?.unpack_on(stream, &mut part)?;
+        self.message.array = part.name();
+        self.record(Location::caller())
     }
 
-    /// As [`unpack_on`](Self::unpack_on), by `copy`, from the host's memory.
-    #[track_caller]
-    pub(crate) fn unpack_from_host(
-        &mut self,
-        copy: impl FnOnce(&ArrayRef<T, D>) -> Result<()>,
-    ) -> Result<()> {
-        let site = Location::caller();
-        copy(&self.message.memory("unpack")?.view().host()?)?;
-        self.message.record(&*self.message.world("unpack")?, Direction::Received, site);
+    fn record(&self, site: &'static Location<'static>) -> Result<()> {
+        let world = self.message.world("receive")?;
+        self.message.record(&world, Direction::Received, site);
         Ok(())
-    }
-
-    /// What has arrived, as an array: of a message that is used once. The message must have
-    /// arrived.
-    #[track_caller]
-    pub(crate) fn into_array(self) -> Result<SmartArray<T, D>> {
-        let site = Location::caller();
-        let empty = SmartArray::uninit(D::zeros(self.message.shape.ndim()));
-        let memory =
-            std::mem::replace(&mut *self.message.memory("receive")?, Memory::Ordinary(empty));
-        self.message.record(&*self.message.world("receive")?, Direction::Received, site);
-        match memory {
-            Memory::Ordinary(array) => Ok(array),
-            Memory::Pinned(array) => Ok(SmartArray::from(array.into_array()?)),
-        }
     }
 }
 
 /// What both have.
 struct Message<T: Element, D: Dimension + 'static> {
     world: Weak<World>,
-    flight: Rc<Flight<Memory<T, D>>>,
+    flight: Rc<Flight<Packed<T, D>>>,
     shape: D,
     peer: Peer,
+    /// The name of the array that was packed or unpacked last.
+    array: Arc<str>,
 }
 
 impl<T: Element, D: Dimension + 'static> Message<T, D> {
@@ -212,19 +171,18 @@ impl<T: Element, D: Dimension + 'static> Message<T, D> {
         request: impl FnOnce(&Session, *mut u8, usize) -> Result<Request>,
     ) -> Result<Self> {
         world.check()?;
-        let mut memory = Memory::<T, D>::new(shape.clone(), used)?;
-        let len_bytes = memory.view().len() * size_of::<T>();
-        let address = memory.view_mut().host_overwrite()?.as_mut_ptr().cast::<u8>();
-        let request = request(world.session(), address, len_bytes)?;
+        let mut memory = Packed::<T, D>::new(shape.clone(), used)?;
+        let len_bytes = shape.size() * size_of::<T>();
+        let request = request(world.session(), memory.overwrite()?.cast::<u8>(), len_bytes)?;
         let flight = Flight::new(memory, request);
-        Ok(Self { world: Rc::downgrade(world), flight, shape, peer })
+        Ok(Self { world: Rc::downgrade(world), flight, shape, peer, array: "".into() })
     }
 
     fn world(&self, operation: &'static str) -> Result<Rc<World>> {
         World::alive(&self.world, operation)
     }
 
-    fn memory(&self, operation: &'static str) -> Result<RefMut<'_, Memory<T, D>>> {
+    fn memory(&self, operation: &'static str) -> Result<RefMut<'_, Packed<T, D>>> {
         self.flight.memory().ok_or_else(|| Error::Argument {
             operation,
             text: format!(
@@ -246,41 +204,7 @@ impl<T: Element, D: Dimension + 'static> Message<T, D> {
 
     fn record(&self, world: &World, direction: Direction, site: &'static Location<'static>) {
         let bytes = self.shape.size() * size_of::<T>();
-        audit::record(world, &audit::Message { direction, bytes, peer: self.peer.rank, site });
+        let (array, peer) = (&*self.array, Some(self.peer.rank));
+        audit::record(world, &audit::Message { direction, bytes, array, peer, site });
     }
-}
-
-/// The array of a message.
-enum Memory<T: Element, D: Dimension + 'static> {
-    Ordinary(SmartArray<T, D>),
-    Pinned(PinnedArray<T, D>),
-}
-
-impl<T: Element, D: Dimension + 'static> Memory<T, D> {
-    fn new(shape: D, used: Use) -> Result<Self> {
-        Ok(match used {
-            Use::Once => Self::Ordinary(SmartArray::uninit(shape).named("message")),
-            Use::Repeated => Self::Pinned(PinnedArray::uninit(shape)?.named("message")),
-        })
-    }
-
-    fn view(&self) -> SmartView<'_, T, D> {
-        match self {
-            Self::Ordinary(array) => array.view(),
-            Self::Pinned(array) => array.view(),
-        }
-    }
-
-    fn view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        match self {
-            Self::Ordinary(array) => array.view_mut(),
-            Self::Pinned(array) => array.view_mut(),
-        }
-    }
-}
-
-/// The stream of calls that name none.
-pub(crate) fn current_stream() -> Result<Stream> {
-    // The guard of an array without elements, for which nothing is allocated or moved.
-    Ok(SmartArray::<u8, _>::uninit(0).gpu()?.stream())
 }

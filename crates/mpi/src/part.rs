@@ -1,5 +1,7 @@
 //! What can be sent and received: arrays and views of the library.
 
+use std::sync::Arc;
+
 use resident::ndarray::Dimension;
 use resident::{
     AsView, AsViewMut, Device, DeviceArray, DeviceView, DeviceViewMut, Element, PinnedArray,
@@ -7,7 +9,7 @@ use resident::{
 };
 
 use crate::error::Result;
-use crate::message::{Incoming, Outgoing};
+use crate::packed::Packed;
 
 mod sealed {
     pub trait Sealed {}
@@ -25,9 +27,13 @@ pub trait Part<T: Element, D: Dimension + 'static>: sealed::Sealed {
     #[doc(hidden)]
     fn part_shape(&self) -> D;
 
+    /// The array's name.
+    #[doc(hidden)]
+    fn part_name(&self) -> Arc<str>;
+
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn pack(&self, message: &mut Outgoing<T, D>, stream: &Stream) -> Result<()>;
+    fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()>;
 }
 
 /// A [`Part`] that can be written, to receive into it.
@@ -39,7 +45,7 @@ pub trait Part<T: Element, D: Dimension + 'static>: sealed::Sealed {
 pub trait PartMut<T: Element, D: Dimension + 'static>: Part<T, D> {
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn unpack(&mut self, message: &mut Incoming<T, D>, stream: &Stream) -> Result<()>;
+    fn unpack(&mut self, memory: &Packed<T, D>, stream: &Stream) -> Result<()>;
 }
 
 macro_rules! coherent_parts {
@@ -51,10 +57,14 @@ macro_rules! coherent_parts {
                 self.as_view().raw_dim()
             }
 
+            fn part_name(&self) -> Arc<str> {
+                self.as_view().name()
+            }
+
             #[allow(private_interfaces)]
             #[track_caller]
-            fn pack(&self, message: &mut Outgoing<T, D>, stream: &Stream) -> Result<()> {
-                message.pack_on(stream, &self.as_view())
+            fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
+                memory.pack_on(stream, &self.as_view())
             }
         }
     )+};
@@ -69,10 +79,10 @@ macro_rules! coherent_parts_mut {
             #[track_caller]
             fn unpack(
                 &mut self,
-                message: &mut Incoming<T, D>,
+                memory: &Packed<T, D>,
                 stream: &Stream,
             ) -> Result<()> {
-                message.unpack_on(stream, &mut self.as_view_mut())
+                memory.unpack_on(stream, &mut self.as_view_mut())
             }
         }
     )+};
@@ -89,11 +99,15 @@ macro_rules! device_parts {
                 self.raw_dim()
             }
 
+            fn part_name(&self) -> Arc<str> {
+                self.name()
+            }
+
             #[allow(private_interfaces)]
             #[track_caller]
-            fn pack(&self, message: &mut Outgoing<T, D>, stream: &Stream) -> Result<()> {
+            fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
                 let elements = self.copy_to_host_on(&of_device(stream, self.device()))?;
-                message.pack_from_host(&elements.wait()?)
+                memory.pack_from_host(&elements.wait()?)
             }
         }
     )+};
@@ -106,11 +120,9 @@ macro_rules! device_parts_mut {
         impl<T: Element, D: Dimension + 'static> PartMut<T, D> for $type {
             #[allow(private_interfaces)]
             #[track_caller]
-            fn unpack(&mut self, message: &mut Incoming<T, D>, stream: &Stream) -> Result<()> {
+            fn unpack(&mut self, memory: &Packed<T, D>, stream: &Stream) -> Result<()> {
                 let stream = of_device(stream, self.device());
-                message.unpack_from_host(|elements| {
-                    Ok(self.copy_from_host_on(&stream, elements)?)
-                })
+                Ok(self.copy_from_host_on(&stream, &memory.view().host()?)?)
             }
         }
     )+};
@@ -128,10 +140,14 @@ macro_rules! part_through {
                 (**self).part_shape()
             }
 
+            fn part_name(&self) -> Arc<str> {
+                (**self).part_name()
+            }
+
             #[allow(private_interfaces)]
             #[track_caller]
-            fn pack(&self, message: &mut Outgoing<T, D>, stream: &Stream) -> Result<()> {
-                (**self).pack(message, stream)
+            fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
+                (**self).pack(memory, stream)
             }
         }
     };
@@ -143,8 +159,8 @@ part_through!(&mut V);
 impl<T: Element, D: Dimension + 'static, V: PartMut<T, D> + ?Sized> PartMut<T, D> for &mut V {
     #[allow(private_interfaces)]
     #[track_caller]
-    fn unpack(&mut self, message: &mut Incoming<T, D>, stream: &Stream) -> Result<()> {
-        (**self).unpack(message, stream)
+    fn unpack(&mut self, memory: &Packed<T, D>, stream: &Stream) -> Result<()> {
+        (**self).unpack(memory, stream)
     }
 }
 

@@ -1,15 +1,20 @@
 //! Arrays and parts of arrays, from one process to another.
 
+use std::cell::RefMut;
+use std::panic::Location;
 use std::rc::{Rc, Weak};
 
 use resident::ndarray::{Dimension, IntoDimension};
 use resident::{Element, SmartArray, Stream};
 
+use crate::audit::{self, Direction};
 use crate::call::{Channel, Outcome, Peer};
 use crate::error::{Error, Result};
 use crate::flight::{Flight, Tested};
 use crate::header::{self, Header};
-use crate::message::{Incoming, Outgoing, Use, current_stream};
+use crate::inbox::Expected;
+use crate::message::{Outgoing, Use, current_stream};
+use crate::packed::Packed;
 use crate::part::{Part, PartMut};
 use crate::world::{Awaited, Mpi, World};
 
@@ -173,11 +178,12 @@ impl Mpi {
         let (body_peer, header_peer) = self.peers(operation, to, tag)?;
         let shape = part.part_shape();
         let mut body = Outgoing::new(&self.0, shape.clone(), body_peer, Use::Once)?;
-        part.pack(&mut body, &stream.cloned().map_or_else(current_stream, Ok)?)?;
+        body.pack_part(&stream.cloned().map_or_else(current_stream, Ok)?, part)?;
         // Packed before the header goes, so that no header goes alone.
         body.ready()?;
         let header = header::send(&self.0, Header::of::<T>(shape.slice()), header_peer)?;
-        body.start()?;
+        // Without it, the receiver would take the next message for it.
+        body.start().map_err(|error| self.0.break_with(error))?;
         Ok(Sending { world: Rc::downgrade(&self.0), flights: [header, body.flight()], to })
     }
 
@@ -187,13 +193,18 @@ impl Mpi {
         shape: D,
         (from, tag): (usize, i32),
     ) -> Result<Receiving<T, D>> {
-        let (body_peer, header_peer) = self.peers(operation, from, tag)?;
+        let (peer, _) = self.peers(operation, from, tag)?;
         let expected = Header::of::<T>(shape.slice());
-        let mut body = Incoming::new(&self.0, shape, body_peer, Use::Once)?;
-        let header = header::receive(&self.0, header_peer)?;
-        body.start()?;
-        let world = Rc::downgrade(&self.0);
-        Ok(Receiving { world, header, expected, body, operation, from })
+        let mut memory = Packed::<T, D>::new(shape, Use::Once)?;
+        let bytes = (memory.overwrite()?.cast::<u8>(), expected.len_bytes());
+        let flight = Flight::new(memory, Expected::new(self.0.inbox(), expected, bytes, peer));
+        self.0.start(&flight, |session, _memory, message| {
+            // SAFETY: the address is that of host memory of an array that the flight owns, as it
+            // owns `message`: both live, the memory at one address, until the flight has landed,
+            // and nothing accesses the memory before (`Flight::start`).
+            unsafe { message.post(session) }
+        })?;
+        Ok(Receiving { world: Rc::downgrade(&self.0), flight, expected, operation, from })
     }
 
     fn peers(&self, operation: &'static str, rank: usize, tag: i32) -> Result<(Peer, Peer)> {
@@ -256,9 +267,8 @@ impl Sending {
 #[must_use = "`wait` and `into_part` give what was received"]
 pub struct Receiving<T: Element, D: Dimension + 'static> {
     world: Weak<World>,
-    header: Rc<Flight<Header>>,
+    flight: Rc<Flight<Packed<T, D>, Expected>>,
     expected: Header,
-    body: Incoming<T, D>,
     operation: &'static str,
     from: usize,
 }
@@ -271,7 +281,11 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
     /// As [`Mpi::recv`].
     #[track_caller]
     pub fn wait(self) -> Result<SmartArray<T, D>> {
-        self.land()?.into_array()
+        let (world, site) = (self.land()?, Location::caller());
+        let empty = Packed::new(D::zeros(D::NDIM.unwrap_or(0)), Use::Once)?;
+        let array = std::mem::replace(&mut *self.memory(), empty).into_array()?;
+        self.record(&world, &array.name(), site);
+        Ok(array)
     }
 
     /// Waits for the message, and copies its elements to an array or a part of one, as
@@ -303,34 +317,44 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
     /// [`Error::Mpi`] if MPI fails.
     pub fn is_done(&self) -> Result<bool> {
         let world = World::alive(&self.world, "Receiving::is_done")?;
-        Ok(world.poll(&*self.header)? != Outcome::Pending && self.body.is_done()?)
+        Ok(world.poll(&*self.flight)? != Outcome::Pending)
     }
 
     #[track_caller]
     fn unpack(self, stream: Option<&Stream>, part: &mut impl PartMut<T, D>) -> Result<()> {
-        let (rank, operation) = (self.from, self.operation);
         let given = Header::of::<T>(part.part_shape().slice());
-        let expected = self.expected;
-        let mut body = self.land()?;
-        if given != expected {
-            let (expected, found) = (format!("{given} (the part)"), expected.to_string());
-            return Err(mismatch(operation, rank, expected, found));
+        let (world, site) = (self.land()?, Location::caller());
+        if given != self.expected {
+            let (given, found) = (format!("{given} (the part)"), self.expected.to_string());
+            return Err(mismatch(self.operation, self.from, given, found));
         }
-        part.unpack(&mut body, &stream.cloned().map_or_else(current_stream, Ok)?)
+        let stream = stream.cloned().map_or_else(current_stream, Ok)?;
+        part.unpack(&*self.memory(), &stream)?;
+        self.record(&world, &part.part_name(), site);
+        Ok(())
     }
 
-    /// Waits for header and message, and compares the header. Both have arrived even if this fails,
-    /// unless by the time-out.
-    fn land(self) -> Result<Incoming<T, D>> {
+    /// Waits until the message has arrived. If it is another one than expected, it has arrived too.
+    fn land(&self) -> Result<Rc<World>> {
         let world = World::alive(&self.world, self.operation)?;
-        let (awaited, deadline) = (Awaited::from(self.operation, self.from), world.deadline());
-        let found = header::land(&world, &self.header, &awaited, deadline)?;
-        let outcome = self.body.wait(&awaited, deadline)?;
-        if found != self.expected || outcome == Outcome::OtherLength {
-            let (expected, found) = (self.expected.to_string(), found.to_string());
-            return Err(mismatch(self.operation, self.from, expected, found));
+        let awaited = Awaited::from(self.operation, self.from);
+        let outcome = world.land(&*self.flight, &awaited, world.deadline())?;
+        if outcome == Outcome::Done {
+            return Ok(world);
         }
-        Ok(self.body)
+        let (expected, found) = (self.expected, self.flight.operation().found());
+        Err(mismatch(self.operation, self.from, expected.to_string(), found.to_string()))
+    }
+
+    /// What has arrived, after `land`.
+    fn memory(&self) -> RefMut<'_, Packed<T, D>> {
+        self.flight.memory().expect("it has landed")
+    }
+
+    fn record(&self, world: &World, array: &str, site: &'static Location<'static>) {
+        let (direction, bytes) = (Direction::Received, self.expected.len_bytes());
+        let peer = Some(self.from);
+        audit::record(world, &audit::Message { direction, bytes, array, peer, site });
     }
 }
 

@@ -1,14 +1,15 @@
 //! The thread that lets MPI progress while messages are in flight.
 //!
 //! Most MPI libraries move large messages only while they are called. So a thread calls
-//! `MPI_Iprobe` about every millisecond, on a communicator on which nothing is sent, and touches no
-//! request. While nothing is in flight it sleeps.
+//! `MPI_Iprobe` about every millisecond, on a communicator on which nothing is sent, and lets the
+//! inbox look for headers. It touches no other request. While nothing is in flight it sleeps.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::call::Probe;
+use crate::call::Agent;
+use crate::inbox::Inbox;
 
 const INTERVAL: Duration = Duration::from_millis(1);
 
@@ -34,11 +35,11 @@ enum Wanted {
 
 impl Progress {
     /// `None` if the system gives no thread: MPI then progresses in calls only.
-    pub(crate) fn spawn(probe: Probe) -> Option<Self> {
+    pub(crate) fn spawn(agent: Agent, inbox: Arc<Inbox>) -> Option<Self> {
         let shared = Arc::new(Shared::default());
         let ours = Arc::clone(&shared);
         let builder = std::thread::Builder::new().name("resident-mpi progress".into());
-        let thread = builder.spawn(move || ours.run(&probe)).ok()?;
+        let thread = builder.spawn(move || ours.run(&agent, &inbox)).ok()?;
         Some(Self { shared, thread: Some(thread) })
     }
 
@@ -59,7 +60,7 @@ impl Drop for Progress {
 }
 
 impl Shared {
-    fn run(&self, probe: &Probe) {
+    fn run(&self, agent: &Agent, inbox: &Inbox) {
         loop {
             let mut wanted = self.lock();
             while *wanted == Wanted::Nothing {
@@ -70,7 +71,8 @@ impl Shared {
             }
             let wait = self.changed.wait_timeout(wanted, INTERVAL);
             drop(wait.unwrap_or_else(PoisonError::into_inner));
-            probe.probe();
+            agent.session().probe();
+            inbox.advance(agent.session());
         }
     }
 

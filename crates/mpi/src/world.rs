@@ -4,14 +4,17 @@ use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use resident::{Device, DeviceKind};
 
+use crate::agreement::agree;
 use crate::audit::{Counts, Traffic};
-use crate::call::{Channel, Outcome, Peer, Probe, Request, Session};
+use crate::call::{Agent, Channel, Outcome, Peer, Session};
 use crate::error::{Error, Result, Side};
-use crate::flight::{Flight, Flights, Tested};
+use crate::flight::{Flight, Flights, Operation, Tested};
+use crate::inbox::Inbox;
 use crate::progress::Progress;
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
@@ -113,16 +116,6 @@ impl Mpi {
     pub fn traffic(&self) -> Traffic {
         self.0.counts.get()
     }
-
-    /// Waits until all processes have called it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::TimedOut`] if one of them does not within the time-out.
-    pub fn barrier(&self) -> Result<()> {
-        self.0.check()?;
-        self.0.barrier(&Awaited::all("barrier"))
-    }
 }
 
 /// Prints rank and size.
@@ -166,6 +159,7 @@ pub(crate) struct World {
     session: Option<Session>,
     /// Ends before the session.
     progress: Option<Progress>,
+    inbox: Arc<Inbox>,
     flights: Flights,
     counts: Counts,
     rank: usize,
@@ -175,7 +169,7 @@ pub(crate) struct World {
     /// The first tag of the next exchange.
     face_tag: Cell<i32>,
     timeout: Duration,
-    /// The time-out that broke it.
+    /// The error that broke it.
     broken: RefCell<Option<Error>>,
 }
 
@@ -200,6 +194,11 @@ impl World {
         self.size
     }
 
+    /// The messages whose headers are awaited.
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -208,8 +207,7 @@ impl World {
         self.session.as_ref().expect("taken by `drop` only")
     }
 
-    /// The error of the time-out that broke the world, if one has. Public functions begin with
-    /// this.
+    /// The error that broke the world, if one has. Public functions begin with this.
     pub(crate) fn check(&self) -> Result<()> {
         self.broken.borrow().clone().map_or(Ok(()), Err)
     }
@@ -227,11 +225,7 @@ impl World {
         tag: i32,
         channel: Channel,
     ) -> Result<Peer> {
-        if rank >= self.size {
-            let last = self.size - 1;
-            let text = format!("rank {rank}, but there are {}: name 0 to {last}", self.size);
-            return Err(Error::Argument { operation, text });
-        }
+        self.expect_rank(operation, rank)?;
         if tag < 0 || tag > self.tag_max {
             let text = format!("tag {tag}, but tags are 0 to {}: name one of these", self.tag_max);
             return Err(Error::Argument { operation, text });
@@ -239,26 +233,43 @@ impl World {
         Ok(Peer { rank, tag, channel })
     }
 
-    /// The first of `count` tags for the messages of an exchange: other ones than those of earlier
-    /// exchanges, until there are no more tags and the first are used again. All processes ask for
-    /// the same tags in the same order.
-    pub(crate) fn face_tags(&self, count: usize) -> i32 {
-        let count = i32::try_from(count).unwrap_or(i32::MAX);
-        let next = self.face_tag.get();
-        let first = if next.saturating_add(count) > self.tag_max { FACE_TAG_MIN } else { next };
-        self.face_tag.set(first.saturating_add(count));
-        first
+    /// The first of `count` tags for the messages of an exchange. No tag is given twice, so that
+    /// messages of one tag have one length. All processes ask in the same order.
+    pub(crate) fn face_tags(&self, operation: &'static str, count: i32) -> Result<i32> {
+        let first = self.face_tag.get();
+        let next = first.checked_add(count).filter(|next| *next <= self.tag_max);
+        let next = next.ok_or_else(|| {
+            let text = format!(
+                "this MPI has tags up to {}, and earlier exchanges have used them; describe an \
+                 exchange once and use it in each step",
+                self.tag_max
+            );
+            Error::Argument { operation, text }
+        })?;
+        self.face_tag.set(next);
+        Ok(first)
+    }
+
+    /// `Ok` if there is a process of this rank.
+    pub(crate) fn expect_rank(&self, operation: &'static str, rank: usize) -> Result<()> {
+        if rank < self.size {
+            return Ok(());
+        }
+        let (size, last) = (self.size, self.size - 1);
+        let text = format!("rank {rank}, but there are {size} processes: name 0 to {last}");
+        Err(Error::Argument { operation, text })
     }
 
     /// Starts a flight by `begin`, and lets MPI progress until it has landed.
-    pub(crate) fn start<M: 'static>(
+    pub(crate) fn start<M: 'static, O: Operation>(
         &self,
-        flight: &Rc<Flight<M>>,
-        begin: impl FnOnce(&Session, &mut M, &mut Request) -> Result<()>,
+        flight: &Rc<Flight<M, O>>,
+        begin: impl FnOnce(&Session, &mut M, &mut O) -> Result<()>,
     ) -> Result<()> {
         self.check()?;
         let session = self.session();
-        flight.start(&self.flights, |memory, request| begin(session, memory, request))?;
+        self.flights.release_landed(session);
+        flight.start(&self.flights, |memory, operation| begin(session, memory, operation))?;
         self.update_progress();
         Ok(())
     }
@@ -300,18 +311,14 @@ impl World {
         if wait_until(deadline, is_done)? {
             return Ok(());
         }
-        let error = timed_out(awaited, self.timeout);
-        *self.broken.borrow_mut() = Some(error.clone());
-        Err(error)
+        Err(self.break_with(timed_out(awaited, self.timeout)))
     }
 
-    pub(crate) fn barrier(&self, awaited: &Awaited) -> Result<()> {
-        let mut request = self.session().barrier()?;
-        self.wait(
-            awaited,
-            self.deadline(),
-            || Ok(request.test(self.session())? != Outcome::Pending),
-        )
+    /// Makes all later calls fail with this error, and the job end with the last handle: after a
+    /// time-out, or an error after which processes would no longer do the same.
+    pub(crate) fn break_with(&self, error: Error) -> Error {
+        *self.broken.borrow_mut() = Some(error.clone());
+        error
     }
 
     fn update_progress(&self) {
@@ -326,7 +333,7 @@ impl World {
         let deadline = self.deadline();
         let awaited = Awaited::all("the end of `Mpi`: messages that were dropped or forgotten");
         self.wait(&awaited, deadline, || Ok(self.flights.poll_all(self.session()) == 0))?;
-        self.barrier(&Awaited::all("the end of `Mpi`"))
+        agree(self, "the end of `Mpi`", "the end of MPI".into())
     }
 
     /// Ends the job, after its reason is told.
@@ -364,12 +371,14 @@ fn open(mut session: Session, timeout: Duration) -> Result<World> {
     })?;
     let (rank, size) = (session.rank()?, session.size()?);
     let (node_rank, tag_max) = (session.node_rank()?, session.tag_max()?);
-    // SAFETY: `World` joins the thread that probes before it finalises the session, and if the
-    // world is forgotten the session never is.
-    let probe = unsafe { Probe::new(&session) };
+    let inbox = Arc::<Inbox>::default();
+    // SAFETY: `World` joins the thread that has the agent before it finalises the session, and if
+    // the world is forgotten the session never is.
+    let agent = unsafe { Agent::new(&session) };
     Ok(World {
         session: Some(session),
-        progress: probe.and_then(Progress::spawn),
+        progress: agent.and_then(|agent| Progress::spawn(agent, Arc::clone(&inbox))),
+        inbox,
         flights: Flights::default(),
         counts: Counts::default(),
         rank,
@@ -382,10 +391,12 @@ fn open(mut session: Session, timeout: Duration) -> Result<World> {
     })
 }
 
-/// Calls `is_done` until it returns `true`; `false` if it does not before the deadline. Waits with
-/// short sleeps after some time, since processes may share processors.
+/// Calls `is_done` until it returns `true`; `false` if it does not before the deadline. First
+/// without a pause, then giving the processor to others, which may be the processes that are waited
+/// for, and at last with short sleeps.
 fn wait_until(deadline: Instant, mut is_done: impl FnMut() -> Result<bool>) -> Result<bool> {
-    const SPIN: Duration = Duration::from_millis(1);
+    const SPIN: Duration = Duration::from_micros(20);
+    const YIELD: Duration = Duration::from_millis(1);
     const SLEEP: Duration = Duration::from_micros(50);
     let begin = Instant::now();
     loop {
@@ -396,10 +407,10 @@ fn wait_until(deadline: Instant, mut is_done: impl FnMut() -> Result<bool>) -> R
         if now >= deadline {
             return Ok(false);
         }
-        if now - begin < SPIN {
-            std::thread::yield_now();
-        } else {
-            std::thread::sleep(SLEEP);
+        match now - begin {
+            waited if waited < SPIN => std::hint::spin_loop(),
+            waited if waited < YIELD => std::thread::yield_now(),
+            _ => std::thread::sleep(SLEEP),
         }
     }
 }

@@ -78,8 +78,7 @@ impl Bytes {
 impl Drop for Bytes {
     fn drop(&mut self) {
         if self.is_derived && is_live() {
-            // SAFETY: MPI runs on this thread: a session lives, and neither it nor this can leave
-            // the thread. Requests that use the type keep it.
+            // SAFETY: MPI runs: as in `Request::drop`. Requests that use the type keep it.
             unsafe { ffi::MPI_Type_free(&mut self.datatype) };
         }
     }

@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 /// How the elements of all processes become one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduce {
-    /// Their sum. Integers wrap.
+    /// Their sum.
     Sum,
-    /// Their product. Integers wrap.
+    /// Their product.
     Product,
     /// The least of them.
     Min,
@@ -36,17 +36,8 @@ impl Reduce {
 }
 
 impl Session {
-    /// Starts a barrier: the request is over once all processes have started one.
-    pub(crate) fn barrier(&self) -> Result<Request> {
-        let mut request = Request::null();
-        let communicator = self.communicator(Channel::Collectives);
-        // SAFETY: this session proves that MPI runs.
-        let code = unsafe { ffi::MPI_Ibarrier(communicator, request.raw_mut()) };
-        check("MPI_Ibarrier", code).inspect_err(|_| request.has_not_begun())?;
-        Ok(request)
-    }
-
-    /// Starts to collect `own`, which is as long in each process, in `all`, by rank.
+    /// Starts to collect `own`, which is as long in each process, in `all`, by rank. It is over
+    /// once all processes have started it.
     ///
     /// # Safety
     ///

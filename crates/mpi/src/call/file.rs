@@ -44,8 +44,7 @@ impl Session {
             Access::Read => ffi::MPI_MODE_RDONLY,
             Access::Write => ffi::MPI_MODE_WRONLY | ffi::MPI_MODE_CREATE,
         };
-        // SAFETY: the named constants may be read once MPI runs, as it does: this session lives.
-        let (info, mut raw) = unsafe { (ffi::RSMPI_INFO_NULL, ffi::RSMPI_FILE_NULL) };
+        let (info, mut raw) = (constant!(RSMPI_INFO_NULL), constant!(RSMPI_FILE_NULL));
         let communicator = self.communicator(Channel::Collectives);
         // SAFETY: MPI runs, and `path` ends with a zero.
         let code = unsafe {
@@ -113,8 +112,7 @@ impl File<'_> {
         let element = Datatype::element(self.session, part.element_bytes)?;
         let shown = Datatype::part(self.session, part, &element)?;
         let shown = shown.as_ref().unwrap_or(&element);
-        // SAFETY: the session proves that MPI runs, which defines the constant.
-        let info = unsafe { ffi::RSMPI_INFO_NULL };
+        let info = constant!(RSMPI_INFO_NULL);
         // SAFETY: the session proves that MPI runs, the file is open, and the types are committed.
         // The file keeps them.
         let code = unsafe {
@@ -126,8 +124,7 @@ impl File<'_> {
 
 impl Drop for File<'_> {
     fn drop(&mut self) {
-        // SAFETY: a constant of the C library.
-        if self.raw != unsafe { ffi::RSMPI_FILE_NULL } && is_live() {
+        if self.raw != constant!(RSMPI_FILE_NULL) && is_live() {
             // SAFETY: the session that this borrows proves that MPI runs; the file is open, since
             // closing one makes its handle null.
             unsafe { ffi::MPI_File_close(&mut self.raw) };

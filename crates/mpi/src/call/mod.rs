@@ -13,19 +13,20 @@ macro_rules! constant {
     }};
 }
 
+mod agent;
 mod bytes;
 mod collectives;
 mod element;
 mod file;
 mod messages;
-mod probe;
 mod request;
 mod session;
 
+pub(crate) use agent::Agent;
 pub use collectives::Reduce;
 pub use element::Number;
+pub(crate) use file::{Access, FilePart};
 pub(crate) use messages::Peer;
-pub(crate) use probe::Probe;
 pub(crate) use request::{Outcome, Request};
 pub(crate) use session::{Channel, Session};
 

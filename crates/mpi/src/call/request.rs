@@ -29,6 +29,10 @@ pub(crate) struct Request {
     is_active: bool,
 }
 
+// SAFETY: MPI's handles are plain values. Only those of `crate::inbox` are used by two threads, one
+// at a time, and the second thread exists only where MPI allows it.
+unsafe impl Send for Request {}
+
 impl Request {
     pub(crate) fn null() -> Self {
         Self { raw: request_null(), expected: None, is_active: false }
@@ -55,7 +59,9 @@ impl Request {
     /// # Safety
     ///
     /// Until a test of it says that it is over, the memory that was named when the request was made
-    /// is valid, and nothing else writes it, nor reads it if it is that of a receive.
+    /// is valid, and nothing else writes it, nor reads it if it is that of a receive. The message
+    /// that a receive gets is not longer than its memory: MPI may write beyond it then, although it
+    /// returns an error.
     pub(crate) unsafe fn start(&mut self, _session: &Session) -> Result<()> {
         assert!(!self.is_active, "a request is started once at a time");
         // SAFETY: the session proves that MPI runs; the request is not active, as was asserted; the
@@ -108,8 +114,8 @@ impl Drop for Request {
         if self.is_active || self.raw == request_null() || !is_live() {
             return;
         }
-        // SAFETY: MPI runs on this thread: a session lives, and neither it nor a request can leave
-        // the thread. The request is persistent and not active.
+        // SAFETY: MPI runs: a session lives, and it is finalised on the thread of all requests, or
+        // once the thread that has others has ended. The request is persistent and not active.
         unsafe { ffi::MPI_Request_free(&mut self.raw) };
     }
 }

@@ -1,6 +1,6 @@
 //! The life of MPI: initialised, its communicators, finalised or aborted.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +89,11 @@ impl Session {
         Ok(())
     }
 
+    /// Another, for an [`Agent`](super::Agent).
+    pub(super) fn duplicate(&self) -> Self {
+        Self { communicators: self.communicators.clone(), ..*self }
+    }
+
     /// Whether MPI may be called by several threads at once.
     pub(crate) fn has_all_threads(&self) -> bool {
         self.has_all_threads
@@ -165,18 +170,6 @@ impl Session {
 /// Whether a session lives, for drops that have none.
 pub(super) fn is_live() -> bool {
     IS_LIVE.load(Ordering::SeqCst)
-}
-
-/// The version of the MPI library, such as "Open MPI v4.1.4".
-pub(crate) fn library_version() -> String {
-    let mut text = vec![0_u8; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize + 1];
-    let mut len = 0;
-    let out = text.as_mut_ptr().cast::<c_char>();
-    // SAFETY: this may be called at any time, and writes at most as many characters as the buffer
-    // has.
-    unsafe { ffi::MPI_Get_library_version(out, &mut len) };
-    text.truncate(usize::try_from(len).unwrap_or(0));
-    String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned()
 }
 
 fn is_initialised() -> Result<bool> {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::Tags;
 use super::fields::Elements;
 use crate::call::{Channel, Peer};
 use crate::decomposition::Blocks;
@@ -26,10 +27,10 @@ struct Neighbour {
 /// have a neighbour in common with this process.
 pub(super) fn with_neighbours<E: Elements<N>, const N: usize>(
     on: &Decomposition<N>,
-    first_tag: i32,
+    tags: &Tags,
 ) -> Result<()> {
     let (world, expected) = (&on.mpi().0, description::<E, N>(on));
-    let neighbours = post(world, on.blocks(), first_tag, expected)?;
+    let neighbours = post(world, on.blocks(), tags, expected)?;
     let deadline = world.deadline();
     let mut outcome = Ok(());
     for Neighbour { rank, axis, side, received } in neighbours {
@@ -46,7 +47,7 @@ pub(super) fn with_neighbours<E: Elements<N>, const N: usize>(
 fn post<const N: usize>(
     world: &World,
     blocks: &Blocks<N>,
-    first_tag: i32,
+    tags: &Tags,
     description: Header,
 ) -> Result<Vec<Neighbour>> {
     let places = (0..N).flat_map(|axis| [(axis, Side::Low), (axis, Side::High)]);
@@ -54,8 +55,7 @@ fn post<const N: usize>(
     for (axis, side) in places {
         let Some(rank) = blocks.neighbour(world.rank(), axis, side) else { continue };
         let peer = |side| -> Result<Peer> {
-            let tag = first_tag + 2 * axis as i32 + i32::from(side == Side::High);
-            world.peer(OPERATION, rank, tag, Channel::Faces)
+            world.peer(OPERATION, rank, tags.header(axis, side), Channel::Faces)
         };
         header::send(world, description, peer(side)?)?;
         let received = header::receive(world, peer(side.opposite())?)?;
@@ -70,7 +70,7 @@ fn description<E: Elements<N>, const N: usize>(on: &Decomposition<N>) -> Header 
     let text = format!(
         "halos {:?} of {}, {}, periodic {:?}, {:?} processes, in an array",
         blocks.halos(),
-        E::names().join(", "),
+        E::description(),
         on.reach(),
         blocks.periodic(),
         blocks.processes(),

@@ -15,8 +15,9 @@ pub trait Elements<const N: usize>: sealed::Elements {
     #[doc(hidden)]
     type Messages;
 
+    /// Names and sizes: types of one name may have several sizes.
     #[doc(hidden)]
-    fn names() -> Vec<&'static str>;
+    fn description() -> String;
 
     #[doc(hidden)]
     #[allow(private_interfaces)]
@@ -217,8 +218,9 @@ macro_rules! several {
         {
             type Messages = ($(FieldMessages<$element, N>,)+);
 
-            fn names() -> Vec<&'static str> {
-                vec![$(type_name::<$element>()),+]
+            fn description() -> String {
+                let elements = [$((type_name::<$element>(), size_of::<$element>())),+];
+                elements.map(|(name, bytes)| format!("{name} ({bytes} bytes)")).join(", ")
             }
 
             #[allow(private_interfaces)]

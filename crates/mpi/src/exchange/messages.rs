@@ -6,6 +6,7 @@ use std::time::Instant;
 use resident::ndarray::{Dim, Dimension};
 use resident::{Element, SmartView, SmartViewMut, Stream};
 
+use super::Tags;
 use crate::call::{Channel, Outcome, Peer};
 use crate::decomposition::Face;
 use crate::error::{Error, Result};
@@ -18,8 +19,9 @@ pub(crate) struct Maker<'a, const N: usize> {
     operation: &'static str,
     world: &'a Rc<World>,
     faces: Vec<Face<N>>,
-    /// The tag of the next array's first direction.
-    tag: i32,
+    tags: &'a Tags,
+    /// The number of arrays before.
+    field: i32,
 }
 
 /// The messages of the faces of one array.
@@ -46,9 +48,9 @@ impl<'a, const N: usize> Maker<'a, N> {
         operation: &'static str,
         world: &'a Rc<World>,
         faces: Vec<Face<N>>,
-        tag: i32,
+        tags: &'a Tags,
     ) -> Self {
-        Self { operation, world, faces, tag }
+        Self { operation, world, faces, tags, field: 0 }
     }
 
     pub(crate) fn field<T: Element>(&mut self) -> Result<FieldMessages<T, N>>
@@ -56,7 +58,7 @@ impl<'a, const N: usize> Maker<'a, N> {
         Dim<[usize; N]>: Dimension,
     {
         let faces = self.faces.iter().map(|face| self.face(face.clone())).collect::<Result<_>>()?;
-        self.tag += 3_i32.pow(N as u32);
+        self.field += 1;
         Ok(FieldMessages { faces })
     }
 
@@ -75,7 +77,8 @@ impl<'a, const N: usize> Maker<'a, N> {
     }
 
     fn peer(&self, face: &Face<N>, direction: usize) -> Result<Peer> {
-        self.world.peer(self.operation, face.rank, self.tag + direction as i32, Channel::Faces)
+        let tag = self.tags.direction(self.field, direction);
+        self.world.peer(self.operation, face.rank, tag, Channel::Faces)
     }
 }
 

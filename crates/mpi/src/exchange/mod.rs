@@ -14,13 +14,19 @@ use resident::ndarray::{Dim, Dimension};
 
 pub use fields::{Elements, Field, FieldMut, Fields, FieldsMut};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Side};
 use crate::local::Decomposition;
 use crate::world::World;
 use messages::Maker;
 
 /// The most arrays of an exchange.
-const FIELDS_MAX: usize = 4;
+const FIELDS_MAX: i32 = 4;
+
+/// The tags of an exchange: one for each direction of each array, and then those of the headers.
+struct Tags {
+    first: i32,
+    directions: i32,
+}
 
 /// The exchange of the halos of one or several arrays, described once and used for each step:
 /// [`Decomposition::exchange`] makes it.
@@ -84,10 +90,9 @@ where
         world.check()?;
         let shape = self.shape_with_halo();
         like.check(OPERATION, shape)?;
-        // As many for each exchange, so that those who describe others stay in step.
-        let first_tag = world.face_tags(FIELDS_MAX * 3_usize.pow(N as u32));
-        agree::with_neighbours::<F::Elements, N>(self, first_tag)?;
-        let mut maker = Maker::new(OPERATION, world, self.faces(), first_tag);
+        let tags = Tags::new::<N>(world, OPERATION)?;
+        agree::with_neighbours::<F::Elements, N>(self, &tags)?;
+        let mut maker = Maker::new(OPERATION, world, self.faces(), &tags);
         let messages = F::Elements::messages(&mut maker)?;
         Ok(Exchange { world: Rc::downgrade(world), shape, messages, state: State::Idle })
     }
@@ -198,5 +203,25 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
         fields.unpack(messages, stream, world.deadline())?;
         *state = State::Idle;
         Ok(())
+    }
+}
+
+impl Tags {
+    /// As many for each exchange, so that processes that describe others stay in step.
+    fn new<const N: usize>(world: &World, operation: &'static str) -> Result<Self> {
+        let directions = 3_i32.pow(N as u32);
+        let first = world.face_tags(operation, FIELDS_MAX * directions + 2 * N as i32)?;
+        Ok(Self { first, directions })
+    }
+
+    /// The tag of what an array sends in a direction.
+    fn direction(&self, field: i32, direction: usize) -> i32 {
+        self.first + field * self.directions + direction as i32
+    }
+
+    /// The tag of the header that goes to one side of an axis.
+    fn header(&self, axis: usize, side: Side) -> i32 {
+        let side = i32::from(side == Side::High);
+        self.first + FIELDS_MAX * self.directions + 2 * axis as i32 + side
     }
 }

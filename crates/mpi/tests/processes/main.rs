@@ -1,7 +1,9 @@
 //! Programs of several processes, run under `mpirun`.
 
+mod collectives;
 mod exchange;
 mod exchange_random;
+mod file;
 mod gather;
 mod launch;
 mod point_to_point;
