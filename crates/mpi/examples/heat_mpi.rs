@@ -26,9 +26,9 @@ fn heat([i, j]: [usize; 2], steps: i32) -> f64 {
 
 /// Writes some cells: the means of their four neighbours.
 fn step(mean: &Mean, cells: &Cells<2>, now: &Field, next: &mut Field) -> Result<()> {
-    let around = cells.with_halo().of(now);
-    let (up, down) = (around.slice(s![..-2, 1..-1]), around.slice(s![2.., 1..-1]));
-    let (left, right) = (around.slice(s![1..-1, ..-2]), around.slice(s![1..-1, 2..]));
+    let (around, [r, c]) = (cells.with_halo().of(now), cells.shape());
+    let (up, down) = (around.slice(s![..r, 1..=c]), around.slice(s![2.., 1..=c]));
+    let (left, right) = (around.slice(s![1..=r, ..c]), around.slice(s![1..=r, 2..]));
     mean.apply((&up, &down, &left, &right, &mut cells.of_mut(next)))
 }
 

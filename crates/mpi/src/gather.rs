@@ -159,7 +159,7 @@ where
     ) -> Result<()> {
         let world = &self.mpi().0;
         let (awaited, deadline) = (Awaited::from(operation, peer.rank), world.deadline());
-        let mut message = Outgoing::new(world, shape.clone(), peer, Use::Once)?;
+        let mut message = Outgoing::new(world, shape, peer, Use::Once)?;
         let packed = pack(&mut message).and_then(|()| message.ready());
         let header = match &packed {
             Ok(()) => Header::of::<T>(shape.slice()),
@@ -224,8 +224,8 @@ where
             return Ok(());
         }
         let text = format!(
-            "an array of shape {:?}, expected {expected:?}: this process's part with its halo; make \
-             arrays by `array` or `zeros` of the grid",
+            "an array of shape {:?}, expected {expected:?}: this process's part with its halo; \
+             make arrays by `array` or `zeros` of the grid",
             found.slice()
         );
         Err(Error::Argument { operation, text })

@@ -17,7 +17,6 @@ impl Mpi {
     /// }
     /// # Ok::<(), resident_mpi::Error>(())
     /// ```
-    #[must_use]
     pub fn grid<const N: usize>(&self, shape: [usize; N]) -> GridBuilder<N> {
         GridBuilder {
             mpi: self.clone(),

@@ -257,8 +257,8 @@ impl<const N: usize> fmt::Debug for Decomposition<N> {
 
 /// Checks that memory can have as many elements as this shape has.
 fn check_len<T, const N: usize>(operation: &'static str, shape: [usize; N]) -> Result<usize> {
-    let nonzero = shape.iter().map(|len| (*len).max(1));
-    let bytes = nonzero.fold(Some(size_of::<T>()), |bytes, len| bytes?.checked_mul(len));
+    let mut nonzero = shape.iter().map(|len| (*len).max(1));
+    let bytes = nonzero.try_fold(size_of::<T>(), usize::checked_mul);
     if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
         let text = format!(
             "an array of shape {shape:?} has more bytes than memory can; divide the global array \
@@ -277,8 +277,8 @@ pub(crate) fn reserve<T, const N: usize>(
     let mut elements = Vec::new();
     elements.try_reserve_exact(check_len::<T, N>(operation, shape)?).map_err(|error| {
         let text = format!(
-            "no memory for an array of shape {shape:?}: {error}; divide the global array among more \
-             processes"
+            "no memory for an array of shape {shape:?}: {error}; divide the global array among \
+             more processes"
         );
         Error::Argument { operation, text }
     })?;

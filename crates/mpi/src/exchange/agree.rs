@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::Tags;
 use super::fields::Elements;
+use super::tags::Tags;
 use crate::call::{Channel, Peer};
 use crate::decomposition::Blocks;
 use crate::error::{Error, Result, Side};

@@ -71,8 +71,8 @@ pub trait FieldsMut<const N: usize>: sealed::FieldsMut<N> {
     ) -> Result<()>;
 }
 
-/// One array or view.
-pub trait Field<const N: usize>
+/// One array or view. Sealed.
+pub trait Field<const N: usize>: sealed::Field<N>
 where
     Dim<[usize; N]>: Dimension,
 {
@@ -83,7 +83,7 @@ where
     fn field(&self) -> SmartView<'_, Self::Element, Dim<[usize; N]>>;
 }
 
-/// One array or view that is written.
+/// One array or view that is written. Sealed.
 pub trait FieldMut<const N: usize>: Field<N>
 where
     Dim<[usize; N]>: Dimension,
@@ -94,6 +94,7 @@ where
 
 mod sealed {
     pub trait Elements {}
+    pub trait Field<const N: usize> {}
     pub trait Fields<const N: usize> {}
     pub trait FieldsMut<const N: usize> {}
 }
@@ -101,6 +102,11 @@ mod sealed {
 /// Implements [`Field`] for references to arrays and views.
 macro_rules! field {
     ($($reference:ty),+) => {$(
+        impl<T: Element, const N: usize> sealed::Field<N> for $reference where
+            Dim<[usize; N]>: Dimension
+        {
+        }
+
         impl<T: Element, const N: usize> Field<N> for $reference
         where
             Dim<[usize; N]>: Dimension,
@@ -149,68 +155,66 @@ fn check<const N: usize>(
     Err(Error::Argument { operation, text })
 }
 
-/// Implements the traits for one array.
-macro_rules! one {
-    () => {
-        impl<const N: usize, A: Field<N>> sealed::Fields<N> for A where Dim<[usize; N]>: Dimension {}
-        impl<const N: usize, A: FieldMut<N>> sealed::FieldsMut<N> for A where
-            Dim<[usize; N]>: Dimension
-        {
-        }
+impl<const N: usize, A: Field<N>> sealed::Fields<N> for A where Dim<[usize; N]>: Dimension {}
 
-        impl<const N: usize, A: Field<N>> Fields<N> for A
-        where
-            Dim<[usize; N]>: Dimension,
-        {
-            type Elements = (A::Element,);
+impl<const N: usize, A: FieldMut<N>> sealed::FieldsMut<N> for A where Dim<[usize; N]>: Dimension {}
 
-            fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
-                check(operation, 0, self.field().shape(), expected)
-            }
+impl<const N: usize, A: Field<N>> Fields<N> for A
+where
+    Dim<[usize; N]>: Dimension,
+{
+    type Elements = (A::Element,);
 
-            #[track_caller]
-            fn pack(
-                &self,
-                messages: &mut (FieldMessages<A::Element, N>,),
-                stream: &Stream,
-            ) -> Result<()> {
-                messages.0.pack(&self.field(), stream)?;
-                messages.0.wait_packed()
-            }
-        }
+    fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
+        check(operation, 0, self.field().shape(), expected)
+    }
 
-        impl<const N: usize, A: FieldMut<N>> FieldsMut<N> for A
-        where
-            Dim<[usize; N]>: Dimension,
-        {
-            type Elements = (A::Element,);
-
-            fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
-                check(operation, 0, self.field().shape(), expected)
-            }
-
-            #[track_caller]
-            fn unpack(
-                &mut self,
-                messages: &mut (FieldMessages<A::Element, N>,),
-                stream: &Stream,
-                deadline: Instant,
-            ) -> Result<()> {
-                messages.0.unpack(&mut self.field_mut(), stream, deadline)?;
-                messages.0.wait_sent(deadline)
-            }
-        }
-    };
+    #[track_caller]
+    fn pack(
+        &self,
+        messages: &mut <Self::Elements as Elements<N>>::Messages,
+        stream: &Stream,
+    ) -> Result<()> {
+        messages.0.pack(&self.field(), stream)?;
+        messages.0.wait_packed()
+    }
 }
 
-one!();
+impl<const N: usize, A: FieldMut<N>> FieldsMut<N> for A
+where
+    Dim<[usize; N]>: Dimension,
+{
+    type Elements = (A::Element,);
+
+    fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
+        check(operation, 0, self.field().shape(), expected)
+    }
+
+    #[track_caller]
+    fn unpack(
+        &mut self,
+        messages: &mut <Self::Elements as Elements<N>>::Messages,
+        stream: &Stream,
+        deadline: Instant,
+    ) -> Result<()> {
+        messages.0.unpack(&mut self.field_mut(), stream, deadline)?;
+        messages.0.wait_sent(deadline)
+    }
+}
 
 /// Implements the traits for tuples.
 macro_rules! several {
     ($($array:ident $element:ident $index:tt),+) => {
         impl<$($element: Element),+> sealed::Elements for ($($element,)+) {}
-        impl<const N: usize, $($array: Field<N>),+> sealed::Fields<N> for ($($array,)+) where Dim<[usize; N]>: Dimension {}
-        impl<const N: usize, $($array: FieldMut<N>),+> sealed::FieldsMut<N> for ($($array,)+) where Dim<[usize; N]>: Dimension {}
+        impl<const N: usize, $($array: Field<N>),+> sealed::Fields<N> for ($($array,)+) where
+            Dim<[usize; N]>: Dimension
+        {
+        }
+
+        impl<const N: usize, $($array: FieldMut<N>),+> sealed::FieldsMut<N> for ($($array,)+) where
+            Dim<[usize; N]>: Dimension
+        {
+        }
 
         impl<const N: usize, $($element: Element),+> Elements<N> for ($($element,)+)
         where
@@ -254,7 +258,7 @@ macro_rules! several {
             #[track_caller]
             fn pack(
                 &self,
-                messages: &mut ($(FieldMessages<$array::Element, N>,)+),
+                messages: &mut <Self::Elements as Elements<N>>::Messages,
                 stream: &Stream,
             ) -> Result<()> {
                 $(messages.$index.pack(&self.$index.field(), stream)?;)+
@@ -277,7 +281,7 @@ macro_rules! several {
             #[track_caller]
             fn unpack(
                 &mut self,
-                messages: &mut ($(FieldMessages<$array::Element, N>,)+),
+                messages: &mut <Self::Elements as Elements<N>>::Messages,
                 stream: &Stream,
                 deadline: Instant,
             ) -> Result<()> {

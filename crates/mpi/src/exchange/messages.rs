@@ -6,7 +6,7 @@ use std::time::Instant;
 use resident::ndarray::{Dim, Dimension};
 use resident::{Element, SmartView, SmartViewMut, Stream};
 
-use super::Tags;
+use super::tags::Tags;
 use crate::call::{Channel, Outcome, Peer};
 use crate::decomposition::Face;
 use crate::error::{Error, Result};

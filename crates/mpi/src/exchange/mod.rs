@@ -6,6 +6,7 @@
 mod agree;
 mod fields;
 mod messages;
+mod tags;
 
 use std::rc::{Rc, Weak};
 
@@ -14,19 +15,11 @@ use resident::ndarray::{Dim, Dimension};
 
 pub use fields::{Elements, Field, FieldMut, Fields, FieldsMut};
 
-use crate::error::{Error, Result, Side};
+use crate::error::{Error, Result};
 use crate::local::Decomposition;
 use crate::world::World;
 use messages::Maker;
-
-/// The most arrays of an exchange.
-const FIELDS_MAX: i32 = 4;
-
-/// The tags of an exchange: one for each direction of each array, and then those of the headers.
-struct Tags {
-    first: i32,
-    directions: i32,
-}
+use tags::Tags;
 
 /// The exchange of the halos of one or several arrays, described once and used for each step:
 /// [`Decomposition::exchange`] makes it.
@@ -203,25 +196,5 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
         fields.unpack(messages, stream, world.deadline())?;
         *state = State::Idle;
         Ok(())
-    }
-}
-
-impl Tags {
-    /// As many for each exchange, so that processes that describe others stay in step.
-    fn new<const N: usize>(world: &World, operation: &'static str) -> Result<Self> {
-        let directions = 3_i32.pow(N as u32);
-        let first = world.face_tags(operation, FIELDS_MAX * directions + 2 * N as i32)?;
-        Ok(Self { first, directions })
-    }
-
-    /// The tag of what an array sends in a direction.
-    fn direction(&self, field: i32, direction: usize) -> i32 {
-        self.first + field * self.directions + direction as i32
-    }
-
-    /// The tag of the header that goes to one side of an axis.
-    fn header(&self, axis: usize, side: Side) -> i32 {
-        let side = i32::from(side == Side::High);
-        self.first + FIELDS_MAX * self.directions + 2 * axis as i32 + side
     }
 }

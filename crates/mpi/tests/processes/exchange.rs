@@ -1,6 +1,6 @@
 //! What exchanges move, what they refuse, and what becomes of those that are not finished.
 
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 
 use resident::ndarray::{Ix1, Ix2};
 use resident::{Device, Emulation, Grid, In, Kernel, Out, SmartArray, audit};
@@ -139,9 +139,7 @@ fn an_exchange_that_was_dropped_or_forgotten_can_be_finished() {
             add(&ring, &mut a, 100.0);
             let going = halo.start(&a, &stream).unwrap();
             if forget {
-                mem::forget(going)
-            } else {
-                drop(going)
+                let _forgotten = ManuallyDrop::new(going);
             }
             assert_eq!(halos(&a), before, "nothing was received");
             let error = halo.start(&a, &stream).err().expect("an error").to_string();
@@ -167,7 +165,7 @@ fn an_exchange_can_be_dropped_while_messages_travel() {
             drop(halo.start(&a, &Device::cpu().stream()).unwrap());
         }
         let mut halo = ring.exchange(&a).unwrap();
-        mem::forget(halo.start(&a, &Device::cpu().stream()).unwrap());
+        let _forgotten = ManuallyDrop::new(halo.start(&a, &Device::cpu().stream()).unwrap());
         mem::forget(halo);
     });
 }

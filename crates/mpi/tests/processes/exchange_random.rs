@@ -152,12 +152,12 @@ where
     /// The value of a cell of the global array, by its index, which may be outside of it.
     fn value(&self, global: [i64; N], step: u64) -> Option<u64> {
         let mut value = step;
-        for axis in 0..N {
+        for (axis, index) in global.into_iter().enumerate() {
             let cells = self.plate.global_shape()[axis] as i64;
-            if !self.periodic[axis] && !(0..cells).contains(&global[axis]) {
+            if !self.periodic[axis] && !(0..cells).contains(&index) {
                 return None;
             }
-            value = value * 31 + global[axis].rem_euclid(cells) as u64;
+            value = value * 31 + index.rem_euclid(cells) as u64;
         }
         Some(value % UNTOUCHED)
     }
