@@ -22,7 +22,8 @@ pub(crate) struct Job {
     case: String,
     processes: usize,
     variables: Vec<(&'static str, String)>,
-    flags: Vec<&'static str>,
+    /// Whether the launcher shall let others live when a process is killed.
+    has_survivors: bool,
 }
 
 /// What a job left.
@@ -57,12 +58,18 @@ impl Job {
         let thread = std::thread::current();
         let case = thread.name().expect("tests run in threads with their names").to_owned();
         let variables = vec![("RESIDENT_MPI_TIMEOUT", "20".to_owned())];
-        Self { case, processes, variables, flags: Vec::new() }
+        Self { case, processes, variables, has_survivors: false }
     }
 
     /// Sets a variable for its processes.
     pub(crate) fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.variables.push((name, value.into()));
+        self
+    }
+
+    /// Lets other processes live when one is killed.
+    pub(crate) fn survivors(mut self) -> Self {
+        self.has_survivors = true;
         self
     }
 
@@ -80,10 +87,16 @@ impl Job {
 
     fn command(&self) -> Command {
         let mut command = Command::new(launcher());
-        if is_open_mpi() {
+        let is_open_mpi = is_open_mpi();
+        if is_open_mpi {
             command.args(["--oversubscribe", "--allow-run-as-root"]);
         }
-        command.args(&self.flags).args(["-n", &self.processes.to_string()]);
+        match (self.has_survivors, is_open_mpi) {
+            (true, true) => _ = command.arg("--enable-recovery"),
+            (true, false) => _ = command.arg("-disable-auto-cleanup"),
+            (false, _) => {}
+        }
+        command.args(["-n", &self.processes.to_string()]);
         command.arg(env::current_exe().expect("tests know their program"));
         command.args([&self.case, "--exact", "--nocapture", "--include-ignored"]);
         command.env(CASE, &self.case).envs(self.variables.iter().cloned());

@@ -3,6 +3,7 @@
 mod collectives;
 mod exchange;
 mod exchange_random;
+mod failures;
 mod file;
 mod gather;
 mod launch;
