@@ -32,3 +32,6 @@ pub use local::Decomposition;
 pub use part::{Part, PartMut};
 pub use point_to_point::{Receiving, Sending};
 pub use world::{Mpi, init};
+
+#[doc = include_str!("../../../docs/guide/more_than_one_machine.md")]
+pub mod more_than_one_machine {}
