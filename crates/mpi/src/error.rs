@@ -12,6 +12,17 @@ pub enum Side {
     High,
 }
 
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Low => Self::High,
+            Self::High => Self::Low,
+        }
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

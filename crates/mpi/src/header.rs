@@ -49,6 +49,11 @@ impl Header {
         header
     }
 
+    /// What goes instead of the header of a message that cannot be sent.
+    pub(crate) fn refusal() -> Self {
+        Self::new("nothing, after an error,", 0, &[])
+    }
+
     /// One that is to be received.
     pub(crate) fn empty() -> Self {
         Self([0; HEADER_BYTES])

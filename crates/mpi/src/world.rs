@@ -1,6 +1,6 @@
 //! The life of MPI, and what all of its users share: processes, device, time-out.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
 use std::io::Write;
@@ -19,6 +19,9 @@ use crate::inbox::Inbox;
 use crate::progress::Progress;
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
+
+/// Smaller tags of faces are those of gathers and scatters.
+const FACE_TAG_MIN: i32 = 2;
 
 /// MPI, initialised: this process among all that run the program.
 ///
@@ -164,6 +167,8 @@ pub(crate) struct World {
     size: usize,
     node_rank: usize,
     tag_max: i32,
+    /// The first tag of the next exchange.
+    face_tag: Cell<i32>,
     timeout: Duration,
     /// The error that broke it.
     broken: RefCell<Option<Error>>,
@@ -227,6 +232,23 @@ impl World {
             return Err(Error::Argument { operation, text });
         }
         Ok(Peer { rank, tag, channel })
+    }
+
+    /// The first of `count` tags for the messages of an exchange. No tag is given twice, so that
+    /// messages of one tag have one length. All processes ask in the same order.
+    pub(crate) fn face_tags(&self, operation: &'static str, count: i32) -> Result<i32> {
+        let first = self.face_tag.get();
+        let next = first.checked_add(count).filter(|next| *next <= self.tag_max);
+        let next = next.ok_or_else(|| {
+            let text = format!(
+                "this MPI has tags up to {}, and earlier exchanges have used them; describe an \
+                 exchange once and use it in each step",
+                self.tag_max
+            );
+            Error::Argument { operation, text }
+        })?;
+        self.face_tag.set(next);
+        Ok(first)
     }
 
     /// `Ok` if there is a process of this rank.
@@ -367,6 +389,7 @@ fn open(mut session: Session, timeout: Duration) -> Result<World> {
         size,
         node_rank,
         tag_max,
+        face_tag: Cell::new(FACE_TAG_MIN),
         timeout,
         broken: RefCell::new(None),
     })

@@ -1,6 +1,11 @@
 //! Programs of several processes, run under `mpirun`.
 
 mod collectives;
+mod exchange;
+mod exchange_random;
 mod failures;
+mod file;
+mod gather;
 mod launch;
 mod point_to_point;
+mod random;
