@@ -10,7 +10,7 @@ use std::rc::Rc;
 use resident::ndarray::Dimension;
 use resident::{Element, Stream};
 
-use crate::agreement::agree;
+use crate::agreement::{Kind, Plan, agree, agree_on};
 use crate::audit::{self, Direction};
 use crate::call::{Number, Reduce, Request, Session};
 use crate::error::Result;
@@ -62,7 +62,8 @@ impl Mpi {
         const OPERATION: &str = "all_reduce_value";
         self.0.check()?;
         let text = format!("{OPERATION} of {}: {reduce:?}", type_name::<T>());
-        agree(&self.0, OPERATION, text)?;
+        let plan = Plan { text, kind: Kind::Reduction, len_bytes: size_of::<T>() };
+        agree_on(&self.0, OPERATION, plan)?;
         let flight = Flight::new((value, value), Request::null());
         let start = self.0.start(&flight, |session, (own, result), request| {
             let memory = (&raw const *own, &raw mut *result, 1);
@@ -180,7 +181,9 @@ impl Mpi {
         let header = Header::of::<T>(shape.slice());
         let (len, mut result) = (shape.size(), Packed::<T, D>::new(shape, Use::Once)?);
         let (from, to) = (own.ready()?, result.overwrite()?);
-        agree(&self.0, operation, format!("all_reduce of {header}: {reduce:?}"))?;
+        let text = format!("all_reduce of {header}: {reduce:?}");
+        let plan = Plan { text, kind: Kind::Reduction, len_bytes: header.len_bytes() };
+        agree_on(&self.0, operation, plan)?;
         let flight = Flight::new((own, result), Request::null());
         in_chunks(&self.0, operation, len, &flight, |session, first, count, request| {
             let memory = (from.wrapping_add(first), to.wrapping_add(first), count);
@@ -214,9 +217,10 @@ impl Mpi {
             memory.overwrite()?
         };
         let header = Header::of::<T>(shape.slice());
-        agree(&self.0, operation, format!("broadcast of {header} from rank {root}"))?;
+        let (text, kind) = (format!("broadcast of {header} from rank {root}"), Kind::Broadcast);
+        let len_bytes = header.len_bytes();
+        agree_on(&self.0, operation, Plan { text, kind, len_bytes })?;
         let flight = Flight::new(memory, Request::null());
-        let len_bytes = shape.size() * size_of::<T>();
         in_chunks(&self.0, operation, len_bytes, &flight, |session, first, count, request| {
             let bytes = (address.cast::<u8>().wrapping_add(first), count);
             // SAFETY: the host memory of an array of `len_bytes` bytes that the flight owns: it

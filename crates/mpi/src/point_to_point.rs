@@ -1,6 +1,7 @@
 //! Arrays and parts of arrays, from one process to another.
 
 use std::cell::RefMut;
+use std::fmt;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 
@@ -156,7 +157,7 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// - [`Error::Argument`] if there is no such rank or tag.
+    /// - [`Error::Argument`] if there is no such rank or tag, or if no array has that many elements.
     /// - [`Error::Mpi`] if MPI refuses; [`Error::Resident`] if the host has no memory for it.
     pub fn irecv<T: Element, D: Dimension + 'static>(
         &self,
@@ -194,6 +195,7 @@ impl Mpi {
         (from, tag): (usize, i32),
     ) -> Result<Receiving<T, D>> {
         let (peer, _) = self.peers(operation, from, tag)?;
+        expect_size::<T>(operation, shape.slice())?;
         let expected = Header::of::<T>(shape.slice());
         let mut memory = Packed::<T, D>::new(shape, Use::Once)?;
         let bytes = (memory.overwrite()?.cast::<u8>(), expected.len_bytes());
@@ -356,6 +358,32 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
         let peer = Some(self.from);
         audit::record(world, &audit::Message { direction, bytes, array, peer, site });
     }
+}
+
+/// Prints the process to which it goes.
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sending(to rank {})", self.to)
+    }
+}
+
+/// Prints what is expected from which process.
+impl<T: Element, D: Dimension + 'static> fmt::Debug for Receiving<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Receiving({} from rank {})", self.expected, self.from)
+    }
+}
+
+/// `Ok` if an array can have this shape.
+fn expect_size<T>(operation: &'static str, shape: &[usize]) -> Result<()> {
+    // As ndarray counts: axes of length 0 do not hide others.
+    let axes = shape.iter().filter(|len| **len > 0);
+    let bytes = axes.copied().chain([size_of::<T>().max(1)]).try_fold(1_usize, usize::checked_mul);
+    if bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {
+        return Ok(());
+    }
+    let text = format!("shape {shape:?} has more elements than memory has addresses");
+    Err(Error::Argument { operation, text })
 }
 
 fn mismatch(operation: &'static str, rank: usize, expected: String, found: String) -> Error {

@@ -36,7 +36,16 @@ const FACE_TAG_MIN: i32 = 2;
 /// error, and the job ends in all processes by `MPI_Abort`. So no process waits forever for another
 /// that failed.
 ///
-/// Messages and exchanges do not keep MPI alive; once it is finalised, their calls are errors.
+/// Messages do not keep MPI alive; once it is finalised, their calls are errors.
+///
+/// # Threads
+///
+/// A handle cannot leave its thread:
+///
+/// ```compile_fail,E0277
+/// # let mpi = resident_mpi::init().unwrap();
+/// std::thread::spawn(move || mpi.barrier());
+/// ```
 #[derive(Clone)]
 pub struct Mpi(pub(crate) Rc<World>);
 
