@@ -29,8 +29,8 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// - [`Error::TimedOut`] if one of them does not within the time-out.
-    /// - [`Error::Mismatch`] if one of them calls another collective operation.
+    /// - [`TimedOut`](crate::Error::TimedOut) if one of them does not within the time-out.
+    /// - [`Mismatch`](crate::Error::Mismatch) if one of them calls another collective operation.
     pub fn barrier(&self) -> Result<()> {
         self.0.check()?;
         agree(&self.0, "barrier", "a barrier".into())
@@ -38,7 +38,7 @@ impl Mpi {
 
     /// Reduces one number of each process to one, which all get.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::SmartArray;
     /// # use resident_mpi::Reduce;
     /// # fn main() -> resident_mpi::Result<()> {
@@ -54,10 +54,10 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// - [`Error::Mismatch`] if another process reduces another type, in another way, or calls
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process reduces another type, in another way, or calls
     ///   another collective operation.
-    /// - [`Error::TimedOut`] if a process does not call it within the time-out.
-    /// - [`Error::Mpi`] if MPI refuses.
+    /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
+    /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
     pub fn all_reduce_value<T: Number>(&self, reduce: Reduce, value: T) -> Result<T> {
         const OPERATION: &str = "all_reduce_value";
         self.0.check()?;
@@ -83,7 +83,7 @@ impl Mpi {
     /// that are newest on a device are packed there, on the current device's stream, and results
     /// are written there.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::SmartArray;
     /// # use resident_mpi::Reduce;
     /// # fn main() -> resident_mpi::Result<()> {
@@ -98,11 +98,11 @@ impl Mpi {
     ///
     /// The part is unchanged then.
     ///
-    /// - [`Error::Mismatch`] if another process passes another type or shape, or calls another
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type or shape, or calls another
     ///   collective operation.
-    /// - [`Error::TimedOut`] if a process does not call it within the time-out.
-    /// - [`Error::Resident`] if the elements cannot be read or written.
-    /// - [`Error::Mpi`] if MPI refuses.
+    /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
+    /// - [`Resident`](crate::Error::Resident) if the elements cannot be read or written.
+    /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
     #[track_caller]
     pub fn all_reduce<T: Number, D: Dimension + 'static>(
         &self,
@@ -135,12 +135,12 @@ impl Mpi {
     ///
     /// The part is unchanged then.
     ///
-    /// - [`Error::Argument`] if there is no such rank.
-    /// - [`Error::Mismatch`] if another process passes another type, shape or root, or calls
+    /// - [`Argument`](crate::Error::Argument) if there is no such rank.
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type, shape or root, or calls
     ///   another collective operation.
-    /// - [`Error::TimedOut`] if a process does not call it within the time-out.
-    /// - [`Error::Resident`] if the elements cannot be read or written.
-    /// - [`Error::Mpi`] if MPI refuses.
+    /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
+    /// - [`Resident`](crate::Error::Resident) if the elements cannot be read or written.
+    /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
     #[track_caller]
     pub fn broadcast<T: Element, D: Dimension + 'static>(
         &self,
@@ -255,9 +255,9 @@ impl Mpi {
     }
 }
 
-/// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how many
-/// it has: as many at once as MPI takes. Waits for each. All processes have agreed on it, so that an
-/// error in one of them breaks its world.
+/// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how
+/// many it has: as many at once as MPI takes. Waits for each. All processes have agreed on it, so
+/// that an error in one of them breaks its world.
 fn in_chunks<M: 'static>(
     world: &World,
     operation: &'static str,

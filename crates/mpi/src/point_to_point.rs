@@ -28,7 +28,7 @@ impl Mpi {
     /// current device's stream; only they come to the host. The host waits for them, not for later
     /// work.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::{SmartArray, ndarray::{Ix2, s}};
     /// # fn main() -> resident_mpi::Result<()> {
     /// let mpi = resident_mpi::init()?;
@@ -145,19 +145,21 @@ impl Mpi {
 
     /// Begins to receive elements `T` in `shape` from the process `from`, and returns at once.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::{SmartArray, ndarray::Ix2};
     /// # fn main() -> resident_mpi::Result<()> {
     /// # let mpi = resident_mpi::init()?;
-    /// let receiving = mpi.irecv::<f64, Ix2>((100, 2), 1, 0)?;
+    /// let receiving = mpi.irecv::<f64, Ix2>((100, 2), mpi.rank(), 0)?;
+    /// mpi.send(&SmartArray::<f64, _>::ones((100, 2)), mpi.rank(), 0)?;
     /// // .. work ..
     /// let columns: SmartArray<f64, Ix2> = receiving.wait()?;
+    /// assert_eq!(columns.sum()?, 200.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// - [`Error::Argument`] if there is no such rank or tag, or if no array has that many elements.
+    /// - [`Error::Argument`] if there is no such rank or tag, or if no array has so many elements.
     /// - [`Error::Mpi`] if MPI refuses; [`Error::Resident`] if the host has no memory for it.
     pub fn irecv<T: Element, D: Dimension + 'static>(
         &self,

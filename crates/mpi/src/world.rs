@@ -58,7 +58,7 @@ pub struct Mpi(pub(crate) Rc<World>);
 /// `RESIDENT_MPI_TIMEOUT` is how many seconds a call waits for other processes, 300 by default;
 /// fractions are allowed.
 ///
-/// ```no_run
+/// ```
 /// use resident::SmartArray;
 /// use resident_mpi::Reduce;
 ///
