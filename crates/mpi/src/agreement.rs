@@ -1,9 +1,9 @@
 //! Whether all processes do the same.
 //!
 //! Each collective operation begins with this: the processes exchange hashes of what they are about
-//! to do, and if these differ, the texts. So processes that call different operations, or with
+//! to do, and texts if these differ. So processes that call different operations, or with
 //! other types or shapes, get errors that say both, where MPI would mix up their elements or wait
-//! forever. All of them come to the same decision, as all compare the same hashes. It is a barrier
+//! forever. All of them come to the same decision, as all compare the same. It is a barrier
 //! too.
 
 use crate::call::Request;
@@ -15,22 +15,63 @@ use crate::world::{Awaited, World};
 /// The length of a text that is exchanged; longer ones are cut.
 const TEXT_BYTES: usize = 512;
 
+/// What a process is about to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Plan {
+    /// In words, complete: type, shape, and all else that must be the same.
+    pub(crate) text: String,
+    pub(crate) kind: Kind,
+    /// How many bytes MPI will move for each process.
+    pub(crate) len_bytes: usize,
+}
+
+/// The operation of MPI that follows. It and the number of bytes are compared beside the hash of
+/// the text, so that processes with texts of one hash do not write beyond each other's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Nothing, or what says itself that it fits.
+    Other,
+    Reduction,
+    Broadcast,
+}
+
 /// `Ok` if all processes call this with one `text`, which says what they are about to do.
+///
+/// # Errors
+///
+/// As [`agree_on`].
+pub(crate) fn agree(world: &World, operation: &'static str, text: String) -> Result<()> {
+    agree_on(world, operation, Plan { text, kind: Kind::Other, len_bytes: 0 })
+}
+
+/// `Ok` if all processes call this with one plan.
 ///
 /// # Errors
 ///
 /// - `Error::Mismatch`, in all processes, with the text of the first process that has another.
 /// - `Error::TimedOut` if some process does not call it.
-pub(crate) fn agree(world: &World, operation: &'static str, text: String) -> Result<()> {
-    let hashes = all_gather(world, operation, hash(text.bytes()).to_ne_bytes().into())?;
-    let (own, _) = hashes.split_at(size_of::<u64>());
-    if hashes.chunks_exact(own.len()).all(|other| other == own) {
+pub(crate) fn agree_on(world: &World, operation: &'static str, plan: Plan) -> Result<()> {
+    let own = plan.key();
+    let keys = all_gather(world, operation, own.clone())?;
+    if keys.chunks_exact(own.len()).all(|other| other == own) {
         return Ok(());
     }
-    let mut padded = text.clone().into_bytes();
+    let mut padded = plan.text.clone().into_bytes();
     padded.resize(TEXT_BYTES, 0);
-    let texts = all_gather(world, operation, padded.clone())?;
-    Err(difference(world, operation, text, &hashes, &texts))
+    let texts = all_gather(world, operation, padded)?;
+    let rank = keys.chunks_exact(own.len()).position(|other| other != own).unwrap_or(0);
+    let text = &texts[rank * TEXT_BYTES..][..TEXT_BYTES];
+    let found = String::from_utf8_lossy(text).trim_end_matches('\0').to_owned();
+    let (expected, axis, side) = (plan.text, None, None);
+    Err(Error::Mismatch { operation, rank, axis, side, expected, found })
+}
+
+impl Plan {
+    /// What is compared first, as long for all plans.
+    fn key(&self) -> Vec<u8> {
+        let words = [hash(self.text.bytes()), self.kind as u64, self.len_bytes as u64];
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
 }
 
 /// The bytes of each process, in the order of ranks. All give as many.
@@ -50,20 +91,4 @@ fn all_gather(world: &World, operation: &'static str, own: Vec<u8>) -> Result<Ve
         .map_err(|error| world.break_with(error))?;
     let mut memory = flight.memory().expect("it has landed");
     Ok(std::mem::take(&mut memory.1))
-}
-
-/// The error of a process: another process, with another hash, and its text.
-fn difference(
-    world: &World,
-    operation: &'static str,
-    expected: String,
-    hashes: &[u8],
-    texts: &[u8],
-) -> Error {
-    let mut hashes = hashes.chunks_exact(size_of::<u64>());
-    let own = hashes.clone().nth(world.rank());
-    let rank = hashes.position(|hash| Some(hash) != own).unwrap_or(0);
-    let text = &texts[rank * TEXT_BYTES..][..TEXT_BYTES];
-    let found = String::from_utf8_lossy(text).trim_end_matches('\0').to_owned();
-    Error::Mismatch { operation, rank, axis: None, side: None, expected, found }
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use resident::ndarray::Dimension;
 use resident::{Element, Stream};
 
-use crate::agreement::agree;
+use crate::agreement::{Kind, Plan, agree, agree_on};
 use crate::audit::{self, Direction};
 use crate::call::{Number, Reduce, Request, Session};
 use crate::error::Result;
@@ -29,8 +29,8 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// - [`Error::TimedOut`] if one of them does not within the time-out.
-    /// - [`Error::Mismatch`] if one of them calls another collective operation.
+    /// - [`TimedOut`](crate::Error::TimedOut) if one of them does not within the time-out.
+    /// - [`Mismatch`](crate::Error::Mismatch) if one of them calls another collective operation.
     pub fn barrier(&self) -> Result<()> {
         self.0.check()?;
         agree(&self.0, "barrier", "a barrier".into())
@@ -38,7 +38,7 @@ impl Mpi {
 
     /// Reduces one number of each process to one, which all get.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::SmartArray;
     /// # use resident_mpi::Reduce;
     /// # fn main() -> resident_mpi::Result<()> {
@@ -54,15 +54,16 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// - [`Error::Mismatch`] if another process reduces another type, in another way, or calls
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process reduces another type, in another way, or calls
     ///   another collective operation.
-    /// - [`Error::TimedOut`] if a process does not call it within the time-out.
-    /// - [`Error::Mpi`] if MPI refuses.
+    /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
+    /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
     pub fn all_reduce_value<T: Number>(&self, reduce: Reduce, value: T) -> Result<T> {
         const OPERATION: &str = "all_reduce_value";
         self.0.check()?;
         let text = format!("{OPERATION} of {}: {reduce:?}", type_name::<T>());
-        agree(&self.0, OPERATION, text)?;
+        let plan = Plan { text, kind: Kind::Reduction, len_bytes: size_of::<T>() };
+        agree_on(&self.0, OPERATION, plan)?;
         let flight = Flight::new((value, value), Request::null());
         let start = self.0.start(&flight, |session, (own, result), request| {
             let memory = (&raw const *own, &raw mut *result, 1);
@@ -82,7 +83,7 @@ impl Mpi {
     /// that are newest on a device are packed there, on the current device's stream, and results
     /// are written there.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::SmartArray;
     /// # use resident_mpi::Reduce;
     /// # fn main() -> resident_mpi::Result<()> {
@@ -97,11 +98,11 @@ impl Mpi {
     ///
     /// The part is unchanged then.
     ///
-    /// - [`Error::Mismatch`] if another process passes another type or shape, or calls another
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type or shape, or calls another
     ///   collective operation.
-    /// - [`Error::TimedOut`] if a process does not call it within the time-out.
-    /// - [`Error::Resident`] if the elements cannot be read or written.
-    /// - [`Error::Mpi`] if MPI refuses.
+    /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
+    /// - [`Resident`](crate::Error::Resident) if the elements cannot be read or written.
+    /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
     #[track_caller]
     pub fn all_reduce<T: Number, D: Dimension + 'static>(
         &self,
@@ -134,12 +135,12 @@ impl Mpi {
     ///
     /// The part is unchanged then.
     ///
-    /// - [`Error::Argument`] if there is no such rank.
-    /// - [`Error::Mismatch`] if another process passes another type, shape or root, or calls
+    /// - [`Argument`](crate::Error::Argument) if there is no such rank.
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type, shape or root, or calls
     ///   another collective operation.
-    /// - [`Error::TimedOut`] if a process does not call it within the time-out.
-    /// - [`Error::Resident`] if the elements cannot be read or written.
-    /// - [`Error::Mpi`] if MPI refuses.
+    /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
+    /// - [`Resident`](crate::Error::Resident) if the elements cannot be read or written.
+    /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
     #[track_caller]
     pub fn broadcast<T: Element, D: Dimension + 'static>(
         &self,
@@ -180,7 +181,9 @@ impl Mpi {
         let header = Header::of::<T>(shape.slice());
         let (len, mut result) = (shape.size(), Packed::<T, D>::new(shape, Use::Once)?);
         let (from, to) = (own.ready()?, result.overwrite()?);
-        agree(&self.0, operation, format!("all_reduce of {header}: {reduce:?}"))?;
+        let text = format!("all_reduce of {header}: {reduce:?}");
+        let plan = Plan { text, kind: Kind::Reduction, len_bytes: header.len_bytes() };
+        agree_on(&self.0, operation, plan)?;
         let flight = Flight::new((own, result), Request::null());
         in_chunks(&self.0, operation, len, &flight, |session, first, count, request| {
             let memory = (from.wrapping_add(first), to.wrapping_add(first), count);
@@ -214,9 +217,10 @@ impl Mpi {
             memory.overwrite()?
         };
         let header = Header::of::<T>(shape.slice());
-        agree(&self.0, operation, format!("broadcast of {header} from rank {root}"))?;
+        let (text, kind) = (format!("broadcast of {header} from rank {root}"), Kind::Broadcast);
+        let len_bytes = header.len_bytes();
+        agree_on(&self.0, operation, Plan { text, kind, len_bytes })?;
         let flight = Flight::new(memory, Request::null());
-        let len_bytes = shape.size() * size_of::<T>();
         in_chunks(&self.0, operation, len_bytes, &flight, |session, first, count, request| {
             let bytes = (address.cast::<u8>().wrapping_add(first), count);
             // SAFETY: the host memory of an array of `len_bytes` bytes that the flight owns: it
@@ -251,9 +255,9 @@ impl Mpi {
     }
 }
 
-/// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how many
-/// it has: as many at once as MPI takes. Waits for each. All processes have agreed on it, so that an
-/// error in one of them breaks its world.
+/// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how
+/// many it has: as many at once as MPI takes. Waits for each. All processes have agreed on it, so
+/// that an error in one of them breaks its world.
 fn in_chunks<M: 'static>(
     world: &World,
     operation: &'static str,

@@ -40,8 +40,8 @@ struct Arrival {
     state: State,
 }
 
-// SAFETY: the memory is that of an array, which is `Send`. MPI alone uses it (`Expected::post`), and
-// requests are used by several threads only where MPI allows it: the progress thread, the only
+// SAFETY: the memory is that of an array, which is `Send`. MPI alone uses it (`Expected::post`),
+// and requests are used by several threads only where MPI allows it: the progress thread, the only
 // other one, exists only there.
 unsafe impl Send for Arrival {}
 

@@ -1,6 +1,7 @@
 //! Arrays and parts of arrays, from one process to another.
 
 use std::cell::RefMut;
+use std::fmt;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 
@@ -27,7 +28,7 @@ impl Mpi {
     /// current device's stream; only they come to the host. The host waits for them, not for later
     /// work.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::{SmartArray, ndarray::{Ix2, s}};
     /// # fn main() -> resident_mpi::Result<()> {
     /// let mpi = resident_mpi::init()?;
@@ -144,19 +145,21 @@ impl Mpi {
 
     /// Begins to receive elements `T` in `shape` from the process `from`, and returns at once.
     ///
-    /// ```no_run
+    /// ```
     /// # use resident::{SmartArray, ndarray::Ix2};
     /// # fn main() -> resident_mpi::Result<()> {
     /// # let mpi = resident_mpi::init()?;
-    /// let receiving = mpi.irecv::<f64, Ix2>((100, 2), 1, 0)?;
+    /// let receiving = mpi.irecv::<f64, Ix2>((100, 2), mpi.rank(), 0)?;
+    /// mpi.send(&SmartArray::<f64, _>::ones((100, 2)), mpi.rank(), 0)?;
     /// // .. work ..
     /// let columns: SmartArray<f64, Ix2> = receiving.wait()?;
+    /// assert_eq!(columns.sum()?, 200.0);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     ///
-    /// - [`Error::Argument`] if there is no such rank or tag.
+    /// - [`Error::Argument`] if there is no such rank or tag, or if no array has so many elements.
     /// - [`Error::Mpi`] if MPI refuses; [`Error::Resident`] if the host has no memory for it.
     pub fn irecv<T: Element, D: Dimension + 'static>(
         &self,
@@ -194,6 +197,7 @@ impl Mpi {
         (from, tag): (usize, i32),
     ) -> Result<Receiving<T, D>> {
         let (peer, _) = self.peers(operation, from, tag)?;
+        expect_size::<T>(operation, shape.slice())?;
         let expected = Header::of::<T>(shape.slice());
         let mut memory = Packed::<T, D>::new(shape, Use::Once)?;
         let bytes = (memory.overwrite()?.cast::<u8>(), expected.len_bytes());
@@ -356,6 +360,32 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
         let peer = Some(self.from);
         audit::record(world, &audit::Message { direction, bytes, array, peer, site });
     }
+}
+
+/// Prints the process to which it goes.
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sending(to rank {})", self.to)
+    }
+}
+
+/// Prints what is expected from which process.
+impl<T: Element, D: Dimension + 'static> fmt::Debug for Receiving<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Receiving({} from rank {})", self.expected, self.from)
+    }
+}
+
+/// `Ok` if an array can have this shape.
+fn expect_size<T>(operation: &'static str, shape: &[usize]) -> Result<()> {
+    // As ndarray counts: axes of length 0 do not hide others.
+    let axes = shape.iter().filter(|len| **len > 0);
+    let bytes = axes.copied().chain([size_of::<T>().max(1)]).try_fold(1_usize, usize::checked_mul);
+    if bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok()) {
+        return Ok(());
+    }
+    let text = format!("shape {shape:?} has more elements than memory has addresses");
+    Err(Error::Argument { operation, text })
 }
 
 fn mismatch(operation: &'static str, rank: usize, expected: String, found: String) -> Error {

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::env;
 use std::fmt;
+use std::io::Write;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,7 +36,16 @@ const FACE_TAG_MIN: i32 = 2;
 /// error, and the job ends in all processes by `MPI_Abort`. So no process waits forever for another
 /// that failed.
 ///
-/// Messages and exchanges do not keep MPI alive; once it is finalised, their calls are errors.
+/// Messages do not keep MPI alive; once it is finalised, their calls are errors.
+///
+/// # Threads
+///
+/// A handle cannot leave its thread:
+///
+/// ```compile_fail,E0277
+/// # let mpi = resident_mpi::init().unwrap();
+/// std::thread::spawn(move || mpi.barrier());
+/// ```
 #[derive(Clone)]
 pub struct Mpi(pub(crate) Rc<World>);
 
@@ -48,7 +58,7 @@ pub struct Mpi(pub(crate) Rc<World>);
 /// `RESIDENT_MPI_TIMEOUT` is how many seconds a call waits for other processes, 300 by default;
 /// fractions are allowed.
 ///
-/// ```no_run
+/// ```
 /// use resident::SmartArray;
 /// use resident_mpi::Reduce;
 ///
@@ -329,16 +339,19 @@ impl World {
 
     /// Waits for all messages and all processes.
     fn settle(&self) -> Result<()> {
-        self.check()?;
-        let deadline = self.deadline();
-        let awaited = Awaited::all("the end of `Mpi`: messages that were dropped or forgotten");
+        const OPERATION: &str = "Mpi::drop";
+        let (awaited, deadline) = (Awaited::all(OPERATION), self.deadline());
         self.wait(&awaited, deadline, || Ok(self.flights.poll_all(self.session()) == 0))?;
-        agree(self, "the end of `Mpi`", "the end of MPI".into())
+        agree(self, OPERATION, "the end of MPI".into())
     }
 
     /// Ends the job, after its reason is told.
     fn abort(&self, reason: &dyn fmt::Display) -> ! {
-        eprintln!("resident-mpi: rank {} of {} ends the job: {reason}", self.rank, self.size);
+        let (rank, size, flights) = (self.rank, self.size, self.flights.len());
+        say(&format!(
+            "resident-mpi: rank {rank} of {size} ends the job: {reason} (messages in flight: \
+             {flights})"
+        ));
         self.session().abort()
     }
 }
@@ -355,7 +368,7 @@ impl Drop for World {
         self.progress = None;
         let finalised = self.session.take().map_or(Ok(()), Session::finalise);
         if let Err(error) = finalised {
-            eprintln!("resident-mpi: rank {}: {error}", self.rank);
+            say(&format!("resident-mpi: rank {}: {error}", self.rank));
         }
     }
 }
@@ -413,6 +426,12 @@ fn wait_until(deadline: Instant, mut is_done: impl FnMut() -> Result<bool>) -> R
             _ => std::thread::sleep(SLEEP),
         }
     }
+}
+
+/// Writes a line to standard error, in one piece, as launchers end processes amid a line. Panics
+/// nowhere.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 fn timed_out(awaited: &Awaited, after: Duration) -> Error {

@@ -225,3 +225,24 @@ fn messages_and_collectives_do_not_mix() {
         }
     });
 }
+
+#[test]
+fn more_elements_than_one_operation_takes() {
+    if std::env::var_os("RESIDENT_LARGE").is_none() {
+        println!("skipped: set RESIDENT_LARGE=1 for collectives of more than 1 GiB");
+        return;
+    }
+    run(2, |mpi| {
+        let len = (1 << 30) + 3;
+        let mut array = SmartArray::from(vec![mpi.rank() as u8; len]);
+        array.set(len - 1, 7).unwrap();
+        mpi.all_reduce(Reduce::Sum, &mut array).unwrap();
+        let last = |array: &SmartArray<u8, _>| {
+            [0, (1 << 30) - 1, 1 << 30, len - 1].map(|index| array.get(index).unwrap())
+        };
+        assert_eq!(last(&array), [1, 1, 1, 14]);
+        array.set(1 << 30, 5 + mpi.rank() as u8).unwrap();
+        mpi.broadcast(&mut array, 1).unwrap();
+        assert_eq!(last(&array), [1, 1, 6, 14]);
+    });
+}

@@ -91,12 +91,15 @@ impl Job {
         if is_open_mpi {
             command.args(["--oversubscribe", "--allow-run-as-root"]);
         }
-        match (self.has_survivors, is_open_mpi) {
-            (true, true) => _ = command.arg("--enable-recovery"),
-            (true, false) => _ = command.arg("-disable-auto-cleanup"),
-            (false, _) => {}
+        if self.has_survivors {
+            let flag = if is_open_mpi { "--enable-recovery" } else { "-disable-auto-cleanup" };
+            command.arg(flag);
         }
         command.args(["-n", &self.processes.to_string()]);
+        if self.has_survivors && !is_open_mpi {
+            // MPICH's launcher ends all processes if it sees that one was killed.
+            command.args(["sh", "-c", "\"$0\" \"$@\" || true"]);
+        }
         command.arg(env::current_exe().expect("tests know their program"));
         command.args([&self.case, "--exact", "--nocapture", "--include-ignored"]);
         command.env(CASE, &self.case).envs(self.variables.iter().cloned());

@@ -444,3 +444,47 @@ fn messages_of_more_bytes_than_an_int_counts() {
         assert_eq!((received.get(len - 2).unwrap(), received.get(len - 1).unwrap()), (1, 7));
     });
 }
+
+#[test]
+fn shapes_that_no_array_has() {
+    run(1, |mpi| {
+        for shape in [(usize::MAX, 2), (1 << 62, 1), (usize::MAX, 0)] {
+            let error = mpi.irecv::<f64, Ix2>(shape, 0, 0).unwrap_err();
+            assert!(error.to_string().contains("more elements than"), "{error}");
+        }
+        let error = mpi.irecv::<u8, Ix1>(1 << 60, 0, 0).unwrap_err();
+        assert!(matches!(error, Error::Resident(resident::Error::OutOfMemory { .. })), "{error}");
+        let receiving = mpi.irecv::<f64, Ix2>((2, 3), 0, 0).unwrap();
+        assert_eq!(format!("{receiving:?}"), "Receiving(f64 of shape [2, 3] from rank 0)");
+        let sending = mpi.isend(&SmartArray::<f64, _>::ones((2, 3)), 0, 0).unwrap();
+        assert_eq!(format!("{sending:?}"), "Sending(to rank 0)");
+        assert_eq!(receiving.wait().unwrap().sum().unwrap(), 6.0);
+    });
+}
+
+#[test]
+fn whether_a_message_is_done() {
+    run(2, |mpi| {
+        let array = SmartArray::<f64, _>::ones(1 << 20);
+        if mpi.rank() == 0 {
+            let sending = mpi.isend(&array, 1, 0).unwrap();
+            assert!(!sending.is_done().unwrap(), "it is too large to be on its way");
+            mpi.barrier().unwrap();
+            while !sending.is_done().unwrap() {
+                std::thread::yield_now();
+            }
+            sending.wait().unwrap();
+            mpi.send(&array.slice(s![..10]), 1, 1).unwrap();
+        } else {
+            let receiving = mpi.irecv::<f64, Ix1>(10, 0, 1).unwrap();
+            assert!(!receiving.is_done().unwrap(), "nobody has sent it");
+            mpi.barrier().unwrap();
+            let other = mpi.irecv::<f64, Ix1>(1 << 20, 0, 0).unwrap();
+            while !other.is_done().unwrap() {
+                std::thread::yield_now();
+            }
+            assert_eq!(other.wait().unwrap().sum().unwrap(), (1 << 20) as f64);
+            assert_eq!(receiving.wait().unwrap().sum().unwrap(), 10.0);
+        }
+    });
+}
