@@ -7,9 +7,9 @@
 //! too.
 
 use crate::call::Request;
+use crate::description::hash;
 use crate::error::{Error, Result};
-use crate::flight::Flight;
-use crate::header::hash;
+use crate::transfer::Transfer;
 use crate::world::{Awaited, World};
 
 /// The length of a text that is exchanged; longer ones are cut.
@@ -77,18 +77,18 @@ impl Plan {
 /// The bytes of each process, in the order of ranks. All give as many.
 fn all_gather(world: &World, operation: &'static str, own: Vec<u8>) -> Result<Vec<u8>> {
     let all = vec![0; own.len() * world.size()];
-    let flight = Flight::new((own, all), Request::null());
-    let start = world.start(&flight, |session, (own, all), request| {
-        let own = (own.as_ptr(), own.len());
-        // SAFETY: both are memory that the flight owns: they live, where they are, until it has
-        // landed, and nothing accesses them before (`Flight::start`). `all` is as long as is asked
-        // for.
-        unsafe { session.all_gather(own, all.as_mut_ptr(), request) }
+    let transfer = Transfer::new((own, all), Request::null());
+    let start = world.start(&transfer, |session, (own, all), request| {
+        let (own, len_bytes) = (own.as_ptr(), own.len());
+        // SAFETY: both are memory that the transfer owns: they live, where they are, until it is
+        // complete, and nothing accesses them before (`Transfer::start`). `all` is as long as is
+        // asked for.
+        unsafe { session.all_gather(own, all.as_mut_ptr(), len_bytes, request) }
     });
     // If it fails here only, the others would take the next operation for it.
     start
-        .and_then(|()| world.land(&*flight, &Awaited::all(operation), world.deadline()))
+        .and_then(|()| world.complete(&*transfer, &Awaited::all(operation), world.deadline()))
         .map_err(|error| world.break_with(error))?;
-    let mut memory = flight.memory().expect("it has landed");
+    let mut memory = transfer.memory().expect("it is complete");
     Ok(std::mem::take(&mut memory.1))
 }

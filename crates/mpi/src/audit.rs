@@ -3,8 +3,6 @@
 use std::cell::Cell;
 use std::panic::Location;
 
-use crate::world::World;
-
 /// Messages, or bytes, of one process since MPI was initialised.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Flow {
@@ -55,13 +53,13 @@ impl Counts {
 }
 
 /// Counts a message. All records of messages are made here.
-pub(crate) fn record(world: &World, message: &Message<'_>) {
-    let mut traffic = world.counts().0.get();
+pub(crate) fn record(counts: &Counts, message: &Message<'_>) {
+    let mut traffic = counts.0.get();
     let flow = match message.direction {
         Direction::Sent => &mut traffic.sent,
         Direction::Received => &mut traffic.received,
     };
     flow.count += 1;
     flow.bytes += message.bytes as u64;
-    world.counts().0.set(traffic);
+    counts.0.set(traffic);
 }

@@ -13,12 +13,12 @@ use resident::{Element, Stream};
 use crate::agreement::{Kind, Plan, agree, agree_on};
 use crate::audit::{self, Direction};
 use crate::call::{Number, Reduce, Request, Session};
+use crate::description::Header;
 use crate::error::Result;
-use crate::flight::Flight;
-use crate::header::Header;
 use crate::message::current_stream;
 use crate::packed::{Packed, Use};
 use crate::part::PartMut;
+use crate::transfer::Transfer;
 use crate::world::{Awaited, Mpi, World};
 
 /// MPI counts in an `int`, so that more elements take several operations.
@@ -54,8 +54,8 @@ impl Mpi {
     ///
     /// # Errors
     ///
-    /// - [`Mismatch`](crate::Error::Mismatch) if another process reduces another type, in another way, or calls
-    ///   another collective operation.
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process reduces another type, in another
+    ///   way, or calls another collective operation.
     /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
     /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
     pub fn all_reduce_value<T: Number>(&self, reduce: Reduce, value: T) -> Result<T> {
@@ -64,17 +64,17 @@ impl Mpi {
         let text = format!("{OPERATION} of {}: {reduce:?}", type_name::<T>());
         let plan = Plan { text, kind: Kind::Reduction, len_bytes: size_of::<T>() };
         agree_on(&self.0, OPERATION, plan)?;
-        let flight = Flight::new((value, value), Request::null());
-        let start = self.0.start(&flight, |session, (own, result), request| {
-            let memory = (&raw const *own, &raw mut *result, 1);
-            // SAFETY: both are memory of the flight: they live, where they are, until it has
-            // landed, and nothing accesses them before (`Flight::start`).
-            unsafe { session.all_reduce(reduce, memory, request) }
+        let transfer = Transfer::new((value, value), Request::null());
+        let start = self.0.start(&transfer, |session, (own, result), request| {
+            let (from, to) = (&raw const *own, &raw mut *result);
+            // SAFETY: both are memory of the transfer: they live, where they are, until it is
+            // complete, and nothing accesses them before (`Transfer::start`).
+            unsafe { session.all_reduce(reduce, from, to, 1, request) }
         });
         start
-            .and_then(|()| self.0.land(&*flight, &Awaited::all(OPERATION), self.0.deadline()))
+            .and_then(|()| self.0.complete(&*transfer, &Awaited::all(OPERATION), self.0.deadline()))
             .map_err(|error| self.0.break_with(error))?;
-        let (_, result) = *flight.memory().expect("it has landed");
+        let (_, result) = *transfer.memory().expect("it is complete");
         Ok(result)
     }
 
@@ -98,8 +98,8 @@ impl Mpi {
     ///
     /// The part is unchanged then.
     ///
-    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type or shape, or calls another
-    ///   collective operation.
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type or shape, or
+    ///   calls another collective operation.
     /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
     /// - [`Resident`](crate::Error::Resident) if the elements cannot be read or written.
     /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
@@ -136,8 +136,8 @@ impl Mpi {
     /// The part is unchanged then.
     ///
     /// - [`Argument`](crate::Error::Argument) if there is no such rank.
-    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type, shape or root, or calls
-    ///   another collective operation.
+    /// - [`Mismatch`](crate::Error::Mismatch) if another process passes another type, shape or
+    ///   root, or calls another collective operation.
     /// - [`TimedOut`](crate::Error::TimedOut) if a process does not call it within the time-out.
     /// - [`Resident`](crate::Error::Resident) if the elements cannot be read or written.
     /// - [`Mpi`](crate::Error::Mpi) if MPI refuses.
@@ -184,16 +184,16 @@ impl Mpi {
         let text = format!("all_reduce of {header}: {reduce:?}");
         let plan = Plan { text, kind: Kind::Reduction, len_bytes: header.len_bytes() };
         agree_on(&self.0, operation, plan)?;
-        let flight = Flight::new((own, result), Request::null());
-        in_chunks(&self.0, operation, len, &flight, |session, first, count, request| {
-            let memory = (from.wrapping_add(first), to.wrapping_add(first), count);
-            // SAFETY: both are the host memory of arrays of `len` elements that the flight owns:
-            // they live, at one address, until it has landed, and nothing accesses them before
-            // (`Flight::start`).
-            unsafe { session.all_reduce(reduce, memory, request) }
+        let transfer = Transfer::new((own, result), Request::null());
+        in_chunks(&self.0, operation, len, &transfer, |session, first, count, request| {
+            let (from, to) = (from.wrapping_add(first), to.wrapping_add(first));
+            // SAFETY: both are the host memory of arrays of `len` elements that the transfer owns:
+            // they live, at one address, until it is complete, and nothing accesses them before
+            // (`Transfer::start`).
+            unsafe { session.all_reduce(reduce, from, to, count, request) }
         })?;
         self.record([Direction::Sent, Direction::Received], part, None, Location::caller());
-        let memory = flight.memory().expect("it has landed");
+        let memory = transfer.memory().expect("it is complete");
         part.unpack(&memory.1, stream)
     }
 
@@ -220,20 +220,20 @@ impl Mpi {
         let (text, kind) = (format!("broadcast of {header} from rank {root}"), Kind::Broadcast);
         let len_bytes = header.len_bytes();
         agree_on(&self.0, operation, Plan { text, kind, len_bytes })?;
-        let flight = Flight::new(memory, Request::null());
-        in_chunks(&self.0, operation, len_bytes, &flight, |session, first, count, request| {
-            let bytes = (address.cast::<u8>().wrapping_add(first), count);
-            // SAFETY: the host memory of an array of `len_bytes` bytes that the flight owns: it
-            // lives, at one address, until it has landed, and nothing accesses it before
-            // (`Flight::start`). MPI only reads it in the process `root`.
-            unsafe { session.broadcast(bytes, root, request) }
+        let transfer = Transfer::new(memory, Request::null());
+        in_chunks(&self.0, operation, len_bytes, &transfer, |session, first, count, request| {
+            let memory = address.cast::<u8>().wrapping_add(first);
+            // SAFETY: the host memory of an array of `len_bytes` bytes that the transfer owns: it
+            // lives, at one address, until it is complete, and nothing accesses it before
+            // (`Transfer::start`). MPI only reads it in the process `root`.
+            unsafe { session.broadcast(memory, count, root, request) }
         })?;
         if is_root {
             self.record([Direction::Sent], part, None, Location::caller());
             return Ok(());
         }
         self.record([Direction::Received], part, Some(root), Location::caller());
-        let memory = flight.memory().expect("it has landed");
+        let memory = transfer.memory().expect("it is complete");
         part.unpack(&*memory, stream)
     }
 }
@@ -250,7 +250,7 @@ impl Mpi {
         let (bytes, name) = (part.part_shape().size() * size_of::<T>(), part.part_name());
         for direction in directions {
             let message = audit::Message { direction, bytes, array: &name, peer, site };
-            audit::record(&self.0, &message);
+            audit::record(self.0.counts(), &message);
         }
     }
 }
@@ -262,15 +262,15 @@ fn in_chunks<M: 'static>(
     world: &World,
     operation: &'static str,
     len: usize,
-    flight: &Rc<Flight<M>>,
+    transfer: &Rc<Transfer<M>>,
     begin: impl Fn(&Session, usize, usize, &mut Request) -> Result<()>,
 ) -> Result<()> {
     for first in (0..len).step_by(CHUNK) {
         let count = CHUNK.min(len - first);
         let awaited = Awaited::all(operation);
         world
-            .start(flight, |session, _memory, request| begin(session, first, count, request))
-            .and_then(|()| world.land(&**flight, &awaited, world.deadline()))
+            .start(transfer, |session, _memory, request| begin(session, first, count, request))
+            .and_then(|()| world.complete(&**transfer, &awaited, world.deadline()))
             .map_err(|error| world.break_with(error))?;
     }
     Ok(())

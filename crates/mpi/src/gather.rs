@@ -173,7 +173,7 @@ where
             message.start().map_err(|error| world.break_with(error))?;
             message.wait(&awaited, deadline)?;
         }
-        header::land(world, &header, &awaited, deadline)?;
+        header::wait(world, &header, &awaited, deadline)?;
         packed
     }
 
@@ -190,7 +190,7 @@ where
         let expected = Header::of::<T>(part.shape());
         let mut message = Incoming::new(world, part.raw_dim(), peer, Use::Once)?;
         let header = header::receive(world, peer)?;
-        let found = header::land(world, &header, &awaited, deadline)?;
+        let found = header::wait(world, &header, &awaited, deadline)?;
         if found == expected {
             message.start().map_err(|error| world.break_with(error))?;
             message.wait(&awaited, deadline)?;

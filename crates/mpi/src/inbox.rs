@@ -13,21 +13,28 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::call::{Channel, Outcome, Peer, Request, Session};
+use crate::description::Header;
 use crate::error::{Error, Result};
-use crate::flight::Operation;
-use crate::header::Header;
+use crate::transfer::Operation;
 
 /// The messages of which no header has come yet, by sender and tag.
 #[derive(Default)]
-pub(crate) struct Inbox(Mutex<HashMap<(usize, i32), Queue>>);
+pub(crate) struct Inbox(Mutex<HashMap<Key, Queue>>);
+
+/// The messages of one sender and tag.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    rank: usize,
+    tag: i32,
+}
 
 type Queue = VecDeque<Arc<Mutex<Arrival>>>;
 
-/// One expected message: the operation of a flight, whose memory it receives to.
+/// One expected message: the operation of a transfer, whose memory it receives to.
 pub(crate) struct Expected {
     inbox: Arc<Inbox>,
     arrival: Arc<Mutex<Arrival>>,
-    key: (usize, i32),
+    key: Key,
 }
 
 struct Arrival {
@@ -35,8 +42,8 @@ struct Arrival {
     expected: Header,
     /// What was sent. Boxed, as MPI writes it.
     found: Box<Header>,
+    /// As many bytes as `expected` says.
     memory: *mut u8,
-    len_bytes: usize,
     state: State,
 }
 
@@ -70,7 +77,7 @@ impl Inbox {
         });
     }
 
-    fn advance_one(&self, key: (usize, i32), session: &Session) {
+    fn advance_one(&self, key: Key, session: &Session) {
         let mut queues = self.lock();
         let Some(queue) = queues.get_mut(&key) else { return };
         advance_queue(queue, session);
@@ -79,24 +86,18 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(usize, i32), Queue>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Queue>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Expected {
-    /// A message of `len_bytes` bytes to `memory` that `header` describes.
-    pub(crate) fn new(
-        inbox: &Arc<Inbox>,
-        header: Header,
-        (memory, len_bytes): (*mut u8, usize),
-        peer: Peer,
-    ) -> Self {
-        let (expected, found) = (header, Box::new(Header::empty()));
-        let state = State::New;
-        let arrival = Arrival { peer, expected, found, memory, len_bytes, state };
-        let (inbox, key) = (Arc::clone(inbox), (peer.rank, peer.tag));
-        Self { inbox, arrival: Arc::new(Mutex::new(arrival)), key }
+    /// A message to `memory` that `expected` describes.
+    pub(crate) fn new(inbox: &Arc<Inbox>, expected: Header, memory: *mut u8, peer: Peer) -> Self {
+        let (found, state) = (Box::new(Header::empty()), State::New);
+        let arrival = Arrival { peer, expected, found, memory, state };
+        let key = Key { rank: peer.rank, tag: peer.tag };
+        Self { inbox: Arc::clone(inbox), arrival: Arc::new(Mutex::new(arrival)), key }
     }
 
     /// Begins to expect it.
@@ -104,7 +105,7 @@ impl Expected {
     /// # Safety
     ///
     /// Until [`test`](Operation::test) says that it is over, this is not dropped, the memory is
-    /// valid, and nothing else reads or writes it.
+    /// valid for as many bytes as the header says, and nothing else reads or writes it.
     pub(crate) unsafe fn post(&mut self, session: &Session) -> Result<()> {
         let mut queues = self.inbox.lock();
         self.arrival().await_header(session)?;
@@ -180,7 +181,8 @@ impl Arrival {
     /// Begins to receive the elements that the header, which has come, describes.
     fn begin(&mut self, session: &Session) -> Result<()> {
         if *self.found == self.expected {
-            let mut request = session.receive_request(self.memory, self.len_bytes, self.peer)?;
+            let mut request =
+                session.receive_request(self.memory, self.expected.len_bytes(), self.peer)?;
             // SAFETY: the caller of `Expected::post` vouches for the memory, and the message has as
             // many bytes.
             unsafe { request.start(session) }?;

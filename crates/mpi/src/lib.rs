@@ -42,20 +42,24 @@ mod audit;
 mod call;
 mod collectives;
 mod decomposition;
+mod description;
+mod ending;
 mod error;
 mod exchange;
 mod file;
-mod flight;
 mod gather;
 mod grid;
 mod header;
 mod inbox;
+mod initialise;
 mod local;
 mod message;
 mod packed;
 mod part;
 mod point_to_point;
 mod progress;
+mod transfer;
+mod waiting;
 mod world;
 
 pub use audit::{Flow, Traffic};
@@ -64,10 +68,11 @@ pub use decomposition::Cells;
 pub use error::{Error, Result, Side};
 pub use exchange::{Elements, Exchange, Field, FieldMut, Fields, FieldsMut, Going};
 pub use grid::GridBuilder;
+pub use initialise::init;
 pub use local::Decomposition;
 pub use part::{Part, PartMut};
 pub use point_to_point::{Receiving, Sending};
-pub use world::{Mpi, init};
+pub use world::Mpi;
 
 #[doc = include_str!("../../../docs/guide/more_than_one_machine.md")]
 pub mod more_than_one_machine {}

@@ -1,7 +1,7 @@
 //! Messages: memory of one part of an array, and the request that sends or receives it.
 //!
 //! [`Outgoing`] and [`Incoming`] can be used again and again, as exchanges do. They own their
-//! memory by a [`Flight`], so that dropping or forgetting them at any time is sound: what is in
+//! memory by a [`Transfer`], so that dropping or forgetting them at any time is sound: what is in
 //! flight then belongs to the world. They do not keep MPI alive.
 
 use std::cell::RefMut;
@@ -16,10 +16,10 @@ use resident::{AsView, AsViewMut, Element, Stream};
 use crate::audit::{self, Direction};
 use crate::call::{Outcome, Peer, Request, Session};
 use crate::error::{Error, Result};
-use crate::flight::{Flight, Tested};
 use crate::packed::Packed;
 pub(crate) use crate::packed::{Use, current_stream};
 use crate::part::Part;
+use crate::transfer::{Tested, Transfer};
 use crate::world::{Awaited, World};
 
 /// A message that leaves this process.
@@ -72,30 +72,25 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
         let site = Location::caller();
         let world = self.message.world("send")?;
         drop(self.message.memory("send")?);
-        world.start(&self.message.flight, |session, memory, request| {
+        world.start(&self.message.transfer, |session, memory, request| {
             memory.ready()?;
             // SAFETY: the request was made of the address of this host memory, whose elements are
-            // valid now. The flight owns the array, so it lives, at one address, until the flight
-            // has landed, and nothing accesses it before (`Flight::start`).
+            // valid now. The transfer owns the array, so it lives, at one address, until the
+            // transfer is complete, and nothing accesses it before (`Transfer::start`).
             unsafe { request.start(session) }
         })?;
         self.message.record(&world, Direction::Sent, site);
         Ok(())
     }
 
-    /// Whether MPI is done with the message. Lets MPI progress; does not wait.
-    pub(crate) fn is_done(&self) -> Result<bool> {
-        Ok(self.message.poll()? != Outcome::Pending)
-    }
-
     /// Waits until MPI is done with the message.
     pub(crate) fn wait(&self, awaited: &Awaited, deadline: Instant) -> Result<()> {
-        self.message.land(awaited, deadline).map(|_| ())
+        self.message.complete(awaited, deadline).map(|_| ())
     }
 
     /// What the request uses, without its type.
-    pub(crate) fn flight(&self) -> Rc<dyn Tested> {
-        Rc::clone(&self.message.flight) as _
+    pub(crate) fn transfer(&self) -> Rc<dyn Tested> {
+        Rc::clone(&self.message.transfer) as _
     }
 }
 
@@ -113,21 +108,16 @@ impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
     pub(crate) fn start(&mut self) -> Result<()> {
         let world = self.message.world("receive")?;
         drop(self.message.memory("receive")?);
-        world.start(&self.message.flight, |session, memory, request| {
+        world.start(&self.message.transfer, |session, memory, request| {
             memory.overwrite()?;
             // SAFETY: as in `Outgoing::start`. Queued copies that read the memory are done.
             unsafe { request.start(session) }
         })
     }
 
-    /// Whether it has arrived. Lets MPI progress; does not wait.
-    pub(crate) fn is_done(&self) -> Result<bool> {
-        Ok(self.message.poll()? != Outcome::Pending)
-    }
-
     /// Waits until it has arrived; `Outcome::OtherLength` if it was longer or shorter than this.
     pub(crate) fn wait(&self, awaited: &Awaited, deadline: Instant) -> Result<Outcome> {
-        self.message.land(awaited, deadline)
+        self.message.complete(awaited, deadline)
     }
 
     /// Copies what has arrived to `part`, which has the message's shape: on `stream` if the part
@@ -154,7 +144,7 @@ impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
 /// What both have.
 struct Message<T: Element, D: Dimension + 'static> {
     world: Weak<World>,
-    flight: Rc<Flight<Packed<T, D>>>,
+    transfer: Rc<Transfer<Packed<T, D>>>,
     shape: D,
     peer: Peer,
     /// The name of the array that was packed or unpacked last.
@@ -174,8 +164,8 @@ impl<T: Element, D: Dimension + 'static> Message<T, D> {
         let mut memory = Packed::<T, D>::new(shape.clone(), used)?;
         let len_bytes = shape.size() * size_of::<T>();
         let request = request(world.session(), memory.overwrite()?.cast::<u8>(), len_bytes)?;
-        let flight = Flight::new(memory, request);
-        Ok(Self { world: Rc::downgrade(world), flight, shape, peer, array: "".into() })
+        let transfer = Transfer::new(memory, request);
+        Ok(Self { world: Rc::downgrade(world), transfer, shape, peer, array: "".into() })
     }
 
     fn world(&self, operation: &'static str) -> Result<Rc<World>> {
@@ -183,7 +173,7 @@ impl<T: Element, D: Dimension + 'static> Message<T, D> {
     }
 
     fn memory(&self, operation: &'static str) -> Result<RefMut<'_, Packed<T, D>>> {
-        self.flight.memory().ok_or_else(|| Error::Argument {
+        self.transfer.memory().ok_or_else(|| Error::Argument {
             operation,
             text: format!(
                 "the message of shape {:?} with rank {} and tag {} is in flight; wait for it",
@@ -194,17 +184,13 @@ impl<T: Element, D: Dimension + 'static> Message<T, D> {
         })
     }
 
-    fn poll(&self) -> Result<Outcome> {
-        self.world("message")?.poll(&*self.flight)
-    }
-
-    fn land(&self, awaited: &Awaited, deadline: Instant) -> Result<Outcome> {
-        self.world(awaited.operation)?.land(&*self.flight, awaited, deadline)
+    fn complete(&self, awaited: &Awaited, deadline: Instant) -> Result<Outcome> {
+        self.world(awaited.operation)?.complete(&*self.transfer, awaited, deadline)
     }
 
     fn record(&self, world: &World, direction: Direction, site: &'static Location<'static>) {
         let bytes = self.shape.size() * size_of::<T>();
         let (array, peer) = (&*self.array, Some(self.peer.rank));
-        audit::record(world, &audit::Message { direction, bytes, array, peer, site });
+        audit::record(world.counts(), &audit::Message { direction, bytes, array, peer, site });
     }
 }

@@ -11,12 +11,12 @@ use resident::{Element, SmartArray, Stream};
 use crate::audit::{self, Direction};
 use crate::call::{Channel, Outcome, Peer};
 use crate::error::{Error, Result};
-use crate::flight::{Flight, Tested};
 use crate::header::{self, Header};
 use crate::inbox::Expected;
 use crate::message::{Outgoing, Use, current_stream};
 use crate::packed::Packed;
 use crate::part::{Part, PartMut};
+use crate::transfer::{Tested, Transfer};
 use crate::world::{Awaited, Mpi, World};
 
 impl Mpi {
@@ -32,11 +32,13 @@ impl Mpi {
     /// # use resident::{SmartArray, ndarray::{Ix2, s}};
     /// # fn main() -> resident_mpi::Result<()> {
     /// let mpi = resident_mpi::init()?;
+    /// let last = mpi.size() - 1;
     /// let mut field = SmartArray::<f64, Ix2>::zeros((100, 100));
-    /// match mpi.rank() {
-    ///     0 => mpi.send(&field.slice(s![.., 99]), 1, 7)?,
-    ///     1 => mpi.recv(&mut field.slice_mut(s![.., 0]), 0, 7)?,
-    ///     _ => {}
+    /// if mpi.rank() == 0 {
+    ///     mpi.send(&field.slice(s![.., 99]), last, 7)?;
+    /// }
+    /// if mpi.rank() == last {
+    ///     mpi.recv(&mut field.slice_mut(s![.., 0]), 0, 7)?;
     /// }
     /// # Ok(()) }
     /// ```
@@ -54,7 +56,7 @@ impl Mpi {
         to: usize,
         tag: i32,
     ) -> Result<()> {
-        self.post("send", None, part, (to, tag))?.sent("send")
+        self.post(None, part, self.peer("send", to, tag)?)?.sent("send")
     }
 
     /// As [`send`](Self::send), packed on `stream`, if the elements are newest on its device.
@@ -70,7 +72,7 @@ impl Mpi {
         to: usize,
         tag: i32,
     ) -> Result<()> {
-        self.post("send_on", Some(stream), part, (to, tag))?.sent("send_on")
+        self.post(Some(stream), part, self.peer("send_on", to, tag)?)?.sent("send_on")
     }
 
     /// As [`send`](Self::send), but returns once the elements are packed and handed to MPI: the
@@ -86,7 +88,7 @@ impl Mpi {
         to: usize,
         tag: i32,
     ) -> Result<Sending> {
-        self.post("isend", None, part, (to, tag))
+        self.post(None, part, self.peer("isend", to, tag)?)
     }
 
     /// As [`isend`](Self::isend), packed on `stream`, if the elements are newest on its device.
@@ -102,7 +104,7 @@ impl Mpi {
         to: usize,
         tag: i32,
     ) -> Result<Sending> {
-        self.post("isend_on", Some(stream), part, (to, tag))
+        self.post(Some(stream), part, self.peer("isend_on", to, tag)?)
     }
 
     /// Receives what the process `from` sends with this tag, into an array or a part of one, of the
@@ -124,7 +126,7 @@ impl Mpi {
         from: usize,
         tag: i32,
     ) -> Result<()> {
-        self.expect("recv", part.part_shape(), (from, tag))?.unpack(None, part)
+        self.expect("recv", part.part_shape(), self.peer("recv", from, tag)?)?.unpack(None, part)
     }
 
     /// As [`recv`](Self::recv), with copies on `stream`, if the part has a copy on its device.
@@ -140,7 +142,8 @@ impl Mpi {
         from: usize,
         tag: i32,
     ) -> Result<()> {
-        self.expect("recv_on", part.part_shape(), (from, tag))?.unpack(Some(stream), part)
+        self.expect("recv_on", part.part_shape(), self.peer("recv_on", from, tag)?)?
+            .unpack(Some(stream), part)
     }
 
     /// Begins to receive elements `T` in `shape` from the process `from`, and returns at once.
@@ -167,54 +170,57 @@ impl Mpi {
         from: usize,
         tag: i32,
     ) -> Result<Receiving<T, D>> {
-        self.expect("irecv", shape.into_dimension(), (from, tag))
+        self.expect("irecv", shape.into_dimension(), self.peer("irecv", from, tag)?)
     }
 
     #[track_caller]
     fn post<T: Element, D: Dimension + 'static>(
         &self,
-        operation: &'static str,
         stream: Option<&Stream>,
         part: &impl Part<T, D>,
-        (to, tag): (usize, i32),
+        peer: Peer,
     ) -> Result<Sending> {
-        let (body_peer, header_peer) = self.peers(operation, to, tag)?;
         let shape = part.part_shape();
-        let mut body = Outgoing::new(&self.0, shape.clone(), body_peer, Use::Once)?;
+        let mut body = Outgoing::new(&self.0, shape.clone(), peer, Use::Once)?;
         body.pack_part(&stream.cloned().map_or_else(current_stream, Ok)?, part)?;
         // Packed before the header goes, so that no header goes alone.
         body.ready()?;
-        let header = header::send(&self.0, Header::of::<T>(shape.slice()), header_peer)?;
+        let beside = Peer { channel: Channel::Headers, ..peer };
+        let header = header::send(&self.0, Header::of::<T>(shape.slice()), beside)?;
         // Without it, the receiver would take the next message for it.
         body.start().map_err(|error| self.0.break_with(error))?;
-        Ok(Sending { world: Rc::downgrade(&self.0), flights: [header, body.flight()], to })
+        Ok(Sending {
+            world: Rc::downgrade(&self.0),
+            transfers: [header, body.transfer()],
+            to: peer.rank,
+        })
     }
 
     fn expect<T: Element, D: Dimension + 'static>(
         &self,
         operation: &'static str,
         shape: D,
-        (from, tag): (usize, i32),
+        peer: Peer,
     ) -> Result<Receiving<T, D>> {
-        let (peer, _) = self.peers(operation, from, tag)?;
         expect_size::<T>(operation, shape.slice())?;
         let expected = Header::of::<T>(shape.slice());
         let mut memory = Packed::<T, D>::new(shape, Use::Once)?;
-        let bytes = (memory.overwrite()?.cast::<u8>(), expected.len_bytes());
-        let flight = Flight::new(memory, Expected::new(self.0.inbox(), expected, bytes, peer));
-        self.0.start(&flight, |session, _memory, message| {
-            // SAFETY: the address is that of host memory of an array that the flight owns, as it
-            // owns `message`: both live, the memory at one address, until the flight has landed,
-            // and nothing accesses the memory before (`Flight::start`).
+        let address = memory.overwrite()?.cast::<u8>();
+        let transfer =
+            Transfer::new(memory, Expected::new(self.0.inbox(), expected, address, peer));
+        self.0.start(&transfer, |session, _memory, message| {
+            // SAFETY: the address is that of host memory of an array that the transfer owns, as it
+            // owns `message`: both live, the memory at one address, until the transfer is complete,
+            // and nothing accesses the memory before (`Transfer::start`).
             unsafe { message.post(session) }
         })?;
-        Ok(Receiving { world: Rc::downgrade(&self.0), flight, expected, operation, from })
+        let (world, from) = (Rc::downgrade(&self.0), peer.rank);
+        Ok(Receiving { world, transfer, expected, operation, from })
     }
 
-    fn peers(&self, operation: &'static str, rank: usize, tag: i32) -> Result<(Peer, Peer)> {
+    fn peer(&self, operation: &'static str, rank: usize, tag: i32) -> Result<Peer> {
         self.0.check()?;
-        let body = self.0.peer(operation, rank, tag, Channel::Messages)?;
-        Ok((body, Peer { channel: Channel::Headers, ..body }))
+        self.0.peer(operation, rank, tag, Channel::Messages)
     }
 }
 
@@ -223,7 +229,7 @@ impl Mpi {
 #[must_use = "`wait` says whether the message was received"]
 pub struct Sending {
     world: Weak<World>,
-    flights: [Rc<dyn Tested>; 2],
+    transfers: [Rc<dyn Tested>; 2],
     to: usize,
 }
 
@@ -245,7 +251,7 @@ impl Sending {
     /// [`Error::Mpi`] if MPI fails.
     pub fn is_done(&self) -> Result<bool> {
         let world = World::alive(&self.world, "Sending::is_done")?;
-        let outcomes = [world.poll(&*self.flights[0])?, world.poll(&*self.flights[1])?];
+        let outcomes = [world.poll(&*self.transfers[0])?, world.poll(&*self.transfers[1])?];
         Ok(!outcomes.contains(&Outcome::Pending))
     }
 
@@ -259,8 +265,8 @@ impl Sending {
     fn wait_in(self, operation: &'static str) -> Result<()> {
         let world = World::alive(&self.world, operation)?;
         let (awaited, deadline) = (Awaited::from(operation, self.to), world.deadline());
-        for flight in &self.flights {
-            world.land(&**flight, &awaited, deadline)?;
+        for transfer in &self.transfers {
+            world.complete(&**transfer, &awaited, deadline)?;
         }
         Ok(())
     }
@@ -271,7 +277,7 @@ impl Sending {
 #[must_use = "`wait` and `into_part` give what was received"]
 pub struct Receiving<T: Element, D: Dimension + 'static> {
     world: Weak<World>,
-    flight: Rc<Flight<Packed<T, D>, Expected>>,
+    transfer: Rc<Transfer<Packed<T, D>, Expected>>,
     expected: Header,
     operation: &'static str,
     from: usize,
@@ -285,7 +291,7 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
     /// As [`Mpi::recv`].
     #[track_caller]
     pub fn wait(self) -> Result<SmartArray<T, D>> {
-        let (world, site) = (self.land()?, Location::caller());
+        let (world, site) = (self.complete()?, Location::caller());
         let empty = Packed::new(D::zeros(D::NDIM.unwrap_or(0)), Use::Once)?;
         let array = std::mem::replace(&mut *self.memory(), empty).into_array()?;
         self.record(&world, &array.name(), site);
@@ -321,13 +327,13 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
     /// [`Error::Mpi`] if MPI fails.
     pub fn is_done(&self) -> Result<bool> {
         let world = World::alive(&self.world, "Receiving::is_done")?;
-        Ok(world.poll(&*self.flight)? != Outcome::Pending)
+        Ok(world.poll(&*self.transfer)? != Outcome::Pending)
     }
 
     #[track_caller]
     fn unpack(self, stream: Option<&Stream>, part: &mut impl PartMut<T, D>) -> Result<()> {
         let given = Header::of::<T>(part.part_shape().slice());
-        let (world, site) = (self.land()?, Location::caller());
+        let (world, site) = (self.complete()?, Location::caller());
         if given != self.expected {
             let (given, found) = (format!("{given} (the part)"), self.expected.to_string());
             return Err(mismatch(self.operation, self.from, given, found));
@@ -339,26 +345,26 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
     }
 
     /// Waits until the message has arrived. If it is another one than expected, it has arrived too.
-    fn land(&self) -> Result<Rc<World>> {
+    fn complete(&self) -> Result<Rc<World>> {
         let world = World::alive(&self.world, self.operation)?;
         let awaited = Awaited::from(self.operation, self.from);
-        let outcome = world.land(&*self.flight, &awaited, world.deadline())?;
+        let outcome = world.complete(&*self.transfer, &awaited, world.deadline())?;
         if outcome == Outcome::Done {
             return Ok(world);
         }
-        let (expected, found) = (self.expected, self.flight.operation().found());
+        let (expected, found) = (self.expected, self.transfer.operation().found());
         Err(mismatch(self.operation, self.from, expected.to_string(), found.to_string()))
     }
 
-    /// What has arrived, after `land`.
+    /// What has arrived, after `complete`.
     fn memory(&self) -> RefMut<'_, Packed<T, D>> {
-        self.flight.memory().expect("it has landed")
+        self.transfer.memory().expect("it is complete")
     }
 
     fn record(&self, world: &World, array: &str, site: &'static Location<'static>) {
         let (direction, bytes) = (Direction::Received, self.expected.len_bytes());
         let peer = Some(self.from);
-        audit::record(world, &audit::Message { direction, bytes, array, peer, site });
+        audit::record(world.counts(), &audit::Message { direction, bytes, array, peer, site });
     }
 }
 

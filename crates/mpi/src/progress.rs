@@ -43,9 +43,9 @@ impl Progress {
         Some(Self { shared, thread: Some(thread) })
     }
 
-    /// Says whether anything is in flight.
-    pub(crate) fn set_needed(&self, is_needed: bool) {
-        self.shared.want(if is_needed { Wanted::Progress } else { Wanted::Nothing });
+    /// Says how many transfers there are.
+    pub(crate) fn set_transfers(&self, count: usize) {
+        self.shared.want(if count > 0 { Wanted::Progress } else { Wanted::Nothing });
     }
 }
 

@@ -36,17 +36,18 @@ impl Reduce {
 }
 
 impl Session {
-    /// Starts to collect `own`, which is as long in each process, in `all`, by rank. It is over
+    /// Starts to collect `len_bytes` bytes of each process, at `own`, in `all`, by rank. It is over
     /// once all processes have started it.
     ///
     /// # Safety
     ///
     /// Until the request is over, both are valid, nothing writes `own`, and nothing reads or writes
-    /// `all`, which is as long as `own` times the number of processes.
+    /// `all`, which is as long times the number of processes.
     pub(crate) unsafe fn all_gather(
         &self,
-        (own, len_bytes): (*const u8, usize),
+        own: *const u8,
         all: *mut u8,
+        len_bytes: usize,
         request: &mut Request,
     ) -> Result<()> {
         let count = int("all_gather", len_bytes)?;
@@ -67,7 +68,8 @@ impl Session {
     /// Until the request is over, the memory is valid, and nothing reads or writes it.
     pub(crate) unsafe fn broadcast(
         &self,
-        (memory, len_bytes): (*mut u8, usize),
+        memory: *mut u8,
+        len_bytes: usize,
         root: usize,
         request: &mut Request,
     ) -> Result<()> {
@@ -90,7 +92,9 @@ impl Session {
     pub(crate) unsafe fn all_reduce<T: Number>(
         &self,
         reduce: Reduce,
-        (from, to, len): (*const T, *mut T, usize),
+        from: *const T,
+        to: *mut T,
+        len: usize,
         request: &mut Request,
     ) -> Result<()> {
         let (count, datatype) = (int("all_reduce", len)?, datatype_of::<T>());

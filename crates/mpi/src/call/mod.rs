@@ -16,6 +16,7 @@ macro_rules! constant {
 mod agent;
 mod bytes;
 mod collectives;
+mod communicators;
 mod element;
 mod file;
 mod messages;

@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
     OtherLength,
 }
 
-/// An operation of MPI. Its memory belongs to whoever started it: see `crate::flight`.
+/// An operation of MPI. Its memory belongs to whoever started it: see `crate::transfer`.
 pub(crate) struct Request {
     raw: ffi::MPI_Request,
     /// What a receive is to bring.

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mpi_sys as ffi;
 
-use super::request::Request;
-use super::{Outcome, check};
+use super::check;
 use crate::error::{Error, Result};
 
 /// Whether this library has initialised MPI, which a process may do once.
@@ -33,20 +32,20 @@ pub(crate) enum Channel {
 }
 
 impl Channel {
-    const ALL: [Self; 5] =
+    pub(super) const ALL: [Self; 5] =
         [Self::Messages, Self::Headers, Self::Faces, Self::Collectives, Self::Progress];
 }
 
 /// MPI while it runs. Neither `Send` nor `Sync`: see the module.
 pub(crate) struct Session {
     /// By `Channel as usize`.
-    communicators: Vec<ffi::MPI_Comm>,
+    pub(super) communicators: Vec<ffi::MPI_Comm>,
     has_all_threads: bool,
     this_thread: PhantomData<*const ()>,
 }
 
 impl Session {
-    /// Initialises MPI. The communicators come later, by [`open`](Self::open).
+    /// Initialises MPI. The communicators come later, by `open`.
     pub(crate) fn initialise() -> Result<Self> {
         if IS_STARTED.swap(true, Ordering::SeqCst) {
             return Err(twice("this process has called it before"));
@@ -65,28 +64,6 @@ impl Session {
         let session = Self { communicators: Vec::new(), has_all_threads, this_thread: PhantomData };
         session.return_errors(world())?;
         Ok(session)
-    }
-
-    /// Duplicates `MPI_COMM_WORLD` for each channel. `wait` is called with a function that tells
-    /// whether all processes have done so for one of them.
-    ///
-    /// If `wait` fails, MPI still writes to memory of this call, which then is leaked.
-    pub(crate) fn open(
-        &mut self,
-        mut wait: impl FnMut(&mut dyn FnMut() -> Result<bool>) -> Result<()>,
-    ) -> Result<()> {
-        for _ in Channel::ALL {
-            // Leaked, as it is written until the request is complete: a few bytes a process.
-            let communicator = Box::leak(Box::new(comm_null()));
-            let mut request = Request::null();
-            // SAFETY: MPI runs, as this session lives, and the memory lives forever.
-            let code = unsafe { ffi::MPI_Comm_idup(world(), communicator, request.raw_mut()) };
-            check("MPI_Comm_idup", code)?;
-            wait(&mut || Ok(request.test(self)? != Outcome::Pending))?;
-            self.return_errors(*communicator)?;
-            self.communicators.push(*communicator);
-        }
-        Ok(())
     }
 
     /// Another, for an [`Agent`](super::Agent).
@@ -159,7 +136,7 @@ impl Session {
     }
 
     /// Makes errors return codes; by default they end the job.
-    fn return_errors(&self, communicator: ffi::MPI_Comm) -> Result<()> {
+    pub(super) fn return_errors(&self, communicator: ffi::MPI_Comm) -> Result<()> {
         let handler = constant!(RSMPI_ERRORS_RETURN);
         // SAFETY: MPI runs, and `communicator` is of it and is never freed.
         let code = unsafe { ffi::MPI_Comm_set_errhandler(communicator, handler) };
@@ -194,11 +171,11 @@ fn rank_in(communicator: ffi::MPI_Comm) -> Result<usize> {
     Ok(rank as usize)
 }
 
-fn world() -> ffi::MPI_Comm {
+pub(super) fn world() -> ffi::MPI_Comm {
     constant!(RSMPI_COMM_WORLD)
 }
 
-fn comm_null() -> ffi::MPI_Comm {
+pub(super) fn comm_null() -> ffi::MPI_Comm {
     constant!(RSMPI_COMM_NULL)
 }
 

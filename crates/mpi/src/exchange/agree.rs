@@ -7,9 +7,9 @@ use super::tags::Tags;
 use crate::call::{Channel, Peer};
 use crate::decomposition::Blocks;
 use crate::error::{Error, Result, Side};
-use crate::flight::Flight;
 use crate::header::{self, Header};
 use crate::local::Decomposition;
+use crate::transfer::Transfer;
 use crate::world::{Awaited, World};
 
 const OPERATION: &str = "Decomposition::exchange";
@@ -20,7 +20,7 @@ struct Neighbour {
     rank: usize,
     axis: usize,
     side: Side,
-    received: Rc<Flight<Header>>,
+    received: Rc<Transfer<Header>>,
 }
 
 /// Compares the description of an exchange with those of all neighbours. Neighbours across corners
@@ -35,7 +35,7 @@ pub(super) fn with_neighbours<E: Elements<N>, const N: usize>(
     let mut outcome = Ok(());
     for Neighbour { rank, axis, side, received } in neighbours {
         let awaited = Awaited::face(OPERATION, rank, axis, side);
-        let found = header::land(world, &received, &awaited, deadline);
+        let found = header::wait(world, &received, &awaited, deadline);
         let one = found.and_then(|found| compare(&expected, &found, &awaited));
         // All are waited for, so that none is in flight; the first error says most.
         outcome = outcome.and(one);
