@@ -39,10 +39,8 @@ pub struct Exchange<E: Elements<N>, const N: usize> {
 
 /// What has been handed to MPI.
 enum State {
-    /// Nothing.
+    /// Nothing, or receives, which the next start finds begun.
     Idle,
-    /// The receives: what failed after that can be tried again.
-    Receiving,
     /// All messages. What arrives is written on this stream.
     Going(Stream),
     /// MPI refused a message, so that the processes no longer agree.
@@ -115,7 +113,8 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         const OPERATION: &str = "Exchange::start";
         World::alive(&self.world, OPERATION)?;
         fields.check(OPERATION, self.shape)?;
-        self.receive(OPERATION)?;
+        self.expect_idle(OPERATION)?;
+        E::receive(&mut self.messages)?;
         fields.pack(&mut self.messages, stream)?;
         // MPI may refuse one message after it has taken another.
         if let Err(error) = E::send(&mut self.messages) {
@@ -149,24 +148,16 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         matches!(self.state, State::Going(_)).then_some(Going { exchange: self })
     }
 
-    /// Lets MPI receive, unless a call that failed has done so.
-    fn receive(&mut self, operation: &'static str) -> Result<()> {
+    fn expect_idle(&self, operation: &'static str) -> Result<()> {
         match &self.state {
-            State::Idle => {}
-            State::Receiving => return Ok(()),
+            State::Idle => Ok(()),
             State::Going(_) => {
                 let text = "the exchange was started before and not finished; finish it: \
                             `if let Some(going) = exchange.unfinished() { going.finish(..)? }`";
-                return Err(Error::Argument { operation, text: text.into() });
+                Err(Error::Argument { operation, text: text.into() })
             }
-            State::Failed(error) => return Err(error.clone()),
+            State::Failed(error) => Err(error.clone()),
         }
-        if let Err(error) = E::receive(&mut self.messages) {
-            self.state = State::Failed(error.clone());
-            return Err(error);
-        }
-        self.state = State::Receiving;
-        Ok(())
     }
 }
 
