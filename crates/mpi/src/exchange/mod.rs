@@ -8,6 +8,7 @@ mod fields;
 mod messages;
 mod tags;
 
+use std::fmt;
 use std::rc::{Rc, Weak};
 
 use resident::Stream;
@@ -187,5 +188,22 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
         fields.unpack(messages, stream, world.deadline())?;
         *state = State::Idle;
         Ok(())
+    }
+}
+
+impl<E: Elements<N>, const N: usize> fmt::Debug for Exchange<E, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Idle => "idle",
+            State::Going(_) => "started",
+            State::Failed(_) => "failed",
+        };
+        write!(f, "Exchange({state}, parts of shape {:?}, {})", self.shape, E::description())
+    }
+}
+
+impl<E: Elements<N>, const N: usize> fmt::Debug for Going<'_, E, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Going").field(&self.exchange).finish()
     }
 }
