@@ -29,6 +29,24 @@ use tags::Tags;
 /// and requests of MPI. A step allocates no memory for them. `E` is a tuple of the element types:
 /// the halo of one array of `f64` with two axes is an `Exchange<(f64,), 2>`.
 ///
+/// ```
+/// use resident::{Device, SmartArray, ndarray::Ix2};
+/// use resident_mpi::Exchange;
+///
+/// let mpi = resident_mpi::init()?;
+/// let plate = mpi.grid([12, 8]).halo(1).periodic([true; 2]).build()?;
+/// let mut now: SmartArray<f64, Ix2> = plate.zeros()?;
+/// plate.interior_mut(&mut now).fill(1.0)?;
+/// let mut halo: Exchange<(f64,), 2> = plate.exchange(&now)?;
+/// let going = halo.start(&now, &Device::cpu().stream())?;      // sends the faces
+/// // .. work on the core ..
+/// going.finish(&mut now)?;
+/// let [rows, columns] = plate.local_shape();
+/// let all_but_corners = rows * columns + 2 * (rows + columns);
+/// assert_eq!(now.sum()?, all_but_corners as f64);
+/// # Ok::<(), resident_mpi::Error>(())
+/// ```
+///
 /// If it is dropped between [`start`](Self::start) and [`finish`](Going::finish), its memory stays
 /// until its messages have arrived, or the job ends.
 pub struct Exchange<E: Elements<N>, const N: usize> {
