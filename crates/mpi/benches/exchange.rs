@@ -148,17 +148,24 @@ struct ByHand {
 struct Face {
     rank: i32,
     tags: [i32; 2],
-    /// The first element, the distance of the following ones, and how many: sent and received.
-    sent: (usize, usize, usize),
-    received: (usize, usize, usize),
+    sent: Place,
+    received: Place,
     packed: [Vec<f64>; 2],
+}
+
+/// Elements at one distance from each other.
+#[derive(Clone, Copy)]
+struct Place {
+    first: usize,
+    stride: usize,
+    len: usize,
 }
 
 impl ByHand {
     fn new([rows, columns]: [usize; 2], [rank_rows, rank_columns]: [[i32; 2]; 2]) -> Self {
         let width = columns + 2;
-        let row = |i: usize| (i * width + 1, 1, columns);
-        let column = |j: usize| (width + j, width, rows);
+        let row = |i: usize| Place { first: i * width + 1, stride: 1, len: columns };
+        let column = |j: usize| Place { first: width + j, stride: width, len: rows };
         let faces = vec![
             Face::new(rank_rows[0], [0, 1], row(1), row(0)),
             Face::new(rank_rows[1], [1, 0], row(rows), row(rows + 1)),
@@ -169,7 +176,7 @@ impl ByHand {
     }
 
     fn line(len: usize, ranks: [i32; 2]) -> Self {
-        let part = |index: usize| (index * len, 1, len);
+        let part = |index: usize| Place { first: index * len, stride: 1, len };
         let faces = vec![
             Face::new(ranks[0], [0, 1], part(1), part(0)),
             Face::new(ranks[1], [1, 0], part(1), part(2)),
@@ -181,20 +188,20 @@ impl ByHand {
         let mut requests = Vec::with_capacity(2 * self.faces.len());
         for face in &mut self.faces {
             let memory = face.memory(&mut self.cells, face.received, 1);
-            requests.push(receive(memory, face.received.2, face.rank, face.tags[1]));
+            requests.push(receive(memory, face.received.len, face.rank, face.tags[1]));
         }
         for face in &mut self.faces {
-            if face.sent.1 > 1 {
-                let (first, stride, _) = face.sent;
+            if face.sent.stride > 1 {
+                let Place { first, stride, .. } = face.sent;
                 let packed = face.packed[0].iter_mut().enumerate();
                 packed.for_each(|(at, x)| *x = self.cells[first + at * stride]);
             }
             let memory = face.memory(&mut self.cells, face.sent, 0);
-            requests.push(send(memory, face.sent.2, face.rank, face.tags[0]));
+            requests.push(send(memory, face.sent.len, face.rank, face.tags[0]));
         }
         wait(&mut requests);
-        for face in self.faces.iter().filter(|face| face.received.1 > 1) {
-            let (first, stride, _) = face.received;
+        for face in self.faces.iter().filter(|face| face.received.stride > 1) {
+            let Place { first, stride, .. } = face.received;
             let packed = face.packed[1].iter().enumerate();
             packed.for_each(|(at, x)| self.cells[first + at * stride] = *x);
         }
@@ -202,25 +209,15 @@ impl ByHand {
 }
 
 impl Face {
-    fn new(
-        rank: i32,
-        tags: [i32; 2],
-        sent: (usize, usize, usize),
-        received: (usize, usize, usize),
-    ) -> Self {
-        let packed = [vec![0.0; sent.2], vec![0.0; received.2]];
+    fn new(rank: i32, tags: [i32; 2], sent: Place, received: Place) -> Self {
+        let packed = [vec![0.0; sent.len], vec![0.0; received.len]];
         Self { rank, tags, sent, received, packed }
     }
 
     /// Where MPI reads or writes.
-    fn memory(
-        &mut self,
-        cells: &mut [f64],
-        place: (usize, usize, usize),
-        packed: usize,
-    ) -> *mut f64 {
+    fn memory(&mut self, cells: &mut [f64], place: Place, packed: usize) -> *mut f64 {
         match place {
-            (first, 1, len) => cells[first..first + len].as_mut_ptr(),
+            Place { first, stride: 1, len } => cells[first..first + len].as_mut_ptr(),
             _ => self.packed[packed].as_mut_ptr(),
         }
     }

@@ -1,14 +1,14 @@
 //! A global array in one file: its elements in row-major order, as they are in memory, and nothing
 //! else. All processes write and read it at once, each its own cells, through MPI-IO.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::path::Path;
 
 use resident::ndarray::{Dim, Dimension};
 use resident::{AsView, Element, SmartArray, bytemuck};
 
 use crate::agreement::agree;
-use crate::call::{Access, FilePart};
+use crate::call::{Access, File, FilePart};
 use crate::error::{Error, Result};
 use crate::header::Header;
 use crate::local::{Decomposition, reserve};
@@ -61,7 +61,7 @@ where
             .and_then(|cells| Ok((cells, self.in_file::<T>(WRITE, path.as_ref())?)));
         let (cells, (path, part)) = self.all_ready::<T, _>(WRITE, path.as_ref(), cells)?;
         let _limit = Watchdog::start(WRITE, self.mpi().timeout());
-        let mut file = self.mpi().0.session().open_file(&path, Access::Write)?;
+        let mut file = self.open(&path, Access::Write)?;
         file.set_len_bytes(self.len_bytes::<T>())?;
         let is_written = file.write(&part, bytes_of(&cells))?;
         file.close()?;
@@ -94,7 +94,7 @@ where
         let (mut array, mut cells, (path, part)) =
             self.all_ready::<T, _>(READ, path.as_ref(), prepared)?;
         let _limit = Watchdog::start(READ, self.mpi().timeout());
-        let mut file = self.mpi().0.session().open_file(&path, Access::Read)?;
+        let mut file = self.open(&path, Access::Read)?;
         let (found, expected) = (file.len_bytes()?, self.len_bytes::<T>());
         let is_read = found == expected && file.read(&part, bytes_of_mut(&mut cells))?;
         file.close()?;
@@ -109,6 +109,20 @@ where
         }
         self.interior_mut(&mut array).copy_from_slice(&cells)?;
         Ok(array)
+    }
+
+    fn open(&self, path: &CStr, access: Access) -> Result<File<'_>> {
+        let opened = self.mpi().0.session().open_file(path, access);
+        opened.map_err(|error| match error {
+            Error::Mpi { call, code, text } => {
+                let text = format!(
+                    "{text}; {path:?} cannot be opened to {access}: look at the path and its \
+                     permissions, and whether this MPI has MPI-IO"
+                );
+                Error::Mpi { call, code, text }
+            }
+            error => error,
+        })
     }
 
     /// Waits until all processes are about to do the same with this file. If one of them has an

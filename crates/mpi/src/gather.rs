@@ -34,8 +34,9 @@ where
     /// The root receives one part after the other, so that it needs memory for the whole array and
     /// one part.
     ///
-    /// ```no_run
-    /// # use resident::{SmartArray, ndarray::Ix2};
+    /// ```
+    /// use resident::{SmartArray, ndarray::Ix2};
+    ///
     /// # fn main() -> resident_mpi::Result<()> {
     /// let mpi = resident_mpi::init()?;
     /// let plate = mpi.grid([400, 300]).halo(1).build()?;
@@ -83,8 +84,9 @@ where
     /// [`array`](Self::array) with the elements of `global` as values. All processes call it; the
     /// root passes `Some`, the others pass `None`.
     ///
-    /// ```no_run
-    /// # use resident::{SmartArray, ndarray::{Array2, Ix2}};
+    /// ```
+    /// use resident::{SmartArray, ndarray::{Array2, Ix2}};
+    ///
     /// # fn main() -> resident_mpi::Result<()> {
     /// let mpi = resident_mpi::init()?;
     /// let plate = mpi.grid([400, 300]).halo(1).build()?;

@@ -74,3 +74,6 @@ pub use local::Decomposition;
 pub use part::{Part, PartMut};
 pub use point_to_point::{Receiving, Sending};
 pub use world::Mpi;
+
+#[doc = include_str!("../../../docs/guide/more_than_one_machine.md")]
+pub mod more_than_one_machine {}

@@ -1,6 +1,7 @@
 //! A file that all processes open together: MPI-IO.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -18,6 +19,15 @@ pub(crate) enum Access {
     Read,
     /// The file is made if there is none.
     Write,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        })
+    }
 }
 
 /// An open file. All processes call each of its methods, in the same order.

@@ -26,7 +26,7 @@ mod session;
 pub(crate) use agent::Agent;
 pub use collectives::Reduce;
 pub use element::Number;
-pub(crate) use file::{Access, FilePart};
+pub(crate) use file::{Access, File, FilePart};
 pub(crate) use messages::Peer;
 pub(crate) use request::{Outcome, Request};
 pub(crate) use session::{Channel, Session};

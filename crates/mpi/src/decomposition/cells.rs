@@ -5,6 +5,18 @@ use std::ops::Range;
 
 /// A box of cells of a process's array: a range of indices along each axis. Indices count the halo,
 /// so the first own cell has the widths of the halo as its index.
+///
+/// ```
+/// use resident::{SmartArray, ndarray::Ix1};
+///
+/// let mpi = resident_mpi::init()?;
+/// let ring = mpi.grid([100 * mpi.size()]).halo(2).periodic([true]).build()?;
+/// let core = ring.core();
+/// assert_eq!((core.ranges(), core.with_halo().ranges()), (&[4..100], &[2..102]));
+/// let a: SmartArray<f32, Ix1> = ring.zeros()?;
+/// assert_eq!(core.of(&a).shape(), [96]);
+/// # Ok::<(), resident_mpi::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cells<const N: usize> {
     ranges: [Range<usize>; N],

@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::time::Instant;
 
 use resident::ndarray::{Dim, Dimension};
-use resident::{Element, SmartArray, SmartView, SmartViewMut, Stream};
+use resident::{Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream};
 
 use super::messages::{FieldMessages, Maker};
 use crate::error::{Error, Result};
@@ -137,7 +137,9 @@ macro_rules! field_mut {
 field!(&SmartArray<T, Dim<[usize; N]>>, &mut SmartArray<T, Dim<[usize; N]>>);
 field!(&SmartView<'_, T, Dim<[usize; N]>>, &SmartViewMut<'_, T, Dim<[usize; N]>>);
 field!(&mut SmartViewMut<'_, T, Dim<[usize; N]>>);
+field!(&PinnedArray<T, Dim<[usize; N]>>, &mut PinnedArray<T, Dim<[usize; N]>>);
 field_mut!(&mut SmartArray<T, Dim<[usize; N]>>, &mut SmartViewMut<'_, T, Dim<[usize; N]>>);
+field_mut!(&mut PinnedArray<T, Dim<[usize; N]>>);
 
 fn check<const N: usize>(
     operation: &'static str,

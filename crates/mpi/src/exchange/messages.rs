@@ -39,8 +39,16 @@ where
     face: Face<N>,
     sent: Outgoing<T, Dim<[usize; N]>>,
     received: Incoming<T, Dim<[usize; N]>>,
-    /// Whether what was received is in the array already.
-    is_unpacked: bool,
+    state: State,
+}
+
+/// What became of what a neighbour sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// It is in the array, or there was nothing yet.
+    Unpacked,
+    /// MPI receives it, or has.
+    Received,
 }
 
 impl<'a, const N: usize> Maker<'a, N> {
@@ -72,7 +80,7 @@ impl<'a, const N: usize> Maker<'a, N> {
             face,
             sent: Outgoing::new(self.world, sent, to, Use::Repeated)?,
             received: Incoming::new(self.world, received, from, Use::Repeated)?,
-            is_unpacked: false,
+            state: State::Unpacked,
         })
     }
 
@@ -86,10 +94,13 @@ impl<T: Element, const N: usize> FieldMessages<T, N>
 where
     Dim<[usize; N]>: Dimension,
 {
+    /// Lets MPI receive what it does not receive already, since a call that failed has begun it.
     pub(crate) fn receive(&mut self) -> Result<()> {
-        for messages in &mut self.faces {
-            messages.received.start()?;
-            messages.is_unpacked = false;
+        for FaceMessages { received, state, .. } in &mut self.faces {
+            if *state == State::Unpacked {
+                received.start()?;
+                *state = State::Received;
+            }
         }
         Ok(())
     }
@@ -125,15 +136,15 @@ where
         stream: &Stream,
         deadline: Instant,
     ) -> Result<()> {
-        for FaceMessages { face, received, is_unpacked, .. } in &mut self.faces {
-            if *is_unpacked {
+        for FaceMessages { face, received, state, .. } in &mut self.faces {
+            if *state == State::Unpacked {
                 continue;
             }
             if received.wait(&awaited(face), deadline)? != Outcome::Done {
                 return Err(other_length(face));
             }
             received.unpack_on(stream, &mut face.receive.of_mut(field))?;
-            *is_unpacked = true;
+            *state = State::Unpacked;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod fields;
 mod messages;
 mod tags;
 
+use std::fmt;
 use std::rc::{Rc, Weak};
 
 use resident::Stream;
@@ -28,6 +29,24 @@ use tags::Tags;
 /// and requests of MPI. A step allocates no memory for them. `E` is a tuple of the element types:
 /// the halo of one array of `f64` with two axes is an `Exchange<(f64,), 2>`.
 ///
+/// ```
+/// use resident::{Device, SmartArray, ndarray::Ix2};
+/// use resident_mpi::Exchange;
+///
+/// let mpi = resident_mpi::init()?;
+/// let plate = mpi.grid([12, 8]).halo(1).periodic([true; 2]).build()?;
+/// let mut now: SmartArray<f64, Ix2> = plate.zeros()?;
+/// plate.interior_mut(&mut now).fill(1.0)?;
+/// let mut halo: Exchange<(f64,), 2> = plate.exchange(&now)?;
+/// let going = halo.start(&now, &Device::cpu().stream())?;      // sends the faces
+/// // .. work on the core ..
+/// going.finish(&mut now)?;
+/// let [rows, columns] = plate.local_shape();
+/// let all_but_corners = rows * columns + 2 * (rows + columns);
+/// assert_eq!(now.sum()?, all_but_corners as f64);
+/// # Ok::<(), resident_mpi::Error>(())
+/// ```
+///
 /// If it is dropped between [`start`](Self::start) and [`finish`](Going::finish), its memory stays
 /// until its messages have arrived, or the job ends.
 pub struct Exchange<E: Elements<N>, const N: usize> {
@@ -39,10 +58,8 @@ pub struct Exchange<E: Elements<N>, const N: usize> {
 
 /// What has been handed to MPI.
 enum State {
-    /// Nothing.
+    /// Nothing, or receives, which the next start finds begun.
     Idle,
-    /// The receives: what failed after that can be tried again.
-    Receiving,
     /// All messages. What arrives is written on this stream.
     Going(Stream),
     /// MPI refused a message, so that the processes no longer agree.
@@ -115,7 +132,8 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         const OPERATION: &str = "Exchange::start";
         World::alive(&self.world, OPERATION)?;
         fields.check(OPERATION, self.shape)?;
-        self.receive(OPERATION)?;
+        self.expect_idle(OPERATION)?;
+        E::receive(&mut self.messages)?;
         fields.pack(&mut self.messages, stream)?;
         // MPI may refuse one message after it has taken another.
         if let Err(error) = E::send(&mut self.messages) {
@@ -149,24 +167,16 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         matches!(self.state, State::Going(_)).then_some(Going { exchange: self })
     }
 
-    /// Lets MPI receive, unless a call that failed has done so.
-    fn receive(&mut self, operation: &'static str) -> Result<()> {
+    fn expect_idle(&self, operation: &'static str) -> Result<()> {
         match &self.state {
-            State::Idle => {}
-            State::Receiving => return Ok(()),
+            State::Idle => Ok(()),
             State::Going(_) => {
                 let text = "the exchange was started before and not finished; finish it: \
                             `if let Some(going) = exchange.unfinished() { going.finish(..)? }`";
-                return Err(Error::Argument { operation, text: text.into() });
+                Err(Error::Argument { operation, text: text.into() })
             }
-            State::Failed(error) => return Err(error.clone()),
+            State::Failed(error) => Err(error.clone()),
         }
-        if let Err(error) = E::receive(&mut self.messages) {
-            self.state = State::Failed(error.clone());
-            return Err(error);
-        }
-        self.state = State::Receiving;
-        Ok(())
     }
 }
 
@@ -196,5 +206,22 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
         fields.unpack(messages, stream, world.deadline())?;
         *state = State::Idle;
         Ok(())
+    }
+}
+
+impl<E: Elements<N>, const N: usize> fmt::Debug for Exchange<E, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Idle => "idle",
+            State::Going(_) => "started",
+            State::Failed(_) => "failed",
+        };
+        write!(f, "Exchange({state}, parts of shape {:?}, {})", self.shape, E::description())
+    }
+}
+
+impl<E: Elements<N>, const N: usize> fmt::Debug for Going<'_, E, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Going").field(&self.exchange).finish()
     }
 }
