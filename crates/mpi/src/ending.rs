@@ -1,11 +1,11 @@
 //! The end of the last handle: MPI is finalised, or the job ends.
 
 use std::fmt;
-use std::io::Write;
 
 use crate::agreement::agree;
 use crate::call::Session;
 use crate::error::Result;
+use crate::watchdog::{Watchdog, say};
 use crate::world::{Awaited, World};
 
 impl Drop for World {
@@ -16,6 +16,7 @@ impl Drop for World {
         if let Err(error) = settle(self) {
             abort(self, &error);
         }
+        let _limit = Watchdog::start("Mpi::drop", self.timeout());
         let finalised = self.take_session().map_or(Ok(()), Session::finalise);
         if let Err(error) = finalised {
             say(&format!("resident-mpi: rank {}: {error}", self.rank()));
@@ -37,10 +38,4 @@ fn abort(world: &World, reason: &dyn fmt::Display) -> ! {
         "resident-mpi: rank {rank} of {size} ends the job: {reason} (messages in flight: {count})"
     ));
     world.session().abort()
-}
-
-/// Writes a line to standard error, in one piece, as launchers end processes amid a line. Panics
-/// nowhere.
-fn say(text: &str) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }

@@ -12,6 +12,7 @@ use crate::call::{Access, File, FilePart};
 use crate::error::{Error, Result};
 use crate::header::Header;
 use crate::local::{Decomposition, reserve};
+use crate::watchdog::Watchdog;
 
 const WRITE: &str = "Decomposition::write";
 const READ: &str = "Decomposition::read";
@@ -59,6 +60,7 @@ where
             .and_then(|()| Ok(self.interior(array).to_vec()?))
             .and_then(|cells| Ok((cells, self.in_file::<T>(WRITE, path.as_ref())?)));
         let (cells, (path, part)) = self.all_ready::<T, _>(WRITE, path.as_ref(), cells)?;
+        let _limit = Watchdog::start(WRITE, self.mpi().timeout());
         let mut file = self.open(&path, Access::Write)?;
         file.set_len_bytes(self.len_bytes::<T>())?;
         let is_written = file.write(&part, bytes_of(&cells))?;
@@ -91,6 +93,7 @@ where
         });
         let (mut array, mut cells, (path, part)) =
             self.all_ready::<T, _>(READ, path.as_ref(), prepared)?;
+        let _limit = Watchdog::start(READ, self.mpi().timeout());
         let mut file = self.open(&path, Access::Read)?;
         let (found, expected) = (file.len_bytes()?, self.len_bytes::<T>());
         let is_read = found == expected && file.read(&part, bytes_of_mut(&mut cells))?;

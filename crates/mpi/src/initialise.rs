@@ -12,7 +12,10 @@ use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::progress::Progress;
 use crate::waiting::wait_until;
+use crate::watchdog::Watchdog;
 use crate::world::{Awaited, Facts, Mpi, World};
+
+const OPERATION: &str = "init";
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 
@@ -46,7 +49,9 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 ///
 /// - [`Error::Argument`] if MPI has been initialised in this process before, or if
 ///   `RESIDENT_MPI_TIMEOUT` is not a number of seconds above zero.
-/// - [`Error::TimedOut`] if other processes do not call `init` within the time-out.
+/// - [`Error::TimedOut`] if other processes start, but do not answer within the time-out. If one
+///   does not call `init` at all, the job ends, with the reason on standard error: the start of MPI
+///   cannot be interrupted.
 /// - [`Error::Mpi`] if MPI cannot start.
 /// - [`Error::Resident`] with `NoDevice` if `RESIDENT_DEVICE` names a device that cannot be used.
 pub fn init() -> Result<Mpi> {
@@ -56,7 +61,10 @@ pub fn init() -> Result<Mpi> {
         // An error before other processes wait for this one.
         Device::current()?;
     }
-    let world = open(Session::initialise()?, timeout)?;
+    let limit = Watchdog::start(OPERATION, timeout);
+    let session = Session::initialise()?;
+    drop(limit);
+    let world = open(session, timeout)?;
     if let (false, Some(gpu)) = (is_named, gpu_of(world.node_rank())) {
         Device::set_default(gpu);
     }
@@ -66,14 +74,17 @@ pub fn init() -> Result<Mpi> {
 /// Makes the communicators and asks for what never changes. If this fails, MPI stays initialised:
 /// it cannot be finalised without the other processes. `mpirun` ends them when this process ends.
 fn open(mut session: Session, timeout: Duration) -> Result<World> {
+    let deadline = Instant::now() + timeout;
     session.open(|is_done| {
-        if wait_until(Instant::now() + timeout, is_done)? {
+        if wait_until(deadline, is_done)? {
             return Ok(());
         }
-        Err(Awaited::all("init").timed_out(timeout))
+        Err(Awaited::all(OPERATION).timed_out(timeout))
     })?;
+    let limit = Watchdog::start(OPERATION, timeout);
     let (rank, size) = (session.rank()?, session.size()?);
     let (node_rank, tag_max) = (session.node_rank()?, session.tag_max()?);
+    drop(limit);
     let inbox = Arc::<Inbox>::default();
     // SAFETY: `World` joins the thread that has the agent before it gives the session away to be
     // finalised, and if the world is forgotten the session never is.
@@ -90,7 +101,7 @@ fn timeout_of(value: Option<&str>) -> Result<Duration> {
     // Far above any use, and `Instant` can be that far ahead.
     const MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     timeout.map(|timeout| timeout.min(MAX)).ok_or_else(|| Error::Argument {
-        operation: "init",
+        operation: OPERATION,
         text: format!(
             "RESIDENT_MPI_TIMEOUT is {value:?}, expected a number of seconds above 0, such as 2.5"
         ),

@@ -60,6 +60,7 @@ mod point_to_point;
 mod progress;
 mod transfer;
 mod waiting;
+mod watchdog;
 mod world;
 
 pub use audit::{Flow, Traffic};

@@ -186,6 +186,10 @@ impl World {
         self.facts.node_rank
     }
 
+    pub(crate) fn timeout(&self) -> Duration {
+        self.facts.timeout
+    }
+
     /// The messages whose headers are awaited.
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {
         &self.inbox

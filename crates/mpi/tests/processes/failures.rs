@@ -149,6 +149,21 @@ fn a_silent_peer_in_a_broadcast() {
 }
 
 #[test]
+fn a_peer_that_does_not_start() {
+    if !is_inside() {
+        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1.5").run();
+        expect_failed(&ended, &["ends the process: `init`: another process did not answer"]);
+        return;
+    }
+    // As launchers tell before MPI does.
+    let mut ranks = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].into_iter().filter_map(std::env::var_os);
+    if ranks.next().expect("the launcher tells the rank") == "1" {
+        std::thread::sleep(FAR);
+    }
+    let _ = start();
+}
+
+#[test]
 fn a_silent_peer_at_the_end() {
     if !is_inside() {
         let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1").run();

@@ -341,6 +341,8 @@ fn elements_never_written_are_not_sent() {
         if mpi.rank() == 0 {
             let error = mpi.send(&array, 1, 0).unwrap_err();
             assert!(matches!(error, Error::Resident(resident::Error::Uninitialised { .. })));
+            // The line is that of the call here.
+            assert!(error.to_string().contains("tests/processes/point_to_point.rs"), "{error}");
             array.fill(2.0).unwrap();
             mpi.send(&array, 1, 0).unwrap();
         } else {
