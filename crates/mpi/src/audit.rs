@@ -1,7 +1,10 @@
-//! What was sent and received.
+//! What was sent and received: counted, and recorded by the audit of `resident`.
 
 use std::cell::Cell;
 use std::panic::Location;
+use std::time::Duration;
+
+use resident::audit::{self, Transfer};
 
 /// Messages, or bytes, of one process since MPI was initialised.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -30,7 +33,6 @@ pub(crate) enum Direction {
 
 /// One message.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "all that a record of the audit needs; the counts need less")]
 pub(crate) struct Message<'a> {
     pub(crate) direction: Direction,
     pub(crate) bytes: usize,
@@ -44,22 +46,50 @@ pub(crate) struct Message<'a> {
 
 /// Counts of a world.
 #[derive(Default)]
-pub(crate) struct Counts(Cell<Traffic>);
+pub(crate) struct Counts {
+    traffic: Cell<Traffic>,
+    /// How long this thread has waited since the last record.
+    waited: Cell<Duration>,
+}
 
 impl Counts {
     pub(crate) fn get(&self) -> Traffic {
-        self.0.get()
+        self.traffic.get()
+    }
+
+    /// The next record says so.
+    pub(crate) fn add_wait(&self, time: Duration) {
+        self.waited.set(self.waited.get() + time);
+    }
+
+    /// Records that all processes have left a barrier.
+    #[track_caller]
+    pub(crate) fn record_barrier(&self) {
+        audit::mark_barrier(self.waited.take());
     }
 }
 
-/// Counts a message. All records of messages are made here.
+/// Counts a message and records it. All records of messages are made here.
 pub(crate) fn record(counts: &Counts, message: &Message<'_>) {
-    let mut traffic = counts.0.get();
+    let mut traffic = counts.traffic.get();
     let flow = match message.direction {
         Direction::Sent => &mut traffic.sent,
         Direction::Received => &mut traffic.received,
     };
     flow.count += 1;
     flow.bytes += message.bytes as u64;
-    counts.0.set(traffic);
+    counts.traffic.set(traffic);
+    let transfer = transfer_of(message).at(message.site).waited(counts.waited.take());
+    audit::record_transfer(transfer);
+}
+
+fn transfer_of<'a>(message: &Message<'a>) -> Transfer<'a> {
+    let &Message { direction, bytes, array, peer, .. } = message;
+    let (bytes, peer) = (bytes as u64, peer.and_then(|rank| u32::try_from(rank).ok()));
+    match (direction, peer) {
+        (Direction::Sent, Some(to)) => Transfer::sent(bytes, array, to),
+        (Direction::Sent, None) => Transfer::sent_to_all(bytes, array),
+        (Direction::Received, Some(from)) => Transfer::received(bytes, array, from),
+        (Direction::Received, None) => Transfer::received_from_all(bytes, array),
+    }
 }

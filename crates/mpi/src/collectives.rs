@@ -25,15 +25,19 @@ use crate::world::{Awaited, Mpi, World};
 const CHUNK: usize = 1 << 30;
 
 impl Mpi {
-    /// Waits until all processes have called it.
+    /// Waits until all processes have called it. Reports of the audit have it, and
+    /// `resident-report merge` aligns the clocks of the processes by it.
     ///
     /// # Errors
     ///
     /// - [`TimedOut`](crate::Error::TimedOut) if one of them does not within the time-out.
     /// - [`Mismatch`](crate::Error::Mismatch) if one of them calls another collective operation.
+    #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         self.0.check()?;
-        agree(&self.0, "barrier", "a barrier".into())
+        agree(&self.0, "barrier", "a barrier".into())?;
+        self.0.counts().record_barrier();
+        Ok(())
     }
 
     /// Reduces one number of each process to one, which all get.

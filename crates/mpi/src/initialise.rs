@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use resident::{Device, DeviceKind};
+use resident::{Device, DeviceKind, audit};
 
 use crate::call::{Agent, Session};
 use crate::error::{Error, Result};
@@ -54,6 +54,7 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 ///   cannot be interrupted.
 /// - [`Error::Mpi`] if MPI cannot start.
 /// - [`Error::Resident`] with `NoDevice` if `RESIDENT_DEVICE` names a device that cannot be used.
+#[track_caller]
 pub fn init() -> Result<Mpi> {
     let timeout = timeout_of(env::var("RESIDENT_MPI_TIMEOUT").ok().as_deref())?;
     let is_named = env::var_os("RESIDENT_DEVICE").is_some();
@@ -68,7 +69,15 @@ pub fn init() -> Result<Mpi> {
     if let (false, Some(gpu)) = (is_named, gpu_of(world.node_rank())) {
         Device::set_default(gpu);
     }
-    Ok(Mpi(Rc::new(world)))
+    audit::set_rank(number(world.rank()), number(world.size()));
+    let mpi = Mpi(Rc::new(world));
+    // Reports of the processes have their clocks aligned by it.
+    mpi.barrier()?;
+    Ok(mpi)
+}
+
+fn number(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
 }
 
 /// Makes the communicators and asks for what never changes. If this fails, MPI stays initialised:
@@ -76,7 +85,7 @@ pub fn init() -> Result<Mpi> {
 fn open(mut session: Session, timeout: Duration) -> Result<World> {
     let deadline = Instant::now() + timeout;
     session.open(|is_done| {
-        if wait_until(deadline, is_done)? {
+        if wait_until(deadline, is_done)?.is_some() {
             return Ok(());
         }
         Err(Awaited::all(OPERATION).timed_out(timeout))

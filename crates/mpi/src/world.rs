@@ -305,7 +305,8 @@ impl World {
         is_done: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
         self.check()?;
-        if wait_until(deadline, is_done)? {
+        if let Some(waited) = wait_until(deadline, is_done)? {
+            self.counts.add_wait(waited);
             return Ok(());
         }
         Err(self.break_with(awaited.timed_out(self.facts.timeout)))

@@ -12,4 +12,5 @@ mod gather;
 mod launch;
 mod point_to_point;
 mod random;
+mod reports;
 mod ring;
