@@ -26,8 +26,9 @@ where
     /// `np.fromfile(path, dtype).reshape(shape)`. All processes call it, with the same path, in a
     /// file system that all of them see. An existing file is overwritten.
     ///
-    /// Only own cells are read, and downloaded if they are newest on a device. MPI-IO writes them;
-    /// the call waits for that without a time-out.
+    /// Only own cells are read, and downloaded if they are newest on a device. MPI-IO writes them.
+    /// Its calls cannot be left: if they take longer than the time-out, the job ends, so for files
+    /// that take longer set `RESIDENT_MPI_TIMEOUT` to more seconds.
     ///
     /// ```no_run
     /// # use resident::{SmartArray, ndarray::Ix2};

@@ -33,6 +33,11 @@ pub trait Elements<const N: usize>: sealed::Elements {
 
 /// Arrays of which the halos are exchanged: one array or view, as `&a`, or a tuple of up to four.
 /// Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an array of which the halo can be exchanged",
+    label = "expected `&array`, or a tuple of up to four such references",
+    note = "arrays and views of `resident` with as many axes as the grid take part"
+)]
 pub trait Fields<const N: usize>: sealed::Fields<N> {
     /// A tuple of their element types.
     type Elements: Elements<N>;
@@ -53,6 +58,11 @@ pub trait Fields<const N: usize>: sealed::Fields<N> {
 
 /// Arrays of which the halos are written: one array or view, as `&mut a`, or a tuple of up to four.
 /// Sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an array of which the halo can be written",
+    label = "expected `&mut array`, or a tuple of up to four such references",
+    note = "arrays and exclusive views of `resident` with as many axes as the grid take part"
+)]
 pub trait FieldsMut<const N: usize>: sealed::FieldsMut<N> {
     /// A tuple of their element types.
     type Elements: Elements<N>;

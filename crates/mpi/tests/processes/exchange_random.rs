@@ -2,7 +2,7 @@
 //! there, as one process would read it.
 
 use resident::ndarray::{Array, Dim, Dimension, IxDyn};
-use resident::{Device, Element, Emulation, Grid, InOut, Kernel, SmartArray, Stream};
+use resident::{Device, Element, Emulation, SmartArray, Stream};
 use resident_mpi::{Decomposition, Mpi};
 
 use crate::launch::run;
@@ -13,33 +13,66 @@ const UNTOUCHED: u64 = 251;
 
 #[test]
 fn one_process() {
-    run(1, |mpi| random_cases(mpi, 60));
+    run(1, |mpi| on_emulated_devices(mpi, 60));
 }
 
 #[test]
 fn two_processes() {
-    run(2, |mpi| random_cases(mpi, 40));
+    run(2, |mpi| on_emulated_devices(mpi, 40));
 }
 
 #[test]
 fn three_processes() {
-    run(3, |mpi| random_cases(mpi, 30));
+    run(3, |mpi| on_emulated_devices(mpi, 30));
 }
 
 #[test]
 fn four_processes() {
-    run(4, |mpi| random_cases(mpi, 30));
+    run(4, |mpi| on_emulated_devices(mpi, 30));
 }
 
 #[test]
 fn six_processes() {
-    run(6, |mpi| random_cases(mpi, 20));
+    run(6, |mpi| on_emulated_devices(mpi, 20));
 }
 
-fn random_cases(mpi: &Mpi, cases: u64) {
+fn on_emulated_devices(mpi: &Mpi, cases: u64) {
+    random_cases(
+        mpi,
+        cases,
+        |seed| Device::emulated(Emulation::new().seed(seed)),
+        |device| {
+            let hazards = device.emulation().expect("it is emulated").hazards();
+            hazards.iter().map(ToString::to_string).collect()
+        },
+    );
+}
+
+/// The CUDA backend, with the stand-in for its driver.
+#[cfg(feature = "cuda")]
+#[test]
+fn two_processes_on_stand_in_gpus() {
+    // Before MPI is initialised, which looks for GPUs.
+    let settings = resident_stand_in::Settings::new();
+    resident_stand_in::load(settings).expect("the stand-in driver loads");
+    run(2, |mpi| {
+        let gpu = |_seed| Device::cuda(0).expect("the stand-in has a GPU");
+        random_cases(mpi, 20, gpu, |_device| resident_stand_in::take_hazards());
+        let calls = resident_stand_in::take_calls();
+        let copies = |name| calls.iter().filter(|call| call.name.starts_with(name)).count();
+        assert!(copies("cuMemcpyDtoH") > 0, "faces are contiguous when they come to the host");
+    });
+}
+
+fn random_cases(
+    mpi: &Mpi,
+    cases: u64,
+    device: impl Fn(u64) -> Device,
+    hazards: impl Fn(&Device) -> Vec<String>,
+) {
     for seed in 0..cases {
         let mut random = Random::new(1000 * mpi.size() as u64 + seed);
-        let device = Device::emulated(Emulation::new().seed(seed));
+        let device = device(seed);
         let _here = device.enter();
         match random.below(4) {
             0 => case::<1>(mpi, &device, &mut random, 40),
@@ -48,7 +81,7 @@ fn random_cases(mpi: &Mpi, cases: u64) {
             _ => case::<4>(mpi, &device, &mut random, 6),
         }
         device.synchronize().unwrap();
-        let hazards = device.emulation().unwrap().hazards();
+        let hazards = hazards(&device);
         assert!(hazards.is_empty(), "seed {seed}: {hazards:?}");
     }
 }
@@ -207,13 +240,13 @@ where
             of(self.value(global, step).expect("own cells are in the domain"))
         });
         let cells = cells.into_dimensionality::<Dim<[usize; N]>>().unwrap();
-        if !on_device {
+        if on_device {
+            // Uploads the cells, and copies them there.
+            let stream = Device::current().unwrap().stream();
+            own.assign_on(&stream, &SmartArray::from(cells)).unwrap();
+        } else {
             own.host_overwrite().unwrap().assign(&cells);
-            return;
         }
-        let write = Kernel::<(InOut<T, Dim<[usize; N]>>,)>::new("write")
-            .host(move |_grid, (mut own,)| own.assign(&cells));
-        write.launch(Grid::new(1, 1), (&mut own,)).unwrap();
     }
 
     /// Each cell has the value that it should have.
