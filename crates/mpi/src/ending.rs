@@ -1,6 +1,7 @@
 //! The end of the last handle: MPI is finalised, or the job ends.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::agreement::agree;
 use crate::call::Session;
@@ -37,5 +38,7 @@ fn abort(world: &World, reason: &dyn fmt::Display) -> ! {
     say(&format!(
         "resident-mpi: rank {rank} of {size} ends the job: {reason} (messages in flight: {count})"
     ));
+    // MPICH's launcher throws away what it has not yet read when a process aborts.
+    std::thread::sleep(Duration::from_millis(100));
     world.session().abort()
 }

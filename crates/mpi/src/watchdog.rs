@@ -25,6 +25,8 @@ impl Watchdog {
                      within {timeout:?}; look at that process, or set RESIDENT_MPI_TIMEOUT to more \
                      seconds"
                 ));
+                // Launchers throw away what they have not yet read.
+                std::thread::sleep(Duration::from_millis(100));
                 std::process::abort();
             }
         };
