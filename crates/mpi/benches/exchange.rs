@@ -50,7 +50,8 @@ fn measure() -> Result<()> {
     }
     plate(&mpi, 64)?;
     plate(&mpi, 1024)?;
-    for log_bytes in (3..=26).step_by(if mpi.size() == 4 { 23 } else { 3 }) {
+    let all = [3, 6, 9, 12, 15, 18, 21, 24, 26];
+    for log_bytes in if mpi.size() == 4 { &all[7..] } else { &all[..] } {
         ring(&mpi, (1 << log_bytes) / size_of::<f64>())?;
     }
     Ok(())
