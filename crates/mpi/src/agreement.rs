@@ -6,7 +6,7 @@
 //! forever. All of them come to the same decision, as all compare the same. It is a barrier
 //! too.
 
-use crate::call::Request;
+use crate::call::{Reduce, Request};
 use crate::description::hash;
 use crate::error::{Error, Result};
 use crate::transfer::Transfer;
@@ -51,11 +51,12 @@ pub(crate) fn agree(world: &World, operation: &'static str, text: String) -> Res
 /// - `Error::Mismatch`, in all processes, with the text of the first process that has another.
 /// - `Error::TimedOut` if some process does not call it.
 pub(crate) fn agree_on(world: &World, operation: &'static str, plan: Plan) -> Result<()> {
-    let own = plan.key();
-    let keys = all_gather(world, operation, own.clone())?;
-    if keys.chunks_exact(own.len()).all(|other| other == own) {
+    let key = plan.key();
+    if all_have(world, operation, key)? {
         return Ok(());
     }
+    let own = key.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
+    let keys = all_gather(world, operation, own.clone())?;
     let mut padded = plan.text.clone().into_bytes();
     padded.resize(TEXT_BYTES, 0);
     let texts = all_gather(world, operation, padded)?;
@@ -68,10 +69,27 @@ pub(crate) fn agree_on(world: &World, operation: &'static str, plan: Plan) -> Re
 
 impl Plan {
     /// What is compared first, as long for all plans.
-    fn key(&self) -> Vec<u8> {
-        let words = [hash(self.text.bytes()), self.kind as u64, self.len_bytes as u64];
-        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    fn key(&self) -> [u64; 3] {
+        [hash(self.text.bytes()), self.kind as u64, self.len_bytes as u64]
     }
+}
+
+/// Whether all processes have this key: the least of each word is then the greatest. Takes as much
+/// memory with any number of processes. If two keys differ, no process has both extremes, so that
+/// all processes see it.
+fn all_have(world: &World, operation: &'static str, key: [u64; 3]) -> Result<bool> {
+    let [a, b, c] = key;
+    // The least complement is that of the greatest word.
+    let own = [a, b, c, !a, !b, !c];
+    let transfer = Transfer::new((own, own), Request::null());
+    let start = world.start(&transfer, |session, (own, least), request| {
+        let (from, to) = (own.as_ptr(), least.as_mut_ptr());
+        // SAFETY: as in `all_gather`. Both have as many elements as are asked for.
+        unsafe { session.all_reduce(Reduce::Min, from, to, own.len(), request) }
+    });
+    complete(world, operation, &transfer, start)?;
+    let (_, least) = *transfer.memory().expect("it is complete");
+    Ok(least == own)
 }
 
 /// The bytes of each process, in the order of ranks. All give as many.
@@ -85,10 +103,21 @@ fn all_gather(world: &World, operation: &'static str, own: Vec<u8>) -> Result<Ve
         // asked for.
         unsafe { session.all_gather(own, all.as_mut_ptr(), len_bytes, request) }
     });
-    // If it fails here only, the others would take the next operation for it.
-    start
-        .and_then(|()| world.complete(&*transfer, &Awaited::all(operation), world.deadline()))
-        .map_err(|error| world.break_with(error))?;
+    complete(world, operation, &transfer, start)?;
     let mut memory = transfer.memory().expect("it is complete");
     Ok(std::mem::take(&mut memory.1))
+}
+
+/// Waits for an operation that was started. If it fails here only, the others would take the next
+/// operation for it.
+fn complete<M: 'static>(
+    world: &World,
+    operation: &'static str,
+    transfer: &Transfer<M>,
+    start: Result<()>,
+) -> Result<()> {
+    start
+        .and_then(|()| world.complete(transfer, &Awaited::all(operation), world.deadline()))
+        .map(|_| ())
+        .map_err(|error| world.break_with(error))
 }
