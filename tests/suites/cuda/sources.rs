@@ -110,17 +110,6 @@ fn every_cuda_source_compiles_for_every_architecture() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The README prints the first program together with its device code.
-#[test]
-fn the_readme_prints_what_is_compiled_here() {
-    let root = device_sources::root();
-    let text = |path: &str| fs::read_to_string(root.join(path)).expect("it is there");
-    assert!(
-        text("README.md").contains(text("examples/first_array.cu").trim_end()),
-        "README.md and examples/first_array.cu differ"
-    );
-}
-
 #[test]
 fn what_is_wrong_does_not_compile() {
     if !is_there() {
