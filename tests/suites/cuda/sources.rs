@@ -5,7 +5,6 @@
 //! installed one, and prints a message if there is none.
 
 use std::ffi::{CString, c_char};
-use std::fs;
 use std::ptr::{null, null_mut};
 
 use resident::cudarc::nvrtc::sys;
