@@ -1,6 +1,6 @@
 //! What the README shows of reports is what its programs do. Other words of a report may change.
 
-use resident::audit::{self, Report, Traffic};
+use resident::audit::{self, Cause, Report, Traffic};
 use resident::{Device, Result};
 use resident_examples::{first_report, mended};
 use support::{device_sources::root, own_process};
@@ -67,5 +67,10 @@ fn the_loop_has_a_finding_until_it_is_mended() -> Result<()> {
     assert_eq!(kinds, ["bounce"]);
     readme_shows(&moved(&found));
     readme_shows(&moved(&clean));
+    let guide = text("docs/guide/read_a_report.md");
+    let bounced = found.sites().into_iter().filter(|site| site.cause != Cause::Explicit);
+    let lines: Vec<String> = bounced.map(|site| site.location.to_string()).collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines.iter().take(3).all(|line| guide.contains(line)), "the guide lacks {lines:?}");
     Ok(())
 }
