@@ -52,8 +52,8 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
 ///
 /// let _here = Device::cpu().enter();
-/// let mut field = SmartArray::from(Array2::<f32>::zeros((512, 512))); // adopts the allocation
-/// drop(field.gpu_mut()?);                           // uploads it; a kernel would write it now
+/// let mut field = SmartArray::from(Array2::<f32>::zeros((512, 512))); // takes it over
+/// drop(field.gpu_mut()?);                           // uploads it, as a kernel would
 /// let row = field.slice(s![7, ..]).host()?.sum();   // downloads one row
 /// assert_eq!((row, field.traffic().to_host.bytes), (0.0, 512 * 4));
 /// # Ok::<(), resident::Error>(())

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::documents::files;
 use crate::sources::{Source, none, root, sources};
 
 /// Code that is wider is clipped in a browser, just where comments stand.
@@ -53,18 +54,23 @@ fn comment(line: &str) -> Option<&str> {
     Some(text.strip_prefix(' ').unwrap_or(text))
 }
 
+/// The lines of code that are too wide, as `path:line: columns`.
+fn too_wide<'a>(path: &str, document: impl Iterator<Item = (usize, &'a str)>) -> Vec<String> {
+    let widths = lines_of_code(document).map(|(index, line)| (index, line.chars().count()));
+    let wide = widths.filter(|(_, columns)| *columns > CODE_COLUMNS_MAX);
+    wide.map(|(index, columns)| format!("{path}:{}: {columns} columns", index + 1)).collect()
+}
+
 #[test]
 fn code_in_the_documentation_fits_the_page() {
     let mut found = Vec::new();
     for Source { path, text } in sources(&["src", "crates"]) {
         let lines = text.lines().enumerate();
-        let document = lines.filter_map(|(index, line)| Some((index, comment(line)?)));
-        for (index, line) in lines_of_code(document) {
-            let columns = line.chars().count();
-            if columns > CODE_COLUMNS_MAX {
-                found.push(format!("{path}:{}: {columns} columns", index + 1));
-            }
-        }
+        found.extend(too_wide(&path, lines.filter_map(|(at, line)| Some((at, comment(line)?)))));
+    }
+    for path in files(&["docs/guide"]) {
+        let text = fs::read_to_string(&path).expect("text");
+        found.extend(too_wide(&path.display().to_string(), text.lines().enumerate()));
     }
     none(found);
 }
