@@ -5,7 +5,8 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 # Every step builds once.
 export CARGO_INCREMENTAL=0
 # The second of the two sets of features with which programs are built; the first is the default.
-readonly all_features=(--workspace --all-features)
+# Without the crate that needs an MPI library, which has steps of its own.
+readonly all_features=(--workspace --exclude resident-mpi --all-features)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 timings=""
@@ -34,6 +35,24 @@ install_cxx() {
         apt-get update -qq && apt-get install -y -qq --no-install-recommends g++
     else
         echo "the checks need a C++ compiler: install g++ or clang, or set CXX" >&2
+        return 1
+    fi
+}
+
+# Two MPI libraries with their headers, and libclang, which reads these.
+install_mpi() {
+    local program missing=
+    for program in mpicc.openmpi mpirun.openmpi mpicc.mpich mpirun.mpich; do
+        command -v "$program" >/dev/null || missing=yes
+    done
+    compgen -G "/usr/lib/*/libclang*" >/dev/null || compgen -G "/usr/lib/llvm-*/lib/libclang*" >/dev/null || missing=yes
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+            libopenmpi-dev openmpi-bin libmpich-dev mpich libclang-dev
+    else
+        echo "the checks of resident-mpi need Open MPI, MPICH and libclang: install them" >&2
         return 1
     fi
 }

@@ -13,8 +13,8 @@
 //! common names, all names of [Numba](from_numba), [CuPy](from_cupy) and [cudarc](from_cudarc), and
 //! those of [NVIDIA's cuda-core and cuda-oxide](from_cuda_core_and_cuda_oxide).
 //!
-//! Other machines and languages: [AMD GPUs](amd_gpus), and [tensors of Python](tensors_of_python)
-//! (feature `dlpack`).
+//! Other machines and languages: [AMD GPUs](amd_gpus), [tensors of Python](tensors_of_python)
+//! (feature `dlpack`), and the module `more_than_one_machine` of the crate `resident-mpi`.
 
 #[allow(unused_imports, reason = "for links")]
 use super::*;

@@ -41,6 +41,7 @@
 //! | [cuda-core and cuda-oxide](guide::from_cuda_core_and_cuda_oxide) | names of NVIDIA's Rust crates, and kernels written in Rust |
 //! | [AMD GPUs](guide::amd_gpus) | packages, kernels, what was tried |
 //! | [Tensors of Python](guide::tensors_of_python) | NumPy, PyTorch and CuPy without a copy |
+//! | More than one machine: `resident_mpi::more_than_one_machine` | the crate `resident-mpi`, beside this one |
 //!
 //! # Where to find what
 //!

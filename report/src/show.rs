@@ -59,11 +59,12 @@ fn sites(document: &Document) -> Table {
 /// Where the bytes go or come from.
 fn devices(site: &DocumentSite) -> String {
     let device = &site.device;
-    match (&site.source, site.peer) {
+    let peer = site.peer.map_or_else(|| String::from("all ranks"), |rank| format!("rank {rank}"));
+    match (&site.source, site.direction.as_str()) {
         (Some(source), _) => format!("{source} -> {device}"),
-        (None, Some(peer)) if site.direction == "sent" => format!("{device} -> rank {peer}"),
-        (None, Some(peer)) => format!("rank {peer} -> {device}"),
-        (None, None) => device.clone(),
+        (None, "sent") => format!("{device} -> {peer}"),
+        (None, "received") => format!("{peer} -> {device}"),
+        (None, _) => device.clone(),
     }
 }
 
@@ -80,7 +81,7 @@ fn groups(document: &Document, what: &str, key: fn(&DocumentSite) -> &String) ->
 
 /// The copies by stream. Reports of earlier versions of the library do not have them.
 fn streams(document: &Document) -> Result<Table, String> {
-    let has_copies = document.sites.iter().any(|site| site.peer.is_none());
+    let has_copies = document.sites.iter().any(|site| site.cause != "mpi");
     if document.streams.is_empty() && has_copies {
         return Err(
             "the report does not have its copies by stream: the program that wrote it uses \

@@ -96,7 +96,7 @@ pub(super) fn emit_message(record: &MessageRecord) {
         bytes = *bytes,
         array = &**array,
         device = &**device,
-        peer = u64::from(*peer),
+        peer = peer.map(u64::from),
         cause = Cause::Mpi.as_str(),
         site = %site,
     );

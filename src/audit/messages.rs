@@ -20,7 +20,7 @@ pub struct Transfer<'a> {
     direction: Direction,
     bytes: u64,
     array: &'a str,
-    peer: u32,
+    peer: Option<u32>,
     device: Option<&'a Device>,
     waited: Duration,
     site: CallSite,
@@ -30,16 +30,34 @@ impl<'a> Transfer<'a> {
     /// A message of so many bytes of an array, by its name, to the process with this rank.
     #[track_caller]
     pub fn sent(bytes: u64, array: &'a str, to: u32) -> Self {
-        Self::new(Direction::Sent, bytes, array, to, call_site())
+        Self::new(Direction::Sent, bytes, array, Some(to), call_site())
     }
 
     /// A message of so many bytes for an array, by its name, from the process with this rank.
     #[track_caller]
     pub fn received(bytes: u64, array: &'a str, from: u32) -> Self {
-        Self::new(Direction::Received, bytes, array, from, call_site())
+        Self::new(Direction::Received, bytes, array, Some(from), call_site())
     }
 
-    fn new(direction: Direction, bytes: u64, array: &'a str, peer: u32, site: CallSite) -> Self {
+    /// What this process gave to a collective operation, such as a sum over all processes.
+    #[track_caller]
+    pub fn sent_to_all(bytes: u64, array: &'a str) -> Self {
+        Self::new(Direction::Sent, bytes, array, None, call_site())
+    }
+
+    /// What this process got from a collective operation.
+    #[track_caller]
+    pub fn received_from_all(bytes: u64, array: &'a str) -> Self {
+        Self::new(Direction::Received, bytes, array, None, call_site())
+    }
+
+    fn new(
+        direction: Direction,
+        bytes: u64,
+        array: &'a str,
+        peer: Option<u32>,
+        site: CallSite,
+    ) -> Self {
         Self { direction, bytes, array, peer, device: None, waited: Duration::ZERO, site }
     }
 

@@ -217,7 +217,7 @@ pub(super) struct MessageRecord {
     pub(super) direction: Direction,
     pub(super) bytes: u64,
     /// The rank of the other process.
-    pub(super) peer: u32,
+    pub(super) peer: Option<u32>,
     pub(super) site: CallSite,
     /// When it was recorded.
     pub(super) recorded_ns: u64,

@@ -64,13 +64,13 @@ impl fmt::Display for Site {
 impl Site {
     pub(super) fn devices(&self) -> String {
         let device = &self.device;
-        match (&self.source, self.peer) {
+        let peer =
+            self.peer.map_or_else(|| String::from("all ranks"), |rank| format!("rank {rank}"));
+        match (&self.source, self.direction) {
             (Some(source), _) => format!("{source} -> {device}"),
-            (None, Some(peer)) if self.direction == Direction::Sent => {
-                format!("{device} -> rank {peer}")
-            }
-            (None, Some(peer)) => format!("rank {peer} -> {device}"),
-            (None, None) => device.clone(),
+            (None, Direction::Sent) => format!("{device} -> {peer}"),
+            (None, Direction::Received) => format!("{peer} -> {device}"),
+            (None, _) => device.clone(),
         }
     }
 }
@@ -186,7 +186,7 @@ impl SiteKey {
             cause: Cause::Mpi,
             device: Arc::clone(block.device_of(message)),
             source: None,
-            peer: Some(message.peer),
+            peer: message.peer,
             staleness: Staleness::Unreported,
         }
     }
@@ -254,7 +254,7 @@ impl Report {
         if key == GroupBy::Stream {
             groups.extend(self.streams.iter().map(|(key, traffic)| (key.to_string(), *traffic)));
         } else {
-            for (site, flow) in self.sites.iter().filter(|(site, _)| site.peer.is_none()) {
+            for (site, flow) in self.sites.iter().filter(|(site, _)| site.cause != Cause::Mpi) {
                 let name = match key {
                     GroupBy::Array => site.array.to_string(),
                     GroupBy::Device => site.device.to_string(),

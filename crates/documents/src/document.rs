@@ -97,7 +97,7 @@ pub struct DocumentSite {
     pub direction: String,
     pub device: String,
     pub source: Option<String>,
-    /// The rank of the other process, for messages; other sites have no such key.
+    /// The rank of the other process, for messages of two; other sites have no such key.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub peer: Option<u32>,
     pub cause: String,
@@ -246,8 +246,8 @@ pub struct DocumentMessage {
     pub name: String,
     /// `sent` or `received`.
     pub direction: String,
-    /// The rank of the other process.
-    pub peer: u32,
+    /// The rank of the other process; `None` for collective operations.
+    pub peer: Option<u32>,
     pub bytes: u64,
     pub cause: String,
 }

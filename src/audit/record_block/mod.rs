@@ -98,8 +98,8 @@ pub(super) struct MessageEvent {
 pub(super) struct MessageKey {
     site: SiteAddress,
     pub(super) direction: Direction,
-    /// The rank of the other process.
-    pub(super) peer: u32,
+    /// The rank of the other process; `None` for collective operations.
+    pub(super) peer: Option<u32>,
     name: u32,
     device: u32,
 }

@@ -93,7 +93,7 @@ fn documents_have_a_record_of_each_message_and_barrier() {
     else {
         panic!("three records: {:?}", document.records);
     };
-    assert_eq!((&*message.name, message.peer, message.bytes), ("edge", 7, 100));
+    assert_eq!((&*message.name, message.peer, message.bytes), ("edge", Some(7), 100));
     assert_eq!(
         (&*message.direction, &*message.cause, &*message.device),
         ("sent", "mpi", &*device.name())

@@ -30,12 +30,15 @@ function sentence(record) {
 const placeText = (record) => apart(record.device, 30)
   + (record.stream === null ? "" : ` stream ${apart(String(record.stream), 20)}`);
 
+/** The other end of a message: a process, or all of them. */
+const peerText = (record) => (record.peer === null ? "all ranks" : `rank ${record.peer}`);
+
 function routeText(record) {
   const device = apart(record.device, 30);
   if (record.direction === "to_device") return `host to ${device}`;
   if (record.direction === "to_host") return `${device} to host`;
-  if (record.direction === "sent") return `${device} to rank ${record.peer}`;
-  if (record.direction === "received") return `rank ${record.peer} to ${device}`;
+  if (record.direction === "sent") return `${device} to ${peerText(record)}`;
+  if (record.direction === "received") return `${peerText(record)} to ${device}`;
   return `${record.source === null ? "a device" : apart(record.source, 30)} to ${device}`;
 }
 
@@ -319,10 +322,9 @@ const staleText = (row) => row.staleSince ?? (row.neverThere ? "never there" : "
 
 function devicesText(row) {
   const device = apart(row.device, 30);
-  if (row.peer === null) return row.source === null ? device
-    : `${apart(row.source, 30)} \u2192 ${device}`;
-  return row.direction === "sent" ? `${device} \u2192 rank ${row.peer}`
-    : `rank ${row.peer} \u2192 ${device}`;
+  if (row.direction === "sent") return `${device} \u2192 ${peerText(row)}`;
+  if (row.direction === "received") return `${peerText(row)} \u2192 ${device}`;
+  return row.source === null ? device : `${apart(row.source, 30)} \u2192 ${device}`;
 }
 
 function siteColumns(rows) {

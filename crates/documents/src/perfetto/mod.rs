@@ -252,19 +252,25 @@ fn add_message(tracks: &mut Tracks, message: &DocumentMessage) {
     let mut details = Message::default();
     details.annotate_text("array", name);
     details.annotate_number("bytes", *bytes);
-    details.annotate_number("peer", u64::from(*peer));
+    if let Some(peer) = peer {
+        details.annotate_number("peer", u64::from(*peer));
+    }
     details.annotate_text("device", &message.device);
     details.annotate_text("cause", &message.cause);
     details.annotate_text("site", site);
     details.annotate_text("thread", thread);
     let slice = Slice {
-        title: format!("{name} {direction}, rank {peer}"),
+        title: format!("{name} {direction}, {}", rank_or_all(*peer)),
         times: waited(message.queued_ns, message.waited_ns),
         category: "message",
         details,
         flows: Vec::new(),
     };
     tracks.add(&Track::Link { direction: direction.clone() }, slice);
+}
+
+fn rank_or_all(peer: Option<u32>) -> String {
+    peer.map_or_else(|| String::from("all ranks"), |rank| format!("rank {rank}"))
 }
 
 fn add_barrier(tracks: &mut Tracks, barrier: &DocumentBarrier) {

@@ -169,7 +169,7 @@ pub(super) fn message(direction: &str, peer: u32, queued_ns: u64) -> DocumentMes
         site: "send.rs:5:5".to_owned(),
         name: "x".to_owned(),
         direction: direction.to_owned(),
-        peer,
+        peer: Some(peer),
         bytes: 100,
         cause: "mpi".to_owned(),
     }

@@ -1,0 +1,94 @@
+//! Whether all processes do the same.
+//!
+//! Each collective operation begins with this: the processes exchange hashes of what they are about
+//! to do, and texts if these differ. So processes that call different operations, or with
+//! other types or shapes, get errors that say both, where MPI would mix up their elements or wait
+//! forever. All of them come to the same decision, as all compare the same. It is a barrier
+//! too.
+
+use crate::call::Request;
+use crate::description::hash;
+use crate::error::{Error, Result};
+use crate::transfer::Transfer;
+use crate::world::{Awaited, World};
+
+/// The length of a text that is exchanged; longer ones are cut.
+const TEXT_BYTES: usize = 512;
+
+/// What a process is about to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Plan {
+    /// In words, complete: type, shape, and all else that must be the same.
+    pub(crate) text: String,
+    pub(crate) kind: Kind,
+    /// How many bytes MPI will move for each process.
+    pub(crate) len_bytes: usize,
+}
+
+/// The operation of MPI that follows. It and the number of bytes are compared beside the hash of
+/// the text, so that processes with texts of one hash do not write beyond each other's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Nothing, or what says itself that it fits.
+    Other,
+    Reduction,
+    Broadcast,
+}
+
+/// `Ok` if all processes call this with one `text`, which says what they are about to do.
+///
+/// # Errors
+///
+/// As [`agree_on`].
+pub(crate) fn agree(world: &World, operation: &'static str, text: String) -> Result<()> {
+    agree_on(world, operation, Plan { text, kind: Kind::Other, len_bytes: 0 })
+}
+
+/// `Ok` if all processes call this with one plan.
+///
+/// # Errors
+///
+/// - `Error::Mismatch`, in all processes, with the text of the first process that has another.
+/// - `Error::TimedOut` if some process does not call it.
+pub(crate) fn agree_on(world: &World, operation: &'static str, plan: Plan) -> Result<()> {
+    let own = plan.key();
+    let keys = all_gather(world, operation, own.clone())?;
+    if keys.chunks_exact(own.len()).all(|other| other == own) {
+        return Ok(());
+    }
+    let mut padded = plan.text.clone().into_bytes();
+    padded.resize(TEXT_BYTES, 0);
+    let texts = all_gather(world, operation, padded)?;
+    let rank = keys.chunks_exact(own.len()).position(|other| other != own).unwrap_or(0);
+    let text = &texts[rank * TEXT_BYTES..][..TEXT_BYTES];
+    let found = String::from_utf8_lossy(text).trim_end_matches('\0').to_owned();
+    let (expected, axis, side) = (plan.text, None, None);
+    Err(Error::Mismatch { operation, rank, axis, side, expected, found })
+}
+
+impl Plan {
+    /// What is compared first, as long for all plans.
+    fn key(&self) -> Vec<u8> {
+        let words = [hash(self.text.bytes()), self.kind as u64, self.len_bytes as u64];
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+}
+
+/// The bytes of each process, in the order of ranks. All give as many.
+fn all_gather(world: &World, operation: &'static str, own: Vec<u8>) -> Result<Vec<u8>> {
+    let all = vec![0; own.len() * world.size()];
+    let transfer = Transfer::new((own, all), Request::null());
+    let start = world.start(&transfer, |session, (own, all), request| {
+        let (own, len_bytes) = (own.as_ptr(), own.len());
+        // SAFETY: both are memory that the transfer owns: they live, where they are, until it is
+        // complete, and nothing accesses them before (`Transfer::start`). `all` is as long as is
+        // asked for.
+        unsafe { session.all_gather(own, all.as_mut_ptr(), len_bytes, request) }
+    });
+    // If it fails here only, the others would take the next operation for it.
+    start
+        .and_then(|()| world.complete(&*transfer, &Awaited::all(operation), world.deadline()))
+        .map_err(|error| world.break_with(error))?;
+    let mut memory = transfer.memory().expect("it is complete");
+    Ok(std::mem::take(&mut memory.1))
+}

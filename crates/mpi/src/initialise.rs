@@ -1,0 +1,130 @@
+//! How MPI starts: the time-out, communicators, the progress thread, and the device.
+
+use std::env;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use resident::{Device, DeviceKind, audit};
+
+use crate::call::{Agent, Session};
+use crate::error::{Error, Result};
+use crate::inbox::Inbox;
+use crate::progress::Progress;
+use crate::waiting::wait_until;
+use crate::watchdog::Watchdog;
+use crate::world::{Awaited, Facts, Mpi, World};
+
+const OPERATION: &str = "init";
+
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
+
+/// Initialises MPI, with `MPI_THREAD_MULTIPLE` if the library offers it.
+///
+/// A process may do this once. If the machine has GPUs, the process uses the one whose number is
+/// its [`node_rank`](Mpi::node_rank), modulo their number: it is made the default as by
+/// [`Device::set_default`], unless `RESIDENT_DEVICE` names a device.
+///
+/// `RESIDENT_MPI_TIMEOUT` is how many seconds a call waits for other processes, 300 by default;
+/// fractions are allowed.
+///
+/// ```
+/// use resident::SmartArray;
+/// use resident_mpi::Reduce;
+///
+/// # fn main() -> resident_mpi::Result<()> {
+/// let mpi = resident_mpi::init()?;
+/// let next = (mpi.rank() + 1) % mpi.size();
+/// let last = (mpi.rank() + mpi.size() - 1) % mpi.size();
+/// let own = SmartArray::from(vec![mpi.rank() as f32; 1000]);
+/// let mut other = SmartArray::<f32, _>::uninit(1000);
+/// let sending = mpi.isend(&own, next, 0)?;
+/// mpi.recv(&mut other, last, 0)?;
+/// sending.wait()?;
+/// assert_eq!(mpi.all_reduce_value(Reduce::Max, other.get(0)?)?, (mpi.size() - 1) as f32);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// - [`Error::Argument`] if MPI has been initialised in this process before, or if
+///   `RESIDENT_MPI_TIMEOUT` is not a number of seconds above zero.
+/// - [`Error::TimedOut`] if other processes start, but do not answer within the time-out. If one
+///   does not call `init` at all, the job ends, with the reason on standard error: the start of MPI
+///   cannot be interrupted.
+/// - [`Error::Mpi`] if MPI cannot start.
+/// - [`Error::Resident`] with `NoDevice` if `RESIDENT_DEVICE` names a device that cannot be used.
+#[track_caller]
+pub fn init() -> Result<Mpi> {
+    let timeout = timeout_of(env::var("RESIDENT_MPI_TIMEOUT").ok().as_deref())?;
+    let is_named = env::var_os("RESIDENT_DEVICE").is_some();
+    if is_named {
+        // An error before other processes wait for this one.
+        Device::current()?;
+    }
+    let limit = Watchdog::start(OPERATION, timeout);
+    let session = Session::initialise()?;
+    drop(limit);
+    let world = open(session, timeout)?;
+    if let (false, Some(gpu)) = (is_named, gpu_of(world.node_rank())) {
+        Device::set_default(gpu);
+    }
+    audit::set_rank(number(world.rank()), number(world.size()));
+    let mpi = Mpi(Rc::new(world));
+    // Reports of the processes have their clocks aligned by it.
+    mpi.barrier()?;
+    Ok(mpi)
+}
+
+fn number(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
+}
+
+/// Makes the communicators and asks for what never changes. If this fails, MPI stays initialised:
+/// it cannot be finalised without the other processes. `mpirun` ends them when this process ends.
+fn open(mut session: Session, timeout: Duration) -> Result<World> {
+    let deadline = Instant::now() + timeout;
+    session.open(|is_done| {
+        if wait_until(deadline, is_done)?.is_some() {
+            return Ok(());
+        }
+        Err(Awaited::all(OPERATION).timed_out(timeout))
+    })?;
+    let limit = Watchdog::start(OPERATION, timeout);
+    let (rank, size) = (session.rank()?, session.size()?);
+    let (node_rank, tag_max) = (session.node_rank()?, session.tag_max()?);
+    drop(limit);
+    let inbox = Arc::<Inbox>::default();
+    // SAFETY: `World` joins the thread that has the agent before it gives the session away to be
+    // finalised, and if the world is forgotten the session never is.
+    let agent = unsafe { Agent::new(&session) };
+    let progress = agent.and_then(|agent| Progress::spawn(agent, Arc::clone(&inbox)));
+    let facts = Facts { rank, size, node_rank, tag_max, timeout };
+    Ok(World::new(session, inbox, progress, facts))
+}
+
+fn timeout_of(value: Option<&str>) -> Result<Duration> {
+    let Some(value) = value else { return Ok(TIMEOUT_DEFAULT) };
+    let seconds = value.trim().parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    // Far above any use, and `Instant` can be that far ahead.
+    const MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    timeout.map(|timeout| timeout.min(MAX)).ok_or_else(|| Error::Argument {
+        operation: OPERATION,
+        text: format!(
+            "RESIDENT_MPI_TIMEOUT is {value:?}, expected a number of seconds above 0, such as 2.5"
+        ),
+    })
+}
+
+/// The GPU of a process, if the machine has one. Opens no other, unless there are more processes
+/// than GPUs.
+fn gpu_of(node_rank: usize) -> Option<Device> {
+    let own = Device::cuda(node_rank).or_else(|_| Device::hip(node_rank));
+    own.ok().or_else(|| {
+        let mut gpus = Device::all();
+        gpus.retain(|device| device.kind() != DeviceKind::Cpu);
+        let count = gpus.len();
+        (count > 0).then(|| gpus.swap_remove(node_rank % count))
+    })
+}

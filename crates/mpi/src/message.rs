@@ -1,0 +1,196 @@
+//! Messages: memory of one part of an array, and the request that sends or receives it.
+//!
+//! [`Outgoing`] and [`Incoming`] can be used again and again, as exchanges do. They own their
+//! memory by a [`Transfer`], so that dropping or forgetting them at any time is sound: what is in
+//! flight then belongs to the world. They do not keep MPI alive.
+
+use std::cell::RefMut;
+use std::panic::Location;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Instant;
+
+use resident::ndarray::Dimension;
+use resident::{AsView, AsViewMut, Element, Stream};
+
+use crate::audit::{self, Direction};
+use crate::call::{Outcome, Peer, Request, Session};
+use crate::error::{Error, Result};
+use crate::packed::Packed;
+pub(crate) use crate::packed::{Use, current_stream};
+use crate::part::Part;
+use crate::transfer::{Tested, Transfer};
+use crate::world::{Awaited, World};
+
+/// A message that leaves this process.
+pub(crate) struct Outgoing<T: Element, D: Dimension + 'static> {
+    message: Message<T, D>,
+}
+
+/// A message that comes to this process.
+pub(crate) struct Incoming<T: Element, D: Dimension + 'static> {
+    message: Message<T, D>,
+}
+
+impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
+    /// A message of elements in this shape, not packed and not started.
+    pub(crate) fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
+        let message = Message::new(world, shape, peer, used, |session, memory, len_bytes| {
+            session.send_request(memory, len_bytes, peer)
+        })?;
+        Ok(Self { message })
+    }
+
+    /// Queues the copy of `part`, which has the message's shape, to the message, where the part is
+    /// newest: on `stream` if that is `stream`'s device. Borrows the part for this call only.
+    /// Contents that are newest on the host are copied when this returns.
+    #[track_caller]
+    pub(crate) fn pack_on(&mut self, stream: &Stream, part: &impl AsView<T, D>) -> Result<()> {
+        let part = part.as_view();
+        self.message.memory("pack")?.pack_on(stream, &part)?;
+        self.message.array = part.name();
+        Ok(())
+    }
+
+    /// As [`pack_on`](Self::pack_on), for device arrays too.
+    #[track_caller]
+    pub(crate) fn pack_part(&mut self, stream: &Stream, part: &impl Part<T, D>) -> Result<()> {
+        part.pack(&mut *self.message.memory("pack")?, stream)?;
+        self.message.array = part.part_name();
+        Ok(())
+    }
+
+    /// Waits until the message is packed, not for later work of the stream.
+    pub(crate) fn ready(&self) -> Result<()> {
+        self.message.memory("send")?.ready().map(|_| ())
+    }
+
+    /// Waits until the message is packed, not for later work of the stream, and hands it to MPI.
+    /// The previous use of the message must be over.
+    #[track_caller]
+    pub(crate) fn start(&mut self) -> Result<()> {
+        let site = Location::caller();
+        let world = self.message.world("send")?;
+        drop(self.message.memory("send")?);
+        world.start(&self.message.transfer, |session, memory, request| {
+            memory.ready()?;
+            // SAFETY: the request was made of the address of this host memory, whose elements are
+            // valid now. The transfer owns the array, so it lives, at one address, until the
+            // transfer is complete, and nothing accesses it before (`Transfer::start`).
+            unsafe { request.start(session) }
+        })?;
+        self.message.record(&world, Direction::Sent, site);
+        Ok(())
+    }
+
+    /// Waits until MPI is done with the message.
+    pub(crate) fn wait(&self, awaited: &Awaited, deadline: Instant) -> Result<()> {
+        self.message.complete(awaited, deadline).map(|_| ())
+    }
+
+    /// What the request uses, without its type.
+    pub(crate) fn transfer(&self) -> Rc<dyn Tested> {
+        Rc::clone(&self.message.transfer) as _
+    }
+}
+
+impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
+    /// A message of elements in this shape, not started.
+    pub(crate) fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
+        let message = Message::new(world, shape, peer, used, |session, memory, len_bytes| {
+            session.receive_request(memory, len_bytes, peer)
+        })?;
+        Ok(Self { message })
+    }
+
+    /// Lets MPI receive it. The previous use of the message must be over; what was received by it
+    /// is overwritten, once queued work that unpacks it is done.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        let world = self.message.world("receive")?;
+        drop(self.message.memory("receive")?);
+        world.start(&self.message.transfer, |session, memory, request| {
+            memory.overwrite()?;
+            // SAFETY: as in `Outgoing::start`. Queued copies that read the memory are done.
+            unsafe { request.start(session) }
+        })
+    }
+
+    /// Waits until it has arrived; `Outcome::OtherLength` if it was longer or shorter than this.
+    pub(crate) fn wait(&self, awaited: &Awaited, deadline: Instant) -> Result<Outcome> {
+        self.message.complete(awaited, deadline)
+    }
+
+    /// Copies what has arrived to `part`, which has the message's shape: on `stream` if the part
+    /// has a copy on its device, else on the host. The message must have arrived.
+    #[track_caller]
+    pub(crate) fn unpack_on(
+        &mut self,
+        stream: &Stream,
+        part: &mut impl AsViewMut<T, D>,
+    ) -> Result<()> {
+        let mut part = part.as_view_mut();
+        self.message.memory("unpack")?.unpack_on(stream, &mut part)?;
+        self.message.array = part.name();
+        self.record(Location::caller())
+    }
+
+    fn record(&self, site: &'static Location<'static>) -> Result<()> {
+        let world = self.message.world("receive")?;
+        self.message.record(&world, Direction::Received, site);
+        Ok(())
+    }
+}
+
+/// What both have.
+struct Message<T: Element, D: Dimension + 'static> {
+    world: Weak<World>,
+    transfer: Rc<Transfer<Packed<T, D>>>,
+    shape: D,
+    peer: Peer,
+    /// The name of the array that was packed or unpacked last.
+    array: Arc<str>,
+}
+
+impl<T: Element, D: Dimension + 'static> Message<T, D> {
+    /// Allocates the memory, and makes the request of its address.
+    fn new(
+        world: &Rc<World>,
+        shape: D,
+        peer: Peer,
+        used: Use,
+        request: impl FnOnce(&Session, *mut u8, usize) -> Result<Request>,
+    ) -> Result<Self> {
+        world.check()?;
+        let mut memory = Packed::<T, D>::new(shape.clone(), used)?;
+        let len_bytes = shape.size() * size_of::<T>();
+        let request = request(world.session(), memory.overwrite()?.cast::<u8>(), len_bytes)?;
+        let transfer = Transfer::new(memory, request);
+        Ok(Self { world: Rc::downgrade(world), transfer, shape, peer, array: "".into() })
+    }
+
+    fn world(&self, operation: &'static str) -> Result<Rc<World>> {
+        World::alive(&self.world, operation)
+    }
+
+    fn memory(&self, operation: &'static str) -> Result<RefMut<'_, Packed<T, D>>> {
+        self.transfer.memory().ok_or_else(|| Error::Argument {
+            operation,
+            text: format!(
+                "the message of shape {:?} with rank {} and tag {} is in flight; wait for it",
+                self.shape.slice(),
+                self.peer.rank,
+                self.peer.tag
+            ),
+        })
+    }
+
+    fn complete(&self, awaited: &Awaited, deadline: Instant) -> Result<Outcome> {
+        self.world(awaited.operation)?.complete(&*self.transfer, awaited, deadline)
+    }
+
+    fn record(&self, world: &World, direction: Direction, site: &'static Location<'static>) {
+        let bytes = self.shape.size() * size_of::<T>();
+        let (array, peer) = (&*self.array, Some(self.peer.rank));
+        audit::record(world.counts(), &audit::Message { direction, bytes, array, peer, site });
+    }
+}

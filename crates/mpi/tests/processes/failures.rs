@@ -1,0 +1,399 @@
+//! What fails ends, and says why.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use resident::ndarray::Ix1;
+use resident::{Emulation, SmartArray};
+use resident_mpi::{Error, Mpi, Reduce, Result};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::launch::{Ended, Job, is_inside};
+
+/// Long after the time-outs of these tests.
+const FAR: Duration = Duration::from_secs(50);
+/// Jobs end within this, on a busy machine too.
+const SOON: Duration = Duration::from_secs(25);
+
+fn start() -> Mpi {
+    resident_mpi::init().expect("MPI starts")
+}
+
+/// The job failed by itself, with this in its output.
+#[track_caller]
+fn expect_failed(ended: &Ended, texts: &[&str]) {
+    assert!(!ended.is_success && ended.took < SOON, "{ended:#?}");
+    for text in texts {
+        assert!(ended.output.contains(text), "no {text:?} in {}", ended.output);
+    }
+}
+
+/// The file in which the survivor of a job says what it was told, since launchers do not agree on
+/// when they end if a process was killed, with which code, and what they print.
+const TOLD: &str = "RESIDENT_MPI_TEST_TOLD";
+
+/// Runs the job of two processes, one of which is killed. The other must be told by an error.
+#[track_caller]
+fn expect_survivor_told() {
+    let (path, ended) = run_with_survivor();
+    let begin = Instant::now();
+    while !path.exists() {
+        assert!(begin.elapsed() < SOON, "nothing was told: {ended:#?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::remove_file(path).expect("it exists");
+}
+
+/// As [`expect_survivor_told`], where libraries may end the process themselves: UCX does, if it
+/// copies from the memory of a process that is gone.
+#[track_caller]
+fn expect_survivor_told_or_ended() {
+    let (path, ended) = run_with_survivor();
+    if ended.is_success || ended.output.contains("rank 0 was told: ") {
+        std::fs::remove_file(path).expect("it exists");
+    }
+    assert!(ended.took < SOON, "{ended:#?}");
+}
+
+fn run_with_survivor() -> (PathBuf, Ended) {
+    let name = format!("resident-mpi-{}-{:?}", std::process::id(), std::thread::current().id());
+    let path = std::env::temp_dir().join(name);
+    let job = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1.5").survivors();
+    let ended = job.variable(TOLD, path.to_str().expect("a path")).run();
+    (path, ended)
+}
+
+/// MPI may notice itself that a process is gone, and say so.
+fn tell(error: &Error) {
+    assert!(matches!(error, Error::TimedOut { .. } | Error::Mpi { .. }), "{error}");
+    let path = std::env::var_os(TOLD).unwrap();
+    std::fs::write(path, error.to_string()).unwrap();
+    eprintln!("rank 0 was told: {error}");
+}
+
+/// Rank 0 calls `operation`, while rank 1 has stopped to answer.
+fn expect_timed_out(name: &str, rank: Option<usize>, operation: impl Fn(&Mpi) -> Result<()>) {
+    if !is_inside() {
+        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1.5").run();
+        let awaited = rank.map_or("another process".into(), |rank| format!("rank {rank}"));
+        let reason = format!("`{name}`: {awaited} did not answer within 1.5s");
+        let told = format!("rank 0 was told: {reason}");
+        let ends = format!("rank 0 of 2 ends the job: {reason}");
+        expect_failed(&ended, &[&told, &ends, "RESIDENT_MPI_TIMEOUT"]);
+        return;
+    }
+    let mpi = start();
+    if mpi.rank() == 1 {
+        std::thread::sleep(FAR);
+        return;
+    }
+    let begin = Instant::now();
+    let error = operation(&mpi).unwrap_err();
+    assert!(begin.elapsed() >= Duration::from_millis(1_400), "{:?}", begin.elapsed());
+    assert!(matches!(error, Error::TimedOut { rank: whom, .. } if whom == rank), "{error}");
+    // Later calls fail at once, with the same error.
+    let begin = Instant::now();
+    for later in [mpi.barrier(), mpi.send(&SmartArray::<u8, _>::ones(1), 0, 0), operation(&mpi)] {
+        assert_eq!(later.unwrap_err().to_string(), error.to_string());
+    }
+    assert!(begin.elapsed() < Duration::from_millis(1_000), "{:?}", begin.elapsed());
+    eprintln!("rank 0 was told: {error}");
+}
+
+#[test]
+fn a_silent_peer_in_recv() {
+    expect_timed_out("recv", Some(1), |mpi| mpi.recv(&mut SmartArray::<u8, _>::ones(1), 1, 0));
+}
+
+#[test]
+fn a_silent_peer_in_receiving_wait() {
+    expect_timed_out("irecv", Some(1), |mpi| {
+        mpi.irecv::<f64, Ix1>(1 << 20, 1, 0)?.wait().map(drop)
+    });
+}
+
+#[test]
+fn a_silent_peer_in_send() {
+    expect_timed_out("send", Some(1), |mpi| mpi.send(&SmartArray::<f64, _>::ones(1 << 20), 1, 0));
+}
+
+#[test]
+fn a_silent_peer_in_sending_wait() {
+    expect_timed_out("Sending::wait", Some(1), |mpi| {
+        mpi.isend(&SmartArray::<f64, _>::ones(1 << 20), 1, 0)?.wait()
+    });
+}
+
+#[test]
+fn a_silent_peer_in_a_barrier() {
+    expect_timed_out("barrier", None, Mpi::barrier);
+}
+
+#[test]
+fn a_silent_peer_in_a_reduction() {
+    expect_timed_out("all_reduce", None, |mpi| {
+        mpi.all_reduce(Reduce::Sum, &mut SmartArray::<f32, _>::ones((3, 4)))
+    });
+}
+
+#[test]
+fn a_silent_peer_in_a_reduction_of_a_value() {
+    expect_timed_out("all_reduce_value", None, |mpi| {
+        mpi.all_reduce_value(Reduce::Max, 1.0).map(drop)
+    });
+}
+
+#[test]
+fn a_silent_peer_in_a_broadcast() {
+    expect_timed_out("broadcast", None, |mpi| mpi.broadcast(&mut SmartArray::<f32, _>::ones(5), 1));
+}
+
+#[test]
+fn a_peer_that_does_not_start() {
+    if !is_inside() {
+        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1.5").run();
+        expect_failed(&ended, &["ends the process: `init`: another process did not answer"]);
+        return;
+    }
+    // As launchers tell before MPI does.
+    let mut ranks = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].into_iter().filter_map(std::env::var_os);
+    if ranks.next().expect("the launcher tells the rank") == "1" {
+        std::thread::sleep(FAR);
+    }
+    let _ = start();
+}
+
+#[test]
+fn a_silent_peer_at_the_end() {
+    if !is_inside() {
+        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1").run();
+        expect_failed(&ended, &["rank 0 of 2 ends the job: `Mpi::drop`: another process"]);
+        return;
+    }
+    let mpi = start();
+    if mpi.rank() == 1 {
+        std::thread::sleep(FAR);
+    }
+}
+
+#[test]
+fn a_message_that_nobody_receives() {
+    if !is_inside() {
+        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1").run();
+        // Whichever process is the first: that with the message, or the other one.
+        expect_failed(&ended, &["ends the job: `Mpi::drop`: another process", "within 1s"]);
+        return;
+    }
+    let mpi = start();
+    if mpi.rank() == 0 {
+        drop(mpi.isend(&SmartArray::<f64, _>::ones(1 << 20), 1, 0).unwrap());
+    }
+}
+
+/// Rank 1 is killed by `SIGKILL` before `operation`, and the launcher lets rank 0 live, if it can.
+fn expect_ended_after_kill(operation: impl Fn(&Mpi) -> Result<()>) {
+    if !is_inside() {
+        expect_survivor_told();
+        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "1.5").run();
+        expect_failed(&ended, &[]);
+        return;
+    }
+    let mpi = start();
+    mpi.barrier().unwrap();
+    if mpi.rank() == 1 {
+        kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
+    }
+    // Until the process is gone, it looks like a slow one.
+    std::thread::sleep(Duration::from_millis(300));
+    let error = operation(&mpi).unwrap_err();
+    if std::env::var_os(TOLD).is_some() {
+        tell(&error);
+    }
+}
+
+#[test]
+fn a_killed_peer_in_recv() {
+    expect_ended_after_kill(|mpi| mpi.recv(&mut SmartArray::<u8, _>::ones(1), 1, 0));
+}
+
+#[test]
+fn a_killed_peer_in_send() {
+    expect_ended_after_kill(|mpi| mpi.send(&SmartArray::<f64, _>::ones(1 << 20), 1, 0));
+}
+
+#[test]
+fn a_killed_peer_in_a_barrier() {
+    expect_ended_after_kill(Mpi::barrier);
+}
+
+#[test]
+fn a_killed_peer_in_a_reduction() {
+    expect_ended_after_kill(|mpi| mpi.all_reduce_value(Reduce::Max, 1.0).map(drop));
+}
+
+#[test]
+fn a_peer_killed_amid_a_message() {
+    if !is_inside() {
+        expect_survivor_told_or_ended();
+        return;
+    }
+    let mpi = start();
+    let array = SmartArray::<f64, _>::ones(1 << 20);
+    if mpi.rank() == 1 {
+        // Its header arrives.
+        let _sending = mpi.isend(&array, 0, 0).unwrap();
+        mpi.barrier().unwrap();
+        kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
+    }
+    mpi.barrier().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut part = array;
+    let error = mpi.recv(&mut part, 1, 0).unwrap_err();
+    assert_eq!(part.sum().unwrap(), (1 << 20) as f64, "the part is as it was");
+    tell(&error);
+}
+
+#[test]
+fn a_panic_ends_the_job() {
+    if !is_inside() {
+        let ended = Job::new(3).run();
+        let reason = "rank 1 of 3 ends the job: a panic unwinds through the last handle of MPI";
+        expect_failed(&ended, &[reason, "the reason for the panic"]);
+        // Not by the time-out.
+        assert!(ended.took < Duration::from_secs(18), "{ended:#?}");
+        return;
+    }
+    let mpi = start();
+    if mpi.rank() == 1 {
+        panic!("the reason for the panic");
+    }
+    drop(mpi.recv(&mut SmartArray::<u8, _>::ones(1), 1, 0));
+}
+
+#[test]
+fn a_panic_with_messages_in_flight_ends_the_job() {
+    if !is_inside() {
+        let ended = Job::new(2).run();
+        expect_failed(&ended, &["ends the job: a panic unwinds"]);
+        return;
+    }
+    let mpi = start();
+    let array = SmartArray::<f64, _>::ones(1 << 20);
+    let _sending = mpi.isend(&array, 1 - mpi.rank(), 0).unwrap();
+    let _receiving = mpi.irecv::<f64, Ix1>(1 << 20, 1 - mpi.rank(), 1).unwrap();
+    mpi.barrier().unwrap();
+    panic!("in all processes");
+}
+
+#[test]
+fn a_panic_that_is_caught_ends_nothing() {
+    crate::launch::run(2, |mpi| {
+        let other = 1 - mpi.rank();
+        let array = SmartArray::<f64, _>::ones(1 << 16);
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _sending = mpi.isend(&array, other, 0).unwrap();
+            let _receiving = mpi.irecv::<f64, Ix1>(1 << 16, other, 0).unwrap();
+            panic!("caught");
+        }));
+        assert!(caught.is_err());
+        mpi.barrier().unwrap();
+    });
+}
+
+#[test]
+fn a_kernel_that_fails_sends_nothing() {
+    use resident::{Device, Grid, Kernel, Out};
+    crate::launch::run(2, |mpi| {
+        let device = Device::emulated(Emulation::new());
+        let _here = device.enter();
+        let fails = Kernel::<(Out<f64>,)>::new("fails").host(|_, _| panic!("the body fails"));
+        let mut array = SmartArray::<f64, _>::uninit(100);
+        if mpi.rank() == 0 {
+            fails.launch(Grid::cover(100), (&mut array,)).unwrap();
+            let error = mpi.send(&array, 1, 0).unwrap_err();
+            assert!(matches!(error, Error::Resident(resident::Error::Lost { .. })), "{error}");
+            let _ = device.synchronize();
+            array.fill(1.0).unwrap();
+            mpi.send(&array, 1, 0).unwrap();
+        } else {
+            mpi.recv(&mut array, 0, 0).unwrap();
+            assert_eq!(array.sum().unwrap(), 100.0);
+        }
+    });
+}
+
+#[test]
+fn one_process_ends_while_others_go_on() {
+    if !is_inside() {
+        let ended = Job::new(2).run();
+        // Whichever process is the first to say so.
+        expect_failed(&ended, &["rank ", " sent ", "a barrier", "the end of MPI"]);
+        return;
+    }
+    let mpi = start();
+    if mpi.rank() == 0 {
+        mpi.barrier().unwrap();
+    }
+}
+
+#[test]
+fn a_forgotten_handle_does_not_hang_the_job() {
+    if !is_inside() {
+        let ended = Job::new(2).variable("RESIDENT_MPI_TIMEOUT", "2").run();
+        assert!(ended.took < SOON, "{ended:#?}");
+        return;
+    }
+    let mpi = start();
+    mpi.barrier().unwrap();
+    if mpi.rank() == 1 {
+        std::mem::forget(mpi);
+    }
+}
+
+#[test]
+fn mpi_starts_once() {
+    if !is_inside() {
+        let ended = Job::new(2).run();
+        assert!(ended.is_success, "{}", ended.output);
+        return;
+    }
+    let mpi = start();
+    let error = resident_mpi::init().unwrap_err();
+    assert!(error.to_string().contains("once in a process"), "{error}");
+    mpi.barrier().unwrap();
+    drop(mpi);
+    assert!(matches!(resident_mpi::init().unwrap_err(), Error::Argument { .. }));
+}
+
+#[test]
+fn settings_that_cannot_be_used() {
+    if !is_inside() {
+        for value in ["", "0", "-3", "soon", "NaN", "inf"] {
+            let job = Job::new(1).variable("RESIDENT_MPI_TIMEOUT", value);
+            let ended = job.variable("EXPECTED", "RESIDENT_MPI_TIMEOUT is").run();
+            assert!(ended.is_success, "{}", ended.output);
+        }
+        let job = Job::new(1).variable("RESIDENT_DEVICE", "cuda:77");
+        let ended = job.variable("EXPECTED", "cuda:77").run();
+        assert!(ended.is_success, "{}", ended.output);
+        return;
+    }
+    let error = resident_mpi::init().unwrap_err();
+    let expected = std::env::var("EXPECTED").unwrap();
+    assert!(error.to_string().contains(&expected), "{error}");
+}
+
+#[test]
+fn ranks_devices_and_time_outs() {
+    crate::launch::run(3, |mpi| {
+        assert!(mpi.rank() < 3);
+        // All processes of the test share a node.
+        assert_eq!(mpi.node_rank(), mpi.rank());
+        assert_eq!(mpi.timeout(), Duration::from_secs(20));
+        let sum = mpi.all_reduce_value(Reduce::Sum, mpi.rank() as u32).unwrap();
+        assert_eq!(sum, 3);
+        assert_eq!(format!("{mpi:?}"), format!("Mpi(rank {} of 3)", mpi.rank()));
+        let again = mpi.clone();
+        again.barrier().unwrap();
+    });
+}

@@ -1,0 +1,16 @@
+//! Programs of several processes, run under `mpirun`.
+
+mod collectives;
+mod exchange;
+mod exchange_errors;
+mod exchange_faults;
+mod exchange_random;
+mod exchange_unfinished;
+mod failures;
+mod file;
+mod gather;
+mod launch;
+mod point_to_point;
+mod random;
+mod reports;
+mod ring;
