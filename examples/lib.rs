@@ -1,7 +1,7 @@
 //! The parts of the examples that tests and benchmarks use too: kernels, and steps that launch
 //! them.
 //!
-//! Each example is a program beside this file: start with `first_array.rs`.
+//! Each example is a program beside this file: start with `first_report.rs`.
 
 #![allow(clippy::new_without_default, reason = "a program makes its kernels once, by name")]
 
@@ -42,11 +42,19 @@ pub mod heat {
     pub mod waves;
 }
 
+pub mod first_report;
+
 /// Kernels, steps and pictures of `live`.
 pub mod live {
     pub mod kernels;
     pub mod picture;
     pub mod simulation;
+}
+
+/// The two programs of `mended`.
+pub mod mended {
+    mod rounds;
+    pub use rounds::{after, before};
 }
 
 /// The edge detector of `pipeline`, which `photos` runs over many pictures.

@@ -135,7 +135,7 @@ impl fmt::Debug for CalledAt {
 /// let panics = Kernel::<(InOut<u32>,)>::new("panics").host(|_grid, _xs| panic!("no"));
 /// let mut array = SmartArray::<u32, _>::zeros(4);
 /// panics.launch(Grid::cover(4), (&mut array,))?;
-/// let Err(Error::Lost { site, .. }) = array.host() else { panic!("its only contents are lost") };
+/// let Err(Error::Lost { site, .. }) = array.host() else { panic!("its contents are lost") };
 /// assert!(site.starts_with(file!()));
 /// # Ok::<(), Error>(())
 /// ```

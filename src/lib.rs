@@ -20,8 +20,8 @@
 //! let a = SmartArray::from(Array2::from_shape_fn((300, 200), |(i, j)| (i * 200 + j) as f32));
 //! let mut b = SmartArray::<f32, _>::uninit((200, 300));
 //! let (row, report) = audit::capture(|| -> Result<f32> {
-//!     transpose.launch(Grid::cover_2d((200, 300), (8, 32)), (&a, &mut b))?;  // uploads `a` only
-//!     Ok(b.slice(s![7, ..]).host()?.sum())                                   // downloads one row
+//!     transpose.launch(Grid::cover_2d((200, 300), (8, 32)), (&a, &mut b))?; // uploads `a`
+//!     Ok(b.slice(s![7, ..]).host()?.sum())                                  // downloads a row
 //! });
 //! assert_eq!(row?, (0..300).map(|index| (index * 200 + 7) as f32).sum::<f32>());
 //! let traffic = report.traffic();
@@ -29,7 +29,21 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # Where to begin
+//! # The guide
+//!
+//! | page | for |
+//! |---|---|
+//! | [From a loop to a GPU](guide::from_a_loop_to_a_gpu) | a first kernel, tested and checked without a GPU |
+//! | [Read a report](guide::read_a_report) | what a program copies, what it need not, how to mend that |
+//! | [Budgets in tests](guide::budgets_in_tests) | tests that fail if more is copied |
+//! | [Several streams](guide::several_streams) | copies and kernels that overlap |
+//! | [Numba, CuPy and cudarc](guide::from_numba_cupy_and_cudarc) | what differs; all names of [Numba](guide::from_numba), [CuPy](guide::from_cupy), [cudarc](guide::from_cudarc) |
+//! | [cuda-core and cuda-oxide](guide::from_cuda_core_and_cuda_oxide) | names of NVIDIA's Rust crates, and kernels written in Rust |
+//! | [AMD GPUs](guide::amd_gpus) | packages, kernels, what was tried |
+//! | [Tensors of Python](guide::tensors_of_python) | NumPy, PyTorch and CuPy without a copy |
+//! | More than one machine: `resident_mpi::more_than_one_machine` | the crate `resident-mpi`, beside this one |
+//!
+//! # Where to find what
 //!
 //! - Arrays, and what each access copies: [`SmartArray`].
 //! - Parts of arrays, coherent with the whole: [`SmartArray::slice`], [`SmartView`],
@@ -49,48 +63,60 @@
 //! - Tests without a GPU, with random order (seeds), injected faults, memory limits, and a check
 //!   for unordered accesses (hazards): [`Emulation`], [`emulation`].
 //! - Errors: [`Error`].
-//! - The names that you know from Numba, CuPy and cudarc: [`from_numba_cupy_and_cudarc`].
 //!
 //! # GPUs
 //!
-//! With feature `cuda` (on by default), [`Device::cuda`] opens an NVIDIA GPU, with feature `hip`
-//! [`Device::hip`] an AMD GPU (see [`amd_gpus`]), and [`Device::current`] is the first GPU unless
-//! the program chooses another device. Kernels run there by their [`cuda`](Kernel::cuda) bodies;
-//! arrays, ordering, failures and the audit work in the same way with and without a GPU. Building
-//! needs no CUDA toolkit and no ROCm: the program looks for the driver when it starts to use GPUs,
-//! and for NVRTC or hiprtc when it first compiles CUDA C.
+//! [`Device::cuda`] opens an NVIDIA GPU, `Device::hip` an AMD GPU, and [`Device::current`] is the
+//! first GPU unless the program chooses another device. Kernels run there by their
+//! [`cuda`](Kernel::cuda) bodies; arrays, ordering, failures and the audit work in the same way
+//! with and without a GPU. Building needs no CUDA toolkit and no ROCm: the program looks for the
+//! driver when it starts to use GPUs, and for NVRTC or hiprtc when it first compiles CUDA C.
 //!
-//! These environment variables have an effect. A word or number that is not known is an error of
-//! the first call that would need it, which says what is.
+//! **Nothing has run on a real GPU yet**, only on stand-ins for the drivers.
 //!
-//! - `RESIDENT_DEVICE`: the device on which threads start, such as `cpu`, `cuda:0` or `hip:0`.
-//! - `RESIDENT_CACHE`: the folder for compiled kernels, or `off`; by default in the user's cache
-//!   folder.
-//! - `RESIDENT_NVRTC`: the only NVRTC library file to use; by default the NVRTC of the driver's
-//!   CUDA major version, else an older one, else a newer one.
-//! - `RESIDENT_HIP` and `RESIDENT_HIPRTC`: the only files of AMD's runtime and compiler to use.
-//! - `RESIDENT_HIP_CHECK` (`1`, `true`, `yes` or `on`): the first AMD GPU that is opened tests
-//!   promises of the runtime; see [`amd_gpus`].
-//! - `RESIDENT_PINNED_MAX`: the largest amount of pinned (page-locked) staging memory, in bytes
-//!   (`512M`, `4G`); by default an eighth of the memory of the machine or of the container.
-//! - `RESIDENT_CHUNK_BYTES`: the largest number of bytes of ordinary (pageable) memory that are
-//!   copied to or from a GPU as one operation; by default `4M`.
-//! - `RESIDENT_CHUNKS_MAX`: how many of these operations of one call may be in flight; by default
-//!   8. Several threads pack half of them while the GPU copies the other half.
-//! - `RESIDENT_STAGING_THREADS`: the number of threads that help to pack and unpack large copies;
-//!   by default half of the processors copy, including that of the calling thread, and at most
-//!   seven threads help.
-//! - `RESIDENT_COPY_CALL_BYTES` and `RESIDENT_COPY_ROW_BYTES`: what a driver call, and each short
-//!   row of a copy, costs a download from a GPU, in bytes that the link transfers in the same time;
-//!   by default 150000 and 256. Where separate copies cost more, the bytes between are copied too.
-//! - `RESIDENT_SANITIZE` (`1`, `true`, `yes` or `on`): embedded devices check the CUDA C that they
-//!   run; see [`Emulation::sanitize`]. `RESIDENT_CPU_KERNELS=cuda`: they run it even where there is
-//!   a `host` body. `RESIDENT_LAUNCH_TIMEOUT`: how many seconds it may take. `RESIDENT_CXX`: its
-//!   compiler.
-//! - `TMPDIR`: the folder for the compilers' temporary files.
-//! - `RESIDENT_AUDIT`: reports that are written when the process ends; see [`audit`].
-//! - `CUDARC_CUDA_VERSION`, when building: the CUDA version whose functions cudarc binds (`12080`
-//!   for 12.8); by default the toolkit's version, else the newest.
+//! # Features
+//!
+//! | feature | adds | when the program runs it needs |
+//! |---|---|---|
+//! | `cuda` (on by default) | NVIDIA GPUs by [`Device::cuda`]; cudarc's objects; `resident::cudarc` | a driver, and NVRTC for CUDA C |
+//! | `hip` | AMD GPUs by `Device::hip`, bodies by `Kernel::hip` | HIP's runtime, and hiprtc for CUDA C |
+//! | `cublas` (with `cuda`) | [`ops::matmul`] by cuBLAS; cudarc's cuBLAS | cuBLAS |
+//! | `dlpack` | device arrays to and from [tensors of Python](guide::tensors_of_python) | |
+//! | `serde` | views of guards and [`audit::Document`] serialise | |
+//! | `schema` (with `serde`) | the JSON schema of [`audit::Document`] | |
+//!
+//! Features only add. Without any, the embedded and emulated devices are left.
+//!
+//! # Environment variables
+//!
+//! A word or number that is not known is an error of the first call that would need it, which says
+//! what is. A variable that is empty is not set. Switches are `1`, `true`, `yes` or `on`.
+//!
+//! | variable | what it is | by default |
+//! |---|---|---|
+//! | `RESIDENT_AUDIT` | reports that are written when the process ends: [its words](audit#the-words-of-resident_audit) | none |
+//! | `RESIDENT_DEVICE` | the device on which threads start: `cpu`, `cuda:0`, `hip:0` | the first GPU, else `cpu` |
+//! | `RESIDENT_CACHE` | the folder for compiled kernels, or `off` | in the user's cache folder (`XDG_CACHE_HOME`, else below `HOME`) |
+//! | `RESIDENT_SANITIZE` | switch: embedded devices check the CUDA C that they run ([`Emulation::sanitize`]) | off |
+//! | `RESIDENT_CPU_KERNELS` | `cuda`: embedded devices run CUDA C even where there is a `host` body | `host` |
+//! | `RESIDENT_LAUNCH_TIMEOUT` | how many seconds CUDA C may take on an embedded device | no limit |
+//! | `RESIDENT_CXX` | the C++ compiler of embedded devices | `c++`, `clang++` or `g++` |
+//! | `TMPDIR` | the folder for the compilers' temporary files | the system's |
+//! | `RESIDENT_NVRTC` | the only NVRTC library file to use | that of the driver's CUDA major version, else an older one, else a newer one |
+//! | `RESIDENT_HIP`, `RESIDENT_HIPRTC` | the only files of AMD's runtime and compiler to use | [found by their names](guide::amd_gpus) |
+//! | `RESIDENT_HIP_CHECK` | switch: the first AMD GPU that is opened tests [promises of the runtime](guide::amd_gpus) | off |
+//! | `CUDARC_CUDA_VERSION` | when building: the CUDA version whose functions cudarc binds, `12080` for 12.8 | the toolkit's, else the newest |
+//!
+//! These tune copies between ordinary memory and GPUs. Bytes may be written as `512M` or `4G`.
+//!
+//! | variable | what it is | by default |
+//! |---|---|---|
+//! | `RESIDENT_PINNED_MAX` | the most pinned (page-locked) staging memory, in bytes | an eighth of the memory of the machine or container |
+//! | `RESIDENT_STAGING_THREADS` | how many threads help to pack and unpack large copies | half of the processors copy, the calling thread included; at most seven help |
+//! | `RESIDENT_CHUNK_BYTES` | the most bytes of pageable memory that one operation copies | `4M` |
+//! | `RESIDENT_CHUNKS_MAX` | how many such operations of a call may be in flight; threads pack half of them while the GPU copies the others | 8 |
+//! | `RESIDENT_COPY_CALL_BYTES` | what a driver call costs a download, in bytes that the link transfers in the same time | 150000 |
+//! | `RESIDENT_COPY_ROW_BYTES` | what each short row of a copy costs, likewise: where separate copies cost more, the bytes between are copied too | 256 |
 //!
 //! # The embedded device
 //!
@@ -119,6 +145,7 @@ pub mod audit;
 mod device;
 mod element;
 mod error;
+pub mod guide;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 mod interop;
 mod launch;
@@ -179,39 +206,15 @@ pub use resident_backend::{
 };
 pub use resident_macros::budget;
 
-#[cfg_attr(
-    not(all(feature = "cuda", feature = "dlpack")),
-    allow(rustdoc::broken_intra_doc_links, reason = "some items exist only with the features")
-)]
-#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/introduction.md")]
-#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/numba.md")]
-#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/cupy.md")]
-#[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/cudarc.md")]
-pub mod from_numba_cupy_and_cudarc {}
-
-#[doc = include_str!("../docs/guide/from_a_loop_to_a_gpu.md")]
-pub mod from_a_loop_to_a_gpu {
-    #[allow(unused_imports, reason = "for links")]
-    use crate::{CudaSource, Emulation, Kernel};
-}
-
 /// The names that most programs use: `use resident::prelude::*;`.
 pub mod prelude {
+    #[doc(no_inline)]
     pub use ndarray::s;
 
+    #[doc(no_inline)]
     pub use crate::{
         Device, DeviceArray, DeviceView, DeviceViewMut, Element, Error, Event, Grid, In, InOut,
         Kernel, ManagedArray, MappedArray, Out, Pending, PinnedArray, Result, SmartArray,
         SmartView, SmartViewMut, Stream, Watch, audit, field, field_mut,
     };
 }
-
-#[cfg(feature = "dlpack")]
-#[doc = include_str!("../docs/guide/tensors_of_python.md")]
-pub mod tensors_of_python {
-    #[allow(unused_imports, reason = "for links")]
-    use crate::{DeviceArray, ReadOnlyDeviceArray, Stream};
-}
-
-#[doc = include_str!("../docs/guide/amd_gpus.md")]
-pub mod amd_gpus {}

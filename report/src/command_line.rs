@@ -31,7 +31,7 @@ pub(crate) enum Task {
         /// The page to write.
         output: PathBuf,
     },
-    /// Write a report as a trace for Perfetto (https://ui.perfetto.dev).
+    /// Write a report as a trace for Perfetto, which ui.perfetto.dev shows.
     Perfetto {
         /// The report, in JSON.
         report: PathBuf,

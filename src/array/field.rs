@@ -56,7 +56,7 @@ use crate::element::{Element, is_number};
 /// # #[derive(Clone, Copy, Pod, Zeroable)]
 /// # struct Particle { position: [f32; 3], mass: f32 }
 /// let cloud = SmartArray::<Particle, _>::zeros(1000);
-/// let positions = field!(cloud, Particle, position);    // 12 bytes of 16; position[0] compiles
+/// let positions = field!(cloud, Particle, position);   // 12 bytes of 16; position[0] compiles
 /// ```
 ///
 /// The field is checked against the array: its type is that of the field in `Record`, and the
@@ -91,7 +91,8 @@ macro_rules! field {
 ///
 /// ```
 /// use resident::bytemuck::{Pod, Zeroable};
-/// use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Validity, field_mut, ndarray::Ix1};
+/// use resident::ndarray::Ix1;
+/// use resident::{Device, Grid, In, InOut, Kernel, SmartArray, Validity, field_mut};
 ///
 /// #[repr(C)]
 /// #[derive(Clone, Copy, Pod, Zeroable)]

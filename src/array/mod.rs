@@ -1,5 +1,8 @@
 //! Coherent arrays, views of their parts, and the guards that an access returns.
 
+// In front of the others, since the documentation of `SmartArray` has its methods in this order.
+mod smart;
+
 mod adopt;
 mod as_view;
 mod convert;
@@ -18,7 +21,6 @@ mod operand_guard;
 mod part;
 mod pending;
 mod rearrange;
-mod smart;
 mod view;
 mod watch;
 

@@ -52,8 +52,8 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// use resident::{Device, SmartArray, ndarray::{Array2, s}};
 ///
 /// let _here = Device::cpu().enter();
-/// let mut field = SmartArray::from(Array2::<f32>::zeros((512, 512)));   // adopts the allocation
-/// drop(field.gpu_mut()?);                           // uploads it; a kernel would write it now
+/// let mut field = SmartArray::from(Array2::<f32>::zeros((512, 512))); // takes it over
+/// drop(field.gpu_mut()?);                           // uploads it, as a kernel would
 /// let row = field.slice(s![7, ..]).host()?.sum();   // downloads one row
 /// assert_eq!((row, field.traffic().to_host.bytes), (0.0, 512 * 4));
 /// # Ok::<(), resident::Error>(())
@@ -84,6 +84,24 @@ use resident_core::layout::{MemoryOrder, Selection};
 /// # Ok::<(), resident::Error>(())
 /// ```
 ///
+/// # Methods by task
+///
+/// | task | methods |
+/// |---|---|
+/// | make | [`from`](#trait-implementations), [`zeros`](Self::zeros), [`ones`](Self::ones), [`full`](Self::full), [`uninit`](Self::uninit) |
+/// | read on the host | [`host`](Self::host), [`get`](Self::get), [`to_vec`](Self::to_vec) |
+/// | read on a device | [`gpu`](Self::gpu), [`gpu_on`](Self::gpu_on); `&array` as an argument of a launch |
+/// | write on the host | [`host_mut`](Self::host_mut), [`host_overwrite`](Self::host_overwrite), [`set`](Self::set) |
+/// | write on a device | [`gpu_mut`](Self::gpu_mut), [`gpu_overwrite`](Self::gpu_overwrite), [`fill`](Self::fill); `&mut array` |
+/// | copy to another array | [`assign`](Self::assign), [`try_clone`](Self::try_clone), [`to_contiguous`](Self::to_contiguous) |
+/// | copy early | [`prefetch`](Self::prefetch), [`prefetch_host`](Self::prefetch_host), [`snapshot_on`](Self::snapshot_on) |
+/// | parts and other shapes | [`slice`](Self::slice), [`slice_mut`](Self::slice_mut), [`t`](Self::t), [`reshape`](Self::reshape), [`axis_iter`](Self::axis_iter) |
+/// | one number of all | [`sum`](Self::sum), [`max`](Self::max), [`dot`](Self::dot), and the functions of [`ops`](crate::ops) |
+/// | ask, without copying | [`shape`](Self::shape), [`residency`](Self::residency), [`traffic`](Self::traffic) |
+/// | free memory, pin it | [`release_on`](Self::release_on), [`page_lock`](Self::page_lock) |
+/// | look while it changes | [`watch`](Self::watch) |
+/// | give it back | [`into_array`](Self::into_array), [`into_device`](Self::into_device) |
+///
 /// # Memory
 ///
 /// The host or a device gets memory for the whole array when any part of it is first used there,
@@ -99,6 +117,9 @@ pub struct SmartArray<T: Element, D: Dimension> {
     element: PhantomData<T>,
 }
 
+/// # Make an array
+///
+/// An ndarray, a `Vec`, a slice or an iterator becomes one by `SmartArray::from` or `collect`.
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// An array whose bytes are all zero, as a constant: the host's copy and each device's copy are
     /// filled in place at first use. A fill is not a transfer. Uses no device and allocates
@@ -231,7 +252,9 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             call_site(),
         )
     }
+}
 
+impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// An array without contents or memory: see [`uninit`](Self::uninit).
     #[track_caller]
     pub(crate) fn uninit_at(shape: impl ShapeBuilder<Dim = D>, site: CallSite) -> Self {
@@ -406,7 +429,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
             None => Layout::of_shape::<T>(layout.dim().clone()),
         }
     }
+}
 
+/// # Names
+impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// Names the array in errors, reports and events.
     ///
     /// ```
@@ -432,23 +458,10 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
     pub fn set_name(&mut self, name: impl AsRef<str>) {
         self.storage.set_name(name.as_ref());
     }
+}
 
-    /// The same array with the number of axes known only when the program runs, as ndarray's
-    /// `into_dyn`. Copies nothing.
-    ///
-    /// ```
-    /// use resident::{SmartArray, ndarray::IxDyn};
-    ///
-    /// let all: Vec<SmartArray<f32, IxDyn>> =
-    ///     vec![SmartArray::zeros((2, 3)).into_dyn(), SmartArray::zeros(7).into_dyn()];
-    /// assert_eq!((all[0].ndim(), all[1].ndim()), (2, 1));
-    /// ```
-    #[must_use]
-    pub fn into_dyn(self) -> SmartArray<T, IxDyn> {
-        let layout = self.layout.with_any_dim();
-        self.with_layout(layout)
-    }
-
+/// # Memory, and states to watch
+impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// Frees the array's memory on a device, after its uses there. Contents that are valid only on
     /// this device are downloaded first, and the call waits for the download. Nothing else is
     /// copied. The next use on the device allocates new memory, at another address. Does nothing if
@@ -564,6 +577,25 @@ impl<T: Element, D: Dimension> SmartArray<T, D> {
 
     fn watch_every_from(&self, n: u64, site: CallSite) -> Result<Watch<T, D>> {
         Ok(Watch::new(WatchCore::begin(&self.storage.0, n, site), self.layout.clone()))
+    }
+}
+
+/// # The whole array, as a view or another value
+impl<T: Element, D: Dimension> SmartArray<T, D> {
+    /// The same array with the number of axes known only when the program runs, as ndarray's
+    /// `into_dyn`. Copies nothing.
+    ///
+    /// ```
+    /// use resident::{SmartArray, ndarray::IxDyn};
+    ///
+    /// let all: Vec<SmartArray<f32, IxDyn>> =
+    ///     vec![SmartArray::zeros((2, 3)).into_dyn(), SmartArray::zeros(7).into_dyn()];
+    /// assert_eq!((all[0].ndim(), all[1].ndim()), (2, 1));
+    /// ```
+    #[must_use]
+    pub fn into_dyn(self) -> SmartArray<T, IxDyn> {
+        let layout = self.layout.with_any_dim();
+        self.with_layout(layout)
     }
 
     /// The contents as an owned ndarray array. An adopted array is returned with its allocation,

@@ -79,7 +79,7 @@ pub type SmartView<'a, T, D> = View<'a, Coherent, &'a T, D>;
 /// let _here = Device::cpu().enter();
 /// let mut table = SmartArray::from(Array2::<f32>::ones((4, 100)));
 /// let mut row = table.slice_mut(s![2, ..]);
-/// halve.launch(Grid::cover(row.len()), (&mut row,))?;   // uploads this row; it is newest there
+/// halve.launch(Grid::cover(row.len()), (&mut row,))?;  // uploads this row; it is newest there
 /// assert_eq!((table.host()?.sum(), table.traffic().to_device.bytes), (350.0, 400));
 /// # Ok::<(), resident::Error>(())
 /// ```

@@ -83,7 +83,7 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
 /// let ((), report) = audit::capture_all(|| {
 ///     std::thread::scope(|threads| {
 ///         for part in &parts {
-///             threads.spawn(|| part.prefetch(&Device::cpu().stream()).expect("enough memory"));
+///             threads.spawn(|| part.prefetch(&Device::cpu().stream()).expect("memory"));
 ///         }
 ///     });
 /// });

@@ -174,7 +174,7 @@ pub struct ImplicitGuard {
 /// for _ in 0..10 {
 ///     double.launch(Grid::cover(1000), (&mut field,))?;      // moves nothing
 /// }
-/// let Err(error @ Error::Denied { .. }) = field.host() else { panic!("4,000 bytes to the host") };
+/// let Err(error @ Error::Denied { .. }) = field.host() else { panic!("4,000 bytes down") };
 /// assert!(error.to_string().contains("4_000 bytes of \"field\""));
 /// assert_eq!(field.get(0)?, 1024.0);                         // explicit
 /// {

@@ -76,8 +76,8 @@ impl Ledger {
     }
 }
 
-/// The layer of a [`Ledger`], for [`with`](tracing_subscriber::layer::SubscriberExt::with). It
-/// takes the events of target `resident::transfer` and ignores others.
+/// The layer of a [`Ledger`], for `SubscriberExt::with` of `tracing_subscriber`. It takes the
+/// events of target `resident::transfer` and ignores others.
 #[derive(Clone, Debug)]
 pub struct LedgerLayer(Arc<Capture>);
 

@@ -1,69 +1,6 @@
 //! What was copied, when, why, and which line of the program needed it.
 //!
-//! Totals are counted at all times ([`SmartArray::traffic`](crate::SmartArray::traffic),
-//! [`Device::traffic`](crate::Device::traffic)). [`capture`] collects what the calls of one thread
-//! copied, with call sites, in a [`Report`]; by a [`scope`] other threads count to it, and
-//! [`capture_all`] collects what all threads copied. A [`Budget`] limits how much a piece of work
-//! may copy, and [`deny`](deny()) makes copies errors that calls would cause without saying so.
-//! A [`Ledger`] reports what a `tracing` subscriber, or the whole process, has done so far.
-//! [`inventory`] lists the live arrays. Nothing here copies data.
-//!
-//! Reports also have the latest launches, copies, waits and allocations with their times: those of
-//! a GPU while a guard of [`time_device`](time_device()) lives. They are text ([`Report`]'s
-//! `Display`), JSON ([`Report::to_json`], [`Document`]), a page for a browser
-//! ([`Report::write_html`]) or a trace for Perfetto ([`Report::write_perfetto`]), and they say what
-//! could be saved ([`Report::findings`]), in more detail if they may compare contents
-//! ([`compare_contents`](compare_contents())).
-//!
-//! With the environment variable `RESIDENT_AUDIT` any program writes a report when it ends:
-//! `summary` (to standard error), `html:PATH`, `json:PATH`, `perfetto:PATH`, or several of them
-//! with commas between. Two more words ask for details: with `contents` all threads compare
-//! contents ([`compare_contents`](compare_contents())), and with `gpu-times` every GPU is timed
-//! ([`time_device`](time_device())). The report begins with the first copy, message or launch, and
-//! a program that has none of them writes none. If a device checks kernels
-//! ([`Emulation::sanitize`](crate::Emulation::sanitize)), the summary, the page and the JSON say
-//! which it has checked.
-//!
-//! In a path `%r` is the rank of the process in its job ([`set_rank`]; 0 if it is not known), `%h`
-//! the name of the host, `%p` the number of the process, and `%%` one `%`. With
-//! `json:audit-%r.json` each process of an MPI program writes a report of its own, and
-//! `resident-report merge` joins them.
-//!
-//! Crates beside the library record what they move between processes by [`record_transfer`], with
-//! the cause `mpi`. Such messages have sites and records too, but they are none of the copies
-//! between the host and devices: [`Report::sent`] and [`Report::received`] are their totals.
-//!
-//! Every copy is also a `tracing` event of level `DEBUG`, target `resident::transfer`, with the
-//! fields `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site` (file:line:column of
-//! the call that needed the bytes) and `stale_since` (the last call that made any of them stale
-//! there, or released them). For a copy between two devices, `device` is the destination and
-//! `source` is the source. `stale_since` is missing if the bytes were never valid there, if that
-//! call is unknown, or if the copy overwrites the destination ([`Site::never_there`] is true in the
-//! first case). The event of a message has the field `peer`, the rank of the other process, and
-//! neither `stream` nor `stale_since`; its `direction` is `sent` or `received`.
-//!
-//! Events are emitted by the call that copies, once nothing is half done: a loan has ended, a
-//! launch is queued. So a subscriber that panics unwinds the call, and leaves no work on memory
-//! that the caller gets back. While a panic unwinds already, a second one is kept from the program,
-//! since it would end the process.
-//!
-//! A launch is a span of level `DEBUG`, name `launch`, target `resident::launch`, with the fields
-//! `kernel`, `device`, `stream` and `site`; the events of the copies that it needs are in it.
-//! OpenTelemetry has events only within spans: of the copies that no launch needs, it has those
-//! that a program makes within a span of its own.
-//!
-//! A copy is reported under the name of the array whose bytes it moves. The exception is
-//! `destination.assign(&source)`, which uses two arrays: copies that first bring the source to a
-//! device or to the host are reported under the source's name, and the copy itself, if it goes from
-//! one device to another, under the destination's name. A copy within one device is not reported.
-//!
-//! What a kernel in CUDA C prints on the embedded device is an event of level `INFO`, target
-//! `resident::printf`: the text is the message, without the end of its line, and the field `kernel`
-//! is the name of the function. A subscriber is told when the launch is over, so it may compute in
-//! parallel, and wait; it gets at most 16 MiB of each launch. Without a subscriber that wants the
-//! text, it goes to standard output at once.
-//! What [`Emulation::sanitize`](crate::Emulation::sanitize) finds there is an event with the target
-//! `resident::finding` and the same field, of level `ERROR` if it fails the launch, else `INFO`.
+//! Nothing here copies data. To begin with: [read a report](crate::guide::read_a_report).
 //!
 //! ```
 //! use resident::{Device, SmartArray, audit};
@@ -78,8 +15,118 @@
 //! let traffic = report.traffic();
 //! assert_eq!((traffic.to_device.bytes, traffic.to_host.bytes), (4000, 4000));
 //! println!("{report}");
+//! # let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/audit/mod.rs"));
+//! # let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+//! # let shown: Vec<_> = page.lines().map(|line| words(line.trim_start_matches("//!"))).collect();
+//! # let text = report.to_string();
+//! # let lines = text.lines().filter(|line| line.ends_with("  ones"));
+//! # assert_eq!(lines.inspect(|line| assert!(shown.contains(&words(line)), "{line}")).count(), 2);
 //! # Ok::<(), resident::Error>(())
 //! ```
+//!
+//! prints the lines that needed copies, and then totals:
+//!
+//! ```text
+//! bytes  copies  direction  device  cause  array
+//! ----------------------------------------------------
+//! 4_000       1  to_device  cpu:0   gpu    ones
+//!     at src/main.rs:6:11, never there before
+//! 4_000       1  to_host    cpu:0   host   ones
+//!     at src/main.rs:7:40, stale since src/main.rs:6:11
+//! ```
+//!
+//! # Which tool for which question
+//!
+//! | question | tool |
+//! |---|---|
+//! | What did any program copy, without changing it? | the variable `RESIDENT_AUDIT`, below |
+//! | What did this piece of work copy, and why? | [`capture`]; other threads count to it by a [`scope`](scope()) |
+//! | What do all threads copy meanwhile? | [`capture_all`] |
+//! | What could be saved? | [`Report::findings`]; in more detail with [`compare_contents`](compare_contents()) |
+//! | What has a program that runs for days done so far? | a [`Ledger`], of the process or of a `tracing` subscriber |
+//! | How much, at any time, of one array or device? | [`SmartArray::traffic`](crate::SmartArray::traffic), [`Device::traffic`](crate::Device::traffic), which always count |
+//! | Which arrays live, and where are they valid? | [`inventory`] |
+//! | May this work copy so much? | a [`Budget`], as an attribute of tests [`budget`](crate::budget) |
+//! | May this code copy at all? | [`deny`](deny()), [`log`](log()), [`allow`](allow()) |
+//! | How long do kernels and copies take on a GPU? | [`time_device`](time_device()) |
+//! | What went between the processes of a job? | [`Report::sent`], [`Report::received`], `resident-report merge` |
+//!
+//! # The words of `RESIDENT_AUDIT`
+//!
+//! With this environment variable any program writes a report when it ends: one or several words
+//! with commas between. The report begins with the first copy, message or launch, and a program
+//! that has none of them writes none. If a device checks kernels
+//! ([`Emulation::sanitize`](crate::Emulation::sanitize)), the summary, the page and the JSON say
+//! which it has checked.
+//!
+//! | word | what it does |
+//! |---|---|
+//! | `summary` | prints the report to standard error |
+//! | `html:PATH` | writes a page for a browser, which loads nothing else |
+//! | `json:PATH` | writes a [`Document`], for `resident-report` and programs of your own |
+//! | `perfetto:PATH` | writes a trace for Perfetto |
+//! | `contents` | beside one of these: compares contents, so that needless writes are found |
+//! | `gpu-times` | beside one of these: times every GPU |
+//!
+//! In a path `%r` is the rank of the process in its job ([`set_rank`], else what `mpirun` or Slurm
+//! says, else 0), `%h` the name of the host, `%p` the number of the process, and `%%` one `%`.
+//!
+//! # Reports
+//!
+//! A [`Report`] has totals, the lines that needed copies, and the latest launches, copies, waits
+//! and allocations with their times. It is text by its `Display`, and a page
+//! ([`Report::write_html`]), JSON ([`Report::to_json`]) or a trace ([`Report::write_perfetto`]) for
+//! other programs.
+//!
+//! A copy is reported under the name of the array whose bytes it moves. The exception is
+//! `destination.assign(&source)`, which uses two arrays: copies that first bring the source to a
+//! device or to the host are reported under the source's name, and the copy itself, if it goes from
+//! one device to another, under the destination's name. A copy within one device is not reported.
+//!
+//! Crates beside the library record what they move between processes by [`record_transfer`], with
+//! the cause `mpi`. Such messages have sites and records too, but they are none of the copies
+//! between the host and devices: [`Report::sent`] and [`Report::received`] are their totals.
+//!
+//! # The program `resident-report`
+//!
+//! It is in the folder `report` of the repository: `cargo build --release -p resident-report`. It
+//! reads what `json:PATH` wrote.
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `resident-report show a.json` | prints the copies, the totals, and what could be saved; `--by array`, `device` or `stream` |
+//! | `resident-report diff a.json b.json` | compares two runs; exits with 1 if the second moves more than `--tolerance` percent more |
+//! | `resident-report html a.json a.html` | makes the page of it |
+//! | `resident-report perfetto a.json a.pftrace` | makes the trace of it |
+//! | `resident-report merge audit-*.json` | joins the ranks of a job (`json:audit-%r.json`): what went between each two; `--perfetto` writes one trace of all |
+//! | `resident-report schema` | prints the JSON schema |
+//!
+//! # Events of `tracing`
+//!
+//! | target | level | what | fields |
+//! |---|---|---|---|
+//! | `resident::transfer` | `DEBUG` | event: a copy or message | `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site`, `stale_since` |
+//! | `resident::launch` | `DEBUG` | span `launch`, with the events of its copies in it | `kernel`, `device`, `stream`, `site` |
+//! | `resident::printf` | `INFO` | event: a line that CUDA C prints on the embedded device | `kernel` |
+//! | `resident::finding` | `ERROR` or `INFO` | event: what [`Emulation::sanitize`](crate::Emulation::sanitize) finds, `ERROR` if it fails the launch | `kernel` |
+//!
+//! `site` is the `file:line:column` of the call that needed the bytes, and `stale_since` the last
+//! call that made any of them stale there, or released them. `stale_since` is missing if the bytes
+//! were never valid there, if that call is unknown, or if the copy overwrites the destination
+//! ([`Site::never_there`] is true in the first case). For a copy between two devices, `device` is
+//! the destination and `source` is the source. The event of a message has the field `peer`, the
+//! rank of the other process, and neither `stream` nor `stale_since`; its `direction` is `sent` or
+//! `received`. OpenTelemetry has events only within spans: of the copies that no launch needs, it
+//! has those that a program makes within a span of its own.
+//!
+//! Events are emitted by the call that copies, once nothing is half done: a loan has ended, a
+//! launch is queued. So a subscriber that panics unwinds the call, and leaves no work on memory
+//! that the caller gets back. While a panic unwinds already, a second one is kept from the program,
+//! since it would end the process.
+//!
+//! A subscriber is told of what kernels print when the launch is over, so it may compute in
+//! parallel, and wait; it gets at most 16 MiB of each launch. Without a subscriber that wants the
+//! text, it goes to standard output at once.
 
 mod at_exit;
 mod budget;

@@ -49,7 +49,7 @@ impl<T: TensorElement, D: Dimension> DeviceArray<T, D> {
     /// `M` is the tensor's form: `dlpark::versioned::Dlpack` or `dlpark::legacy::Dlpack`. Memory of
     /// the embedded device, and of emulated ones, is the CPU's; that of a GPU is CUDA memory of the
     /// device with its number. As an object with `__dlpack__` and `__dlpack_device__`, NumPy,
-    /// PyTorch and CuPy take it: see [`tensors_of_python`](crate::tensors_of_python).
+    /// PyTorch and CuPy take it: see [`tensors_of_python`](crate::guide::tensors_of_python).
     ///
     /// The array is given away, since the other library may write the memory at any time. A program
     /// that goes on using the contents has three ways, the first two without a copy:

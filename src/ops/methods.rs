@@ -39,6 +39,8 @@ fn own(device: &Device) -> Result<Stream> {
 
 macro_rules! methods {
     ($type:ty, $stream:expr, $where:literal) => {
+        /// # One number of all elements
+        ///
         #[doc = concat!("Numbers of all elements, computed on ", $where, ": [`ops`](crate::ops).")]
         /// Each call waits for the result, and brings it alone to the host.
         impl<T: Number, D: Dimension> $type {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// ```
 /// use resident::GpuSource;
 ///
-/// let source = GpuSource::c("extern \"C\" __global__ void scale(float k, float *x, long n) { }")
+/// let code = r#"extern "C" __global__ void scale(float k, float *x, long n) { }"#;
+/// let source = GpuSource::c(code)
 ///     .entry("scale")
 ///     .define("BLOCK", "256")
 ///     .option("--use_fast_math");

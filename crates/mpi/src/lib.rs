@@ -17,7 +17,7 @@
 //!     let mut field = SmartArray::<f64, Ix2>::full((100, 100), mpi.rank() as f64);
 //!     let next = (mpi.rank() + 1) % mpi.size();
 //!     let last = (mpi.rank() + mpi.size() - 1) % mpi.size();
-//!     let sending = mpi.isend(&field.slice(s![.., 99]), next, 0)?;    // packs and sends 800 bytes
+//!     let sending = mpi.isend(&field.slice(s![.., 99]), next, 0)?; // sends 800 bytes
 //!     mpi.recv(&mut field.slice_mut(s![.., 0]), last, 0)?;
 //!     sending.wait()?;
 //!     println!("{}", mpi.all_reduce_value(Reduce::Sum, field.sum()?)?);
@@ -75,5 +75,5 @@ pub use part::{Part, PartMut};
 pub use point_to_point::{Receiving, Sending};
 pub use world::Mpi;
 
-#[doc = include_str!("../../../docs/guide/more_than_one_machine.md")]
+#[doc = include_str!("../docs/more_than_one_machine.md")]
 pub mod more_than_one_machine {}

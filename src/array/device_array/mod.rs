@@ -43,9 +43,9 @@ use crate::transfer::StoredView;
 /// let double = Kernel::<(InOut<f32, Ix2>,)>::new("double")
 ///     .host(|_grid, (mut xs,)| xs *= 2.0);
 /// let _here = Device::cpu().enter();
-/// let mut table = DeviceArray::from_host(&Array2::<f32>::ones((3, 4)))?;    // uploads 48 bytes
-/// double.launch(Grid::cover(table.len()), (&mut table,))?;                  // moves nothing
-/// assert_eq!(table.copy_to_host()?.sum(), 24.0);                            // downloads 48 bytes
+/// let mut table = DeviceArray::from_host(&Array2::<f32>::ones((3, 4)))?; // uploads 48 bytes
+/// double.launch(Grid::cover(table.len()), (&mut table,))?;               // moves nothing
+/// assert_eq!(table.copy_to_host()?.sum(), 24.0);                         // downloads 48 bytes
 /// # Ok::<(), resident::Error>(())
 /// ```
 pub struct DeviceArray<T: Element, D: Dimension> {

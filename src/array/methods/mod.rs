@@ -42,21 +42,50 @@ use crate::transfer::Target;
 use resident_backend::call_site::call_site;
 use resident_core::Access;
 
+/// # Shape, length, name
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     shape_methods!();
-    state_methods!();
-    traffic_methods!();
+}
+
+/// # Read the contents, on the host or on a device
+///
+/// Each copies what is stale at the place of the access, and nothing else. Copies of the array at
+/// other places stay valid.
+impl<T: Element, D: Dimension> SmartArray<T, D> {
     shared_methods!('_);
+}
+
+/// # Write the contents, on the host or on a device
+///
+/// Each makes the other copies stale, in the part that it writes.
+impl<T: Element, D: Dimension> SmartArray<T, D> {
+    exclusive_methods!();
+}
+
+/// # Parts and other shapes, to be read
+///
+/// Views copy nothing. An access through a view copies only what is stale of its elements.
+impl<T: Element, D: Dimension> SmartArray<T, D> {
     part_methods!(SmartView<'_>, Coherent);
     rearranged_methods!(SmartView<'_>);
     reshape_method!('_);
-    exclusive_methods!();
+}
+
+/// # Parts, to be written
+impl<T: Element, D: Dimension> SmartArray<T, D> {
     part_mut_methods!(SmartViewMut, Coherent, views -> Output);
 }
 
+/// # Rows and columns
 impl<T: Element> SmartArray<T, Ix2> {
     row_methods!(SmartView<'_>);
     row_mut_methods!(SmartViewMut);
+}
+
+/// # Where the contents are, and what was copied
+impl<T: Element, D: Dimension> SmartArray<T, D> {
+    state_methods!();
+    traffic_methods!();
 }
 
 /// All methods of a [`SmartArray`], since it gives away no `&mut SmartArray`.

@@ -11,6 +11,7 @@ use crate::element::Element;
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 
+/// # From a slice of cudarc
 impl<T: Element> SmartArray<T, Ix1> {
     /// An array whose newest contents are a cudarc slice, in place. Copies nothing and does not
     /// wait: uses of the array are ordered after the work with the slice that cudarc tracks. The
@@ -76,6 +77,7 @@ fn check_start<T>(address: u64) -> Result<()> {
     })
 }
 
+/// # As a slice of cudarc
 impl<T: Element, D: Dimension> SmartArray<T, D> {
     /// The array as a cudarc slice, its elements in memory order: the slice that it was made from,
     /// or a new one over the array's memory on a GPU. Uploads the bytes that are stale on that GPU.

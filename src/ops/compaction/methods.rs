@@ -22,6 +22,8 @@ fn own(device: &Device) -> Result<Stream> {
 
 macro_rules! methods {
     ($type:ty, $stream:expr) => {
+        /// # Elements that the device chooses
+        ///
         /// Elements whose number the device finds: the calls wait for it, and the elements stay on
         /// the device.
         impl<T: Arithmetic, D: Dimension> $type {

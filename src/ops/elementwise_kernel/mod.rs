@@ -41,7 +41,7 @@ pub use parameter::{ElementwiseParameter, ElementwiseSignature};
 /// assert_eq!(table.to_vec()?, [3.0, 5.0, 7.0, 3.0, 5.0, 7.0]);
 ///
 /// let wrong = Elementwise::<(In<f32>, InOut<f32>)>::new("wrong", "y = x[0]", ["x", "y"]);
-/// let Err(Error::Compile { log, .. }) = wrong.apply((&row, &mut table)) else { unreachable!() };
+/// let Err(Error::Compile { log, .. }) = wrong.apply((&row, &mut table)) else { panic!() };
 /// assert!(log.contains("line 1, column 6, at `[`: there are no arrays here"));
 /// # Ok::<(), resident::Error>(())
 /// ```

@@ -12,6 +12,7 @@ mod logs;
 mod memory;
 mod messages;
 mod pages;
+mod readme;
 mod records;
 mod scopes;
 mod snapshots;

@@ -5,7 +5,6 @@
 //! installed one, and prints a message if there is none.
 
 use std::ffi::{CString, c_char};
-use std::fs;
 use std::ptr::{null, null_mut};
 
 use resident::cudarc::nvrtc::sys;
@@ -108,17 +107,6 @@ fn every_cuda_source_compiles_for_every_architecture() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-/// The README prints the first program together with its device code.
-#[test]
-fn the_readme_prints_what_is_compiled_here() {
-    let root = device_sources::root();
-    let text = |path: &str| fs::read_to_string(root.join(path)).expect("it is there");
-    assert!(
-        text("README.md").contains(text("examples/first_array.cu").trim_end()),
-        "README.md and examples/first_array.cu differ"
-    );
 }
 
 #[test]

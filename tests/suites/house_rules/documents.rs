@@ -9,7 +9,7 @@ use crate::sources::{none, root};
 const COLUMNS_MAX: usize = 100;
 
 /// Files that git tracks or would track, with these endings; none outside a checkout.
-fn files(patterns: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn files(patterns: &[&str]) -> Vec<PathBuf> {
     let listing = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .args(patterns)

@@ -8,7 +8,7 @@ const VOCABULARY: [&str; 6] =
 
 /// The other parts that each part of the library, and of the core, may import. What a crate may
 /// import at all is in its `Cargo.toml`.
-const MAY_IMPORT: [(&str, &[&str]); 17] = [
+const MAY_IMPORT: [(&str, &[&str]); 18] = [
     ("error", &["sync"]),
     ("element", &[]),
     ("coherence", &[]),
@@ -16,6 +16,7 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("ordering", &["coherence"]),
     ("programs", &["coherence"]),
     ("live_arrays", &[]),
+    ("guide", &[]),
     ("traffic", &["documents", "sync"]),
     ("device", &["backend", "error", "grid", "ordering", "sync", "timeline", "traffic"]),
     (

@@ -2,6 +2,7 @@
 //! present, and what must not occur.
 
 mod circles;
+mod documentation;
 mod documents;
 mod layers;
 mod modules;

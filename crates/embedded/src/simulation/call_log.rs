@@ -30,7 +30,7 @@ const EARLY_FAILURES_MAX: usize = 64;
 /// let device = Device::emulated(Emulation::new());
 /// let log = device.emulation().expect("this device is emulated");
 /// device.synchronize()?;
-/// assert!(log.calls().is_empty());                 // nothing was queued, so nothing was awaited
+/// assert!(log.calls().is_empty());               // nothing was queued, so nothing was awaited
 /// assert!(log.hazards().is_empty());
 /// # Ok::<(), resident::Error>(())
 /// ```

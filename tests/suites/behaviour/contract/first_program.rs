@@ -1,4 +1,4 @@
-//! The first program of the README, with its comments as assertions.
+//! The program `examples/first_array.rs`, with its comments as assertions.
 
 use resident::{
     Device, Grid, In, InOut, Kernel, Out, Result, SmartArray, Validity,

@@ -1,0 +1,76 @@
+//! The documentation of the library: that its front page is complete, and that code fits the page.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::documents::files;
+use crate::sources::{Source, none, root, sources};
+
+/// Code that is wider is clipped in a browser, just where comments stand.
+const CODE_COLUMNS_MAX: usize = 92;
+
+/// The names of variables of the library that stand between quotation marks in its sources.
+fn variables(source: &Source) -> impl Iterator<Item = &str> {
+    let quoted = source.text.split('"').skip(1);
+    quoted.filter(|text| {
+        text.starts_with("RESIDENT_")
+            && !text.contains("TEST")
+            && text.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    })
+}
+
+#[test]
+fn the_front_page_lists_each_environment_variable() {
+    let page = fs::read_to_string(root().join("src/lib.rs")).expect("text");
+    let folders = ["backend", "code", "core", "documents", "embedded", "gpu", "host-code"]
+        .map(|folder| format!("crates/{folder}/src"));
+    let mut paths: Vec<&str> = folders.iter().map(String::as_str).collect();
+    paths.push("src");
+    let all = sources(&paths);
+    let read: BTreeSet<&str> = all.iter().flat_map(variables).collect();
+    assert!(read.len() > 15, "{read:?}");
+    let is_listed = |name: &&str| page.contains(&format!("`{name}`"));
+    none(read.into_iter().filter(|name| !is_listed(name)).map(str::to_owned).collect());
+}
+
+/// The lines of code blocks that readers see, with their numbers. `lines` are those of a document.
+fn lines_of_code<'a>(
+    lines: impl Iterator<Item = (usize, &'a str)>,
+) -> impl Iterator<Item = (usize, &'a str)> {
+    let mut block = None;
+    lines.filter(move |(_, line)| {
+        let Some(language) = line.trim_start().strip_prefix("```") else {
+            return block.is_some_and(|language| language != "text") && !line.starts_with('#');
+        };
+        block = if block.is_some() { None } else { Some(language) };
+        false
+    })
+}
+
+/// The document that the comments of a source are.
+fn comment(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+    Some(text.strip_prefix(' ').unwrap_or(text))
+}
+
+/// The lines of code that are too wide, as `path:line: columns`.
+fn too_wide<'a>(path: &str, document: impl Iterator<Item = (usize, &'a str)>) -> Vec<String> {
+    let widths = lines_of_code(document).map(|(index, line)| (index, line.chars().count()));
+    let wide = widths.filter(|(_, columns)| *columns > CODE_COLUMNS_MAX);
+    wide.map(|(index, columns)| format!("{path}:{}: {columns} columns", index + 1)).collect()
+}
+
+#[test]
+fn code_in_the_documentation_fits_the_page() {
+    let mut found = Vec::new();
+    for Source { path, text } in sources(&["src", "crates"]) {
+        let lines = text.lines().enumerate();
+        found.extend(too_wide(&path, lines.filter_map(|(at, line)| Some((at, comment(line)?)))));
+    }
+    for path in files(&["docs/guide"]) {
+        let text = fs::read_to_string(&path).expect("text");
+        found.extend(too_wide(&path.display().to_string(), text.lines().enumerate()));
+    }
+    none(found);
+}
