@@ -152,6 +152,8 @@ integers! { i8 u8 i32 u32 i64 u64 }
 number! {
     f32: |a, b| a + b, a * b, a.max(b), a.min(b); |total, count| total / count as f32;
     f64: |a, b| a + b, a * b, a.max(b), a.min(b); |total, count| total / count as f64;
-    f16: |a, b| a + b, a * b, a.max(b), a.min(b); |total, count| total / Self::from_f64(count as f64);
-    bf16: |a, b| a + b, a * b, a.max(b), a.min(b); |total, count| total / Self::from_f64(count as f64);
+    f16: |a, b| a + b, a * b, a.max(b), a.min(b);
+         |total, count| total / Self::from_f64(count as f64);
+    bf16: |a, b| a + b, a * b, a.max(b), a.min(b);
+         |total, count| total / Self::from_f64(count as f64);
 }

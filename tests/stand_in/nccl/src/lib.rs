@@ -21,7 +21,7 @@
 //! * The kernels of a group run one after the other, those that read first. So a buffer of a group
 //!   that is sent and received into is no hazard, though it is one in NCCL.
 //! * Calls that do not fit those of other ranks fail: the kernel does, on each rank that sees it,
-//!   and the asynchronous error is `ncclInvalidUsage`. NCCL would wait forever, or overwrite memory.
+//!   and the asynchronous error is `ncclInvalidUsage`. NCCL waits forever, or overwrites memory.
 //! * The waits of a rank continue when another one aborts, and its asynchronous error becomes
 //!   `ncclRemoteError`.
 //!
