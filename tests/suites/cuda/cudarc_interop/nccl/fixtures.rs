@@ -22,11 +22,15 @@ pub(super) struct Rank {
     pub(super) stream: Stream,
 }
 
-/// So many ranks of one communicator, on the first devices.
+/// So many ranks of one communicator, on the first devices. The calling thread's context is that of
+/// the last one before the first rank joins.
 pub(super) fn ranks<const RANKS: usize>() -> [Rank; RANKS] {
     let id = nccl::new_id().expect("an id");
-    std::array::from_fn(|rank| {
-        let stream = Device::cuda(rank).expect("a device").new_stream().expect("a stream");
+    let stream = |rank| Device::cuda(rank).expect("a device").new_stream().expect("a stream");
+    let streams: [Stream; RANKS] = std::array::from_fn(stream);
+    let mut number = 0..RANKS;
+    streams.map(|stream| {
+        let rank = number.next().expect("one for each");
         Rank { comm: nccl::join(id, rank, RANKS, &stream).expect("it joins"), stream }
     })
 }
