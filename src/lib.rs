@@ -58,7 +58,8 @@
 //! - Kinds of host memory: [`PinnedArray`], [`MappedArray`], [`ManagedArray`], [`with_pinned`],
 //!   [`with_mapped`], [`SmartArray::page_lock`].
 //! - cudarc and libraries built on it, with the same arrays: `Device::cuda_context`,
-//!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`.
+//!   `Stream::cudarc`, `Stream::adopt`, `SmartArray::from_cuda_slice`. Messages and reductions
+//!   between GPUs by NCCL: module `nccl` (feature `nccl`).
 //! - What was copied, and why: [`audit`].
 //! - Tests without a GPU, with random order (seeds), injected faults, memory limits, and a check
 //!   for unordered accesses (hazards): [`Emulation`], [`emulation`].
@@ -195,6 +196,8 @@ pub use error::{CalledAt, Error, QueuedAt, Result, Shortage};
 pub use interop::CudaArrayInterface;
 #[cfg(feature = "dlpack")]
 pub use interop::TensorElement;
+#[cfg(feature = "nccl")]
+pub use interop::nccl;
 pub use launch::{
     Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
 };

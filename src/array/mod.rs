@@ -16,7 +16,7 @@ mod layout;
 mod methods;
 mod multi_slice;
 mod operand;
-#[cfg(feature = "cublas")]
+#[cfg(any(feature = "cublas", feature = "nccl"))]
 mod operand_guard;
 mod part;
 mod pending;

@@ -168,6 +168,11 @@ impl<'a, T: Element> Operand<'a, T> {
         &self.axes
     }
 
+    #[cfg(feature = "nccl")]
+    pub(super) fn storage(&self) -> &'a Storage {
+        self.storage
+    }
+
     #[inline]
     pub(crate) fn axes_mut(&mut self) -> &mut Axes {
         &mut self.axes
@@ -197,6 +202,11 @@ impl<'a, T: Element> OperandMut<'a, T> {
     #[inline]
     pub(crate) fn axes(&self) -> &Axes {
         &self.0.axes
+    }
+
+    #[cfg(feature = "nccl")]
+    pub(super) fn storage(&self) -> &'a Storage {
+        self.0.storage
     }
 
     #[inline]

@@ -7,7 +7,9 @@ use super::device_guard::{DeviceMut, DeviceRef};
 use super::layout::Layout;
 use super::operand::{Operand, OperandMut};
 use super::part::Part;
-use crate::device::{Device, Stream};
+#[cfg(feature = "cublas")]
+use crate::device::Device;
+use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
 use crate::transfer::StoredView;
@@ -15,6 +17,7 @@ use resident_backend::call_site::CallSite;
 use resident_core::Access;
 
 /// Whether a call on this device may use the operand: explicit arrays stay where they are.
+#[cfg(feature = "cublas")]
 pub(crate) fn may_be_on<T: Element>(operand: &impl AnyView<T>, device: &Device) -> bool {
     operand.home().is_none_or(|home| home == device)
 }
@@ -23,8 +26,9 @@ fn layout_of(StoredView { view, .. }: &StoredView<'_>) -> Layout<IxDyn> {
     Layout::new(IxDyn(view.shape), view.strides, view.offset)
 }
 
-impl<T: Element> Operand<'_, T> {
+impl<'a, T: Element> Operand<'a, T> {
     /// A guard for a library that reads the elements.
+    #[cfg(feature = "cublas")]
     pub(crate) fn gpu_on(
         &self,
         stream: &Stream,
@@ -33,10 +37,27 @@ impl<T: Element> Operand<'_, T> {
         let stored = self.erased();
         Part::of(stored.storage, &layout_of(&stored)).gpu_on(stream, site)
     }
+
+    /// A guard for a library that reads the elements, which lives as long as the operand's borrow.
+    #[cfg(feature = "nccl")]
+    pub(crate) fn into_guard(
+        self,
+        stream: &Stream,
+        operation: &str,
+        site: CallSite,
+    ) -> Result<DeviceRef<'a, T, IxDyn>> {
+        let layout = layout_of(&self.erased());
+        let part = Part::of(self.storage(), &layout);
+        if let Some(home) = self.home() {
+            part.expect_home(home, stream, operation, site)?;
+        }
+        part.gpu_on(stream, site)
+    }
 }
 
-impl<T: Element> OperandMut<'_, T> {
+impl<'a, T: Element> OperandMut<'a, T> {
     /// A guard for a library that overwrites the elements.
+    #[cfg(feature = "cublas")]
     pub(crate) fn gpu_overwrite_on(
         &mut self,
         stream: &Stream,
@@ -44,5 +65,23 @@ impl<T: Element> OperandMut<'_, T> {
     ) -> Result<DeviceMut<'_, T, IxDyn>> {
         let stored = self.erased();
         Part::of(stored.storage, &layout_of(&stored)).gpu_mut_on(Access::Overwrite, stream, site)
+    }
+
+    /// A guard for a library that writes the elements, which lives as long as the operand's
+    /// exclusive borrow.
+    #[cfg(feature = "nccl")]
+    pub(crate) fn into_guard(
+        self,
+        access: Access,
+        stream: &Stream,
+        operation: &str,
+        site: CallSite,
+    ) -> Result<DeviceMut<'a, T, IxDyn>> {
+        let layout = layout_of(&self.erased());
+        let part = Part::of(self.storage(), &layout);
+        if let Some(home) = self.home() {
+            part.expect_home(home, stream, operation, site)?;
+        }
+        part.gpu_mut_on(access, stream, site)
     }
 }

@@ -26,7 +26,7 @@ pub enum Cause {
     /// A state of an array that has a [`Watch`](crate::Watch).
     Watch,
     /// A message between processes, which another crate made: see
-    /// [`record_transfer`](super::record_transfer).
+    /// [`record_transfer`](super::record_transfer). Also one between GPUs by NCCL (feature `nccl`).
     Mpi,
 }
 

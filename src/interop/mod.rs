@@ -11,6 +11,8 @@ mod tensor_element;
 
 #[cfg(all(feature = "cuda", feature = "dlpack"))]
 pub use self::cudarc::CudaArrayInterface;
+#[cfg(feature = "nccl")]
+pub use self::cudarc::nccl;
 #[cfg(feature = "cublas")]
 pub(crate) use self::cudarc::product;
 #[cfg(feature = "dlpack")]

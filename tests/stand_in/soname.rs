@@ -16,6 +16,7 @@ fn soname(package: &str) -> &str {
         "resident-stand-in" | "resident-free-driver" => "libcuda.so",
         "resident-stand-in-nvrtc" => "libnvrtc.so",
         "resident-stand-in-cublas" => "libcublas.so",
+        "resident-stand-in-nccl" => "libnccl.so",
         "resident-stand-in-hip" => "libamdhip64.so",
         "resident-stand-in-hiprtc" => "libhiprtc.so",
         _ => panic!("{package} stands for no library"),

@@ -11,6 +11,8 @@ mod array_interface;
 #[cfg(feature = "cublas")]
 mod cublas;
 mod guard;
+#[cfg(feature = "nccl")]
+pub mod nccl;
 mod slice;
 mod stream;
 

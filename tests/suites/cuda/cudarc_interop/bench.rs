@@ -19,9 +19,14 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        Self::with_devices(2)
+    }
+
+    /// With so many devices; a process has one number of them.
+    pub(crate) fn with_devices(count: u32) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        stand_in::load(Settings::new().devices(2)).expect("the stand-in driver loads");
+        stand_in::load(Settings::new().devices(count)).expect("the stand-in driver loads");
         stand_in::take_calls();
         stand_in::take_hazards();
         Self { gpu: Device::cuda(0).expect("the stand-in's first device"), _alone: alone }
@@ -93,9 +98,9 @@ impl Gate {
     }
 }
 
-/// The kernel `name` with this number of pointer parameters, loaded in the context object that user
-/// code gets.
-fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
+/// The kernel `name` with this number of parameters of eight bytes, loaded in the context object
+/// that user code gets.
+pub(crate) fn function(gpu: &Device, name: &str, parameters: usize) -> CudaFunction {
     let list: Vec<String> =
         (0..parameters).map(|index| format!(".param .u64 {name}_param_{index}")).collect();
     let list = list.join(",\n");

@@ -7,6 +7,8 @@ mod captures;
 #[cfg(feature = "cublas")]
 mod cublas;
 mod guards;
+#[cfg(feature = "nccl")]
+mod nccl;
 mod slices;
 mod streams;
 mod without_pools;

@@ -1,0 +1,224 @@
+//! One operation of NCCL's: checked, then with guards of its arrays, then queued.
+
+use std::fmt;
+
+use cudarc::nccl::result::NcclError;
+use cudarc::nccl::{Comm, NcclType, ReduceOp};
+use ndarray::IxDyn;
+
+use crate::array::{Axes, DeviceMut, DeviceRef, Operand, OperandMut};
+use crate::audit::{self, Direction, Transfer};
+use crate::device::Stream;
+use crate::element::Element;
+use crate::error::{AtCall, CalledAt, Error, Result};
+use resident_backend::call_site::{CallSite, call_site};
+use resident_core::Access;
+
+/// An operation, by its name, over a communicator.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) name: &'static str,
+    pub(super) comm: &'a Comm,
+    pub(super) site: CallSite,
+}
+
+/// What an operation does with its arrays.
+#[derive(Clone, Copy)]
+pub(super) enum Kind<'a> {
+    Send { peer: i32 },
+    Receive { peer: i32 },
+    AllReduce(&'a ReduceOp),
+    Reduce { reduction: &'a ReduceOp, root: i32 },
+    Broadcast { root: i32 },
+    AllGather,
+    ReduceScatter(&'a ReduceOp),
+}
+
+/// An operation whose arguments fit, with its arrays.
+pub(super) struct Checked<'a, T> {
+    pub(super) call: Call<'a>,
+    pub(super) kind: Kind<'a>,
+    pub(super) from: Option<Operand<'a, T>>,
+    pub(super) to: Option<(OperandMut<'a, T>, Access)>,
+}
+
+/// An operation whose arrays are on the device, ordered on the communicator's stream.
+struct Acquired<'a, T: Element> {
+    call: Call<'a>,
+    kind: Kind<'a>,
+    from: Option<DeviceRef<'a, T, IxDyn>>,
+    to: Option<DeviceMut<'a, T, IxDyn>>,
+}
+
+/// [`Checked`], for any element.
+pub(super) trait Acquire<'a> {
+    /// Copies what is out of date, and makes the communicator's stream wait for earlier uses.
+    fn acquire(self: Box<Self>) -> Result<Box<dyn Queue + 'a>>;
+}
+
+/// [`Acquired`], for any element.
+pub(super) trait Queue {
+    /// Hands the operation to NCCL.
+    fn queue(&mut self) -> Result<()>;
+
+    /// Records a message once NCCL has accepted it.
+    fn record(&self);
+
+    fn call(&self) -> Call<'_>;
+}
+
+impl<'a> Call<'a> {
+    #[track_caller]
+    pub(super) fn new(name: &'static str, comm: &'a Comm) -> Self {
+        Self { name, comm, site: call_site() }
+    }
+
+    /// The number of a rank for NCCL, if the communicator has that rank.
+    pub(super) fn rank(&self, rank: usize) -> Result<i32> {
+        let ranks = self.comm.world_size();
+        i32::try_from(rank).ok().filter(|_| rank < ranks).ok_or_else(|| Error::Foreign {
+            call: self.site.into(),
+            seen: format!("`{}` names rank {rank}", self.name),
+            expected: format!("a rank of the communicator, which has {ranks}, counted from 0"),
+        })
+    }
+
+    /// Rejects parts that NCCL cannot address, or whose elements it would take in another order.
+    pub(super) fn expect_unbroken(&self, operand: &impl fmt::Display, axes: &Axes) -> Result<()> {
+        if axes.strided().is_c_contiguous() {
+            return Ok(());
+        }
+        Err(Error::NotContiguous {
+            call: self.site.into(),
+            array: operand.to_string(),
+            parameter: format!("an argument of `{}`", self.name),
+            layout: format!("strides {:?}", axes.strides()),
+            instead: String::from(
+                "pass a part whose rows lie in memory one after the other, or a copy: \
+                 `to_contiguous`",
+            ),
+        })
+    }
+
+    /// Rejects a length other than the expected one.
+    pub(super) fn expect_len(
+        &self,
+        operand: &impl fmt::Display,
+        seen: usize,
+        expected: Option<usize>,
+    ) -> Result<()> {
+        if Some(seen) == expected {
+            return Ok(());
+        }
+        let expected =
+            expected.map_or_else(|| String::from("more than fit"), |len| len.to_string());
+        Err(Error::Shape {
+            call: self.site.into(),
+            operation: format!("`{}` of {} ranks", self.name, self.comm.world_size()),
+            expected: format!("{expected} elements"),
+            seen: format!("{seen} in {operand}"),
+            instead: "pass an array or a part with as many",
+        })
+    }
+
+    /// The communicator's stream.
+    fn stream(&self) -> Result<Stream> {
+        Stream::adopt(self.comm.stream()).at(self.site)
+    }
+
+    /// The error for what NCCL returned.
+    pub(super) fn error(&self, error: &NcclError) -> Error {
+        let device = self.stream().map_or_else(
+            |_| format!("GPU {}", self.comm.ordinal()),
+            |stream| stream.device_ref().name(),
+        );
+        Error::Backend {
+            call: self.site.into(),
+            device,
+            operation: format!("`{}`", self.name),
+            cause: reason(error),
+        }
+    }
+
+    /// Makes the communicator's context the calling thread's current one.
+    fn bind(&self) -> Result<()> {
+        self.comm.context().bind_to_thread().map_err(|error| Error::Backend {
+            call: CalledAt::UNKNOWN,
+            device: format!("GPU {}", self.comm.ordinal()),
+            operation: format!("`{}`", self.name),
+            cause: format!("the GPU's context is not usable: {error}"),
+        })
+    }
+}
+
+impl<'a, T: Element + NcclType> Acquire<'a> for Checked<'a, T> {
+    fn acquire(self: Box<Self>) -> Result<Box<dyn Queue + 'a>> {
+        let Self { call, kind, from, to } = *self;
+        let (site, stream) = (call.site, call.stream()?);
+        let from = from.map(|from| from.into_guard(&stream, call.name, site)).transpose()?;
+        let to = to.map(|(to, access)| to.into_guard(access, &stream, call.name, site));
+        Ok(Box::new(Acquired { call, kind, from, to: to.transpose()? }))
+    }
+}
+
+impl<T: Element + NcclType> Queue for Acquired<'_, T> {
+    fn queue(&mut self) -> Result<()> {
+        let Self { call, kind, from, to } = self;
+        let comm = call.comm;
+        call.bind().at(call.site)?;
+        let outcome = match (*kind, from.as_ref(), to.as_mut()) {
+            (Kind::Send { peer }, Some(from), _) => comm.send(from, peer),
+            (Kind::Receive { peer }, _, Some(to)) => comm.recv(to, peer).map(drop),
+            (Kind::AllReduce(reduction), Some(from), Some(to)) => {
+                comm.all_reduce(from, to, reduction).map(drop)
+            }
+            (Kind::AllReduce(reduction), None, Some(to)) => {
+                comm.all_reduce_in_place(to, reduction).map(drop)
+            }
+            (Kind::Reduce { reduction, root }, None, Some(to)) => {
+                comm.reduce_in_place(to, reduction, root).map(drop)
+            }
+            (Kind::Reduce { reduction, root }, Some(from), to) => {
+                comm.reduce(from, to, reduction, root).map(drop)
+            }
+            (Kind::Broadcast { root }, _, Some(to)) => comm.broadcast_in_place(to, root).map(drop),
+            (Kind::AllGather, Some(from), Some(to)) => comm.all_gather(from, to).map(drop),
+            (Kind::ReduceScatter(reduction), Some(from), Some(to)) => {
+                comm.reduce_scatter(from, to, reduction).map(drop)
+            }
+            _ => unreachable!("`Group` makes each operation with its arrays"),
+        };
+        outcome.map_err(|error| call.error(&error))
+    }
+
+    fn record(&self) {
+        let (direction, peer) = match self.kind {
+            Kind::Send { peer } => (Direction::Sent, peer.cast_unsigned()),
+            Kind::Receive { peer } => (Direction::Received, peer.cast_unsigned()),
+            _ => return,
+        };
+        let parts = [
+            self.from.as_ref().map(|guard| &guard.part),
+            self.to.as_ref().map(|guard| &guard.part),
+        ];
+        for part in parts.into_iter().flatten() {
+            let bytes = (part.layout().len() * size_of::<T>()) as u64;
+            let name = part.array_name();
+            let transfer = match direction {
+                Direction::Sent => Transfer::sent(bytes, &name, peer),
+                _ => Transfer::received(bytes, &name, peer),
+            };
+            let device = part.stream_ref().device_ref();
+            audit::record_transfer(transfer.on(device).at(self.call.site));
+        }
+    }
+
+    fn call(&self) -> Call<'_> {
+        self.call
+    }
+}
+
+/// What NCCL returned, in its words: `NCCL_DEBUG=WARN` makes it print more.
+pub(super) fn reason(NcclError(code): &NcclError) -> String {
+    format!("{code:?}; set NCCL_DEBUG=WARN to let NCCL print why")
+}

@@ -1,0 +1,240 @@
+//! Operations that NCCL gets together.
+
+use std::fmt;
+
+use cudarc::nccl::{Comm, NcclType, ReduceOp, group_end, group_start};
+
+use super::call::{Acquire, Call, Queue};
+use super::operations;
+use crate::array::{AnyView, AnyViewMut};
+use crate::element::Element;
+use crate::error::Result;
+
+/// Operations that NCCL queues together, so that none waits for another one of the group: sends and
+/// receives between two ranks, as of a halo exchange, and operations of several communicators by
+/// one thread need it. [`end`](Self::end) makes them; before, nothing is copied or queued, and a
+/// group that is dropped does nothing.
+///
+/// The group borrows its arrays and views until it ends, so keep views in variables.
+///
+/// ```no_run
+/// use resident::{Result, SmartArray, nccl, ndarray::{Ix2, s}};
+///
+/// /// Rows 0 and `n - 1` are the neighbours', the others are this rank's.
+/// fn exchange_edges(comm: &nccl::Comm, a: &mut SmartArray<f32, Ix2>) -> Result<()> {
+///     let n = a.shape()[0];
+///     let (up, down) = (
+///         (comm.rank() + comm.world_size() - 1) % comm.world_size(),
+///         (comm.rank() + 1) % comm.world_size(),
+///     );
+///     let (mut top, own, mut bottom) =
+///         a.multi_slice_mut((s![..1, ..], s![1..n - 1, ..], s![n - 1.., ..]));
+///     let (first, last) = (own.slice(s![..1, ..]), own.slice(s![n - 3.., ..]));
+///     let mut group = nccl::Group::new();
+///     group.send(comm, &first, up)?;
+///     group.recv(comm, &mut bottom, down)?;
+///     group.send(comm, &last, down)?;
+///     group.recv(comm, &mut top, up)?;
+///     group.end()
+/// }
+/// ```
+#[must_use = "`end` makes what the group consists of"]
+#[derive(Default)]
+pub struct Group<'a> {
+    operations: Vec<Box<dyn Acquire<'a> + 'a>>,
+}
+
+impl<'a> Group<'a> {
+    /// A group without operations.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// [`send`](super::send), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`send`](super::send) that are about the arguments. The group stays as it was.
+    #[track_caller]
+    pub fn send<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        from: &'a impl AnyView<T>,
+        to: usize,
+    ) -> Result<()> {
+        let call = Call::new("nccl::send", comm);
+        self.operations.push(Box::new(operations::send(call, from, to)?));
+        Ok(())
+    }
+
+    /// [`recv`](super::recv), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`recv`](super::recv) that are about the arguments. The group stays as it was.
+    #[track_caller]
+    pub fn recv<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        to: &'a mut impl AnyViewMut<T>,
+        from: usize,
+    ) -> Result<()> {
+        let call = Call::new("nccl::recv", comm);
+        self.operations.push(Box::new(operations::recv(call, to, from)?));
+        Ok(())
+    }
+
+    /// [`all_reduce`](super::all_reduce), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`all_reduce`](super::all_reduce) that are about the arguments. The group stays as
+    /// it was.
+    #[track_caller]
+    pub fn all_reduce<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        from: &'a impl AnyView<T>,
+        to: &'a mut impl AnyViewMut<T>,
+        reduction: &'a ReduceOp,
+    ) -> Result<()> {
+        let call = Call::new("nccl::all_reduce", comm);
+        self.operations.push(Box::new(operations::all_reduce(call, from, to, reduction)?));
+        Ok(())
+    }
+
+    /// [`all_reduce_in_place`](super::all_reduce_in_place), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`all_reduce_in_place`](super::all_reduce_in_place) that are about the arguments.
+    /// The group stays as it was.
+    #[track_caller]
+    pub fn all_reduce_in_place<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        array: &'a mut impl AnyViewMut<T>,
+        reduction: &'a ReduceOp,
+    ) -> Result<()> {
+        let call = Call::new("nccl::all_reduce_in_place", comm);
+        self.operations.push(Box::new(operations::all_reduce_in_place(call, array, reduction)?));
+        Ok(())
+    }
+
+    /// [`reduce_in_place`](super::reduce_in_place), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`reduce_in_place`](super::reduce_in_place) that are about the arguments. The group
+    /// stays as it was.
+    #[track_caller]
+    pub fn reduce_in_place<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        array: &'a mut impl AnyViewMut<T>,
+        reduction: &'a ReduceOp,
+        root: usize,
+    ) -> Result<()> {
+        let call = Call::new("nccl::reduce_in_place", comm);
+        self.operations.push(Box::new(operations::reduce_in_place(call, array, reduction, root)?));
+        Ok(())
+    }
+
+    /// [`broadcast_in_place`](super::broadcast_in_place), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`broadcast_in_place`](super::broadcast_in_place) that are about the arguments. The
+    /// group stays as it was.
+    #[track_caller]
+    pub fn broadcast_in_place<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        array: &'a mut impl AnyViewMut<T>,
+        root: usize,
+    ) -> Result<()> {
+        let call = Call::new("nccl::broadcast_in_place", comm);
+        self.operations.push(Box::new(operations::broadcast_in_place(call, array, root)?));
+        Ok(())
+    }
+
+    /// [`all_gather`](super::all_gather), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`all_gather`](super::all_gather) that are about the arguments. The group stays as
+    /// it was.
+    #[track_caller]
+    pub fn all_gather<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        from: &'a impl AnyView<T>,
+        to: &'a mut impl AnyViewMut<T>,
+    ) -> Result<()> {
+        let call = Call::new("nccl::all_gather", comm);
+        self.operations.push(Box::new(operations::all_gather(call, from, to)?));
+        Ok(())
+    }
+
+    /// [`reduce_scatter`](super::reduce_scatter), in the group.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`reduce_scatter`](super::reduce_scatter) that are about the arguments. The group
+    /// stays as it was.
+    #[track_caller]
+    pub fn reduce_scatter<T: Element + NcclType>(
+        &mut self,
+        comm: &'a Comm,
+        from: &'a impl AnyView<T>,
+        to: &'a mut impl AnyViewMut<T>,
+        reduction: &'a ReduceOp,
+    ) -> Result<()> {
+        let call = Call::new("nccl::reduce_scatter", comm);
+        self.operations.push(Box::new(operations::reduce_scatter(call, from, to, reduction)?));
+        Ok(())
+    }
+
+    /// Makes the operations of the group: copies what is out of date to the GPUs, and queues all on
+    /// the streams of their communicators. Does not wait for other ranks.
+    ///
+    /// # Errors
+    ///
+    /// - What [`gpu_on`](crate::SmartArray::gpu_on) returns for the arrays, and
+    ///   [`Error::Foreign`](crate::Error::Foreign) if a communicator's stream is not one of its
+    ///   GPU's primary context. Nothing was sent.
+    /// - [`Error::Backend`](crate::Error::Backend) if NCCL refuses an operation. Arrays that should
+    ///   have received something then have unspecified contents.
+    pub fn end(self) -> Result<()> {
+        let acquired: Result<Vec<_>> = self.operations.into_iter().map(Acquire::acquire).collect();
+        let mut operations = acquired?;
+        match operations.as_mut_slice() {
+            [] => {}
+            [alone] => alone.queue()?,
+            together => queue_together(together)?,
+        }
+        operations.iter().for_each(|operation| operation.record());
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Group<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Group(of {} operations)", self.operations.len())
+    }
+}
+
+/// Queues operations as one group of NCCL's, which is ended also after an error: the group is the
+/// thread's, and would take up what comes next.
+fn queue_together(operations: &mut [Box<dyn Queue + '_>]) -> Result<()> {
+    let failed = |error| operations[0].call().error(&error);
+    group_start().map_err(failed)?;
+    let queued = operations.iter_mut().try_for_each(|operation| operation.queue());
+    let ended = group_end().map_err(|error| operations[0].call().error(&error));
+    queued.and(ended.map(drop))
+}
+
+/// Makes one operation.
+pub(super) fn alone<'a>(operation: impl Acquire<'a> + 'a) -> Result<()> {
+    Group { operations: vec![Box::new(operation)] }.end()
+}
