@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use resident_documents::{Document, DocumentChecked, DocumentSite, Flow, Waits, grouped, visible};
+use resident_documents::{
+    Document, DocumentChecked, DocumentSite, Flow, Waits, compared, grouped, visible,
+};
 
 use crate::command_line::By;
 
@@ -119,7 +121,6 @@ fn totals(document: &Document) -> String {
         ("to devices", document.to_device),
         ("to the host", document.to_host),
         ("between devices", document.between_devices),
-        ("avoided at launches", document.avoided),
     ];
     let totals = lines.map(|(name, Flow { count, bytes })| {
         format!("{:>16} bytes in {count:>6} copies  {name}\n", grouped(bytes))
@@ -127,7 +128,13 @@ fn totals(document: &Document) -> String {
     let waits = document.waits.count;
     let micros = grouped(document.waits.nanoseconds / 1000);
     let work = format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches);
-    totals.concat() + &messages(document) + &work
+    let compared = match (document.conservative.count, document.avoided.count) {
+        (0, 0) => String::new(),
+        // Reports of earlier libraries do not say what it is compared with.
+        (0, _) => format!("avoided at launches: {}\n", document.avoided),
+        _ => compared(document.conservative, document.avoided) + "\n",
+    };
+    totals.concat() + &messages(document) + &compared + &work
 }
 
 /// What went to other processes and came from them, if anything did.

@@ -91,6 +91,7 @@ mod device_times;
 mod events;
 mod formats;
 mod inventory;
+mod launched_arrays;
 mod ledger;
 mod listeners;
 mod log;

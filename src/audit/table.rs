@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::report::{Report, Site};
 use crate::traffic::{Flow, Traffic, grouped};
-use resident_documents::{Waits, visible};
+use resident_documents::{Waits, compared, visible};
 
 /// The table is at most so many columns wide.
 const COLUMNS: usize = 100;
@@ -128,8 +128,6 @@ impl Report {
             ("to devices", to_device),
             ("to the host", to_host),
             ("between devices", between_devices),
-            ("avoided at launches", avoided),
-            ("a launcher that copies every argument in and out", self.conservative()),
         ];
         writeln!(f)?;
         let width = lines.iter().map(|(_, flow)| grouped(flow.bytes).len()).max().unwrap_or(0);
@@ -152,6 +150,9 @@ impl Report {
         if padding.bytes > 0 {
             let padding = grouped(padding.bytes);
             writeln!(f, "{padding:>width$} bytes to devices were padding between stale parts")?;
+        }
+        if self.conservative().count > 0 {
+            writeln!(f, "{}", compared(self.conservative(), avoided))?;
         }
         self.write_events(f)
     }

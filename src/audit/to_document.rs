@@ -42,6 +42,7 @@ impl Report {
         document.to_host = traffic.to_host;
         document.between_devices = traffic.between_devices;
         document.avoided = traffic.avoided;
+        document.conservative = self.conservative();
         document.sent = self.sent();
         document.received = self.received();
         document.peer_waits = kept.peer_waits;

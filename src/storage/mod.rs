@@ -206,7 +206,7 @@ impl Storage {
         stream: &Stream,
         access: Access,
         position: Position,
-    ) -> Result<(), StateGuard<'_>> {
+    ) -> Result<bool, StateGuard<'_>> {
         self.state.mark(&self.memory_order, &self.published, stream.id(), access, position)
     }
 

@@ -102,11 +102,11 @@ pub(super) fn count(
     let padding = if direction == Direction::ToHost { 0 } else { state.take_padding(bytes) };
     let changed_bytes = changed_bytes(request, state, direction, device, bytes);
     let traffic = Traffic::of(direction, bytes);
-    state.count_traffic(request.storage.memory_order(), &traffic);
-    device.count(&traffic);
+    let is_launched = state.count_traffic(request.storage.memory_order(), &traffic);
+    device.count(&traffic, is_launched);
     let is_peer_copy = stream.device_ref() != device;
     if is_peer_copy {
-        stream.device_ref().count(&traffic);
+        stream.device_ref().count(&traffic, is_launched);
     }
     audit::record_copy(bytes, || Copied {
         queued_ns,
@@ -116,6 +116,7 @@ pub(super) fn count(
             && direction != Direction::BetweenDevices
             && device.kind() != DeviceKind::Cpu
             && !state.is_host_pinned_for(device.kind()),
+        is_explicit: state.is_explicit(),
         storage: request.storage,
         direction,
         bytes,

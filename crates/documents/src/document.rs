@@ -21,7 +21,8 @@ pub struct Document {
     pub to_host: Flow,
     /// Copies from one device to another.
     pub between_devices: Flow,
-    /// Copies that launches did not have to make.
+    /// What launches saved: [`conservative`](Self::conservative), minus the copies of the arrays of
+    /// launches, whatever call made them.
     pub avoided: Flow,
     /// The copied bytes that nobody had changed: what lies between small stale parts, as in
     /// [`Report::padding`](struct.Report.html#method.padding).
@@ -67,6 +68,8 @@ pub struct Document {
     pub host: Option<String>,
     /// When the capture began by the host's clock: nanoseconds since 1970.
     pub started_unix_ns: u64,
+    /// What a launcher would have moved that copies each array argument in and out.
+    pub conservative: Flow,
 }
 
 /// A kernel that was checked: one element of [`Document::checked`].

@@ -137,6 +137,8 @@ pub(super) struct CopyDetails {
     pub(super) host_ns: Option<u64>,
     /// Whether it is between a GPU and pageable memory of the host.
     pub(super) is_pageable: bool,
+    /// Whether the array is an explicit one, which no launcher copies.
+    pub(super) is_explicit: bool,
 }
 
 /// What the copies of one line of a report have in common. Call sites are compared by address: a
@@ -196,8 +198,8 @@ pub(super) struct RecordBlock {
     devices: Vec<Arc<str>>,
     /// Of the arrays that messages name.
     names: Vec<Arc<str>>,
-    /// The copies that the launches did not have to make.
-    pub(super) avoided: Flow,
+    /// The copies of a launcher that copies each array argument in and out.
+    pub(super) launcher: Flow,
 }
 
 impl RecordBlock {

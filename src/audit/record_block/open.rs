@@ -71,7 +71,7 @@ pub(in crate::audit) struct OpenBlock {
     streams: Table<u64, StreamEntry>,
     devices: Vec<Arc<str>>,
     names: Vec<Arc<str>>,
-    avoided: Flow,
+    launcher: Flow,
 }
 
 impl OpenBlock {
@@ -85,7 +85,7 @@ impl OpenBlock {
             streams: Table::new(),
             devices: Vec::new(),
             names: Vec::new(),
-            avoided: Flow::default(),
+            launcher: Flow::default(),
         }
     }
 
@@ -108,7 +108,7 @@ impl OpenBlock {
             streams: self.streams.take(),
             devices: std::mem::take(&mut self.devices),
             names: std::mem::take(&mut self.names),
-            avoided: std::mem::take(&mut self.avoided),
+            launcher: std::mem::take(&mut self.launcher),
         })
     }
 
@@ -127,8 +127,8 @@ impl OpenBlock {
             source,
         };
         let Copied { bytes, padding, positions, .. } = *copied;
-        let Copied { changed_bytes, host_ns, is_pageable, .. } = *copied;
-        let details = CopyDetails { changed_bytes, host_ns, is_pageable };
+        let Copied { changed_bytes, host_ns, is_pageable, is_explicit, .. } = *copied;
+        let details = CopyDetails { changed_bytes, host_ns, is_pageable, is_explicit };
         let use_number = Some(copied.storage.next_use());
         let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, details };
         let kind = EventKind::Copy(push(&mut self.lists.copies, copy));
@@ -205,7 +205,7 @@ impl OpenBlock {
         let first = self.lists.arguments.len();
         self.lists.arguments.extend(arguments);
         let arguments = (first as u32, (self.lists.arguments.len() - first) as u8);
-        self.avoided += launched.avoided;
+        self.launcher += launched.launcher;
         let position = launched.position;
         let called_ns = called_ns();
         let launch = LaunchEvent { kernel, stream, arguments, position, id, called_ns };

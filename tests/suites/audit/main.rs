@@ -2,6 +2,7 @@
 
 mod at_exit;
 mod attribute;
+mod avoided;
 mod documents;
 #[cfg(target_os = "linux")]
 mod exits;

@@ -153,8 +153,8 @@ function totalsOf(raw) {
   const totals = { launches: natural(raw.launches), duration: natural(raw.duration_ns),
     forgotten: natural(raw.records_forgotten), waits: natural(raw.waits?.count),
     waited: natural(raw.waits?.nanoseconds) };
-  for (const key of ["to_device", "to_host", "between_devices", "avoided", "padding",
-    "allocations", "evictions", "sent", "received"]) totals[key] = pair(key);
+  for (const key of ["to_device", "to_host", "between_devices", "avoided", "conservative",
+    "padding", "allocations", "evictions", "sent", "received"]) totals[key] = pair(key);
   totals.peerWaits = { count: natural(raw.peer_waits?.count),
     time: natural(raw.peer_waits?.nanoseconds) };
   totals.rank = numberOrNull(raw.rank);
@@ -274,7 +274,8 @@ function showTotals() {
     parts.push(total("waits for other processes", timeText(totals.peerWaits.time),
       plural(totals.peerWaits.count, "wait")));
   }
-  parts.push(movedTotal("avoided at launches", totals.avoided));
+  parts.push(movedTotal("avoided", totals.avoided));
+  parts.push(movedTotal("a launcher that copies all", totals.conservative));
   parts.push(total("launches", grouped(totals.launches), `in ${timeText(totals.duration)}`));
   parts.push(total("waits for devices", timeText(totals.waited), plural(totals.waits, "wait")));
   parts.push(total("device memory", shortBytes(totals.allocations.bytes),
@@ -300,12 +301,15 @@ function processText({ rank, ranks, host }) {
 function summaryText(totals) {
   const launches = plural(totals.launches, "launch", "launches");
   const during = `${processText(totals)}In ${timeText(totals.duration)} and ${launches}`;
-  const { bytes, count, avoided } = totals;
+  const { bytes, count, avoided, conservative } = totals;
   const moved = count === 0 ? "nothing was copied"
     : `${copiesText(count)} moved ${bytesText(bytes)}`;
-  if (avoided.bytes === 0) return `${during}, ${moved}.`;
-  return `${during}, ${moved}. Launches found ${bytesText(avoided.bytes)} already in place and did `
-    + "not copy them again.";
+  if (conservative.count === 0) return `${during}, ${moved}.`;
+  const launcher = "A launcher that copies every argument in and out would have moved "
+    + `${bytesText(conservative.bytes)}`;
+  const saved = avoided.bytes === 0 ? "; the arrays of launches moved as much"
+    : `: of that, ${bytesText(avoided.bytes)} were avoided`;
+  return `${during}, ${moved}. ${launcher}${saved}.`;
 }
 
 function showForgotten() {
