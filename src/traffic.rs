@@ -185,12 +185,10 @@ struct DeviceTotals {
 }
 
 impl TrafficCounter {
-    pub(crate) fn add(&self, traffic: &Traffic, is_launched: bool) {
+    pub(crate) fn add(&self, traffic: &Traffic, launched: Flow) {
         let mut totals = self.0.lock();
         totals.moved += *traffic;
-        if is_launched {
-            totals.launched += traffic.moved();
-        }
+        totals.launched += launched;
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use smallvec::SmallVec;
 
 use super::record_block::RecordBlock;
+use super::recorded::Times;
 use super::report::Report;
 use resident_backend::sync::{Mutex, ThreadList};
 
@@ -36,7 +37,16 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn add(&self, block: &Arc<RecordBlock>) {
-        self.report.lock().add(block);
+        let started_ns = {
+            let mut report = self.report.lock();
+            report.add(block);
+            let records = &report.records;
+            records.are_too_many().then_some(records.started_ns)
+        };
+        if let Some(started_ns) = started_ns {
+            let times = Times::since(started_ns);
+            self.report.lock().records.drop_oldest(&times);
+        }
     }
 
     pub(super) fn is_shared(&self) -> bool {

@@ -99,8 +99,10 @@ mod messages;
 mod process;
 mod record;
 mod record_block;
+mod recorded;
 mod records;
 mod report;
+mod steps;
 mod table;
 mod to_document;
 
@@ -224,6 +226,21 @@ fn record_accessed(accessed: &Accessed<'_>) {
     } else {
         // The captures of other threads see that they do not know of it.
         accessed.storage.next_use();
+    }
+}
+
+/// Records the end of an array of which something was copied, if a capture wants it.
+#[inline]
+pub(crate) fn record_end(storage: &Storage) {
+    if capture::is_any_running() {
+        record_ended(storage);
+    }
+}
+
+#[cold]
+fn record_ended(storage: &Storage) {
+    if capture::is_active() && storage.lock().traffic(storage.memory_order()).moved().count > 0 {
+        log::append(|block| block.push_end(storage));
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Copied<'a> {
     pub(crate) is_explicit: bool,
     /// How many of the bytes have other values than before at the destination, if that is known.
     pub(crate) changed_bytes: Option<u64>,
+    /// A hash of the bytes, if contents are compared and it is an upload of a whole array.
+    pub(crate) contents_hash: Option<u64>,
     pub(crate) storage: &'a Storage,
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
@@ -165,12 +167,13 @@ impl ArgumentRecord {
     const BITS: u32 = 4;
     const USE_BITS: u32 = 16;
 
+    /// Explicit arrays have a device that is their `home`.
     #[inline]
     pub(crate) fn new(
         storage: &Storage,
         access: Access,
         is_whole: bool,
-        is_explicit: bool,
+        home: Option<&Device>,
     ) -> Self {
         let use_number = u64::from(storage.next_use()) << Self::BITS;
         let access = match access {
@@ -180,7 +183,7 @@ impl ArgumentRecord {
         };
         let array_id = storage.number() << (Self::USE_BITS + Self::BITS);
         let is_whole = if is_whole { Self::WHOLE } else { 0 };
-        let is_explicit = if is_explicit { Self::EXPLICIT } else { 0 };
+        let is_explicit = if home.is_some() { Self::EXPLICIT } else { 0 };
         Self(array_id | use_number | is_explicit | is_whole | access)
     }
 

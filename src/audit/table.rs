@@ -106,19 +106,9 @@ fn write_wrapped(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     writeln!(f, "{indent}{line}")
 }
 
-/// The text in at most `room` columns: of a longer one its first third and its end. Control
-/// characters, which a terminal would obey, are escaped.
+/// The text in at most `room` columns. What a terminal would obey is escaped.
 fn shortened(text: &str, room: usize) -> String {
-    let text = visible(text);
-    let len = text.chars().count();
-    if len <= room || room == 0 {
-        return text;
-    }
-    let head = (room - 1) / 3;
-    let tail = room - 1 - head;
-    let first = text.chars().take(head);
-    let last = text.chars().skip(len - tail);
-    first.chain(['…']).chain(last).collect()
+    resident_documents::shortened(&visible(text), room)
 }
 
 impl Report {

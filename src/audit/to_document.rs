@@ -9,14 +9,14 @@ use super::record_block::{
     AccessEvent, BarrierEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, MessageEvent,
     WaitEvent,
 };
-use super::records::{Recorded, Records};
+use super::recorded::Recorded;
+use super::records::Records;
 use super::report::{Report, Site};
+use super::steps::{access_name, reason_name};
 use crate::storage;
-use resident_backend::timeline::WaitReason;
-use resident_core::Access;
 use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentMemory,
-    DocumentMessage, DocumentRecord, DocumentSite, Finding, findings,
+    DocumentMessage, DocumentRecord, DocumentSite, Finding,
 };
 
 impl Report {
@@ -60,9 +60,9 @@ impl Report {
         document.sites = self.sites().iter().map(site).collect();
         document.streams = self.streams();
         document.arrays = arrays(&records);
-        document.records = records.iter().map(|record| record.to_document(kept)).collect();
+        document.records = records.iter().filter_map(|record| record.to_document(kept)).collect();
         document.records_forgotten = kept.forgotten();
-        document.findings = findings::of(&document);
+        document.findings = kept.findings();
         document
     }
 
@@ -125,9 +125,10 @@ fn site(site: &Site) -> DocumentSite {
 }
 
 impl Recorded<'_> {
-    fn to_document(self, records: &Records) -> DocumentRecord {
+    /// `None` for the ends of arrays.
+    fn to_document(self, records: &Records) -> Option<DocumentRecord> {
         let Self { block, event } = self;
-        match event.kind {
+        Some(match event.kind {
             EventKind::Copy(copy) => self.copy(records, block.copy(copy)),
             EventKind::Launch(launch) => self.launch(records, block.launch(launch)),
             EventKind::Wait(wait) => self.wait(records, block.wait(wait)),
@@ -135,7 +136,8 @@ impl Recorded<'_> {
             EventKind::Access(access) => self.access(records, block.access(access)),
             EventKind::Message(message) => self.message(records, block.message(message)),
             EventKind::Barrier(barrier) => self.barrier(records, block.barrier(barrier)),
-        }
+            EventKind::End(_) => return None,
+        })
     }
 
     fn copy(self, records: &Records, copy: &CopyEvent) -> DocumentRecord {
@@ -163,6 +165,7 @@ impl Recorded<'_> {
             launch: (copy.launch > 0).then_some(copy.launch),
             use_number: copy.use_number,
             changed_bytes: copy.details.changed_bytes,
+            contents_hash: copy.details.contents_hash,
             host_ns: copy.details.host_ns,
             is_pageable: copy.details.is_pageable,
         }
@@ -204,12 +207,7 @@ impl Recorded<'_> {
             device: block.device(wait.device).to_string(),
             stream: wait.stream_number,
             site: event.site.to_string(),
-            reason: match wait.reason {
-                WaitReason::Synchronize => "synchronize".to_owned(),
-                WaitReason::Contents => "contents".to_owned(),
-                WaitReason::HostFunction => "host_function".to_owned(),
-                WaitReason::OtherKind => "other_kind".to_owned(),
-            },
+            reason: reason_name(wait.reason).to_owned(),
         }
     }
 
@@ -279,14 +277,6 @@ impl Recorded<'_> {
     }
 }
 
-fn access_name(access: Access) -> &'static str {
-    match access {
-        Access::Read => "in",
-        Access::ReadWrite => "in_out",
-        Access::Overwrite => "out",
-    }
-}
-
 /// The arrays of copies, and those of launches that are still alive.
 fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
     let mut arrays = BTreeMap::new();
@@ -308,7 +298,8 @@ fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
             EventKind::Wait(_)
             | EventKind::Memory(_)
             | EventKind::Message(_)
-            | EventKind::Barrier(_) => {}
+            | EventKind::Barrier(_)
+            | EventKind::End(_) => {}
         }
     }
     let mut arrays: BTreeMap<u64, DocumentArray> =

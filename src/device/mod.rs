@@ -37,7 +37,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::traffic::{LaunchedCopies, Traffic};
+use crate::traffic::{Flow, LaunchedCopies, Traffic};
 use resident_backend::grid::GridLimits;
 use resident_backend::{Backend, BodyKind, DeviceKind};
 use resident_embedded::{EmbeddedDevice, EmulationLog};
@@ -123,9 +123,9 @@ impl Device {
         self.0.traffic.get()
     }
 
-    /// Counts copies; `is_launched` says whether they are of an array of launches.
-    pub(crate) fn count(&self, traffic: &Traffic, is_launched: bool) {
-        self.0.traffic.add(traffic, is_launched);
+    /// Counts copies, and those of them that are of arrays of launches.
+    pub(crate) fn count(&self, traffic: &Traffic, launched: Flow) {
+        self.0.traffic.add(traffic, launched);
     }
 
     /// Counts the arguments of a launch.

@@ -239,8 +239,7 @@ fn submit_timed(stream: &Stream, call: &mut LaunchCall<'_>) -> Result<Position, 
 fn record(launch: &Launch<'_>, stream: &Stream, position: Position, launcher: Flow) {
     let (title, position, site) = (launch.title, position.0, launch.site);
     let argument = |array: &BoundArray<'_>| {
-        let is_explicit = array.home.is_some();
-        ArgumentRecord::new(array.storage, array.access, array.is_whole, is_explicit)
+        ArgumentRecord::new(array.storage, array.access, array.is_whole, array.home)
     };
     let launched = Launched { title, stream, position, site, launcher };
     audit::record_launch(&launched, launch.bound_arrays().map(argument));

@@ -326,6 +326,11 @@ impl Storage {
         AutomaticName { element: self.element.name, shape, made_at: self.made_at }
     }
 
+    /// The call that made the array.
+    pub(crate) fn made_at(&self) -> CallSite {
+        self.made_at
+    }
+
     /// The name that the program gave the array.
     pub(crate) fn given_name(&self) -> Option<Arc<str>> {
         LIVE_ARRAYS.given_name(self.place)

@@ -197,8 +197,8 @@ impl SummarisedState {
     }
 
     /// Marks the whole array as used by a launch for which [`acquire`](Self::acquire) pinned it,
-    /// counts the launch, and unpins it. Returns whether the array is an explicit one. If the summary
-    /// has ended meanwhile, returns the lock on the state.
+    /// counts the launch, and unpins it. Returns whether the array is an explicit one. If the
+    /// summary has ended meanwhile, returns the lock on the state.
     #[inline(always)]
     pub(super) fn mark(
         &self,
@@ -247,7 +247,8 @@ impl PinnedCopy<'_> {
     pub(crate) fn count_read(mut self, len_bytes: u64) {
         self.read_bytes = len_bytes;
         let traffic = Traffic::of(Direction::ToHost, len_bytes);
-        self.stream.device_ref().count(&traffic, self.is_launched);
+        let launched = if self.is_launched { traffic.moved() } else { Flow::default() };
+        self.stream.device_ref().count(&traffic, launched);
     }
 }
 

@@ -111,21 +111,20 @@ impl<'a> LaunchedArrays<'a> {
         if is_whole
             && access != Access::Overwrite
             && let Some(state) = upload_small(storage, request, stream)?
+            && let Some(address) = acquire_ready(storage, state, stream, access, depends)
         {
-            if let Some(address) = acquire_ready(storage, state, stream, access, depends) {
-                self.list.push(LaunchedArray {
-                    storage,
-                    access,
-                    is_whole,
-                    is_summarised: false,
-                    is_pinned: true,
-                    follows_other: false,
-                });
-                if audit::has_subscribers() {
-                    run_deferred();
-                }
-                return Ok(address);
+            self.list.push(LaunchedArray {
+                storage,
+                access,
+                is_whole,
+                is_summarised: false,
+                is_pinned: true,
+                follows_other: false,
+            });
+            if audit::has_subscribers() {
+                run_deferred();
             }
+            return Ok(address);
         }
         let acquired = acquire_on(request, stream, access, depends)?;
         let Acquired { address, follows_other, .. } = acquired;
@@ -185,8 +184,8 @@ impl Drop for LaunchedArrays<'_> {
 }
 
 impl<'a> LaunchedArray<'a> {
-    /// Marks an array by its summary, and returns what a launcher would have copied of it. If it has
-    /// none, returns the lock on its state.
+    /// Marks an array by its summary, and returns what a launcher would have copied of it. If it
+    /// has none, returns the lock on its state.
     #[inline(always)]
     fn mark_summarised(
         &mut self,

@@ -1,6 +1,6 @@
 //! Counting and reporting copies.
 
-use super::changed_bytes::changed_bytes;
+use super::changed_bytes::{changed_bytes, contents_hash};
 use super::request::Request;
 use crate::audit::{self, Accessed, Cause, Copied, Direction, MemoryChange, MemoryUse, Staleness};
 use crate::device::{self, Device, Stream};
@@ -101,16 +101,18 @@ pub(super) fn count(
 ) {
     let padding = if direction == Direction::ToHost { 0 } else { state.take_padding(bytes) };
     let changed_bytes = changed_bytes(request, state, direction, device, bytes);
+    let contents_hash = contents_hash(request, direction, bytes);
     let traffic = Traffic::of(direction, bytes);
-    let is_launched = state.count_traffic(request.storage.memory_order(), &traffic);
-    device.count(&traffic, is_launched);
+    let launched = state.count_traffic(request.storage.memory_order(), &traffic);
+    device.count(&traffic, launched);
     let is_peer_copy = stream.device_ref() != device;
     if is_peer_copy {
-        stream.device_ref().count(&traffic, is_launched);
+        stream.device_ref().count(&traffic, launched);
     }
     audit::record_copy(bytes, || Copied {
         queued_ns,
         changed_bytes,
+        contents_hash,
         host_ns: (begun_ns > 0).then(|| audit::listened_ns().saturating_sub(begun_ns)),
         is_pageable: request.cause != Cause::Explicit
             && direction != Direction::BetweenDevices

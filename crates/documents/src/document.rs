@@ -180,6 +180,9 @@ pub enum DocumentRecord {
         /// [`compare_contents`](fn.compare_contents.html) found out.
         #[cfg_attr(feature = "serde", serde(default))]
         changed_bytes: Option<u64>,
+        /// A hash of the bytes of an upload of a whole array, if contents were compared.
+        #[cfg_attr(feature = "serde", serde(default))]
+        contents_hash: Option<u64>,
         /// How long the calling thread was busy with queueing it, if that is known: with packing
         /// pageable memory, above all.
         #[cfg_attr(feature = "serde", serde(default))]

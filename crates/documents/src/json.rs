@@ -137,7 +137,7 @@ impl Object for DocumentRecord {
             Copy {
                 queued_ns started_ns finished_ns thread device stream site array name direction
                 source bytes padding cause stale_since launch use_number changed_bytes host_ns
-                is_pageable
+                is_pageable contents_hash
             }
             Launch {
                 id called_ns queued_ns started_ns finished_ns thread device stream site name

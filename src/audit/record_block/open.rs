@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    AccessEvent, BarrierEvent, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent,
-    Lists, MemoryEvent, MessageEvent, MessageKey, RecordBlock, SiteAddress, WaitEvent,
+    AccessEvent, BarrierEvent, CopyDetails, CopyEvent, CopyKey, EndEvent, Event, EventKind,
+    LaunchEvent, Lists, MemoryEvent, MessageEvent, MessageKey, RecordBlock, SiteAddress, WaitEvent,
 };
 use crate::audit::record::{
     Accessed, ArgumentRecord, ArrayEntry, BarrierRecord, Copied, Discarded, Launched, MemoryChange,
@@ -98,6 +98,8 @@ impl OpenBlock {
         if self.events.is_empty() {
             return None;
         }
+        // Waits and messages began before they are recorded.
+        self.events.sort_by_key(|event| event.queued_ns);
         let next = if self.is_full() { Next::IsAlike } else { Next::IsUnknown };
         Some(RecordBlock {
             thread: Arc::clone(&self.thread),
@@ -127,8 +129,10 @@ impl OpenBlock {
             source,
         };
         let Copied { bytes, padding, positions, .. } = *copied;
-        let Copied { changed_bytes, host_ns, is_pageable, is_explicit, .. } = *copied;
-        let details = CopyDetails { changed_bytes, host_ns, is_pageable, is_explicit };
+        let Copied { changed_bytes, contents_hash, host_ns, is_pageable, is_explicit, .. } =
+            *copied;
+        let details =
+            CopyDetails { changed_bytes, contents_hash, host_ns, is_pageable, is_explicit };
         let use_number = Some(copied.storage.next_use());
         let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, details };
         let kind = EventKind::Copy(push(&mut self.lists.copies, copy));
@@ -231,6 +235,12 @@ impl OpenBlock {
         self.push(used.site, EventKind::Memory(index));
     }
 
+    pub(in crate::audit) fn push_end(&mut self, storage: &Storage) {
+        let end = EndEvent { array: storage.number(), use_number: storage.next_use() };
+        let kind = EventKind::End(push(&mut self.lists.ends, end));
+        self.events.push(Event { queued_ns: timeline::now_ns(), site: storage.made_at(), kind });
+    }
+
     pub(in crate::audit) fn push_discard(&mut self, discarded: &Discarded) {
         let Discarded { array, device, bytes, site } = discarded;
         let array = self.arrays.index((array.id, 0), array.id, || array.clone());
@@ -327,17 +337,16 @@ fn replace<T>(list: &mut Vec<T>, next: Next) -> Vec<T> {
 impl Lists {
     /// Takes the lists: see [`replace`].
     fn replace(&mut self, next: Next) -> Self {
-        let Self { copies, launches, arguments, waits, memory, accesses, messages, barriers } =
-            self;
         Self {
-            copies: replace(copies, next),
-            launches: replace(launches, next),
-            arguments: replace(arguments, next),
-            waits: replace(waits, next),
-            memory: replace(memory, next),
-            accesses: replace(accesses, next),
-            messages: replace(messages, next),
-            barriers: replace(barriers, next),
+            copies: replace(&mut self.copies, next),
+            launches: replace(&mut self.launches, next),
+            arguments: replace(&mut self.arguments, next),
+            waits: replace(&mut self.waits, next),
+            memory: replace(&mut self.memory, next),
+            accesses: replace(&mut self.accesses, next),
+            messages: replace(&mut self.messages, next),
+            barriers: replace(&mut self.barriers, next),
+            ends: replace(&mut self.ends, next),
         }
     }
 }

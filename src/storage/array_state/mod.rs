@@ -178,13 +178,13 @@ impl ArrayState {
         Counts { moved: Traffic { avoided: Flow::default(), ..all }, launcher: all.avoided }
     }
 
-    /// Counts copies. Returns whether they are of an array of launches.
-    pub(crate) fn count_traffic(&mut self, memory_order: &MemoryOrder, traffic: &Traffic) -> bool {
+    /// Counts copies. Returns those that are of an array of launches.
+    pub(crate) fn count_traffic(&mut self, memory_order: &MemoryOrder, traffic: &Traffic) -> Flow {
         let others = self.whole_copies.count(memory_order, traffic);
         if others != Traffic::default() {
             **self.cold().traffic.get_or_insert_default() += others;
         }
-        self.is_launched(memory_order)
+        if self.is_launched(memory_order) { traffic.moved() } else { Flow::default() }
     }
 
     /// Counts what a launcher would have copied that copies each argument in and out. Explicit

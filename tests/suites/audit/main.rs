@@ -10,6 +10,7 @@ mod findings;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod gpu_times;
 mod logs;
+mod long_programs;
 mod memory;
 mod messages;
 mod pages;

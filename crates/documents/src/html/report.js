@@ -316,8 +316,8 @@ function showForgotten() {
   const forgotten = report.totals.forgotten;
   byId("forgotten").hidden = forgotten === 0;
   byId("forgotten").textContent = `${plural(forgotten, "earlier record")} made room for later ones `
-    + `and ${forgotten === 1 ? "is" : "are"} not shown. The totals, the call sites `
-    + "and the graph count everything; the timeline, the streams and the records do not.";
+    + `and ${forgotten === 1 ? "is" : "are"} not shown. The totals, the call sites, `
+    + "the graph and the findings count everything; the timeline, the streams and the records do not.";
 }
 
 // ---- Findings ----
