@@ -33,9 +33,26 @@ pub(super) struct Capture {
     pub(super) report: Mutex<Report>,
     /// Whether other threads than the one that made it may count to it.
     is_shared: AtomicBool,
+    /// Of a capture of all threads: the captures of threads that count to it nevertheless. Threads
+    /// in others work for somebody else. `None` if all threads count.
+    known: Option<Vec<Arc<Capture>>>,
 }
 
 impl Capture {
+    /// A capture of this thread and of all threads that are in no capture but those in which this
+    /// one is now.
+    pub(super) fn of_work() -> Self {
+        let known = CAPTURES.with(|captures| captures.read(<[_]>::to_vec));
+        Self { known: Some(known), ..Self::default() }
+    }
+
+    /// Whether calls of a thread with these captures count, of a capture of all threads.
+    fn counts(&self, own: &[Arc<Self>]) -> bool {
+        let Some(known) = &self.known else { return true };
+        let is_known = |one: &Arc<Self>| known.iter().any(|known| Arc::ptr_eq(known, one));
+        own.iter().all(is_known)
+    }
+
     pub(super) fn add(&self, block: &Arc<RecordBlock>) {
         let started_ns = {
             let mut report = self.report.lock();
@@ -121,6 +138,10 @@ pub(super) fn has_any() -> bool {
 pub(super) fn of_thread() -> Captures {
     let mut captures =
         CAPTURES.with(|own| own.read(|own| own.iter().cloned().collect::<Captures>()));
-    captures.extend(OF_ALL_THREADS.lock().iter().cloned());
+    let of_all: Captures = {
+        let of_all = OF_ALL_THREADS.lock();
+        of_all.iter().filter(|capture| capture.counts(&captures)).cloned().collect()
+    };
+    captures.extend(of_all);
     captures
 }

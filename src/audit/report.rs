@@ -140,6 +140,8 @@ pub struct Report {
     sent: Flow,
     received: Flow,
     launched: LaunchedArrays,
+    /// Whether contents were compared for some of what was recorded.
+    compared_contents: bool,
     padding: Flow,
     /// The number of uses of guards on streams other than their own, by array.
     foreign_uses: BTreeMap<String, u64>,
@@ -418,6 +420,7 @@ impl Report {
 
     pub(super) fn add(&mut self, block: &Arc<RecordBlock>) {
         self.launched.add(block);
+        self.compared_contents |= block.compares_contents;
         let mut flows: FxHashMap<&CopyKey, Flow> = FxHashMap::default();
         for copy in block.copies() {
             *flows.entry(&copy.key).or_default() += Flow::of(copy.bytes);
@@ -467,6 +470,10 @@ impl Report {
 
     pub(super) fn set_elsewhere(&mut self, flow: Flow) {
         self.elsewhere = flow;
+    }
+
+    pub(super) fn compared_contents(&self) -> bool {
+        self.compared_contents
     }
 
     /// What other threads copied meanwhile, if this report has no copy.

@@ -42,6 +42,7 @@ impl Report {
         document.to_host = traffic.to_host;
         document.between_devices = traffic.between_devices;
         document.avoided = traffic.avoided;
+        document.compared_contents = Some(self.compared_contents());
         document.conservative = self.conservative();
         document.sent = self.sent();
         document.received = self.received();
@@ -66,8 +67,11 @@ impl Report {
         document
     }
 
-    /// What could be saved, the largest first: patterns in the latest records, each with its call
-    /// sites, what it costs, and what to change.
+    /// What could be saved, the largest first: patterns in all records, each with its call sites,
+    /// what it costs, and what to change. Arrays of one name that are used at the same lines are
+    /// one finding; so are unnamed arrays of one line. Records that made room for later ones are in it.
+    /// For that a report remembers 8,192 arrays at the same time, those that were used the longest
+    /// ago giving way, 16,384 findings of each kind, and 65,536 names and lines.
     ///
     /// | kind | what it is |
     /// |---|---|
@@ -76,15 +80,20 @@ impl Report {
     /// | `few_changes` | whole arrays copied for the sake of a few elements |
     /// | `overwritten_upload` | a prefetch to a device, overwritten before anything reads it |
     /// | `pageable_copies` | many or large copies to a GPU from memory that is not page-locked |
+    /// | `repeated_upload` | equal contents that are copied to a device again |
     /// | `round_trip` | an array that the host takes to write, and copies back as it was |
     /// | `serial_copy` | copies that wait for kernels with which they have nothing to do |
     /// | `small_copies` | many small copies of one array that could be one |
     /// | `stalling_wait` | waits after which the host reads nothing, between pieces of work |
+    /// | `tiny_arguments` | tiny arrays, each uploaded for one launch, that could be scalars |
     /// | `unchanged_argument` | an `InOut` argument that no launch of a kernel has changed |
     /// | `unread_download` | a prefetch or a snapshot that nobody on the host read |
+    /// | `unused_upload` | an upload to an array that was dropped before anything read it there |
     ///
+    /// Whether the host's part of a `bounce` can be done on a device, nobody can see from outside.
     /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes`,
-    /// `round_trip` and `unchanged_argument` need [`compare_contents`](super::compare_contents()).
+    /// `repeated_upload`, `round_trip` and `unchanged_argument` need
+    /// [`compare_contents`](super::compare_contents()); a report without it says so.
     /// That a kernel overwrites an `InOut` without reading it cannot be seen from outside: the
     /// checker of CUDA C notes it
     /// ([`FindingKind::UnreadContents`](crate::emulation::FindingKind::UnreadContents)).

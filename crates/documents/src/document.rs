@@ -70,6 +70,9 @@ pub struct Document {
     pub started_unix_ns: u64,
     /// What a launcher would have moved that copies each array argument in and out.
     pub conservative: Flow,
+    /// Whether contents were compared for some of the records: see
+    /// [`compare_contents`](fn.compare_contents.html). `None` if that is not known.
+    pub compared_contents: Option<bool>,
 }
 
 /// A kernel that was checked: one element of [`Document::checked`].

@@ -86,7 +86,8 @@ objects! {
     Document {
         version to_device to_host between_devices avoided padding sites launches waits allocations
         evictions duration_ns streams arrays records records_forgotten findings sent received
-        peer_waits rank ranks host started_unix_ns conservative checked
+        peer_waits rank ranks host started_unix_ns conservative
+        compared_contents checked
     }
     DocumentChecked { kernel launches errors notes }
     Flow { count bytes }
@@ -244,7 +245,7 @@ mod tests {
             + &format!(r#""sent": {flow}, "received": {flow}, "#)
             + r#""peer_waits": {"count": 0, "nanoseconds": 0}, "rank": null, "ranks": null, "#
             + r#""host": null, "started_unix_ns": 0, "#
-            + &format!(r#""conservative": {flow}, "checked": null}}"#);
+            + &format!(r#""conservative": {flow}, "compared_contents": null, "checked": null}}"#);
         assert_eq!(document.to_json(), expected);
     }
 }

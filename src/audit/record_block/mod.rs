@@ -212,6 +212,8 @@ pub(super) struct RecordBlock {
     names: Vec<Arc<str>>,
     /// The copies of a launcher that copies each array argument in and out.
     pub(super) launcher: Flow,
+    /// Whether contents were compared for some of the events.
+    pub(super) compares_contents: bool,
 }
 
 impl RecordBlock {

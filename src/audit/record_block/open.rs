@@ -6,6 +6,7 @@ use super::{
     AccessEvent, BarrierEvent, CopyDetails, CopyEvent, CopyKey, EndEvent, Event, EventKind,
     LaunchEvent, Lists, MemoryEvent, MessageEvent, MessageKey, RecordBlock, SiteAddress, WaitEvent,
 };
+use crate::audit::contents;
 use crate::audit::record::{
     Accessed, ArgumentRecord, ArrayEntry, BarrierRecord, Copied, Discarded, Launched, MemoryChange,
     MemoryUse, MessageRecord, Record, Staleness, StreamEntry, called_ns,
@@ -72,6 +73,7 @@ pub(in crate::audit) struct OpenBlock {
     devices: Vec<Arc<str>>,
     names: Vec<Arc<str>>,
     launcher: Flow,
+    compares_contents: bool,
 }
 
 impl OpenBlock {
@@ -86,6 +88,7 @@ impl OpenBlock {
             devices: Vec::new(),
             names: Vec::new(),
             launcher: Flow::default(),
+            compares_contents: false,
         }
     }
 
@@ -111,10 +114,12 @@ impl OpenBlock {
             devices: std::mem::take(&mut self.devices),
             names: std::mem::take(&mut self.names),
             launcher: std::mem::take(&mut self.launcher),
+            compares_contents: std::mem::take(&mut self.compares_contents),
         })
     }
 
     pub(in crate::audit) fn push_copy(&mut self, copied: &Copied<'_>, launch: u64) {
+        self.compares_contents |= contents::is_asked_for_here();
         let array = self.array(copied.storage);
         let stream = self.stream(copied.stream);
         let source = copied.source.map(|device| self.device(device.name_str()));
@@ -202,6 +207,7 @@ impl OpenBlock {
         arguments: impl Iterator<Item = ArgumentRecord> + 'a,
         id: u64,
     ) {
+        self.compares_contents |= contents::is_asked_for_here();
         let title = launched.title;
         let address = title.as_ptr().addr();
         let kernel = self.kernels.index(address, address as u64, || Arc::clone(title));

@@ -3,6 +3,7 @@
 mod at_exit;
 mod attribute;
 mod avoided;
+mod causes;
 mod documents;
 #[cfg(target_os = "linux")]
 mod exits;

@@ -224,6 +224,7 @@ function fill(raw) {
   report.arrays = new Map(objects(raw.arrays).map((array) => [array.id, array]));
   report.records = objects(raw.records).map(recordOf);
   report.findings = objects(raw.findings).map(findingOf);
+  report.comparedContents = raw.compared_contents ?? null;
   report.checked = Array.isArray(raw.checked) ? objects(raw.checked).map(checkedOf) : null;
   for (const record of report.records) linkLaunch(record);
 }
@@ -317,10 +318,17 @@ function showForgotten() {
   byId("forgotten").hidden = forgotten === 0;
   byId("forgotten").textContent = `${plural(forgotten, "earlier record")} made room for later ones `
     + `and ${forgotten === 1 ? "is" : "are"} not shown. The totals, the call sites, `
-    + "the graph and the findings count everything; the timeline, the streams and the records do not.";
+    + "the graph and the findings count everything; the timeline, the streams and the records do "
+    + "not.";
 }
 
 // ---- Findings ----
+
+const NOT_COMPARED = "Contents were not compared, so no finding tells of writes that change "
+  + "nothing or little, or of equal contents that are uploaded again. Ask for it by the word "
+  + "\u201ccontents\u201d in RESIDENT_AUDIT, or by audit::compare_contents(). It costs about "
+  + "0.2 ms for each MiB that is uploaded, and 1.3 ms for each MiB that the host or a kernel on "
+  + "an embedded device may change.";
 
 function compareBar(label, bytes, most) {
   const share = most === 0 ? 0 : (100 * bytes) / most;
@@ -377,11 +385,16 @@ function showChecked() {
 function showFindings() {
   const host = byId("findings");
   const elements = report.findings.map(findingElement);
-  if (elements.length === 0) return host.replaceChildren(make("p", {}, "No finding."));
+  const notes = report.comparedContents === false ? [make("p", { className: "muted" },
+    NOT_COMPARED)] : [];
+  if (elements.length === 0) {
+    host.replaceChildren(make("p", {}, "No finding."), ...notes);
+    return;
+  }
   const shown = elements.splice(0, 5);
   const note = make("p", { className: "muted" }, "What could be saved, largest first. Each is "
     + "counted by itself: two that name the same copies do not add up.");
-  host.replaceChildren(note, ...shown);
+  host.replaceChildren(note, ...notes, ...shown);
   if (elements.length === 0) return;
   const more = make("button", { type: "button" }, `Show ${grouped(elements.length)} more`);
   more.addEventListener("click", () => more.replaceWith(...elements));
