@@ -35,7 +35,7 @@ pub(super) struct Capture {
     is_shared: AtomicBool,
     /// Of a capture of all threads: the captures of threads that count to it nevertheless. Threads
     /// in others work for somebody else. `None` if all threads count.
-    known: Option<Vec<Arc<Capture>>>,
+    known: Option<Vec<Arc<Self>>>,
 }
 
 impl Capture {

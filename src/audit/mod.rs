@@ -126,7 +126,7 @@ pub(crate) use contents::{
     Comparison, comparison, keep_contents, may_compare_contents, take_contents,
 };
 pub use contents::{ContentsGuard, compare_contents};
-pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
+pub use deny::{Implicit, ImplicitGuard, allow, deny, deny_all, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use device_times::{DeviceTimes, time_device};
 pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printed};

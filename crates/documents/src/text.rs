@@ -17,10 +17,10 @@ pub fn compared(launcher: Flow, avoided: Flow) -> String {
 
 /// What a report says of contents that were not compared.
 pub const NOT_COMPARED: &str = "contents were not compared, so no finding tells of writes that \
-    change nothing or little, or of equal contents that are uploaded again: ask for it by the word \
-    `contents` in RESIDENT_AUDIT, or by `audit::compare_contents()`. It costs about 0.2 ms for each \
-    MiB that is uploaded, and 1.3 ms for each MiB that the host or a kernel on an embedded \
-    device may change";
+    change nothing or little, or of equal contents that are uploaded again: ask for it by the \
+    word `contents` in RESIDENT_AUDIT, or by `audit::compare_contents()`. It costs about 0.2 ms \
+    for each MiB that is uploaded, and 1.3 ms for each MiB that the host or a kernel on an \
+    embedded device may change";
 
 /// What a finding would save, as a sentence.
 pub fn saving(finding: &Finding) -> String {
