@@ -233,7 +233,10 @@ impl Budget {
             let (spent, limit) = (grouped(spent), grouped(limit));
             let elsewhere = match others {
                 0 => String::new(),
-                _ => format!(" ({} of them on other threads)", grouped(others)),
+                _ => format!(
+                    " ({} of them on other threads, which `Budget::of_this_thread` leaves out)",
+                    grouped(others)
+                ),
             };
             Some((direction, format!("{spent} {unit} {direction}{elsewhere} {relation} {limit}")))
         };

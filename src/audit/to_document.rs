@@ -69,9 +69,9 @@ impl Report {
 
     /// What could be saved, the largest first: patterns in all records, each with its call sites,
     /// what it costs, and what to change. Arrays of one name that are used at the same lines are
-    /// one finding; so are unnamed arrays of one line. Records that made room for later ones are in it.
-    /// For that a report remembers 8,192 arrays at the same time, those that were used the longest
-    /// ago giving way, 16,384 findings of each kind, and 65,536 names and lines.
+    /// one finding; so are unnamed arrays of one line. Records that made room for later ones count
+    /// too. For that a report remembers 8,192 arrays at the same time, those that were used the
+    /// longest ago giving way, 16,384 findings of each kind, and 65,536 names and lines.
     ///
     /// | kind | what it is |
     /// |---|---|

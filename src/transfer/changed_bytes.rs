@@ -110,11 +110,21 @@ fn hash(request: &Request<'_>, direction: Direction, bytes: u64) -> Option<u64> 
         && bytes == storage.memory_order().len_bytes()
         && matches!(request.selection, Selection::Whole)
         && !storage.host_base().is_null();
-    (is_whole && audit::compares_contents()).then(|| {
-        let mut hasher = FxHasher::default();
-        hasher.write(host_bytes(storage));
-        hasher.finish()
-    })
+    (is_whole && audit::compares_contents()).then(|| hash_of(host_bytes(storage)))
+}
+
+/// A hash of bytes that the program has lent for an upload, if the thread compares contents and
+/// there are such bytes.
+#[inline]
+pub(super) fn lent_hash<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>) -> Option<u64> {
+    let compares = audit::may_compare_contents() && audit::compares_contents();
+    if compares { bytes().map(hash_of) } else { None }
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// The host memory of an array, all of which the caller has borrowed and which is valid there.

@@ -249,6 +249,21 @@ fn equal_contents_that_are_uploaded_again_in_each_round() -> Result<()> {
     assert_eq!((finding.count, finding.bytes), (9, 9 * 8000));
     assert_eq!(finding.array.as_deref(), Some("weights"));
     assert_eq!(weights(true, 1.0)?.findings(), [], "each round has other weights");
+    let device = lab();
+    let explicit = |step: f32| {
+        let mut result = SmartArray::<f32, Ix1>::zeros(2000);
+        report(|| {
+            let _guard = audit::compare_contents();
+            for round in 0..10 {
+                let here = Array1::from_elem(2000, step * round as f32);
+                let weights = DeviceArray::from_host_on(&device.stream(), &here)?;
+                copy().launch_on(&device.stream(), grid(), (&weights, &mut result))?;
+            }
+            Ok(())
+        })
+    };
+    assert_eq!(only(&explicit(0.0)?, "repeated_upload").bytes, 9 * 8000);
+    assert_eq!(explicit(1.0)?.findings(), []);
     // Nobody asked: the report says so, and how to ask.
     let not_compared = weights(false, 0.0)?;
     assert_eq!(not_compared.findings(), []);

@@ -120,7 +120,8 @@ fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
     let Err(Error::OverBudget { spent, sites, .. }) = nothing.enforce(|| elsewhere(upload)) else {
         panic!("the budget was got round")
     };
-    assert_eq!(spent, "100 bytes to_device (100 of them on other threads) of at most 0");
+    assert!(spent.starts_with("100 bytes to_device (100 of them on other threads"), "{spent}");
+    assert!(spent.ends_with("of at most 0"), "{spent}");
     assert!(sites[0].contains("scopes.rs"), "{sites:?}");
     // Once, whichever thread copies, and threads in a scope are no others.
     let both = Budget::new().to_device(200).exactly();
