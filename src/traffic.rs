@@ -196,7 +196,9 @@ impl TrafficCounter {
         if copies.launcher.count != 0 {
             let mut totals = self.0.lock();
             totals.launcher += copies.launcher;
-            totals.launched += copies.before;
+            if copies.before.count != 0 {
+                totals.launched += copies.before;
+            }
         }
     }
 

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use smallvec::SmallVec;
 
 use super::record_block::RecordBlock;
-use super::recorded::Times;
 use super::report::Report;
 use resident_backend::sync::{Mutex, ThreadList};
+use resident_backend::timeline;
 
 /// The captures to which the calls of a thread count.
 pub(super) type Captures = SmallVec<[Arc<Capture>; 2]>;
@@ -61,8 +61,8 @@ impl Capture {
             records.are_too_many().then_some(records.started_ns)
         };
         if let Some(started_ns) = started_ns {
-            let times = Times::since(started_ns);
-            self.report.lock().records.drop_oldest(&times);
+            let runs = timeline::runs_since(started_ns);
+            self.report.lock().records.drop_oldest(&runs);
         }
     }
 

@@ -21,6 +21,16 @@ impl Times {
         Self(runs.map(entry).collect())
     }
 
+    /// Those of some operations: of each queue, the positions in a range.
+    pub(super) fn in_ranges(runs: &[Run], ranges: &FxHashMap<u64, (u64, u64)>) -> Self {
+        let is_wanted = |run: &&Run| {
+            let range = ranges.get(&run.queue);
+            range.is_some_and(|(first, last)| (*first..=*last).contains(&run.position))
+        };
+        let entry = |run: &Run| ((run.queue, run.position), (run.started_ns, run.finished_ns));
+        Self(runs.iter().filter(is_wanted).map(entry).collect())
+    }
+
     /// When the device began and finished these operations, since the start of the log; `None` if
     /// they are not known to be over.
     pub(super) fn of(&self, span: QueueSpan, log_started_ns: u64) -> Option<(u64, u64)> {
@@ -41,6 +51,21 @@ impl Times {
 pub(super) struct Recorded<'a> {
     pub(super) block: &'a RecordBlock,
     pub(super) event: &'a Event,
+}
+
+/// The operations of events: of each queue, the first position and the last.
+pub(super) fn ranges_of(events: &[Recorded<'_>]) -> FxHashMap<u64, (u64, u64)> {
+    let mut ranges: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
+    for Recorded { block, event } in events {
+        let span = match event.kind {
+            EventKind::Copy(copy) => block.span_of_copy(block.copy(copy)),
+            EventKind::Launch(launch) => block.span_of_launch(block.launch(launch)),
+            _ => continue,
+        };
+        let (first, last) = ranges.entry(span.queue).or_insert((span.first, span.last));
+        (*first, *last) = ((*first).min(span.first), (*last).max(span.last));
+    }
+    ranges
 }
 
 impl Recorded<'_> {

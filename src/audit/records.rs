@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use super::record::{MemoryChange, QueueSpan};
 use super::record_block::{Event, EventKind, RecordBlock};
-use super::recorded::{Recorded, Times};
+use super::recorded::{Recorded, Times, ranges_of};
 use super::steps::{SiteTexts, StepContext};
 use crate::device;
 use crate::traffic::Flow;
-use resident_backend::timeline;
+use resident_backend::timeline::{self, Run};
 use resident_documents::findings::Analysis;
 use resident_documents::{Finding, Waits};
 
@@ -21,7 +21,7 @@ const RECORDS_KEPT: usize = 1 << 16;
 const SAME_MOMENT: usize = 1 << 6;
 
 /// So many more are there before the oldest are dropped, together.
-const RECORDS_DROPPED: usize = 1 << 11;
+const RECORDS_DROPPED: usize = 3 << 10;
 
 /// The latest records, and the totals of what no record is needed for.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl Records {
 
     /// Drops the oldest events beyond those that are kept, once findings have taken from them what
     /// they need: so a finding does not depend on how long a program runs afterwards.
-    pub(super) fn drop_oldest(&mut self, times: &Times) {
+    pub(super) fn drop_oldest(&mut self, runs: &[Run]) {
         let Some(count) =
             self.len.checked_sub(RECORDS_KEPT + SAME_MOMENT).filter(|count| *count > 0)
         else {
@@ -135,6 +135,7 @@ impl Records {
         oldest.sort_by_key(|recorded| recorded.event.queued_ns);
         let dropped = oldest.iter().filter(|recorded| !recorded.is_end()).count();
         let compared = &self.compared;
+        let times = &Times::in_ranges(runs, &ranges_of(&oldest));
         analyse(&mut self.analysis, &mut self.sites, &oldest, times, self.started_ns, compared);
         self.len -= dropped;
         self.dropped += dropped as u64;

@@ -149,10 +149,12 @@ impl<'a> LaunchedArrays<'a> {
         mut request: impl FnMut(&'a Storage, bool) -> Request<'r>,
     ) -> Marked {
         let mut marked = Marked::default();
+        let (mut summarised, mut summarised_bytes) = (0, 0);
         for array in &mut self.list {
             let state = match array.mark_summarised(stream, position) {
-                Ok(launcher_bytes) => {
-                    marked.copies.launcher += launcher_bytes;
+                Ok(len_bytes) => {
+                    summarised_bytes += len_bytes;
+                    summarised += u64::from(len_bytes != 0);
                     continue;
                 }
                 Err(state) => state,
@@ -168,6 +170,7 @@ impl<'a> LaunchedArrays<'a> {
             }
             marked.follows_other |= array.follows_other;
         }
+        marked.copies.launcher += Flow { count: 2 * summarised, bytes: 2 * summarised_bytes };
         // All are unpinned.
         self.list.clear();
         marked
@@ -184,21 +187,20 @@ impl Drop for LaunchedArrays<'_> {
 }
 
 impl<'a> LaunchedArray<'a> {
-    /// Marks an array by its summary, and returns what a launcher would have copied of it. If it
-    /// has none, returns the lock on its state.
+    /// Marks an array by its summary, and returns its length in bytes; 0 if it is an explicit one.
+    /// If it has no summary, returns the lock on its state.
     #[inline(always)]
     fn mark_summarised(
         &mut self,
         stream: &Stream,
         position: Position,
-    ) -> std::result::Result<Flow, StateGuard<'a>> {
+    ) -> std::result::Result<u64, StateGuard<'a>> {
         if !self.is_summarised {
             return Err(self.storage.lock());
         }
         let is_explicit = self.storage.mark_summarised(stream, self.access, position)?;
         self.is_pinned = false;
-        let count = if is_explicit { 0 } else { 2 };
-        Ok(Flow { count, bytes: count * self.storage.memory_order().len_bytes() })
+        Ok(if is_explicit { 0 } else { self.storage.memory_order().len_bytes() })
     }
 
     /// Marks a whole array of which only the uses change, and summarises its state for the next
