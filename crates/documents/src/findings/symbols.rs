@@ -1,7 +1,8 @@
 //! Texts that stand for themselves by a number, so that what is kept for long is small.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 /// So many texts are told apart; a program has few call sites, and may make names without end.
 const SYMBOLS_MAX: usize = 1 << 16;
@@ -16,7 +17,7 @@ pub(super) struct Symbol(u32);
 /// All texts so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
-    numbers: HashMap<Arc<str>, u32>,
+    numbers: FxHashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
 }
 
