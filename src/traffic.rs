@@ -36,8 +36,10 @@ pub struct Traffic {
     pub to_host: Flow,
     /// From one device to another.
     pub between_devices: Flow,
-    /// The copies that launches avoided so far, compared with a launcher that copies each argument
-    /// in and out.
+    /// What launches saved so far, compared with a launcher that copies each array argument in and
+    /// out: its copies, minus those that were made of the arrays of launches, whatever call made
+    /// them; 0 if as much was moved. Explicit arrays ([`DeviceArray`](crate::DeviceArray)) are in
+    /// neither number.
     pub avoided: Flow,
 }
 
@@ -158,24 +160,50 @@ impl fmt::Display for Direction {
     }
 }
 
+/// What arguments of a launch add to the totals of its device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LaunchedCopies {
+    /// What a launcher would have copied that copies each argument in and out.
+    pub(crate) launcher: Flow,
+    /// What was copied, before their first launch, of arrays that are arrays of launches now.
+    pub(crate) before: Flow,
+}
+
 /// The totals of a device. The numbers are behind one lock, which costs less than an atomic
 /// operation per number, and keeps counts and bytes consistent.
 #[derive(Debug, Default)]
-pub(crate) struct TrafficCounter(ShortLock<Traffic>);
+pub(crate) struct TrafficCounter(ShortLock<DeviceTotals>);
+
+#[derive(Debug, Default)]
+struct DeviceTotals {
+    /// Without avoided copies.
+    moved: Traffic,
+    /// The part of `moved` that is of arrays of launches.
+    launched: Flow,
+    /// What a launcher would have copied that copies each argument in and out.
+    launcher: Flow,
+}
 
 impl TrafficCounter {
-    pub(crate) fn add(&self, traffic: &Traffic) {
-        *self.0.lock() += *traffic;
+    pub(crate) fn add(&self, traffic: &Traffic, launched: Flow) {
+        let mut totals = self.0.lock();
+        totals.moved += *traffic;
+        totals.launched += launched;
     }
 
     #[inline]
-    pub(crate) fn add_avoided(&self, flow: Flow) {
-        if flow.count != 0 {
-            self.0.lock().avoided += flow;
+    pub(crate) fn add_launch(&self, copies: &LaunchedCopies) {
+        if copies.launcher.count != 0 {
+            let mut totals = self.0.lock();
+            totals.launcher += copies.launcher;
+            if copies.before.count != 0 {
+                totals.launched += copies.before;
+            }
         }
     }
 
     pub(crate) fn get(&self) -> Traffic {
-        *self.0.lock()
+        let totals = self.0.lock();
+        Traffic { avoided: totals.launcher - totals.launched, ..totals.moved }
     }
 }

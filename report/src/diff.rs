@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use resident_documents::{Document, Flow, grouped};
+use resident_documents::{Document, Flow, grouped, visible};
 
 /// A comparison.
 pub(crate) struct Diff {
@@ -44,7 +44,8 @@ fn grows(before: u64, after: u64, tolerance: f64) -> bool {
 }
 
 fn flow(Flow { count, bytes }: Flow) -> String {
-    format!("{} bytes in {count} copies", grouped(bytes))
+    let copies = if count == 1 { "copy" } else { "copies" };
+    format!("{} bytes in {} {copies}", grouped(bytes), grouped(count))
 }
 
 /// The copies of an array in a direction at a line of the program, which is named without its
@@ -60,10 +61,16 @@ fn site_changes(before: &Document, after: &Document) -> Vec<String> {
         let growth = i128::from(new.bytes) - i128::from(old.bytes);
         if old != new {
             let (line, array, direction) = key;
-            let sign = if growth > 0 { "+" } else { "" };
+            let sign = match growth.signum() {
+                1 => "+",
+                0 => "",
+                _ => "-",
+            };
+            let (array, line) = (visible(array), visible(line));
+            let bytes = grouped(u64::try_from(growth.unsigned_abs()).unwrap_or(u64::MAX));
             changes.push((
                 growth,
-                format!("  {sign}{growth} bytes {direction} of {array:?} at {line}\n"),
+                format!("  {sign}{bytes} bytes {direction} of \"{array}\" at {line}\n"),
             ));
         }
     }

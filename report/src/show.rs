@@ -4,7 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use resident_documents::{Document, DocumentChecked, DocumentSite, Flow, Waits, grouped, visible};
+use resident_documents::{
+    Document, DocumentChecked, DocumentSite, Flow, NOT_COMPARED, Waits, compared, grouped, saving,
+    visible,
+};
 
 use crate::command_line::By;
 
@@ -14,12 +17,22 @@ const COLUMNS: u16 = 100;
 /// The report as text. An error says what the report lacks.
 pub(crate) fn text(document: &Document, by: By) -> Result<String, String> {
     let table = match by {
+        By::Site if is_empty(document) => {
+            return Ok(
+                "Nothing was copied, launched or waited for.\n".to_owned() + &checked(document)
+            );
+        }
         By::Site => sites(document),
         By::Array => groups(document, "array", |site| &site.array),
         By::Device => groups(document, "device", |site| &site.device),
         By::Stream => streams(document)?,
     };
     Ok(format!("{table}\n\n{}{}{}", totals(document), checked(document), findings(document)))
+}
+
+/// Whether the report has nothing to show.
+fn is_empty(document: &Document) -> bool {
+    document.sites.is_empty() && document.launches == 0 && document.waits.count == 0
 }
 
 fn new_table(header: &[&str]) -> Table {
@@ -120,15 +133,21 @@ fn totals(document: &Document) -> String {
         ("to devices", document.to_device),
         ("to the host", document.to_host),
         ("between devices", document.between_devices),
-        ("avoided at launches", document.avoided),
     ];
     let totals = lines.map(|(name, Flow { count, bytes })| {
-        format!("{:>16} bytes in {count:>6} copies  {name}\n", grouped(bytes))
+        let copies = if count == 1 { "copy" } else { "copies" };
+        format!("{:>16} bytes in {count:>6} {copies:<6}  {name}\n", grouped(bytes))
     });
     let waits = document.waits.count;
     let micros = grouped(document.waits.nanoseconds / 1000);
     let work = format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches);
-    totals.concat() + &messages(document) + &work
+    let compared = match (document.conservative.count, document.avoided.count) {
+        (0, 0) => String::new(),
+        // Reports of earlier libraries do not say what it is compared with.
+        (0, _) => format!("avoided at launches: {}\n", document.avoided),
+        _ => compared(document.conservative, document.avoided) + "\n",
+    };
+    totals.concat() + &messages(document) + &compared + &work
 }
 
 /// What went to other processes and came from them, if anything did.
@@ -136,8 +155,9 @@ fn messages(document: &Document) -> String {
     let flows =
         [("sent to", document.sent), ("received from", document.received)].map(|(verb, flow)| {
             let Flow { count, bytes } = flow;
-            let line =
-                || format!("{:>16} bytes in {count:>6} messages  {verb} ranks\n", grouped(bytes));
+            let messages = if count == 1 { "message" } else { "messages" };
+            let bytes = grouped(bytes);
+            let line = || format!("{bytes:>16} bytes in {count:>6} {messages:<8}  {verb} ranks\n");
             if count > 0 { line() } else { String::new() }
         });
     let Waits { count, nanoseconds } = document.peer_waits;
@@ -151,24 +171,33 @@ fn checked(document: &Document) -> String {
     let Some(kernels) = &document.checked else { return String::new() };
     let launches: u64 = kernels.iter().map(|kernel| kernel.launches).sum();
     let lines = kernels.iter().map(|DocumentChecked { kernel, launches, errors, notes }| {
-        format!("  {}: {launches} launches, {errors} errors, {notes} notes\n", visible(kernel))
+        let launches = counted(*launches, "launch", "launches");
+        let errors = counted(*errors, "error", "errors");
+        let notes = counted(*notes, "note", "notes");
+        format!("  {}: {launches}, {errors}, {notes}\n", visible(kernel))
     });
     let head = format!("checked kernels: {}; launches: {launches}\n", kernels.len());
     head + &lines.collect::<String>()
 }
 
+/// `1 note`, `2 notes`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
 fn findings(document: &Document) -> String {
     let text = document.findings.iter().map(|finding| {
-        let time = finding.nanoseconds.map(|time| format!(", {} µs", grouped(time / 1000)));
         format!(
-            "\n{}\n    {}\n    It would save {} bytes in {} copies{}. At {}.\n",
+            "\n{}\n    {}\n    {} At {}.\n",
             visible(&finding.message),
             visible(&finding.change),
-            grouped(finding.bytes),
-            finding.count,
-            time.unwrap_or_default(),
+            saving(finding),
             visible(&finding.sites.join(", "))
         )
     });
-    text.collect()
+    let note = match document.compared_contents {
+        Some(false) => format!("\n{NOT_COMPARED}\n"),
+        _ => String::new(),
+    };
+    text.collect::<String>() + &note
 }

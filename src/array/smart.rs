@@ -716,6 +716,7 @@ impl Deref for Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        audit::record_end(&self.0);
         self.unregister();
         transfer::release(&self.0);
     }

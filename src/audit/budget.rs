@@ -1,6 +1,6 @@
 //! Budgets: how much a piece of work may copy.
 
-use super::capture::capture;
+use super::capture::{capture, capture_work};
 use super::report::Site;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -9,6 +9,11 @@ use resident_backend::call_site::{CallSite, call_site};
 
 /// The most bytes that a piece of work may copy in each direction: a test that fails at the call
 /// sites that spend too much. A direction without a limit is free.
+///
+/// What the work hands to other threads counts too: all copies count that are made meanwhile, but
+/// for those of threads that are in a [`capture`](super::capture()) or a budget of their own. In a
+/// process whose other threads copy for reasons of their own, such as a test program that runs
+/// tests beside each other, use [`of_this_thread`](Self::of_this_thread).
 ///
 /// ```
 /// use resident::{Budget, Device, Error, SmartArray};
@@ -29,6 +34,7 @@ use resident_backend::call_site::{CallSite, call_site};
 pub struct Budget {
     limits: [Limits; DIRECTIONS.len()],
     is_exact: bool,
+    is_of_this_thread: bool,
     array: Option<String>,
     device: Option<String>,
 }
@@ -118,6 +124,30 @@ impl Budget {
         Self { is_exact: true, ..self }
     }
 
+    /// Only copies by calls of this thread count, and by those that run in a
+    /// [`scope`](super::scope()) of it. What the work hands to other threads without a scope gets
+    /// round the budget.
+    ///
+    /// ```
+    /// use resident::{Budget, Device, Error, Result, SmartArray};
+    ///
+    /// // A function that lets another thread copy.
+    /// fn upload(array: &SmartArray<u8, resident::ndarray::Ix1>) -> Result<()> {
+    ///     let upload = || array.gpu_on(&Device::cpu().stream()).map(drop);
+    ///     std::thread::scope(|threads| threads.spawn(upload).join().expect("no panic"))
+    /// }
+    ///
+    /// let arrays = [0, 1].map(|byte| SmartArray::from(vec![byte; 100]));
+    /// let nothing = Budget::new().to_device(0);
+    /// let over = nothing.enforce(|| upload(&arrays[0]));
+    /// assert!(over.unwrap_err().to_string().contains("100 of them on other threads"));
+    /// nothing.of_this_thread().enforce(|| upload(&arrays[1]))??;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn of_this_thread(self) -> Self {
+        Self { is_of_this_thread: true, ..self }
+    }
+
     /// Only copies of the arrays with this name count.
     pub fn of_array(self, name: impl Into<String>) -> Self {
         Self { array: Some(name.into()), ..self }
@@ -135,10 +165,11 @@ impl Budget {
         self
     }
 
-    /// Runs `work` and returns its value, if the calls of this thread, and those that run in a
-    /// [`scope`](super::scope()) of it, copied no more than the budget. The copies are counted as
-    /// by [`capture`], explicit ones too; the work is not interrupted. To refuse copies before
-    /// they are made, use [`deny`](super::deny()).
+    /// Runs `work` and returns its value, if no more than the budget was copied meanwhile: by this
+    /// thread, and by all others that are in no capture of their own (see [`Budget`]). The copies
+    /// are counted as by [`capture`], explicit ones too; the work is not interrupted. The error
+    /// says how much other threads copied that are in no [`scope`](super::scope()) of this one. To
+    /// refuse copies before they are made, use [`deny`](super::deny()).
     ///
     /// If `work` returns a `Result`, that is the value: `enforce(..)??` passes on both errors.
     ///
@@ -153,15 +184,29 @@ impl Budget {
     #[track_caller]
     pub fn enforce<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         let site = call_site();
-        let (value, report) = capture(work);
-        let mut sites = report.sites();
-        sites.retain(|site| self.counts(site));
+        let (value, own, sites) = self.run(work);
         let over: Vec<(Direction, String)> = DIRECTIONS
             .into_iter()
             .zip(&self.limits)
-            .flat_map(|(direction, limits)| self.misses(direction, *limits, &sites))
+            .flat_map(|(direction, limits)| self.misses(direction, *limits, &sites, &own))
             .collect();
         if over.is_empty() { Ok(value) } else { Err(over_budget(&over, sites, site)) }
+    }
+
+    /// Runs the work. Returns the copies of this thread, and all that count.
+    fn run<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Site>, Vec<Site>) {
+        let (value, own, all) = if self.is_of_this_thread {
+            let (value, report) = capture(work);
+            (value, report.sites(), report.sites())
+        } else {
+            let (value, own, all) = capture_work(work);
+            (value, own.sites(), all.sites())
+        };
+        let of_budget = |mut sites: Vec<Site>| {
+            sites.retain(|site| self.counts(site));
+            sites
+        };
+        (value, of_budget(own), of_budget(all))
     }
 
     /// Whether the budget is for copies of this call site.
@@ -177,22 +222,34 @@ impl Budget {
         direction: Direction,
         limits: Limits,
         sites: &[Site],
+        own: &[Site],
     ) -> Vec<(Direction, String)> {
-        let spent: Flow = sites
-            .iter()
-            .filter(|site| site.direction == direction)
-            .fold(Flow::default(), |total, site| total + site.flow);
+        let spent = total(sites, direction);
+        let others = spent - total(own, direction);
         let relation = if self.is_exact { "instead of" } else { "of at most" };
         let is_missed = |spent: u64, limit: u64| spent > limit || self.is_exact && spent < limit;
-        let missed = |spent: u64, limit: Option<u64>, unit: &str| {
+        let missed = |spent: u64, others: u64, limit: Option<u64>, unit: &str| {
             let limit = limit.filter(|limit| is_missed(spent, *limit))?;
-            let spent = grouped(spent);
-            let limit = grouped(limit);
-            Some((direction, format!("{spent} {unit} {direction} {relation} {limit}")))
+            let (spent, limit) = (grouped(spent), grouped(limit));
+            let elsewhere = match others {
+                0 => String::new(),
+                _ => format!(
+                    " ({} of them on other threads, which `Budget::of_this_thread` leaves out)",
+                    grouped(others)
+                ),
+            };
+            Some((direction, format!("{spent} {unit} {direction}{elsewhere} {relation} {limit}")))
         };
-        let bytes = missed(spent.bytes, limits.bytes, "bytes");
-        bytes.into_iter().chain(missed(spent.count, limits.copies, "copies")).collect()
+        let bytes = missed(spent.bytes, others.bytes, limits.bytes, "bytes");
+        let copies = missed(spent.count, others.count, limits.copies, "copies");
+        bytes.into_iter().chain(copies).collect()
     }
+}
+
+/// The copies in a direction.
+fn total(sites: &[Site], direction: Direction) -> Flow {
+    let own = sites.iter().filter(|site| site.direction == direction);
+    own.fold(Flow::default(), |total, site| total + site.flow)
 }
 
 fn over_budget(over: &[(Direction, String)], mut sites: Vec<Site>, call: CallSite) -> Error {

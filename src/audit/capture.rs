@@ -99,6 +99,19 @@ pub fn capture_all<T>(work: impl FnOnce() -> T) -> (T, Report) {
     (value, attached.stop())
 }
 
+/// Runs `work`. Reports what the calls of this thread copied, with those that run in a [`scope`] of
+/// it, and what all threads copied that work for nobody else: that are in no capture in which this
+/// thread is not.
+pub(super) fn capture_work<T>(work: impl FnOnce() -> T) -> (T, Report, Report) {
+    let (own, all) = (Arc::<Capture>::default(), Arc::new(Capture::of_work()));
+    let attached = Attached::start(Arc::clone(&all));
+    let counting = Counting::start(&[Arc::clone(&own), all]);
+    let value = work();
+    drop(counting);
+    let all = attached.stop();
+    (value, own.take(), all)
+}
+
 /// A handle by which calls on another thread count to the captures in which this thread is now:
 /// for thread pools and spawned threads. Copies that this thread [denies](super::deny()) now are
 /// denied to them too.

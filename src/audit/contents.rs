@@ -33,9 +33,10 @@ pub struct ContentsGuard {
 }
 
 /// Lets captures compare contents until the guard drops, so that their reports also tell of
-/// accesses that change nothing, or little: the findings `round_trip`, `few_changes` and
-/// `unchanged_argument`. It concerns captures in which this thread is, or is through a
-/// [`scope`](super::scope()) that was made under the guard.
+/// accesses that change nothing, or little, and of equal contents that are uploaded again: the
+/// findings `round_trip`, `few_changes`, `unchanged_argument` and `repeated_upload`. It concerns
+/// captures in which this thread is, or is through a [`scope`](super::scope()) that was made under
+/// the guard.
 ///
 /// - When the host takes a whole array to write it, which a device has too, its bytes are kept
 ///   until they are copied to a device again, and compared then.
@@ -43,7 +44,10 @@ pub struct ContentsGuard {
 ///
 /// With `contents` in `RESIDENT_AUDIT` this concerns all threads, without a guard.
 ///
-/// So these accesses take longer, and arrays that the host writes take twice the host memory.
+/// - The bytes of an upload of a whole array are hashed, to 64 bits.
+///
+/// So these accesses take longer, and arrays that the host writes take twice the host memory. On
+/// one core of a server, 1 MiB takes 0.2 ms to hash, and 1.3 ms to keep and to compare.
 ///
 /// ```
 /// use resident::{Device, Grid, In, Kernel, SmartArray, audit};
@@ -93,6 +97,12 @@ pub(super) fn compare_under_guards() {
 pub(super) fn is_asked_for() -> bool {
     IN_ALL_THREADS.load(Ordering::Relaxed)
         || DEPTH.try_with(|depth| depth.get() > 0).unwrap_or(false)
+}
+
+/// Whether contents are compared for what this thread does now.
+#[inline]
+pub(super) fn is_asked_for_here() -> bool {
+    may_compare_contents() && is_asked_for()
 }
 
 /// Whether any thread compares contents. May be called with locks held.

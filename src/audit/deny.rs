@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{BitOr, BitOrAssign};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::cause::Cause;
 use crate::traffic::Direction;
 use resident_backend::call_site::{CallSite, call_site};
-use resident_backend::sync::ThreadList;
+use resident_backend::sync::{Mutex, ThreadList};
 
 /// A set of directions of implicit copies, for [`deny`] and [`allow`]. Sets are combined by `|`.
 ///
@@ -131,6 +132,12 @@ enum Verdict {
     Log,
 }
 
+/// The rules of [`deny_all`], which hold where a thread has none of its own.
+static RULES_OF_ALL: Mutex<Vec<Rule>> = Mutex::new(Vec::new());
+
+/// What these rules deny.
+static DENIED_TO_ALL: AtomicU8 = AtomicU8::new(0);
+
 thread_local! {
     /// The rules of this thread. The later ones are stronger.
     static RULES: ThreadList<Rule> = const { ThreadList::new() };
@@ -138,7 +145,6 @@ thread_local! {
     static LOGGED: Cell<Implicit> = const { Cell::new(Implicit(0)) };
     /// What these rules deny.
     static DENIED: Cell<Implicit> = const { Cell::new(Implicit(0)) };
-    static TICKET: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Keeps a rule of [`deny`], [`log`] or [`allow`] on this thread until it drops. Guards may be
@@ -147,8 +153,16 @@ thread_local! {
 #[must_use = "the rule holds only while this guard lives"]
 pub struct ImplicitGuard {
     ticket: u64,
+    threads: Threads,
     /// Makes the type not `Send`: a rule belongs to its thread.
     not_send: PhantomData<*const ()>,
+}
+
+/// Whose copies a rule is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Threads {
+    This,
+    All,
 }
 
 /// Denies copies that calls of this thread cause without saying so: until the guard drops, a
@@ -157,8 +171,12 @@ pub struct ImplicitGuard {
 /// is where it is needed can be used, and explicit calls copy as ever; see [`Implicit`].
 ///
 /// This is for loops that must not move data: bring it in before the loop, and let the loop fail
-/// at the line that moves something. Another thread is not affected, unless it runs in a
-/// [`scope`](super::scope()) that was made under the guard.
+/// at the line that moves something.
+///
+/// Another thread is not affected, unless it runs in a [`scope`](super::scope()) that was made
+/// under the guard, since it may work for somebody else: so what a called function hands to a
+/// thread pool of its own is not denied. To deny that too, use [`deny_all`]; a
+/// [`Budget`](super::Budget) counts it.
 ///
 /// ```
 /// use resident::{Device, Error, Grid, InOut, Kernel, SmartArray};
@@ -187,6 +205,45 @@ pub struct ImplicitGuard {
 #[track_caller]
 pub fn deny(set: Implicit) -> ImplicitGuard {
     add(set, Verdict::Deny(call_site()))
+}
+
+/// As [`deny`], for the calls of all threads: whatever thread a called function hands its work to,
+/// the copy is an error there. A thread that has a rule of its own for a direction keeps to that,
+/// so an [`allow`] on a thread is stronger. For programs and tests that do nothing else meanwhile.
+///
+/// ```
+/// use resident::{Device, Error, SmartArray, audit::{self, Implicit}};
+///
+/// let array = SmartArray::from(vec![1_u8; 10]);
+/// let on_another_thread = || {
+///     let upload = || array.gpu_on(&Device::cpu().stream()).map(drop);
+///     std::thread::scope(|threads| threads.spawn(upload).join().expect("no panic"))
+/// };
+/// let guard = audit::deny_all(Implicit::TO_DEVICE);
+/// assert!(matches!(on_another_thread(), Err(Error::Denied { .. })));
+/// drop(guard);
+/// on_another_thread()?;
+/// # Ok::<(), Error>(())
+/// ```
+#[track_caller]
+pub fn deny_all(set: Implicit) -> ImplicitGuard {
+    let ticket = next_ticket();
+    let verdict = Verdict::Deny(call_site());
+    change_rules_of_all(|rules| rules.push(Rule { ticket, set, verdict }));
+    ImplicitGuard { ticket, threads: Threads::All, not_send: PhantomData }
+}
+
+fn change_rules_of_all(change: impl FnOnce(&mut Vec<Rule>)) {
+    let mut rules = RULES_OF_ALL.lock();
+    change(&mut rules);
+    let denied = rules.iter().fold(Implicit::default(), |all, rule| all | rule.set);
+    DENIED_TO_ALL.store(denied.0, Ordering::Relaxed);
+}
+
+/// The number of a rule, unique in the process.
+fn next_ticket() -> u64 {
+    static TICKETS: AtomicU64 = AtomicU64::new(0);
+    TICKETS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Allows copies in these directions again, which an earlier [`deny`] on this thread denies or a
@@ -227,19 +284,21 @@ pub fn log(set: Implicit) -> ImplicitGuard {
 }
 
 fn add(set: Implicit, verdict: Verdict) -> ImplicitGuard {
-    let ticket = TICKET.get();
-    TICKET.set(ticket + 1);
+    let ticket = next_ticket();
     RULES.with(|rules| {
         rules.change(|rules| {
             rules.push(Rule { ticket, set, verdict });
             note(rules);
         });
     });
-    ImplicitGuard { ticket, not_send: PhantomData }
+    ImplicitGuard { ticket, threads: Threads::This, not_send: PhantomData }
 }
 
 impl Drop for ImplicitGuard {
     fn drop(&mut self) {
+        if self.threads == Threads::All {
+            return change_rules_of_all(|rules| rules.retain(|rule| rule.ticket != self.ticket));
+        }
         RULES.with(|rules| {
             rules.change(|rules| {
                 rules.retain(|rule| rule.ticket != self.ticket);
@@ -250,14 +309,18 @@ impl Drop for ImplicitGuard {
 }
 
 /// What the rules say of a direction: the last one that names it.
+fn named(rules: &[Rule], direction: Implicit) -> Option<Verdict> {
+    rules.iter().rev().find(|rule| rule.set.contains(direction)).map(|rule| rule.verdict)
+}
+
 fn verdict(rules: &[Rule], direction: Implicit) -> Verdict {
-    let last = rules.iter().rev().find(|rule| rule.set.contains(direction));
-    last.map_or(Verdict::Allow, |rule| rule.verdict)
+    named(rules, direction).unwrap_or(Verdict::Allow)
 }
 
 /// The call that denies a direction; `None` if it is allowed.
 fn denier(rules: &[Rule], direction: Implicit) -> Option<CallSite> {
-    match verdict(rules, direction) {
+    let own = named(rules, direction);
+    match own.or_else(|| named(&RULES_OF_ALL.lock(), direction))? {
         Verdict::Deny(site) => Some(site),
         Verdict::Allow | Verdict::Log => None,
     }
@@ -318,7 +381,9 @@ pub(super) fn logs_any() -> bool {
 /// Whether this thread may deny a copy for this cause. May be called with locks held.
 #[inline]
 pub(crate) fn may_be_denied(cause: Cause) -> bool {
-    cause.is_implicit() && DENIED.try_with(|denied| !denied.get().is_empty()).unwrap_or(false)
+    cause.is_implicit()
+        && (DENIED_TO_ALL.load(Ordering::Relaxed) != 0
+            || DENIED.try_with(|denied| !denied.get().is_empty()).unwrap_or(false))
 }
 
 /// The call by which this thread denies copies in any of these directions; `None` if it allows

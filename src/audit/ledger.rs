@@ -68,8 +68,7 @@ impl Ledger {
 
     /// What was seen so far: of a ledger with a layer only copies and messages, which are events
     /// of `tracing`.
-    /// Copies that launches avoided are no events, so its [`avoided`](crate::Traffic::avoided) is
-    /// 0.
+    /// Launches are no such events, so its [`avoided`](crate::Traffic::avoided) is 0.
     #[must_use]
     pub fn report(&self) -> Report {
         self.capture.so_far()

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::record_block::RecordBlock;
 use super::report::Report;
 use resident_backend::sync::{Mutex, ThreadList};
+use resident_backend::timeline;
 
 /// The captures to which the calls of a thread count.
 pub(super) type Captures = SmallVec<[Arc<Capture>; 2]>;
@@ -32,11 +33,37 @@ pub(super) struct Capture {
     pub(super) report: Mutex<Report>,
     /// Whether other threads than the one that made it may count to it.
     is_shared: AtomicBool,
+    /// Of a capture of all threads: the captures of threads that count to it nevertheless. Threads
+    /// in others work for somebody else. `None` if all threads count.
+    known: Option<Vec<Arc<Self>>>,
 }
 
 impl Capture {
+    /// A capture of this thread and of all threads that are in no capture but those in which this
+    /// one is now.
+    pub(super) fn of_work() -> Self {
+        let known = CAPTURES.with(|captures| captures.read(<[_]>::to_vec));
+        Self { known: Some(known), ..Self::default() }
+    }
+
+    /// Whether calls of a thread with these captures count, of a capture of all threads.
+    fn counts(&self, own: &[Arc<Self>]) -> bool {
+        let Some(known) = &self.known else { return true };
+        let is_known = |one: &Arc<Self>| known.iter().any(|known| Arc::ptr_eq(known, one));
+        own.iter().all(is_known)
+    }
+
     pub(super) fn add(&self, block: &Arc<RecordBlock>) {
-        self.report.lock().add(block);
+        let started_ns = {
+            let mut report = self.report.lock();
+            report.add(block);
+            let records = &report.records;
+            records.are_too_many().then_some(records.started_ns)
+        };
+        if let Some(started_ns) = started_ns {
+            let runs = timeline::runs_since(started_ns);
+            self.report.lock().records.drop_oldest(&runs);
+        }
     }
 
     pub(super) fn is_shared(&self) -> bool {
@@ -111,6 +138,10 @@ pub(super) fn has_any() -> bool {
 pub(super) fn of_thread() -> Captures {
     let mut captures =
         CAPTURES.with(|own| own.read(|own| own.iter().cloned().collect::<Captures>()));
-    captures.extend(OF_ALL_THREADS.lock().iter().cloned());
+    let of_all: Captures = {
+        let of_all = OF_ALL_THREADS.lock();
+        of_all.iter().filter(|capture| capture.counts(&captures)).cloned().collect()
+    };
+    captures.extend(of_all);
     captures
 }

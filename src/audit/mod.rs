@@ -138,6 +138,7 @@ mod device_times;
 mod events;
 mod formats;
 mod inventory;
+mod launched_arrays;
 mod ledger;
 mod listeners;
 mod log;
@@ -145,8 +146,10 @@ mod messages;
 mod process;
 mod record;
 mod record_block;
+mod recorded;
 mod records;
 mod report;
+mod steps;
 mod table;
 mod to_document;
 
@@ -170,7 +173,7 @@ pub(crate) use contents::{
     Comparison, comparison, keep_contents, may_compare_contents, take_contents,
 };
 pub use contents::{ContentsGuard, compare_contents};
-pub use deny::{Implicit, ImplicitGuard, allow, deny, log};
+pub use deny::{Implicit, ImplicitGuard, allow, deny, deny_all, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use device_times::{DeviceTimes, time_device};
 pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printed};
@@ -270,6 +273,21 @@ fn record_accessed(accessed: &Accessed<'_>) {
     } else {
         // The captures of other threads see that they do not know of it.
         accessed.storage.next_use();
+    }
+}
+
+/// Records the end of an array of which something was copied, if a capture wants it.
+#[inline]
+pub(crate) fn record_end(storage: &Storage) {
+    if capture::is_any_running() {
+        record_ended(storage);
+    }
+}
+
+#[cold]
+fn record_ended(storage: &Storage) {
+    if capture::is_active() && storage.lock().traffic(storage.memory_order()).moved().count > 0 {
+        log::append(|block| block.push_end(storage));
     }
 }
 

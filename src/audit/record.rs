@@ -25,8 +25,12 @@ pub(crate) struct Copied<'a> {
     pub(crate) host_ns: Option<u64>,
     /// Whether it is between a GPU and pageable memory of the host.
     pub(crate) is_pageable: bool,
+    /// Whether the array is an explicit one.
+    pub(crate) is_explicit: bool,
     /// How many of the bytes have other values than before at the destination, if that is known.
     pub(crate) changed_bytes: Option<u64>,
+    /// A hash of the bytes, if contents are compared and it is an upload of a whole array.
+    pub(crate) contents_hash: Option<u64>,
     pub(crate) storage: &'a Storage,
     pub(crate) direction: Direction,
     pub(crate) bytes: u64,
@@ -59,8 +63,8 @@ pub(crate) struct Launched<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) position: u64,
     pub(crate) site: CallSite,
-    /// The copies that it did not have to make.
-    pub(crate) avoided: Flow,
+    /// The copies of a launcher that copies each array argument in and out.
+    pub(crate) launcher: Flow,
 }
 
 /// An access that is no launch: of a guard, of a copy within a device, of a fill.
@@ -153,17 +157,24 @@ pub(super) struct QueueSpan {
 }
 
 /// An array argument of a launch, and what the kernel declares to do with it, in one word: the
-/// array's number, unique in the process, the number of the use, and three bits.
+/// array's number, unique in the process, the number of the use, and four bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ArgumentRecord(u64);
 
 impl ArgumentRecord {
     const WHOLE: u64 = 4;
-    const BITS: u32 = 3;
+    const EXPLICIT: u64 = 8;
+    const BITS: u32 = 4;
     const USE_BITS: u32 = 16;
 
+    /// Explicit arrays have a device that is their `home`.
     #[inline]
-    pub(crate) fn new(storage: &Storage, access: Access, is_whole: bool) -> Self {
+    pub(crate) fn new(
+        storage: &Storage,
+        access: Access,
+        is_whole: bool,
+        home: Option<&Device>,
+    ) -> Self {
         let use_number = u64::from(storage.next_use()) << Self::BITS;
         let access = match access {
             Access::Read => 0,
@@ -171,7 +182,9 @@ impl ArgumentRecord {
             Access::Overwrite => 2,
         };
         let array_id = storage.number() << (Self::USE_BITS + Self::BITS);
-        Self(array_id | use_number | if is_whole { Self::WHOLE } else { 0 } | access)
+        let is_whole = if is_whole { Self::WHOLE } else { 0 };
+        let is_explicit = if home.is_some() { Self::EXPLICIT } else { 0 };
+        Self(array_id | use_number | is_explicit | is_whole | access)
     }
 
     pub(super) fn array_id(self) -> u64 {
@@ -189,6 +202,11 @@ impl ArgumentRecord {
             1 => Access::ReadWrite,
             _ => Access::Overwrite,
         }
+    }
+
+    /// Whether it is an explicit array, which no launcher copies.
+    pub(super) fn is_explicit(self) -> bool {
+        self.0 & Self::EXPLICIT != 0
     }
 
     pub(super) fn is_whole(self) -> bool {

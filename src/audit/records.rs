@@ -1,30 +1,40 @@
 //! The latest records of a capture, and exact totals of all.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::record::{MemoryChange, QueueSpan};
 use super::record_block::{Event, EventKind, RecordBlock};
+use super::recorded::{Recorded, Times, ranges_of};
+use super::steps::{SiteTexts, StepContext};
 use crate::device;
 use crate::traffic::Flow;
-use resident_backend::timeline;
-use resident_documents::Waits;
+use resident_backend::timeline::{self, Run};
+use resident_documents::findings::Analysis;
+use resident_documents::{Finding, Waits};
 
 /// How many of the latest records are kept.
 const RECORDS_KEPT: usize = 1 << 16;
 
-/// A copy of more operations than this gets no times of its start.
-const OPERATIONS_MAX: u64 = 1 << 12;
+/// So many events may be of the same moment.
+const SAME_MOMENT: usize = 1 << 6;
+
+/// So many more are there before the oldest are dropped, together.
+const RECORDS_DROPPED: usize = 3 << 10;
 
 /// The latest records, and the totals of what no record is needed for.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    blocks: VecDeque<Arc<RecordBlock>>,
-    /// The number of events in the blocks. The oldest ones beyond [`RECORDS_KEPT`] do not count.
+    blocks: VecDeque<KeptBlock>,
+    /// The number of events that were not dropped, without the ends of arrays. The oldest ones
+    /// beyond [`RECORDS_KEPT`] do not count.
     len: usize,
-    /// The number of events in blocks that were dropped.
+    /// The number of events that were dropped, without the ends of arrays.
     dropped: u64,
+    /// What could be saved, as far as dropped events say.
+    analysis: Analysis,
+    sites: SiteTexts,
     pub(super) launches: u64,
     pub(super) waits: Waits,
     /// For other processes.
@@ -35,16 +45,24 @@ pub(super) struct Records {
     /// The same moment by the system's clock, since 1970.
     pub(super) started_unix_ns: u64,
     pub(super) duration_ns: u64,
-    times: HashMap<(u64, u64), (u64, u64)>,
+    times: Times,
     /// By the latest launches and their arguments, how many bytes the launch has changed.
     compared: BTreeMap<(u64, usize), u64>,
 }
 
-/// An event and its block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Recorded<'a> {
-    pub(super) block: &'a RecordBlock,
-    pub(super) event: &'a Event,
+/// A block, whose first events may have been dropped.
+#[derive(Clone, Debug)]
+struct KeptBlock {
+    block: Arc<RecordBlock>,
+    /// How many of its events were dropped.
+    dropped: usize,
+}
+
+impl KeptBlock {
+    fn recorded(&self) -> impl Iterator<Item = Recorded<'_>> {
+        let events = self.block.events[self.dropped..].iter();
+        events.map(|event| Recorded { block: &self.block, event })
+    }
 }
 
 impl Default for Records {
@@ -53,6 +71,8 @@ impl Default for Records {
             blocks: VecDeque::new(),
             len: 0,
             dropped: 0,
+            analysis: Analysis::default(),
+            sites: SiteTexts::default(),
             launches: 0,
             waits: Waits::default(),
             peer_waits: Waits::default(),
@@ -61,7 +81,7 @@ impl Default for Records {
             started_ns: timeline::now_ns(),
             started_unix_ns: 0,
             duration_ns: 0,
-            times: HashMap::new(),
+            times: Times::default(),
             compared: BTreeMap::new(),
         }
     }
@@ -77,20 +97,70 @@ impl Records {
     pub(super) fn add(&mut self, block: &Arc<RecordBlock>) {
         self.launches += block.launches().len() as u64;
         block.events.iter().for_each(|event| self.count(block, event));
-        self.len += block.events.len();
-        self.blocks.push_back(Arc::clone(block));
-        while let Some(oldest) = self.blocks.front().map(|block| block.events.len())
-            && self.len - oldest >= RECORDS_KEPT
-        {
-            self.blocks.pop_front();
-            self.len -= oldest;
-            self.dropped += oldest as u64;
+        self.len += block.events.len() - block.ends();
+        self.blocks.push_back(KeptBlock { block: Arc::clone(block), dropped: 0 });
+    }
+
+    /// Whether there are so many events that the oldest are due to be dropped.
+    pub(super) fn are_too_many(&self) -> bool {
+        self.len >= RECORDS_KEPT + RECORDS_DROPPED
+    }
+
+    /// Drops the oldest events beyond those that are kept, once findings have taken from them what
+    /// they need: so a finding does not depend on how long a program runs afterwards.
+    pub(super) fn drop_oldest(&mut self, runs: &[Run]) {
+        let Some(count) =
+            self.len.checked_sub(RECORDS_KEPT + SAME_MOMENT).filter(|count| *count > 0)
+        else {
+            return;
+        };
+        let mut queued: Vec<u64> = self
+            .blocks
+            .iter()
+            .flat_map(|it| it.recorded())
+            .filter(|recorded| !recorded.is_end())
+            .map(|recorded| recorded.event.queued_ns)
+            .collect();
+        let (_, newest_ns, _) = queued.select_nth_unstable(count - 1);
+        let newest_ns = *newest_ns;
+        let mut oldest: Vec<Recorded<'_>> = Vec::with_capacity(count);
+        let mut drops = Vec::with_capacity(self.blocks.len());
+        for kept in &self.blocks {
+            // Of events of the same moment more than these may be dropped.
+            let is_old = |recorded: &Recorded<'_>| recorded.event.queued_ns <= newest_ns;
+            let before = oldest.len();
+            oldest.extend(kept.recorded().take_while(is_old));
+            drops.push(oldest.len() - before);
         }
+        oldest.sort_by_key(|recorded| recorded.event.queued_ns);
+        let dropped = oldest.iter().filter(|recorded| !recorded.is_end()).count();
+        let compared = &self.compared;
+        let times = &Times::in_ranges(runs, &ranges_of(&oldest));
+        analyse(&mut self.analysis, &mut self.sites, &oldest, times, self.started_ns, compared);
+        self.len -= dropped;
+        self.dropped += dropped as u64;
+        for (kept, count) in self.blocks.iter_mut().zip(drops) {
+            kept.dropped += count;
+        }
+        self.blocks.retain(|kept| kept.dropped < kept.block.events.len());
+    }
+
+    /// What could be saved, by all events.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let (mut analysis, mut sites) = (self.analysis.clone(), self.sites.clone());
+        let mut all: Vec<_> = self.blocks.iter().flat_map(KeptBlock::recorded).collect();
+        all.sort_by_key(|recorded| recorded.event.queued_ns);
+        let (times, compared) = (&self.times, &self.compared);
+        analyse(&mut analysis, &mut sites, &all, times, self.started_ns, compared);
+        analysis.findings(self.duration_ns)
     }
 
     fn count(&mut self, block: &RecordBlock, event: &Event) {
         match event.kind {
-            EventKind::Copy(_) | EventKind::Launch(_) | EventKind::Access(_) => {}
+            EventKind::Copy(_)
+            | EventKind::Launch(_)
+            | EventKind::Access(_)
+            | EventKind::End(_) => {}
             EventKind::Message(message) => self.add_peer_wait(block.message(message).waited_ns),
             EventKind::Barrier(barrier) => self.add_peer_wait(block.barrier(barrier).waited_ns),
             EventKind::Wait(wait) => {
@@ -128,32 +198,21 @@ impl Records {
         device::take_times();
         self.duration_ns = timeline::now_ns().saturating_sub(self.started_ns);
         self.started_unix_ns = unix_ns().saturating_sub(self.duration_ns);
-        let runs = timeline::runs_since(self.started_ns).into_iter();
-        self.times
-            .extend(runs.map(|run| ((run.queue, run.position), (run.started_ns, run.finished_ns))));
+        self.times = Times::since(self.started_ns);
     }
 
     /// The records, in the order in which their work was queued or their wait began.
     pub(super) fn in_order(&self) -> Vec<Recorded<'_>> {
-        let blocks = self.blocks.iter().map(|block| &**block);
-        let records = blocks
-            .flat_map(|block| block.events.iter().map(move |event| Recorded { block, event }));
-        let mut records: Vec<_> = records.skip(self.len.saturating_sub(RECORDS_KEPT)).collect();
+        let recorded = self.blocks.iter().flat_map(KeptBlock::recorded);
+        let mut records: Vec<_> = recorded.filter(|recorded| !recorded.is_end()).collect();
         records.sort_by_key(|record| record.event.queued_ns);
-        records
+        records.split_off(records.len().saturating_sub(RECORDS_KEPT))
     }
 
     /// When the device began and finished these operations, since the start of the log; `None` if
     /// they are not known to be over.
     pub(super) fn times(&self, span: QueueSpan) -> Option<(u64, u64)> {
-        let (mut started_ns, finished_ns) = *self.times.get(&(span.queue, span.last))?;
-        let first = span.first.max(span.last.saturating_sub(OPERATIONS_MAX));
-        for position in first..span.last {
-            if let Some((began_ns, _)) = self.times.get(&(span.queue, position)) {
-                started_ns = started_ns.min(*began_ns);
-            }
-        }
-        Some((self.since_start(started_ns), self.since_start(finished_ns)))
+        self.times.of(span, self.started_ns)
     }
 
     /// Adds how many bytes of an argument a launch has changed.
@@ -171,5 +230,22 @@ impl Records {
 
     pub(super) fn since_start(&self, time_ns: u64) -> u64 {
         time_ns.saturating_sub(self.started_ns)
+    }
+}
+
+/// Lets findings look at events.
+fn analyse(
+    analysis: &mut Analysis,
+    sites: &mut SiteTexts,
+    events: &[Recorded<'_>],
+    times: &Times,
+    started_ns: u64,
+    compared: &BTreeMap<(u64, usize), u64>,
+) {
+    events.iter().for_each(|recorded| sites.make_all(*recorded));
+    let changed_bytes = |launch: u64, argument: usize| compared.get(&(launch, argument)).copied();
+    let context = StepContext { sites, times, started_ns, changed_bytes: &changed_bytes };
+    for step in events.iter().filter_map(|recorded| recorded.step(context)) {
+        analysis.add(&step);
     }
 }

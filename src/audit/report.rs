@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cause::Cause;
+use super::launched_arrays::LaunchedArrays;
 use super::record::Staleness;
 use super::record_block::{CopyKey, MessageEvent, MessageKey, RecordBlock};
 use super::records::Records;
@@ -138,8 +139,9 @@ pub struct Report {
     /// Messages to and from other processes.
     sent: Flow,
     received: Flow,
-    /// The part of `traffic` that launches caused.
-    launched: Flow,
+    launched: LaunchedArrays,
+    /// Whether contents were compared for some of what was recorded.
+    compared_contents: bool,
     padding: Flow,
     /// The number of uses of guards on streams other than their own, by array.
     foreign_uses: BTreeMap<String, u64>,
@@ -213,7 +215,7 @@ impl Report {
     /// The totals of the capture: copies between the host and devices.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        self.traffic
+        Traffic { avoided: self.launched.avoided(), ..self.traffic }
     }
 
     /// Messages to other processes, which are none of the copies of
@@ -319,6 +321,9 @@ impl Report {
 
     /// The copies that a simple launcher would have made at the launches of this capture: each
     /// array argument once in each direction. Numba's launcher does this with host arrays.
+    /// Explicit arrays ([`DeviceArray`](crate::DeviceArray)) are not among them. What launches
+    /// saved, [`Traffic::avoided`], is this minus the copies of the arrays of launches, whatever
+    /// call made them. Beyond 65,536 arrays all copies count as such.
     ///
     /// ```
     /// use resident::{Device, Grid, InOut, Kernel, SmartArray, audit};
@@ -332,13 +337,12 @@ impl Report {
     /// });
     /// assert_eq!(report.traffic().to_device.bytes, 4000);      // once
     /// assert_eq!(report.conservative().bytes, 10 * 2 * 4000);  // ten launches, in and out
+    /// assert_eq!(report.traffic().avoided.bytes, 19 * 4000);   // all but that one
     /// # Ok::<(), resident::Error>(())
     /// ```
     #[must_use]
     pub fn conservative(&self) -> Flow {
-        let mut flow = self.launched;
-        flow += self.traffic.avoided;
-        flow
+        self.launched.launcher()
     }
 
     /// The copied bytes that nobody had changed. Many small stale parts of an array are copied
@@ -415,7 +419,8 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, block: &Arc<RecordBlock>) {
-        self.traffic.avoided += block.avoided;
+        self.launched.add(block);
+        self.compared_contents |= block.compares_contents;
         let mut flows: FxHashMap<&CopyKey, Flow> = FxHashMap::default();
         for copy in block.copies() {
             *flows.entry(&copy.key).or_default() += Flow::of(copy.bytes);
@@ -437,9 +442,6 @@ impl Report {
     fn add_flow(&mut self, block: &RecordBlock, copy: &CopyKey, flow: Flow) {
         let traffic = Traffic::of_flow(copy.direction, flow);
         self.traffic += traffic;
-        if copy.cause == Cause::Launch {
-            self.launched += flow;
-        }
         self.add_to_site(SiteKey::of(block, copy), flow);
         let stream = block.stream(copy.stream);
         let mut stream = StreamKey { device: Arc::clone(&stream.device), number: stream.number };
@@ -468,6 +470,10 @@ impl Report {
 
     pub(super) fn set_elsewhere(&mut self, flow: Flow) {
         self.elsewhere = flow;
+    }
+
+    pub(super) fn compared_contents(&self) -> bool {
+        self.compared_contents
     }
 
     /// What other threads copied meanwhile, if this report has no copy.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::report::{Report, Site};
 use crate::traffic::{Flow, Traffic, grouped};
-use resident_documents::{Waits, visible};
+use resident_documents::{NOT_COMPARED, Waits, compared, saving, visible};
 
 /// The table is at most so many columns wide.
 const COLUMNS: usize = 100;
@@ -14,25 +14,38 @@ const COLUMNS: usize = 100;
 const INDENT: &str = "    ";
 
 /// Two lines for each [`Site`], the largest first, then the totals. If there is no site, although
-/// other threads copied something meanwhile, the last line says so.
+/// other threads copied something meanwhile, the last line says so. A report of nothing is one
+/// sentence.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut sites = self.sites();
-        sites.sort_by_key(|site| Reverse(site.flow.bytes));
-        let header = ["bytes", "copies", "direction", "device", "cause", "array"].map(String::from);
-        let rows: Vec<Row> = std::iter::once(header).chain(sites.iter().map(row)).collect();
-        let widths: [usize; LEADING] = std::array::from_fn(|column| {
-            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-        });
-        for (number, row) in rows.iter().enumerate() {
-            write_row(f, row, &widths)?;
-            match number.checked_sub(1) {
-                None => writeln!(f, "{}", "-".repeat(COLUMNS))?,
-                Some(site) => write_calls(f, &sites[site])?,
-            }
+        let sites = self.sites();
+        if sites.is_empty() && self.launches() == 0 && self.waits().count == 0 {
+            writeln!(f, "Nothing was copied, launched or waited for.")?;
+            return self.write_events(f);
         }
+        write_sites(f, sites)?;
         self.write_totals(f)
     }
+}
+
+fn write_sites(f: &mut fmt::Formatter<'_>, mut sites: Vec<Site>) -> fmt::Result {
+    if sites.is_empty() {
+        return Ok(());
+    }
+    sites.sort_by_key(|site| Reverse(site.flow.bytes));
+    let header = ["bytes", "copies", "direction", "device", "cause", "array"].map(String::from);
+    let rows: Vec<Row> = std::iter::once(header).chain(sites.iter().map(row)).collect();
+    let widths: [usize; LEADING] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    for (number, row) in rows.iter().enumerate() {
+        write_row(f, row, &widths)?;
+        match number.checked_sub(1) {
+            None => writeln!(f, "{}", "-".repeat(COLUMNS))?,
+            Some(site) => write_calls(f, &sites[site])?,
+        }
+    }
+    writeln!(f)
 }
 
 /// The number of columns before the array.
@@ -87,9 +100,20 @@ fn write_pair(f: &mut impl fmt::Write, first: &str, second: &str) -> fmt::Result
     Ok(())
 }
 
+/// So many findings are in the text.
+const FINDINGS_MAX: usize = 32;
+
 /// Writes a text, whose lines are broken between words.
 fn write_wrapped(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
-    let mut indent = "";
+    write_broken(f, text, "")
+}
+
+/// As [`write_wrapped`], with all lines as far from the margin as the second.
+fn write_indented(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    write_broken(f, text, INDENT)
+}
+
+fn write_broken(f: &mut impl fmt::Write, text: &str, mut indent: &str) -> fmt::Result {
     let mut line = String::new();
     for word in text.split(' ') {
         let word = shortened(word, COLUMNS - INDENT.len());
@@ -106,19 +130,9 @@ fn write_wrapped(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     writeln!(f, "{indent}{line}")
 }
 
-/// The text in at most `room` columns: of a longer one its first third and its end. Control
-/// characters, which a terminal would obey, are escaped.
+/// The text in at most `room` columns. What a terminal would obey is escaped.
 fn shortened(text: &str, room: usize) -> String {
-    let text = visible(text);
-    let len = text.chars().count();
-    if len <= room || room == 0 {
-        return text;
-    }
-    let head = (room - 1) / 3;
-    let tail = room - 1 - head;
-    let first = text.chars().take(head);
-    let last = text.chars().skip(len - tail);
-    first.chain(['…']).chain(last).collect()
+    resident_documents::shortened(&visible(text), room)
 }
 
 impl Report {
@@ -128,10 +142,7 @@ impl Report {
             ("to devices", to_device),
             ("to the host", to_host),
             ("between devices", between_devices),
-            ("avoided at launches", avoided),
-            ("a launcher that copies every argument in and out", self.conservative()),
         ];
-        writeln!(f)?;
         let width = lines.iter().map(|(_, flow)| grouped(flow.bytes).len()).max().unwrap_or(0);
         for (name, flow) in lines {
             let copies = if flow.count == 1 { "copy" } else { "copies" };
@@ -153,6 +164,9 @@ impl Report {
             let padding = grouped(padding.bytes);
             writeln!(f, "{padding:>width$} bytes to devices were padding between stale parts")?;
         }
+        if self.conservative().count > 0 {
+            writeln!(f, "{}", compared(self.conservative(), avoided))?;
+        }
         self.write_events(f)
     }
 
@@ -172,8 +186,18 @@ impl Report {
             let uses = if count == 1 { "use" } else { "uses" };
             write_wrapped(f, &format!("{count} {uses} of {array} on foreign streams, waited for"))?;
         }
-        for finding in self.findings() {
+        let findings = self.findings();
+        for finding in findings.iter().take(FINDINGS_MAX) {
             write_wrapped(f, &format!("finding: {}", finding.message))?;
+            write_indented(f, &finding.change)?;
+            write_indented(f, &format!("{} At {}.", saving(finding), finding.sites.join(", ")))?;
+        }
+        if let more @ 1.. = findings.len().saturating_sub(FINDINGS_MAX) {
+            writeln!(f, "and {more} more; `json:PATH` and `html:PATH` have all")?;
+        }
+        let has_work = self.launches() > 0 || self.traffic().moved().count > 0;
+        if has_work && !self.compared_contents() {
+            write_wrapped(f, NOT_COMPARED)?;
         }
         if let Some(missed) = self.missed() {
             let text = format!(

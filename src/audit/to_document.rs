@@ -9,14 +9,14 @@ use super::record_block::{
     AccessEvent, BarrierEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, MessageEvent,
     WaitEvent,
 };
-use super::records::{Recorded, Records};
+use super::recorded::Recorded;
+use super::records::Records;
 use super::report::{Report, Site};
+use super::steps::{access_name, reason_name};
 use crate::storage;
-use resident_backend::timeline::WaitReason;
-use resident_core::Access;
 use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentMemory,
-    DocumentMessage, DocumentRecord, DocumentSite, Finding, findings,
+    DocumentMessage, DocumentRecord, DocumentSite, Finding,
 };
 
 impl Report {
@@ -42,6 +42,8 @@ impl Report {
         document.to_host = traffic.to_host;
         document.between_devices = traffic.between_devices;
         document.avoided = traffic.avoided;
+        document.compared_contents = Some(self.compared_contents());
+        document.conservative = self.conservative();
         document.sent = self.sent();
         document.received = self.received();
         document.peer_waits = kept.peer_waits;
@@ -59,14 +61,17 @@ impl Report {
         document.sites = self.sites().iter().map(site).collect();
         document.streams = self.streams();
         document.arrays = arrays(&records);
-        document.records = records.iter().map(|record| record.to_document(kept)).collect();
+        document.records = records.iter().filter_map(|record| record.to_document(kept)).collect();
         document.records_forgotten = kept.forgotten();
-        document.findings = findings::of(&document);
+        document.findings = kept.findings();
         document
     }
 
-    /// What could be saved, the largest first: patterns in the latest records, each with its call
-    /// sites, what it costs, and what to change.
+    /// What could be saved, the largest first: patterns in all records, each with its call sites,
+    /// what it costs, and what to change. Arrays of one name that are used at the same lines are
+    /// one finding; so are unnamed arrays of one line. Records that made room for later ones count
+    /// too. For that a report remembers 8,192 arrays at the same time, those that were used the
+    /// longest ago giving way, 16,384 findings of each kind, and 65,536 names and lines.
     ///
     /// | kind | what it is |
     /// |---|---|
@@ -75,15 +80,20 @@ impl Report {
     /// | `few_changes` | whole arrays copied for the sake of a few elements |
     /// | `overwritten_upload` | a prefetch to a device, overwritten before anything reads it |
     /// | `pageable_copies` | many or large copies to a GPU from memory that is not page-locked |
+    /// | `repeated_upload` | equal contents that are copied to a device again |
     /// | `round_trip` | an array that the host takes to write, and copies back as it was |
     /// | `serial_copy` | copies that wait for kernels with which they have nothing to do |
     /// | `small_copies` | many small copies of one array that could be one |
     /// | `stalling_wait` | waits after which the host reads nothing, between pieces of work |
+    /// | `tiny_arguments` | tiny arrays, each uploaded for one launch, that could be scalars |
     /// | `unchanged_argument` | an `InOut` argument that no launch of a kernel has changed |
     /// | `unread_download` | a prefetch or a snapshot that nobody on the host read |
+    /// | `unused_upload` | an upload to an array that was dropped before anything read it there |
     ///
+    /// Whether the host's part of a `bounce` can be done on a device, nobody can see from outside.
     /// `serial_copy` needs the times of a device: see [`DocumentRecord`]. `few_changes`,
-    /// `round_trip` and `unchanged_argument` need [`compare_contents`](super::compare_contents()).
+    /// `repeated_upload`, `round_trip` and `unchanged_argument` need
+    /// [`compare_contents`](super::compare_contents()); a report without it says so.
     /// That a kernel overwrites an `InOut` without reading it cannot be seen from outside: the
     /// checker of CUDA C notes it
     /// ([`FindingKind::UnreadContents`](crate::emulation::FindingKind::UnreadContents)).
@@ -124,9 +134,10 @@ fn site(site: &Site) -> DocumentSite {
 }
 
 impl Recorded<'_> {
-    fn to_document(self, records: &Records) -> DocumentRecord {
+    /// `None` for the ends of arrays.
+    fn to_document(self, records: &Records) -> Option<DocumentRecord> {
         let Self { block, event } = self;
-        match event.kind {
+        Some(match event.kind {
             EventKind::Copy(copy) => self.copy(records, block.copy(copy)),
             EventKind::Launch(launch) => self.launch(records, block.launch(launch)),
             EventKind::Wait(wait) => self.wait(records, block.wait(wait)),
@@ -134,7 +145,8 @@ impl Recorded<'_> {
             EventKind::Access(access) => self.access(records, block.access(access)),
             EventKind::Message(message) => self.message(records, block.message(message)),
             EventKind::Barrier(barrier) => self.barrier(records, block.barrier(barrier)),
-        }
+            EventKind::End(_) => return None,
+        })
     }
 
     fn copy(self, records: &Records, copy: &CopyEvent) -> DocumentRecord {
@@ -162,6 +174,7 @@ impl Recorded<'_> {
             launch: (copy.launch > 0).then_some(copy.launch),
             use_number: copy.use_number,
             changed_bytes: copy.details.changed_bytes,
+            contents_hash: copy.details.contents_hash,
             host_ns: copy.details.host_ns,
             is_pageable: copy.details.is_pageable,
         }
@@ -203,12 +216,7 @@ impl Recorded<'_> {
             device: block.device(wait.device).to_string(),
             stream: wait.stream_number,
             site: event.site.to_string(),
-            reason: match wait.reason {
-                WaitReason::Synchronize => "synchronize".to_owned(),
-                WaitReason::Contents => "contents".to_owned(),
-                WaitReason::HostFunction => "host_function".to_owned(),
-                WaitReason::OtherKind => "other_kind".to_owned(),
-            },
+            reason: reason_name(wait.reason).to_owned(),
         }
     }
 
@@ -278,14 +286,6 @@ impl Recorded<'_> {
     }
 }
 
-fn access_name(access: Access) -> &'static str {
-    match access {
-        Access::Read => "in",
-        Access::ReadWrite => "in_out",
-        Access::Overwrite => "out",
-    }
-}
-
 /// The arrays of copies, and those of launches that are still alive.
 fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
     let mut arrays = BTreeMap::new();
@@ -307,7 +307,8 @@ fn arrays(records: &[Recorded<'_>]) -> Vec<DocumentArray> {
             EventKind::Wait(_)
             | EventKind::Memory(_)
             | EventKind::Message(_)
-            | EventKind::Barrier(_) => {}
+            | EventKind::Barrier(_)
+            | EventKind::End(_) => {}
         }
     }
     let mut arrays: BTreeMap<u64, DocumentArray> =

@@ -37,7 +37,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::traffic::{Flow, Traffic};
+use crate::traffic::{Flow, LaunchedCopies, Traffic};
 use resident_backend::grid::GridLimits;
 use resident_backend::{Backend, BodyKind, DeviceKind};
 use resident_embedded::{EmbeddedDevice, EmulationLog};
@@ -103,7 +103,9 @@ impl Device {
     }
 
     /// The copies to and from this device since it was opened, for all arrays. A copy between two
-    /// devices counts for both; `avoided` counts the copies that launches on this device avoided.
+    /// devices counts for both. `avoided` is what a launcher that copies each argument in and out
+    /// would have moved at the launches on this device, minus these copies, as far as they are of
+    /// arrays of launches.
     ///
     /// ```
     /// use resident::{Device, Emulation, SmartArray};
@@ -121,14 +123,15 @@ impl Device {
         self.0.traffic.get()
     }
 
-    pub(crate) fn count(&self, traffic: &Traffic) {
-        self.0.traffic.add(traffic);
+    /// Counts copies, and those of them that are of arrays of launches.
+    pub(crate) fn count(&self, traffic: &Traffic, launched: Flow) {
+        self.0.traffic.add(traffic, launched);
     }
 
-    /// Counts copies that a launch avoided.
+    /// Counts the arguments of a launch.
     #[inline]
-    pub(crate) fn count_avoided(&self, flow: Flow) {
-        self.0.traffic.add_avoided(flow);
+    pub(crate) fn count_launch(&self, copies: &LaunchedCopies) {
+        self.0.traffic.add_launch(copies);
     }
 
     /// The calls made on an emulated device, and its hazards. `None` for every other device,

@@ -216,12 +216,12 @@ fn queue<const IS_OBSERVED: bool>(launch: &Launch<'_>, stream: &Stream) -> Resul
         Ok(position) => position,
         Err(error) => return Err(launch_error(launch, stream, &error)),
     };
-    let avoided = mark(launch, &selections, stream, &mut launched, position);
+    let launcher = mark(launch, &selections, stream, &mut launched, position);
     if call.turn == Turn::Caller {
         stream.queue().run_launch(&call, position);
     }
     if IS_OBSERVED {
-        record(launch, stream, position, avoided);
+        record(launch, stream, position, launcher);
     }
     Ok(())
 }
@@ -236,11 +236,12 @@ fn submit_timed(stream: &Stream, call: &mut LaunchCall<'_>) -> Result<Position, 
     Ok(position)
 }
 
-fn record(launch: &Launch<'_>, stream: &Stream, position: Position, avoided: Flow) {
+fn record(launch: &Launch<'_>, stream: &Stream, position: Position, launcher: Flow) {
     let (title, position, site) = (launch.title, position.0, launch.site);
-    let argument =
-        |array: &BoundArray<'_>| ArgumentRecord::new(array.storage, array.access, array.is_whole);
-    let launched = Launched { title, stream, position, site, avoided };
+    let argument = |array: &BoundArray<'_>| {
+        ArgumentRecord::new(array.storage, array.access, array.is_whole, array.home)
+    };
+    let launched = Launched { title, stream, position, site, launcher };
     audit::record_launch(&launched, launch.bound_arrays().map(argument));
 }
 
@@ -310,7 +311,7 @@ fn acquire<'a>(
 }
 
 /// Marks the arrays as used at `position`. Records one event for all of them if other streams may
-/// have to wait for one. Returns the copies that the launch did not have to make.
+/// have to wait for one. Returns the copies of a launcher that copies each argument.
 #[inline(always)]
 fn mark(
     launch: &Launch<'_>,
@@ -325,9 +326,7 @@ fn mark(
         launch.request(storage, selection, Cause::Launch)
     };
     let marked = launched.mark(stream, position, request);
-    if marked.avoided.count > 0 {
-        stream.device_ref().count_avoided(marked.avoided);
-    }
+    stream.device_ref().count_launch(&marked.copies);
     if marked.needs_event {
         stream.ensure_event_at_tail();
     } else if marked.follows_other {
@@ -336,7 +335,7 @@ fn mark(
     if marked.is_watched {
         storage::notify_watchers();
     }
-    marked.avoided
+    marked.copies.launcher
 }
 
 #[inline(always)]

@@ -206,7 +206,7 @@ impl Storage {
         stream: &Stream,
         access: Access,
         position: Position,
-    ) -> Result<(), StateGuard<'_>> {
+    ) -> Result<bool, StateGuard<'_>> {
         self.state.mark(&self.memory_order, &self.published, stream.id(), access, position)
     }
 
@@ -324,6 +324,11 @@ impl Storage {
     fn automatic(&self) -> AutomaticName {
         let shape = self.shape().into_iter().collect();
         AutomaticName { element: self.element.name, shape, made_at: self.made_at }
+    }
+
+    /// The call that made the array.
+    pub(crate) fn made_at(&self) -> CallSite {
+        self.made_at
     }
 
     /// The name that the program gave the array.

@@ -87,8 +87,8 @@ impl Summarised {
             }
         }
         let copies = 2 * sole.marks;
-        let avoided = Flow { count: copies, bytes: copies * memory_order.len_bytes() };
-        state.count_avoided(memory_order, avoided);
+        let launcher = Flow { count: copies, bytes: copies * memory_order.len_bytes() };
+        state.count_launcher(memory_order, launcher);
         (sole.has_new_write, sole.read, sole.marks) = (false, Position::START, 0);
     }
 }
@@ -197,8 +197,8 @@ impl SummarisedState {
     }
 
     /// Marks the whole array as used by a launch for which [`acquire`](Self::acquire) pinned it,
-    /// counts the copies that this avoided, and unpins it. If the summary has ended meanwhile,
-    /// returns the lock on the state.
+    /// counts the launch, and unpins it. Returns whether the array is an explicit one. If the
+    /// summary has ended meanwhile, returns the lock on the state.
     #[inline(always)]
     pub(super) fn mark(
         &self,
@@ -207,7 +207,7 @@ impl SummarisedState {
         stream: QueueId,
         access: Access,
         position: Position,
-    ) -> Result<(), StateGuard<'_>> {
+    ) -> Result<bool, StateGuard<'_>> {
         let mut summarised = self.0.lock();
         let sole = &mut summarised.sole;
         let is_ready = sole.stream == stream && (sole.may_write || !access.writes());
@@ -222,7 +222,7 @@ impl SummarisedState {
         }
         sole.marks += 1;
         summarised.state.unpin();
-        Ok(())
+        Ok(summarised.state.is_explicit())
     }
 }
 
@@ -236,6 +236,8 @@ pub(crate) struct PinnedCopy<'a> {
     pub(crate) address: Address,
     /// The epoch of failures that the state reflects.
     pub(crate) epoch: u64,
+    /// Whether it is of an array of launches.
+    is_launched: bool,
     /// The bytes that were copied to the host, of which no report tells.
     read_bytes: u64,
 }
@@ -244,7 +246,9 @@ impl PinnedCopy<'_> {
     /// Counts a copy of a few bytes to the host, and unpins the copy.
     pub(crate) fn count_read(mut self, len_bytes: u64) {
         self.read_bytes = len_bytes;
-        self.stream.device_ref().count(&Traffic::of(Direction::ToHost, len_bytes));
+        let traffic = Traffic::of(Direction::ToHost, len_bytes);
+        let launched = if self.is_launched { traffic.moved() } else { Flow::default() };
+        self.stream.device_ref().count(&traffic, launched);
     }
 }
 
@@ -286,7 +290,10 @@ impl SummarisedState {
         let stream = if is_over { copy.device.stream() } else { writing.clone() };
         let (address, epoch) = (sole.address, state.failure_epoch());
         state.pin();
-        Some(PinnedCopy { state: self, memory_order, stream, address, epoch, read_bytes: 0 })
+        // Only launches summarise a state, and none copies an explicit array.
+        let is_launched = !state.is_explicit();
+        let state = self;
+        Some(PinnedCopy { state, memory_order, stream, address, epoch, is_launched, read_bytes: 0 })
     }
 }
 

@@ -19,8 +19,6 @@ pub(crate) struct Acquired<'a> {
     pub(crate) location: Location,
     /// The address of the whole array's copy. 0 if the array has no bytes.
     pub(crate) address: Address,
-    /// The bytes that this call copied.
-    pub(crate) copied_bytes: u64,
     /// Whether the access comes after a use on another stream.
     pub(crate) follows_other: bool,
     /// The pin, which is kept until the use is marked. An array without bytes needs none.
@@ -38,13 +36,8 @@ impl Drop for Pin<'_> {
 }
 
 impl<'a> Acquired<'a> {
-    const EMPTY: Self = Self {
-        location: Location::HOST,
-        address: Address(0),
-        copied_bytes: 0,
-        follows_other: false,
-        pin: None,
-    };
+    const EMPTY: Self =
+        Self { location: Location::HOST, address: Address(0), follows_other: false, pin: None };
 
     /// Pins the copy. The caller holds the array's lock.
     #[inline]
@@ -54,7 +47,7 @@ impl<'a> Acquired<'a> {
         CopyPlace { location, address }: CopyPlace,
     ) -> Self {
         state.pin();
-        Self { location, address, copied_bytes: 0, follows_other: false, pin: Some(Pin(storage)) }
+        Self { location, address, follows_other: false, pin: Some(Pin(storage)) }
     }
 
     pub(super) fn place(&self) -> CopyPlace {
@@ -228,6 +221,6 @@ pub(super) fn copy_to_device<'a>(
         let copy = CopyPlace { location, address };
         wait_for_uses(request, &mut state, stream, access, copy, depends)
     });
-    let copied_bytes = missing.close().bytes;
-    outcome.map(|acquired| Acquired { copied_bytes, ..acquired })
+    missing.close();
+    outcome
 }

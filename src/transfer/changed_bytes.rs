@@ -1,8 +1,12 @@
 //! Compares contents for captures that ask for it. Only whole arrays are compared: the caller of a
 //! request for a part has borrowed no other elements.
 
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
 use super::request::Request;
-use crate::audit::{self, Direction};
+use crate::audit::{self, Cause, Direction};
 use crate::device::Device;
 use crate::storage::{ArrayState, Storage};
 use resident_core::coherence::{Content, Location};
@@ -83,6 +87,44 @@ fn compare(
         let pairs = kept.chunks(element_bytes).zip(host_bytes(storage).chunks(element_bytes));
         pairs.filter(|(kept, now)| kept != now).map(|(kept, _)| kept.len() as u64).sum()
     })
+}
+
+/// A hash of the bytes that an upload of a whole array copies, if the thread compares contents.
+#[inline]
+pub(super) fn contents_hash(
+    request: &Request<'_>,
+    direction: Direction,
+    bytes: u64,
+) -> Option<u64> {
+    if audit::may_compare_contents() {
+        return hash(request, direction, bytes);
+    }
+    None
+}
+
+#[cold]
+fn hash(request: &Request<'_>, direction: Direction, bytes: u64) -> Option<u64> {
+    let storage = request.storage;
+    let is_whole = direction == Direction::ToDevice
+        && request.cause != Cause::Explicit
+        && bytes == storage.memory_order().len_bytes()
+        && matches!(request.selection, Selection::Whole)
+        && !storage.host_base().is_null();
+    (is_whole && audit::compares_contents()).then(|| hash_of(host_bytes(storage)))
+}
+
+/// A hash of bytes that the program has lent for an upload, if the thread compares contents and
+/// there are such bytes.
+#[inline]
+pub(super) fn lent_hash<'a>(bytes: impl FnOnce() -> Option<&'a [u8]>) -> Option<u64> {
+    let compares = audit::may_compare_contents() && audit::compares_contents();
+    if compares { bytes().map(hash_of) } else { None }
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// The host memory of an array, all of which the caller has borrowed and which is valid there.

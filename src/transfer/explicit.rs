@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use smallvec::SmallVec;
 
 use super::acquire::{Acquired, CopyPlace, acquire_on};
+use super::changed_bytes::lent_hash;
 use super::copy_out::{CallerWaits, CopyOut, wait_for_arrival};
 use super::mark::mark;
 use super::plan::operation_bytes_max;
@@ -49,6 +50,16 @@ struct LentMemory {
     /// Whether the device died during work with this memory, so that its backend keeps a handle
     /// forever.
     is_leaked: AtomicBool,
+}
+
+impl LentMemory {
+    /// The memory of a view of an upload, if its elements have so many bytes: then it has no gaps.
+    fn unbroken(&self, len_bytes: u64) -> Option<&[u8]> {
+        // SAFETY: `LentView::new` requires initialised memory of this length, lent for longer than
+        // the call that has this value. Uploads only read it.
+        let bytes = || unsafe { std::slice::from_raw_parts(self.base, self.len_bytes) };
+        (len_bytes > 0 && self.len_bytes as u64 == len_bytes).then(bytes)
+    }
 }
 
 // SAFETY: the value is a range of memory whose accesses the users of `LentView` order.
@@ -260,7 +271,9 @@ impl Upload<'_> {
             let part = Selection::Boxes(written);
             let request = request.of(if outcome.is_ok() { request.selection } else { &part });
             mark(&request, stream, acquired, Access::Overwrite, UseEnd::at(*position));
-            count_copy(&request, stream, *position, Direction::ToDevice);
+            let len_bytes = request.selection.len_bytes(request.storage.memory_order());
+            let lent_hash = lent_hash(|| lease.memory.unbroken(len_bytes));
+            count_lent(&request, stream, *position, Direction::ToDevice, lent_hash);
         }
         drop(lease);
         outcome.map_err(|error| error.after_writing(written_bytes))
@@ -299,10 +312,21 @@ pub(super) fn count_copy(
     position: Position,
     direction: Direction,
 ) {
+    count_lent(request, stream, position, direction, None);
+}
+
+/// As [`count_copy`], with a hash of what was lent.
+fn count_lent(
+    request: &Request<'_>,
+    stream: &Stream,
+    position: Position,
+    direction: Direction,
+    lent_hash: Option<u64>,
+) {
     let bytes = request.selection.len_bytes(request.storage.memory_order());
     let mut state = request.storage.lock();
     let since = stale_since(&state, Location::HOST, &[]);
-    let moved = Moved::at(position, direction, bytes);
+    let moved = Moved { lent_hash, ..Moved::at(position, direction, bytes) };
     count(request, &mut state, moved, stream.device_ref(), stream, since);
 }
 

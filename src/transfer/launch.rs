@@ -12,6 +12,7 @@ use crate::audit::{self, Flow};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::storage::{ArrayState, ReadyCopy, StateGuard, Storage, UseKind};
+use crate::traffic::LaunchedCopies;
 use resident_backend::{Address, Dependencies, Position};
 use resident_core::Access;
 use resident_core::coherence::Location;
@@ -37,15 +38,12 @@ struct LaunchedArray<'a> {
     is_pinned: bool,
     /// Whether the launch comes after a use on another stream.
     follows_other: bool,
-    /// The bytes that acquiring it copied.
-    copied_bytes: u64,
 }
 
 /// What marking the arrays of a launch has found.
 #[derive(Debug, Default)]
 pub(crate) struct Marked {
-    /// The copies that the launch avoided.
-    pub(crate) avoided: Flow,
+    pub(crate) copies: LaunchedCopies,
     /// Whether another stream is expected to wait for the launch.
     pub(crate) needs_event: bool,
     /// Whether the launch comes after a use on another stream.
@@ -55,6 +53,12 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
+    #[inline]
+    fn add(&mut self, copies: LaunchedCopies) {
+        self.copies.launcher += copies.launcher;
+        self.copies.before += copies.before;
+    }
+
     #[inline]
     fn note_watched(&mut self, state: &mut ArrayState, access: Access) {
         if state.is_watched() {
@@ -89,7 +93,6 @@ impl<'a> LaunchedArrays<'a> {
             is_summarised,
             is_pinned: true,
             follows_other: false,
-            copied_bytes: 0,
         });
         Some(address)
     }
@@ -105,30 +108,26 @@ impl<'a> LaunchedArrays<'a> {
         access: Access,
         depends: &mut Dependencies,
     ) -> Result<Address> {
-        let mut uploaded_bytes = 0;
         if is_whole
             && access != Access::Overwrite
             && let Some(state) = upload_small(storage, request, stream)?
+            && let Some(address) = acquire_ready(storage, state, stream, access, depends)
         {
-            uploaded_bytes = storage.memory_order().len_bytes();
-            if let Some(address) = acquire_ready(storage, state, stream, access, depends) {
-                self.list.push(LaunchedArray {
-                    storage,
-                    access,
-                    is_whole,
-                    is_summarised: false,
-                    is_pinned: true,
-                    follows_other: false,
-                    copied_bytes: uploaded_bytes,
-                });
-                if audit::has_subscribers() {
-                    run_deferred();
-                }
-                return Ok(address);
+            self.list.push(LaunchedArray {
+                storage,
+                access,
+                is_whole,
+                is_summarised: false,
+                is_pinned: true,
+                follows_other: false,
+            });
+            if audit::has_subscribers() {
+                run_deferred();
             }
+            return Ok(address);
         }
         let acquired = acquire_on(request, stream, access, depends)?;
-        let Acquired { address, copied_bytes, follows_other, .. } = acquired;
+        let Acquired { address, follows_other, .. } = acquired;
         self.list.push(LaunchedArray {
             storage,
             access,
@@ -136,7 +135,6 @@ impl<'a> LaunchedArrays<'a> {
             is_summarised: false,
             is_pinned: acquired.into_pin(),
             follows_other,
-            copied_bytes: uploaded_bytes + copied_bytes,
         });
         Ok(address)
     }
@@ -151,12 +149,12 @@ impl<'a> LaunchedArrays<'a> {
         mut request: impl FnMut(&'a Storage, bool) -> Request<'r>,
     ) -> Marked {
         let mut marked = Marked::default();
-        let mut summarised_bytes = 0;
+        let (mut summarised, mut summarised_bytes) = (0, 0);
         for array in &mut self.list {
             let state = match array.mark_summarised(stream, position) {
                 Ok(len_bytes) => {
                     summarised_bytes += len_bytes;
-                    marked.avoided.count += 2;
+                    summarised += u64::from(len_bytes != 0);
                     continue;
                 }
                 Err(state) => state,
@@ -172,7 +170,7 @@ impl<'a> LaunchedArrays<'a> {
             }
             marked.follows_other |= array.follows_other;
         }
-        marked.avoided.bytes += 2 * summarised_bytes;
+        marked.copies.launcher += Flow { count: 2 * summarised, bytes: 2 * summarised_bytes };
         // All are unpinned.
         self.list.clear();
         marked
@@ -189,8 +187,8 @@ impl Drop for LaunchedArrays<'_> {
 }
 
 impl<'a> LaunchedArray<'a> {
-    /// Marks an array by its summary, and returns its length in bytes. If it has none, returns the
-    /// lock on its state.
+    /// Marks an array by its summary, and returns its length in bytes; 0 if it is an explicit one.
+    /// If it has no summary, returns the lock on its state.
     #[inline(always)]
     fn mark_summarised(
         &mut self,
@@ -200,9 +198,9 @@ impl<'a> LaunchedArray<'a> {
         if !self.is_summarised {
             return Err(self.storage.lock());
         }
-        self.storage.mark_summarised(stream, self.access, position)?;
+        let is_explicit = self.storage.mark_summarised(stream, self.access, position)?;
         self.is_pinned = false;
-        Ok(self.storage.memory_order().len_bytes())
+        Ok(if is_explicit { 0 } else { self.storage.memory_order().len_bytes() })
     }
 
     /// Marks a whole array of which only the uses change, and summarises its state for the next
@@ -220,9 +218,8 @@ impl<'a> LaunchedArray<'a> {
             return false;
         };
         self.unpin(&mut state);
-        let avoided = self.avoided(self.storage.memory_order().len_bytes());
-        state.count_avoided(self.storage.memory_order(), avoided);
-        marked.avoided += avoided;
+        let memory_order = self.storage.memory_order();
+        marked.add(state.count_argument(memory_order, memory_order.len_bytes()));
         if self.access.writes() {
             self.storage.forget_readers();
         }
@@ -244,9 +241,9 @@ impl<'a> LaunchedArray<'a> {
         let mut state = self.storage.lock();
         let location = state.find_location(stream.device_ref());
         let (Some(location), false) = (location, request.is_empty()) else { return };
-        let avoided = self.avoided(request.selection.len_bytes(self.storage.memory_order()));
-        marked.avoided += avoided;
-        state.count_avoided(self.storage.memory_order(), avoided);
+        let memory_order = self.storage.memory_order();
+        let len_bytes = request.selection.len_bytes(memory_order);
+        marked.add(state.count_argument(memory_order, len_bytes));
         let end = UseEnd::at(position);
         request.record_use_and_effect(&mut state, stream, location, self.access, end);
         self.unpin(&mut state);
@@ -254,16 +251,6 @@ impl<'a> LaunchedArray<'a> {
         marked.is_watched |= state.is_watched();
         if let (true, Some(key)) = (self.is_whole, state.find_key(stream)) {
             state.summarise(stream, key, location);
-        }
-    }
-
-    /// The bytes that a launcher would copy if it copied each argument in and out, minus the bytes
-    /// that were copied.
-    #[inline(always)]
-    fn avoided(&self, len_bytes: u64) -> Flow {
-        Flow {
-            count: 1 + u64::from(self.copied_bytes == 0),
-            bytes: len_bytes + len_bytes.saturating_sub(self.copied_bytes),
         }
     }
 

@@ -113,14 +113,13 @@ impl Pipeline {
 
     /// Adds the copies to the totals and reports them.
     pub(super) fn close(self, request: &Request<'_>) -> QueuedCopies {
-        let bytes = self.copied.iter().map(|copied| copied.moved.bytes).sum();
         if !self.copied.is_empty() {
             let mut state = request.storage.lock();
             for CopyTotal { moved, device, stream, stale_since } in &self.copied {
                 count(request, &mut state, *moved, device, stream, *stale_since);
             }
         }
-        QueuedCopies { queued: self.queued, bytes, _inquiry: self.inquiry }
+        QueuedCopies { queued: self.queued, _inquiry: self.inquiry }
     }
 }
 
@@ -128,7 +127,6 @@ impl Pipeline {
 #[derive(Debug, Default)]
 pub(super) struct QueuedCopies {
     pub(super) queued: Queued,
-    pub(super) bytes: u64,
     /// Keeps the records of failures of the queued work.
     _inquiry: Option<Inquiry>,
 }

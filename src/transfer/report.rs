@@ -1,6 +1,6 @@
 //! Counting and reporting copies.
 
-use super::changed_bytes::changed_bytes;
+use super::changed_bytes::{changed_bytes, contents_hash};
 use super::request::Request;
 use crate::audit::{self, Accessed, Cause, Copied, Direction, MemoryChange, MemoryUse, Staleness};
 use crate::device::{self, Device, Stream};
@@ -72,19 +72,22 @@ pub(super) struct Moved {
     pub(super) queued_ns: u64,
     /// When the call began to queue it; 0 if that is not known.
     pub(super) begun_ns: u64,
+    /// A hash of what the program lent for an upload, if contents are compared.
+    pub(super) lent_hash: Option<u64>,
 }
 
 impl Moved {
     /// A copy of one operation.
     pub(super) fn at(position: Position, direction: Direction, bytes: u64) -> Self {
-        Self { direction, bytes, first: position, last: position, queued_ns: 0, begun_ns: 0 }
+        let (first, last, queued_ns, begun_ns) = (position, position, 0, 0);
+        Self { direction, bytes, first, last, queued_ns, begun_ns, lent_hash: None }
     }
 
     /// A copy of these operations, which are all on one stream.
     pub(super) fn of(queued: &[(Stream, Position)], direction: Direction, bytes: u64) -> Self {
         let position = |queued: Option<&(Stream, Position)>| queued.map_or(Position(0), |it| it.1);
         let (first, last) = (position(queued.first()), position(queued.last()));
-        Self { direction, bytes, first, last, queued_ns: 0, begun_ns: 0 }
+        Self { direction, bytes, first, last, queued_ns: 0, begun_ns: 0, lent_hash: None }
     }
 }
 
@@ -94,28 +97,31 @@ impl Moved {
 pub(super) fn count(
     request: &Request<'_>,
     state: &mut ArrayState,
-    Moved { direction, bytes, first, last, queued_ns, begun_ns }: Moved,
+    Moved { direction, bytes, first, last, queued_ns, begun_ns, lent_hash }: Moved,
     device: &Device,
     stream: &Stream,
     stale_since: StaleOrigin,
 ) {
     let padding = if direction == Direction::ToHost { 0 } else { state.take_padding(bytes) };
     let changed_bytes = changed_bytes(request, state, direction, device, bytes);
+    let contents_hash = lent_hash.or_else(|| contents_hash(request, direction, bytes));
     let traffic = Traffic::of(direction, bytes);
-    state.count_traffic(request.storage.memory_order(), &traffic);
-    device.count(&traffic);
+    let launched = state.count_traffic(request.storage.memory_order(), &traffic);
+    device.count(&traffic, launched);
     let is_peer_copy = stream.device_ref() != device;
     if is_peer_copy {
-        stream.device_ref().count(&traffic);
+        stream.device_ref().count(&traffic, launched);
     }
     audit::record_copy(bytes, || Copied {
         queued_ns,
         changed_bytes,
+        contents_hash,
         host_ns: (begun_ns > 0).then(|| audit::listened_ns().saturating_sub(begun_ns)),
         is_pageable: request.cause != Cause::Explicit
             && direction != Direction::BetweenDevices
             && device.kind() != DeviceKind::Cpu
             && !state.is_host_pinned_for(device.kind()),
+        is_explicit: state.is_explicit(),
         storage: request.storage,
         direction,
         bytes,

@@ -170,6 +170,7 @@ def document(count, names, gpu, ranks):
     allocations = [r["bytes"] for r in records if r["kind"] == "allocation"]
     return {"version": 1, **moved,
             "avoided": {"count": count // 4, "bytes": count * 200_000},
+            "conservative": {"count": count, "bytes": count * 800_000},
             "padding": {"count": count // 30, "bytes": count // 30 * 512},
             "launches": sum(r["kind"] == "launch" for r in records),
             "waits": {"count": len(waits), "nanoseconds": sum(waits)},

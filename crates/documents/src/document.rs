@@ -21,7 +21,8 @@ pub struct Document {
     pub to_host: Flow,
     /// Copies from one device to another.
     pub between_devices: Flow,
-    /// Copies that launches did not have to make.
+    /// What launches saved: [`conservative`](Self::conservative), minus the copies of the arrays of
+    /// launches, whatever call made them.
     pub avoided: Flow,
     /// The copied bytes that nobody had changed: what lies between small stale parts, as in
     /// [`Report::padding`](struct.Report.html#method.padding).
@@ -67,6 +68,11 @@ pub struct Document {
     pub host: Option<String>,
     /// When the capture began by the host's clock: nanoseconds since 1970.
     pub started_unix_ns: u64,
+    /// What a launcher would have moved that copies each array argument in and out.
+    pub conservative: Flow,
+    /// Whether contents were compared for some of the records: see
+    /// [`compare_contents`](fn.compare_contents.html). `None` if that is not known.
+    pub compared_contents: Option<bool>,
 }
 
 /// A kernel that was checked: one element of [`Document::checked`].
@@ -177,6 +183,9 @@ pub enum DocumentRecord {
         /// [`compare_contents`](fn.compare_contents.html) found out.
         #[cfg_attr(feature = "serde", serde(default))]
         changed_bytes: Option<u64>,
+        /// A hash of the bytes of an upload of a whole array, if contents were compared.
+        #[cfg_attr(feature = "serde", serde(default))]
+        contents_hash: Option<u64>,
         /// How long the calling thread was busy with queueing it, if that is known: with packing
         /// pageable memory, above all.
         #[cfg_attr(feature = "serde", serde(default))]

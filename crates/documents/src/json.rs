@@ -86,7 +86,8 @@ objects! {
     Document {
         version to_device to_host between_devices avoided padding sites launches waits allocations
         evictions duration_ns streams arrays records records_forgotten findings sent received
-        peer_waits rank ranks host started_unix_ns checked
+        peer_waits rank ranks host started_unix_ns conservative
+        compared_contents checked
     }
     DocumentChecked { kernel launches errors notes }
     Flow { count bytes }
@@ -137,7 +138,7 @@ impl Object for DocumentRecord {
             Copy {
                 queued_ns started_ns finished_ns thread device stream site array name direction
                 source bytes padding cause stale_since launch use_number changed_bytes host_ns
-                is_pageable
+                is_pageable contents_hash
             }
             Launch {
                 id called_ns queued_ns started_ns finished_ns thread device stream site name
@@ -243,7 +244,8 @@ mod tests {
             + r#""array": 4, "name": "ä"}], "records_forgotten": 0, "findings": [], "#
             + &format!(r#""sent": {flow}, "received": {flow}, "#)
             + r#""peer_waits": {"count": 0, "nanoseconds": 0}, "rank": null, "ranks": null, "#
-            + r#""host": null, "started_unix_ns": 0, "checked": null}"#;
+            + r#""host": null, "started_unix_ns": 0, "#
+            + &format!(r#""conservative": {flow}, "compared_contents": null, "checked": null}}"#);
         assert_eq!(document.to_json(), expected);
     }
 }

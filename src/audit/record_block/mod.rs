@@ -39,6 +39,7 @@ pub(super) enum EventKind {
     Access(u32),
     Message(u32),
     Barrier(u32),
+    End(u32),
 }
 
 /// The properties of a launch. Numbers without another meaning are indexes into the block's tables.
@@ -111,6 +112,14 @@ pub(super) struct BarrierEvent {
     pub(super) waited_ns: u64,
 }
 
+/// The end of an array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndEvent {
+    pub(super) array: u64,
+    /// Which use of the array it is.
+    pub(super) use_number: u16,
+}
+
 /// The properties of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyEvent {
@@ -133,10 +142,14 @@ pub(super) struct CopyEvent {
 pub(super) struct CopyDetails {
     /// How many of the bytes have other values than before at the destination.
     pub(super) changed_bytes: Option<u64>,
+    /// A hash of the bytes, if contents are compared and it is an upload of a whole array.
+    pub(super) contents_hash: Option<u64>,
     /// How long the calling thread was busy with it.
     pub(super) host_ns: Option<u64>,
     /// Whether it is between a GPU and pageable memory of the host.
     pub(super) is_pageable: bool,
+    /// Whether the array is an explicit one, which no launcher copies.
+    pub(super) is_explicit: bool,
 }
 
 /// What the copies of one line of a report have in common. Call sites are compared by address: a
@@ -182,6 +195,7 @@ struct Lists {
     accesses: Vec<AccessEvent>,
     messages: Vec<MessageEvent>,
     barriers: Vec<BarrierEvent>,
+    ends: Vec<EndEvent>,
 }
 
 /// Events of one thread, in their order, and the tables to which they refer.
@@ -196,8 +210,10 @@ pub(super) struct RecordBlock {
     devices: Vec<Arc<str>>,
     /// Of the arrays that messages name.
     names: Vec<Arc<str>>,
-    /// The copies that the launches did not have to make.
-    pub(super) avoided: Flow,
+    /// The copies of a launcher that copies each array argument in and out.
+    pub(super) launcher: Flow,
+    /// Whether contents were compared for some of the events.
+    pub(super) compares_contents: bool,
 }
 
 impl RecordBlock {
@@ -239,6 +255,15 @@ impl RecordBlock {
 
     pub(super) fn barrier(&self, index: u32) -> &BarrierEvent {
         &self.lists.barriers[index as usize]
+    }
+
+    pub(super) fn end(&self, index: u32) -> &EndEvent {
+        &self.lists.ends[index as usize]
+    }
+
+    /// How many of the events are ends of arrays.
+    pub(super) fn ends(&self) -> usize {
+        self.lists.ends.len()
     }
 
     /// The name of the array of a message.

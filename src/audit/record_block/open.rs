@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    AccessEvent, BarrierEvent, CopyDetails, CopyEvent, CopyKey, Event, EventKind, LaunchEvent,
-    Lists, MemoryEvent, MessageEvent, MessageKey, RecordBlock, SiteAddress, WaitEvent,
+    AccessEvent, BarrierEvent, CopyDetails, CopyEvent, CopyKey, EndEvent, Event, EventKind,
+    LaunchEvent, Lists, MemoryEvent, MessageEvent, MessageKey, RecordBlock, SiteAddress, WaitEvent,
 };
+use crate::audit::contents;
 use crate::audit::record::{
     Accessed, ArgumentRecord, ArrayEntry, BarrierRecord, Copied, Discarded, Launched, MemoryChange,
     MemoryUse, MessageRecord, Record, Staleness, StreamEntry, called_ns,
@@ -71,7 +72,8 @@ pub(in crate::audit) struct OpenBlock {
     streams: Table<u64, StreamEntry>,
     devices: Vec<Arc<str>>,
     names: Vec<Arc<str>>,
-    avoided: Flow,
+    launcher: Flow,
+    compares_contents: bool,
 }
 
 impl OpenBlock {
@@ -85,7 +87,8 @@ impl OpenBlock {
             streams: Table::new(),
             devices: Vec::new(),
             names: Vec::new(),
-            avoided: Flow::default(),
+            launcher: Flow::default(),
+            compares_contents: false,
         }
     }
 
@@ -98,6 +101,8 @@ impl OpenBlock {
         if self.events.is_empty() {
             return None;
         }
+        // Waits and messages began before they are recorded.
+        self.events.sort_by_key(|event| event.queued_ns);
         let next = if self.is_full() { Next::IsAlike } else { Next::IsUnknown };
         Some(RecordBlock {
             thread: Arc::clone(&self.thread),
@@ -108,11 +113,13 @@ impl OpenBlock {
             streams: self.streams.take(),
             devices: std::mem::take(&mut self.devices),
             names: std::mem::take(&mut self.names),
-            avoided: std::mem::take(&mut self.avoided),
+            launcher: std::mem::take(&mut self.launcher),
+            compares_contents: std::mem::take(&mut self.compares_contents),
         })
     }
 
     pub(in crate::audit) fn push_copy(&mut self, copied: &Copied<'_>, launch: u64) {
+        self.compares_contents |= contents::is_asked_for_here();
         let array = self.array(copied.storage);
         let stream = self.stream(copied.stream);
         let source = copied.source.map(|device| self.device(device.name_str()));
@@ -127,8 +134,10 @@ impl OpenBlock {
             source,
         };
         let Copied { bytes, padding, positions, .. } = *copied;
-        let Copied { changed_bytes, host_ns, is_pageable, .. } = *copied;
-        let details = CopyDetails { changed_bytes, host_ns, is_pageable };
+        let Copied { changed_bytes, contents_hash, host_ns, is_pageable, is_explicit, .. } =
+            *copied;
+        let details =
+            CopyDetails { changed_bytes, contents_hash, host_ns, is_pageable, is_explicit };
         let use_number = Some(copied.storage.next_use());
         let copy = CopyEvent { key, bytes, padding, positions, launch, use_number, details };
         let kind = EventKind::Copy(push(&mut self.lists.copies, copy));
@@ -198,6 +207,7 @@ impl OpenBlock {
         arguments: impl Iterator<Item = ArgumentRecord> + 'a,
         id: u64,
     ) {
+        self.compares_contents |= contents::is_asked_for_here();
         let title = launched.title;
         let address = title.as_ptr().addr();
         let kernel = self.kernels.index(address, address as u64, || Arc::clone(title));
@@ -205,7 +215,7 @@ impl OpenBlock {
         let first = self.lists.arguments.len();
         self.lists.arguments.extend(arguments);
         let arguments = (first as u32, (self.lists.arguments.len() - first) as u8);
-        self.avoided += launched.avoided;
+        self.launcher += launched.launcher;
         let position = launched.position;
         let called_ns = called_ns();
         let launch = LaunchEvent { kernel, stream, arguments, position, id, called_ns };
@@ -229,6 +239,12 @@ impl OpenBlock {
         let memory = MemoryEvent { kind: used.kind, array, device, bytes };
         let index = push(&mut self.lists.memory, memory);
         self.push(used.site, EventKind::Memory(index));
+    }
+
+    pub(in crate::audit) fn push_end(&mut self, storage: &Storage) {
+        let end = EndEvent { array: storage.number(), use_number: storage.next_use() };
+        let kind = EventKind::End(push(&mut self.lists.ends, end));
+        self.events.push(Event { queued_ns: timeline::now_ns(), site: storage.made_at(), kind });
     }
 
     pub(in crate::audit) fn push_discard(&mut self, discarded: &Discarded) {
@@ -327,17 +343,16 @@ fn replace<T>(list: &mut Vec<T>, next: Next) -> Vec<T> {
 impl Lists {
     /// Takes the lists: see [`replace`].
     fn replace(&mut self, next: Next) -> Self {
-        let Self { copies, launches, arguments, waits, memory, accesses, messages, barriers } =
-            self;
         Self {
-            copies: replace(copies, next),
-            launches: replace(launches, next),
-            arguments: replace(arguments, next),
-            waits: replace(waits, next),
-            memory: replace(memory, next),
-            accesses: replace(accesses, next),
-            messages: replace(messages, next),
-            barriers: replace(barriers, next),
+            copies: replace(&mut self.copies, next),
+            launches: replace(&mut self.launches, next),
+            arguments: replace(&mut self.arguments, next),
+            waits: replace(&mut self.waits, next),
+            memory: replace(&mut self.memory, next),
+            accesses: replace(&mut self.accesses, next),
+            messages: replace(&mut self.messages, next),
+            barriers: replace(&mut self.barriers, next),
+            ends: replace(&mut self.ends, next),
         }
     }
 }

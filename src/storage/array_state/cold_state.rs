@@ -36,7 +36,8 @@ pub(super) struct ColdState {
     pub(super) host_version: u64,
     /// The uses of the host memory, if it is the host's own and queued work has used it.
     pub(super) host_uses: Option<Box<Uses>>,
-    /// The copies that are not counted as copies of the whole array (`whole_copies`).
+    /// The copies that are not counted as copies of the whole array (`whole_copies`). In the place
+    /// of the avoided copies it has those of a launcher that copies each argument.
     pub(super) traffic: Option<Box<Traffic>>,
     /// The logs of locations where parts became stale by different calls.
     pub(super) stale_logs: Vec<(Location, StaleLog)>,

@@ -34,7 +34,7 @@ use super::HostBuffer;
 use crate::device::Device;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
 use crate::device::Stream;
-use crate::traffic::{Flow, Traffic};
+use crate::traffic::{Flow, LaunchedCopies, Traffic};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::{Address, Bytes, DeviceKind, HostMemory};
@@ -97,6 +97,13 @@ impl DeviceCopy {
     }
 }
 
+/// The copies of an array, without avoided ones, and those that a launcher would have made that
+/// copies each argument in and out.
+struct Counts {
+    moved: Traffic,
+    launcher: Flow,
+}
+
 impl ArrayState {
     #[inline]
     pub(in crate::storage) fn new(coherence: Coherence) -> Self {
@@ -155,25 +162,58 @@ impl ArrayState {
     }
 
     pub(crate) fn traffic(&self, memory_order: &MemoryOrder) -> Traffic {
-        let others = self.cold.as_ref().and_then(|cold| cold.traffic.as_deref().copied());
-        self.whole_copies.traffic(memory_order) + others.unwrap_or_default()
+        let Counts { moved, launcher } = self.counts(memory_order);
+        let avoided = if launcher.count > 0 { launcher - moved.moved() } else { Flow::default() };
+        Traffic { avoided, ..moved }
     }
 
-    /// Counts copies.
-    pub(crate) fn count_traffic(&mut self, memory_order: &MemoryOrder, traffic: &Traffic) {
+    /// Whether a launch has used the array as an argument that a launcher would have copied.
+    fn is_launched(&self, memory_order: &MemoryOrder) -> bool {
+        self.counts(memory_order).launcher.count > 0
+    }
+
+    fn counts(&self, memory_order: &MemoryOrder) -> Counts {
+        let others = self.cold.as_ref().and_then(|cold| cold.traffic.as_deref().copied());
+        let all = self.whole_copies.traffic(memory_order) + others.unwrap_or_default();
+        Counts { moved: Traffic { avoided: Flow::default(), ..all }, launcher: all.avoided }
+    }
+
+    /// Counts copies. Returns those that are of an array of launches.
+    pub(crate) fn count_traffic(&mut self, memory_order: &MemoryOrder, traffic: &Traffic) -> Flow {
         let others = self.whole_copies.count(memory_order, traffic);
         if others != Traffic::default() {
             **self.cold().traffic.get_or_insert_default() += others;
         }
+        if self.is_launched(memory_order) { traffic.moved() } else { Flow::default() }
     }
 
-    /// Counts copies that launches avoided.
+    /// Counts what a launcher would have copied that copies each argument in and out. Explicit
+    /// arrays are on one device by the program's wish: no launcher copies them.
     #[inline]
-    pub(crate) fn count_avoided(&mut self, memory_order: &MemoryOrder, flow: Flow) {
-        let others = self.whole_copies.count_avoided(memory_order, flow);
+    pub(crate) fn count_launcher(&mut self, memory_order: &MemoryOrder, flow: Flow) {
+        if self.is_explicit {
+            return;
+        }
+        let others = self.whole_copies.count_launcher(memory_order, flow);
         if others.count != 0 {
             self.cold().traffic.get_or_insert_default().avoided += others;
         }
+    }
+
+    /// As [`count_launcher`](Self::count_launcher), for one argument of a launch.
+    pub(crate) fn count_argument(
+        &mut self,
+        memory_order: &MemoryOrder,
+        len_bytes: u64,
+    ) -> LaunchedCopies {
+        if self.is_explicit {
+            return LaunchedCopies::default();
+        }
+        let Counts { moved, launcher } = self.counts(memory_order);
+        let own = Flow { count: 2, bytes: 2 * len_bytes };
+        self.count_launcher(memory_order, own);
+        let before = if launcher.count == 0 { moved.moved() } else { Flow::default() };
+        LaunchedCopies { launcher: own, before }
     }
 
     /// The uses of the host memory, if it is the host's own and queued work has used it.

@@ -8,19 +8,21 @@ use resident_core::layout::MemoryOrder;
 /// are counted elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct WholeCopies {
-    avoided: u32,
+    /// What a launcher would have copied that copies each argument in and out.
+    launcher: u32,
     to_device: u16,
     to_host: u16,
 }
 
 impl WholeCopies {
+    /// In the place of the avoided copies it has those of a launcher that copies each argument.
     pub(super) fn traffic(&self, memory_order: &MemoryOrder) -> Traffic {
         let whole = |count: u64| Flow { count, bytes: count * memory_order.len_bytes() };
         Traffic {
             to_device: whole(self.to_device.into()),
             to_host: whole(self.to_host.into()),
             between_devices: Flow::default(),
-            avoided: whole(self.avoided.into()),
+            avoided: whole(self.launcher.into()),
         }
     }
 
@@ -30,14 +32,14 @@ impl WholeCopies {
             to_device: not_counted(&mut self.to_device, traffic.to_device, memory_order),
             to_host: not_counted(&mut self.to_host, traffic.to_host, memory_order),
             between_devices: traffic.between_devices,
-            avoided: self.count_avoided(memory_order, traffic.avoided),
+            avoided: self.count_launcher(memory_order, traffic.avoided),
         }
     }
 
-    /// As [`count`](Self::count), of the copies that launches avoided.
+    /// As [`count`](Self::count), of what a launcher would have copied.
     #[inline]
-    pub(super) fn count_avoided(&mut self, memory_order: &MemoryOrder, flow: Flow) -> Flow {
-        not_counted(&mut self.avoided, flow, memory_order)
+    pub(super) fn count_launcher(&mut self, memory_order: &MemoryOrder, flow: Flow) -> Flow {
+        not_counted(&mut self.launcher, flow, memory_order)
     }
 }
 

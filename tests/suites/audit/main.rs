@@ -2,6 +2,8 @@
 
 mod at_exit;
 mod attribute;
+mod avoided;
+mod causes;
 mod documents;
 #[cfg(target_os = "linux")]
 mod exits;
@@ -9,6 +11,7 @@ mod findings;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod gpu_times;
 mod logs;
+mod long_programs;
 mod memory;
 mod messages;
 mod pages;

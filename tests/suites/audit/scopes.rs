@@ -105,3 +105,82 @@ fn guards_budgets_and_scopes_of_many_threads_at_once() -> Result<()> {
     assert_eq!(traffic.to_host.bytes, of(&mut (1..THREADS).step_by(2)));
     Ok(())
 }
+
+/// Runs work on another thread, and waits for it.
+fn elsewhere<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|threads| threads.spawn(work).join().expect("no panic"))
+}
+
+#[test]
+fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
+    let nothing = Budget::new().to_device(0);
+    let Err(Error::OverBudget { spent, sites, .. }) = nothing.enforce(|| elsewhere(upload)) else {
+        panic!("the budget was got round")
+    };
+    assert!(spent.starts_with("100 bytes to_device (100 of them on other threads"), "{spent}");
+    assert!(spent.ends_with("of at most 0"), "{spent}");
+    assert!(sites[0].contains("scopes.rs"), "{sites:?}");
+    // Once, whichever thread copies, and threads in a scope are no others.
+    let both = Budget::new().to_device(200).exactly();
+    both.enforce(|| elsewhere(upload).and_then(|()| upload()))??;
+    let scoped = nothing.enforce(|| {
+        let scope = audit::scope();
+        elsewhere(|| scope.run(upload))
+    });
+    let Err(Error::OverBudget { spent, .. }) = scoped else { panic!("it copies 100 bytes") };
+    assert_eq!(spent, "100 bytes to_device of at most 0");
+    // The old way, on demand.
+    nothing.clone().of_this_thread().enforce(|| elsewhere(upload))??;
+    assert!(nothing.of_this_thread().enforce(upload).is_err());
+    Ok(())
+}
+
+#[test]
+fn a_budget_does_not_count_threads_that_work_for_another_capture() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
+    let nothing = Budget::new().to_device(0);
+    nothing.enforce(|| elsewhere(|| audit::capture(upload).0))??;
+    let own = Budget::new().to_device(100).exactly();
+    nothing.enforce(|| elsewhere(|| own.enforce(upload)))???;
+    // A scope of a capture around the budget works for both.
+    let (outcome, report) = audit::capture(|| {
+        let scope = audit::scope();
+        nothing.enforce(|| elsewhere(|| scope.run(upload)))
+    });
+    assert!(matches!(outcome, Err(Error::OverBudget { .. })), "{outcome:?}");
+    assert_eq!(report.traffic().to_device.bytes, 100);
+    Ok(())
+}
+
+#[test]
+fn what_is_denied_to_all_is_denied_to_threads_of_which_the_caller_knows_nothing() -> Result<()> {
+    support::own_process!();
+    let device = lab();
+    let array = SmartArray::from(vec![1_u8; 100]);
+    let upload = || array.gpu_on(&device.stream()).map(drop);
+    let guard = audit::deny(Implicit::ALL);
+    assert!(upload().is_err());
+    elsewhere(|| SmartArray::from(vec![1_u8; 8]).gpu_on(&device.stream()).map(drop))?;
+    drop(guard);
+    let guard = audit::deny_all(Implicit::TO_DEVICE);
+    let Err(error @ Error::Denied { .. }) = elsewhere(upload) else { panic!("100 bytes") };
+    assert!(error.to_string().contains("scopes.rs"), "{error}");
+    assert!(upload().is_err());
+    // Two of them; and a thread that has its own rule.
+    let inner = audit::deny_all(Implicit::TO_HOST);
+    drop(guard);
+    elsewhere(upload)?;
+    let other = SmartArray::from(vec![1_u8; 100]);
+    let guard = audit::deny_all(Implicit::TO_DEVICE);
+    elsewhere(|| {
+        let _allowed = audit::allow(Implicit::TO_DEVICE);
+        other.gpu_on(&device.stream()).map(drop)
+    })?;
+    drop((guard, inner));
+    elsewhere(|| SmartArray::from(vec![1_u8; 8]).gpu_on(&device.stream()).map(drop))
+}

@@ -17,13 +17,13 @@ fn redacted(report: &audit::Report) -> String {
         let rest = rest.trim_start_matches(|it: char| it.is_ascii_digit() || it == ':');
         format!("{text}.rs:L:C{rest}")
     });
-    match text.rsplit_once(" µs") {
-        None => text,
-        Some((start, rest)) => {
-            let start = start.trim_end_matches(|it: char| it.is_ascii_digit() || it == '_');
-            format!("{start}T µs{rest}")
-        }
-    }
+    let mut times: Vec<&str> = text.split(" µs").collect();
+    let last = times.pop().unwrap_or_default();
+    let untimed = times.into_iter().map(|before| {
+        let before = before.trim_end_matches(|it: char| it.is_ascii_digit() || it == '_');
+        format!("{before}T µs")
+    });
+    untimed.collect::<String>() + last
 }
 
 /// Copies in each direction: of bytes that were never there, that other calls changed, that are

@@ -1,9 +1,10 @@
 //! Whole arrays that are copied back to a device although the host changed nothing, or little.
 
-use std::collections::BTreeMap;
-
-use super::history::{Copied, History, Text, about, copied, each_once, total_ns};
+use super::step::Copied;
+use super::symbols::{Symbol, Symbols};
+use super::tally::{Groups, Sites, Tally, Text, Time, copies, finding, quoted, times};
 use crate::document::Finding;
+use crate::totals::grouped;
 
 /// An array of which a larger part than one of so many has changed is left alone.
 const PARTS_MIN: u64 = 8;
@@ -12,12 +13,12 @@ const PARTS_MIN: u64 = 8;
 const BYTES_MIN: u64 = 4096;
 
 /// Which finding a copy belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key<'d> {
-    array: &'d str,
-    /// The call that wrote the array.
-    writer: &'d str,
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Key {
+    name: Symbol,
     changes: Changes,
+    /// The call that wrote the array, and the one that copies it.
+    sites: Sites,
 }
 
 /// What the host has changed of an array.
@@ -27,59 +28,61 @@ enum Changes {
     Few,
 }
 
-pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
-    let mut found: BTreeMap<Key<'_>, Vec<(Copied<'_>, u64)>> = BTreeMap::new();
-    for copy in history.records().filter_map(copied) {
-        let (Some(changed_bytes), Some(writer)) = (copy.changed_bytes, copy.stale_since) else {
-            continue;
-        };
-        let is_few = copy.bytes >= BYTES_MIN && changed_bytes <= copy.bytes / PARTS_MIN;
-        let changes = match changed_bytes {
-            0 => Changes::None,
-            _ if is_few => Changes::Few,
-            _ => continue,
-        };
-        let key = Key { array: copy.name, writer, changes };
-        found.entry(key).or_default().push((copy, changed_bytes));
-    }
-    found.iter().map(|(key, copies)| finding(*key, copies)).collect()
+/// Without changes the copy is not needed; else only the changed elements are.
+pub(super) fn add(copy: &Copied<'_>, symbols: &mut Symbols, groups: &mut Groups<Key>) {
+    let (Some(changed_bytes), Some(writer)) = (copy.changed_bytes, copy.stale_since) else {
+        return;
+    };
+    let is_few = copy.bytes >= BYTES_MIN && changed_bytes <= copy.bytes / PARTS_MIN;
+    let changes = match changed_bytes {
+        0 => Changes::None,
+        _ if is_few => Changes::Few,
+        _ => return,
+    };
+    let saved = copy.bytes.saturating_sub(changed_bytes);
+    // The time of a copy grows with its bytes, but for its latency.
+    let part_ns = copy.duration_ns().map(|all_ns| {
+        (u128::from(all_ns) * u128::from(saved) / u128::from(copy.bytes.max(1))) as u64
+    });
+    let tally = Tally {
+        arrays: 0,
+        times: 1,
+        count: u64::from(changes == Changes::None),
+        bytes: saved,
+        all_bytes: copy.bytes,
+        time: Time::of(part_ns),
+    };
+    let sites = Sites::of(&[symbols.of(writer), symbols.of(copy.site)]);
+    groups.add(Key { name: symbols.of(copy.name), changes, sites }, &tally);
 }
 
-/// Without changes the copy is not needed; else only the changed elements are.
-fn finding(key: Key<'_>, copies: &[(Copied<'_>, u64)]) -> Finding {
-    let Key { array: name, writer, changes } = key;
-    let sites = each_once(std::iter::once(writer).chain(copies.iter().map(|(copy, _)| copy.site)));
-    let changed: u64 = copies.iter().map(|(_, changed_bytes)| changed_bytes).sum();
-    let bytes: u64 = copies.iter().map(|(copy, _)| copy.bytes).sum();
-    let text = match changes {
-        Changes::None => Text {
-            kind: "round_trip",
-            message: format!(
-                "\"{name}\" is taken to be written on the host and copied back as it was, {} times",
-                copies.len()
-            ),
-            change: "Take it by `host()`, or write it only if something changes.",
-        },
-        Changes::Few => Text {
-            kind: "few_changes",
-            message: format!(
-                "all {bytes} bytes of \"{name}\" are copied in {} copies, of which the host has \
-                 changed {changed}",
-                copies.len()
-            ),
-            change: "Take only the part that changes: `slice_mut(..)` and then `host_mut()`, or \
-                     `set`.",
-        },
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+    let of = |(key, tally): (&Key, &Tally)| {
+        let name = symbols.text(key.name);
+        let text = match key.changes {
+            Changes::None => Text {
+                kind: "round_trip",
+                message: format!(
+                    "{} is taken to be written on the host and copied back as it was, {}",
+                    quoted(name),
+                    times(tally.times)
+                ),
+                change: "Take it by `host()`, or write it only if something changes.",
+            },
+            Changes::Few => Text {
+                kind: "few_changes",
+                message: format!(
+                    "all {} bytes of {} are copied in {}, of which the host has changed {}",
+                    grouped(tally.all_bytes),
+                    quoted(name),
+                    copies(tally.times),
+                    grouped(tally.all_bytes - tally.bytes)
+                ),
+                change: "Take only the part that changes: `slice_mut(..)` and then `host_mut()`, \
+                         or `set`.",
+            },
+        };
+        finding(name, text, key.sites.texts(symbols), tally)
     };
-    // The time of a copy grows with its bytes, but for its latency.
-    let part_ns = |(copy, changed_bytes): &(Copied<'_>, u64)| {
-        let saved = u128::from(copy.bytes - changed_bytes);
-        Some((u128::from(copy.duration_ns()?) * saved / u128::from(copy.bytes.max(1))) as u64)
-    };
-    Finding {
-        count: if changes == Changes::None { copies.len() as u64 } else { 0 },
-        bytes: bytes - changed,
-        nanoseconds: total_ns(copies.iter().map(part_ns)),
-        ..about(name, text, sites)
-    }
+    groups.iter().map(of).collect()
 }

@@ -1,42 +1,114 @@
 //! What could be saved: patterns in the records of a report, each with what it costs and what to
 //! change. Pure: it reads plain data only.
 //!
-//! To add a pattern: a file here with a function that returns findings, a line in [`of`], and two
-//! programs in `tests/suites/audit/findings.rs`, one that shows it and one that must not.
+//! Records are looked at one after the other and not again, so that findings of all records need
+//! little memory: see [`Analysis`].
+//!
+//! To add a pattern: a file here that gets steps and has a function that returns findings, its
+//! calls in [`Analysis`] or, for what concerns one array, in `arrays.rs`, and two programs in
+//! `tests/suites/audit/findings.rs`, one that shows it and one that must not.
 
+mod arrays;
 mod bounce;
 mod evicted;
 mod few_changes;
-mod history;
 mod pageable_copies;
+mod repeated_upload;
 mod replay;
 mod serial_copy;
 mod small_copies;
 mod stalling_wait;
+mod step;
+mod stream_calls;
+mod symbols;
+mod tally;
+mod tiny_arguments;
 mod unchanged_argument;
 mod unused_copy;
+mod used;
 
 use std::cmp::Reverse;
 
-use self::history::History;
+use self::arrays::{Arrays, Found};
+use self::symbols::Symbols;
+use self::tally::Groups;
 use crate::document::{Document, Finding};
 
-/// The findings, the largest first: by bytes, then by time, then by the number of copies.
+pub use self::step::{Accessed, Argument, Copied, Launched, Memory, Step, Waited};
+
+/// The findings in the records of a document, the largest first: by bytes, then by time, then by
+/// the number of copies.
 #[must_use]
 pub fn of(document: &Document) -> Vec<Finding> {
-    let history = History::of(document);
-    let mut findings = Vec::new();
-    findings.extend(bounce::find(&history));
-    findings.extend(evicted::find(&history));
-    findings.extend(few_changes::find(&history));
-    findings.extend(pageable_copies::find(&history));
-    findings.extend(serial_copy::find(&history));
-    findings.extend(small_copies::find(&history));
-    findings.extend(stalling_wait::find(&history));
-    findings.extend(unchanged_argument::find(&history));
-    findings.extend(unused_copy::find(&history));
-    findings.sort_by_key(|finding| {
-        Reverse((finding.bytes, finding.nanoseconds.unwrap_or(0), finding.count))
-    });
-    findings
+    let mut analysis = Analysis::default();
+    for step in document.records.iter().filter_map(Step::of) {
+        analysis.add(&step);
+    }
+    analysis.findings(document.duration_ns)
+}
+
+/// Looks for patterns in steps that come one after the other.
+///
+/// Its memory is bounded: it knows of 8,192 arrays, of 65,536 texts (names, call sites), of 16,384
+/// findings of each kind and as many contents, and of 4,096 streams at the same time. Where there
+/// is more, arrays that were used the longest ago are taken to have ended, and later findings,
+/// contents and streams are not told of.
+#[derive(Clone, Debug, Default)]
+pub struct Analysis {
+    symbols: Symbols,
+    arrays: Arrays,
+    found: Found,
+    few_changes: Groups<few_changes::Key>,
+    pageable_copies: Groups<pageable_copies::Key>,
+    serial_copies: serial_copy::SerialCopies,
+    stalling_waits: stalling_wait::StallingWaits,
+}
+
+impl Analysis {
+    /// Looks at the next step.
+    pub fn add(&mut self, step: &Step<'_>) {
+        let Self { symbols, arrays, found, .. } = self;
+        match step {
+            Step::Copied(copy) => {
+                arrays.add_copy(copy, symbols, found);
+                few_changes::add(copy, symbols, &mut self.few_changes);
+                pageable_copies::add(copy, symbols, &mut self.pageable_copies);
+                self.serial_copies.add_copy(copy, symbols);
+            }
+            Step::Launched(launch) => {
+                found.parameters.add(launch, symbols);
+                arrays.add_launch(launch, symbols, found);
+                self.serial_copies.add_launch(launch, symbols);
+            }
+            Step::Accessed(access) => arrays.add_access(access, symbols, found),
+            Step::Evicted(memory) => arrays.add_eviction(memory, symbols, found),
+            Step::Discarded(memory) => arrays.add_discard(memory, symbols, found),
+            Step::Ended { array, use_number } => arrays.end(*array, *use_number, found),
+            Step::Waited(_) | Step::Talked { .. } => {}
+        }
+        self.stalling_waits.add(step, &mut self.symbols);
+    }
+
+    /// The findings in all steps so far, of a report of this duration: the largest first.
+    #[must_use]
+    pub fn findings(self, duration_ns: u64) -> Vec<Finding> {
+        let Self { symbols, arrays, mut found, .. } = self;
+        arrays.close(&mut found);
+        let mut findings = Vec::new();
+        findings.extend(bounce::findings(&found.bounces, &symbols));
+        findings.extend(evicted::findings(&found.evicted, &symbols));
+        findings.extend(few_changes::findings(&self.few_changes, &symbols));
+        findings.extend(pageable_copies::findings(&self.pageable_copies, &symbols));
+        findings.extend(found.uploads.findings(&symbols));
+        findings.extend(self.serial_copies.findings(duration_ns, &symbols));
+        findings.extend(small_copies::findings(&found.small_copies, &symbols));
+        findings.extend(self.stalling_waits.findings(duration_ns, &symbols));
+        findings.extend(tiny_arguments::findings(&found.tiny_arguments, &symbols));
+        findings.extend(found.parameters.findings(&symbols));
+        findings.extend(unused_copy::findings(&found.unused, &symbols));
+        findings.sort_by_key(|finding| {
+            Reverse((finding.bytes, finding.nanoseconds.unwrap_or(0), finding.count))
+        });
+        findings
+    }
 }

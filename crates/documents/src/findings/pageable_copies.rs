@@ -1,43 +1,45 @@
 //! Copies to a GPU from pageable memory, which a thread of the host packs into staging memory.
 
-use std::collections::BTreeMap;
-
-use super::history::{Copied, History, copied, total_ns};
+use super::step::Copied;
+use super::symbols::{Symbol, Symbols};
+use super::tally::{Groups, Tally, Text, Time, copies, finding, quoted};
 use crate::document::Finding;
+use crate::totals::grouped;
 
 /// Fewer copies are left alone: page-locking takes longer than a few of them.
-const COUNT_MIN: usize = 4;
+const COUNT_MIN: u64 = 4;
 
 /// Fewer bytes in all are left alone.
 const BYTES_MIN: u64 = 16 << 20;
 
-pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
-    let mut pageable: BTreeMap<(&str, &str), Vec<Copied<'_>>> = BTreeMap::new();
-    for copy in history.records().filter_map(copied) {
-        if copy.is_pageable && copy.direction == "to_device" {
-            pageable.entry((copy.name, copy.site)).or_default().push(copy);
-        }
+/// The array's name, and the call.
+pub(super) type Key = (Symbol, Symbol);
+
+pub(super) fn add(copy: &Copied<'_>, symbols: &mut Symbols, groups: &mut Groups<Key>) {
+    if copy.is_pageable && copy.direction == "to_device" {
+        let (all_bytes, time) = (copy.bytes, Time::of(copy.host_ns));
+        let tally = Tally { times: 1, all_bytes, time, ..Tally::default() };
+        groups.add((symbols.of(copy.name), symbols.of(copy.site)), &tally);
     }
-    pageable.into_iter().filter_map(|((name, site), copies)| finding(name, site, &copies)).collect()
 }
 
 /// From page-locked memory the copies would be queued at once.
-fn finding(name: &str, site: &str, copies: &[Copied<'_>]) -> Option<Finding> {
-    let bytes: u64 = copies.iter().map(|copy| copy.bytes).sum();
-    (copies.len() >= COUNT_MIN && bytes >= BYTES_MIN).then(|| Finding {
-        kind: "pageable_copies".to_owned(),
-        message: format!(
-            "{bytes} bytes of \"{name}\" are copied from pageable memory, in {} copies, which the \
-             calling thread packs into staging memory",
-            copies.len()
-        ),
-        change: "Page-lock the memory once, by `page_lock()`, or make a `PinnedArray`: then such \
-                 calls return at once."
-            .to_owned(),
-        sites: vec![site.to_owned()],
-        array: Some(name.to_owned()),
-        count: 0,
-        bytes: 0,
-        nanoseconds: total_ns(copies.iter().map(|copy| copy.host_ns)),
-    })
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+    let large =
+        groups.iter().filter(|(_, tally)| tally.times >= COUNT_MIN && tally.all_bytes >= BYTES_MIN);
+    let of = |((name, site), tally): (&Key, &Tally)| {
+        let name = symbols.text(*name);
+        let message = format!(
+            "{} bytes of {} are copied from pageable memory, in {}, which the calling thread packs \
+             into staging memory",
+            grouped(tally.all_bytes),
+            quoted(name),
+            copies(tally.times)
+        );
+        let change = "Page-lock the memory once, by `page_lock()`, or make a `PinnedArray`: then \
+                      such calls return at once.";
+        let text = Text { kind: "pageable_copies", message, change };
+        finding(name, text, vec![symbols.text(*site).to_owned()], tally)
+    };
+    large.map(of).collect()
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{CallOnStream, Copied, History, copied};
-use crate::document::{DocumentRecord, Finding};
+use super::step::{Copied, Launched};
+use super::stream_calls::CallOnStream;
+use super::symbols::{Symbol, Symbols};
+use super::tally::{Tally, Text, copies, finding, quoted};
+use crate::document::Finding;
 
 /// Fewer copies are left alone.
 const COUNT_MIN: u64 = 4;
@@ -11,8 +14,11 @@ const COUNT_MIN: u64 = 4;
 /// Smaller parts of the whole time are left alone.
 const PART_MIN: u64 = 20;
 
+/// So many streams, and calls on streams, are told apart.
+const STREAMS_MAX: usize = 1 << 12;
+
 /// A kernel that has run.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Kernel {
     started_ns: u64,
     finished_ns: u64,
@@ -20,44 +26,51 @@ struct Kernel {
 }
 
 /// The copies of one call on one stream.
-#[derive(Default)]
+#[derive(Clone, Copy, Debug)]
 struct Serial {
     count: u64,
     overlap_ns: u64,
-    array: String,
+    array: Symbol,
 }
 
-pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
-    // The last kernel of each stream.
-    let mut kernels: BTreeMap<(&str, u32), Kernel> = BTreeMap::new();
-    let mut serial: BTreeMap<CallOnStream<'_>, Serial> = BTreeMap::new();
-    for record in history.records() {
-        if let DocumentRecord::Launch { device, stream, arguments, .. } = record
-            && let Some((started_ns, finished_ns)) = times(record)
-        {
-            let arrays = arguments.iter().map(|argument| argument.array).collect();
-            kernels.insert((device, *stream), Kernel { started_ns, finished_ns, arrays });
+#[derive(Clone, Debug, Default)]
+pub(super) struct SerialCopies {
+    /// The last kernel of each stream.
+    kernels: BTreeMap<(Symbol, u32), Kernel>,
+    calls: BTreeMap<CallOnStream, Serial>,
+}
+
+impl SerialCopies {
+    pub(super) fn add_launch(&mut self, launch: &Launched<'_>, symbols: &mut Symbols) {
+        let stream = (symbols.of(launch.device), launch.stream);
+        let Some((started_ns, finished_ns)) = launch.times else { return };
+        if self.kernels.len() >= STREAMS_MAX && !self.kernels.contains_key(&stream) {
+            self.kernels.clear();
         }
-        let Some(copy) = copied(record) else { continue };
-        let kernel = kernels.get(&(copy.device, copy.stream));
-        if let Some(overlap_ns) = kernel.and_then(|kernel| overlap(kernel, &copy)) {
-            let Copied { site, device, stream, .. } = copy;
-            let entry = serial.entry(CallOnStream { site, device, stream }).or_default();
-            entry.count += 1;
-            entry.overlap_ns += overlap_ns;
-            copy.name.clone_into(&mut entry.array);
-        }
+        let arrays = launch.arguments.iter().map(|argument| argument.array).collect();
+        self.kernels.insert(stream, Kernel { started_ns, finished_ns, arrays });
     }
-    let least_ns = history.document.duration_ns / PART_MIN;
-    let is_large = |serial: &Serial| serial.count >= COUNT_MIN && serial.overlap_ns >= least_ns;
-    let large = serial.into_iter().filter(|(_, serial)| is_large(serial));
-    large.map(|(call, serial)| finding(call, serial)).collect()
-}
 
-fn times(record: &DocumentRecord) -> Option<(u64, u64)> {
-    match record {
-        DocumentRecord::Launch { started_ns, finished_ns, .. } => started_ns.zip(*finished_ns),
-        _ => None,
+    pub(super) fn add_copy(&mut self, copy: &Copied<'_>, symbols: &mut Symbols) {
+        let device = symbols.of(copy.device);
+        let kernel = self.kernels.get(&(device, copy.stream));
+        let Some(overlap_ns) = kernel.and_then(|kernel| overlap(kernel, copy)) else { return };
+        let call = CallOnStream { site: symbols.of(copy.site), device, stream: copy.stream };
+        if self.calls.len() >= STREAMS_MAX && !self.calls.contains_key(&call) {
+            return;
+        }
+        let array = symbols.of(copy.name);
+        let serial = self.calls.entry(call).or_insert(Serial { count: 0, overlap_ns: 0, array });
+        serial.count += 1;
+        serial.overlap_ns += overlap_ns;
+        serial.array = array;
+    }
+
+    pub(super) fn findings(&self, duration_ns: u64, symbols: &Symbols) -> Vec<Finding> {
+        let least_ns = duration_ns / PART_MIN;
+        let is_large = |serial: &Serial| serial.count >= COUNT_MIN && serial.overlap_ns >= least_ns;
+        let large = self.calls.iter().filter(|(_, serial)| is_large(serial));
+        large.map(|(call, serial)| finding_of(*call, *serial, symbols)).collect()
     }
 }
 
@@ -72,22 +85,18 @@ fn overlap(kernel: &Kernel, copy: &Copied<'_>) -> Option<u64> {
     (is_behind && is_free && overlap_ns > 0).then_some(overlap_ns)
 }
 
-fn finding(call: CallOnStream<'_>, serial: Serial) -> Finding {
+fn finding_of(call: CallOnStream, serial: Serial, symbols: &Symbols) -> Finding {
     let CallOnStream { site, device, stream } = call;
-    Finding {
-        kind: "serial_copy".to_owned(),
-        message: format!(
-            "{} copies of \"{}\" wait for kernels on stream {stream} of {device} that do not use \
-             it",
-            serial.count, serial.array
-        ),
-        change: "Queue them on another stream (`prefetch`): the library orders the kernels that \
-                 use them."
-            .to_owned(),
-        sites: vec![site.to_owned()],
-        array: Some(serial.array),
-        count: 0,
-        bytes: 0,
-        nanoseconds: Some(serial.overlap_ns),
-    }
+    let name = symbols.text(serial.array);
+    let message = format!(
+        "{} of {} wait for kernels on stream {stream} of {} that do not use it",
+        copies(serial.count),
+        quoted(name),
+        symbols.text(device)
+    );
+    let change = "Queue them on another stream (`prefetch`): the library orders the kernels that \
+                  use them.";
+    let text = Text { kind: "serial_copy", message, change };
+    let found = finding(name, text, vec![symbols.text(site).to_owned()], &Tally::default());
+    Finding { nanoseconds: Some(serial.overlap_ns), ..found }
 }

@@ -1,68 +1,94 @@
 //! Many small copies of one array that could be one.
 
-use super::history::{ArrayEvent, Copied, History, total_ns};
+use super::step::Copied;
+use super::symbols::{Symbol, Symbols};
+use super::tally::{Groups, Tally, Text, Time, copies, finding, quoted};
 use crate::document::Finding;
+use crate::totals::grouped;
 
 /// Fewer copies are left alone.
-const COUNT_MIN: usize = 32;
+const COUNT_MIN: u64 = 32;
 
 /// Larger copies are left alone: the link is busy for longer than the call takes.
 const BYTES_MAX: u64 = 4096;
 
-pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
-    history.arrays().flat_map(|events| in_series(&events)).collect()
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Key {
+    name: Symbol,
+    site: Symbol,
+    device: Symbol,
+    is_to_host: bool,
 }
 
-/// Series of copies that one call makes, with no launch between that uses the array, and no other
-/// write on a device. What the host does between them, it can do before or after.
-fn in_series(events: &[ArrayEvent<'_>]) -> Vec<Finding> {
-    let mut series = Vec::<Copied<'_>>::new();
-    let mut findings = Vec::new();
-    for event in events {
-        let next = match event {
-            ArrayEvent::Copied(copy) if copy.bytes <= BYTES_MAX => Some(*copy),
-            ArrayEvent::Used(used) if !(used.is_launch || used.writes && used.device.is_some()) => {
-                continue;
-            }
-            ArrayEvent::Unknown => continue,
-            _ => None,
-        };
-        let is_same = |last: &Copied<'_>| {
-            next.is_some_and(|next| {
-                (next.site, next.direction, next.device) == (last.site, last.direction, last.device)
-            })
-        };
-        if !series.last().is_none_or(is_same) {
-            findings.extend(finding(&series));
-            series.clear();
+/// A series of copies that one call makes, with no launch between that uses the array, no other
+/// write on a device, and no use of which the records do not know. What the host does between them,
+/// it can do before or after.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Series(Option<Running>);
+
+#[derive(Clone, Debug)]
+struct Running {
+    key: Key,
+    tally: Tally,
+    /// The longest copy would remain.
+    longest_ns: u64,
+}
+
+impl Series {
+    pub(super) fn add(
+        &mut self,
+        copy: &Copied<'_>,
+        symbols: &mut Symbols,
+        groups: &mut Groups<Key>,
+    ) {
+        if copy.bytes > BYTES_MAX || copy.direction == "between_devices" {
+            return self.end(groups);
         }
-        series.extend(next);
+        let key = Key {
+            name: symbols.of(copy.name),
+            site: symbols.of(copy.site),
+            device: symbols.of(copy.device),
+            is_to_host: copy.direction == "to_host",
+        };
+        if self.0.as_ref().is_some_and(|running| running.key != key) {
+            self.end(groups);
+        }
+        let running = self.0.get_or_insert(Running { key, tally: Tally::default(), longest_ns: 0 });
+        running.tally.add(&Tally::copy(copy.bytes, copy.duration_ns()));
+        running.longest_ns = running.longest_ns.max(copy.duration_ns().unwrap_or(0));
     }
-    findings.extend(finding(&series));
-    findings
+
+    pub(super) fn end(&mut self, groups: &mut Groups<Key>) {
+        let Some(Running { key, tally, longest_ns }) = self.0.take() else { return };
+        if tally.times >= COUNT_MIN {
+            let saved_ns = tally.time.get().map(|all_ns| all_ns.saturating_sub(longest_ns));
+            let time = Time::of(saved_ns);
+            groups.add(key, &Tally { arrays: 1, count: tally.count - 1, bytes: 0, time, ..tally });
+        }
+    }
 }
 
-fn finding(series: &[Copied<'_>]) -> Option<Finding> {
-    let first = series.first().filter(|_| series.len() >= COUNT_MIN)?;
-    let bytes: u64 = series.iter().map(|copy| copy.bytes).sum();
-    let longest_ns = series.iter().filter_map(Copied::duration_ns).max().unwrap_or(0);
-    let all_ns = total_ns(series.iter().map(Copied::duration_ns));
-    Some(Finding {
-        kind: "small_copies".to_owned(),
-        message: format!(
-            "{} copies of \"{}\", {bytes} bytes together, are made one by one",
-            series.len(),
-            first.name
-        ),
-        change: match first.direction {
-            "to_host" => "Read all of them at once: `host()` of a slice, or of the array.",
-            _ => "Bring all of them at once: `prefetch` the array or a slice before.",
-        }
-        .to_owned(),
-        sites: vec![first.site.to_owned()],
-        array: Some(first.name.to_owned()),
-        count: series.len() as u64 - 1,
-        bytes: 0,
-        nanoseconds: all_ns.map(|all_ns| all_ns.saturating_sub(longest_ns)),
-    })
+pub(super) fn findings(groups: &Groups<Key>, symbols: &Symbols) -> Vec<Finding> {
+    let of = |(key, tally): (&Key, &Tally)| {
+        let name = symbols.text(key.name);
+        let series = if tally.arrays > 1 {
+            format!(", in {} series", grouped(tally.arrays))
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "{} of {}, {} bytes together, are made one by one{series}",
+            copies(tally.times),
+            quoted(name),
+            grouped(tally.all_bytes)
+        );
+        let change = if key.is_to_host {
+            "Read all of them at once: `host()` of a slice, or of the array."
+        } else {
+            "Bring all of them at once: `prefetch` the array or a slice before."
+        };
+        let text = Text { kind: "small_copies", message, change };
+        finding(name, text, vec![symbols.text(key.site).to_owned()], tally)
+    };
+    groups.iter().map(of).collect()
 }

@@ -3,8 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::{CallOnStream, History};
-use crate::document::{DocumentBarrier, DocumentMessage, DocumentRecord, Finding};
+use super::step::{Launched, Step, Waited};
+use super::stream_calls::CallOnStream;
+use super::symbols::{Symbol, Symbols};
+use super::tally::times;
+use crate::document::Finding;
 
 /// Fewer waits are left alone: a program may wait a few times for the sake of its own order.
 const COUNT_MIN: u64 = 8;
@@ -12,94 +15,125 @@ const COUNT_MIN: u64 = 8;
 /// If streams were idle for a smaller part of the whole time, the waits are left alone.
 const PART_MIN: u64 = 20;
 
+/// So many streams, threads, and calls on streams, are told apart.
+const STREAMS_MAX: usize = 1 << 12;
+
 /// A wait of a thread that nothing followed yet.
-#[derive(Clone, Copy)]
-struct Pending<'d> {
-    call: CallOnStream<'d>,
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    call: CallOnStream,
     /// When the stream had nothing more to do.
     idle_since_ns: u64,
 }
 
 /// The waits of one call.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Debug)]
 struct Stalls {
     count: u64,
     idle_ns: u64,
 }
 
-pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
-    let mut pending: BTreeMap<&str, Pending<'_>> = BTreeMap::new();
-    let mut finished: BTreeMap<(&str, u32), u64> = BTreeMap::new();
-    // The streams that have copied to the host since the last wait that counts.
-    let mut read: BTreeSet<(&str, u32)> = BTreeSet::new();
-    let mut stalls: BTreeMap<CallOnStream<'_>, Stalls> = BTreeMap::new();
-    for record in history.records() {
-        match record {
+#[derive(Clone, Debug, Default)]
+pub(super) struct StallingWaits {
+    pending: BTreeMap<Symbol, Pending>,
+    finished: BTreeMap<(Symbol, u32), u64>,
+    /// The streams that have copied to the host since the last wait that counts.
+    read: BTreeSet<(Symbol, u32)>,
+    stalls: BTreeMap<CallOnStream, Stalls>,
+}
+
+impl StallingWaits {
+    pub(super) fn add(&mut self, step: &Step<'_>, symbols: &mut Symbols) {
+        match step {
             // A wait for contents is needed.
-            DocumentRecord::Wait { thread, reason, .. } if reason != "synchronize" => {
-                pending.remove(&**thread);
+            Step::Waited(wait) if wait.reason != "synchronize" => {
+                self.pending.remove(&symbols.of(wait.thread));
             }
-            DocumentRecord::Wait { thread, device, stream, site, finished_ns, .. } => {
-                // A wait for an earlier part of the work leaves the stream busy.
-                let idle_since_ns = finished.get(&(&**device, *stream)).copied();
-                let call = CallOnStream { site, device, stream: *stream };
-                let wait = idle_since_ns
-                    .filter(|time_ns| time_ns <= finished_ns)
-                    .map(|idle_since_ns| Pending { call, idle_since_ns });
-                pending.remove(&**thread);
-                pending.extend(wait.map(|wait| (&**thread, wait)));
-            }
-            DocumentRecord::Launch { thread, device, stream, started_ns, finished_ns, .. } => {
-                // The host may have read what came down before it waited.
-                let has_read = read.remove(&(&**device, *stream));
-                if let Some(wait) = pending.remove(&**thread)
-                    && (wait.call.device, wait.call.stream) == (device, *stream)
-                    && !has_read
-                {
-                    let stall = stalls.entry(wait.call).or_default();
-                    stall.count += 1;
-                    let until_ns = started_ns.unwrap_or(wait.idle_since_ns);
-                    stall.idle_ns += until_ns.saturating_sub(wait.idle_since_ns);
-                }
-                finished.extend(finished_ns.map(|time| ((&**device, *stream), time)));
-            }
+            Step::Waited(wait) => self.add_wait(wait, symbols),
+            Step::Launched(launch) => self.add_launch(launch, symbols),
             // The host may have waited for what it copies, and for its sake.
-            DocumentRecord::Copy { thread, direction, device, stream, .. } => {
-                pending.remove(&**thread);
-                if direction == "to_host" {
-                    read.insert((device, *stream));
+            Step::Copied(copy) => {
+                self.pending.remove(&symbols.of(copy.thread));
+                if copy.direction == "to_host" {
+                    self.read.insert((symbols.of(copy.device), copy.stream));
                 }
             }
             // It may have waited for what it sends, or for all processes.
-            DocumentRecord::Message(DocumentMessage { thread, .. })
-            | DocumentRecord::Barrier(DocumentBarrier { thread, .. }) => {
-                pending.remove(&**thread);
+            Step::Talked { thread } => {
+                self.pending.remove(&symbols.of(thread));
             }
-            DocumentRecord::Allocation(_)
-            | DocumentRecord::Eviction(_)
-            | DocumentRecord::Discard(_)
-            | DocumentRecord::Access(_) => {}
+            Step::Evicted(_) | Step::Discarded(_) | Step::Accessed(_) | Step::Ended { .. } => {}
+        }
+        self.keep_small();
+    }
+
+    fn add_wait(&mut self, wait: &Waited<'_>, symbols: &mut Symbols) {
+        let (device, stream) = (symbols.of(wait.device), wait.stream);
+        let thread = symbols.of(wait.thread);
+        self.pending.remove(&thread);
+        // A wait for an earlier part of the work leaves the stream busy.
+        let idle_since_ns = self.finished.get(&(device, stream)).copied();
+        if let Some(idle_since_ns) = idle_since_ns.filter(|time_ns| *time_ns <= wait.finished_ns) {
+            let call = CallOnStream { site: symbols.of(wait.site), device, stream };
+            self.pending.insert(thread, Pending { call, idle_since_ns });
         }
     }
-    let least_ns = (history.document.duration_ns / PART_MIN).max(1);
-    let is_large = |stall: &Stalls| stall.count >= COUNT_MIN && stall.idle_ns >= least_ns;
-    let large = stalls.into_iter().filter(|(_, stall)| is_large(stall));
-    large.map(|(call, stalls)| finding(call, stalls)).collect()
+
+    fn add_launch(&mut self, launch: &Launched<'_>, symbols: &mut Symbols) {
+        let stream = (symbols.of(launch.device), launch.stream);
+        // The host may have read what came down before it waited.
+        let has_read = self.read.remove(&stream);
+        if let Some(wait) = self.pending.remove(&symbols.of(launch.thread))
+            && (wait.call.device, wait.call.stream) == stream
+            && !has_read
+        {
+            let stall = self.stalls.entry(wait.call).or_default();
+            stall.count += 1;
+            let until_ns = launch.times.map_or(wait.idle_since_ns, |times| times.0);
+            stall.idle_ns += until_ns.saturating_sub(wait.idle_since_ns);
+        }
+        self.finished.extend(launch.times.map(|times| (stream, times.1)));
+    }
+
+    /// Forgets streams and threads once there are very many.
+    fn keep_small(&mut self) {
+        let of_threads = self.pending.len();
+        if of_threads.max(self.finished.len()).max(self.read.len()) > STREAMS_MAX {
+            self.pending.clear();
+            self.finished.clear();
+            self.read.clear();
+        }
+        if self.stalls.len() > STREAMS_MAX {
+            let fewest = self.stalls.iter().min_by_key(|(_, stall)| stall.count);
+            let fewest = fewest.map(|(call, _)| *call);
+            if let Some(call) = fewest {
+                self.stalls.remove(&call);
+            }
+        }
+    }
+
+    pub(super) fn findings(&self, duration_ns: u64, symbols: &Symbols) -> Vec<Finding> {
+        let least_ns = (duration_ns / PART_MIN).max(1);
+        let is_large = |stall: &Stalls| stall.count >= COUNT_MIN && stall.idle_ns >= least_ns;
+        let large = self.stalls.iter().filter(|(_, stall)| is_large(stall));
+        large.map(|(call, stalls)| finding_of(*call, *stalls, symbols)).collect()
+    }
 }
 
-fn finding(call: CallOnStream<'_>, stalls: Stalls) -> Finding {
+fn finding_of(call: CallOnStream, stalls: Stalls, symbols: &Symbols) -> Finding {
     let CallOnStream { site, device, stream } = call;
     Finding {
         kind: "stalling_wait".to_owned(),
         message: format!(
-            "the host waits {} times for stream {stream} of {device}, and then queues more work \
-             there without having read anything",
-            stalls.count
+            "the host waits {} for stream {stream} of {}, and then queues more work there without \
+             having read anything",
+            times(stalls.count),
+            symbols.text(device)
         ),
         change: "Leave out the wait, if nothing else depends on it: work of one stream runs in \
                  order, and reading an array waits for the work that it needs."
             .to_owned(),
-        sites: vec![site.to_owned()],
+        sites: vec![symbols.text(site).to_owned()],
         array: None,
         count: 0,
         bytes: 0,

@@ -2,85 +2,84 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{Copied, History, each_once, total_ns};
-use super::replay;
-use crate::document::{DocumentArgument, DocumentRecord, Finding};
+use super::replay::{Parameter, Replay, Saved};
+use super::step::Launched;
+use super::symbols::Symbols;
+use super::tally::{Sites, Text, finding, quoted};
+use crate::document::Finding;
+use crate::totals::grouped;
 
 /// A kernel that was launched fewer times is left alone: it may change the argument another time.
-const LAUNCHES_MIN: usize = 3;
+const LAUNCHES_MIN: u64 = 3;
 
-/// One of the array arguments of a kernel, by its number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Parameter<'d> {
-    kernel: &'d str,
-    index: usize,
+/// So many parameters of kernels are looked at.
+const PARAMETERS_MAX: usize = 1 << 12;
+
+/// The launches of a kernel with one of its parameters.
+#[derive(Clone, Debug, Default)]
+struct Launches {
+    count: u64,
+    /// Whether a launch changed the argument, or may have.
+    is_changed: bool,
+    sites: Sites,
+    /// What arrays that are not looked at any more would have saved.
+    saved: Option<Saved>,
 }
 
-pub(super) fn find(history: &History<'_>) -> Vec<Finding> {
-    let unchanged = parameters(history).into_iter().filter(|(_, changes)| {
-        changes.len() >= LAUNCHES_MIN && changes.iter().all(|changed| *changed == Some(0))
-    });
-    unchanged
-        .filter_map(|(parameter, changes)| finding(history, parameter, changes.len()))
-        .collect()
-}
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parameters(BTreeMap<Parameter, Launches>);
 
-/// For each `InOut` parameter how many bytes each launch has changed.
-fn parameters<'d>(history: &History<'d>) -> BTreeMap<Parameter<'d>, Vec<Option<u64>>> {
-    let mut parameters: BTreeMap<Parameter<'d>, Vec<Option<u64>>> = BTreeMap::new();
-    for record in history.records() {
-        let DocumentRecord::Launch { name, arguments, .. } = record else { continue };
-        for (index, argument) in arguments.iter().enumerate() {
-            if argument.access == "in_out" {
-                let parameter = Parameter { kernel: name, index };
-                parameters.entry(parameter).or_default().push(argument.changed_bytes);
+impl Parameters {
+    pub(super) fn add(&mut self, launch: &Launched<'_>, symbols: &mut Symbols) {
+        let in_out = launch.arguments.iter().enumerate().filter(|(_, it)| it.access == "in_out");
+        for (index, argument) in in_out {
+            let parameter = Parameter { kernel: symbols.of(launch.kernel), index };
+            if self.0.len() >= PARAMETERS_MAX && !self.0.contains_key(&parameter) {
+                continue;
+            }
+            let launches = self.0.entry(parameter).or_default();
+            launches.count += 1;
+            launches.is_changed |= argument.changed_bytes != Some(0);
+            if !launches.is_changed {
+                launches.sites.add(symbols.of(launch.site));
             }
         }
     }
-    parameters
-}
 
-fn finding(history: &History<'_>, parameter: Parameter<'_>, launches: usize) -> Option<Finding> {
-    let Parameter { kernel, index } = parameter;
-    let is_this = |record: &DocumentRecord, place: usize| {
-        matches!(record, DocumentRecord::Launch { name, .. } if name == kernel) && place == index
-    };
-    let mut saved: Vec<Copied<'_>> = Vec::new();
-    for (array, records) in history.records_by_array() {
-        let is_argument = |record: &&DocumentRecord| argument(record, kernel, index) == Some(array);
-        if records.iter().any(is_argument) {
-            saved.extend(replay::saved(array, &records, is_this));
+    /// Adds what the uses of an array would have saved.
+    pub(super) fn close(&mut self, replay: Replay) {
+        for (parameter, saved) in replay.saved() {
+            let Some(launches) = self.0.get_mut(&parameter).filter(|it| !it.is_changed) else {
+                continue;
+            };
+            match &mut launches.saved {
+                Some(known) => {
+                    known.sites.add_all(&saved.sites);
+                    known.tally.add(&saved.tally);
+                }
+                None => launches.saved = Some(saved),
+            }
         }
     }
-    let first = saved.first()?;
-    let launched = history.records().filter_map(|record| match record {
-        DocumentRecord::Launch { name, site, .. } if name == kernel => Some(&**site),
-        _ => None,
-    });
-    let sites = each_once(launched.chain(saved.iter().map(|copy| copy.site)));
-    Some(Finding {
-        kind: "unchanged_argument".to_owned(),
-        message: format!(
-            "array argument {index} of kernel \"{kernel}\" is `InOut`, and {launches} launches \
-             have changed none of its elements"
-        ),
-        change: "Declare it as `In`, if the kernel never changes it: then its other copies stay \
-                 valid."
-            .to_owned(),
-        sites,
-        array: Some(first.name.to_owned()),
-        count: saved.len() as u64,
-        bytes: saved.iter().map(|copy| copy.bytes).sum(),
-        nanoseconds: total_ns(saved.iter().map(|copy| copy.duration_ns())),
-    })
-}
 
-/// The array that a launch of the kernel gets as this argument.
-fn argument(record: &DocumentRecord, kernel: &str, index: usize) -> Option<u64> {
-    match record {
-        DocumentRecord::Launch { name, arguments, .. } if name == kernel => {
-            arguments.get(index).map(|DocumentArgument { array, .. }| *array)
-        }
-        _ => None,
+    pub(super) fn findings(&self, symbols: &Symbols) -> Vec<Finding> {
+        let unchanged = self.0.iter().filter(|(_, it)| !it.is_changed && it.count >= LAUNCHES_MIN);
+        let of = |(parameter, launches): (&Parameter, &Launches)| {
+            let Saved { name, sites, tally } = launches.saved.as_ref()?;
+            let mut all = launches.sites.clone();
+            all.add_all(sites);
+            let message = format!(
+                "array argument {} of kernel {} is `InOut`, and {} launches have changed none of \
+                 its elements",
+                parameter.index,
+                quoted(symbols.text(parameter.kernel)),
+                grouped(launches.count)
+            );
+            let change = "Declare it as `In`, if the kernel never changes it: then its other \
+                          copies stay valid.";
+            let text = Text { kind: "unchanged_argument", message, change };
+            Some(finding(symbols.text(*name), text, all.texts(symbols), tally))
+        };
+        unchanged.filter_map(of).collect()
     }
 }

@@ -153,8 +153,8 @@ function totalsOf(raw) {
   const totals = { launches: natural(raw.launches), duration: natural(raw.duration_ns),
     forgotten: natural(raw.records_forgotten), waits: natural(raw.waits?.count),
     waited: natural(raw.waits?.nanoseconds) };
-  for (const key of ["to_device", "to_host", "between_devices", "avoided", "padding",
-    "allocations", "evictions", "sent", "received"]) totals[key] = pair(key);
+  for (const key of ["to_device", "to_host", "between_devices", "avoided", "conservative",
+    "padding", "allocations", "evictions", "sent", "received"]) totals[key] = pair(key);
   totals.peerWaits = { count: natural(raw.peer_waits?.count),
     time: natural(raw.peer_waits?.nanoseconds) };
   totals.rank = numberOrNull(raw.rank);
@@ -224,6 +224,7 @@ function fill(raw) {
   report.arrays = new Map(objects(raw.arrays).map((array) => [array.id, array]));
   report.records = objects(raw.records).map(recordOf);
   report.findings = objects(raw.findings).map(findingOf);
+  report.comparedContents = raw.compared_contents ?? null;
   report.checked = Array.isArray(raw.checked) ? objects(raw.checked).map(checkedOf) : null;
   for (const record of report.records) linkLaunch(record);
 }
@@ -274,7 +275,8 @@ function showTotals() {
     parts.push(total("waits for other processes", timeText(totals.peerWaits.time),
       plural(totals.peerWaits.count, "wait")));
   }
-  parts.push(movedTotal("avoided at launches", totals.avoided));
+  parts.push(movedTotal("avoided", totals.avoided));
+  parts.push(movedTotal("a launcher that copies all", totals.conservative));
   parts.push(total("launches", grouped(totals.launches), `in ${timeText(totals.duration)}`));
   parts.push(total("waits for devices", timeText(totals.waited), plural(totals.waits, "wait")));
   parts.push(total("device memory", shortBytes(totals.allocations.bytes),
@@ -300,23 +302,33 @@ function processText({ rank, ranks, host }) {
 function summaryText(totals) {
   const launches = plural(totals.launches, "launch", "launches");
   const during = `${processText(totals)}In ${timeText(totals.duration)} and ${launches}`;
-  const { bytes, count, avoided } = totals;
+  const { bytes, count, avoided, conservative } = totals;
   const moved = count === 0 ? "nothing was copied"
     : `${copiesText(count)} moved ${bytesText(bytes)}`;
-  if (avoided.bytes === 0) return `${during}, ${moved}.`;
-  return `${during}, ${moved}. Launches found ${bytesText(avoided.bytes)} already in place and did `
-    + "not copy them again.";
+  if (conservative.count === 0) return `${during}, ${moved}.`;
+  const launcher = "A launcher that copies every argument in and out would have moved "
+    + `${bytesText(conservative.bytes)}`;
+  const saved = avoided.bytes === 0 ? "; the arrays of launches moved as much"
+    : `: of that, ${bytesText(avoided.bytes)} were avoided`;
+  return `${during}, ${moved}. ${launcher}${saved}.`;
 }
 
 function showForgotten() {
   const forgotten = report.totals.forgotten;
   byId("forgotten").hidden = forgotten === 0;
   byId("forgotten").textContent = `${plural(forgotten, "earlier record")} made room for later ones `
-    + `and ${forgotten === 1 ? "is" : "are"} not shown. The totals, the call sites `
-    + "and the graph count everything; the timeline, the streams and the records do not.";
+    + `and ${forgotten === 1 ? "is" : "are"} not shown. The totals, the call sites, `
+    + "the graph and the findings count everything; the timeline, the streams and the records do "
+    + "not.";
 }
 
 // ---- Findings ----
+
+const NOT_COMPARED = "Contents were not compared, so no finding tells of writes that change "
+  + "nothing or little, or of equal contents that are uploaded again. Ask for it by the word "
+  + "\u201ccontents\u201d in RESIDENT_AUDIT, or by audit::compare_contents(). It costs about "
+  + "0.2 ms for each MiB that is uploaded, and 1.3 ms for each MiB that the host or a kernel on "
+  + "an embedded device may change.";
 
 function compareBar(label, bytes, most) {
   const share = most === 0 ? 0 : (100 * bytes) / most;
@@ -373,11 +385,16 @@ function showChecked() {
 function showFindings() {
   const host = byId("findings");
   const elements = report.findings.map(findingElement);
-  if (elements.length === 0) return host.replaceChildren(make("p", {}, "No finding."));
+  const notes = report.comparedContents === false ? [make("p", { className: "muted" },
+    NOT_COMPARED)] : [];
+  if (elements.length === 0) {
+    host.replaceChildren(make("p", {}, "No finding."), ...notes);
+    return;
+  }
   const shown = elements.splice(0, 5);
   const note = make("p", { className: "muted" }, "What could be saved, largest first. Each is "
     + "counted by itself: two that name the same copies do not add up.");
-  host.replaceChildren(note, ...shown);
+  host.replaceChildren(note, ...notes, ...shown);
   if (elements.length === 0) return;
   const more = make("button", { type: "button" }, `Show ${grouped(elements.length)} more`);
   more.addEventListener("click", () => more.replaceWith(...elements));

@@ -270,13 +270,14 @@ fn each_kind_of_record_has_its_fields_in_json() {
         ) + &format!(r#""stream": 0, "site": "copy.rs:1:1", {array}, "direction": "to_device", "#)
             + r#""source": null, "bytes": 100, "padding": 4, "cause": "launch", "#
             + r#""stale_since": null, "launch": null, "use_number": null, "changed_bytes": null, "#
-            + r#""host_ns": null, "is_pageable": false}"#,
+            + r#""host_ns": null, "is_pageable": false, "contents_hash": null}"#,
         format!(
             r#"{{"kind": "copy", "queued_ns": 22, "started_ns": 23, "finished_ns": 29, {here}, "#
         ) + &format!(r#""stream": 2, "site": "copy.rs:1:1", {array}, "#)
             + r#""direction": "between_devices", "source": "other", "bytes": 100, "padding": 4, "#
             + r#""cause": "launch", "stale_since": "stale.rs:9:9", "launch": 7, "use_number": 0, "#
-            + r#""changed_bytes": 5, "host_ns": 6, "is_pageable": true}"#,
+            + r#""changed_bytes": 5, "host_ns": 6, "is_pageable": true, "#
+            + r#""contents_hash": null}"#,
         r#"{"kind": "launch", "id": 7, "called_ns": 20, "queued_ns": 25, "started_ns": 31, "#
             .to_owned()
             + &format!(r#""finished_ns": 35, {here}, "stream": 0, "site": "launch.rs:2:2", "#)

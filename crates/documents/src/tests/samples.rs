@@ -24,6 +24,7 @@ pub(super) struct Copy {
     pub(super) launch: Option<u64>,
     pub(super) use_number: Option<u16>,
     pub(super) changed_bytes: Option<u64>,
+    pub(super) contents_hash: Option<u64>,
     pub(super) host_ns: Option<u64>,
     pub(super) is_pageable: bool,
     pub(super) queued_ns: u64,
@@ -44,6 +45,7 @@ impl Copy {
         launch: None,
         use_number: Some(0),
         changed_bytes: None,
+        contents_hash: None,
         host_ns: None,
         is_pageable: false,
         queued_ns: 0,
@@ -72,6 +74,7 @@ impl Copy {
             launch: self.launch,
             use_number: self.use_number,
             changed_bytes: self.changed_bytes,
+            contents_hash: self.contents_hash,
             host_ns: self.host_ns,
             is_pageable: self.is_pageable,
         }

@@ -50,7 +50,7 @@ fn uploads_that_only_an_eviction_made_necessary() {
     let due = || again(Some("evict.rs:7:7"));
     let finding = only("evicted", &found(vec![evicted("evict.rs:7:7"), due()]));
     assert_eq!((finding.count, finding.bytes, finding.nanoseconds), (1, 100, Some(10)));
-    assert!(finding.message.contains("there again, 1 times"), "{}", finding.message);
+    assert!(finding.message.contains("there again, once"), "{}", finding.message);
     // Each eviction has one upload.
     assert_eq!(only("evicted", &found(vec![evicted("evict.rs:7:7"), due(), due()])).count, 1);
     let elsewhere = |name: &str| {

@@ -36,7 +36,10 @@ pub(super) struct Ledger {
     /// Devices in the order of first use. If several holders have the same copy cost, the first of
     /// them is the source.
     pub(super) devices: Vec<usize>,
+    /// Without avoided copies.
     pub(super) traffic: Traffic,
+    /// What a launcher would have copied that copies each argument in and out.
+    launcher: Flow,
     /// Cells whose download may still be in flight, since no call has waited for it.
     pub(super) unsettled: BTreeSet<usize>,
 }
@@ -72,6 +75,7 @@ impl Ledger {
             memory,
             devices: Vec::new(),
             traffic: Traffic::default(),
+            launcher: Flow::default(),
             unsettled: BTreeSet::new(),
         }
     }
@@ -166,12 +170,16 @@ impl Ledger {
 
     /// Counts an argument of a launch: a launcher that copies each argument in and out would have
     /// copied it twice.
-    pub(super) fn spare(&mut self, cells: &Cells, copied: u64) {
+    fn count_argument(&mut self, cells: &Cells) {
         let bytes = self.element * cells.len() as u64;
         if bytes > 0 {
-            self.traffic.avoided +=
-                Flow { count: 1 + u64::from(copied == 0), bytes: 2 * bytes - copied };
+            self.launcher += Flow { count: 2, bytes: 2 * bytes };
         }
+    }
+
+    /// The copies so far, and what launches saved.
+    pub(super) fn total(&self) -> Traffic {
+        Traffic { avoided: self.launcher - self.traffic.moved(), ..self.traffic }
     }
 
     /// A copy to memory outside the array: cells that are stale on the host are downloaded, and
@@ -360,12 +368,12 @@ impl Ledgers {
             Doing::Other => return,
         };
         let mut acquire = |it: &Use| self.arrays[it.array].acquire(place, &it.cells, it.access);
-        let Some(copied) = uses.iter().map(&mut acquire).collect::<Option<Vec<u64>>>() else {
+        if !uses.iter().all(|it| acquire(it).is_some()) {
             return;
-        };
-        for (Use { array, cells, access }, copied) in uses.iter().zip(copied) {
+        }
+        for Use { array, cells, access } in uses {
             if matches!(doing, Doing::Launch(_)) {
-                self.arrays[*array].spare(cells, copied);
+                self.arrays[*array].count_argument(cells);
             }
             if access.writes() {
                 self.arrays[*array].write(place, cells);
@@ -376,6 +384,6 @@ impl Ledgers {
     /// Records that another array is in the place of one.
     pub(super) fn replace(&mut self, array: usize, ledger: Ledger) {
         let old = std::mem::replace(&mut self.arrays[array], ledger);
-        self.gone += old.traffic;
+        self.gone += old.total();
     }
 }
