@@ -10,10 +10,9 @@ use resident_backend::call_site::{CallSite, call_site};
 /// The most bytes that a piece of work may copy in each direction: a test that fails at the call
 /// sites that spend too much. A direction without a limit is free.
 ///
-/// What the work hands to other threads counts too: all copies count that are made meanwhile, but
-/// for those of threads that are in a [`capture`](super::capture()) or a budget of their own. In a
-/// process whose other threads copy for reasons of their own, such as a test program that runs
-/// tests beside each other, use [`of_this_thread`](Self::of_this_thread).
+/// Copies by calls of this thread count, and by those that run in a [`scope`](super::scope()) of
+/// it, so that tests beside each other in one process do not count for each other. What the work
+/// hands to other threads without a scope counts by [`of_all_threads`](Self::of_all_threads).
 ///
 /// ```
 /// use resident::{Budget, Device, Error, SmartArray};
@@ -34,7 +33,7 @@ use resident_backend::call_site::{CallSite, call_site};
 pub struct Budget {
     limits: [Limits; DIRECTIONS.len()],
     is_exact: bool,
-    is_of_this_thread: bool,
+    is_of_all_threads: bool,
     array: Option<String>,
     device: Option<String>,
 }
@@ -124,9 +123,9 @@ impl Budget {
         Self { is_exact: true, ..self }
     }
 
-    /// Only copies by calls of this thread count, and by those that run in a
-    /// [`scope`](super::scope()) of it. What the work hands to other threads without a scope gets
-    /// round the budget.
+    /// Copies by all threads count that are made meanwhile, but for those of threads that are in a
+    /// [`capture`](super::capture()) or a budget of their own: so work that is handed to another
+    /// thread does not get round the budget. It counts what unrelated threads copy too.
     ///
     /// ```
     /// use resident::{Budget, Device, Error, Result, SmartArray};
@@ -137,15 +136,15 @@ impl Budget {
     ///     std::thread::scope(|threads| threads.spawn(upload).join().expect("no panic"))
     /// }
     ///
-    /// let arrays = [0, 1].map(|byte| SmartArray::from(vec![byte; 100]));
-    /// let nothing = Budget::new().to_device(0);
-    /// let over = nothing.enforce(|| upload(&arrays[0]));
+    /// let arrays = [0, 1].map(|byte| SmartArray::from(vec![byte; 100]).named("handed over"));
+    /// let nothing = Budget::new().to_device(0).of_array("handed over");
+    /// nothing.enforce(|| upload(&arrays[0]))??;
+    /// let over = nothing.of_all_threads().enforce(|| upload(&arrays[1]));
     /// assert!(over.unwrap_err().to_string().contains("100 of them on other threads"));
-    /// nothing.of_this_thread().enforce(|| upload(&arrays[1]))??;
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn of_this_thread(self) -> Self {
-        Self { is_of_this_thread: true, ..self }
+    pub fn of_all_threads(self) -> Self {
+        Self { is_of_all_threads: true, ..self }
     }
 
     /// Only copies of the arrays with this name count.
@@ -165,11 +164,10 @@ impl Budget {
         self
     }
 
-    /// Runs `work` and returns its value, if no more than the budget was copied meanwhile: by this
-    /// thread, and by all others that are in no capture of their own (see [`Budget`]). The copies
-    /// are counted as by [`capture`], explicit ones too; the work is not interrupted. The error
-    /// says how much other threads copied that are in no [`scope`](super::scope()) of this one. To
-    /// refuse copies before they are made, use [`deny`](super::deny()).
+    /// Runs `work` and returns its value, if no more than the budget was copied meanwhile. The
+    /// copies are counted as by [`capture`], explicit ones too; the work is not interrupted. Copies
+    /// by other threads count as [`Budget`] says. To refuse copies before they are made, use
+    /// [`deny`](super::deny()).
     ///
     /// If `work` returns a `Result`, that is the value: `enforce(..)??` passes on both errors.
     ///
@@ -195,12 +193,12 @@ impl Budget {
 
     /// Runs the work. Returns the copies of this thread, and all that count.
     fn run<T>(&self, work: impl FnOnce() -> T) -> (T, Vec<Site>, Vec<Site>) {
-        let (value, own, all) = if self.is_of_this_thread {
-            let (value, report) = capture(work);
-            (value, report.sites(), report.sites())
-        } else {
+        let (value, own, all) = if self.is_of_all_threads {
             let (value, own, all) = capture_work(work);
             (value, own.sites(), all.sites())
+        } else {
+            let (value, report) = capture(work);
+            (value, report.sites(), report.sites())
         };
         let of_budget = |mut sites: Vec<Site>| {
             sites.retain(|site| self.counts(site));
@@ -233,10 +231,7 @@ impl Budget {
             let (spent, limit) = (grouped(spent), grouped(limit));
             let elsewhere = match others {
                 0 => String::new(),
-                _ => format!(
-                    " ({} of them on other threads, which `Budget::of_this_thread` leaves out)",
-                    grouped(others)
-                ),
+                _ => format!(" ({} of them on other threads)", grouped(others)),
             };
             Some((direction, format!("{spent} {unit} {direction}{elsewhere} {relation} {limit}")))
         };

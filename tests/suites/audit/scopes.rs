@@ -116,7 +116,7 @@ fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
     let device = lab();
     let stream = device.stream();
     let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
-    let nothing = Budget::new().to_device(0);
+    let nothing = Budget::new().to_device(0).of_all_threads();
     let Err(Error::OverBudget { spent, sites, .. }) = nothing.enforce(|| elsewhere(upload)) else {
         panic!("the budget was got round")
     };
@@ -124,7 +124,7 @@ fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
     assert!(spent.ends_with("of at most 0"), "{spent}");
     assert!(sites[0].contains("scopes.rs"), "{sites:?}");
     // Once, whichever thread copies, and threads in a scope are no others.
-    let both = Budget::new().to_device(200).exactly();
+    let both = Budget::new().to_device(200).exactly().of_all_threads();
     both.enforce(|| elsewhere(upload).and_then(|()| upload()))??;
     let scoped = nothing.enforce(|| {
         let scope = audit::scope();
@@ -132,9 +132,10 @@ fn a_budget_counts_what_the_work_hands_to_other_threads() -> Result<()> {
     });
     let Err(Error::OverBudget { spent, .. }) = scoped else { panic!("it copies 100 bytes") };
     assert_eq!(spent, "100 bytes to_device of at most 0");
-    // The old way, on demand.
-    nothing.clone().of_this_thread().enforce(|| elsewhere(upload))??;
-    assert!(nothing.of_this_thread().enforce(upload).is_err());
+    // Without being asked, threads of this one and its scopes alone.
+    let own = Budget::new().to_device(0);
+    own.enforce(|| elsewhere(upload))??;
+    assert!(own.enforce(upload).is_err());
     Ok(())
 }
 
@@ -143,7 +144,7 @@ fn a_budget_does_not_count_threads_that_work_for_another_capture() -> Result<()>
     let device = lab();
     let stream = device.stream();
     let upload = || SmartArray::from(vec![1_u8; 100]).prefetch(&stream);
-    let nothing = Budget::new().to_device(0);
+    let nothing = Budget::new().to_device(0).of_all_threads();
     nothing.enforce(|| elsewhere(|| audit::capture(upload).0))??;
     let own = Budget::new().to_device(100).exactly();
     nothing.enforce(|| elsewhere(|| own.enforce(upload)))???;

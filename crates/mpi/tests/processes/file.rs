@@ -52,7 +52,7 @@ fn files_hold_global_arrays(mpi: &Mpi) {
         let own = |array| plate.interior(array).to_vec().unwrap();
         assert_eq!(own(&again), own(&a));
         assert_eq!(again.to_vec().unwrap().iter().map(|x| u64::from(*x)).sum::<u64>(), {
-            own(&a).iter().map(|x| u64::from(*x)).sum()
+            own(&a).iter().map(|x| u64::from(*x)).sum::<u64>()
         });
     }
     remove(mpi, &path);
