@@ -5,8 +5,8 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 /// Limits the bytes that a function may copy: `#[resident::budget(to_host = 0)]`. The arguments are
 /// `to_device`, `to_host` and `between_devices`, each at most once, with an expression of type
 /// `u64`; `exactly` makes the limits exact. The function panics if it spends more, with the call
-/// sites that spent it: see `resident::Budget`. Copies by other threads do not count, unless they run
-/// in a scope of this one.
+/// sites that spent it: see `resident::Budget`. Copies by other threads do not count, unless they
+/// run in a scope of this one.
 ///
 /// It is meant for tests. The attribute stands above or below `#[test]`. An `async fn` is refused,
 /// since other tasks may run while it waits.

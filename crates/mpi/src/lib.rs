@@ -77,3 +77,6 @@ pub use world::Mpi;
 
 #[doc = include_str!("../docs/more_than_one_machine.md")]
 pub mod more_than_one_machine {}
+
+#[doc = include_str!("../docs/weak_scaling.md")]
+pub mod weak_scaling {}

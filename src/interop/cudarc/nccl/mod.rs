@@ -12,7 +12,7 @@
 //! use resident::{Device, SmartArray, nccl};
 //!
 //! # let (rank, ranks) = (0, 1);
-//! let id = nccl::new_id()?;                          // on one rank, which sends it to the others
+//! let id = nccl::new_id()?;                  // on one rank, which sends it to the others
 //! let stream = Device::cuda(rank)?.new_stream()?;
 //! let comm = nccl::join(id, rank, ranks, &stream)?;
 //! let mut gradient = SmartArray::<f32, _>::ones(1000);
