@@ -126,6 +126,7 @@ fn budgets_count_messages_only_if_they_are_asked_to() {
 
 #[test]
 fn ledgers_see_messages_with_a_subscriber_and_without() {
+    support::own_process!();
     let attached = Ledger::attach();
     let ledger = Ledger::new();
     let subscriber = tracing_subscriber::registry().with(ledger.layer());
