@@ -2,6 +2,7 @@
 
 mod collectives;
 mod exchange;
+mod exchange_delays;
 mod exchange_errors;
 mod exchange_faults;
 mod exchange_random;
