@@ -281,8 +281,10 @@ function showTotals() {
   parts.push(total("waits for devices", timeText(totals.waited), plural(totals.waits, "wait")));
   parts.push(total("device memory", shortBytes(totals.allocations.bytes),
     `${plural(totals.allocations.count, "allocation")}, ${evictionsText(totals.evictions)}`));
-  parts.push(total("copied along", shortBytes(totals.padding.bytes),
-    "unchanged bytes between stale parts; in \u201cto devices\u201d"));
+  if (totals.padding.bytes > 0) {
+    parts.push(total("copied along", shortBytes(totals.padding.bytes),
+      "unchanged bytes between stale parts; in \u201cto devices\u201d"));
+  }
   byId("totals").replaceChildren(...parts);
   byId("summary").textContent = summaryText(totals);
 }
