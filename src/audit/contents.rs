@@ -41,10 +41,9 @@ pub struct ContentsGuard {
 /// - When the host takes a whole array to write it, which a device has too, its bytes are kept
 ///   until they are copied to a device again, and compared then.
 /// - On embedded and emulated devices a launch compares its `InOut` arguments before and after.
+/// - The bytes of an upload of a whole array are hashed, to 64 bits.
 ///
 /// With `contents` in `RESIDENT_AUDIT` this concerns all threads, without a guard.
-///
-/// - The bytes of an upload of a whole array are hashed, to 64 bits.
 ///
 /// So these accesses take longer, and arrays that the host writes take twice the host memory. On
 /// one core of a server, 1 MiB takes 0.2 ms to hash, and 1.3 ms to keep and to compare.

@@ -175,8 +175,8 @@ enum Threads {
 ///
 /// Another thread is not affected, unless it runs in a [`scope`](super::scope()) that was made
 /// under the guard, since it may work for somebody else: so what a called function hands to a
-/// thread pool of its own is not denied. To deny that too, use [`deny_all`]; a
-/// [`Budget`](super::Budget) counts it.
+/// thread pool of its own is not denied. To deny that too, use [`deny_all`];
+/// [`Budget::of_all_threads`](super::Budget::of_all_threads) counts it.
 ///
 /// ```
 /// use resident::{Device, Error, Grid, InOut, Kernel, SmartArray};
