@@ -28,6 +28,14 @@ print_timings() {
     printf '\n%s%5d s  all of it, which passed\n' "$timings" "$SECONDS"
 }
 
+# Prints the oldest Rust that the manifests name, once rustup has it; nothing where it cannot be
+# fetched, and there alone what needs it is not done.
+fetch_oldest_rust() {
+    local version
+    version=$(sed -n 's/^rust-version = "\(.*\)"$/\1.0/p' Cargo.toml | head -n 1)
+    rustup toolchain install "$version" --profile minimal --no-self-update >&2 && echo "$version" || true
+}
+
 # CUDA C is compiled for the host as C++, and libFuzzer is written in it.
 install_cxx() {
     command -v "${CXX:-c++}" >/dev/null && return

@@ -14,6 +14,7 @@ pub mod hip;
 pub mod lab;
 pub mod moves;
 pub mod own_process;
+pub mod panics;
 pub mod watched;
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]

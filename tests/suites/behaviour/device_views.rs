@@ -9,6 +9,7 @@ use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner}
 use resident::ndarray::{ArrayD, ArrayViewD, IxDyn, ShapeBuilder, SliceInfo, SliceInfoElem};
 use resident::{Device, DeviceArray, DeviceView, SmartArray};
 use support::own_process::{self, assert_success};
+use support::panics::text_of;
 use support::test_name;
 
 type Slice = SliceInfo<Vec<SliceInfoElem>, IxDyn, IxDyn>;
@@ -137,7 +138,7 @@ fn any_slices() {
     let printing = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let here = info.location().filter(|at| at.file() == file!()).map(Location::line);
-        let text = info.payload_as_str().unwrap_or_default().to_owned();
+        let text = text_of(info.payload()).unwrap_or_default().to_owned();
         if text.starts_with("assertion") {
             printing(info);
         }

@@ -14,6 +14,7 @@ use resident::{
 use support::block_on::block_on;
 use support::bodies::{Gate, one};
 use support::own_process::{self, assert_success};
+use support::panics::text_of;
 use support::test_name;
 
 /// How long a child may take. One that hangs is ended by a signal.
@@ -35,11 +36,7 @@ fn in_child(run: impl FnOnce()) {
         let outcome = catch_unwind(AssertUnwindSafe(run));
         let text = match outcome {
             Ok(()) => String::from("passed"),
-            Err(payload) => payload
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-                .unwrap_or_else(|| String::from("it panicked")),
+            Err(payload) => text_of(&*payload).unwrap_or("it panicked").to_owned(),
         };
         // SAFETY: nothing else owns this end of the pipe.
         let mut pipe = unsafe { std::fs::File::from_raw_fd(ends[1]) };

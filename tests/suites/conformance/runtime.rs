@@ -5,10 +5,10 @@
 //! Without the variable each test prints that nothing was done; with `RESIDENT_REQUIRE_GPU=1` it
 //! fails, as it does if the runtime shows no device.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use resident::Device;
+use support::panics::text_of;
 
 use crate::drivers_gpus::DriversGpus;
 use crate::suite::lab::Test;
@@ -33,18 +33,10 @@ fn run(name: &str, test: Test) {
 fn run_or_skip(name: &str, test: Test) {
     let outcome = catch_unwind(AssertUnwindSafe(|| DriversGpus(Device::hip).run(test)));
     let Err(panic) = outcome else { return };
-    let text = text_of(&*panic).to_owned();
+    let text = text_of(&*panic).unwrap_or_default().to_owned();
     match lacking(&text) {
         Some(call) => println!("skipped: {call}: {name}: {text}"),
         None => resume_unwind(panic),
-    }
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
-        (Some(text), _) => text,
-        (None, Some(text)) => text,
-        (None, None) => "",
     }
 }
 
