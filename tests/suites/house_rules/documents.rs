@@ -72,6 +72,35 @@ fn paths_in_the_design_exist() {
     none(missing.map(str::to_owned).collect());
 }
 
+/// The targets of the links of a Markdown text that are files: neither addresses, nor
+/// items, nor the arguments of a launch in Python.
+fn linked_files(text: &str) -> impl Iterator<Item = &str> {
+    let prose = text.split("```").step_by(2);
+    let targets = prose.flat_map(|part| part.split("](").skip(1));
+    let targets = targets.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+    let files = targets.map(|target| target.split('#').next().unwrap_or_default());
+    files.filter(|file| !file.is_empty() && !file.contains([':', ' ']))
+}
+
+#[test]
+fn links_between_documents_lead_to_files() {
+    let documents = files(&["*.md"]);
+    let mut checked = 0;
+    let mut missing = Vec::new();
+    for document in &documents {
+        let text = fs::read_to_string(document).expect("text");
+        let folder = document.parent().expect("a file is in a folder");
+        for file in linked_files(&text) {
+            checked += 1;
+            if !folder.join(file).exists() {
+                missing.push(format!("{}: {file}", document.display()));
+            }
+        }
+    }
+    assert!(documents.is_empty() || checked > 30, "{checked} links");
+    none(missing);
+}
+
 /// The items of the lists in a document, each with its further lines.
 fn items(text: &str) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
