@@ -50,7 +50,7 @@ mod tests {
         let is_over = AtomicBool::new(false);
         thread::scope(|threads| {
             threads.spawn(|| {
-                for round in 0..300 {
+                for round in 0..250 {
                     write_file(&path, &of(b'0' + round % 10)).expect("a file");
                 }
                 is_over.store(true, Ordering::Relaxed);
