@@ -23,5 +23,5 @@ pub use document::{
 };
 pub use file::write_file;
 pub use perfetto::{ProcessTrace, write_perfetto_of_processes};
-pub use text::{NOT_COMPARED, compared, saving, shortened, visible};
+pub use text::{NOT_COMPARED, compared, saving, shortened, shown, visible};
 pub use totals::{Flow, Waits, grouped};

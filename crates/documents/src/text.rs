@@ -49,6 +49,14 @@ pub fn shortened(text: &str, room: usize) -> String {
     first.chain(['…']).chain(last).collect()
 }
 
+/// Names of arrays are at most so long in messages, titles and cells.
+const NAME_MAX: usize = 80;
+
+/// A name as it is in messages and titles: escaped as by [`visible`], and shortened.
+pub fn shown(name: &str) -> String {
+    shortened(&visible(name), NAME_MAX)
+}
+
 /// Whether a character has no shape of its own, and makes others look like what they are not: marks
 /// of the direction of writing, and what has no width.
 fn is_deceptive(character: char) -> bool {
