@@ -22,6 +22,7 @@ pub use document::{
     DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding,
 };
 pub use file::write_file;
+pub use html::write_page;
 pub use perfetto::{ProcessTrace, write_perfetto_of_processes};
 pub use text::{NOT_COMPARED, compared, saving, shortened, shown, visible};
 pub use totals::{Flow, Waits, grouped};

@@ -55,8 +55,9 @@ function timeText(nanoseconds) {
 }
 
 // Control and direction characters are written out: none of them may hide or reorder text.
-const HIDDEN = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b\\u200e\\u200f"
-  + "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]", "gu");
+const HIDDEN = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f"
+  + "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{1d173}-\\u{1d17a}"
+  + "\\u{e0000}-\\u{e007f}]", "gu");
 
 function visible(text) {
   return text.replace(HIDDEN, (character) => {
