@@ -151,6 +151,7 @@ pub mod guide;
 mod interop;
 mod launch;
 mod live_arrays;
+mod memory_use;
 pub mod ops;
 mod storage;
 mod traffic;

@@ -96,7 +96,11 @@ impl Named {
 
 /// One list. Lists do not share cache lines, so that threads do not slow each other down.
 #[repr(align(64))]
-struct List<A>(Mutex<Entries<A>>);
+struct List<A> {
+    entries: Mutex<Entries<A>>,
+    /// The number of live values. It is changed under the lock, and read without.
+    live: AtomicUsize,
+}
 
 struct Entries<A> {
     blocks: Vec<Box<[Entry<A>]>>,
@@ -167,15 +171,25 @@ impl<A> Entries<A> {
 }
 
 impl<A> List<A> {
+    const EMPTY: Self = Self { entries: Mutex::new(Entries::EMPTY), live: AtomicUsize::new(0) };
+
+    /// Counts values that have been added or removed. The caller has the lock, so that no other
+    /// thread counts meanwhile.
+    #[inline]
+    fn count(&self, _locked: &mut Entries<A>, change: isize) {
+        let live = self.live.load(Ordering::Relaxed);
+        self.live.store(live.wrapping_add_signed(change), Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Entries<A>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<A> LiveArrays<A> {
     pub(crate) const fn new() -> Self {
         Self {
-            lists: [const { List(Mutex::new(Entries::EMPTY)) }; LISTS],
+            lists: [const { List::EMPTY }; LISTS],
             names: LazyLock::new(|| DashMap::with_hasher(BuildNumberHasher)),
             next_number: AtomicU64::new(1),
         }
@@ -191,12 +205,19 @@ impl<A> LiveArrays<A> {
         let array = make(Place { number, list: list as u32, entry });
         let live = Entry::Live { array: Arc::downgrade(&array), number, is_named: false };
         entries.take(entry, live);
+        self.lists[list].count(&mut entries, 1);
         array
     }
 
     #[inline]
     pub(crate) fn remove(&self, place: Place) {
-        let released = self.list(place).lock().release(place);
+        let list = self.list(place);
+        let mut entries = list.lock();
+        let released = entries.release(place);
+        if released.is_some() {
+            list.count(&mut entries, -1);
+        }
+        drop(entries);
         if released.is_some_and(|(_array, is_named)| is_named) {
             self.names.remove(&place.number);
         }
@@ -266,6 +287,11 @@ impl<A> LiveArrays<A> {
             ArrayName::Given(name) => Some(Arc::clone(name)),
             ArrayName::Automatic(_) => None,
         }
+    }
+
+    /// The number of live values.
+    pub(crate) fn len(&self) -> usize {
+        self.lists.iter().map(|list| list.live.load(Ordering::Relaxed)).sum()
     }
 
     /// Every live array, oldest first. The locks are released before the return, because callers
@@ -358,6 +384,7 @@ mod tests {
         arrays.remove(released.1);
         arrays.remove(released.1);
         assert_eq!(values(&arrays).len(), alive.len(), "a second removal does nothing");
+        assert_eq!(arrays.len(), alive.len());
         let next = register(&arrays, 0);
         assert_eq!(next.1.entry, released.1.entry, "the entry freed last is used first");
         assert!(arrays.contains(next.1) && !arrays.contains(released.1));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use resident_backend::sync::ShortLock;
 
@@ -172,38 +173,99 @@ pub(crate) struct LaunchedCopies {
 /// The totals of a device. The numbers are behind one lock, which costs less than an atomic
 /// operation per number, and keeps counts and bytes consistent.
 #[derive(Debug, Default)]
-pub(crate) struct TrafficCounter(ShortLock<DeviceTotals>);
+pub(crate) struct TrafficCounter {
+    totals: ShortLock<DeviceTotals>,
+    /// The launches whose arguments a launcher would not copy, for which no lock is needed.
+    other_launches: AtomicU64,
+}
 
-#[derive(Debug, Default)]
-struct DeviceTotals {
+/// What a device has copied and launched.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DeviceTotals {
     /// Without avoided copies.
     moved: Traffic,
     /// The part of `moved` that is of arrays of launches.
     launched: Flow,
+    /// The part of `launched` that went between devices, which both of them count.
+    launched_between: Flow,
     /// What a launcher would have copied that copies each argument in and out.
     launcher: Flow,
+    launches: u64,
 }
 
 impl TrafficCounter {
     pub(crate) fn add(&self, traffic: &Traffic, launched: Flow) {
-        let mut totals = self.0.lock();
+        let mut totals = self.totals.lock();
         totals.moved += *traffic;
         totals.launched += launched;
+        if traffic.between_devices.count != 0 {
+            totals.launched_between += launched;
+        }
     }
 
     #[inline]
     pub(crate) fn add_launch(&self, copies: &LaunchedCopies) {
         if copies.launcher.count != 0 {
-            let mut totals = self.0.lock();
+            let mut totals = self.totals.lock();
+            totals.launches += 1;
             totals.launcher += copies.launcher;
             if copies.before.count != 0 {
                 totals.launched += copies.before;
             }
+        } else {
+            self.other_launches.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn get(&self) -> Traffic {
-        let totals = self.0.lock();
-        Traffic { avoided: totals.launcher - totals.launched, ..totals.moved }
+        self.totals().traffic()
+    }
+
+    pub(crate) fn totals(&self) -> DeviceTotals {
+        let mut totals = *self.totals.lock();
+        totals.launches += self.other_launches.load(Ordering::Relaxed);
+        totals
+    }
+}
+
+impl DeviceTotals {
+    const NONE: Flow = Flow { count: 0, bytes: 0 };
+    pub(crate) const ZERO: Self = Self {
+        moved: Traffic {
+            to_device: Self::NONE,
+            to_host: Self::NONE,
+            between_devices: Self::NONE,
+            avoided: Self::NONE,
+        },
+        launched: Self::NONE,
+        launched_between: Self::NONE,
+        launcher: Self::NONE,
+        launches: 0,
+    };
+
+    fn traffic(&self) -> Traffic {
+        Traffic { avoided: self.launcher - self.launched, ..self.moved }
+    }
+
+    pub(crate) fn launches(&self) -> u64 {
+        self.launches
+    }
+
+    /// What devices have copied whose totals were added up: each copy between two of them once.
+    pub(crate) fn traffic_of_all(&self) -> Traffic {
+        let half = |flow: Flow| Flow { count: flow.count / 2, bytes: flow.bytes / 2 };
+        let launched = self.launched - half(self.launched_between);
+        let between_devices = half(self.moved.between_devices);
+        Traffic { between_devices, avoided: self.launcher - launched, ..self.moved }
+    }
+}
+
+impl AddAssign for DeviceTotals {
+    fn add_assign(&mut self, other: Self) {
+        self.moved += other.moved;
+        self.launched += other.launched;
+        self.launched_between += other.launched_between;
+        self.launcher += other.launcher;
+        self.launches += other.launches;
     }
 }

@@ -63,7 +63,7 @@ static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
 /// If `work` panics; the panic is passed on.
 pub fn capture<T>(work: impl FnOnce() -> T) -> (T, Report) {
     let capture = Arc::<Capture>::default();
-    let running = Running::start();
+    let running = Running::start(&capture);
     let counting = Counting::start(std::slice::from_ref(&capture));
     let value = work();
     drop(counting);
@@ -165,16 +165,26 @@ impl Capture {
         if self.is_shared() {
             log::settle_all();
         }
+        let memory = self.end_memory();
         let mut report = std::mem::take(&mut *self.report.lock());
-        report.close();
+        report.close(memory);
         report
+    }
+
+    /// Forgets all that was queued before.
+    pub(super) fn reset(&self) {
+        log::settle_all();
+        let earlier = std::mem::take(&mut *self.report.lock());
+        self.restart_memory();
+        drop(earlier);
     }
 
     /// The report so far.
     pub(super) fn so_far(&self) -> Report {
         log::settle_all();
+        let memory = self.memory();
         let mut report = self.report.lock().clone();
-        report.close();
+        report.close(memory);
         report
     }
 }
@@ -189,8 +199,9 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start() -> Self {
+    pub(super) fn start(capture: &Capture) -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
+        capture.watch_memory();
         Self { listener: Some(Listener::start(add_wait)), before: copied_by_all() }
     }
 
@@ -242,7 +253,7 @@ pub(super) struct Attached {
 
 impl Attached {
     pub(super) fn start(capture: Arc<Capture>) -> Self {
-        let running = Running::start();
+        let running = Running::start(&capture);
         listeners::attach(&capture);
         Self { capture, _running: running }
     }

@@ -66,6 +66,28 @@ impl Ledger {
         LedgerLayer(Arc::clone(&self.capture))
     }
 
+    /// Begins again with an empty report: for a report of each day, say. What was queued before the
+    /// call is forgotten, by all clones; memory that is still in use counts on.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, audit};
+    ///
+    /// let stream = Device::cpu().stream();
+    /// let ledger = audit::Ledger::attach();
+    /// let [one, other] = [10, 20].map(|len| SmartArray::from(vec![0_u8; len]).named("of a day"));
+    /// one.prefetch(&stream)?;
+    /// ledger.reset();
+    /// other.prefetch(&stream)?;
+    /// let sites = ledger.report().sites();
+    /// let bytes: u64 =
+    ///     sites.iter().filter(|it| it.array == "of a day").map(|it| it.flow.bytes).sum();
+    /// assert_eq!(bytes, 20);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn reset(&self) {
+        self.capture.reset();
+    }
+
     /// What was seen so far: of a ledger with a layer only copies and messages, which are events
     /// of `tracing`.
     /// Launches are no such events, so its [`avoided`](crate::Traffic::avoided) is 0.

@@ -1,15 +1,18 @@
 //! The captures to which the calls of a thread count: its own, and those of all threads.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use super::record_block::RecordBlock;
 use super::report::Report;
+use crate::device::Device;
+use crate::memory_use::{MemoryLog, PINNED_MEMORY};
 use resident_backend::sync::{Mutex, ThreadList};
 use resident_backend::timeline;
+use resident_documents::DocumentMemoryUse;
 
 /// The captures to which the calls of a thread count.
 pub(super) type Captures = SmallVec<[Arc<Capture>; 2]>;
@@ -36,6 +39,8 @@ pub(super) struct Capture {
     /// Of a capture of all threads: the captures of threads that count to it nevertheless. Threads
     /// in others work for somebody else. `None` if all threads count.
     known: Option<Vec<Arc<Self>>>,
+    /// Of a capture that has run.
+    memory: OnceLock<MemoryLog>,
 }
 
 impl Capture {
@@ -64,6 +69,31 @@ impl Capture {
             let runs = timeline::runs_since(started_ns);
             self.report.lock().records.drop_oldest(&runs);
         }
+    }
+
+    /// Begins to see what happens to memory.
+    pub(super) fn watch_memory(&self) {
+        self.memory.get_or_init(MemoryLog::start);
+    }
+
+    /// What was in use of memory since the capture began. The caller holds no lock.
+    pub(super) fn memory(&self) -> Vec<DocumentMemoryUse> {
+        let Some(log) = self.memory.get() else { return Vec::new() };
+        let devices = Device::all_live();
+        let places = devices.iter().map(|device| &**device.array_memory());
+        log.uses(places.chain([&**PINNED_MEMORY]))
+    }
+
+    /// Forgets what happened to memory before.
+    pub(super) fn restart_memory(&self) {
+        self.memory.get().into_iter().for_each(MemoryLog::restart);
+    }
+
+    /// As [`memory`](Self::memory), for the last time.
+    pub(super) fn end_memory(&self) -> Vec<DocumentMemoryUse> {
+        let memory = self.memory();
+        self.memory.get().into_iter().for_each(MemoryLog::end);
+        memory
     }
 
     pub(super) fn is_shared(&self) -> bool {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::counters::FlowCounter;
 use super::record::{BarrierRecord, MessageRecord, thread_name};
 use super::{capture, events, log};
 use crate::device::Device;
-use crate::traffic::Direction;
+use crate::traffic::{Direction, Flow};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::timeline;
 use resident_backend::unwinding::contain_panic;
@@ -122,6 +123,8 @@ fn nanoseconds(time: Duration) -> u64 {
 /// assert_eq!((site.cause, site.direction, site.peer), (Cause::Mpi, Direction::Sent, Some(1)));
 /// ```
 pub fn record_transfer(transfer: Transfer<'_>) {
+    let counter = if transfer.direction == Direction::Sent { &SENT } else { &RECEIVED };
+    counter.add(transfer.bytes);
     let (is_captured, is_reported) = (capture::is_active(), events::may_be_enabled());
     if !is_captured && !is_reported {
         return;
@@ -133,6 +136,14 @@ pub fn record_transfer(transfer: Transfer<'_>) {
     if is_reported && events::is_enabled() {
         report(&record);
     }
+}
+
+static SENT: FlowCounter = FlowCounter::new();
+static RECEIVED: FlowCounter = FlowCounter::new();
+
+/// All messages that were recorded: sent and received ones.
+pub(super) fn totals() -> (Flow, Flow) {
+    (SENT.get(), RECEIVED.get())
 }
 
 /// Tells subscribers, as [`report_recorded`](super::report_recorded) does.

@@ -43,7 +43,10 @@
 //! | What did this piece of work copy, and why? | [`capture`]; other threads count to it by a [`scope`](scope()) |
 //! | What do all threads copy meanwhile? | [`capture_all`] |
 //! | What could be saved? | [`Report::findings`]; in more detail with [`compare_contents`](compare_contents()) |
-//! | What has a program that runs for days done so far? | a [`Ledger`], of the process or of a `tracing` subscriber |
+//! | What has a program that runs for days done so far? | a [`Ledger`], of the process or of a `tracing` subscriber; [`Ledger::reset`] begins a new one |
+//! | Which numbers does my monitoring get, such as Prometheus? | [`counters`](counters()), which always count |
+//! | What filled the memory of a device, or pinned memory? | [`Report::memory`] |
+//! | What does a task of an executor copy? | [`Scope::instrument`] |
 //! | How much, at any time, of one array or device? | [`SmartArray::traffic`](crate::SmartArray::traffic), [`Device::traffic`](crate::Device::traffic), which always count |
 //! | Which arrays live, and where are they valid? | [`inventory`] |
 //! | May this work copy so much? | a [`Budget`], as an attribute of tests [`budget`](crate::budget) |
@@ -144,10 +147,12 @@ mod budget;
 mod capture;
 mod cause;
 mod contents;
+mod counters;
 mod deny;
 mod device_times;
 mod events;
 mod formats;
+mod instrumented;
 mod inventory;
 mod launched_arrays;
 mod ledger;
@@ -184,10 +189,12 @@ pub(crate) use contents::{
     Comparison, comparison, keep_contents, may_compare_contents, take_contents,
 };
 pub use contents::{ContentsGuard, compare_contents};
+pub use counters::{Counters, MemoryCounter, counters};
 pub use deny::{Implicit, ImplicitGuard, allow, deny, deny_all, log};
 pub(crate) use deny::{denied_at, may_be_denied};
 pub use device_times::{DeviceTimes, time_device};
 pub(crate) use events::{LaunchSpan, report_finding, report_printed, wants_printed};
+pub use instrumented::Instrumented;
 pub use inventory::{Entry, inventory};
 pub use ledger::{Ledger, LedgerLayer};
 pub use messages::{Transfer, mark_barrier, record_transfer};
@@ -199,7 +206,9 @@ use record::{ArrayEntry, Record};
 pub use report::{GroupBy, Report, Site};
 pub use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
-    DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding, Waits,
+    DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint,
+    DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord, DocumentSite,
+    DocumentStream, Finding, Waits,
 };
 
 thread_local! {
@@ -331,11 +340,12 @@ pub(crate) fn compares_contents() -> bool {
     may_compare_contents() && capture::is_active() && contents::is_asked_for()
 }
 
-/// Records an allocation or an eviction, if a capture wants it. May be called with locks held.
+/// Counts an allocation or an eviction, and records it if a capture wants it. May be called with locks held.
 #[inline]
-pub(crate) fn record_memory<'a>(make: impl FnOnce() -> MemoryUse<'a>) {
+pub(crate) fn record_memory(used: &MemoryUse<'_>) {
+    counters::count_memory(used);
     if capture::is_active() {
-        log::append(|block| block.push_memory(&make()));
+        log::append(|block| block.push_memory(used));
     }
 }
 

@@ -3,6 +3,9 @@
 use std::env;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use crate::device;
+use resident_documents::DocumentProcess;
+
 /// What a program, or a crate that moves arrays between processes, said by [`set_rank`].
 static SET: Mutex<Option<Rank>> = Mutex::new(None);
 
@@ -69,6 +72,50 @@ fn host_name() -> Option<String> {
 #[cfg(not(target_os = "linux"))]
 fn host_name() -> Option<String> {
     ["HOSTNAME", "COMPUTERNAME"].into_iter().find_map(|variable| env::var(variable).ok())
+}
+
+/// The word of `RESIDENT_AUDIT` that leaves the arguments out of reports.
+pub(super) const NO_ARGUMENTS: &str = "no-arguments";
+
+/// This process, for reports.
+pub(super) fn this() -> DocumentProcess {
+    DocumentProcess {
+        program: env::current_exe().ok().map(|path| path.display().to_string()),
+        arguments: (!leaves_arguments_out()).then(arguments),
+        id: std::process::id(),
+        started_unix_ns: started_unix_ns(),
+        library_version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+fn leaves_arguments_out() -> bool {
+    let value = env::var_os(device::AUDIT_VARIABLE).unwrap_or_default();
+    value.to_string_lossy().split(',').any(|word| word == NO_ARGUMENTS)
+}
+
+fn arguments() -> Vec<String> {
+    env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
+/// When this process began, if the system tells.
+#[cfg(target_os = "linux")]
+fn started_unix_ns() -> Option<u64> {
+    static STARTED: OnceLock<Option<u64>> = OnceLock::new();
+    *STARTED.get_or_init(|| {
+        let own = std::fs::read_to_string("/proc/self/stat").ok()?;
+        let system = std::fs::read_to_string("/proc/stat").ok()?;
+        // The name, in parentheses, may have spaces. Field 22 is the 20th behind it.
+        let ticks: u64 = own.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+        let boot = system.lines().find_map(|line| line.strip_prefix("btime "))?;
+        let booted: u64 = boot.trim().parse().ok()?;
+        let per_second = rustix::param::clock_ticks_per_second();
+        Some(booted * 1_000_000_000 + ticks * (1_000_000_000 / per_second))
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn started_unix_ns() -> Option<u64> {
+    None
 }
 
 /// A text in which `%r` is the rank of this process, `%h` the name of its host, `%p` its number on

@@ -14,7 +14,7 @@ use super::record_block::{CopyKey, MessageEvent, MessageKey, RecordBlock};
 use super::records::Records;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::call_site::CallSite;
-use resident_documents::{DocumentStream, Waits, shown};
+use resident_documents::{DocumentMemoryUse, DocumentStream, Waits, shown};
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
 /// cause, or its messages to or from one other process. Its `Display` is one line. The example of
@@ -150,6 +150,8 @@ pub struct Report {
     elsewhere: Flow,
     /// The copies by the stream that ran them.
     streams: FxHashMap<StreamKey, Traffic>,
+    /// What was in use of each memory.
+    memory: Vec<DocumentMemoryUse>,
     pub(super) records: Records,
 }
 
@@ -405,6 +407,34 @@ impl Report {
         self.records.evictions
     }
 
+    /// The memory of arrays on each device, and pinned memory of the host: what was in use, by the
+    /// calls of all threads, at the peak by array and by the call that allocated it. Places of
+    /// which nothing was in use are left out, and so is what devices keep for reuse. Reports of a
+    /// [`Ledger`](super::Ledger) that is a layer have none.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, SmartArray, audit};
+    ///
+    /// let stream = Device::emulated(Emulation::new()).stream();
+    /// let (outcome, report) = audit::capture(|| {
+    ///     for _ in 0..3 {
+    ///         SmartArray::from(vec![0_u8; 1000]).named("frame").prefetch(&stream)?;
+    ///     }
+    ///     stream.synchronize()
+    /// });
+    /// outcome?;
+    /// assert_eq!(report.allocations().bytes, 3000);
+    /// let name = stream.device().name();
+    /// let memory = report.memory().iter().find(|memory| memory.device == name).unwrap();
+    /// assert_eq!((memory.in_use, memory.peak.bytes), (0, 1000));      // one at a time
+    /// assert_eq!(memory.peak.holders[0].array, "frame");
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    #[must_use]
+    pub fn memory(&self) -> &[DocumentMemoryUse] {
+        &self.memory
+    }
+
     /// For each array, how often cudarc, or a library built on it, used one of its guards on
     /// another stream than the one for which the guard was made. The list is in the order of names.
     /// For each of these uses the library waits for the other stream, before and after the use. To
@@ -434,9 +464,10 @@ impl Report {
         self.records.add(block);
     }
 
-    /// Takes over the times of the records.
-    pub(super) fn close(&mut self) {
+    /// Takes over the times of the records, and what was in use of memory.
+    pub(super) fn close(&mut self, memory: Vec<DocumentMemoryUse>) {
         self.records.close();
+        self.memory = memory;
     }
 
     /// Adds copies that have their properties in common.

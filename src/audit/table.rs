@@ -5,7 +5,10 @@ use std::fmt;
 
 use super::report::{Report, Site};
 use crate::traffic::{Flow, Traffic, grouped};
-use resident_documents::{NOT_COMPARED, Waits, compared, saving, shown, visible};
+use resident_documents::{
+    DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryUse, NOT_COMPARED, Waits, compared,
+    saving, shown, visible,
+};
 
 /// The table is at most so many columns wide.
 const COLUMNS: usize = 100;
@@ -100,6 +103,42 @@ fn write_pair(f: &mut impl fmt::Write, first: &str, second: &str) -> fmt::Result
     Ok(())
 }
 
+/// So many holders of memory are in the text.
+const HOLDERS_MAX: usize = 4;
+
+/// What was in use of a memory, and whose it was at the peak.
+fn write_memory(f: &mut impl fmt::Write, memory: &DocumentMemoryUse) -> fmt::Result {
+    let DocumentMemoryUse { device, in_use, peak, out_of_memory, .. } = memory;
+    let (in_use, most) = (grouped(*in_use), grouped(peak.bytes));
+    let name =
+        if device == "host" { "pinned memory of the host" } else { &format!("memory of {device}") };
+    let at = grouped(peak.at_ns / 1000);
+    write_wrapped(f, &format!("{name}: {in_use} bytes in use, peak {most} after {at} µs:"))?;
+    write_holders(f, peak)?;
+    let Some(moment) = out_of_memory else { return Ok(()) };
+    let (bytes, refused) = (grouped(moment.bytes), grouped(moment.refused.unwrap_or(0)));
+    let at = grouped(moment.at_ns / 1000);
+    write_wrapped(
+        f,
+        &format!("{name}: {refused} more bytes were refused after {at} µs, beside {bytes} of:"),
+    )?;
+    write_holders(f, moment)
+}
+
+fn write_holders(f: &mut impl fmt::Write, moment: &DocumentMemoryMoment) -> fmt::Result {
+    for holder in moment.holders.iter().take(HOLDERS_MAX) {
+        let DocumentMemoryHolder { array, site, count, bytes } = holder;
+        let number = if *count > 1 { format!("{} x ", grouped(*count)) } else { String::new() };
+        let what = format!("{} bytes: {number}{}", grouped(*bytes), shortened(array, 60));
+        let at = site.as_ref().map_or_else(String::new, |site| format!("at {site}"));
+        write_pair(f, &what, &at)?;
+    }
+    if let more @ 1.. = moment.holders.len().saturating_sub(HOLDERS_MAX) {
+        writeln!(f, "{INDENT}and {more} more")?;
+    }
+    Ok(())
+}
+
 /// So many findings are in the text.
 const FINDINGS_MAX: usize = 32;
 
@@ -183,6 +222,7 @@ impl Report {
             let (count, micros) = (grouped(count), grouped(nanoseconds / 1000));
             writeln!(f, "waits for other processes: {count}, {micros} µs")?;
         }
+        self.memory().iter().try_for_each(|memory| write_memory(f, memory))?;
         for (array, count) in self.waited_for() {
             let uses = if count == 1 { "use" } else { "uses" };
             let (count, array) = (grouped(count), shown(array));

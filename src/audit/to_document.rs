@@ -58,6 +58,9 @@ impl Report {
         document.rank = rank.map(|of| of.rank);
         document.ranks = rank.and_then(|of| of.size);
         document.host = process::host().map(str::to_owned);
+        document.process = Some(process::this());
+        document.written_unix_ns = kept.started_unix_ns + kept.duration_ns;
+        document.memory = self.memory().to_vec();
         document.sites = self.sites().iter().map(site).collect();
         document.streams = self.streams();
         document.arrays = arrays(&records);

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::allocating::Allocations;
 use super::stream_core::StreamCore;
+use crate::memory_use::Place;
 use crate::traffic::TrafficCounter;
 use resident_backend::grid::GridLimits;
 use resident_backend::sync::{DeviceLevel, Mutex};
@@ -52,6 +53,8 @@ pub(crate) struct DeviceShared {
     /// See [`Device::is_scarce`].
     pub(super) is_scarce: AtomicBool,
     pub(super) traffic: TrafficCounter,
+    /// The memory of arrays.
+    pub(super) memory: Arc<Place>,
     /// The poison byte, with which stale copies are overwritten, if the device uses one.
     pub(super) poison_byte: Option<u8>,
     /// The largest grids of host bodies.

@@ -1,10 +1,12 @@
 //! The memory of a device: how much is used, its limit, and how it is returned to the system.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::allocating::{Allocating, Turn};
 use super::{Device, call_error};
 use crate::error::{AtCall, Result};
+use crate::memory_use::Place;
 use resident_backend::call_site::call_site;
 use resident_backend::{Capacity, MemoryUsage};
 
@@ -114,6 +116,11 @@ impl Device {
             .trim()
             .map_err(|error| call_error(self, "this", "returning unused memory", &error))
             .at(call_site())
+    }
+
+    /// The memory of arrays on the device.
+    pub(crate) fn array_memory(&self) -> &Arc<Place> {
+        &self.0.memory
     }
 
     /// Allocates beside other threads, once no thread allocates alone.

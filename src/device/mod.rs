@@ -49,6 +49,7 @@ pub(crate) use errors::{FILL, POISON, call_error, late_error};
 pub use event::Event;
 pub use handles::{Device, Stream};
 pub use host_function::HostFunction;
+pub(crate) use opening::totals_of_all;
 pub use priorities::StreamPriorities;
 pub(crate) use resident_host_code::{KernelTotals, checked_totals};
 pub use stream::AutoSynchronize;

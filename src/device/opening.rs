@@ -4,13 +4,16 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use smallvec::SmallVec;
+
 use super::allocating::Allocations;
 use super::errors::backend_error;
 use super::gpu;
 use super::handles::{Device, DeviceShared, RemoteUses, StreamList};
 use super::stream_core::StreamCore;
 use crate::error::Result;
-use crate::traffic::TrafficCounter;
+use crate::memory_use::Place;
+use crate::traffic::{DeviceTotals, TrafficCounter};
 use resident_backend::sync::Mutex;
 use resident_backend::{Backend, DeviceKind};
 use resident_embedded::{EmbeddedDevice, Emulation};
@@ -78,14 +81,17 @@ impl Device {
             backend_error(&backend.name(), "creating its default stream", &error)
         })?;
         let is_scarce = backend.kind() != DeviceKind::Cpu || backend.memory_limit().is_some();
+        let name: Arc<str> = backend.name().into();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let shared = DeviceShared {
             default_stream: Arc::new(StreamCore::new(queue, 0)),
-            name: backend.name().into(),
+            memory: Arc::new(Place::of_device(Arc::clone(&name), number)),
+            name,
             poison_byte: backend.poison_byte(),
             grid_limits: backend.grid_limits(),
             body_kind: backend.body_kind(),
             backend,
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number,
             streams: Mutex::new(StreamList::default()),
             stream_count: AtomicU32::new(1),
             remote_uses: Mutex::new(RemoteUses::new()),
@@ -97,7 +103,7 @@ impl Device {
             traffic: TrafficCounter::default(),
         };
         let device = Self(Arc::new(shared));
-        LIVE_DEVICES.lock().add(&device);
+        LIVE_DEVICES.lock().devices.push(Arc::downgrade(&device.0));
         Ok(device)
     }
 
@@ -108,21 +114,39 @@ impl Device {
     }
 }
 
+/// What all devices of the process have copied and launched so far.
+pub(crate) fn totals_of_all() -> DeviceTotals {
+    loop {
+        // What is dropped here, maybe the last handle of a device, is dropped without the lock.
+        let (mut totals, devices) = {
+            let live = LIVE_DEVICES.lock();
+            let devices: SmallVec<[_; 4]> = live.devices.iter().map(Weak::upgrade).collect();
+            (live.ended, devices)
+        };
+        if devices.iter().all(Option::is_some) {
+            devices.iter().flatten().for_each(|device| totals += device.traffic.totals());
+            return totals;
+        }
+        // A device is in its drop, and adds its totals next.
+        std::thread::yield_now();
+    }
+}
+
+/// What it has copied and launched stays.
+impl Drop for DeviceShared {
+    fn drop(&mut self) {
+        let totals = self.traffic.totals();
+        let mut live = LIVE_DEVICES.lock();
+        live.ended += totals;
+        live.devices.retain(|device| !std::ptr::eq(device.as_ptr(), self));
+    }
+}
+
 static LIVE_DEVICES: Mutex<LiveDevices> =
-    Mutex::new(LiveDevices { devices: Vec::new(), sweep_at: 0 });
+    Mutex::new(LiveDevices { devices: Vec::new(), ended: DeviceTotals::ZERO });
 
 struct LiveDevices {
     devices: Vec<Weak<DeviceShared>>,
-    /// With this many entries, those of dropped devices are removed before another is added.
-    sweep_at: usize,
-}
-
-impl LiveDevices {
-    fn add(&mut self, device: &Device) {
-        if self.devices.len() >= self.sweep_at {
-            self.devices.retain(|device| device.strong_count() > 0);
-            self.sweep_at = 2 * self.devices.len() + 16;
-        }
-        self.devices.push(Arc::downgrade(&device.0));
-    }
+    /// What devices have copied and launched that were dropped.
+    ended: DeviceTotals,
 }

@@ -5,10 +5,12 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::device::Device;
 use crate::element::Element;
+use crate::memory_use::{self, Place};
 use resident_backend::imports::PinnedInUse;
 use resident_backend::{DeviceKind, HostMemory, PinnedRegistration, huge_pages};
 
@@ -33,7 +35,7 @@ struct Registrations {
     is_leaked: AtomicBool,
     by_kind: [OnceLock<Box<dyn PinnedRegistration>>; DeviceKind::COUNT],
     /// While some driver has pinned the memory.
-    in_use: OnceLock<PinnedInUse>,
+    in_use: OnceLock<InUse>,
     /// Held during a registration.
     registering: Mutex<()>,
 }
@@ -69,8 +71,58 @@ enum OtherOwner {
     Driver(
         Arc<dyn HostMemory>,
         #[cfg_attr(not(feature = "dlpack"), expect(dead_code, reason = "only its drop counts"))]
-        PinnedInUse,
+        InUse,
     ),
+}
+
+/// Memory that devices may access, while this value lives.
+#[derive(Debug)]
+struct InUse {
+    #[cfg_attr(not(feature = "dlpack"), expect(dead_code, reason = "only its drop counts"))]
+    listed: PinnedInUse,
+    _counted: Counted,
+}
+
+/// Where memory counts that a driver allocates for the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HostHome<'a> {
+    /// As pinned memory of the host.
+    Pinned,
+    /// As memory of a device: its pages may be there.
+    Managed(&'a Device),
+}
+
+/// Memory that counts as in use until this value drops.
+#[derive(Debug)]
+struct Counted {
+    place: Arc<Place>,
+    key: u64,
+    len_bytes: u64,
+}
+
+impl Counted {
+    fn new(
+        home: HostHome<'_>,
+        len_bytes: usize,
+        whose: impl FnOnce() -> memory_use::Owner,
+    ) -> Self {
+        /// The keys of a device's place are numbers of arrays, which are far smaller.
+        static KEY: AtomicU64 = AtomicU64::new(1 << 63);
+        let place = match home {
+            HostHome::Pinned => &memory_use::PINNED_MEMORY,
+            HostHome::Managed(device) => device.array_memory(),
+        };
+        let key = KEY.fetch_add(1, Ordering::Relaxed);
+        let len_bytes = len_bytes as u64;
+        place.add(key, len_bytes, whose);
+        Self { place: Arc::clone(place), key, len_bytes }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.place.remove(self.key, self.len_bytes);
+    }
 }
 
 /// A vector without its pointer.
@@ -155,6 +207,7 @@ impl HostBuffer {
         kind: DeviceKind,
         register: impl FnOnce() -> Result<Box<dyn PinnedRegistration>, E>,
         lock_array: impl FnOnce() -> G,
+        whose: impl FnOnce() -> memory_use::Owner,
     ) -> Result<(), E> {
         // Only one thread at a time may do this: a second thread would find the memory registered,
         // and assume that another library had registered it.
@@ -162,7 +215,10 @@ impl HostBuffer {
         let _only_one = registrations.registering.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_pinned_for(kind) {
             let registration = register()?;
-            registrations.in_use.get_or_init(|| PinnedInUse::list(self.base(), self.len_bytes()));
+            registrations.in_use.get_or_init(|| InUse {
+                listed: PinnedInUse::list(self.base(), self.len_bytes()),
+                _counted: Counted::new(HostHome::Pinned, self.len_bytes(), whose),
+            });
             let _array = lock_array();
             let _first = registrations.by_kind[kind as usize].set(registration);
         }
@@ -204,9 +260,16 @@ impl HostBuffer {
     }
 
     /// Takes over memory that a driver allocated.
-    pub(crate) fn from_driver(memory: Arc<dyn HostMemory>) -> Self {
+    pub(crate) fn from_driver(
+        memory: Arc<dyn HostMemory>,
+        home: HostHome<'_>,
+        whose: impl FnOnce() -> memory_use::Owner,
+    ) -> Self {
         let (start, len_bytes) = (memory.base(), memory.len_bytes());
-        let in_use = PinnedInUse::list(start, len_bytes);
+        let in_use = InUse {
+            listed: PinnedInUse::list(start, len_bytes),
+            _counted: Counted::new(home, len_bytes, whose),
+        };
         let owner = Owner::Other(Box::new(OtherOwner::Driver(memory, in_use)));
         Self::new(start, owner, len_bytes)
     }
@@ -217,7 +280,7 @@ impl HostBuffer {
         if let Owner::Other(other) = &self.memory.owner
             && let OtherOwner::Driver(_, in_use) = &**other
         {
-            in_use.mark_lent();
+            in_use.listed.mark_lent();
         }
     }
 

@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 use crate::device::{Device, Stream};
 use crate::element::Element;
 use crate::live_arrays::{ArrayName, LiveArrays, Place};
+use crate::memory_use::Owner;
 use resident_backend::call_site::CallSite;
 use resident_backend::{
     Address, AutomaticName, Bytes, Dependencies, HostMemory, Label, LabelText, Position, failure,
@@ -40,7 +41,7 @@ mod atomics {
 pub(crate) use array_state::failures::undisturbed;
 pub(crate) use array_state::{ArrayState, DeviceCopy, OpenRead, ReadyCopy, StaleOrigin, UseKind};
 pub(crate) use forget_failures::forget_failures;
-pub(crate) use host::{HostBuffer, zeroed_vec};
+pub(crate) use host::{HostBuffer, HostHome, zeroed_vec};
 use published::Published;
 pub use residency::{Residency, Validity};
 pub(crate) use resident_backend::short_type;
@@ -55,6 +56,11 @@ static LIVE_ARRAYS: LiveArrays<Storage> = LiveArrays::new();
 /// Every live array of the process, oldest first.
 pub(crate) fn live_arrays() -> Vec<Arc<Storage>> {
     LIVE_ARRAYS.all()
+}
+
+/// How many arrays live.
+pub(crate) fn live_array_count() -> usize {
+    LIVE_ARRAYS.len()
 }
 
 /// The alignment of device memory.
@@ -128,6 +134,11 @@ impl Storage {
             Origin::Host(buffer) => buffer.base(),
             _ => null_mut(),
         };
+        #[cfg(any(feature = "cuda", feature = "dlpack"))]
+        let home = match &origin {
+            Origin::Device(stream, _) => Some(stream.device_ref().clone()),
+            _ => None,
+        };
         let state = match origin {
             Origin::Uninitialised => ArrayState::new(Coherence::UNDEFINED),
             Origin::Constant(value) => ArrayState::constant(value),
@@ -138,7 +149,27 @@ impl Storage {
             }
         };
         let shape = shape_beside(&memory_order, shape);
-        Self::register(memory_order, shape, ElementType::of::<T>(), state, host_base, made_at)
+        let element = ElementType::of::<T>();
+        let storage = Self::register(memory_order, shape, element, state, host_base, made_at);
+        #[cfg(any(feature = "cuda", feature = "dlpack"))]
+        home.iter().for_each(|device| storage.count_memory(device, made_at));
+        storage
+    }
+
+    /// Counts memory that the array has got on a device, by this call.
+    pub(crate) fn count_memory(&self, device: &Device, site: CallSite) {
+        let bytes = self.memory_order.len_bytes();
+        device.array_memory().add(self.number(), bytes, || self.owner(site));
+    }
+
+    /// Counts the array's memory on a device no more. The memory is not free yet.
+    pub(crate) fn count_memory_freed(&self, device: &Device) {
+        device.array_memory().remove(self.number(), self.memory_order.len_bytes());
+    }
+
+    /// Whose the memory is that this call allocates.
+    pub(crate) fn owner(&self, site: CallSite) -> Owner {
+        Owner { array: self.name(), site }
     }
 
     /// A new array with this layout and element type, never written.

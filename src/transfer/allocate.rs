@@ -8,10 +8,10 @@ use super::report::{record_memory, run_deferred};
 use super::request::Request;
 use super::room::with_room;
 use crate::audit::MemoryChange;
-use crate::device::Stream;
-use crate::error::Result;
+use crate::device::{Device, Stream};
+use crate::error::{Error, Result};
 use crate::storage::{ArrayState, HostBuffer};
-use resident_backend::{Address, HostMemory};
+use resident_backend::{Address, BackendError, BackendErrorKind, HostMemory};
 use resident_core::Access;
 use resident_core::coherence::Location;
 use resident_core::ordering::{Mark, UseEnd};
@@ -68,6 +68,7 @@ impl Request<'_> {
         copy.set_address(Some(address));
         copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
         drop(state);
+        self.storage.count_memory(device, self.site);
         record_memory(self.storage, device, MemoryChange::Allocation, self.site);
         Ok(())
     }
@@ -77,7 +78,15 @@ impl Request<'_> {
         let label = self.storage.label("memory for", self.site);
         let len_bytes = self.storage.memory_order().len_bytes();
         let address = with_room(device, self, || stream.queue().allocate(len_bytes, &label));
-        address.map_err(|error| self.call_error(device, "allocating", &error))
+        address.map_err(|error| self.allocation_error(device, &error))
+    }
+
+    /// The error of an allocation on a device, which may be full.
+    pub(super) fn allocation_error(&self, device: &Device, error: &BackendError) -> Error {
+        if let BackendErrorKind::OutOfMemory { requested, .. } = error.kind {
+            device.array_memory().note_refused(requested);
+        }
+        self.call_error(device, "allocating", error)
     }
 
     /// Memory into which an upload is packed: the device's pinned staging memory, or pageable

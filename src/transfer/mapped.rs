@@ -12,7 +12,7 @@ use super::request::Request;
 use super::room::with_room;
 use crate::device::{Device, Stream};
 use crate::error::Result;
-use crate::storage::HostBuffer;
+use crate::storage::{HostBuffer, HostHome};
 use resident_backend::{
     Address, AdviceChange, BackendError, Dependencies, HostMemory, ManagedRange, MemoryAdvice,
     PinnedOptions, PrefetchTarget,
@@ -32,7 +32,8 @@ pub(crate) fn allocate_mapped(
     let len_bytes = request.len_bytes();
     let allocate = || device.backend().allocate_mapped(len_bytes, options);
     let (address, memory) = request.retrying(device, allocate)?;
-    request.map_host(device, address, Arc::new(HostBuffer::from_driver(memory)))?;
+    let host = HostBuffer::from_driver(memory, HostHome::Pinned, || request.owner());
+    request.map_host(device, address, Arc::new(host))?;
     let mut state = request.storage.lock();
     let host = state.host_location();
     request.record_write(&mut state, host, Access::Overwrite);
@@ -49,11 +50,11 @@ pub(crate) fn allocate_managed(request: &Request<'_>, device: &Device) -> Result
     let allocate = || device.backend().allocate_managed(len_bytes);
     // What was evicted is free for the driver once the pool has been trimmed.
     let outcome = with_room(device, request, || trimming(device, allocate));
-    let (address, memory) =
-        outcome.map_err(|error| request.call_error(device, "allocating", &error))?;
+    let (address, memory) = outcome.map_err(|error| request.allocation_error(device, &error))?;
     // Of the arrays that were evicted.
     run_deferred();
-    request.map_host(device, address, Arc::new(HostBuffer::from_driver(memory)))
+    let host = HostBuffer::from_driver(memory, HostHome::Managed(device), || request.owner());
+    request.map_host(device, address, Arc::new(host))
 }
 
 /// Queues a prefetch of managed memory, as a read of the array.
@@ -104,7 +105,7 @@ pub(crate) fn map_lent(request: &Request<'_>, device: &Device) -> Result<()> {
         address = mapped;
         Ok(registration)
     };
-    let mapped = host.register(device.kind(), register, || ());
+    let mapped = host.register(device.kind(), register, || (), || request.owner());
     mapped.map_err(|error| request.call_error(device, "mapping", &error))?;
     request.map_host(device, address, Arc::clone(&host))?;
     let mut state = request.storage.lock();

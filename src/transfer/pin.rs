@@ -7,7 +7,8 @@ use super::report::report_after;
 use super::request::{Queued, Regions, Request, ends_of};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::storage::{ArrayState, HostBuffer, Storage};
+use crate::memory_use::Owner;
+use crate::storage::{ArrayState, HostBuffer, HostHome, Storage};
 use resident_backend::call_site::CallSite;
 use resident_backend::unwinding::abort_on_unwind;
 use resident_backend::{BackendError, BackendErrorKind, HostMemory, PinnedOptions, scope};
@@ -36,7 +37,8 @@ pub(crate) fn page_lock(request: &Request<'_>, device: &Device) -> Result<()> {
     };
     let Some(host) = host else { return Ok(()) };
     let register = || device.backend().pin_host_memory(host.base(), host.len_bytes());
-    let pinned = host.register(device.kind(), register, || request.storage.lock());
+    let lock = || request.storage.lock();
+    let pinned = host.register(device.kind(), register, lock, || request.owner());
     pinned.map_err(|error| request.call_error(device, "page-locking", &error))
 }
 
@@ -53,11 +55,17 @@ pub(crate) fn allocate_pinned(
     let len_bytes = request.len_bytes();
     let memory =
         request.retrying(device, || device.backend().allocate_pinned(len_bytes, options))?;
-    request.storage.set_host(&mut request.storage.lock(), HostBuffer::from_driver(memory));
+    let host = HostBuffer::from_driver(memory, HostHome::Pinned, || request.owner());
+    request.storage.set_host(&mut request.storage.lock(), host);
     Ok(())
 }
 
 impl Request<'_> {
+    /// Whose the memory is that the call allocates.
+    pub(super) fn owner(&self) -> Owner {
+        self.storage.owner(self.site)
+    }
+
     /// The array's length. It fits, since the array's shape was checked.
     pub(super) fn len_bytes(&self) -> usize {
         self.storage.memory_order().len_bytes() as usize

@@ -21,22 +21,30 @@ use resident_core::ordering::{Mark, UseEnd};
 pub(crate) fn release(storage: &Storage) {
     let state = storage.lock();
     if !state.is_watched() {
-        return free_copies(state);
+        return free_copies(storage, state);
     }
     drop(state);
     report_after(|| {
         finish_watches(storage);
-        free_copies(storage.lock());
+        free_copies(storage, storage.lock());
     });
 }
 
 #[inline]
-fn free_copies(mut state: StateGuard<'_>) {
+fn free_copies(storage: &Storage, mut state: StateGuard<'_>) {
     if state.device_copies.is_empty() {
         return;
     }
+    // Mapped memory is the host's, which counts it.
+    let mapped = state.host_location().index().checked_sub(1);
     let copies = state.take_device_copies();
-    copies.iter().for_each(|copy| free(&state, copy));
+    for (index, copy) in copies.iter().enumerate() {
+        if Some(index) == mapped {
+            free_memory(&state, copy);
+        } else {
+            free(storage, &state, copy);
+        }
+    }
     drop(state);
     // No lock is held here, because a copy may contain the last handle of its device.
     drop(copies);
@@ -66,11 +74,21 @@ pub(crate) fn take_memory(storage: &Storage, device: &Device) -> Option<Address>
     copy.uses = Uses::default();
     let address = copy.address();
     copy.set_address(None);
+    if address.is_some() {
+        storage.count_memory_freed(device);
+    }
     address
 }
 
 /// Frees the memory of a copy, if there is any, after the pending uses of the copy.
-pub(super) fn free(state: &ArrayState, copy: &DeviceCopy) {
+pub(super) fn free(storage: &Storage, state: &ArrayState, copy: &DeviceCopy) {
+    if copy.address().is_some() {
+        storage.count_memory_freed(&copy.device);
+    }
+    free_memory(state, copy);
+}
+
+fn free_memory(state: &ArrayState, copy: &DeviceCopy) {
     let Some(address) = copy.address() else { return };
     let mut marks = Marks::new();
     let is_pending = |mark: Mark| !state.is_retired(mark);

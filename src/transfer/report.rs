@@ -149,12 +149,12 @@ impl Request<'_> {
     }
 }
 
-/// Records for captures what happened to an array's memory on a device.
+/// Counts, and records for captures, what happened to an array's memory on a device.
 pub(super) fn record_memory(
     storage: &Storage,
     device: &Device,
     kind: MemoryChange,
     site: CallSite,
 ) {
-    audit::record_memory(|| MemoryUse { kind, storage, device, site });
+    audit::record_memory(&MemoryUse { kind, storage, device, site });
 }

@@ -8,7 +8,8 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).parents[2] / "crates" / "documents" / "src" / "html"
-SCRIPTS = ["report.js", "timeline.js", "selection.js", "tables.js", "charts.js"]
+SCRIPTS = ["report.js", "timeline.js", "selection.js", "tables.js", "charts.js",
+           "memory.js"]
 PLACEHOLDER = "__RESIDENT_AUDIT_DOCUMENT__"
 
 

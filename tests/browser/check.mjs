@@ -220,6 +220,20 @@ async function checkContent(page, document) {
   const bytes = String(document.to_device.bytes).replace(/\B(?=(\d{3})+$)/g, "_");
   say(total.includes(bytes), "the totals are those of the document", `${bytes} bytes to devices`);
   await checkMessages(page, document, total);
+  await checkMemory(page, document);
+}
+
+// Each memory has a chart and the arrays at its peak, and the headline its peak.
+async function checkMemory(page, document) {
+  const used = (document.memory ?? []).filter((memory) => memory.peak.bytes > 0);
+  const text = await page.value("document.getElementById('memory').textContent");
+  const charts = await page.value("document.querySelectorAll('svg.memory path').length");
+  const peaks = used.map((memory) => String(memory.peak.bytes).replace(/\B(?=(\d{3})+$)/g, "_"));
+  const holders = used.flatMap((memory) => memory.peak.holders.slice(0, 1));
+  say(charts === used.length && peaks.every((peak) => text.includes(`${peak} byte`))
+    && holders.every(({ array }) => /[^\w ]/.test(array) || text.includes(array.slice(0, 20)))
+    && (used.length > 0 || text.includes("says nothing of memory")),
+    "memory has its peaks and whose it was", `${charts} charts`);
 }
 
 // Messages between processes are in the totals, the table and the summary, if there are any.

@@ -155,6 +155,27 @@ def messages(sites):
             "peer_waits": {"count": 9, "nanoseconds": 5_000}, "host": "node<1>"}
 
 
+def memory(records, names):
+    """What was in use: of each device the sum of its allocations, so that the end is the peak."""
+    uses = {}
+    for record in (r for r in records if r["kind"] == "allocation"):
+        held = uses.setdefault(record["device"], [])
+        held.append(record)
+
+    def moment(held, refused=None):
+        holders = [{"array": names[r["array"]], "site": r.get("site"), "count": 1, "bytes": r["bytes"]}
+                   for r in sorted(held, key=lambda r: -r["bytes"])]
+        return {"at_ns": held[-1]["queued_ns"], "bytes": sum(r["bytes"] for r in held),
+                "refused": refused, "holders": holders}
+
+    def use(device, held):
+        sums = [sum(r["bytes"] for r in held[:n + 1]) for n in range(len(held))]
+        series = [{"at_ns": r["queued_ns"], "bytes": b} for r, b in zip(held, sums)]
+        return {"device": device, "before": 0, "in_use": sums[-1] // 2, "peak": moment(held),
+                "out_of_memory": moment(held[:1], 4096), "series": [{"at_ns": 0, "bytes": 0}] + series}
+    return [use(device, held) for device, held in uses.items()]
+
+
 def document(count, names, gpu, ranks):
     sample = Sample(names, gpu)
     for array in range(len(names) if count else 0):
@@ -182,7 +203,7 @@ def document(count, names, gpu, ranks):
             "records_forgotten": 12_345 if count >= 100_000 else 0, "findings": findings(sites),
             "checked": [{"kernel": name, "launches": 3, "errors": n % 2, "notes": n}
                         for n, name in enumerate(names)] if gpu else None,
-            **(messages(sites) if ranks else {})}
+            "memory": memory(records, names), **(messages(sites) if ranks else {})}
 
 
 def main(arguments):

@@ -1,15 +1,20 @@
 //! The process's clock, and the times at which devices ran work and threads waited for it. They
-//! are recorded only while a [`Listener`] lives: otherwise a piece of work costs one load.
+//! are recorded only while a [`Listener`] lives: otherwise a piece of work costs one load. Waits
+//! are always counted.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::call_site::CallSite;
 use crate::sync::Mutex;
 
 /// How many of the latest runs are kept.
 const RUNS_KEPT: usize = 1 << 16;
+
+/// All waits that were necessary.
+static WAIT_COUNT: AtomicU64 = AtomicU64::new(0);
+static WAITED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// The number of listeners.
 static LISTENERS: AtomicUsize = AtomicUsize::new(0);
@@ -146,21 +151,30 @@ pub fn runs_since(time_ns: u64) -> Vec<Run> {
     RUNS.lock().iter().filter(|run| run.finished_ns >= time_ns).copied().collect()
 }
 
-/// Waits for work of a stream, and reports the wait. `is_over` says whether the work is complete.
+/// Waits for work of a stream, and counts and reports the wait if there was anything to wait for. `is_over` says whether the work is complete.
 #[inline]
 pub fn waiting<T>(
     awaited: Awaited<'_>,
     is_over: impl FnOnce() -> bool,
     wait: impl FnOnce() -> T,
 ) -> T {
-    if !is_on() || is_over() {
+    if is_over() {
         return wait();
     }
     let started_ns = now_ns();
     let outcome = wait();
-    let wait = Wait { awaited, started_ns, finished_ns: now_ns() };
-    if let Some(report) = REPORT_WAIT.get() {
-        report(&wait);
+    let finished_ns = now_ns();
+    WAIT_COUNT.fetch_add(1, Ordering::Relaxed);
+    WAITED_NS.fetch_add(finished_ns.saturating_sub(started_ns), Ordering::Relaxed);
+    if is_on()
+        && let Some(report) = REPORT_WAIT.get()
+    {
+        report(&Wait { awaited, started_ns, finished_ns });
     }
     outcome
+}
+
+/// How many waits there were in this process, and for how many nanoseconds.
+pub fn waits() -> (u64, u64) {
+    (WAIT_COUNT.load(Ordering::Relaxed), WAITED_NS.load(Ordering::Relaxed))
 }

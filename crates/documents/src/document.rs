@@ -73,6 +73,92 @@ pub struct Document {
     /// Whether contents were compared for some of the records: see
     /// [`compare_contents`](fn.compare_contents.html). `None` if that is not known.
     pub compared_contents: Option<bool>,
+    /// The program that made the report. `None` if that is not known.
+    pub process: Option<DocumentProcess>,
+    /// When the report was made by the host's clock: nanoseconds since 1970.
+    pub written_unix_ns: u64,
+    /// The memory of each device that had any while the capture ran, and pinned memory of the host.
+    pub memory: Vec<DocumentMemoryUse>,
+}
+
+/// The program that made a report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentProcess {
+    /// The path of its file, if that is known.
+    pub program: Option<String>,
+    /// Its arguments. They may contain secrets, such as passwords. `None` if the word
+    /// `no-arguments` of `RESIDENT_AUDIT` leaves them out.
+    pub arguments: Option<Vec<String>>,
+    /// Its number on its host.
+    pub id: u32,
+    /// When it began: nanoseconds since 1970, to a hundredth of a second. `None` if the system does
+    /// not tell.
+    pub started_unix_ns: Option<u64>,
+    /// The version of the library.
+    pub library_version: String,
+}
+
+/// The bytes in use in one memory while a capture ran, by the calls of all threads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentMemoryUse {
+    /// The device, or `host` for the pinned memory of the host.
+    pub device: String,
+    /// The bytes that were in use when the capture began.
+    pub before: u64,
+    /// The bytes in use at its end.
+    pub in_use: u64,
+    /// When most bytes were in use: the first such moment.
+    pub peak: DocumentMemoryMoment,
+    /// When memory was refused for the last time, unless it never was.
+    pub out_of_memory: Option<DocumentMemoryMoment>,
+    /// The bytes in use after changes, in the order of time: at most 1,024, of which each is the
+    /// most of its part of the time.
+    pub series: Vec<DocumentMemoryPoint>,
+}
+
+/// What was in use at one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentMemoryMoment {
+    /// When it was: nanoseconds since the capture began.
+    pub at_ns: u64,
+    /// The bytes in use.
+    pub bytes: u64,
+    /// The bytes that were refused then.
+    pub refused: Option<u64>,
+    /// Whose they were, the largest first: at most 64, and what is left as `(others)`.
+    pub holders: Vec<DocumentMemoryHolder>,
+}
+
+/// Arrays of one name whose memory one call allocated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentMemoryHolder {
+    /// The name when the memory was allocated.
+    pub array: String,
+    /// The call that allocated it: `file:line:column`. `None` if that was before the capture.
+    pub site: Option<String>,
+    /// The number of allocations.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The bytes in use at one time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DocumentMemoryPoint {
+    /// Nanoseconds since the capture began.
+    pub at_ns: u64,
+    /// The bytes in use.
+    pub bytes: u64,
 }
 
 /// A kernel that was checked: one element of [`Document::checked`].

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use crate::document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
-    DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding,
+    DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint,
+    DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord, DocumentSite,
+    DocumentStream, Finding,
 };
 use crate::totals::{Flow, Waits};
 
@@ -87,8 +89,13 @@ objects! {
         version to_device to_host between_devices avoided padding sites launches waits allocations
         evictions duration_ns streams arrays records records_forgotten findings sent received
         peer_waits rank ranks host started_unix_ns conservative
-        compared_contents checked
+        compared_contents checked process written_unix_ns memory
     }
+    DocumentProcess { program arguments id started_unix_ns library_version }
+    DocumentMemoryUse { device before in_use peak out_of_memory series }
+    DocumentMemoryMoment { at_ns bytes refused holders }
+    DocumentMemoryHolder { array site count bytes }
+    DocumentMemoryPoint { at_ns bytes }
     DocumentChecked { kernel launches errors notes }
     Flow { count bytes }
     Waits { count nanoseconds }
@@ -245,7 +252,8 @@ mod tests {
             + &format!(r#""sent": {flow}, "received": {flow}, "#)
             + r#""peer_waits": {"count": 0, "nanoseconds": 0}, "rank": null, "ranks": null, "#
             + r#""host": null, "started_unix_ns": 0, "#
-            + &format!(r#""conservative": {flow}, "compared_contents": null, "checked": null}}"#);
+            + &format!(r#""conservative": {flow}, "compared_contents": null, "checked": null, "#)
+            + r#""process": null, "written_unix_ns": 0, "memory": []}"#;
         assert_eq!(document.to_json(), expected);
     }
 }

@@ -19,7 +19,9 @@ mod totals;
 
 pub use document::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentChecked,
-    DocumentMemory, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding,
+    DocumentMemory, DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryPoint,
+    DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord, DocumentSite,
+    DocumentStream, Finding,
 };
 pub use file::write_file;
 pub use html::write_page;

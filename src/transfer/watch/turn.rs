@@ -252,7 +252,7 @@ impl Turn<'_> {
         for home in homes {
             let pin = || home.backend().pin_host_memory(memory.base(), memory.len_bytes());
             // Without it copies are staged, which is slower.
-            let _pageable = memory.register(home.kind(), pin, || ());
+            let _pageable = memory.register(home.kind(), pin, || (), || storage.owner(self.site));
             if !memory.is_pinned_for(home.kind()) {
                 prepare_downloads(home, std::iter::once(memory.len_bytes() as u64));
             }

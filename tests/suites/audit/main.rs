@@ -4,6 +4,7 @@ mod at_exit;
 mod attribute;
 mod avoided;
 mod causes;
+mod counters;
 mod documents;
 #[cfg(target_os = "linux")]
 mod exits;
@@ -13,6 +14,7 @@ mod gpu_times;
 mod logs;
 mod long_programs;
 mod memory;
+mod memory_use;
 mod messages;
 mod pages;
 mod readme;

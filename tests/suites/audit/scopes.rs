@@ -185,3 +185,89 @@ fn what_is_denied_to_all_is_denied_to_threads_of_which_the_caller_knows_nothing(
     drop((guard, inner));
     elsewhere(|| SmartArray::from(vec![1_u8; 8]).gpu_on(&device.stream()).map(drop))
 }
+
+/// Polls a task on a new thread each time, until it is over.
+fn poll_on_many_threads<F: Future + Send>(task: F) -> (F::Output, usize)
+where
+    F::Output: Send,
+{
+    let mut task = std::pin::pin!(task);
+    for polls in 1.. {
+        let poll = std::thread::scope(|threads| {
+            let task = task.as_mut();
+            let poll = || task.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+            threads.spawn(poll).join().expect("no panic")
+        });
+        if let std::task::Poll::Ready(output) = poll {
+            return (output, polls);
+        }
+    }
+    unreachable!("a task ends")
+}
+
+/// Gives the thread back once.
+async fn pause() {
+    let mut has_paused = false;
+    std::future::poll_fn(|_| match std::mem::replace(&mut has_paused, true) {
+        false => std::task::Poll::Pending,
+        true => std::task::Poll::Ready(()),
+    })
+    .await;
+}
+
+/// Each poll of the one future runs in the scope, on whatever thread, and no poll of the other.
+#[test]
+fn an_instrumented_future_counts_whichever_thread_polls_it() -> Result<()> {
+    let device = lab();
+    let stream = device.stream();
+    let work = async |len: usize| -> Result<()> {
+        for _ in 0..3 {
+            SmartArray::from(vec![1_u8; len]).prefetch(&stream)?;
+            pause().await;
+        }
+        Ok(())
+    };
+    let ((outcome, polls), report) = audit::capture(|| {
+        let task = audit::scope().instrument(work(10));
+        poll_on_many_threads(async {
+            let mut task = std::pin::pin!(task);
+            let mut other = std::pin::pin!(work(1_000));
+            std::future::poll_fn(|context| {
+                let _of_nobody = other.as_mut().poll(context);
+                task.as_mut().poll(context)
+            })
+            .await
+        })
+    });
+    outcome?;
+    assert_eq!(polls, 4);
+    assert_eq!((report.traffic().to_device.count, report.traffic().to_device.bytes), (3, 30));
+    Ok(())
+}
+
+/// A future that is dropped in its middle frees what it has in the scope.
+#[test]
+fn an_instrumented_future_is_dropped_in_the_scope() {
+    struct CopiesAtItsEnd(resident::Stream);
+    impl Drop for CopiesAtItsEnd {
+        fn drop(&mut self) {
+            SmartArray::from(vec![1_u8; 77]).prefetch(&self.0).expect("memory");
+        }
+    }
+    let stream = lab().stream();
+    let ((), report) = audit::capture(|| {
+        let held = CopiesAtItsEnd(stream.clone());
+        let task = audit::scope().instrument(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        });
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                let mut task = Box::pin(task);
+                let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                assert!(task.as_mut().poll(&mut context).is_pending());
+            });
+        });
+    });
+    assert_eq!(report.traffic().to_device.bytes, 77);
+}

@@ -11,12 +11,13 @@ const SKELETON: &str = include_str!("report.html");
 const STYLE: &str = include_str!("report.css");
 
 /// The parts of the page's script, in order.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("report.js"),
     include_str!("timeline.js"),
     include_str!("selection.js"),
     include_str!("tables.js"),
     include_str!("charts.js"),
+    include_str!("memory.js"),
 ];
 
 impl Document {

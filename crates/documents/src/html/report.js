@@ -14,7 +14,7 @@ const CAUSES = new Map([
 const MESSAGES = new Map([["sent", "to other processes"], ["received", "from other processes"]]);
 // What the page shows; filled once by `start`.
 const report = { totals: null, sites: [], arrays: new Map(), records: [], findings: [],
-  checked: null, launchOf: new Map(), copiesOf: new Map(), selected: -1, onSelect: [] };
+  checked: null, memory: [], launchOf: new Map(), copiesOf: new Map(), selected: -1, onSelect: [] };
 
 const byId = (id) => document.getElementById(id);
 
@@ -227,6 +227,7 @@ function fill(raw) {
   report.findings = objects(raw.findings).map(findingOf);
   report.comparedContents = raw.compared_contents ?? null;
   report.checked = Array.isArray(raw.checked) ? objects(raw.checked).map(checkedOf) : null;
+  report.memory = objects(raw.memory).map(memoryOf);
   for (const record of report.records) linkLaunch(record);
 }
 
@@ -280,8 +281,7 @@ function showTotals() {
   parts.push(movedTotal("a launcher that copies all", totals.conservative));
   parts.push(total("launches", grouped(totals.launches), `in ${timeText(totals.duration)}`));
   parts.push(total("waits for devices", timeText(totals.waited), plural(totals.waits, "wait")));
-  parts.push(total("device memory", shortBytes(totals.allocations.bytes),
-    `${plural(totals.allocations.count, "allocation")}, ${evictionsText(totals.evictions)}`));
+  parts.push(...memoryTotals(totals));
   if (totals.padding.bytes > 0) {
     parts.push(total("copied along", shortBytes(totals.padding.bytes),
       "unchanged bytes between stale parts; in \u201cto devices\u201d"));
@@ -434,5 +434,6 @@ function start() {
   startTimeline();
   startMoves();
   startGraph();
+  startMemory();
   startRecords();
 }

@@ -1,0 +1,123 @@
+//! The counters of the process. Other threads count too, so each test is a process of its own.
+
+use resident::audit::{self, Counters, Transfer};
+use resident::{Device, DeviceArray, Emulation, PinnedArray, Result, SmartArray};
+use support::lab::lab;
+use support::own_process;
+
+use crate::{copy, double, grid};
+
+#[test]
+fn counters_count_what_captures_report_and_need_none() -> Result<()> {
+    own_process!();
+    let device = lab();
+    let stream = device.stream();
+    let mut array = SmartArray::from(vec![1.0_f32; 100]);
+    let before = audit::counters();
+    assert_eq!((before.launches, before.traffic.moved().count, before.live_arrays), (0, 0, 1));
+    let work = |array: &mut SmartArray<f32, _>| {
+        for _ in 0..3 {
+            double().launch_on(&stream, grid(), (&mut *array,))?;
+        }
+        array.host().map(drop)
+    };
+    work(&mut array)?;
+    let now = audit::counters();
+    assert_eq!(
+        (now.launches, now.traffic.to_device.bytes, now.traffic.to_host.bytes),
+        (3, 400, 400)
+    );
+    assert_eq!((now.allocations.count, now.device_memory.in_use), (1, 400));
+    assert_eq!(now.waits.count, 1);
+    assert!(now.waits.nanoseconds > 0);
+    let (outcome, report) = audit::capture(|| work(&mut array));
+    outcome?;
+    let later = audit::counters();
+    assert_eq!(later.traffic.avoided, device.traffic().avoided);
+    assert_eq!(later.traffic - now.traffic, report.traffic() - resident::Traffic::default());
+    assert_eq!(later.launches - now.launches, report.launches());
+    drop(array);
+    let last = audit::counters();
+    assert_eq!((last.live_arrays, last.device_memory.in_use), (0, 0));
+    assert_eq!(last.device_memory.peak, 400);
+    Ok(())
+}
+
+#[test]
+fn launches_without_arrays_that_a_launcher_copies_count_too() -> Result<()> {
+    own_process!();
+    let stream = lab().stream();
+    let source = DeviceArray::from_host_on(&stream, &ndarray::Array1::<f32>::ones(10))?;
+    let mut destination = DeviceArray::<f32, ndarray::Ix1>::zeros_on(&stream, 10)?;
+    for _ in 0..5 {
+        copy().launch_on(&stream, grid(), (&source, &mut destination))?;
+    }
+    let now = audit::counters();
+    assert_eq!((now.launches, now.traffic.avoided.count), (5, 0));
+    Ok(())
+}
+
+/// Both devices count a copy between them, and one of them ends before the counters are read.
+#[test]
+fn devices_that_end_keep_their_counts_and_copies_between_two_count_once() -> Result<()> {
+    own_process!();
+    let [one, other] = [(); 2].map(|()| Device::emulated(Emulation::new()));
+    let mut array = SmartArray::from(vec![1.0_f32; 100]);
+    double().launch_on(&one.stream(), grid(), (&mut array,))?;
+    double().launch_on(&other.stream(), grid(), (&mut array,))?;
+    let moved = array.traffic();
+    assert_eq!((moved.between_devices.count, moved.between_devices.bytes), (1, 400));
+    let before = audit::counters();
+    assert_eq!((before.traffic, before.launches), (moved, 2));
+    drop((array, one, other));
+    let after = audit::counters();
+    assert_eq!((after.traffic, after.launches), (moved, 2));
+    Ok(())
+}
+
+#[test]
+fn evictions_messages_and_pinned_memory_count() -> Result<()> {
+    own_process!();
+    let device = Device::emulated(Emulation::new().memory(1000));
+    let stream = device.stream();
+    let arrays = [(); 2].map(|()| SmartArray::from(vec![1_u8; 600]));
+    arrays[0].prefetch(&stream)?;
+    stream.synchronize()?;
+    arrays[1].prefetch(&stream)?;
+    audit::record_transfer(Transfer::sent(70, "a", 1));
+    audit::record_transfer(Transfer::received(80, "a", 1));
+    let pinned = PinnedArray::<u8, _>::zeros(50)?;
+    let now = audit::counters();
+    assert_eq!((now.evictions.count, now.evictions.bytes), (1, 600));
+    assert_eq!((now.sent.bytes, now.received.bytes), (70, 80));
+    assert_eq!((now.pinned_memory.in_use, now.pinned_memory.peak), (50, 50));
+    assert_eq!((now.device_memory.in_use, now.device_memory.peak), (600, 600));
+    drop(pinned);
+    assert_eq!(audit::counters().pinned_memory.in_use, 0);
+    Ok(())
+}
+
+#[test]
+fn counters_only_rise_while_devices_come_and_go() {
+    own_process!();
+    let work = || {
+        let stream = Device::emulated(Emulation::new()).stream();
+        let mut array = SmartArray::from(vec![1.0_f32; 10]);
+        double().launch_on(&stream, grid(), (&mut array,)).expect("a launch");
+    };
+    let rises = |earlier: &Counters, later: &Counters| {
+        earlier.launches <= later.launches
+            && earlier.traffic.to_device.count <= later.traffic.to_device.count
+    };
+    std::thread::scope(|threads| {
+        let workers: Vec<_> =
+            (0..4).map(|_| threads.spawn(|| (0..200).for_each(|_| work()))).collect();
+        let mut last = audit::counters();
+        while !workers.iter().all(|worker| worker.is_finished()) {
+            let next = audit::counters();
+            assert!(rises(&last, &next), "{last:?}, then {next:?}");
+            last = next;
+        }
+    });
+    assert_eq!((audit::counters().launches, audit::counters().live_arrays), (800, 0));
+}
