@@ -98,11 +98,14 @@
 //! | command | what it does |
 //! |---|---|
 //! | `resident-report show a.json` | prints the copies, the totals, and what could be saved; `--by array`, `device` or `stream` |
-//! | `resident-report diff a.json b.json` | compares two runs; exits with 1 if the second moves more than `--tolerance` percent more |
+//! | `resident-report diff a.json b.json` | compares two runs by array, cause and file, so that code may move; exits with 1 if the second moves more than `--tolerance` percent more |
 //! | `resident-report html a.json a.html` | makes the page of it |
 //! | `resident-report perfetto a.json a.pftrace` | makes the trace of it |
 //! | `resident-report merge audit-*.json` | joins the ranks of a job (`json:audit-%r.json`): what went between each two; `--perfetto` writes one trace of all |
 //! | `resident-report schema` | prints the JSON schema |
+//!
+//! The name `-` is standard input. Only traces need the records of a report in memory: `show`,
+//! `diff`, `html`, and `merge` without `--perfetto` read reports of any size.
 //!
 //! # Events of `tracing`
 //!
