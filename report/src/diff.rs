@@ -1,8 +1,10 @@
 //! What one report moves more than another.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::mem;
 
-use resident_documents::{Document, Flow, grouped, visible};
+use resident_documents::{Document, DocumentSite, Flow, grouped, shown, visible};
 
 /// A comparison.
 pub(crate) struct Diff {
@@ -30,11 +32,9 @@ pub(crate) fn of(before: &Document, after: &Document, tolerance: f64) -> Diff {
             || grows(before.count, after.count, tolerance);
         is_worse |= over;
         let mark = if over { "  MORE" } else { "" };
-        text += &format!("{name:<16} {} -> {}{mark}\n", flow(before), flow(after));
+        text += &format!("{name:<16} {before} -> {after}{mark}\n");
     }
-    for line in site_changes(before, after) {
-        text += &line;
-    }
+    text.extend(changes(before, after).iter().map(Change::text));
     Diff { text, is_worse }
 }
 
@@ -43,50 +43,168 @@ fn grows(before: u64, after: u64, tolerance: f64) -> bool {
     after as f64 > before as f64 * (1.0 + tolerance / 100.0)
 }
 
-fn flow(Flow { count, bytes }: Flow) -> String {
-    let copies = if count == 1 { "copy" } else { "copies" };
-    format!("{} bytes in {} {copies}", grouped(bytes), grouped(count))
+/// What two reports have in common: lines of a program come and go above what stays.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'d> {
+    /// The array's name, of an unnamed one without the line that made it.
+    array: &'d str,
+    cause: &'d str,
+    direction: &'d str,
+    file: &'d str,
 }
 
-/// The copies of an array in a direction at a line of the program, which is named without its
-/// column, by the growth of their bytes.
-fn site_changes(before: &Document, after: &Document) -> Vec<String> {
-    let before = by_line(before);
-    let after = by_line(after);
-    let mut changes: Vec<(i128, String)> = Vec::new();
-    for key in before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))) {
-        let of = |flows: &BTreeMap<Key<'_>, Flow>| flows.get(key).copied().unwrap_or_default();
-        let old = of(&before);
-        let new = of(&after);
-        let growth = i128::from(new.bytes) - i128::from(old.bytes);
-        if old != new {
-            let (line, array, direction) = key;
-            let sign = match growth.signum() {
-                1 => "+",
-                0 => "",
-                _ => "-",
-            };
-            let (array, line) = (visible(array), visible(line));
-            let bytes = grouped(u64::try_from(growth.unsigned_abs()).unwrap_or(u64::MAX));
-            changes.push((
-                growth,
-                format!("  {sign}{bytes} bytes {direction} of \"{array}\" at {line}\n"),
-            ));
-        }
+/// The copies of a key at one line, of arrays of one name.
+#[derive(Clone, Copy)]
+struct Place<'d> {
+    /// `None` if the call is not named by a file and a line.
+    line: Option<u64>,
+    array: &'d str,
+    flow: Flow,
+}
+
+/// Copies that differ; `None` where one of the reports does not have them.
+struct Change<'d> {
+    key: Key<'d>,
+    before: Option<Place<'d>>,
+    after: Option<Place<'d>>,
+}
+
+impl Change<'_> {
+    fn flows(&self) -> (Flow, Flow) {
+        let of = |place: Option<Place<'_>>| place.map(|place| place.flow).unwrap_or_default();
+        (of(self.before), of(self.after))
     }
-    changes.sort_by_key(|(growth, _)| std::cmp::Reverse(*growth));
-    changes.into_iter().map(|(_, line)| line).collect()
+
+    /// By how many bytes, and by how many copies it grew.
+    fn growth(&self) -> (i128, i128) {
+        let (before, after) = self.flows();
+        let growth = |before: u64, after: u64| i128::from(after) - i128::from(before);
+        (growth(before.bytes, after.bytes), growth(before.count, after.count))
+    }
+
+    fn text(&self) -> String {
+        let Key { cause, direction, file, .. } = self.key;
+        let (bytes, copies) = self.growth();
+        let Some(place) = self.after.or(self.before) else { return String::new() };
+        let copies = match copies {
+            0 => String::new(),
+            _ => format!(", {} {}", signed(copies), counted(copies, "copy", "copies")),
+        };
+        let line = place.line.map_or_else(String::new, |line| format!(":{line}"));
+        let moved_from = match (self.before.and_then(|before| before.line), self.after) {
+            (Some(line), Some(after)) if after.line != Some(line) => {
+                format!(" (line {line} before)")
+            }
+            _ => String::new(),
+        };
+        format!(
+            "  {} {}{copies} {} of \"{}\" for {} at {}{line}{moved_from}\n",
+            signed(bytes),
+            counted(bytes, "byte", "bytes"),
+            visible(direction),
+            shown(place.array),
+            visible(cause),
+            visible(file),
+        )
+    }
 }
 
-type Key<'d> = (&'d str, &'d str, &'d str);
+/// `+4_000`, `-4_000`, `0`.
+fn signed(number: i128) -> String {
+    let sign = match number.signum() {
+        1 => "+",
+        0 => "",
+        _ => "-",
+    };
+    format!("{sign}{}", grouped(u64::try_from(number.unsigned_abs()).unwrap_or(u64::MAX)))
+}
 
-fn by_line(document: &Document) -> BTreeMap<Key<'_>, Flow> {
-    let mut flows: BTreeMap<Key<'_>, Flow> = BTreeMap::new();
+fn counted<'t>(number: i128, one: &'t str, many: &'t str) -> &'t str {
+    if number.abs() == 1 { one } else { many }
+}
+
+/// The copies that differ, by the growth of their bytes.
+fn changes<'d>(before: &'d Document, after: &'d Document) -> Vec<Change<'d>> {
+    let mut olds = places(before);
+    let mut changes = Vec::new();
+    for (key, new) in places(after) {
+        changes.extend(paired(key, olds.remove(&key).unwrap_or_default(), new));
+    }
+    changes.extend(olds.into_iter().flat_map(|(key, old)| paired(key, old, Vec::new())));
+    changes.sort_by_key(|change| Reverse(change.growth()));
+    changes
+}
+
+/// The copies by key; those of a key in the order of their lines.
+fn places(document: &Document) -> BTreeMap<Key<'_>, Vec<Place<'_>>> {
+    let mut flows: BTreeMap<(Key<'_>, Option<u64>, &str), Flow> = BTreeMap::new();
     for site in &document.sites {
-        let line = site.site.rsplit_once(':').map_or(&*site.site, |(line, _column)| line);
-        let flow = flows.entry((line, &site.array, &site.direction)).or_default();
+        let (key, line) = key(site);
+        let flow = flows.entry((key, line, &site.array)).or_default();
         flow.count = flow.count.saturating_add(site.count);
         flow.bytes = flow.bytes.saturating_add(site.bytes);
     }
-    flows
+    let mut places: BTreeMap<Key<'_>, Vec<Place<'_>>> = BTreeMap::new();
+    for ((key, line, array), flow) in flows {
+        places.entry(key).or_default().push(Place { line, array, flow });
+    }
+    places
+}
+
+/// The key of a site, and its line.
+fn key(site: &DocumentSite) -> (Key<'_>, Option<u64>) {
+    let split = split_site(&site.site);
+    let (file, line) = split.map_or((&*site.site, None), |(file, line)| (file, Some(line)));
+    let array = split_site(&site.array).map_or(&*site.array, |(without_line, _)| without_line);
+    (Key { array, cause: &site.cause, direction: &site.direction, file }, line)
+}
+
+/// What is before the line and the column at the end of a text, and the line.
+fn split_site(text: &str) -> Option<(&str, u64)> {
+    let (rest, column) = text.rsplit_once(':')?;
+    let (file, line) = rest.rsplit_once(':')?;
+    column.parse::<u64>().ok()?;
+    Some((file, line.parse().ok()?))
+}
+
+/// Pairs the copies of one key, and returns the pairs that differ. Those of the same line with the
+/// same figures are one, then those with the same figures. Of what is left, those of one order are
+/// pairs if they are as many; else those of one line.
+fn paired<'d>(key: Key<'d>, mut old: Vec<Place<'d>>, mut new: Vec<Place<'d>>) -> Vec<Change<'d>> {
+    let figures = |place: &Place<'_>| (place.flow.count, place.flow.bytes);
+    take_pairs(&mut old, &mut new, |place| (place.line, figures(place)));
+    take_pairs(&mut old, &mut new, figures);
+    let mut pairs = Vec::new();
+    if old.len() != new.len() {
+        pairs = take_pairs(&mut old, &mut new, |place| place.line);
+    }
+    let many = old.len().max(new.len());
+    let (mut old, mut new) = (old.into_iter(), new.into_iter());
+    let rest = (0..many).map(|_| (old.next(), new.next()));
+    let pairs = pairs.into_iter().map(|(old, new)| (Some(old), Some(new))).chain(rest);
+    pairs.map(|(before, after)| Change { key, before, after }).collect()
+}
+
+/// Takes out pairs that agree in something, the first with the first.
+fn take_pairs<'d, K: Ord>(
+    old: &mut Vec<Place<'d>>,
+    new: &mut Vec<Place<'d>>,
+    common: impl Fn(&Place<'_>) -> K,
+) -> Vec<(Place<'d>, Place<'d>)> {
+    let mut waiting: BTreeMap<K, Vec<(usize, Place<'d>)>> = BTreeMap::new();
+    for (index, place) in mem::take(old).into_iter().enumerate().rev() {
+        waiting.entry(common(&place)).or_default().push((index, place));
+    }
+    let (mut pairs, mut left) = (Vec::new(), Vec::new());
+    for place in mem::take(new) {
+        match waiting.get_mut(&common(&place)).and_then(Vec::pop) {
+            Some((_, known)) => pairs.push((known, place)),
+            None => left.push(place),
+        }
+    }
+    let mut rest: Vec<(usize, Place<'d>)> = waiting.into_values().flatten().collect();
+    rest.sort_by_key(|(index, _)| *index);
+    *old = rest.into_iter().map(|(_, place)| place).collect();
+    *new = left;
+    pairs
 }

@@ -9,14 +9,17 @@ mod command_line;
 mod diff;
 mod document;
 mod merge;
+mod schema;
 mod show;
 
-use std::io::{self, Write};
+use std::io::{self, Cursor, Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use command_line::{CommandLine, Task};
+use document::Records;
 use merge::Job;
 
 fn main() -> ExitCode {
@@ -32,32 +35,55 @@ fn main() -> ExitCode {
 fn run(command_line: CommandLine) -> Result<ExitCode, String> {
     match command_line.task {
         Task::Show { report, by } => {
-            let text = show::text(&document::read(&report)?, by);
-            print(&text.map_err(|error| format!("{}: {error}", report.display()))?)
+            let text = show::text(&document::read(&report, Records::Skipped)?, by);
+            print(&text.map_err(|error| format!("{}: {error}", document::name(&report)))?)
         }
         Task::Html { report, output } => {
-            let document = document::read(&report)?;
-            document.write_html(output).map_err(|error| error.to_string())?;
+            write_page(&report, &output)?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Perfetto { report, output } => {
-            let document = document::read(&report)?;
+            let document = document::read(&report, Records::Kept)?;
             document.write_perfetto(output).map_err(|error| error.to_string())?;
             Ok(ExitCode::SUCCESS)
         }
         Task::Diff { before, after, tolerance } => {
-            let diff = diff::of(&document::read(&before)?, &document::read(&after)?, tolerance);
+            if [&before, &after].iter().all(|path| document::is_standard_input(path)) {
+                return Err("only one of the two reports can be standard input".to_owned());
+            }
+            let [before, after] = [before, after].map(|it| document::read(&it, Records::Skipped));
+            let diff = diff::of(&before?, &after?, tolerance);
             print(&diff.text)?;
             Ok(if diff.is_worse { ExitCode::from(1) } else { ExitCode::SUCCESS })
         }
         Task::Merge { reports, json, perfetto } => {
-            let job = Job::read(&reports)?;
+            let records = if perfetto.is_some() { Records::Kept } else { Records::Skipped };
+            let job = Job::read(&reports, records)?;
             let clocks = perfetto.map(|output| job.write_perfetto(&output)).transpose()?;
             let clocks = clocks.as_deref();
             print(&if json { job.json(clocks) } else { job.text(clocks) })
         }
-        Task::Schema => print(&document::schema()),
+        Task::Schema => print(&schema::text()),
     }
+}
+
+/// Writes the page of a report, whose text is checked and taken over as it is. A file is read
+/// twice, so that its text is never in memory; standard input is kept meanwhile.
+fn write_page(report: &Path, output: &Path) -> Result<(), String> {
+    let mut text = Vec::new();
+    if document::is_standard_input(report) {
+        let read = document::open(report)?.read_to_end(&mut text);
+        read.map_err(|error| format!("{}: {error}", document::name(report)))?;
+    }
+    let open = || -> Result<Box<dyn Read + '_>, String> {
+        if document::is_standard_input(report) {
+            return Ok(Box::new(Cursor::new(&text)));
+        }
+        document::open(report)
+    };
+    document::parse(open()?, Records::Skipped)
+        .map_err(|error| format!("{}: {error}", document::name(report)))?;
+    resident_documents::write_page(output, open()?).map_err(|error| error.to_string())
 }
 
 /// Prints a text. A reader that closes the pipe early, such as `head`, has seen enough.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use resident_documents::{
     Document, DocumentChecked, DocumentSite, Flow, NOT_COMPARED, Waits, compared, grouped, saving,
-    visible,
+    shown, visible,
 };
 
 use crate::command_line::By;
@@ -27,7 +27,8 @@ pub(crate) fn text(document: &Document, by: By) -> Result<String, String> {
         By::Device => groups(document, "device", |site| &site.device),
         By::Stream => streams(document)?,
     };
-    Ok(format!("{table}\n\n{}{}{}", totals(document), checked(document), findings(document)))
+    let table = if table.is_empty() { String::new() } else { format!("{table}\n\n") };
+    Ok(table + &totals(document) + &checked(document) + &findings(document))
 }
 
 /// Whether the report has nothing to show.
@@ -58,11 +59,11 @@ fn sites(document: &Document) -> Table {
     for site in sites {
         table.add_row([
             grouped(site.bytes),
-            site.count.to_string(),
-            visible(&site.direction),
-            visible(&devices(site)),
-            visible(&site.cause),
-            visible(&site.array),
+            grouped(site.count),
+            shown(&site.direction),
+            shown(&devices(site)),
+            shown(&site.cause),
+            shown(&site.array),
             visible(&site.site),
         ]);
     }
@@ -123,7 +124,7 @@ fn group_table(what: &str, mut groups: Vec<(String, &str, Flow)>) -> Table {
     let mut table = new_table(&["bytes", "copies", "direction", what]);
     for (name, direction, flow) in groups {
         let bytes = grouped(flow.bytes);
-        table.add_row([bytes, flow.count.to_string(), visible(direction), visible(&name)]);
+        table.add_row([bytes, grouped(flow.count), shown(direction), shown(&name)]);
     }
     table
 }
@@ -136,11 +137,11 @@ fn totals(document: &Document) -> String {
     ];
     let totals = lines.map(|(name, Flow { count, bytes })| {
         let copies = if count == 1 { "copy" } else { "copies" };
-        format!("{:>16} bytes in {count:>6} {copies:<6}  {name}\n", grouped(bytes))
+        format!("{:>16} bytes in {:>6} {copies:<6}  {name}\n", grouped(bytes), grouped(count))
     });
-    let waits = document.waits.count;
+    let waits = grouped(document.waits.count);
     let micros = grouped(document.waits.nanoseconds / 1000);
-    let work = format!("launches: {}; waits: {waits}, {micros} µs\n", document.launches);
+    let work = format!("launches: {}; waits: {waits}, {micros} µs\n", grouped(document.launches));
     let compared = match (document.conservative.count, document.avoided.count) {
         (0, 0) => String::new(),
         // Reports of earlier libraries do not say what it is compared with.
@@ -156,13 +157,14 @@ fn messages(document: &Document) -> String {
         [("sent to", document.sent), ("received from", document.received)].map(|(verb, flow)| {
             let Flow { count, bytes } = flow;
             let messages = if count == 1 { "message" } else { "messages" };
-            let bytes = grouped(bytes);
-            let line = || format!("{bytes:>16} bytes in {count:>6} {messages:<8}  {verb} ranks\n");
+            let (bytes, counted) = (grouped(bytes), grouped(count));
+            let line =
+                || format!("{bytes:>16} bytes in {counted:>6} {messages:<8}  {verb} ranks\n");
             if count > 0 { line() } else { String::new() }
         });
     let Waits { count, nanoseconds } = document.peer_waits;
     let micros = grouped(nanoseconds / 1000);
-    let waits = || format!("waits for other processes: {count}, {micros} µs\n");
+    let waits = || format!("waits for other processes: {}, {micros} µs\n", grouped(count));
     flows.concat() + &if count > 0 { waits() } else { String::new() }
 }
 
@@ -174,9 +176,9 @@ fn checked(document: &Document) -> String {
         let launches = counted(*launches, "launch", "launches");
         let errors = counted(*errors, "error", "errors");
         let notes = counted(*notes, "note", "notes");
-        format!("  {}: {launches}, {errors}, {notes}\n", visible(kernel))
+        format!("  {}: {launches}, {errors}, {notes}\n", shown(kernel))
     });
-    let head = format!("checked kernels: {}; launches: {launches}\n", kernels.len());
+    let head = format!("checked kernels: {}; launches: {}\n", kernels.len(), grouped(launches));
     head + &lines.collect::<String>()
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use resident::{Device, SmartArray, audit};
 
-use scratch::{Scratch, assert_refused, run, stdout};
+use scratch::{Scratch, assert_refused, run, run_with, stdout};
 
 const SAMPLE: &str = include_str!("sample.json");
 
@@ -129,6 +129,112 @@ fn reports_that_are_none_are_refused_with_their_name() {
     let sample = Scratch::new("unwritten.json", SAMPLE);
     let output = run(&["html", sample.path(), "/no/such/folder/a.html"]);
     assert_refused(&output, "/no/such/folder/a.html: ");
+}
+
+#[test]
+fn a_report_is_read_from_standard_input() {
+    let sample = Scratch::new("stdin.json", SAMPLE);
+    for arguments in [&["show"][..], &["show", "--by=array"]] {
+        let piped = run_with(&[arguments, &["-"]].concat(), SAMPLE);
+        assert_eq!(stdout(&piped), stdout(&run(&[arguments, &[sample.path()]].concat())));
+    }
+    let pages = ["piped", "named"].map(|name| Scratch::new(name, ""));
+    assert_eq!(stdout(&run_with(&["html", "-", pages[0].path()], SAMPLE)), "");
+    assert_eq!(stdout(&run(&["html", sample.path(), pages[1].path()])), "");
+    let [piped, named] = pages.map(|page| fs::read_to_string(page.path()).expect("it was written"));
+    assert_eq!(piped, named);
+    assert_refused(&run_with(&["show", "-"], "{}"), "standard input: no audit report");
+    assert_refused(
+        &run_with(&["html", "-", "/tmp/none"], "{"),
+        "standard input: the report is cut",
+    );
+}
+
+/// What is written into a page is the report as it was, its keys of later libraries too.
+#[test]
+fn a_page_has_the_text_of_its_report() {
+    let later = SAMPLE.replacen("\"version\": 1", "\"version\": 1, \"later\": [\"</script>\"]", 1);
+    let (sample, output) = (Scratch::new("later.json", &later), Scratch::new("later.html", ""));
+    assert_eq!(stdout(&run(&["html", sample.path(), output.path()])), "");
+    let page = fs::read_to_string(output.path()).expect("it was written");
+    assert!(page.contains("\"later\": [\"\\u003c/script>\"]") && page.contains("[31m"), "{page}");
+    assert_eq!(page.matches("</script>").count(), 2, "of the document and of the script");
+}
+
+#[test]
+fn a_table_without_rows_has_no_head() {
+    let mut report: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
+    for key in ["sites", "streams", "findings"] {
+        report[key] = serde_json::Value::Array(Vec::new());
+    }
+    let empty = Scratch::new("no_rows.json", &report.to_string());
+    for by in ["--by=site", "--by=array", "--by=device", "--by=stream"] {
+        let text = stdout(&run(&["show", by, empty.path()]));
+        assert!(!text.contains("direction") && text.contains("launches: 12"), "{text}");
+    }
+}
+
+#[test]
+fn hostile_names_are_escaped_and_shortened() {
+    let mut report: serde_json::Value = serde_json::from_str(SAMPLE).expect("JSON");
+    let hostile = "\u{1b}[31m\u{202e}\n\u{e0041}".to_owned() + &"x".repeat(5000);
+    for key in ["array", "device", "direction", "cause"] {
+        report["sites"][0][key] = hostile.clone().into();
+    }
+    report["streams"][0]["device"] = hostile.into();
+    let file = Scratch::new("hostile.json", &report.to_string());
+    for by in ["--by=site", "--by=array", "--by=device", "--by=stream"] {
+        let text = stdout(&run(&["show", by, file.path()]));
+        let is_hostile =
+            |it: char| it != '\n' && (it.is_control() || "\u{202e}\u{e0041}".contains(it));
+        assert!(!text.contains(is_hostile), "{text}");
+        assert!(text.lines().count() < 60 && text.contains("u{1b}"), "{text}");
+    }
+}
+
+#[test]
+fn the_descriptions_of_the_schema_are_plain_text() {
+    fn descriptions<'v>(value: &'v serde_json::Value, found: &mut Vec<&'v str>) {
+        if let Some(members) = value.as_object() {
+            let own = members.get("description").and_then(serde_json::Value::as_str);
+            found.extend(own);
+            members.values().for_each(|member| descriptions(member, found));
+        }
+        value.as_array().into_iter().flatten().for_each(|item| descriptions(item, found));
+    }
+    let schema: serde_json::Value = serde_json::from_str(&stdout(&run(&["schema"]))).expect("JSON");
+    let mut found = Vec::new();
+    descriptions(&schema, &mut found);
+    assert!(found.len() > 50, "{found:?}");
+    for text in found {
+        let marks = ["`", "](", "html", "[crate", "::html"];
+        assert!(marks.iter().all(|mark| !text.contains(mark)), "{text}");
+    }
+}
+
+/// Records are read one after the other: a report of 30 MB is shown in 8 MB of memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn records_are_not_kept_in_memory() {
+    let record = SAMPLE.lines().find(|line| line.contains("\"kind\": \"copy\"")).expect("a copy");
+    let record = record.trim().trim_end_matches(',');
+    let records = format!("\"records\": [{}", format!("{record}, ").repeat(100_000));
+    let large = SAMPLE.replacen("\"records\": [", &records, 1);
+    assert!(large.len() > 30_000_000, "{}", large.len());
+    let (small, large) = (Scratch::new("small.json", SAMPLE), Scratch::new("large.json", &large));
+    let page = Scratch::new("large.html", "");
+    let program = env!("CARGO_BIN_EXE_resident-report");
+    let limited = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -d 8192 && exec \"$@\"", "sh", program]).args(arguments);
+        command.output().expect("there is a shell")
+    };
+    let shown = limited(&["show", large.path()]);
+    assert_eq!(stdout(&shown), stdout(&run(&["show", small.path()])));
+    assert_eq!(limited(&["diff", small.path(), large.path()]).status.code(), Some(0));
+    assert_eq!(stdout(&limited(&["html", large.path(), page.path()])), "");
+    let kept = limited(&["perfetto", large.path(), page.path()]);
+    assert!(!kept.status.success(), "the limit is one");
 }
 
 #[test]

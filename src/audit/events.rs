@@ -1,6 +1,8 @@
-//! `tracing` events. No other file uses `tracing`.
+//! `tracing` events, and the span of a launch. Beside this file only `device::wait_span` uses
+//! `tracing`.
 
 use std::cell::RefCell;
+use std::fmt;
 
 use tracing::level_filters::LevelFilter;
 use tracing::span::EnteredSpan;
@@ -11,9 +13,11 @@ use super::cause::Cause;
 use super::ledger::LedgerLayer;
 use super::record::{MessageRecord, Record, kernel_name};
 use crate::device::Stream;
+use crate::traffic::{Direction, grouped};
 use resident_backend::call_site::CallSite;
 use resident_backend::sync;
 use resident_backend::unwinding::contain_panic;
+use resident_documents::shown;
 
 /// The target of the events of copies.
 const TRANSFER: &str = "resident::transfer";
@@ -54,7 +58,7 @@ impl LaunchSpan {
             "launch",
             kernel = kernel_name(title),
             device = stream.device_ref().name_str(),
-            stream = u64::from(stream.number()),
+            stream = i64::from(stream.number()),
             site = %site
         );
         Self { entered: Some(span.entered()) }
@@ -89,16 +93,19 @@ pub(super) fn emit_message(record: &MessageRecord) {
     sync::assert_none_held();
     let _emitting = Emitting::start(Emitted::Message(record.clone()));
     let MessageRecord { direction, bytes, array, device, peer, site, .. } = record;
+    let title = Title { array, direction: *direction, cause: Cause::Mpi, bytes: *bytes };
     event!(
+        name: "transfer",
         target: TRANSFER,
         Level::DEBUG,
         direction = direction.as_str(),
-        bytes = *bytes,
+        bytes = signed(*bytes),
         array = &**array,
         device = &**device,
-        peer = peer.map(u64::from),
+        peer = peer.map(i64::from),
         cause = Cause::Mpi.as_str(),
         site = %site,
+        "{title}"
     );
 }
 
@@ -138,32 +145,67 @@ impl<S: Subscriber> Layer<S> for LedgerLayer {
 
 fn emit_fields(record: &Record) {
     let Record { direction, bytes, array, stream, source, cause, site, staleness, .. } = record;
+    let title = Title::of(record);
     event!(
+        name: "transfer",
         target: TRANSFER,
         Level::DEBUG,
         direction = direction.as_str(),
-        bytes = *bytes,
+        bytes = signed(*bytes),
         array = &*array.name,
         device = &*stream.device,
         source = source.as_deref(),
-        stream = u64::from(stream.number),
+        stream = i64::from(stream.number),
         cause = cause.as_str(),
         site = %site,
         stale_since = staleness.since().map(tracing::field::display),
+        "{title}"
     );
+}
+
+/// The message of a copy's event.
+struct Title<'a> {
+    array: &'a str,
+    direction: Direction,
+    cause: Cause,
+    bytes: u64,
+}
+
+impl<'a> Title<'a> {
+    fn of(record: &'a Record) -> Self {
+        let Record { direction, bytes, array, cause, .. } = record;
+        Self { array: &array.name, direction: *direction, cause: *cause, bytes: *bytes }
+    }
+}
+
+/// `"photo" to_device for launch, 4_000 bytes`. Fields have names as they are; in a message a long
+/// one is shortened, and what a terminal would obey is escaped.
+impl fmt::Display for Title<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { array, direction, cause, bytes } = self;
+        let (array, bytes) = (shown(array), grouped(*bytes));
+        write!(f, "\"{array}\" {direction} for {cause}, {bytes} bytes")
+    }
+}
+
+/// OpenTelemetry has no unsigned numbers: its layer makes text of them.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Emits the event of a copy that the thread logs.
 pub(super) fn emit_implicit(copy: &Record) {
+    let title = Title::of(copy);
     event!(
+        name: "implicit",
         target: "resident::implicit",
         Level::WARN,
         direction = copy.direction.as_str(),
-        bytes = copy.bytes,
+        bytes = signed(copy.bytes),
         array = &*copy.array.name,
         cause = copy.cause.as_str(),
         site = %copy.site,
-        "an implicit copy"
+        "an implicit copy: {title}"
     );
 }
 
@@ -177,16 +219,16 @@ pub(crate) fn wants_printed() -> bool {
 pub(crate) fn report_printed(kernel: &str, text: &str) {
     sync::assert_none_held();
     let text = text.strip_suffix('\n').unwrap_or(text);
-    event!(target: "resident::printf", Level::INFO, kernel, "{text}");
+    event!(name: "printf", target: "resident::printf", Level::INFO, kernel, "{text}");
 }
 
 /// Emits the event of what the checker found in a kernel. Callers hold no lock.
 pub(crate) fn report_finding(kernel: &str, is_error: bool, text: &str) {
     sync::assert_none_held();
     if is_error {
-        event!(target: "resident::finding", Level::ERROR, kernel, "{text}");
+        event!(name: "finding", target: "resident::finding", Level::ERROR, kernel, "{text}");
     } else {
-        event!(target: "resident::finding", Level::INFO, kernel, "{text}");
+        event!(name: "finding", target: "resident::finding", Level::INFO, kernel, "{text}");
     }
 }
 
@@ -194,11 +236,12 @@ pub(crate) fn report_finding(kernel: &str, is_error: bool, text: &str) {
 #[cfg(feature = "cuda")]
 pub(super) fn emit_foreign_use(array: &str, device: &str, stream: u32) {
     event!(
+        name: "foreign_use",
         target: "resident::interop",
         Level::DEBUG,
         array,
         device,
-        stream = u64::from(stream),
+        stream = i64::from(stream),
         "a foreign stream is waited for"
     );
 }

@@ -71,11 +71,12 @@ impl Report {
     /// Writes a trace to a file, which <https://ui.perfetto.dev> and the other tools of Perfetto
     /// open: a track for each stream of a device, for copies in each direction, and for each thread
     /// of the host; arrows lead from a launch to the copies that it caused and to its run on the
-    /// device.
+    /// device. Counters show the bytes moved in each direction and the memory in use over time.
     ///
     /// A thread's track shows its waits, a slice from each launch's call to when it was queued, and
     /// other accesses of arrays as instants. Work whose times on the device are not known is an
-    /// instant, when it was queued.
+    /// instant, when it was queued. A trace of nothing, and one whose earlier records made room for
+    /// later ones, have a note that says so.
     ///
     /// ```
     /// use resident::{Device, SmartArray, audit};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::live_arrays::ArrayName;
 use crate::storage::{self, Storage, Validity};
+use crate::traffic::grouped;
+use resident_documents::shown;
 
 /// One live array in an [`inventory`]. Its `Display` is one line: `"weights" f32[100], 400 bytes:
 /// host valid, cpu:0 stale`.
@@ -63,11 +65,13 @@ impl Entry {
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.name)?;
-        if let ArrayName::Given(_) = self.name {
-            write!(f, " {}{:?}", self.element, self.shape)?;
+        match &self.name {
+            ArrayName::Given(name) => {
+                write!(f, "\"{}\" {}{:?}", shown(name), self.element, self.shape)?;
+            }
+            ArrayName::Automatic(name) => f.write_str(name)?,
         }
-        write!(f, ", {} bytes:", self.bytes)?;
+        write!(f, ", {} bytes:", grouped(self.bytes))?;
         let mut separator = "";
         for (place, validity) in &self.places {
             write!(f, "{separator} {place} {validity}")?;

@@ -114,18 +114,23 @@
 //! | command | what it does |
 //! |---|---|
 //! | `resident-report show a.json` | prints the copies, the totals, and what could be saved; `--by array`, `device` or `stream` |
-//! | `resident-report diff a.json b.json` | compares two runs; exits with 1 if the second moves more than `--tolerance` percent more |
+//! | `resident-report diff a.json b.json` | compares two runs by array, cause and file, so that code may move; exits with 1 if the second moves more than `--tolerance` percent more |
 //! | `resident-report html a.json a.html` | makes the page of it |
 //! | `resident-report perfetto a.json a.pftrace` | makes the trace of it |
 //! | `resident-report merge audit-*.json` | joins the ranks of a job (`json:audit-%r.json`): what went between each two; `--perfetto` writes one trace of all |
 //! | `resident-report schema` | prints the JSON schema |
 //!
+//! The name `-` is standard input. Only traces need the records of a report in memory: `show`,
+//! `diff`, `html`, and `merge` without `--perfetto` read reports of any size.
+//!
 //! # Events of `tracing`
 //!
 //! | target | level | what | fields |
 //! |---|---|---|---|
-//! | `resident::transfer` | `DEBUG` | event: a copy or message | `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site`, `stale_since` |
+//! | `resident::transfer` | `DEBUG` | event `transfer`: a copy or message | `direction`, `bytes`, `array`, `device`, `stream`, `cause`, `site`, `stale_since` |
 //! | `resident::launch` | `DEBUG` | span `launch`, with the events of its copies in it | `kernel`, `device`, `stream`, `site` |
+//! | `resident::wait` | `DEBUG` | span `wait`: this thread waits for work of a stream | `reason`, `device`, `stream`, `site` |
+//! | `resident::implicit` | `WARN` | event `implicit`: a copy that [`log`](log()) asks for | `direction`, `bytes`, `array`, `cause`, `site` |
 //! | `resident::printf` | `INFO` | event: a line that CUDA C prints on the embedded device | `kernel` |
 //! | `resident::finding` | `ERROR` or `INFO` | event: what [`Emulation::sanitize`](crate::Emulation::sanitize) finds, `ERROR` if it fails the launch | `kernel` |
 //!
@@ -135,8 +140,17 @@
 //! ([`Site::never_there`] is true in the first case). For a copy between two devices, `device` is
 //! the destination and `source` is the source. The event of a message has the field `peer`, the
 //! rank of the other process, and neither `stream` nor `stale_since`; its `direction` is `sent` or
-//! `received`. OpenTelemetry has events only within spans: of the copies that no launch needs, it
-//! has those that a program makes within a span of its own.
+//! `received`. The message, such as `"photo" to_device for launch, 4_000 bytes`, is for people: a
+//! long name is shortened in it, and what a terminal would obey is escaped. The fields have names
+//! as they are. Numbers are `i64`.
+//!
+//! A call that waits for a device has the span `wait` as long as it does: `synchronize`, `host()`
+//! and others that need contents, events of another kind of device. Its `reason` is that of
+//! [`DocumentRecord::Wait`]. So the trace of a request shows how much of its time was waiting. A
+//! subscriber that panics in this span unwinds no call; only the panic hook gets the panic.
+//!
+//! OpenTelemetry has events only within spans: of the copies that no launch needs, it has those
+//! that a program makes within a span of its own. It calls an event after its message.
 //!
 //! Events are emitted by the call that copies, once nothing is half done: a loan has ended, a
 //! launch is queued. So a subscriber that panics unwinds the call, and leaves no work on memory

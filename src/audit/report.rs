@@ -14,7 +14,7 @@ use super::record_block::{CopyKey, MessageEvent, MessageKey, RecordBlock};
 use super::records::Records;
 use crate::traffic::{Direction, Flow, Traffic};
 use resident_backend::call_site::CallSite;
-use resident_documents::{DocumentMemoryUse, DocumentStream, Waits};
+use resident_documents::{DocumentMemoryUse, DocumentStream, Waits, shown};
 
 /// One line of a report: the copies of one array in one direction that one call needed for one
 /// cause, or its messages to or from one other process. Its `Display` is one line. The example of
@@ -52,7 +52,8 @@ pub struct Site {
 /// src/main.rs:8:11`.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { location, array, direction, cause, flow, .. } = self;
+        let Self { location, direction, cause, flow, .. } = self;
+        let array = shown(&self.array);
         write!(f, "{location}: \"{array}\", {flow} {direction} for {cause}, {}", self.devices())?;
         match (self.stale_since, self.never_there) {
             (Some(location), _) => write!(f, ", stale since {location}"),

@@ -6,7 +6,6 @@ use super::record::MemoryChange;
 use super::record_block::{AccessEvent, CopyEvent, EventKind, LaunchEvent, MemoryEvent, WaitEvent};
 use super::recorded::{Recorded, Times};
 use resident_backend::call_site::CallSite;
-use resident_backend::timeline::WaitReason;
 use resident_core::Access;
 use resident_documents::findings::{self, Accessed, Argument, Copied, Launched, Step, Waited};
 
@@ -126,7 +125,7 @@ impl<'a> Recorded<'a> {
             device: block.device(wait.device),
             stream: wait.stream_number,
             site: context.sites.get(event.site),
-            reason: reason_name(wait.reason),
+            reason: wait.reason.as_str(),
             finished_ns: wait.finished_ns.saturating_sub(context.started_ns),
         })
     }
@@ -155,15 +154,6 @@ impl<'a> Recorded<'a> {
             is_whole: access.is_whole,
             use_number: access.use_number,
         })
-    }
-}
-
-pub(super) fn reason_name(reason: WaitReason) -> &'static str {
-    match reason {
-        WaitReason::Synchronize => "synchronize",
-        WaitReason::Contents => "contents",
-        WaitReason::HostFunction => "host_function",
-        WaitReason::OtherKind => "other_kind",
     }
 }
 

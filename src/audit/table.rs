@@ -7,7 +7,7 @@ use super::report::{Report, Site};
 use crate::traffic::{Flow, Traffic, grouped};
 use resident_documents::{
     DocumentMemoryHolder, DocumentMemoryMoment, DocumentMemoryUse, NOT_COMPARED, Waits, compared,
-    saving, visible,
+    saving, shown, visible,
 };
 
 /// The table is at most so many columns wide.
@@ -60,7 +60,7 @@ type Row = [String; LEADING + 1];
 fn row(site: &Site) -> Row {
     [
         grouped(site.flow.bytes),
-        site.flow.count.to_string(),
+        grouped(site.flow.count),
         site.direction.to_string(),
         site.devices(),
         site.cause.to_string(),
@@ -189,13 +189,13 @@ impl Report {
                 f,
                 "{:>width$} bytes in {:>4} {copies:<6}  {name}",
                 grouped(flow.bytes),
-                flow.count
+                grouped(flow.count)
             )?;
         }
         let messages = [("sent to", self.sent()), ("received from", self.received())];
         for (verb, Flow { count, bytes }) in messages.into_iter().filter(|(_, it)| it.count > 0) {
             let noun = if count == 1 { "message" } else { "messages" };
-            let bytes = grouped(bytes);
+            let (bytes, count) = (grouped(bytes), grouped(count));
             writeln!(f, "{bytes:>width$} bytes in {count:>4} {noun} {verb} other processes")?;
         }
         let padding = self.padding();
@@ -217,15 +217,17 @@ impl Report {
         let waits = self.waits();
         if launches > 0 || waits.count > 0 {
             let micros = grouped(waits.nanoseconds / 1000);
-            writeln!(f, "launches: {launches}; waits: {}, {micros} µs", waits.count)?;
+            let (launches, waits) = (grouped(launches), grouped(waits.count));
+            writeln!(f, "launches: {launches}; waits: {waits}, {micros} µs")?;
         }
         let Waits { count, nanoseconds } = self.peer_waits();
         if count > 0 {
-            let micros = grouped(nanoseconds / 1000);
+            let (count, micros) = (grouped(count), grouped(nanoseconds / 1000));
             writeln!(f, "waits for other processes: {count}, {micros} µs")?;
         }
         for (array, count) in self.waited_for() {
             let uses = if count == 1 { "use" } else { "uses" };
+            let (count, array) = (grouped(count), shown(array));
             write_wrapped(f, &format!("{count} {uses} of {array} on foreign streams, waited for"))?;
         }
         let findings = self.findings();

@@ -12,7 +12,7 @@ use super::record_block::{
 use super::recorded::Recorded;
 use super::records::Records;
 use super::report::{Report, Site};
-use super::steps::{access_name, reason_name};
+use super::steps::access_name;
 use crate::storage;
 use resident_documents::{
     Document, DocumentAccess, DocumentArgument, DocumentArray, DocumentBarrier, DocumentMemory,
@@ -219,7 +219,7 @@ impl Recorded<'_> {
             device: block.device(wait.device).to_string(),
             stream: wait.stream_number,
             site: event.site.to_string(),
-            reason: reason_name(wait.reason).to_owned(),
+            reason: wait.reason.as_str().to_owned(),
         }
     }
 

@@ -7,14 +7,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::host_thread;
-use super::{Stream, call_error};
+use super::{Stream, call_error, host_thread, wait_span};
 use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::fork::{self, ForkMark};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync::{EventCount, Mutex};
-use resident_backend::timeline::{self, Awaited, WaitReason};
+use resident_backend::timeline::{Awaited, WaitReason};
 use resident_backend::{BackendError, Position, TaskWaker, scope};
 
 /// What the handle does, in errors.
@@ -103,7 +102,7 @@ impl<R: Send + 'static> HostFunction<R> {
             reason: WaitReason::HostFunction,
         };
         let is_over = || self.is_complete();
-        let over = timeline::waiting(awaited, is_over, || self.wait_until_over());
+        let over = wait_span::waiting(awaited, is_over, || self.wait_until_over());
         over.and_then(|()| self.take()).at(site)
     }
 

@@ -7,7 +7,7 @@
 //! - `done`: waiting for a stream in a task. `host_function`: functions behind a stream's work,
 //!   which `host_thread` runs.
 //! - `stream`: the methods of [`Stream`]. `stream_core`: its queue and reported failures. `waits`:
-//!   its events, and waits between streams.
+//!   its events, and waits between streams. `wait_span`: what `tracing` is told of a wait.
 //! - `timing`: the times of a GPU's work.
 //! - `deferred_free`: memory to free after its last uses. `allocating`: which thread may allocate.
 //! - `errors`: from a backend's errors to the library's [`Error`].
@@ -31,6 +31,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod wait_span;
 mod waits;
 
 use std::fmt;

@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::host_thread::{HostThread, Waiting};
+use super::wait_span;
 use resident_backend::call_site::CallSite;
 use resident_backend::fork::{ForkMark, refusal_text};
 use resident_backend::sync::{self, Mutex, StreamLevel};
-use resident_backend::timeline::{self, Awaited, WaitReason};
+use resident_backend::timeline::{Awaited, WaitReason};
 use resident_backend::{
     BackendError, FailureKind, FailureRecord, Position, Queue, QueueId, RawEvent, failure,
 };
@@ -111,7 +112,7 @@ impl StreamCore {
         sync::assert_none_held();
         let is_over = || self.queue.completed() >= position;
         let awaited = Awaited { device, stream: self.number, site, reason };
-        timeline::waiting(awaited, is_over, || self.queue.synchronize_to(position))
+        wait_span::waiting(awaited, is_over, || self.queue.synchronize_to(position))
     }
 
     /// The position at which a use is complete; for an open use, a position after all work queued

@@ -211,6 +211,7 @@ async function checkContent(page, document) {
   const none = await page.value("document.getElementById('findings').textContent");
   say(found === Math.min(5, document.findings.length) && (found > 0 || none.startsWith("No finding.")),
     "the findings are there", found || none);
+  await checkFindings(page);
   const checked = await page.value("[...document.querySelectorAll('#checked:not([hidden]) p')]"
     + ".map((text) => text.textContent).join()");
   const kernels = document.checked?.length;
@@ -234,6 +235,31 @@ async function checkMemory(page, document) {
     && holders.every(({ array }) => /[^\w ]/.test(array) || text.includes(array.slice(0, 20)))
     && (used.length > 0 || text.includes("says nothing of memory")),
     "memory has its peaks and whose it was", `${charts} charts`);
+}
+
+// Code in findings is marked up, and the figures stand beside their bars.
+async function checkFindings(page) {
+  const words = await page.value("document.getElementById('findings').textContent");
+  const crossed = await page.value("[...document.querySelectorAll('.compare .value')].filter((each)"
+    + " => { const value = each.getBoundingClientRect(); return [...each.closest('.compare')"
+    + ".querySelectorAll('.track')].some((track) => { const bar = track.getBoundingClientRect();"
+    + " return value.left < bar.right && value.right > bar.left; }); }).length");
+  say(!words.includes("`") && crossed === 0, "findings have no raw mark, nor text across a bar",
+    `${crossed} across`);
+}
+
+// Each kind of record has its fields in words, none by its key in JSON.
+async function checkFields(page, document) {
+  const raw = [];
+  for (const kind of new Set(document.records.map((record) => record.kind))) {
+    const index = document.records.findIndex((record) => record.kind === kind);
+    await page.value(`residentReport.select(${index})`);
+    const labels = await page.value("[...document.querySelectorAll('#details dt')]"
+      + ".map((label) => label.textContent)");
+    raw.push(...labels.filter((label, place) => /^[a-z]|_/.test(label)
+      || labels.indexOf(label) !== place).map((label) => `${kind}: ${label}`));
+  }
+  say(raw.length === 0, "all fields of records have words", raw.join(", "));
 }
 
 // Messages between processes are in the totals, the table and the summary, if there are any.
@@ -355,12 +381,12 @@ async function checkPinch(page, { x, y }) {
 
 async function checkSorting(page, document) {
   const bytes = "[...document.querySelectorAll('#moves tbody tr')].map((row) => "
-    + "Number(row.children[6].textContent.replaceAll('_', '')))";
+    + "Number(row.children[1].textContent.replaceAll('_', '')))";
   const down = await page.value(bytes);
-  await page.value("document.querySelectorAll('#moves th button')[6].focus()");
+  await page.value("document.querySelectorAll('#moves th button')[1].focus()");
   await page.press("Enter", "\r");
   const up = await page.value(bytes);
-  const order = await page.value("document.querySelectorAll('#moves th')[6].ariaSort");
+  const order = await page.value("document.querySelectorAll('#moves th')[1].ariaSort");
   const largest = Math.max(...document.sites.map((site) => site.bytes));
   say(down[0] === largest && up.at(0) <= up.at(-1) && order === "ascending",
     "the table of copies begins with the largest and sorts by key", `${down[0]}, then ${up[0]}`);
@@ -394,7 +420,29 @@ async function checkNarrow(page) {
     + ".map((each) => each.tagName + '#' + each.id + '.' + each.className).slice(0, 5)");
   say(width <= 360 && wide.length === 0, "nothing is wider than a screen of 360 pixels",
     [width, ...wide].join(" "));
+  await page.size(390, 844, 2);
+  const key = await page.value("Math.round(document.querySelector('#moves [aria-sort=descending]')"
+    + "?.getBoundingClientRect().right ?? 0)");
+  say(key <= 390, "the column by which copies are sorted is on a phone's screen", `up to ${key}`);
+  await checkAxis(page);
   await page.size(1280, 900);
+}
+
+// No time at a tick is cut off, however the view ends.
+async function checkAxis(page) {
+  const cut = [];
+  const { from, to, most } = await page.value("residentReport?.view() ?? {}").catch(() => ({}));
+  if (most === undefined) return;
+  for (let turn = 0; turn < 20; turn += 1) {
+    await page.value(`residentReport.setView(0, ${most * (0.4 + turn / 40)})`);
+    await page.settled();
+    const width = await page.value("residentReport.width()");
+    const axis = await page.value("residentReport.axis()");
+    cut.push(...axis.filter(({ left, right }) => left < 0 || right > width - 2));
+    if (axis.length === 0) cut.push({ text: "no time" });
+  }
+  await page.value(`residentReport.setView(${from}, ${to})`);
+  say(cut.length === 0, "no time at a tick is cut off", cut.map(({ text }) => text).join(", "));
 }
 
 // Contrast of text and of the colours of the bars against what is behind them.
@@ -515,6 +563,7 @@ async function checkPage(page, document) {
   if (document.records.length > 0) {
     await checkClick(page, document);
     await checkRelation(page, document);
+    await checkFields(page, document);
     await checkKeys(page, document);
     await checkWheel(page);
     await checkHostile(page, document);

@@ -44,7 +44,9 @@ class Sample:
             "thread": self.thread(), "device": device, "stream": stream, "site": site,
             "array": array, "name": self.names[array], "direction": direction, "source": source,
             "bytes": size, "padding": 512 if array == 4 else 0, "cause": cause,
-            "stale_since": stale, "launch": launch})
+            "stale_since": stale, "launch": launch, "use_number": len(self.records),
+            "changed_bytes": size // 2 if array == 3 else None, "host_ns": 700, "is_pageable": True,
+            "contents_hash": None})
         self.add_site(self.records[-1])
 
     def add_site(self, copy):
@@ -89,7 +91,8 @@ class Sample:
     def wait(self, device, stream):
         until = max(self.free.get((device, stream), 0), self.clock + 2_000)
         self.records.append({"kind": "wait", "queued_ns": self.clock, "finished_ns": until,
-                             "thread": "main", "device": device, "stream": stream})
+                             "thread": "main", "device": device, "stream": stream,
+                             "site": "src/main.rs:70:9", "reason": "host_function"})
         self.clock = until + 500
 
     def access(self, array, device):
@@ -136,7 +139,7 @@ def total(records, direction=None):
 def findings(sites):
     largest = sorted(sites, key=lambda site: -site["bytes"])[:2]
     words = [("round_trip", "goes to the host and comes back unchanged",
-              "Read it on the device, or keep the result there until the end of the loop."),
+              "Read it on the device, or take it by `host()` after the loop, not by `host_mut()`."),
              ("repeated_copy", "is copied in every turn of the loop although it did not change",
               "Copy it once before the loop.")]
     return [{"kind": kind, "message": f"{site['array'][:80]} {text}, {site['count']} times, at "

@@ -15,7 +15,7 @@ pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
         Ok(metadata) if !metadata.is_file() => fs::write(&place, contents),
         _ => replace(&place, contents),
     };
-    outcome.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    outcome.map_err(|error| named(path, &error))
 }
 
 fn replace(place: &Path, contents: &[u8]) -> io::Result<()> {
@@ -30,6 +30,11 @@ fn replace(place: &Path, contents: &[u8]) -> io::Result<()> {
         // The error tells what went wrong; the part that was written is of no use.
         let _ = fs::remove_file(&beside);
     })
+}
+
+/// The error, with the name of the file.
+pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

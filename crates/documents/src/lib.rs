@@ -24,6 +24,7 @@ pub use document::{
     DocumentStream, Finding,
 };
 pub use file::write_file;
+pub use html::write_page;
 pub use perfetto::{ProcessTrace, write_perfetto_of_processes};
-pub use text::{NOT_COMPARED, compared, saving, shortened, visible};
+pub use text::{NOT_COMPARED, compared, saving, shortened, shown, visible};
 pub use totals::{Flow, Waits, grouped};

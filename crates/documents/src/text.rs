@@ -49,12 +49,21 @@ pub fn shortened(text: &str, room: usize) -> String {
     first.chain(['…']).chain(last).collect()
 }
 
+/// Names of arrays are at most so long in messages, titles and cells.
+const NAME_MAX: usize = 80;
+
+/// A name as it is in messages and titles: escaped as by [`visible`], and shortened.
+pub fn shown(name: &str) -> String {
+    shortened(&visible(name), NAME_MAX)
+}
+
 /// Whether a character has no shape of its own, and makes others look like what they are not: marks
 /// of the direction of writing, and what has no width.
 fn is_deceptive(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A text whose control characters are escaped, since a terminal would obey them, and those that
@@ -73,13 +82,15 @@ pub fn visible(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{saving, shortened, visible};
+    use super::{saving, shortened, shown, visible};
     use crate::document::Finding;
 
     #[test]
     fn what_a_terminal_would_obey_and_what_turns_the_writing_is_escaped() {
         assert_eq!(visible("\u{1b}[31m\0\n\u{9b}"), "\\u{1b}[31m\\u{0}\\n\\u{9b}");
-        for deceptive in "\u{202e}\u{202a}\u{2066}\u{2069}\u{200f}\u{61c}\u{feff}\u{2028}".chars() {
+        for deceptive in
+            "\u{202e}\u{202a}\u{2066}\u{2069}\u{200f}\u{61c}\u{feff}\u{2028}\u{e0041}".chars()
+        {
             let escaped = visible(&format!("a{deceptive}b"));
             assert_eq!(escaped, format!("a\\u{{{:x}}}b", u32::from(deceptive)));
         }
@@ -90,6 +101,7 @@ mod tests {
     fn long_texts_keep_their_ends() {
         assert_eq!(shortened("ä/long/path/main.rs:1:2", 13), "ä/lo…n.rs:1:2");
         assert_eq!(shortened(&"x".repeat(5000), 80).chars().count(), 80);
+        assert_eq!(shown(&"\u{202e}".repeat(5000)).chars().count(), 80);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Sub for Flow {
 impl fmt::Display for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let copies = if self.count == 1 { "copy" } else { "copies" };
-        write!(f, "{} bytes in {} {copies}", grouped(self.bytes), self.count)
+        write!(f, "{} bytes in {} {copies}", grouped(self.bytes), grouped(self.count))
     }
 }
 
@@ -104,6 +104,8 @@ mod tests {
         assert_eq!(sum, Flow { count: 3, bytes: 34 });
         assert_eq!(Flow::of(4000).to_string(), "4_000 bytes in 1 copy");
         assert_eq!(one.to_string(), "30 bytes in 2 copies");
+        let many = Flow { count: 61_538, bytes: 40_000_000 };
+        assert_eq!(many.to_string(), "40_000_000 bytes in 61_538 copies");
     }
 
     #[test]

@@ -8,10 +8,10 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use resident_documents::{Document, ProcessTrace, write_perfetto_of_processes};
+use resident_documents::{Document, ProcessTrace, shown, write_perfetto_of_processes};
 
 pub(crate) use self::clocks::Clock;
-use crate::document::read;
+use crate::document::{Records, name as file_name, read};
 
 /// A job: its reports by their ranks.
 pub(crate) struct Job {
@@ -28,11 +28,11 @@ struct Report {
 
 impl Job {
     /// Reads the reports. The message of an error names the file.
-    pub(crate) fn read(paths: &[PathBuf]) -> Result<Self, String> {
+    pub(crate) fn read(paths: &[PathBuf], records: Records) -> Result<Self, String> {
         let mut job = Self { reports: BTreeMap::new(), size: None };
         paths.iter().try_for_each(|path| {
-            let document = read(path)?;
-            job.add(path, document).map_err(|error| format!("{}: {error}", path.display()))
+            let document = read(path, records)?;
+            job.add(path, document).map_err(|error| format!("{}: {error}", file_name(path)))
         })?;
         Ok(job)
     }
@@ -94,7 +94,7 @@ impl Job {
 /// The name of a rank's group of tracks.
 fn name(rank: u32, document: &Document) -> String {
     match &document.host {
-        Some(host) => format!("rank {rank} on {host}"),
+        Some(host) => format!("rank {rank} on {}", shown(host)),
         None => format!("rank {rank}"),
     }
 }

@@ -1,7 +1,7 @@
 //! A job as text.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use resident_documents::{Document, Flow, Waits, grouped, visible};
+use resident_documents::{Document, Flow, Waits, grouped, shown};
 
 use super::Job;
 use super::clocks::{Clock, Mark};
@@ -76,13 +76,13 @@ fn row(rank: u32, document: &Document) -> Vec<String> {
     let totals = Totals::of(document);
     vec![
         rank.to_string(),
-        document.host.as_deref().map(visible).unwrap_or_default(),
+        document.host.as_deref().map(shown).unwrap_or_default(),
         grouped(totals.sent.bytes),
         grouped(totals.received.bytes),
         grouped(totals.to_device.bytes),
         grouped(totals.to_host.bytes),
-        totals.launches.to_string(),
-        totals.waits.count.saturating_add(totals.peer_waits.count).to_string(),
+        grouped(totals.launches),
+        grouped(totals.waits.count.saturating_add(totals.peer_waits.count)),
         grouped(totals.waited_ns() / 1000),
         grouped(totals.peer_waits.nanoseconds / 1000),
     ]
@@ -93,7 +93,7 @@ fn table_of_pairs(pairs: &[Pair]) -> Table {
     let mut table = new_table(&header, &[6]);
     for pair in pairs {
         let cells = |flow: Option<Flow>| match flow {
-            Some(Flow { count, bytes }) => [grouped(bytes), count.to_string()],
+            Some(Flow { count, bytes }) => [grouped(bytes), grouped(count)],
             None => ["no report".to_owned(), String::new()],
         };
         let mut row = vec![pair.from.to_string(), pair.to.to_string()];
@@ -106,21 +106,24 @@ fn table_of_pairs(pairs: &[Pair]) -> Table {
 }
 
 fn totals(totals: &Totals) -> String {
-    let copies = [
-        ("copies  to devices", totals.to_device),
-        ("copies  to the host", totals.to_host),
-        ("copies  between devices", totals.between_devices),
-        ("messages  sent", totals.sent),
-        ("messages  received", totals.received),
+    let (copies, messages) = (["copy", "copies"], ["message", "messages"]);
+    let flows = [
+        (copies, "to devices", totals.to_device),
+        (copies, "to the host", totals.to_host),
+        (copies, "between devices", totals.between_devices),
+        (messages, "sent", totals.sent),
+        (messages, "received", totals.received),
     ];
-    let lines = copies.map(|(name, Flow { count, bytes })| {
-        format!("{:>16} bytes in {count:>6} {name}\n", grouped(bytes))
+    let lines = flows.map(|([one, many], name, Flow { count, bytes })| {
+        let noun = if count == 1 { one } else { many };
+        format!("{:>16} bytes in {:>6} {noun:<8}  {name}\n", grouped(bytes), grouped(count))
     });
     let waits = [("devices", totals.waits), ("ranks", totals.peer_waits)];
     let waits = waits.map(|(name, Waits { count, nanoseconds })| {
-        format!("; waits for {name}: {count}, {} µs", grouped(nanoseconds / 1000))
+        let (count, micros) = (grouped(count), grouped(nanoseconds / 1000));
+        format!("; waits for {name}: {count}, {micros} µs")
     });
-    format!("{}launches: {}{}\n", lines.concat(), totals.launches, waits.concat())
+    format!("{}launches: {}{}\n", lines.concat(), grouped(totals.launches), waits.concat())
 }
 
 /// By what the clock of a rank was compared.

@@ -1,12 +1,27 @@
 //! Runs the program, with files that end with the test.
 
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::{env, fs};
 
 pub(crate) fn run(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_resident-report");
     Command::new(program).args(arguments).output().expect("it runs")
+}
+
+/// As [`run`], with a text as standard input.
+#[allow(dead_code, reason = "not all test programs need it")]
+pub(crate) fn run_with(arguments: &[&str], input: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_resident-report");
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    // It may end before it has read all.
+    let _ = pipe.write_all(input.as_bytes());
+    drop(pipe);
+    child.wait_with_output().expect("it ends")
 }
 
 /// A file of this process.
@@ -31,6 +46,7 @@ impl Drop for Scratch {
     }
 }
 
+#[allow(dead_code, reason = "not all test programs need it")]
 pub(crate) fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");

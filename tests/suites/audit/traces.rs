@@ -70,6 +70,7 @@ fn each_slice_begins_and_ends_on_a_described_track_and_arrows_have_two_ends() ->
     std::fs::remove_file(path).expect("it was written");
     let (mut tracks, mut open) = (BTreeMap::new(), BTreeMap::<u64, i64>::new());
     let (mut flows, mut names) = (BTreeMap::<u64, usize>::new(), BTreeSet::new());
+    let mut counters = BTreeMap::<Vec<u8>, Vec<u64>>::new();
     for packet in &trace.bytes[&1] {
         let packet = fields(packet);
         assert_eq!(packet.numbers[&10], [1], "the sequence");
@@ -82,6 +83,10 @@ fn each_slice_begins_and_ends_on_a_described_track_and_arrows_have_two_ends() ->
         let event = fields(&packet.bytes[&11][0]);
         let track = event.numbers[&11][0];
         assert!(tracks.contains_key(&track), "described before its events");
+        if let Some(bytes) = event.numbers.get(&30) {
+            counters.entry(tracks[&track].clone()).or_default().extend(bytes);
+            continue;
+        }
         *open.entry(track).or_default() += match event.numbers[&9][0] {
             1 => 1,
             2 => -1,
@@ -98,8 +103,31 @@ fn each_slice_begins_and_ends_on_a_described_track_and_arrows_have_two_ends() ->
     assert!(flows.values().all(|ends| *ends == 3), "the call, the run and the upload: {flows:?}");
     let has = |name: &str| names.contains(name.as_bytes());
     assert!(has("double") && has("launch double"), "{names:?}");
+    for direction in ["bytes to device", "bytes to host"] {
+        assert_eq!(counters[direction.as_bytes()], [400, 1200, 2400], "three arrays");
+    }
+    assert_eq!(
+        counters[&b"memory in use"[..]].iter().max(),
+        Some(&2400),
+        "they were there at once"
+    );
     for expected in ["host", "link", "to device", "to host", "stream 1"] {
         assert!(tracks.values().any(|name| name == expected.as_bytes()), "{expected}");
     }
     Ok(())
+}
+
+#[test]
+fn an_empty_capture_writes_a_trace_that_says_so() {
+    let ((), report) = audit::capture(|| ());
+    let path = std::env::temp_dir().join(format!("resident-{}-0.pftrace", std::process::id()));
+    report.write_perfetto(&path).expect("a temporary file");
+    let trace = fields(&std::fs::read(&path).expect("it was written"));
+    std::fs::remove_file(path).expect("it was written");
+    let events = trace.bytes[&1].iter().filter_map(|packet| {
+        let event = fields(packet).bytes.get(&11)?[0].clone();
+        fields(&event).bytes.get(&23).map(|name| name[0].clone())
+    });
+    let events: Vec<_> = events.collect();
+    assert!(events.contains(&b"nothing was copied, launched or waited for".to_vec()), "{events:?}");
 }

@@ -70,6 +70,19 @@ pub enum WaitReason {
     OtherKind,
 }
 
+impl WaitReason {
+    /// Its word in records and events.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Synchronize => "synchronize",
+            Self::Contents => "contents",
+            Self::HostFunction => "host_function",
+            Self::OtherKind => "other_kind",
+        }
+    }
+}
+
 /// While one of these lives, runs and waits are recorded.
 #[derive(Debug)]
 pub struct Listener(());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::symbols::{Symbol, Symbols};
 use crate::document::Finding;
-use crate::text::shortened;
+use crate::text::shown;
 use crate::totals::grouped;
 
 /// So many findings of a kind are told apart. What comes later is not told of.
@@ -12,9 +12,6 @@ const GROUPS_MAX: usize = 1 << 14;
 
 /// So many call sites of a finding are named.
 const SITES_MAX: usize = 8;
-
-/// A name in a message has at most so many characters.
-const NAME_MAX: usize = 80;
 
 /// Figures that add up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -142,7 +139,7 @@ pub(super) fn finding(name: &str, text: Text<'_>, sites: Vec<String>, tally: &Ta
 
 /// The name as it is in messages.
 pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", shortened(name, NAME_MAX))
+    format!("\"{}\"", shown(name))
 }
 
 /// The arrays of this name: what messages begin with.

@@ -119,11 +119,7 @@ function drawChartAxes(context, most) {
   context.fillStyle = colours.line;
   context.fillRect(gutter, CHART_HEIGHT - 20, width - gutter, 1);
   context.fillStyle = colours.muted;
-  for (const time of times) {
-    const x = Math.round(xOf(time));
-    if (x < gutter || x > width - 30) continue;
-    put(context, tickText(time, step), x + 4, CHART_HEIGHT - 9, 92);
-  }
+  for (const time of times) putTick(context, time, step, CHART_HEIGHT - 9);
   for (const share of most === 0 ? [0] : [0, 0.5, 1]) {
     const y = CHART_HEIGHT - 20 - heightOf(most * share, most);
     if (gutter > 0) put(context, shortBytes(most * share), gutter - 6, y, gutter, "right");

@@ -1,10 +1,11 @@
 //! Documents as pages: a skeleton, a style and a script, and the document in JSON.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use crate::document::Document;
-use crate::file::write_file;
+use crate::file::{named, write_file};
 
 const SKELETON: &str = include_str!("report.html");
 const STYLE: &str = include_str!("report.css");
@@ -26,17 +27,63 @@ impl Document {
     ///
     /// The system's, if the file cannot be written; the text names the file.
     pub fn write_html(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        write_file(path.as_ref(), page(&self.to_json()).as_bytes())
+        write_file(path.as_ref(), &page(&self.to_json()))
     }
 }
 
-/// The page of a document in JSON. In the page no text of the document can end the element that it
-/// is in, since each `<` is escaped.
-fn page(json: &str) -> String {
-    SKELETON
-        .replace("/*__STYLE__*/", STYLE)
-        .replace("/*__SCRIPT__*/", &SCRIPTS.concat())
-        .replace("__RESIDENT_AUDIT_DOCUMENT__", &json.replace('<', "\\u003c"))
+/// Writes the page of a document whose JSON is read meanwhile, and not checked.
+///
+/// # Errors
+///
+/// The system's, if the file cannot be written; the text names the file.
+pub fn write_page(path: impl AsRef<Path>, json: impl Read) -> io::Result<()> {
+    let path = path.as_ref();
+    let write = || {
+        let mut file = BufWriter::new(File::create(path)?);
+        write_parts(&mut file, json)?;
+        file.flush()
+    };
+    write().map_err(|error| named(path, &error))
+}
+
+/// The page of a document in JSON.
+fn page(json: &str) -> Vec<u8> {
+    let mut page = Vec::with_capacity(json.len() + (1 << 17));
+    // Writing to memory cannot fail.
+    let _ = write_parts(&mut page, json.as_bytes());
+    page
+}
+
+fn write_parts(page: &mut impl Write, mut json: impl Read) -> io::Result<()> {
+    let skeleton =
+        SKELETON.replace("/*__STYLE__*/", STYLE).replace("/*__SCRIPT__*/", &SCRIPTS.concat());
+    let (before, after) =
+        skeleton.split_once("__RESIDENT_AUDIT_DOCUMENT__").unwrap_or((&skeleton, ""));
+    page.write_all(before.as_bytes())?;
+    io::copy(&mut json, &mut Escaping { page })?;
+    page.write_all(after.as_bytes())
+}
+
+/// Writes text in which no part can end the element of the page that it is in, since each `<` is
+/// escaped.
+struct Escaping<'p, W> {
+    page: &'p mut W,
+}
+
+impl<W: Write> Write for Escaping<'_, W> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        for (index, part) in text.split(|byte| *byte == b'<').enumerate() {
+            if index > 0 {
+                self.page.write_all(br"\u003c")?;
+            }
+            self.page.write_all(part)?;
+        }
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.page.flush()
+    }
 }
 
 #[cfg(test)]
@@ -45,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_page_has_its_parts_once_and_the_document_as_it_is() {
-        let page = page("{\"a\": \"</script>\"}");
+        let page = String::from_utf8(page("{\"a\": \"</script>\"}")).expect("UTF-8");
         assert!(!page.contains("/*__"), "all places are filled");
         assert!(page.contains("{\"a\": \"\\u003c/script>\"}"));
         assert_eq!(page.matches("<style>").count(), 1);

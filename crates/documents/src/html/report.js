@@ -55,8 +55,9 @@ function timeText(nanoseconds) {
 }
 
 // Control and direction characters are written out: none of them may hide or reorder text.
-const HIDDEN = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b\\u200e\\u200f"
-  + "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]", "gu");
+const HIDDEN = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f"
+  + "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{1d173}-\\u{1d17a}"
+  + "\\u{e0000}-\\u{e007f}]", "gu");
 
 function visible(text) {
   return text.replace(HIDDEN, (character) => {
@@ -106,6 +107,14 @@ const siteElement = (site, most = 56) => {
   element.className = "code";
   return element;
 };
+
+// A sentence: what is between two backticks is code.
+function prose(text, most) {
+  const parts = nameText(text, most).split("`");
+  if (parts.length % 2 === 0) return make("bdi", {}, parts.join("`"));
+  return make("bdi", {}, ...parts.map((part, place) => (place % 2 === 0 ? part
+    : make("code", {}, part))));
+}
 
 const swatch = (category) =>
   make("span", { className: `swatch ${category}`, "aria-hidden": "true" });
@@ -335,12 +344,12 @@ const NOT_COMPARED = "Contents were not compared, so no finding tells of writes 
 function compareBar(label, bytes, most) {
   const share = most === 0 ? 0 : (100 * bytes) / most;
   const track = make("div", { className: "track" }, make("div", { className: "fill" }),
-    make("div", { className: "saved" }),
-    make("span", { className: "value", textContent: bytesText(bytes) }));
+    make("div", { className: "saved" }));
   track.children[0].style.width = `${share}%`;
   track.children[1].style.width = `${100 - share}%`;
   track.children[1].hidden = share > 99.9;
-  return [make("span", { className: "muted", textContent: label }), track];
+  return [make("span", { className: "muted", textContent: label }), track,
+    make("span", { className: "value", textContent: bytesText(bytes) })];
 }
 
 function savingText(finding, now) {
@@ -359,8 +368,8 @@ function findingElement(finding) {
   const sites = finding.sites.map((site) => linkButton(siteElement(site, 90),
     () => filterMoves(site), `Show ${nameText(site)} in the table`));
   return make("article", { className: "finding" },
-    make("div", {}, title, make("p", {}, isolated(finding.message, 600)),
-      make("p", {}, make("strong", {}, "Change: "), isolated(finding.change, 600)),
+    make("div", {}, title, make("p", {}, prose(finding.message, 600)),
+      make("p", {}, make("strong", {}, "Change: "), prose(finding.change, 600)),
       listOf(sites, 8)),
     make("div", {}, make("p", { className: "saves", textContent: savingText(finding, now) }),
       make("div", { className: "compare" }, ...compareBar("before", now, now),

@@ -288,5 +288,6 @@ function startTimeline() {
   });
   window.residentReport = { positionOf, select, setView, view: () => ({ ...view }),
     selected: () => report.selected, drawMilliseconds: () => timeline.milliseconds,
+    axis: () => timeline.axis, width: () => timeline.width,
     lanes: () => timeline.lanes.map((each) => each.label) };
 }

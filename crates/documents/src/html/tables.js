@@ -89,6 +89,12 @@ function fieldsOf(record) {
     ["Thread", text(record.thread)], ["Call site", code(record.site)],
     ["Stale since", record.kind === "copy" ? code(staleWords(record)) : null],
     ["Access", record.kind === "access" ? code(textOrNull(raw.access)) : null],
+    ["Part", typeof raw.is_whole !== "boolean" ? null : raw.is_whole ? "the whole array"
+      : "a part of the array"],
+    ["Reason", textOrNull(raw.reason) === null ? null
+      : nameText(raw.reason.replaceAll("_", " "), 40)],
+    ["Number", record.kind === "barrier" ? numberText(raw.number) : null],
+    ["Waited", raw.waited_ns > 0 ? timeText(raw.waited_ns) : null],
     ["Cause", record.cause === null ? null : CAUSES.get(record.cause) ?? nameText(record.cause)],
     ["Bytes", raw.bytes === undefined ? null : bytesText(record.bytes)],
     ["Changed", numberOrNull(raw.changed_bytes) === null ? null
@@ -99,6 +105,8 @@ function fieldsOf(record) {
       : null],
     ...timeFields(record), ...relationFields(record), ...otherFields(record)];
 }
+
+const numberText = (value) => (numberOrNull(value) === null ? null : grouped(value));
 
 function timeFields(record) {
   const when = (time) => `${timeText(time)} (${grouped(time)} ns)`;
@@ -127,13 +135,16 @@ function relationFields(record) {
     ["Caused", links.length > 0 ? listOf(links) : "no copy"]];
 }
 
-const KNOWN = new Set(["kind", "id", "queued_ns", "started_ns", "finished_ns", "thread", "device",
-  "stream", "site", "array", "name", "direction", "source", "bytes", "padding", "cause",
-  "stale_since", "launch", "arguments", "peer", "waited_ns"]);
+// What has a row of its own, and what only the library compares.
+const KNOWN = new Set(["kind", "id", "called_ns", "queued_ns", "started_ns", "finished_ns",
+  "thread", "device", "stream", "site", "array", "name", "direction", "source", "bytes", "padding",
+  "cause", "stale_since", "launch", "arguments", "peer", "waited_ns", "changed_bytes", "host_ns",
+  "is_pageable", "access", "is_whole", "reason", "number", "use_number", "contents_hash"]);
 
 // What a later version of the library may add is shown as it is.
 function otherFields(record) {
-  return Object.entries(record.raw).filter(([name]) => !KNOWN.has(name)).slice(0, 20)
+  return Object.entries(record.raw)
+    .filter(([name, value]) => !KNOWN.has(name) && value !== null).slice(0, 20)
     .map(([name, value]) => [nameText(name, 30), isolated(JSON.stringify(value), 2000)]);
 }
 
@@ -304,6 +315,8 @@ function connectFilter(input, table) {
 
 // ---- Copies: by call site, array, device, stream ----
 
+// The columns by which tables are sorted first come second, so that narrow screens show them.
+
 const moves = { table: null };
 const NUMBER = (label, value) =>
   ({ label, value, cell: (row) => grouped(value(row)), number: true });
@@ -329,6 +342,8 @@ function devicesText(row) {
 
 function siteColumns(rows) {
   return [{ label: "Call site", wrap: true, value: (row) => row.site, cell: siteCell },
+    BYTES("Bytes", (row) => row.bytes, largest(rows, (row) => row.bytes), (row) => row.direction),
+    NUMBER("Copies", (row) => row.count),
     { label: "Array", wrap: true, value: (row) => row.array,
       cell: (row) => isolated(row.array, 48) },
     { label: "Direction", value: (row) => directionWords(row.direction),
@@ -336,8 +351,6 @@ function siteColumns(rows) {
     { label: "Device", value: devicesText, cell: (row) => make("bdi", {}, devicesText(row)) },
     { label: "Cause", value: (row) => CAUSES.get(row.cause) ?? row.cause,
       cell: (row) => CAUSES.get(row.cause) ?? nameText(row.cause, 30) },
-    NUMBER("Copies", (row) => row.count),
-    BYTES("Bytes", (row) => row.bytes, largest(rows, (row) => row.bytes), (row) => row.direction),
     { label: "Stale since", wrap: true, value: staleText,
       cell: (row) => (row.staleSince === null ? staleText(row) || null
         : siteElement(row.staleSince)) }];
@@ -374,8 +387,8 @@ function directionColumns(rows) {
 
 function sumColumns(label, rows) {
   return [{ label, wrap: true, value: (row) => row.key, cell: (row) => isolated(row.key, 60) },
-    ...directionColumns(rows), NUMBER("Copies", (row) => row.count),
     BYTES("All bytes", (row) => row.bytes, largest(rows, (row) => row.bytes)),
+    NUMBER("Copies", (row) => row.count), ...directionColumns(rows),
     NUMBER("Call sites", (row) => row.sites.size)];
 }
 
@@ -398,9 +411,9 @@ function streamColumns(rows) {
     cell: (row) => (row.timed ? timeText(value(row)) : "not known") });
   return [{ label: "Stream", wrap: true, value: (row) => row.key,
     cell: (row) => make("bdi", {}, row.key) },
-    NUMBER("Launches", (row) => row.launches), time("Time in kernels", (row) => row.busy),
-    ...directionColumns(rows), NUMBER("Copies", (row) => row.count),
-    time("Time in copies", (row) => row.copying)];
+    NUMBER("Copies", (row) => row.count), NUMBER("Launches", (row) => row.launches),
+    time("Time in kernels", (row) => row.busy), time("Time in copies", (row) => row.copying),
+    ...directionColumns(rows)];
 }
 
 const GROUPS = {

@@ -10,7 +10,7 @@ const COLUMN = 2;
 // What is in view, in nanoseconds, between the limits `least` and `most`.
 const view = { from: 0, to: 1, least: 0, most: 1 };
 const timeline = { canvas: null, context: null, lanes: [], rows: [], width: 0, height: 0,
-  gutter: 0, colours: {}, patterns: {}, drawn: false, milliseconds: 0, scheduled: false };
+  gutter: 0, axis: [], colours: {}, patterns: {}, drawn: false, milliseconds: 0, scheduled: false };
 
 // ---- Lanes ----
 
@@ -242,6 +242,7 @@ function requestDraw() {
   requestAnimationFrame(() => {
     timeline.scheduled = false;
     const begin = performance.now();
+    timeline.axis = [];
     drawTimeline();
     drawChart();
     timeline.milliseconds = performance.now() - begin;
@@ -355,6 +356,16 @@ function drawGrid(context, top, bottom) {
   for (const time of ticks().times) context.fillRect(Math.round(xOf(time)), top, 1, bottom - top);
 }
 
+// The time at a tick, where it is not cut off by the end. Tests read what was written.
+function putTick(context, time, step, y) {
+  const x = Math.round(xOf(time)) + 4;
+  const text = tickText(time, step);
+  const right = x + context.measureText(text).width;
+  if (x < timeline.gutter || right > timeline.width - 2) return;
+  put(context, text, x, y, 92);
+  timeline.axis.push({ text, left: x, right });
+}
+
 // The track on top shows which part of the capture is in view.
 function drawAxis() {
   const { context, colours, width, gutter } = timeline;
@@ -371,9 +382,8 @@ function drawAxis() {
   if (gutter > 0) put(context, `in view: ${timeText(view.to - view.from)}`, 8, 22, gutter - 16);
   for (const time of times) {
     const x = Math.round(xOf(time));
-    if (x < gutter || x > width - 30) continue;
-    context.fillRect(x, 14, 1, AXIS - 14);
-    put(context, tickText(time, step), x + 4, 22, 92);
+    if (x >= gutter) context.fillRect(x, 14, 1, AXIS - 14);
+    putTick(context, time, step, 22);
   }
   context.fillStyle = colours.line;
   context.fillRect(0, AXIS - 1, width, 1);

@@ -2,6 +2,8 @@
 //!
 //! The numbers of the fields are those of the published `perfetto_trace.proto`.
 
+use crate::text::visible;
+
 /// A message that is being written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message(pub(super) Vec<u8>);
@@ -33,11 +35,11 @@ impl Message {
         self.bytes(field, &value.0);
     }
 
-    /// Adds a text to the details of an event (`TrackEvent.debug_annotations`).
+    /// Adds a text to the details of an event (`TrackEvent.debug_annotations`), escaped.
     pub(super) fn annotate_text(&mut self, name: &str, value: &str) {
         let mut annotation = Self::default();
         annotation.text(10, name);
-        annotation.text(6, value);
+        annotation.text(6, &visible(value));
         self.message(4, &annotation);
     }
 

@@ -1,6 +1,7 @@
 //! Documents as traces for Perfetto: <https://perfetto.dev>. The format is that of the published
 //! `perfetto_trace.proto`: a list of packets, each a track's description or an event of a track.
 
+mod counters;
 mod message;
 mod tracks;
 
@@ -12,6 +13,8 @@ use self::message::Message;
 use self::tracks::{Packets, Slice, Times, Track, Tracks};
 use crate::document::{Document, DocumentAccess, DocumentBarrier, DocumentMessage, DocumentRecord};
 use crate::file::write_file;
+use crate::text::shown;
+use crate::totals::grouped;
 
 impl Document {
     /// Writes a trace to a file, as
@@ -55,7 +58,7 @@ pub(crate) fn trace_of_processes(processes: &[ProcessTrace<'_>]) -> Vec<u8> {
     let mut packets = Packets::default();
     for ProcessTrace { number, name, document, shift_ns } in processes {
         packets.begin_process(*number, name, *shift_ns);
-        packets.add(tracks(document));
+        add(&mut packets, document);
     }
     packets.into_trace()
 }
@@ -63,8 +66,31 @@ pub(crate) fn trace_of_processes(processes: &[ProcessTrace<'_>]) -> Vec<u8> {
 /// The bytes of the trace.
 pub(crate) fn trace(document: &Document) -> Vec<u8> {
     let mut packets = Packets::default();
-    packets.add(tracks(document));
+    add(&mut packets, document);
     packets.into_trace()
+}
+
+fn add(packets: &mut Packets, document: &Document) {
+    let mut tracks = tracks(document);
+    if let Some(note) = note(document) {
+        let (times, details) = (Times::at(0), Message::default());
+        let slice = Slice { title: note, times, category: "note", details, flows: Vec::new() };
+        tracks.add(&Track::Note, slice);
+    }
+    packets.add(tracks);
+    counters::add(packets, document);
+}
+
+/// What a trace has not.
+fn note(document: &Document) -> Option<String> {
+    match document.records_forgotten {
+        0 if document.records.is_empty() => {
+            Some("nothing was copied, launched or waited for".to_owned())
+        }
+        0 => None,
+        1 => Some("1 earlier record is not in this trace".to_owned()),
+        forgotten => Some(format!("{} earlier records are not in this trace", grouped(forgotten))),
+    }
 }
 
 fn tracks(document: &Document) -> Tracks {
@@ -147,7 +173,7 @@ fn add_copy(tracks: &mut Tracks, record: &DocumentRecord, launches: &BTreeMap<u6
         value.iter().for_each(|value| details.annotate_text(key, value));
     }
     let times = times_of(*queued_ns, *started_ns, *finished_ns);
-    let title = format!("{name} {direction}");
+    let title = format!("{} {}", shown(name), shown(direction));
     let known = launch.filter(|launch| launches.contains_key(launch));
     let slice = Slice { title, times, category: "copy", details, flows: Vec::new() };
     tracks.add(&Track::Link { direction: direction.clone() }, slice.clone());
@@ -179,14 +205,14 @@ fn add_launch(tracks: &mut Tracks, record: &DocumentRecord, launches: &BTreeMap<
     let instant = Times::at(*queued_ns);
     let called = launched.map_or(instant, |it| Times::of(it.began_ns, it.queued_ns));
     let call = Slice {
-        title: format!("launch {name}"),
+        title: format!("launch {}", shown(name)),
         times: called,
         category: "launch",
         details,
         flows: vec![*id],
     };
     let times = times_of(*queued_ns, *started_ns, *finished_ns);
-    let run = Slice { title: name.clone(), times, category: "kernel", ..call.clone() };
+    let run = Slice { title: shown(name), times, category: "kernel", ..call.clone() };
     tracks.add(&Track::Thread { name: thread.clone() }, call);
     tracks.add(&stream_track(device, *stream), run);
 }
@@ -222,7 +248,7 @@ fn add_memory(tracks: &mut Tracks, record: &DocumentRecord) {
     details.annotate_text("site", &memory.site);
     details.annotate_number("bytes", memory.bytes);
     let slice = Slice {
-        title: format!("{verb} {}", memory.name),
+        title: format!("{verb} {}", shown(&memory.name)),
         times: Times::at(memory.queued_ns),
         category: "memory",
         details,
@@ -237,7 +263,7 @@ fn add_access(tracks: &mut Tracks, access: &DocumentAccess) {
     details.annotate_text("site", &access.site);
     details.annotate_text("access", &access.access);
     let slice = Slice {
-        title: format!("access {}", access.name),
+        title: format!("access {}", shown(&access.name)),
         times: Times::at(access.queued_ns),
         category: "access",
         details,
@@ -260,7 +286,7 @@ fn add_message(tracks: &mut Tracks, message: &DocumentMessage) {
     details.annotate_text("site", site);
     details.annotate_text("thread", thread);
     let slice = Slice {
-        title: format!("{name} {direction}, {}", rank_or_all(*peer)),
+        title: format!("{} {}, {}", shown(name), shown(direction), rank_or_all(*peer)),
         times: waited(message.queued_ns, message.waited_ns),
         category: "message",
         details,

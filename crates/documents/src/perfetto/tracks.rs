@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::counters::Counter;
 use super::message::Message;
+use crate::text::{shown, visible};
 
 /// All packets are of one sequence.
 const SEQUENCE: u64 = 1;
@@ -10,9 +12,18 @@ const SEQUENCE: u64 = 1;
 /// What a track shows. The tracks of one kind are together, in this order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Track {
-    Thread { name: String },
-    Link { direction: String },
-    Stream { device: String, number: u32 },
+    /// What the trace has not.
+    Note,
+    Thread {
+        name: String,
+    },
+    Link {
+        direction: String,
+    },
+    Stream {
+        device: String,
+        number: u32,
+    },
 }
 
 /// When an event of a track happens.
@@ -58,6 +69,7 @@ impl Track {
     /// The name of the group of tracks, and of the track.
     fn names(&self) -> (String, String) {
         match self {
+            Self::Note => ("notes".to_owned(), "note".to_owned()),
             Self::Thread { name } => ("host".to_owned(), name.clone()),
             Self::Link { direction } => ("link".to_owned(), direction.replace('_', " ")),
             Self::Stream { device, number } => (device.clone(), format!("stream {number}")),
@@ -125,7 +137,7 @@ impl Packets {
         let mut descriptor = Message::default();
         descriptor.number(1, number);
         descriptor.text(6, name);
-        let track = self.describe_as(name, None, Some(&descriptor));
+        let track = self.describe_as(name, None, Some((3, &descriptor)));
         self.groups.clear();
         self.process = Process { number, track: Some(track), shift_ns };
     }
@@ -138,6 +150,24 @@ impl Packets {
                 let lane_id = self.describe(&name, Some(group));
                 lane.iter().for_each(|slice| self.slice(lane_id, slice));
             }
+        }
+    }
+
+    /// Adds a number over time, in bytes.
+    pub(super) fn counter(&mut self, counter: &Counter) {
+        const COUNTER: u64 = 4;
+        const UNIT_SIZE_BYTES: u64 = 3;
+        let mut unit = Message::default();
+        unit.number(3, UNIT_SIZE_BYTES);
+        let group = self.group(&counter.group);
+        let track = self.describe_as(&counter.name, Some(group), Some((8, &unit)));
+        for (time_ns, bytes) in &counter.points {
+            let mut event = Message::default();
+            event.number(9, COUNTER);
+            event.number(11, track);
+            // The field is an `int64`.
+            event.number(30, (*bytes).min(i64::MAX as u64));
+            self.event(*time_ns, &event);
         }
     }
 
@@ -160,13 +190,19 @@ impl Packets {
         self.describe_as(name, parent, None)
     }
 
-    /// As [`describe`](Self::describe), of the track of a process if there is a description of one.
-    fn describe_as(&mut self, name: &str, parent: Option<u64>, process: Option<&Message>) -> u64 {
+    /// As [`describe`](Self::describe), of the track of a process or of a counter if there is a
+    /// description of one: its field, and the description.
+    fn describe_as(
+        &mut self,
+        name: &str,
+        parent: Option<u64>,
+        special: Option<(u32, &Message)>,
+    ) -> u64 {
         self.tracks += 1;
         let mut descriptor = Message::default();
         descriptor.number(1, self.tracks);
-        descriptor.text(2, name);
-        process.into_iter().for_each(|process| descriptor.message(3, process));
+        descriptor.text(2, &shown(name));
+        special.into_iter().for_each(|(field, of)| descriptor.message(field, of));
         parent.into_iter().for_each(|parent| descriptor.number(5, parent));
         let mut packet = Message::default();
         packet.number(10, SEQUENCE);
@@ -184,7 +220,7 @@ impl Packets {
         event.number(9, if end_ns.is_some() { BEGIN } else { INSTANT });
         event.number(11, track);
         event.text(22, slice.category);
-        event.text(23, &slice.title);
+        event.text(23, &visible(&slice.title));
         slice.flows.iter().for_each(|flow| event.fixed(47, self.process.flow(*flow)));
         self.event(start_ns, &event);
         if let Some(end_ns) = end_ns {

@@ -120,6 +120,17 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 /// The events of a trace, a line for each: the track, the category, the title, the times, the
 /// arrows and the details.
 fn events(trace: &[u8]) -> Vec<String> {
+    read(trace).0
+}
+
+/// The numbers over time of a trace, a line for each: the track, the bytes and the time.
+fn counters(trace: &[u8]) -> Vec<String> {
+    read(trace).1
+}
+
+/// The events and the counters.
+fn read(trace: &[u8]) -> (Vec<String>, Vec<String>) {
+    let mut counters = Vec::<String>::new();
     let mut tracks = BTreeMap::<u64, String>::new();
     let mut events = Vec::<String>::new();
     for packet in &Fields::of(trace).bytes[&1] {
@@ -133,13 +144,18 @@ fn events(trace: &[u8]) -> Vec<String> {
         }
         let (time_ns, event) = (packet.number(8), packet.message(11));
         match event.number(9) {
+            4 => {
+                let (track, bytes) = (&tracks[&event.number(11)], event.number(30));
+                counters.push(format!("{track} {bytes} at {time_ns}"));
+            }
             // The end of the event before it.
             2 => *events.last_mut().expect("it began") += &format!(" until {time_ns}"),
             kind => {
                 let kind = if kind == 1 { "from" } else { "at" };
                 let flows = event.numbers.get(&47).cloned().unwrap_or_default();
+                let details = event.bytes.get(&4).into_iter().flatten();
                 let details: Vec<String> =
-                    event.bytes[&4].iter().map(|detail| detail_of(&Fields::of(detail))).collect();
+                    details.map(|detail| detail_of(&Fields::of(detail))).collect();
                 let (category, title) = (event.text(22), event.text(23));
                 let track = &tracks[&event.number(11)];
                 events.push(format!(
@@ -149,7 +165,7 @@ fn events(trace: &[u8]) -> Vec<String> {
             }
         }
     }
-    events
+    (events, counters)
 }
 
 fn detail_of(detail: &Fields) -> String {
@@ -201,6 +217,76 @@ fn each_kind_of_record_has_its_events_in_a_trace() {
 }
 
 /// A launch begins with its call, or with the first copy that it needs if that was queued before.
+#[test]
+fn a_trace_has_the_bytes_moved_and_the_memory_in_use_over_time() {
+    let point = |at_ns, bytes| DocumentMemoryPoint { at_ns, bytes };
+    let memory = |device: &str| DocumentMemoryUse {
+        device: device.to_owned(),
+        before: 10,
+        in_use: 0,
+        peak: DocumentMemoryMoment::default(),
+        out_of_memory: None,
+        series: vec![point(5, 90), point(7, 40)],
+    };
+    let copies =
+        records().into_iter().filter(|record| matches!(record, DocumentRecord::Copy { .. }));
+    let copies: Vec<_> = copies.collect();
+    let document = Document {
+        records: [copies.clone(), copies].concat(),
+        memory: vec![memory("cpu:0"), memory("host")],
+        duration_ns: 100,
+        ..Document::default()
+    };
+    let expected = [
+        "link/bytes between devices 100 at 29",
+        "link/bytes between devices 200 at 29",
+        "link/bytes to device 100 at 5",
+        "link/bytes to device 200 at 5",
+        "cpu:0/memory in use 10 at 0",
+        "cpu:0/memory in use 90 at 5",
+        "cpu:0/memory in use 40 at 7",
+        "cpu:0/memory in use 0 at 100",
+        "host/pinned memory in use 10 at 0",
+        "host/pinned memory in use 90 at 5",
+        "host/pinned memory in use 40 at 7",
+        "host/pinned memory in use 0 at 100",
+    ];
+    assert_eq!(counters(&perfetto::trace(&document)), expected);
+}
+
+#[test]
+fn a_trace_of_nothing_and_one_that_lacks_records_say_so() {
+    let nothing = Document::default();
+    let expected = r#"notes/note note "nothing was copied, launched or waited for" []  at 0"#;
+    assert_eq!(events(&perfetto::trace(&nothing)), [expected]);
+    let lacking = Document { records: records(), records_forgotten: 1234, ..nothing };
+    let expected = r#"notes/note note "1_234 earlier records are not in this trace" []  at 0"#;
+    assert_eq!(events(&perfetto::trace(&lacking))[0], expected);
+}
+
+#[test]
+fn hostile_names_are_escaped_and_shortened_in_a_trace() {
+    let hostile = "\u{1b}[31m\u{202e}\n".to_owned() + &"x".repeat(5000);
+    let mut records = records();
+    for record in &mut records {
+        match record {
+            DocumentRecord::Copy { name, thread, device, site, direction, .. } => {
+                for text in [name, thread, device, site, direction] {
+                    text.clone_from(&hostile);
+                }
+            }
+            DocumentRecord::Launch { name, .. } => name.clone_from(&hostile),
+            _ => {}
+        }
+    }
+    let trace = perfetto::trace(&Document { records, ..Document::default() });
+    for event in events(&trace).into_iter().chain(counters(&trace)) {
+        assert!(!event.contains(['\u{1b}', '\u{202e}', '\n']), "{event}");
+        let title = event.split('"').nth(1).unwrap_or_default();
+        assert!(title.chars().count() < 200, "{title}");
+    }
+}
+
 #[test]
 fn a_launch_in_a_trace_begins_with_its_first_copy() {
     let begins = |called_ns, copied_ns: u64| {
