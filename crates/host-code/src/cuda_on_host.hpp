@@ -48,7 +48,12 @@
 #define __constant__
 #define __managed__
 #define __grid_constant__
+#ifdef RESIDENT_SANITIZE
+// What is stored there and read by nobody is checked too.
+#define __shared__ __attribute__((used)) static thread_local
+#else
 #define __shared__ static thread_local
+#endif
 #define __forceinline__ inline __attribute__((always_inline))
 #ifndef __noinline__
 #define __noinline__ __attribute__((noinline))
@@ -500,8 +505,24 @@ RESIDENT_ATOMICS(atomicOr, RESIDENT_VALUE, old | value)
 RESIDENT_ATOMICS(atomicXor, RESIDENT_VALUE, old ^ value)
 RESIDENT_ATOMICS(atomicInc, RESIDENT_VALUE, old >= value ? 0 : old + 1)
 RESIDENT_ATOMICS(atomicDec, RESIDENT_VALUE, old == 0 || old > value ? value : old - 1)
+#ifdef RESIDENT_SANITIZE
+#define RESIDENT_SWAP(name)                                                                       \
+    template <typename T>                                                                         \
+    RESIDENT_WAIT T name(T *at, std::common_type_t<T> compare, std::common_type_t<T> value) {     \
+        resident_sanitizer_calls->access(at, sizeof(T), resident_compares_and_swaps,              \
+                                         RESIDENT_CODE);                                          \
+        T old = *at;                                                                              \
+        if (old == compare) *at = value;                                                          \
+        return old;                                                                               \
+    }
+RESIDENT_SWAP(atomicCAS)
+RESIDENT_SWAP(atomicCAS_block)
+RESIDENT_SWAP(atomicCAS_system)
+#undef RESIDENT_SWAP
+#else
 RESIDENT_ATOMICS(atomicCAS, (T *at, std::common_type_t<T> compare, std::common_type_t<T> value),
                  old == compare ? value : old)
+#endif
 #define RESIDENT_EXCHANGE(name)                                                                   \
     template <typename T> RESIDENT_INLINE T name RESIDENT_VALUE {                                 \
         return resident::host::exchange_at(at, static_cast<T>(value));                            \

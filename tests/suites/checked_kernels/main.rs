@@ -11,6 +11,7 @@ mod contents;
 mod correct;
 mod races;
 mod reports;
+mod sharing;
 mod views;
 
 use resident::emulation::{Finding, FindingKind};
@@ -67,7 +68,7 @@ impl Case {
         check::<Parameters>(self.source(), self.grid, arguments)
     }
 
-    /// The defect is found, and is the only one; without it nothing is found but notes. `None` if
+    /// The defect is the first one that is found; without it nothing is found but notes. `None` if
     /// there is no compiler, and where another checker looks for the defect.
     fn finds(self, kind: FindingKind) -> Option<Finding> {
         if let Some(place) = std::env::var_os("RESIDENT_DEFECTS_ON") {
@@ -79,7 +80,7 @@ impl Case {
         }
         let findings = self.run(true)?;
         let errors: Vec<&Finding> = findings.iter().filter(|one| one.kind.is_error()).collect();
-        let [error] = *errors else { panic!("{} errors: {errors:#?}", errors.len()) };
+        let [error, ..] = *errors else { panic!("no error: {findings:#?}") };
         assert_eq!(error.kind, kind, "{error}");
         let source = self.source();
         let line = source.lines().position(|line| line.ends_with("// here")).expect("a marker");

@@ -6,6 +6,7 @@ pub(super) struct MemoryAccess {
     pub(super) address: usize,
     pub(super) len_bytes: usize,
     pub(super) touch: Touch,
+    pub(super) manner: Manner,
     pub(super) extent: Extent,
     /// The place in the library's image behind the access.
     pub(super) code: usize,
@@ -34,7 +35,17 @@ impl MemoryAccess {
     }
 }
 
-/// How a thread accesses memory. On a GPU volatile accesses are atomic without an order.
+/// What the source calls an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Manner {
+    Usual,
+    /// Of a volatile variable: it orders nothing, unless a fence comes before it.
+    Volatile,
+    /// An atomic operation that compares first.
+    CompareAndSwap,
+}
+
+/// How a thread accesses memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Touch {
     Read,

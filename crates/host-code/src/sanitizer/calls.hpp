@@ -15,6 +15,9 @@ enum resident_touch : unsigned int {
     resident_reads_atomically,
     resident_writes_atomically,
     resident_updates,
+    resident_reads_volatile,
+    resident_writes_volatile,
+    resident_compares_and_swaps,
     /// Added to the others: the bytes need no alignment.
     resident_bytes = 8,
     /// Or they are a record, of which some bytes may be padding.

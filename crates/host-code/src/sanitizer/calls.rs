@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_longlong, c_uint, c_ulonglong, c_void};
 
-use super::access::{Extent, MemoryAccess, Touch};
+use super::access::{Extent, Manner, MemoryAccess, Touch};
 use super::finding::Finding;
 use super::launch::{LaunchCheck, Running};
 use crate::runtime::BlockProgress;
@@ -85,21 +85,23 @@ unsafe extern "C" fn access(
     touch: c_uint,
     code: *const c_void,
 ) {
-    // As many as three bits can name, so that there is nothing to check. The last are not used.
-    const TOUCHES: [Touch; 8] = [
-        Touch::Read,
-        Touch::Write,
-        Touch::AtomicRead,
-        Touch::AtomicWrite,
-        Touch::AtomicUpdate,
-        Touch::AtomicUpdate,
-        Touch::AtomicUpdate,
-        Touch::AtomicUpdate,
+    // As many as three bits can name, so that there is nothing to check.
+    const TOUCHES: [(Touch, Manner); 8] = [
+        (Touch::Read, Manner::Usual),
+        (Touch::Write, Manner::Usual),
+        (Touch::AtomicRead, Manner::Usual),
+        (Touch::AtomicWrite, Manner::Usual),
+        (Touch::AtomicUpdate, Manner::Usual),
+        (Touch::AtomicRead, Manner::Volatile),
+        (Touch::AtomicWrite, Manner::Volatile),
+        (Touch::AtomicUpdate, Manner::CompareAndSwap),
     ];
+    let (kind, manner) = TOUCHES[(touch & 7) as usize];
     let access = MemoryAccess {
         address: address.addr(),
         len_bytes: len_bytes as usize,
-        touch: TOUCHES[(touch & 7) as usize],
+        touch: kind,
+        manner,
         extent: match touch >> 3 {
             0 => Extent::Value,
             1 => Extent::Bytes,
@@ -136,6 +138,7 @@ unsafe extern "C" fn outside(
         address: first,
         len_bytes: element_bytes as usize,
         touch: Touch::Read,
+        manner: Manner::Usual,
         extent: Extent::Bytes,
         code,
     };

@@ -19,8 +19,8 @@ RESIDENT_UNCHECKED __attribute__((always_inline)) static inline void resident_to
                    at, bytes, resident_bytes | resident_reads)                                    \
     RESIDENT_TOUCH(__tsan_unaligned_write##bytes(void *at),                                       \
                    at, bytes, resident_bytes | resident_writes)                                   \
-    RESIDENT_TOUCH(__tsan_volatile_read##bytes(void *at), at, bytes, resident_reads_atomically)   \
-    RESIDENT_TOUCH(__tsan_volatile_write##bytes(void *at), at, bytes, resident_writes_atomically)
+    RESIDENT_TOUCH(__tsan_volatile_read##bytes(void *at), at, bytes, resident_reads_volatile)     \
+    RESIDENT_TOUCH(__tsan_volatile_write##bytes(void *at), at, bytes, resident_writes_volatile)
 RESIDENT_ACCESSES(1)
 RESIDENT_ACCESSES(2)
 RESIDENT_ACCESSES(4)

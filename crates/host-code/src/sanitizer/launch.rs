@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::access::{Extent, MemoryAccess, Touch};
+use super::access::{Extent, Manner, MemoryAccess, Touch};
 use super::area::{AccessFault, Area, Contents, Rights};
 use super::argument::ArrayOfLaunch;
+use super::collected::Collected;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::order::{Order, Stamp};
@@ -18,6 +19,10 @@ const UNIT_BYTES: usize = 4;
 
 /// Memory of each block, which nothing has written when the block starts.
 const OF_BLOCK: Rights = Rights { may_write: true, is_written: false };
+
+/// After the first error, a launch goes on for so many accesses: it may have read what no bound
+/// is.
+const ACCESSES_AFTER_ERROR_MAX: u64 = 1 << 24;
 
 /// The longest value whose write by two threads is compared.
 const COMPARED_BYTES_MAX: usize = 64 << 10;
@@ -81,6 +86,11 @@ pub(super) struct LaunchCheck<'a> {
     /// The block whose threads run, if one has accessed anything.
     block: Option<u64>,
     racing_write: Option<RacingWrite>,
+    /// All accesses until now.
+    pub(super) accesses: u64,
+    collected: Collected,
+    /// The number of accesses at which the launch ends because of an error.
+    accesses_max: u64,
 }
 
 impl<'a> LaunchCheck<'a> {
@@ -109,6 +119,9 @@ impl<'a> LaunchCheck<'a> {
             order: Order::default(),
             block: None,
             racing_write: None,
+            accesses: 0,
+            collected: Collected::default(),
+            accesses_max: u64::MAX,
         }
     }
 
@@ -116,6 +129,7 @@ impl<'a> LaunchCheck<'a> {
     /// fault. Returns whether it is done.
     #[inline(always)]
     pub(super) fn access_quickly(&mut self, block: u64, thread: u32, access: MemoryAccess) -> bool {
+        self.accesses += 1;
         if self.block != Some(block) || self.racing_write.is_some() {
             return false;
         }
@@ -124,15 +138,14 @@ impl<'a> LaunchCheck<'a> {
         self.areas[index].access_quickly(access, stamp, &self.order)
     }
 
-    /// Checks an access before it happens.
+    /// Checks an access before it happens. Returns the error if it must not happen.
     #[inline(never)]
-    pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
-        let MemoryAccess { address, len_bytes, touch, .. } = access;
-        if self.racing_write.is_some()
-            && let Some(finding) = self.compare_racing_write()
-        {
-            return Some(finding);
+    pub(super) fn access(&mut self, me: Running, mut access: MemoryAccess) -> Option<Box<Finding>> {
+        self.compare_racing_write();
+        if self.accesses > self.accesses_max {
+            return self.collected.first().cloned().map(Box::new);
         }
+        let MemoryAccess { address, len_bytes, .. } = access;
         if address.wrapping_sub(me.stack.0) < me.stack.1 - me.stack.0 {
             return None;
         }
@@ -140,6 +153,12 @@ impl<'a> LaunchCheck<'a> {
             return self.outside_of_areas(me, access);
         };
         self.enter(me.block);
+        if (access.manner, access.touch) == (Manner::Volatile, Touch::AtomicWrite)
+            && !self.order.signals(me.thread)
+        {
+            access.touch = Touch::Write;
+        }
+        let touch = access.touch;
         let area = &mut self.areas[index];
         if len_bytes > area.len_bytes - (address - area.start) {
             return Some(self.finding(FindingKind::OutOfBounds, me, access, None));
@@ -151,10 +170,14 @@ impl<'a> LaunchCheck<'a> {
             self.order.pass_atomic(me.thread, address, touch);
         }
         let stamp = self.order.stamp(me.thread);
+        let swaps = access.manner == Manner::CompareAndSwap
+            && self.collected.swap(stamp, address) | area.forget_read(access, stamp);
         let rights = &self.rights;
         let rights = |argument: usize| rights[argument];
         match area.access(access, stamp, &self.order, rights) {
             Ok(()) => None,
+            // Others have read it to compare and swap it too.
+            Err((_, AccessFault::Race(earlier))) if swaps && earlier.is_reading() => None,
             Err((address, fault)) => self.fault(fault, me, access, address),
         }
     }
@@ -168,33 +191,73 @@ impl<'a> LaunchCheck<'a> {
         address: usize,
     ) -> Option<Box<Finding>> {
         let at = MemoryAccess { address, ..access };
-        let (kind, other) = match fault {
-            AccessFault::Gap => (FindingKind::OutOfBounds, None),
-            AccessFault::ReadOnly => (FindingKind::WriteToInput, None),
-            AccessFault::Unwritten => (FindingKind::Uninitialised, None),
-            AccessFault::Race(other) | AccessFault::RacingWrite(other) => {
-                (FindingKind::Race, Some(other))
-            }
-        };
         match fault {
+            AccessFault::Gap => Some(self.finding(FindingKind::OutOfBounds, me, at, None)),
+            AccessFault::ReadOnly => Some(self.finding(FindingKind::WriteToInput, me, at, None)),
+            AccessFault::Unwritten => {
+                let finding = self.finding(FindingKind::Uninitialised, me, at, None);
+                let stamp = self.order.stamp(me.thread);
+                self.collect(|all| all.add_early_read(*finding, stamp, address));
+                None
+            }
             AccessFault::RacingWrite(other) if access.len_bytes <= COMPARED_BYTES_MAX => {
                 let before = bytes_at(access.address, access.len_bytes);
                 self.racing_write = Some(RacingWrite { by: me, access, address, other, before });
                 None
             }
-            _ => Some(self.finding(kind, me, at, other)),
+            AccessFault::Race(other) | AccessFault::RacingWrite(other) => {
+                self.race(me, at, other);
+                None
+            }
         }
     }
 
-    /// The finding for the last write of what another thread had written, unless it wrote the same.
-    #[cold]
-    pub(super) fn compare_racing_write(&mut self) -> Option<Box<Finding>> {
-        let RacingWrite { by, access, address, other, before } = self.racing_write.take()?;
-        if bytes_at(access.address, access.len_bytes) == before {
-            return None;
+    /// Nothing orders an access and an earlier one.
+    fn race(&mut self, me: Running, at: MemoryAccess, earlier: Stamp) {
+        let MemoryAccess { address, touch, code, .. } = at;
+        let is_beside_atomics = !touch.is_atomic() && earlier.is_atomic();
+        if is_beside_atomics && self.order.is_behind_updates(address, me.thread) {
+            return;
         }
-        let at = MemoryAccess { address, ..access };
-        Some(self.finding(FindingKind::Race, by, at, Some(other)))
+        if earlier.is_reading() {
+            let (block, thread) = self.indices(me.block, me.thread);
+            if self.collected.write_late(earlier, address, OtherThread { block, thread }) {
+                return;
+            }
+        }
+        let finding = *self.finding(FindingKind::Race, me, at, Some(earlier));
+        let stamp = self.order.stamp(me.thread);
+        if is_beside_atomics && touch == Touch::Read && at.is_number() {
+            self.collect(|all| all.add_read_beside_atomics(finding, stamp, address, code));
+        } else {
+            self.collect(|all| all.add(finding));
+        }
+    }
+
+    /// Keeps an error. The launch goes on for a while.
+    fn collect(&mut self, add: impl FnOnce(&mut Collected)) {
+        if self.collected.is_empty() {
+            self.accesses_max = self.accesses + ACCESSES_AFTER_ERROR_MAX;
+        }
+        add(&mut self.collected);
+    }
+
+    /// What has been collected.
+    pub(super) fn errors(&mut self) -> Vec<Finding> {
+        self.compare_racing_write();
+        self.collected.errors()
+    }
+
+    /// The last write of what another thread had written is an error, unless it wrote the same.
+    #[cold]
+    fn compare_racing_write(&mut self) {
+        let Some(write) = self.racing_write.take() else { return };
+        let RacingWrite { by, access, address, other, before } = write;
+        if bytes_at(access.address, access.len_bytes) != before {
+            let at = MemoryAccess { address, ..access };
+            let finding = *self.finding(FindingKind::Race, by, at, Some(other));
+            self.collect(|all| all.add(finding));
+        }
     }
 
     /// An access to none of the areas: to a variable of the library, or out of bounds.
@@ -265,7 +328,8 @@ impl<'a> LaunchCheck<'a> {
     pub(super) fn missed_barrier(&self, waiting: Running, code: usize, other: u32) -> Box<Finding> {
         let touch = Touch::Read;
         let extent = Extent::Bytes;
-        let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, code };
+        let manner = Manner::Usual;
+        let access = MemoryAccess { address: 0, len_bytes: 0, touch, manner, extent, code };
         let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
         self.name_array(&mut finding, None);
         finding.element = None;

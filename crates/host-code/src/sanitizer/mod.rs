@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `access` | one access |
 //! | `order`, `shadow`, `area`, `argument` | which accesses are errors. Pure |
-//! | `launch` | the check of one launch |
+//! | `launch`, `collected` | the check of one launch; its errors |
 //! | `image` | the variables and the lines of a compiled library |
 //! | `parameters` | the names of a kernel's parameters |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
@@ -15,6 +15,7 @@ mod access;
 mod area;
 mod argument;
 mod calls;
+mod collected;
 pub(super) mod finding;
 mod image;
 mod launch;
@@ -201,13 +202,23 @@ impl CheckedLaunch<'_> {
 impl Current<'_> {
     /// The outcome of a launch, with what was found in it.
     fn outcome(&self, outcome: Result<(), String>) -> CheckedOutcome {
-        let racing_write = || self.check.borrow_mut().compare_racing_write();
-        let Some(finding) = self.finding.take().or_else(racing_write) else {
-            let notes = || self.check.borrow().notes();
-            let found = outcome.as_ref().map_or_else(|_| Vec::new(), |()| notes());
-            return CheckedOutcome { outcome, found };
-        };
-        CheckedOutcome { outcome: Err(finding.to_string()), found: vec![*finding] }
+        let mut found = self.check.borrow_mut().errors();
+        if let Some(last) = self.finding.take().filter(|last| !found.contains(last)) {
+            found.push(*last);
+        }
+        match (found.first(), &outcome) {
+            (None, Ok(())) => found = self.check.borrow().notes(),
+            (None, Err(_)) => {}
+            (Some(first), _) => {
+                let others = match found.len() - 1 {
+                    0 => String::new(),
+                    1 => String::from("; the launch has one more finding"),
+                    others => format!("; the launch has {others} more findings"),
+                };
+                return CheckedOutcome { outcome: Err(format!("{first}{others}")), found };
+            }
+        }
+        CheckedOutcome { outcome, found }
     }
 }
 

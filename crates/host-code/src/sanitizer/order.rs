@@ -70,6 +70,10 @@ impl Stamp {
         Self(self.0 | other.0 & (READ | ATOMIC))
     }
 
+    pub(super) fn without_flags(self) -> Self {
+        Self(self.0 & !(READ | ATOMIC))
+    }
+
     pub(super) fn reading(self) -> Self {
         Self(self.0 | READ)
     }
@@ -168,6 +172,10 @@ pub(super) struct Order {
     fences: HashMap<u32, Fence>,
     /// The times of those before the barrier.
     fences_before_barrier: Rc<HashMap<u32, u32>>,
+    /// The threads that have not written anything volatile since their last fence.
+    unused_fences: HashSet<u32>,
+    /// Who has updated an address atomically last.
+    last_updates: HashMap<usize, Stamp>,
     acquired: HashMap<u64, Vec<Acquired>>,
     released: HashMap<usize, Vec<Release>>,
 }
@@ -177,6 +185,7 @@ impl Order {
         (self.block, self.now, self.barrier) = (block, 1, 1);
         self.lanes.clear();
         self.fences.clear();
+        self.unused_fences.clear();
         self.fences_before_barrier = Rc::default();
     }
 
@@ -216,6 +225,21 @@ impl Order {
     pub(super) fn pass_fence(&mut self, thread: u32) {
         self.advance();
         self.fences.insert(thread, self.knowledge(thread, self.now));
+        self.unused_fences.insert(thread);
+    }
+
+    /// Whether a volatile write of the thread is a signal to others: the first after a fence.
+    pub(super) fn signals(&mut self, thread: u32) -> bool {
+        self.unused_fences.remove(&thread)
+    }
+
+    /// Whether this thread of the running block knows the last atomic update of an address, made
+    /// behind a fence: so it has seen what all others did there, as the last of all blocks does.
+    pub(super) fn is_behind_updates(&self, address: usize, thread: u32) -> bool {
+        let last = self.last_updates.get(&address);
+        last.is_some_and(|last| {
+            self.is_before_in_block(*last, thread) && self.fences.contains_key(&last.thread())
+        })
     }
 
     /// What a thread knows, with what it does itself before a time.
@@ -234,6 +258,9 @@ impl Order {
             if !is_known {
                 acquired.push(Acquired { thread, time: self.now, address, releases });
             }
+        }
+        if touch == Touch::AtomicUpdate {
+            self.last_updates.insert(address, self.stamp(thread));
         }
         if touch.writes() && !(self.fences.is_empty() && self.fences_before_barrier.is_empty()) {
             let fence = self.fences.get(&thread).cloned().unwrap_or_default();
