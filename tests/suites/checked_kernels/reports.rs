@@ -28,7 +28,8 @@ fn a_race_names_both_threads_the_element_and_the_line() {
         race.to_string(),
         "kernel \"kernel\" writes element [0] of `x` (argument 0, array \"sums\"), and nothing \
          orders that and an access by block (0, 0, 0), thread (0, 0, 0) (4 bytes, block (1, 2, 0), \
-         thread (0, 0, 0), kernel.cu:4)"
+         thread (0, 0, 0), kernel.cu:4); nothing orders blocks: use atomic operations, or a launch \
+         of its own"
     );
 }
 

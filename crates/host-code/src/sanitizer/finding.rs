@@ -44,6 +44,8 @@ pub struct Finding {
     pub element: Option<Vec<i64>>,
     /// Whether the access writes.
     pub is_write: bool,
+    /// Whether the access is one of a `volatile` variable.
+    pub is_volatile: bool,
     /// The length of the value that the thread accesses; for elements that are left unwritten,
     /// their length in all.
     pub len_bytes: usize,
@@ -170,8 +172,12 @@ impl fmt::Display for Finding {
             write!(f, "{separator}block {}, thread {}", Triple(self.block), Triple(self.thread))?;
         }
         match &self.line {
-            Some(line) => write!(f, ", {line})"),
-            None => f.write_str(")"),
+            Some(line) => write!(f, ", {line})")?,
+            None => f.write_str(")")?,
+        }
+        match self.remedy() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
         }
     }
 }
@@ -189,6 +195,7 @@ impl Finding {
             variable: None,
             element: None,
             is_write: false,
+            is_volatile: false,
             len_bytes: 0,
             block: [0; 3],
             thread: [0; 3],
@@ -222,6 +229,33 @@ impl Finding {
             (None, Some(array)) => write!(f, "argument {argument} (array {array})"),
             (None, None) => write!(f, "argument {argument}"),
         }
+    }
+
+    /// What to do.
+    fn remedy(&self) -> &'static str {
+        let is_shared = self.argument.is_none();
+        match self.kind {
+            FindingKind::OutOfBounds => "compare the index with the length first",
+            FindingKind::Misaligned => "align the address, or access the bytes one by one",
+            FindingKind::Uninitialised if is_shared => "write it first",
+            FindingKind::Uninitialised => "write it first, or pass the array as `InOut`",
+            FindingKind::WriteToInput => "pass the array as `InOut`",
+            FindingKind::Race if self.is_volatile => {
+                "`volatile` orders nothing: put `__syncwarp()` or `__syncthreads()` between them, \
+                 or use atomic operations"
+            }
+            FindingKind::Race if self.is_between_blocks() => {
+                "nothing orders blocks: use atomic operations, or a launch of its own"
+            }
+            FindingKind::Race => "put `__syncthreads()` between them, or use atomic operations",
+            FindingKind::MissedBarrier => "let all threads of the block reach the same barrier",
+            FindingKind::Unwritten => "write all, or pass the array as `InOut`",
+            FindingKind::UnreadContents => "",
+        }
+    }
+
+    fn is_between_blocks(&self) -> bool {
+        self.other.is_some_and(|other| other.block != self.block)
     }
 
     fn ending(&self) -> &'static str {

@@ -407,6 +407,7 @@ impl<'a> LaunchCheck<'a> {
             variable,
             element,
             is_write: access.touch.writes(),
+            is_volatile: access.manner == Manner::Volatile,
             len_bytes: access.len_bytes,
             block,
             thread,
