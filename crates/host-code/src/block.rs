@@ -2,11 +2,11 @@
 //! stack. Once one of them waits for others, its stack is kept, the next thread gets another one,
 //! and from then on each thread of the block has a stack of its own.
 
+use super::faults;
 use super::fiber::Fiber;
 use super::launch_timeout;
 use super::output::{LaunchOutput, Printing};
 use super::runtime::{BlockProgress, Exchanged, LANES, LaunchParameters, RUNTIME, RunBlocks};
-use super::stack_overflow;
 use super::waiting::{self, Answer, Wait};
 
 /// What watches the threads of blocks.
@@ -73,7 +73,7 @@ impl<'a> BlockRunner<'a> {
             return Err(ending_thread());
         }
         launch_timeout::start();
-        stack_overflow::prepare_thread();
+        faults::prepare_thread();
         // SAFETY: the output outlives this value, and so the call.
         let _printing = unsafe { Printing::to(self.output) };
         self.progress.block.set(blocks.start);

@@ -101,6 +101,11 @@ struct CallLogState {
 }
 
 impl CallLog {
+    /// An empty log.
+    pub(super) fn with_findings(findings: Findings) -> Self {
+        Self { findings: Arc::new(findings), ..Self::default() }
+    }
+
     /// Adds a call and returns its number.
     pub(super) fn add_call(&self, draft: CallDraft) -> u64 {
         let mut state = self.lock();

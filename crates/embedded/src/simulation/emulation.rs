@@ -34,6 +34,7 @@ pub struct Emulation {
     pub(crate) faults: Vec<Fault>,
     pub(crate) prefers_cuda: bool,
     pub(crate) sanitizes: bool,
+    pub(crate) is_strict: bool,
     pub(crate) grid_limits: GridLimits,
 }
 
@@ -50,6 +51,7 @@ impl Emulation {
             faults: Vec::new(),
             prefers_cuda: false,
             sanitizes: false,
+            is_strict: false,
             grid_limits: GridLimits::default(),
         }
     }
@@ -117,7 +119,8 @@ impl Emulation {
     }
 
     /// Checks the CUDA C bodies of kernels while they run: for accesses out of bounds, reads of
-    /// what nothing has written, writes to an `In`, races, and barriers that some threads miss.
+    /// what nothing has written, writes to an `In`, races, divisions of integers by zero, and
+    /// barriers that some threads miss (except those that have returned).
     /// Kernels run their CUDA C body, also where they have one in Rust. A launch with such an error
     /// fails like one whose body panics, before the access happens, and
     /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. The environment
@@ -157,6 +160,33 @@ impl Emulation {
     /// ```
     pub fn sanitize(self, sanitize: bool) -> Self {
         Self { sanitizes: sanitize, ..self }
+    }
+
+    /// With [`sanitize`](Self::sanitize): also reports what GPUs since Volta allow and older ones
+    /// do not, a barrier that threads do not reach because they have left the kernel by `return`.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};
+    ///
+    /// let source = r#"
+    ///     extern "C" __global__ void count(int *x, int n) {
+    ///         if (threadIdx.x >= n) return;
+    ///         x[threadIdx.x] = __syncthreads_count(1);
+    ///     }
+    /// "#;
+    /// // SAFETY: `n` is at most the number of elements.
+    /// let kernel = unsafe { Kernel::<(InOut<i32>, i32)>::new("count").cuda(source) };
+    /// let device = Device::emulated(Emulation::new().sanitize(true).strict(true));
+    /// # if kernel.prepare(&device).is_err() { return Ok(()) }
+    /// let mut x = SmartArray::<i32, _>::zeros(3);
+    /// kernel.launch_on(&device.stream(), Grid::new(1, 4), (&mut x, 3))?;
+    /// assert!(device.synchronize().is_err());
+    /// let findings = device.emulation().expect("it is emulated").findings();
+    /// assert_eq!(findings[0].kind, FindingKind::MissedBarrier);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn strict(self, strict: bool) -> Self {
+        Self { is_strict: strict, ..self }
     }
 
     /// Sets the largest grids that the device launches, as those of the GPU that a program is for.

@@ -285,7 +285,9 @@ mod tests {
         let mut order = Order::default();
         order.start_block(0);
         let me = order.stamp(thread);
-        let access = MemoryAccess { address, len_bytes, touch, extent: Extent::Value, code: 0 };
+        let extent = Extent::Value;
+        let access =
+            MemoryAccess { address, len_bytes, touch, extent, is_volatile: false, code: 0 };
         let outcome = area.access(access, me, &order, |_| OUT);
         outcome.err().map(|(_, fault)| fault)
     }

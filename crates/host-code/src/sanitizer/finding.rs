@@ -44,6 +44,8 @@ pub struct Finding {
     pub element: Option<Vec<i64>>,
     /// Whether the access writes.
     pub is_write: bool,
+    /// Whether the source says `volatile` there, which orders nothing between threads.
+    pub is_volatile: bool,
     /// The length of the value that the thread accesses; for elements that are left unwritten,
     /// their length in all.
     pub len_bytes: usize,
@@ -79,8 +81,12 @@ pub enum FindingKind {
     /// Two threads access the same bytes, at least one writes, not both are atomic, and neither a
     /// barrier nor a fence with atomics orders them. Writes of equal values are no race.
     Race,
-    /// A barrier that not all threads of the block reach.
+    /// A barrier that not all threads of the block reach. Threads that have left the kernel by
+    /// `return` do not count, as on GPUs since Volta, unless the device is
+    /// [`strict`](../struct.Emulation.html#method.strict).
     MissedBarrier,
+    /// A division of an integer by zero, or the rest of one. A GPU goes on with some value.
+    DivisionByZero,
     /// Elements of an `Out` that no thread wrote. This is a note: it does not fail the launch.
     Unwritten,
     /// The launch has written all elements of an `InOut` and read none of them before: as an `Out`
@@ -94,6 +100,11 @@ impl FindingKind {
     #[must_use]
     pub fn is_error(self) -> bool {
         !self.is_note()
+    }
+
+    /// Whether it is about no place in memory.
+    fn is_of_no_memory(self) -> bool {
+        matches!(self, Self::MissedBarrier | Self::DivisionByZero)
     }
 
     /// Whether it concerns the launch, and no thread of it.
@@ -147,11 +158,12 @@ impl fmt::Display for Finding {
         write!(f, "kernel \"{}\" ", self.kernel)?;
         match self.kind {
             FindingKind::MissedBarrier => f.write_str("waits at a barrier")?,
+            FindingKind::DivisionByZero => f.write_str("divides an integer by zero")?,
             FindingKind::Unwritten => f.write_str("leaves unwritten ")?,
             FindingKind::UnreadContents => f.write_str("overwrites all ")?,
             _ => f.write_str(if self.is_write { "writes " } else { "reads " })?,
         }
-        if self.kind != FindingKind::MissedBarrier {
+        if !self.kind.is_of_no_memory() {
             self.fmt_place(f)?;
         }
         f.write_str(self.ending())?;
@@ -161,12 +173,17 @@ impl fmt::Display for Finding {
         if let Some(other) = self.other {
             write!(f, " block {}, thread {}", Triple(other.block), Triple(other.thread))?;
         }
+        if self.is_volatile && self.kind == FindingKind::Race {
+            f.write_str(
+                "; `volatile` orders no threads, on GPUs since Volta it takes `__syncwarp()`",
+            )?;
+        }
         f.write_str(" (")?;
-        if self.kind != FindingKind::MissedBarrier {
+        if !self.kind.is_of_no_memory() {
             write!(f, "{} bytes", self.len_bytes)?;
         }
         if !self.kind.is_note() {
-            let separator = if self.kind == FindingKind::MissedBarrier { "" } else { ", " };
+            let separator = if self.kind.is_of_no_memory() { "" } else { ", " };
             write!(f, "{separator}block {}, thread {}", Triple(self.block), Triple(self.thread))?;
         }
         match &self.line {
@@ -189,6 +206,7 @@ impl Finding {
             variable: None,
             element: None,
             is_write: false,
+            is_volatile: false,
             len_bytes: 0,
             block: [0; 3],
             thread: [0; 3],
@@ -232,6 +250,7 @@ impl Finding {
             FindingKind::WriteToInput => ", which the signature passes as `In`",
             FindingKind::Race => ", and nothing orders that and an access by",
             FindingKind::MissedBarrier => " that not all threads of the block reach, such as",
+            FindingKind::DivisionByZero => ", whose result is any number",
             FindingKind::Unwritten => ", which the signature passes as `Out`",
             FindingKind::UnreadContents => {
                 " without reading any before, so the signature may pass it as `Out`, not `InOut`"

@@ -1,5 +1,6 @@
 //! The check of one launch: every access of its threads, against the areas that it may access.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -81,6 +82,8 @@ pub(super) struct LaunchCheck<'a> {
     /// The block whose threads run, if one has accessed anything.
     block: Option<u64>,
     racing_write: Option<RacingWrite>,
+    /// The threads of that block that have left the kernel by `return`.
+    returned: HashSet<u32>,
 }
 
 impl<'a> LaunchCheck<'a> {
@@ -109,6 +112,7 @@ impl<'a> LaunchCheck<'a> {
             order: Order::default(),
             block: None,
             racing_write: None,
+            returned: HashSet::new(),
         }
     }
 
@@ -116,7 +120,7 @@ impl<'a> LaunchCheck<'a> {
     /// fault. Returns whether it is done.
     #[inline(always)]
     pub(super) fn access_quickly(&mut self, block: u64, thread: u32, access: MemoryAccess) -> bool {
-        if self.block != Some(block) || self.racing_write.is_some() {
+        if self.block != Some(block) || self.racing_write.is_some() || access.is_volatile {
             return false;
         }
         let Some(index) = self.area_of(access.address) else { return false };
@@ -127,7 +131,7 @@ impl<'a> LaunchCheck<'a> {
     /// Checks an access before it happens.
     #[inline(never)]
     pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
-        let MemoryAccess { address, len_bytes, touch, .. } = access;
+        let MemoryAccess { address, len_bytes, .. } = access;
         if self.racing_write.is_some()
             && let Some(finding) = self.compare_racing_write()
         {
@@ -140,6 +144,7 @@ impl<'a> LaunchCheck<'a> {
             return self.outside_of_areas(me, access);
         };
         self.enter(me.block);
+        let access = self.as_ordered(me, access);
         let area = &mut self.areas[index];
         if len_bytes > area.len_bytes - (address - area.start) {
             return Some(self.finding(FindingKind::OutOfBounds, me, access, None));
@@ -147,8 +152,8 @@ impl<'a> LaunchCheck<'a> {
         if access.is_number() && address & (len_bytes - 1) != 0 {
             return Some(self.finding(FindingKind::Misaligned, me, access, None));
         }
-        if touch.is_atomic() {
-            self.order.pass_atomic(me.thread, address, touch);
+        if access.touch.is_atomic() {
+            self.order.pass_atomic(me.thread, address, access.touch);
         }
         let stamp = self.order.stamp(me.thread);
         let rights = &self.rights;
@@ -157,6 +162,21 @@ impl<'a> LaunchCheck<'a> {
             Ok(()) => None,
             Err((address, fault)) => self.fault(fault, me, access, address),
         }
+    }
+
+    /// An access as it is ordered. A volatile read may be that of a flag, which conflicts with
+    /// nothing but plain writes. A volatile write is one of a flag if it stands behind a fence, and
+    /// else a plain one.
+    #[inline]
+    fn as_ordered(&self, me: Running, access: MemoryAccess) -> MemoryAccess {
+        let touch = match access.touch {
+            Touch::Read if access.is_volatile => Touch::AtomicRead,
+            Touch::Write if access.is_volatile && self.order.is_behind_fence(me.thread) => {
+                Touch::AtomicWrite
+            }
+            plain => plain,
+        };
+        MemoryAccess { touch, ..access }
     }
 
     #[cold]
@@ -263,15 +283,38 @@ impl<'a> LaunchCheck<'a> {
 
     /// Some threads wait at a barrier that others do not reach.
     pub(super) fn missed_barrier(&self, waiting: Running, code: usize, other: u32) -> Box<Finding> {
-        let touch = Touch::Read;
-        let extent = Extent::Bytes;
-        let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, code };
-        let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
-        self.name_array(&mut finding, None);
-        finding.element = None;
+        let mut finding = self.of_no_memory(FindingKind::MissedBarrier, waiting, code);
         let (block, thread) = self.indices(waiting.block, other);
         finding.other = Some(OtherThread { block, thread });
         finding
+    }
+
+    /// A thread is about to divide by zero.
+    #[cold]
+    pub(super) fn division_by_zero(&self, me: Running, code: usize) -> Box<Finding> {
+        self.of_no_memory(FindingKind::DivisionByZero, me, code)
+    }
+
+    /// A finding at a place in the code that is about no memory.
+    fn of_no_memory(&self, kind: FindingKind, me: Running, code: usize) -> Box<Finding> {
+        let (touch, extent, is_volatile) = (Touch::Read, Extent::Bytes, false);
+        let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, is_volatile, code };
+        let mut finding = self.finding(kind, me, access, None);
+        self.name_array(&mut finding, None);
+        finding.variable = None;
+        finding.element = None;
+        finding
+    }
+
+    /// The thread leaves the kernel by `return`, and so does not count at later barriers.
+    pub(super) fn pass_return(&mut self, me: Running) {
+        self.enter(me.block);
+        self.returned.insert(me.thread);
+    }
+
+    /// Whether a thread of the running block has left the kernel by `return`.
+    pub(super) fn has_returned(&self, thread: u32) -> bool {
+        self.returned.contains(&thread)
     }
 
     /// Whether two places of the code are on one line.
@@ -316,6 +359,7 @@ impl<'a> LaunchCheck<'a> {
     fn enter(&mut self, block: u64) {
         if self.block != Some(block) {
             self.block = Some(block);
+            self.returned.clear();
             self.order.start_block(block);
         }
     }
@@ -343,6 +387,7 @@ impl<'a> LaunchCheck<'a> {
             variable,
             element,
             is_write: access.touch.writes(),
+            is_volatile: access.is_volatile,
             len_bytes: access.len_bytes,
             block,
             thread,

@@ -218,6 +218,12 @@ impl Order {
         self.fences.insert(thread, self.knowledge(thread, self.now));
     }
 
+    /// Whether the thread, or its block before the last barrier, has come to a fence. Behind one a
+    /// volatile write is what others may wait for.
+    pub(super) fn is_behind_fence(&self, thread: u32) -> bool {
+        self.fences.contains_key(&thread) || !self.fences_before_barrier.is_empty()
+    }
+
     /// What a thread knows, with what it does itself before a time.
     fn knowledge(&self, thread: u32, time: u32) -> Fence {
         Fence { time, barrier: self.barrier, lanes: self.lanes.get(&thread).cloned() }
