@@ -145,7 +145,7 @@ fn heading() -> String {
 fn document(report: &Report) -> Document {
     let mut document = report.to_document();
     let of_kernel = |(kernel, totals): (&str, KernelTotals)| {
-        let KernelTotals { launches, errors, notes } = totals;
+        let KernelTotals { launches, errors, notes, .. } = totals;
         DocumentChecked { kernel: kernel.to_owned(), launches, errors, notes }
     };
     document.checked =

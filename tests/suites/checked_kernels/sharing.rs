@@ -85,6 +85,15 @@ fn shared_memory_that_nobody_reads() {
     Case::new(body).finds(FindingKind::OutOfBounds);
 }
 
+/// On a usual device the values are compared.
+#[test]
+fn equal_values_of_several_threads_on_a_strict_device() {
+    let body = r#"
+        io[bad ? 0 : i] = 1; // here
+    "#;
+    Case::new(body).strict().finds(FindingKind::Race);
+}
+
 #[test]
 fn an_early_read_is_a_race_with_the_writer() {
     let body = r#"

@@ -6,8 +6,11 @@ pub(super) struct MemoryAccess {
     pub(super) address: usize,
     pub(super) len_bytes: usize,
     pub(super) touch: Touch,
-    pub(super) manner: Manner,
     pub(super) extent: Extent,
+    /// Whether the source says `volatile`. That makes an access real, and orders nothing.
+    pub(super) is_volatile: bool,
+    /// Whether it is an atomic operation that compares first.
+    pub(super) is_swap: bool,
     /// The place in the library's image behind the access.
     pub(super) code: usize,
 }
@@ -33,16 +36,6 @@ impl MemoryAccess {
     pub(super) fn is_record(&self) -> bool {
         self.extent == Extent::Record
     }
-}
-
-/// What the source calls an access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Manner {
-    Usual,
-    /// Of a volatile variable: it orders nothing, unless a fence comes before it.
-    Volatile,
-    /// An atomic operation that compares first.
-    CompareAndSwap,
 }
 
 /// How a thread accesses memory.

@@ -282,7 +282,7 @@ fn is_of_other_block(cell: &Cell, me: Stamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{AccessFault, Area, Contents, MemoryAccess, Order, Rights, Touch};
-    use crate::sanitizer::access::{Extent, Manner};
+    use crate::sanitizer::access::Extent;
 
     const OUT: Rights = Rights { may_write: true, is_written: false };
 
@@ -296,8 +296,9 @@ mod tests {
         let mut order = Order::default();
         order.start_block(0);
         let me = order.stamp(thread);
-        let (manner, extent) = (Manner::Usual, Extent::Value);
-        let access = MemoryAccess { address, len_bytes, touch, manner, extent, code: 0 };
+        let (extent, is_volatile, is_swap) = (Extent::Value, false, false);
+        let access =
+            MemoryAccess { address, len_bytes, touch, extent, is_volatile, is_swap, code: 0 };
         let outcome = area.access(access, me, &order, |_| OUT);
         outcome.err().map(|(_, fault)| fault)
     }

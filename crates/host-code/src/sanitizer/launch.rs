@@ -1,16 +1,18 @@
 //! The check of one launch: every access of its threads, against the areas that it may access.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::access::{Extent, Manner, MemoryAccess, Touch};
+use super::access::{Extent, MemoryAccess, Touch};
 use super::area::{AccessFault, Area, Contents, Rights};
 use super::argument::ArrayOfLaunch;
 use super::collected::Collected;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
-use super::order::{Order, Stamp};
+use super::order::{LANES, Order, Stamp};
 use super::parameters::Parameters;
+use crate::block::Meeting;
 use crate::runtime::LaunchParameters;
 use resident_core::Access;
 
@@ -67,6 +69,8 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) parameter_count: usize,
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],
+    /// Whether writes of equal values are races.
+    pub(super) is_strict: bool,
 }
 
 /// The state of the check of one launch.
@@ -91,6 +95,8 @@ pub(super) struct LaunchCheck<'a> {
     collected: Collected,
     /// The number of accesses at which the launch ends because of an error.
     accesses_max: u64,
+    /// The threads of that block that have left the kernel by `return`.
+    returned: HashSet<u32>,
 }
 
 impl<'a> LaunchCheck<'a> {
@@ -122,6 +128,7 @@ impl<'a> LaunchCheck<'a> {
             accesses: 0,
             collected: Collected::default(),
             accesses_max: u64::MAX,
+            returned: HashSet::new(),
         }
     }
 
@@ -130,7 +137,7 @@ impl<'a> LaunchCheck<'a> {
     #[inline(always)]
     pub(super) fn access_quickly(&mut self, block: u64, thread: u32, access: MemoryAccess) -> bool {
         self.accesses += 1;
-        if self.block != Some(block) || self.racing_write.is_some() {
+        if self.block != Some(block) || self.racing_write.is_some() || access.is_volatile {
             return false;
         }
         let Some(index) = self.area_of(access.address) else { return false };
@@ -140,7 +147,7 @@ impl<'a> LaunchCheck<'a> {
 
     /// Checks an access before it happens. Returns the error if it must not happen.
     #[inline(never)]
-    pub(super) fn access(&mut self, me: Running, mut access: MemoryAccess) -> Option<Box<Finding>> {
+    pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
         self.compare_racing_write();
         if self.accesses > self.accesses_max {
             return self.collected.first().cloned().map(Box::new);
@@ -153,12 +160,7 @@ impl<'a> LaunchCheck<'a> {
             return self.outside_of_areas(me, access);
         };
         self.enter(me.block);
-        if (access.manner, access.touch) == (Manner::Volatile, Touch::AtomicWrite)
-            && !self.order.signals(me.thread)
-        {
-            access.touch = Touch::Write;
-        }
-        let touch = access.touch;
+        let access = self.as_ordered(me, access);
         let area = &mut self.areas[index];
         if len_bytes > area.len_bytes - (address - area.start) {
             return Some(self.finding(FindingKind::OutOfBounds, me, access, None));
@@ -166,12 +168,12 @@ impl<'a> LaunchCheck<'a> {
         if access.is_number() && address & (len_bytes - 1) != 0 {
             return Some(self.finding(FindingKind::Misaligned, me, access, None));
         }
-        if touch.is_atomic() {
-            self.order.pass_atomic(me.thread, address, touch);
+        if access.touch.is_atomic() {
+            self.order.pass_atomic(me.thread, address, access.touch);
         }
         let stamp = self.order.stamp(me.thread);
-        let swaps = access.manner == Manner::CompareAndSwap
-            && self.collected.swap(stamp, address) | area.forget_read(access, stamp);
+        let swaps =
+            access.is_swap && self.collected.swap(stamp, address) | area.forget_read(access, stamp);
         let rights = &self.rights;
         let rights = |argument: usize| rights[argument];
         match area.access(access, stamp, &self.order, rights) {
@@ -180,6 +182,21 @@ impl<'a> LaunchCheck<'a> {
             Err((_, AccessFault::Race(earlier))) if swaps && earlier.is_reading() => None,
             Err((address, fault)) => self.fault(fault, me, access, address),
         }
+    }
+
+    /// An access as it is ordered. A volatile read may be that of a flag, which conflicts with
+    /// nothing but plain writes. A volatile write is one of a flag if it is the first behind a
+    /// fence, and else a plain one.
+    #[inline]
+    fn as_ordered(&mut self, me: Running, access: MemoryAccess) -> MemoryAccess {
+        let touch = match access.touch {
+            Touch::Read if access.is_volatile => Touch::AtomicRead,
+            Touch::Write if access.is_volatile && self.order.signals(me.thread) => {
+                Touch::AtomicWrite
+            }
+            plain => plain,
+        };
+        MemoryAccess { touch, ..access }
     }
 
     #[cold]
@@ -200,7 +217,9 @@ impl<'a> LaunchCheck<'a> {
                 self.collect(|all| all.add_early_read(*finding, stamp, address));
                 None
             }
-            AccessFault::RacingWrite(other) if access.len_bytes <= COMPARED_BYTES_MAX => {
+            AccessFault::RacingWrite(other)
+                if !self.of.is_strict && access.len_bytes <= COMPARED_BYTES_MAX =>
+            {
                 let before = bytes_at(access.address, access.len_bytes);
                 self.racing_write = Some(RacingWrite { by: me, access, address, other, before });
                 None
@@ -326,16 +345,63 @@ impl<'a> LaunchCheck<'a> {
 
     /// Some threads wait at a barrier that others do not reach.
     pub(super) fn missed_barrier(&self, waiting: Running, code: usize, other: u32) -> Box<Finding> {
-        let touch = Touch::Read;
-        let extent = Extent::Bytes;
-        let manner = Manner::Usual;
-        let access = MemoryAccess { address: 0, len_bytes: 0, touch, manner, extent, code };
-        let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
-        self.name_array(&mut finding, None);
-        finding.element = None;
+        let mut finding = self.of_no_memory(FindingKind::MissedBarrier, waiting, code);
         let (block, thread) = self.indices(waiting.block, other);
         finding.other = Some(OtherThread { block, thread });
         finding
+    }
+
+    /// Lanes of a warp have met. Lanes that their mask names and that have come to the kernel's end
+    /// without them are an error; in strict checks those too that left it by `return`.
+    pub(super) fn judge_meeting(&mut self, block: u64, meeting: &Meeting) {
+        self.enter(block);
+        let Meeting { warp, came, mask, code, .. } = *meeting;
+        let first = warp * LANES + came.trailing_zeros();
+        let absent = (0..LANES).filter(|lane| (mask & !came) >> lane & 1 == 1);
+        let threads_of_block = self.launch.threads();
+        let mut threads =
+            absent.map(|lane| warp * LANES + lane).filter(|thread| *thread < threads_of_block);
+        let is_excused = |thread: &u32| !self.of.is_strict && self.has_returned(*thread);
+        if let Some(missing) = threads.find(|thread| !is_excused(thread)) {
+            let me = Running { block, thread: first, stack: (0, 0) };
+            let finding = *self.missed_barrier(me, code, missing);
+            self.collect(|all| all.add(finding));
+        }
+    }
+
+    /// A thread is about to divide by zero.
+    #[cold]
+    pub(super) fn division_by_zero(&self, me: Running, code: usize) -> Box<Finding> {
+        self.of_no_memory(FindingKind::DivisionByZero, me, code)
+    }
+
+    /// A finding at a place in the code that is about no memory.
+    fn of_no_memory(&self, kind: FindingKind, me: Running, code: usize) -> Box<Finding> {
+        let access = MemoryAccess {
+            address: 0,
+            len_bytes: 0,
+            touch: Touch::Read,
+            extent: Extent::Bytes,
+            is_volatile: false,
+            is_swap: false,
+            code,
+        };
+        let mut finding = self.finding(kind, me, access, None);
+        self.name_array(&mut finding, None);
+        finding.variable = None;
+        finding.element = None;
+        finding
+    }
+
+    /// The thread leaves the kernel by `return`, and so does not count at later barriers.
+    pub(super) fn pass_return(&mut self, me: Running) {
+        self.enter(me.block);
+        self.returned.insert(me.thread);
+    }
+
+    /// Whether a thread of the running block has left the kernel by `return`.
+    pub(super) fn has_returned(&self, thread: u32) -> bool {
+        self.returned.contains(&thread)
     }
 
     /// Whether two places of the code are on one line.
@@ -380,6 +446,7 @@ impl<'a> LaunchCheck<'a> {
     fn enter(&mut self, block: u64) {
         if self.block != Some(block) {
             self.block = Some(block);
+            self.returned.clear();
             self.order.start_block(block);
         }
     }
@@ -407,7 +474,7 @@ impl<'a> LaunchCheck<'a> {
             variable,
             element,
             is_write: access.touch.writes(),
-            is_volatile: access.manner == Manner::Volatile,
+            is_volatile: access.is_volatile,
             len_bytes: access.len_bytes,
             block,
             thread,

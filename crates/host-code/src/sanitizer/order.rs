@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::access::Touch;
 
 /// The number of threads of a warp.
-const LANES: u32 = 32;
+pub(super) const LANES: u32 = 32;
 
 /// Who accessed some bytes, and when: block, time, thread, and two flags. Zero is no thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -174,7 +174,7 @@ pub(super) struct Order {
     fences_before_barrier: Rc<HashMap<u32, u32>>,
     /// The threads that have not written anything volatile since their last fence.
     unused_fences: HashSet<u32>,
-    /// Who has updated an address atomically last.
+    /// Who has updated an address atomically last, of blocks with fences.
     last_updates: HashMap<usize, Stamp>,
     acquired: HashMap<u64, Vec<Acquired>>,
     released: HashMap<usize, Vec<Release>>,
@@ -259,7 +259,7 @@ impl Order {
                 acquired.push(Acquired { thread, time: self.now, address, releases });
             }
         }
-        if touch == Touch::AtomicUpdate {
+        if touch == Touch::AtomicUpdate && !self.fences.is_empty() {
             self.last_updates.insert(address, self.stamp(thread));
         }
         if touch.writes() && !(self.fences.is_empty() && self.fences_before_barrier.is_empty()) {
