@@ -179,7 +179,7 @@ pub mod emulation {
     pub use resident_embedded::{
         Call, CallKind, EmulationLog, Hazard, HazardKind, HazardOperation, Outcome, Touch,
     };
-    pub use resident_host_code::{Finding, FindingKind, OtherThread, SourceLine};
+    pub use resident_host_code::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 }
 #[cfg(feature = "dlpack")]
 pub use array::ReadOnlyDeviceArray;

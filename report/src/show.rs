@@ -172,11 +172,13 @@ fn messages(document: &Document) -> String {
 fn checked(document: &Document) -> String {
     let Some(kernels) = &document.checked else { return String::new() };
     let launches: u64 = kernels.iter().map(|kernel| kernel.launches).sum();
-    let lines = kernels.iter().map(|DocumentChecked { kernel, launches, errors, notes }| {
+    let lines = kernels.iter().map(|of_kernel| {
+        let DocumentChecked { kernel, launches, accesses, errors, notes } = of_kernel;
         let launches = counted(*launches, "launch", "launches");
+        let accesses = counted(*accesses, "access", "accesses");
         let errors = counted(*errors, "error", "errors");
         let notes = counted(*notes, "note", "notes");
-        format!("  {}: {launches}, {errors}, {notes}\n", shown(kernel))
+        format!("  {}: {launches}, {accesses}, {errors}, {notes}\n", shown(kernel))
     });
     let head = format!("checked kernels: {}; launches: {}\n", kernels.len(), grouped(launches));
     head + &lines.collect::<String>()

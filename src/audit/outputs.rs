@@ -190,8 +190,8 @@ fn heading() -> String {
 fn document(report: &Report) -> Document {
     let mut document = report.to_document();
     let of_kernel = |(kernel, totals): (&str, KernelTotals)| {
-        let KernelTotals { launches, errors, notes } = totals;
-        DocumentChecked { kernel: kernel.to_owned(), launches, errors, notes }
+        let KernelTotals { launches, accesses, errors, notes } = totals;
+        DocumentChecked { kernel: kernel.to_owned(), launches, accesses, errors, notes }
     };
     document.checked =
         device::checked_totals().map(|totals| totals.kernels().map(of_kernel).collect());

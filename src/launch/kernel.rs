@@ -214,10 +214,13 @@ impl<S: Signature> Kernel<S> {
     /// vector types, most intrinsics of integers and bits, `printf` (to `tracing`, see
     /// [`audit`](crate::audit), once the launch is over; else to standard output), and `assert`,
     /// which fails the launch. The
-    /// order of blocks varies, on seeded devices too. Of the CUDA toolkit's headers there are
-    /// `cuda_fp16.h` and `cuda_bf16.h`. There are no inline PTX, cooperative groups, textures or
-    /// dynamic parallelism. Local arrays of a thread may take about 1 MiB. On Linux on x86-64 more
-    /// fails the launch: a handler of `SIGSEGV`, which passes on what does not concern it, is
+    /// order of blocks varies, on seeded devices too. `__CUDA_ARCH__` is 900, or that of the option
+    /// `-arch`. Of the CUDA toolkit's headers there are `cuda_fp16.h` and `cuda_bf16.h`; with every
+    /// compiler `cuda_runtime.h`, `math_constants.h` and their kin can be included, and names of
+    /// `<stdint.h>`, `<limits.h>`, `<float.h>` and `<math.h>` such as `uint64_t` and `INFINITY` are
+    /// there without. There are no inline PTX, cooperative groups, textures or dynamic parallelism.
+    /// An integer divided by zero has all bits set, as on NVIDIA's GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux on x86-64 more
+    /// fails the launch: a handler of `SIGSEGV` and `SIGFPE`, which passes on what does not concern it, is
     /// installed with the first such kernel and stays, so a shared library that contains this crate
     /// must not be unloaded. A handler that the program installs later must pass on to it what it
     /// does not handle. Elsewhere more ends the process, at a guard page. A wild access ends the

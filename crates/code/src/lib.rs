@@ -1,7 +1,9 @@
 //! What all compilers of CUDA C share.
 //!
-//! - `prelude`: the views that are declared before the source. `signature`: the compiled parameters
-//!   compared with the signature.
+//! - `prelude`: the views that are declared before the source. `numbers`, `headers`: what C's
+//!   headers have and NVRTC lacks. `words`: the words of a source.
+//!   `kernels`: the kernels that it defines.
+//! - `signature`: the compiled parameters compared with the signature.
 //! - `code_object`: the kernels and parameters that AMD's compiler describes in its code.
 //! - `cache`: compiled code on disk. `once`: values that are made once per key.
 
@@ -10,9 +12,13 @@ use std::path::Path;
 pub mod c_declaration;
 pub mod cache;
 pub mod code_object;
+pub mod headers;
+pub mod kernels;
+pub mod numbers;
 pub mod once;
 pub mod prelude;
 pub mod signature;
+pub mod words;
 
 /// The text of a file of CUDA C, or why it cannot be read.
 pub fn read_source(path: &Path) -> Result<String, String> {
@@ -36,4 +42,10 @@ pub fn includes(text: &str) -> bool {
         line.contains("include")
             && (line.contains('#') || line.contains("%:") || line.contains("??="))
     })
+}
+
+/// As [`includes`], but files other than the headers that every compiler gets.
+pub fn includes_others(text: &str) -> bool {
+    let is_other = |line: &&str| !headers::included_file(line).is_some_and(headers::is_known);
+    includes(&text.lines().filter(is_other).collect::<Vec<_>>().join("\n"))
 }

@@ -1,5 +1,5 @@
 // What AMD's compilers lack of CUDA C, put behind the declarations of views: the functions of warps
-// that take a mask of lanes, which hiprtc has since ROCm 7, `__activemask`, `INFINITY` and `NAN`.
+// that take a mask of lanes, which hiprtc has since ROCm 7, and `__activemask`.
 // Where the compiler has the functions, these give way, but for masks of 32 bits: those of hiprtc 7
 // refuse them, also for wavefronts of 32 lanes.
 //
@@ -13,13 +13,6 @@
 
 #if defined(__AMDGCN__) && !defined(RESIDENT_PRELUDE_AMD_CUH)
 #define RESIDENT_PRELUDE_AMD_CUH
-
-#ifndef INFINITY
-#define INFINITY __builtin_inff()
-#endif
-#ifndef NAN
-#define NAN __builtin_nanf("")
-#endif
 
 namespace resident {
 namespace amd {

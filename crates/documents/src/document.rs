@@ -170,7 +170,10 @@ pub struct DocumentChecked {
     pub kernel: String,
     /// The number of its checked launches.
     pub launches: u64,
-    /// The number of launches that failed by what was found in them.
+    /// The number of accesses of memory that were checked. Optional in version 1.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub accesses: u64,
+    /// The number of findings that are errors.
     pub errors: u64,
     /// The number of findings that are no errors.
     pub notes: u64,

@@ -103,7 +103,7 @@ objects! {
     DocumentMemoryMoment { at_ns bytes refused holders }
     DocumentMemoryHolder { array site count bytes }
     DocumentMemoryPoint { at_ns bytes }
-    DocumentChecked { kernel launches errors notes }
+    DocumentChecked { kernel launches accesses errors notes }
     Flow { count bytes }
     Waits { count nanoseconds }
     DocumentStream { device stream to_device to_host between_devices }

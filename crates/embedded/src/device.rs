@@ -83,7 +83,7 @@ impl EmbeddedDevice {
         let tracker = simulation
             .as_ref()
             .map_or_else(Tracker::of_process, |simulation| Arc::clone(simulation.tracker()));
-        let instruments = Instruments::new(emulation.faults, tracker);
+        let instruments = Instruments::new(emulation.faults, emulation.is_strict, tracker);
         let environment = Wishes::of_environment();
         let asked = environment.as_ref().copied().unwrap_or_default();
         let wishes = Wishes {

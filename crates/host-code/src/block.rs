@@ -2,11 +2,11 @@
 //! stack. Once one of them waits for others, its stack is kept, the next thread gets another one,
 //! and from then on each thread of the block has a stack of its own.
 
+use super::faults;
 use super::fiber::Fiber;
 use super::launch_timeout;
 use super::output::{LaunchOutput, Printing};
 use super::runtime::{BlockProgress, Exchanged, LANES, LaunchParameters, RUNTIME, RunBlocks};
-use super::stack_overflow;
 use super::waiting::{self, Answer, Wait};
 
 /// What watches the threads of blocks.
@@ -16,8 +16,23 @@ pub(super) trait Observer {
     fn judge_barrier(&self, block: u64, waiting: &[(u32, usize)], threads: u32) -> Option<String>;
     /// All threads of the block have come to a barrier.
     fn pass_barrier(&self, block: u64);
-    /// These lanes of a warp have come to `__syncwarp`.
-    fn pass_warp_barrier(&self, block: u64, warp: u32, mask: u32);
+    /// Lanes of a warp have met.
+    fn pass_meeting(&self, block: u64, meeting: &Meeting);
+    /// Lanes of a warp wait, and this thread does not come. Says why that fails the launch.
+    fn judge_stuck(&self, block: u64, waiting: (u32, usize), missing: u32) -> Option<String>;
+}
+
+/// Lanes of a warp that meet, at `__syncwarp` or to exchange values.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    pub(super) warp: u32,
+    /// The lanes that have come.
+    pub(super) came: u32,
+    /// Those that they name, of which the others have ended.
+    pub(super) mask: u32,
+    pub(super) is_barrier: bool,
+    /// Where the first of them waits, if the code is checked.
+    pub(super) code: usize,
 }
 
 /// A block's code and how far it has come.
@@ -73,7 +88,7 @@ impl<'a> BlockRunner<'a> {
             return Err(ending_thread());
         }
         launch_timeout::start();
-        stack_overflow::prepare_thread();
+        faults::prepare_thread();
         // SAFETY: the output outlives this value, and so the call.
         let _printing = unsafe { Printing::to(self.output) };
         self.progress.block.set(blocks.start);
@@ -141,12 +156,16 @@ impl<'a> BlockRunner<'a> {
                 (false, None) => {
                     let warp = |thread: &Fiber| thread.thread / LANES as u32;
                     let warps = threads.chunk_by_mut(|one, next| warp(one) == warp(next));
-                    let on_barrier = |warp, mask| {
-                        observer.inspect(|observer| observer.pass_warp_barrier(block, warp, mask));
+                    let on_meeting = |meeting: &Meeting| {
+                        observer.inspect(|observer| observer.pass_meeting(block, meeting));
                     };
-                    let runs = |lanes: &mut [Fiber]| release(lanes, &on_barrier).then_some(());
+                    let runs = |lanes: &mut [Fiber]| release(lanes, &on_meeting).then_some(());
                     if warps.filter_map(runs).count() == 0 {
-                        return Err(stuck(threads, block));
+                        let judged = observer.and_then(|observer| {
+                            let (waiting, missing) = missing_lane(threads)?;
+                            observer.judge_stuck(block, waiting, missing)
+                        });
+                        return Err(judged.unwrap_or_else(|| stuck(threads, block)));
                     }
                 }
             }
@@ -206,10 +225,9 @@ fn votes(threads: &[Fiber]) -> Option<u32> {
 }
 
 /// Runs the lanes of a warp whose partners have all come; if there are none, the lanes that want to
-/// know each other. Returns whether there are any. Calls `on_barrier` with the number of the warp
-/// and the mask of lanes that have come to `__syncwarp`.
-fn release(lanes: &mut [Fiber], on_barrier: &impl Fn(u32, u32)) -> bool {
-    release_exchanges(lanes, on_barrier) || release_active(lanes)
+/// know each other. Returns whether there are any. Tells `on_meeting` of lanes that met.
+fn release(lanes: &mut [Fiber], on_meeting: &impl Fn(&Meeting)) -> bool {
+    release_exchanges(lanes, on_meeting) || release_active(lanes)
 }
 
 /// Resumes threads. After a failure the others do not run.
@@ -234,15 +252,16 @@ fn release_active(lanes: &mut [Fiber]) -> bool {
     mask != 0
 }
 
-fn release_exchanges(lanes: &mut [Fiber], on_barrier: &impl Fn(u32, u32)) -> bool {
+fn release_exchanges(lanes: &mut [Fiber], on_meeting: &impl Fn(&Meeting)) -> bool {
     let mut released = 0_u64;
     for index in 0..lanes.len() {
-        let Some(Wait::Lanes { mask, is_barrier, .. }) = lanes[index].wait else { continue };
+        let Some(Wait::Lanes { mask, is_barrier, code, .. }) = lanes[index].wait else { continue };
         if let Some(values) = exchanged(lanes, mask) {
             let thread = lanes[index].thread;
             let came = values[LANES] as u32;
-            if is_barrier && thread % LANES as u32 == came.trailing_zeros() {
-                on_barrier(thread / LANES as u32, came);
+            if thread % LANES as u32 == came.trailing_zeros() {
+                let warp = thread / LANES as u32;
+                on_meeting(&Meeting { warp, came, mask, is_barrier, code });
             }
             lanes[index].keep_values(&values);
             released |= 1 << index;
@@ -270,6 +289,25 @@ fn exchanged(lanes: &[Fiber], mask: u32) -> Option<Exchanged> {
         }
     }
     Some(values)
+}
+
+/// A lane that waits for others of its warp and the place where it does, and one of these that
+/// waits elsewhere.
+fn missing_lane(threads: &[Fiber]) -> Option<((u32, usize), u32)> {
+    let waiting = threads.iter().find_map(|thread| match thread.wait {
+        Some(Wait::Lanes { mask, code, .. }) => Some((thread.thread, mask, code)),
+        _ => None,
+    });
+    let (first, mask, code) = waiting?;
+    let lanes = LANES as u32;
+    let waits_elsewhere = |thread: &&Fiber| {
+        let is_named =
+            thread.thread / lanes == first / lanes && mask >> (thread.thread % lanes) & 1 == 1;
+        let is_there = matches!(thread.wait, Some(Wait::Lanes { mask: same, .. }) if same == mask);
+        is_named && thread.wait.is_some() && !is_there
+    };
+    let missing = threads.iter().find(waits_elsewhere)?;
+    Some(((first, code), missing.thread))
 }
 
 #[cold]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use super::advice::advice;
 use super::headers::Headers;
 use super::processor;
 use super::temporary_files::{TemporaryFile, unusable};
@@ -17,7 +18,7 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 11] = [
     "-std=c++17",
     "-O3",
     "-g",
@@ -27,13 +28,15 @@ const OPTIONS: [&str; 10] = [
     "-fno-exceptions",
     "-fno-math-errno",
     "-fno-trapping-math",
+    // As NVRTC, which lets memory be read as another type than it was written.
+    "-fno-strict-aliasing",
     // `__global__` functions are inlined without being declared so.
     "-Wno-attributes",
 ];
 
 /// Options for code that is checked while it runs: each access of the source is announced, as it
 /// stands there.
-const CHECKED_OPTIONS: [&str; 7] = [
+const CHECKED_OPTIONS: [&str; 8] = [
     "-c",
     "-O2",
     "-fno-optimize-sibling-calls",
@@ -41,6 +44,7 @@ const CHECKED_OPTIONS: [&str; 7] = [
     "-fno-tree-vectorize",
     "-fno-tree-slp-vectorize",
     "-fsanitize=thread",
+    "-fsanitize=integer-divide-by-zero",
 ];
 
 /// More of them, in the spelling of GCC and of Clang.
@@ -66,6 +70,19 @@ const WRAPPING_POINTERS: &str = "-fwrapv-pointer";
 
 /// A local array that is larger than the stack ends at the guard page, not behind it.
 const STACK_CLASH_PROTECTION: &str = "-fstack-clash-protection";
+
+/// Options of the linker.
+#[cfg(target_os = "linux")]
+const LINKING: [&str; 1] = [NOTHING_MISSING];
+#[cfg(not(target_os = "linux"))]
+const LINKING: [&str; 0] = [];
+
+/// A division by zero is made, and does not end the process.
+const DIVISIONS_STAY: &str = "-fno-isolate-erroneous-paths-dereference";
+
+/// What is declared and used is defined.
+#[cfg(target_os = "linux")]
+const NOTHING_MISSING: &str = "-Wl,-z,defs";
 
 /// GCC's guards on this processor have 64 KiB unless the option says how many bits: ours is a page.
 const GUARD_SIZE: &str = "--param=stack-clash-protection-guard-size=12";
@@ -136,7 +153,8 @@ impl Compiler {
 
     /// What of the compiler decides over the code.
     pub fn key(&self) -> Vec<u8> {
-        let options = [&OPTIONS[..], &self.options, &CHECKED_OPTIONS, self.checked_options()];
+        let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
+        let options = [&OPTIONS[..], &LINKING, &self.options, &checked];
         let options = options.concat().join(" ");
         [self.program.as_encoded_bytes(), b"\0", self.version.as_bytes(), options.as_bytes(), b"\0"]
             .concat()
@@ -158,9 +176,9 @@ impl Compiler {
             let object = TemporaryFile::new("o")?;
             let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
             self.run(&source, &object, &options, &checked)?;
-            self.run(&object, &output, &[], &[])?;
+            self.run(&object, &output, &[], &LINKING)?;
         } else {
-            self.run(&source, &output, &options, &[])?;
+            self.run(&source, &output, &options, &LINKING)?;
         }
         std::fs::read(&output.path).map_err(not_used)
     }
@@ -189,7 +207,8 @@ impl Compiler {
             return Ok(());
         }
         let log = String::from_utf8_lossy(&ran.stderr);
-        Err(format!("{} refuses the source, correct it:\n{log}", self.version))
+        let advice = advice(&log).map(|advice| format!("{advice}\n")).unwrap_or_default();
+        Err(format!("{advice}{} refuses the source, correct it:\n{log}", self.version))
     }
 }
 
@@ -230,6 +249,7 @@ impl Family {
         let needs_guard_size = cfg!(target_arch = "aarch64") && matches!(self, Self::Gcc(8..));
         let level = processor::option().filter(|_| is_since(11, 12));
         [
+            matches!(self, Self::Gcc(_)).then_some(DIVISIONS_STAY),
             is_since(8, 20).then_some(WRAPPING_POINTERS),
             is_since(8, 11).then_some(STACK_CLASH_PROTECTION),
             needs_guard_size.then_some(GUARD_SIZE),
@@ -243,7 +263,9 @@ impl Family {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compiler, Family, GUARD_SIZE, STACK_CLASH_PROTECTION, WRAPPING_POINTERS};
+    use super::{
+        Compiler, DIVISIONS_STAY, Family, GUARD_SIZE, STACK_CLASH_PROTECTION, WRAPPING_POINTERS,
+    };
     use crate::processor;
     use std::process::Stdio;
 
@@ -265,18 +287,19 @@ mod tests {
     #[test]
     fn compilers_get_the_options_that_they_know() {
         let guard_size = Some(GUARD_SIZE).filter(|_| cfg!(target_arch = "aarch64"));
+        let divisions = Some(DIVISIONS_STAY);
         let wrapping = Some(WRAPPING_POINTERS);
         let protection = Some(STACK_CLASH_PROTECTION);
         let level = processor::option();
         for (family, expected) in [
-            (Family::Gcc(7), [None; 4]),
-            (Family::Gcc(9), [wrapping, protection, guard_size, None]),
-            (Family::Gcc(12), [wrapping, protection, guard_size, level]),
-            (Family::Clang(0), [None; 4]),
-            (Family::Clang(11), [None, protection, None, None]),
-            (Family::Clang(14), [None, protection, None, level]),
-            (Family::Clang(20), [wrapping, protection, None, level]),
-            (Family::Other, [None; 4]),
+            (Family::Gcc(7), [divisions, None, None, None, None]),
+            (Family::Gcc(9), [divisions, wrapping, protection, guard_size, None]),
+            (Family::Gcc(12), [divisions, wrapping, protection, guard_size, level]),
+            (Family::Clang(0), [None; 5]),
+            (Family::Clang(11), [None, None, protection, None, None]),
+            (Family::Clang(14), [None, None, protection, None, level]),
+            (Family::Clang(20), [None, wrapping, protection, None, level]),
+            (Family::Other, [None; 5]),
         ] {
             let expected: Vec<_> = expected.into_iter().flatten().collect();
             assert_eq!(family.options(), expected, "{family:?}");

@@ -20,14 +20,34 @@
 #include <string.h>
 #include <time.h>
 
+#include <cassert>
+#include <cfloat>
+#include <climits>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
-// __CUDA_ARCH__ stays undefined: this is no GPU. Sources may test for __RESIDENT_HOST__.
+// Sources take the branches that they take for NVRTC. They may test for __RESIDENT_HOST__.
 #define __RESIDENT_HOST__ 1
-#define __CUDACC_VER_MAJOR__ 0
+#define __CUDACC__ 1
+#define __CUDACC_RTC__ 1
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define __CUDACC_VER_BUILD__ 0
+// An option says which architecture it is; without one it is that of the limits of shared memory.
+#ifndef __CUDA_ARCH__
+#ifdef RESIDENT_CUDA_ARCH
+#define __CUDA_ARCH__ RESIDENT_CUDA_ARCH
+#else
+#define __CUDA_ARCH__ 900
+#endif
+#endif
 
 #ifdef RESIDENT_SANITIZE
 // So that calls are at a line of the kernel.
@@ -48,7 +68,12 @@
 #define __constant__
 #define __managed__
 #define __grid_constant__
+#ifdef RESIDENT_SANITIZE
+// What is stored there and read by nobody is checked too.
+#define __shared__ __attribute__((used)) static thread_local
+#else
 #define __shared__ static thread_local
+#endif
 #define __forceinline__ inline __attribute__((always_inline))
 #ifndef __noinline__
 #define __noinline__ __attribute__((noinline))
@@ -216,10 +241,16 @@ RESIDENT_WAIT unsigned int barrier(bool predicate) {
 }
 
 RESIDENT_WAIT void warp_barrier(unsigned int mask) {
+#ifdef RESIDENT_SANITIZE
+    resident_sanitizer_calls->waits(RESIDENT_CODE);
+#endif
     waiting([=] { return resident_library->warp_barrier(mask), 0; });
 }
 
 RESIDENT_WAIT const unsigned long long *exchange_word(unsigned int mask, unsigned long long word) {
+#ifdef RESIDENT_SANITIZE
+    resident_sanitizer_calls->waits(RESIDENT_CODE);
+#endif
     const unsigned long long *values =
         waiting([=] { return resident_library->exchange(mask, word); });
 #ifdef RESIDENT_SANITIZE
@@ -244,6 +275,9 @@ RESIDENT_WAIT void touch_range(const void *first, size_t bytes, resident_touch h
         resident_sanitizer_calls->access(first, bytes, resident_bytes | how, RESIDENT_CODE);
     }
 }
+
+/// Tells the library that the thread leaves the kernel.
+RESIDENT_WAIT void returns() { resident_sanitizer_calls->returns(); }
 
 /// Tells the library of an index of a view that is out of its bounds.
 RESIDENT_WAIT void outside(const void *first, const long long *index, unsigned int axes,
@@ -500,8 +534,24 @@ RESIDENT_ATOMICS(atomicOr, RESIDENT_VALUE, old | value)
 RESIDENT_ATOMICS(atomicXor, RESIDENT_VALUE, old ^ value)
 RESIDENT_ATOMICS(atomicInc, RESIDENT_VALUE, old >= value ? 0 : old + 1)
 RESIDENT_ATOMICS(atomicDec, RESIDENT_VALUE, old == 0 || old > value ? value : old - 1)
+#ifdef RESIDENT_SANITIZE
+#define RESIDENT_SWAP(name)                                                                       \
+    template <typename T>                                                                         \
+    RESIDENT_WAIT T name(T *at, std::common_type_t<T> compare, std::common_type_t<T> value) {     \
+        resident_sanitizer_calls->access(at, sizeof(T), resident_compares_and_swaps,              \
+                                         RESIDENT_CODE);                                          \
+        T old = *at;                                                                              \
+        if (old == compare) *at = value;                                                          \
+        return old;                                                                               \
+    }
+RESIDENT_SWAP(atomicCAS)
+RESIDENT_SWAP(atomicCAS_block)
+RESIDENT_SWAP(atomicCAS_system)
+#undef RESIDENT_SWAP
+#else
 RESIDENT_ATOMICS(atomicCAS, (T *at, std::common_type_t<T> compare, std::common_type_t<T> value),
                  old == compare ? value : old)
+#endif
 #define RESIDENT_EXCHANGE(name)                                                                   \
     template <typename T> RESIDENT_INLINE T name RESIDENT_VALUE {                                 \
         return resident::host::exchange_at(at, static_cast<T>(value));                            \

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use super::translation::find_in_code;
+use resident_code::words::find_in_code;
 
 /// What is wrong if neither the source nor an option can declare the kernel: none has its name.
 /// Other files could declare it, so the source must include none.

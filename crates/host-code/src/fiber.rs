@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 
+use super::faults::{Ended, RunningStack, while_running};
 use super::runtime::{BlockProgress, Exchanged};
-use super::stack_overflow::{Ended, RunningStack, while_running};
 use super::waiting::{self, Answer, SWITCH, Switch, Wait};
 
 /// The size of a stack, which local arrays may take. Pages are backed at first use.

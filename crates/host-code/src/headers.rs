@@ -5,12 +5,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use resident_code::headers::{included_file, is_known, of_cuda};
 use resident_code::includes;
 
-/// The headers: their names and their texts.
-const HEADERS: [(&str, &str); 3] = [
+/// The headers that are the host's own: their names and their texts.
+const HEADERS: [(&str, &str); 4] = [
     ("cuda_fp16.h", include_str!("cuda_fp16.h")),
     ("cuda_bf16.h", include_str!("cuda_bf16.h")),
+    ("cooperative_groups.h", include_str!("cooperative_groups.h")),
     ("half_on_host.hpp", include_str!("half_on_host.hpp")),
 ];
 
@@ -24,7 +26,7 @@ impl Headers {
     /// Writes the headers into a new folder, in which no other user can write.
     pub(super) fn write() -> io::Result<Self> {
         let headers = Self { folder: new_folder()? };
-        for (name, text) in HEADERS {
+        for (name, text) in HEADERS.into_iter().chain(of_cuda()) {
             fs::write(headers.folder.join(name), text)?;
         }
         Ok(headers)
@@ -40,7 +42,7 @@ impl Drop for Headers {
 
 /// What of the headers decides over the code.
 pub(super) fn key() -> String {
-    HEADERS.map(|(_, text)| text).concat()
+    HEADERS.into_iter().chain(of_cuda()).map(|(_, text)| text).collect()
 }
 
 fn new_folder() -> io::Result<PathBuf> {
@@ -66,14 +68,11 @@ pub(super) fn includes_others(text: &str) -> bool {
     includes(&others.join("\n"))
 }
 
-/// Whether a line is `#include <cuda_fp16.h>` or its like.
+/// Whether a line is `#include <cuda_fp16.h>` or its like, or includes a header of C that the
+/// library includes anyway.
 fn is_of_header(line: &str) -> bool {
-    let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
-    let file = directive.and_then(|directive| directive.strip_prefix("include"));
-    let file = file.and_then(|file| file.split_whitespace().next());
-    file.is_some_and(|file| {
-        HEADERS.iter().any(|(name, _)| file == format!("<{name}>") || file == format!("\"{name}\""))
-    })
+    included_file(line)
+        .is_some_and(|file| is_known(file) || HEADERS.iter().any(|(name, _)| *name == file))
 }
 
 #[cfg(test)]
@@ -82,9 +81,9 @@ mod tests {
 
     #[test]
     fn only_other_files_are_others() {
-        let own = "#include <cuda_fp16.h>\n  # include \"cuda_bf16.h\" // pairs\nint x;";
+        let own = "#include <cuda_fp16.h>\n#include <math.h>\n  # include \"cuda_bf16.h\" // pairs\nint x;";
         assert!(!includes_others(own));
-        for other in ["#include <math.h>", "#include \"my_cuda_fp16.h\"", "#inc\\\nlude <a.h>"] {
+        for other in ["#include <vector>", "#include \"my_cuda_fp16.h\"", "#inc\\\nlude <a.h>"] {
             assert!(includes_others(&format!("{own}\n{other}\n")), "{other}");
         }
     }

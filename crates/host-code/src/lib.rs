@@ -3,7 +3,7 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `compiler`, `processor` | the C++ compiler: which one, its options, its log |
+//! | `compiler`, `processor`, `advice` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `declared_kernels` | the kernels that a source declares, for errors |
 //! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; how blocks run |
@@ -13,14 +13,16 @@
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `output` | where the text of `printf` goes, and what the checker finds |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
-//! | `launch_timeout`, `stack_overflow` | ends launches that take too long, or too large a stack |
+//! | `launch_timeout`, `faults` | ends launches that take too long, or too large a stack |
 //! | `sanitizer` | checks each access of a launch |
 //! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
 
+mod advice;
 mod block;
 mod body;
 pub mod compiler;
 mod declared_kernels;
+mod faults;
 mod fiber;
 mod headers;
 mod launch_timeout;
@@ -30,7 +32,6 @@ pub mod parallel;
 mod processor;
 pub mod runtime;
 mod sanitizer;
-mod stack_overflow;
 pub mod temporary_files;
 pub mod translation;
 mod waiting;
@@ -50,7 +51,7 @@ use resident_code::{read_source, signature, without_byte_order_mark};
 
 pub use self::sanitizer::Findings;
 pub use self::sanitizer::totals::{CheckedTotals, KernelTotals, checked_totals};
-pub use self::sanitizer::{Finding, FindingKind, OtherThread, SourceLine};
+pub use self::sanitizer::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 pub use self::waiting::can_run_blocks;
 
 /// The libraries of one device, whose kernels have `__device__` variables of their own.

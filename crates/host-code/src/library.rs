@@ -3,9 +3,9 @@
 use std::ffi::{c_uint, c_void};
 use std::path::Path;
 
+use super::faults::{self, LoadedCode};
 use super::runtime::RunBlocks;
 use super::sanitizer::{CheckedLibrary, TakeCalls};
-use super::stack_overflow::{self, LoadedCode};
 use super::temporary_files::{self, TemporaryFile};
 use super::translation::Translation;
 
@@ -52,7 +52,7 @@ fn open_file(path: &Path) -> Result<libloading::Library, String> {
 impl Library {
     /// Loads an image that a compiler wrote of a translation.
     pub(super) fn load(image: &[u8], translation: &Translation) -> Result<Self, String> {
-        stack_overflow::install();
+        faults::install();
         let Opened { library, file } = open(image)?;
         // SAFETY: `exports.hpp` defines the function with this type.
         let run = unsafe { function::<RunBlocks>(&library, "resident_host_run") }?;

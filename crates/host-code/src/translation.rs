@@ -6,7 +6,9 @@ use std::path::Path;
 use super::{headers, launch_timeout, sanitizer};
 use resident_backend::Program;
 use resident_code::c_declaration::identifier;
-use resident_code::{includes, prelude};
+use resident_code::kernels::definitions;
+use resident_code::words::{find_in_code, words};
+use resident_code::{includes, numbers, prelude};
 
 /// What CUDA C needs beyond C++17.
 const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
@@ -60,8 +62,11 @@ impl Translation {
         let folders = source.includes.iter().map(|folder| &**folder).chain(folder);
         options.extend(folders.map(include_option));
         let mut dynamic_arrays = Vec::new();
-        let replaced = with_shared_memory(text, &mut dynamic_arrays);
-        let source_text = prelude::prepend_to(&replaced, &file);
+        let told = if checks == Checks::On { with_returns(text) } else { text.to_owned() };
+        let replaced = with_shared_memory(&told, &mut dynamic_arrays);
+        let numbers = numbers::for_host(text);
+        let source_text =
+            format!("{}{numbers}{}", prelude::TEXT, prelude::from_line_1(&replaced, &file));
         let (calls, hooks) = match checks {
             Checks::On => (sanitizer::CALLS_HEADER, sanitizer::HOOKS_HEADER),
             Checks::Off => ("", ""),
@@ -162,6 +167,10 @@ fn translated(options: &[std::sync::Arc<str>]) -> Vec<String> {
             "--pre-include" | "-include" => {
                 translated.extend([String::from("-include"), value().to_owned()]);
             }
+            "--gpu-architecture" | "-arch" => {
+                let option = |number| format!("-DRESIDENT_CUDA_ARCH={number}");
+                translated.extend(architecture_number(value()).map(option));
+            }
             "--std" | "-std" => translated.push(format!("-std={}", value())),
             "--device-debug" | "-G" => translated.push(String::from("-O0")),
             _ if name.starts_with("-D") || name.starts_with("-I") || name.starts_with("-U") => {
@@ -171,6 +180,43 @@ fn translated(options: &[std::sync::Arc<str>]) -> Vec<String> {
         }
     }
     translated
+}
+
+/// `__CUDA_ARCH__` for the name of an architecture: 900 for `sm_90` and `compute_90a`.
+fn architecture_number(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
+    let digits = number.trim_end_matches(['a', 'f']).parse::<u32>().ok()?;
+    digits.checked_mul(10)
+}
+
+/// The text in which kernels tell that they return, on the same lines. Macros may return too.
+fn with_returns(text: &str) -> String {
+    let bodies: Vec<_> = definitions(text).into_iter().map(|kernel| kernel.body).collect();
+    let (mut result, mut done) = (String::with_capacity(text.len()), 0);
+    for (at, word) in words(text).filter(|(_, word)| *word == "return") {
+        let end = at + word.len();
+        let is_of_kernel = bodies.iter().any(|body| body.contains(&at)) || is_of_macro(text, at);
+        if is_of_kernel && text[end..].trim_start().starts_with(';') {
+            result.push_str(&text[done..end]);
+            result.push_str(" resident::host::returns()");
+            done = end;
+        }
+    }
+    result + &text[done..]
+}
+
+/// Whether a place is in the first line of a macro, or in one that goes on from there.
+fn is_of_macro(text: &str, at: usize) -> bool {
+    let before = text[..at].lines().rev();
+    let mut lines = before.scan(true, |is_first, line| {
+        let is_its = std::mem::replace(is_first, false) || line.ends_with('\\');
+        is_its.then_some(line)
+    });
+    lines.any(|line| {
+        line.trim_start()
+            .strip_prefix('#')
+            .is_some_and(|rest| rest.trim_start().starts_with("define"))
+    })
 }
 
 /// Replaces each `extern __shared__ T name[];` by pointers to the memory of the launch, and `static
@@ -257,53 +303,9 @@ const NAMES_OF_C: [&str; 40] = [
     "sleep", "srandom", "sync", "system", "time", "write", "y0", "y1",
 ];
 
-/// Where one of the words stands first in code: not in a comment, in a string, or in another word.
-pub(super) fn find_in_code<'w>(text: &str, words: &[&'w str]) -> Option<(usize, &'w str)> {
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &text[at..];
-        if let Some(comment) = rest.strip_prefix("//") {
-            at += 2 + comment.find('\n').unwrap_or(comment.len());
-        } else if let Some(comment) = rest.strip_prefix("/*") {
-            at += 2 + comment.find("*/").map_or(comment.len(), |end| end + 2);
-        } else if bytes[at] == b'"' || bytes[at] == b'\'' {
-            at += literal_len(&bytes[at..]);
-        } else if is_word_byte(bytes[at]) {
-            let len = word_len(&bytes[at..]);
-            if let Some(word) = words.iter().find(|word| word.as_bytes() == &bytes[at..at + len]) {
-                return Some((at, word));
-            }
-            at += len;
-        } else {
-            at += 1;
-        }
-    }
-    None
-}
-
-/// The length of a word; in numbers, `'` separates digits.
-fn word_len(bytes: &[u8]) -> usize {
-    let is_number = bytes[0].is_ascii_digit();
-    bytes.iter().take_while(|byte| is_word_byte(**byte) || is_number && **byte == b'\'').count()
-}
-
-fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
-
-/// The length of a string or a character in quotes, which end with the line at the latest.
-fn literal_len(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    while at < bytes.len() && bytes[at] != bytes[0] && bytes[at] != b'\n' {
-        at += if bytes[at] == b'\\' { 2 } else { 1 };
-    }
-    (at + 1).min(bytes.len())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{translated, with_shared_memory};
+    use super::{translated, with_returns, with_shared_memory};
 
     #[test]
     fn shared_memory_becomes_memory_of_the_thread_on_the_same_line() {
@@ -351,20 +353,37 @@ mod tests {
     }
 
     #[test]
+    fn kernels_tell_that_they_return_and_functions_do_not() {
+        let text = "__device__ void f(int i) { if (i) return; }\n\
+                    #define LEAVE(i) \\\n    if (i) return;\n\
+                    __global__ void k(int i) { if (i) return ; auto g = [] { return 1; }; }\n";
+        let told = with_returns(text);
+        assert_eq!(told.matches("return resident::host::returns()").count(), 2, "{told}");
+        assert!(told.starts_with("__device__ void f(int i) { if (i) return; }"), "{told}");
+        assert_eq!(told.lines().count(), text.lines().count());
+    }
+
+    #[test]
     fn options_are_those_of_cpp_compilers() {
         let options =
             ["--fmad=true", "-arch=sm_90", "--std", "c++20", "-DN=3", "--maxrregcount=32"];
         let options = options.map(Into::into);
         assert_eq!(
             translated(&options),
-            ["-ffp-contract=off", "-ffp-contract=fast", "-std=c++20", "-DN=3"]
+            [
+                "-ffp-contract=off",
+                "-ffp-contract=fast",
+                "-DRESIDENT_CUDA_ARCH=900",
+                "-std=c++20",
+                "-DN=3"
+            ]
         );
         assert_eq!(translated(&["--fmad=false".into()]), ["-ffp-contract=off"]);
     }
 
     #[test]
     fn each_option_is_understood_in_each_spelling() {
-        let cases: [(&[&str], &str); 17] = [
+        let cases: [(&[&str], &str); 18] = [
             (&["-fmad=true"], "-ffp-contract=fast"),
             (&["--fmad", "true"], "-ffp-contract=fast"),
             (&["-fmad", "false"], ""),
@@ -378,7 +397,11 @@ mod tests {
             (&["-include=a.h", "-include b.h"], "-include a.h -include b.h"),
             (&["--std=c++14", "-std", "c++20"], "-std=c++14 -std=c++20"),
             (&["--device-debug", "-G"], "-O0 -O0"),
-            (&["-arch", "sm_90", "--gpu-architecture=sm_80"], ""),
+            (
+                &["-arch", "sm_90a", "--gpu-architecture=compute_80"],
+                "-DRESIDENT_CUDA_ARCH=900 -DRESIDENT_CUDA_ARCH=800",
+            ),
+            (&["-arch=native", "-arch=gfx90a"], ""),
             (&["--maxrregcount", "32", "-lineinfo", "--ftz=true"], ""),
             (&["--define-macro"], "-D"),
             (&[], ""),

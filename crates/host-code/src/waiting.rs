@@ -11,8 +11,8 @@ pub(super) enum Wait {
     Block { predicate: bool, code: usize },
     /// That no other lane of the warp can go on.
     Active,
-    /// The lanes in `mask` of the warp, which exchange values.
-    Lanes { mask: u32, value: u64, is_barrier: bool },
+    /// The lanes in `mask` of the warp, which exchange values. `code` is as above.
+    Lanes { mask: u32, value: u64, is_barrier: bool, code: usize },
     /// Nothing: the launch has failed.
     Failed(String),
 }
@@ -67,7 +67,8 @@ pub(super) fn wait_for_active() -> u32 {
 
 /// What the lanes of the warp passed, once those in `mask` have called.
 pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
-    match wait(Wait::Lanes { mask, value, is_barrier: false }) {
+    let code = CODE.replace(0);
+    match wait(Wait::Lanes { mask, value, is_barrier: false, code }) {
         Answer::Lanes(values) => values,
         _ => std::ptr::null(),
     }
@@ -75,7 +76,7 @@ pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
 
 /// Waits until the lanes in `mask` of the warp have called.
 pub(super) fn wait_at_warp_barrier(mask: u32) {
-    wait(Wait::Lanes { mask, value: 0, is_barrier: true });
+    wait(Wait::Lanes { mask, value: 0, is_barrier: true, code: CODE.replace(0) });
 }
 
 /// Sets the thread of the block that runs from now on, unless that is the last one started.

@@ -11,6 +11,7 @@ mod contents;
 mod correct;
 mod races;
 mod reports;
+mod sharing;
 mod views;
 
 use resident::emulation::{Finding, FindingKind};
@@ -31,12 +32,13 @@ struct Case {
     /// What stands before the kernel.
     before: &'static str,
     grid: Grid,
+    is_strict: bool,
 }
 
 impl Case {
     /// A kernel that is launched in four blocks of 64 threads.
     fn new(body: &'static str) -> Self {
-        Self { body, before: "", grid: Grid::new(4, 64) }
+        Self { body, before: "", grid: Grid::new(4, 64), is_strict: false }
     }
 
     fn after(self, before: &'static str) -> Self {
@@ -45,6 +47,11 @@ impl Case {
 
     fn grid(self, grid: Grid) -> Self {
         Self { grid, ..self }
+    }
+
+    /// On a device that reports what old GPUs do not allow.
+    fn strict(self) -> Self {
+        Self { is_strict: true, ..self }
     }
 
     fn source(&self) -> String {
@@ -64,10 +71,11 @@ impl Case {
         let (input, mut both, mut output) = (numbers(), numbers(), SmartArray::uninit(LEN));
         type Parameters = (In<f32>, InOut<f32>, Out<f32>, i32);
         let arguments = (&input, &mut both, &mut output, i32::from(is_bad));
-        check::<Parameters>(self.source(), self.grid, arguments)
+        let device = Device::emulated(Emulation::new().sanitize(true).strict(self.is_strict));
+        check_on::<Parameters>(&device, self.source(), self.grid, arguments)
     }
 
-    /// The defect is found, and is the only one; without it nothing is found but notes. `None` if
+    /// The defect is the first one that is found; without it nothing is found but notes. `None` if
     /// there is no compiler, and where another checker looks for the defect.
     fn finds(self, kind: FindingKind) -> Option<Finding> {
         if let Some(place) = std::env::var_os("RESIDENT_DEFECTS_ON") {
@@ -79,7 +87,7 @@ impl Case {
         }
         let findings = self.run(true)?;
         let errors: Vec<&Finding> = findings.iter().filter(|one| one.kind.is_error()).collect();
-        let [error] = *errors else { panic!("{} errors: {errors:#?}", errors.len()) };
+        let [error, ..] = *errors else { panic!("no error: {findings:#?}") };
         assert_eq!(error.kind, kind, "{error}");
         let source = self.source();
         let line = source.lines().position(|line| line.ends_with("// here")).expect("a marker");
@@ -123,10 +131,19 @@ fn check<S: Signature>(
     grid: Grid,
     arguments: impl Arguments<S>,
 ) -> Option<Vec<Finding>> {
-    let device = device();
+    check_on(&device(), source, grid, arguments)
+}
+
+/// As [`check`], on one of such devices.
+fn check_on<S: Signature>(
+    device: &Device,
+    source: impl Into<CudaSource>,
+    grid: Grid,
+    arguments: impl Arguments<S>,
+) -> Option<Vec<Finding>> {
     // SAFETY: the device ends threads before they access what they must not.
     let kernel = unsafe { Kernel::<S>::new("kernel").cuda(source) };
-    match kernel.prepare(&device) {
+    match kernel.prepare(device) {
         Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
             eprintln!("skipped: {log}");
             return None;

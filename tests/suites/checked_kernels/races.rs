@@ -347,3 +347,51 @@ fn a_fence_before_the_barrier_by_one_thread() {
     "#;
     Case::new(body).after(before).finds(FindingKind::Race);
 }
+
+#[test]
+fn the_volatile_reduction_of_a_warp_lacks_barriers() {
+    let body = r#"
+        __shared__ volatile float part[64];
+        part[threadIdx.x] = in[i];
+        __syncthreads();
+        if (threadIdx.x < 32)
+            for (int by = 32; by > 0; by /= 2) {
+                float other = part[threadIdx.x + by];
+                if (!bad) __syncwarp();
+                part[threadIdx.x] = part[threadIdx.x] + other; // here
+                if (!bad) __syncwarp();
+            }
+        __syncthreads();
+        out[i] = part[0];
+    "#;
+    let Some(finding) = Case::new(body).finds(FindingKind::Race) else { return };
+    assert!(finding.is_volatile && finding.to_string().contains("__syncwarp()"), "{finding}");
+}
+
+#[test]
+fn volatile_does_not_keep_an_update_whole() {
+    let body = r#"
+        volatile float *sum = io;
+        if (!bad && i > 0) return;
+        sum[0] = sum[0] + in[i]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
+fn integers_divided_by_zero() {
+    let body = r#"
+        int by = (int)in[i] - (bad ? 5 : -1);
+        out[i] = 100 / by; // here
+    "#;
+    let Some(finding) = Case::new(body).finds(FindingKind::DivisionByZero) else { return };
+    assert!(
+        finding.to_string().starts_with("kernel \"kernel\" divides an integer by zero"),
+        "{finding}"
+    );
+    let body = r#"
+        unsigned by = (unsigned)in[i] + (bad ? 0 : 1);
+        out[i] = (unsigned)i % by; // here
+    "#;
+    Case::new(body).finds(FindingKind::DivisionByZero);
+}

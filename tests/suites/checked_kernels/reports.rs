@@ -28,7 +28,8 @@ fn a_race_names_both_threads_the_element_and_the_line() {
         race.to_string(),
         "kernel \"kernel\" writes element [0] of `x` (argument 0, array \"sums\"), and nothing \
          orders that and an access by block (0, 0, 0), thread (0, 0, 0) (4 bytes, block (1, 2, 0), \
-         thread (0, 0, 0), kernel.cu:4)"
+         thread (0, 0, 0), kernel.cu:4); nothing orders blocks: use atomic operations, or a launch \
+         of its own"
     );
 }
 
@@ -161,4 +162,69 @@ fn streams_check_their_launches_at_the_same_time() -> Result<()> {
     }
     assert_eq!(device.emulation().expect("it is emulated").findings(), []);
     Ok(())
+}
+
+/// Four blocks of 64 threads, of which each reads one number and writes another.
+#[test]
+fn a_device_tells_how_much_it_has_checked() {
+    let device = device();
+    let log = device.emulation().expect("it is emulated");
+    let source = r#"
+        extern "C" __global__ void kernel(const float *in, float *out) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            out[i] = in[i];
+        }
+    "#;
+    // SAFETY: each thread accesses its own elements of two arrays of 256.
+    let kernel = unsafe { Kernel::<(In<f32>, Out<f32>)>::new("kernel").cuda(source) };
+    match kernel.prepare(&device) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => return,
+        outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
+    }
+    let (from, mut into) = (SmartArray::<f32, _>::ones(256), SmartArray::uninit(256));
+    for _ in 0..3 {
+        kernel.launch_on(&device.stream(), Grid::new(4, 64), (&from, &mut into)).expect("queued");
+    }
+    device.synchronize().expect("there is no defect");
+    let checked = log.checked();
+    assert_eq!(checked.launches, 3);
+    // Each launch also reads its parameters.
+    assert!((3 * 2 * 256..3 * 2 * 300).contains(&checked.accesses), "{checked:?}");
+    let unchecked = Device::emulated(resident::Emulation::new().prefer_cuda(true));
+    kernel.launch_on(&unchecked.stream(), Grid::new(4, 64), (&from, &mut into)).expect("queued");
+    unchecked.synchronize().expect("there is no defect");
+    let checked = unchecked.emulation().expect("it is emulated").checked();
+    let is_asked_for = std::env::var_os("RESIDENT_SANITIZE").is_some();
+    assert_eq!(checked.launches, u64::from(is_asked_for));
+}
+
+const SEVERAL: &str = r#"
+    extern "C" __global__ void kernel(int *x, int *y) {
+        __shared__ int tile[64];
+        tile[threadIdx.x] = x[threadIdx.x];
+        y[threadIdx.x] = tile[63 - threadIdx.x];
+        y[threadIdx.x / 2] = threadIdx.x;
+        if (threadIdx.x == 63) x[64] = 0;
+    }
+"#;
+
+/// One for each line, until an access that must not happen.
+#[test]
+fn a_launch_has_several_findings_and_its_error_says_how_many() {
+    let device = device();
+    // SAFETY: the device ends threads before they access what they must not.
+    let kernel = unsafe { Kernel::<(InOut<i32>, Out<i32>)>::new("kernel").cuda(SEVERAL) };
+    match kernel.prepare(&device) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => return,
+        outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
+    }
+    let (mut x, mut y) = (SmartArray::<i32, _>::zeros(64), SmartArray::uninit(64));
+    kernel.launch_on(&device.stream(), Grid::new(1, 64), (&mut x, &mut y)).expect("queued");
+    let text = device.synchronize().expect_err("it has defects").to_string();
+    let found = device.emulation().expect("it is emulated").findings();
+    let lines = found.iter().map(|one| one.line.as_ref().map_or(0, |line| line.number));
+    let kinds: Vec<_> = found.iter().map(|one| one.kind).zip(lines).collect();
+    let (race, outside) = (FindingKind::Race, FindingKind::OutOfBounds);
+    assert_eq!(kinds, [(race, 5), (race, 6), (outside, 7)], "{found:#?}");
+    assert!(text.contains("The launch has 2 more findings"), "{text}");
 }

@@ -9,6 +9,7 @@ mod events;
 mod for_amd;
 mod half_numbers;
 mod language;
+mod same_results;
 mod stack_overflow;
 mod threads;
 

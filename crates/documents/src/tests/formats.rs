@@ -439,6 +439,7 @@ fn one_of_each() -> Document {
         checked: Some(vec![DocumentChecked {
             kernel: "blur".to_owned(),
             launches: 4,
+            accesses: 5,
             errors: 1,
             notes: 2,
         }]),
@@ -486,7 +487,8 @@ fn totals_sites_streams_arrays_and_findings_have_their_fields_in_json() {
         r#""findings": [{"kind": "bounce", "message": "it does", "change": "stop it", "#.to_owned()
             + r#""sites": ["a.rs:1:1", "b.rs:2:2"], "array": null, "count": 1, "bytes": 2, "#
             + r#""nanoseconds": 3}]"#,
-        r#""checked": [{"kernel": "blur", "launches": 4, "errors": 1, "notes": 2}]"#.to_owned(),
+        r#""checked": [{"kernel": "blur", "launches": 4, "accesses": 5, "errors": 1, "#.to_owned()
+            + r#""notes": 2}]"#,
         r#""process": {"program": "/bin/a", "arguments": ["-b"], "id": 6, "#.to_owned()
             + r#""started_unix_ns": null, "library_version": "0.1.0"}, "written_unix_ns": 77"#,
         r#""memory": [{"device": "gpu", "before": 1, "in_use": 2, "peak": {"at_ns": 3, "#

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::race_check::Hazard;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{FailureKind, Footprint, Memory, Position, Work};
-use resident_host_code::{Finding, Findings};
+use resident_host_code::{Checked, Finding, Findings};
 
 /// The number of calls that the log keeps. Beyond that it forgets the oldest.
 const CALLS_MAX: usize = 1 << 18;
@@ -81,6 +81,13 @@ impl EmulationLog {
     pub fn findings(&self) -> Vec<Finding> {
         self.0.findings.all()
     }
+
+    /// How much the device has checked: see [`Emulation::sanitize`](crate::Emulation::sanitize).
+    /// Complete once the device has been synchronised.
+    #[must_use]
+    pub fn checked(&self) -> Checked {
+        self.0.findings.checked()
+    }
 }
 
 /// The log, shared by a device and its handles.
@@ -101,6 +108,11 @@ struct CallLogState {
 }
 
 impl CallLog {
+    /// An empty log.
+    pub(super) fn with_findings(findings: Findings) -> Self {
+        Self { findings: Arc::new(findings), ..Self::default() }
+    }
+
     /// Adds a call and returns its number.
     pub(super) fn add_call(&self, draft: CallDraft) -> u64 {
         let mut state = self.lock();

@@ -34,6 +34,7 @@ pub struct Emulation {
     pub(crate) faults: Vec<Fault>,
     pub(crate) prefers_cuda: bool,
     pub(crate) sanitizes: bool,
+    pub(crate) is_strict: bool,
     pub(crate) grid_limits: GridLimits,
 }
 
@@ -50,6 +51,7 @@ impl Emulation {
             faults: Vec::new(),
             prefers_cuda: false,
             sanitizes: false,
+            is_strict: false,
             grid_limits: GridLimits::default(),
         }
     }
@@ -119,18 +121,27 @@ impl Emulation {
     /// Checks the CUDA C bodies of kernels while they run: for accesses out of bounds, reads of
     /// what nothing has written, writes to an `In`, races, and barriers that some threads miss.
     /// Kernels run their CUDA C body, also where they have one in Rust. A launch with such an error
-    /// fails like one whose body panics, before the access happens, and
-    /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. The environment
-    /// variable `RESIDENT_SANITIZE=1` (or `true`, `yes`, `on`) does this for all embedded devices.
+    /// fails like one whose body panics, and
+    /// [`EmulationLog::findings`](crate::EmulationLog::findings) describes it. After a race or a
+    /// read of what nothing has written the launch goes on, to find up to 16 errors, one for each
+    /// kind, line and array; it ends before an access that must not happen. The environment
+    /// variable `RESIDENT_SANITIZE=1` (or `true`, `yes`, `on`) does this for all embedded devices;
+    /// [`EmulationLog::checked`](crate::EmulationLog::checked) tells how much was checked.
     /// Notes, which fail nothing, tell of an `Out` that is not written in full, and of an `InOut`
     /// that is overwritten in full and could be an `Out`.
     ///
+    /// Writes of equal values by several threads are no race unless the device is
+    /// [`strict`](Self::strict), and a plain read that begins a loop of `atomicCAS` is none.
+    /// `volatile` orders nothing, but for the first volatile write behind a fence, which is a
+    /// signal to others.
+    ///
     /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
     /// is not found: an index of one bare pointer that reaches another array of the launch;
-    /// accesses that the C++ compiler removes because nothing uses them, and those it does not
-    /// announce, to tables of constants and to records that are passed by value to functions that
-    /// are not inlined; vectors of 8 and 16 bytes at half their length; variables of a thread's
-    /// own. Memory that a kernel allocates is out of bounds. This is what compute-sanitizer does on
+    /// accesses that the C++ compiler removes because nothing uses them (but not stores to shared
+    /// memory), and those it does not announce, to tables of constants and to records that are
+    /// passed by value to functions that are not inlined; vectors of 8 and 16 bytes at half their
+    /// length; variables of a thread's own. Memory that a kernel allocates is out of bounds. This
+    /// is what compute-sanitizer does on
     /// NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC since 11, or Clang since 14), but no
     /// GPU.
     ///
@@ -157,6 +168,34 @@ impl Emulation {
     /// ```
     pub fn sanitize(self, sanitize: bool) -> Self {
         Self { sanitizes: sanitize, ..self }
+    }
+
+    /// With [`sanitize`](Self::sanitize): also reports what is an error in some programs and meant
+    /// in others: a barrier that threads do not reach because they have left the kernel by
+    /// `return`, which GPUs since Volta allow, and writes of one value by several threads.
+    ///
+    /// ```
+    /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};
+    ///
+    /// let source = r#"
+    ///     extern "C" __global__ void count(int *x, int n) {
+    ///         if (threadIdx.x >= n) return;
+    ///         x[threadIdx.x] = __syncthreads_count(1);
+    ///     }
+    /// "#;
+    /// // SAFETY: `n` is at most the number of elements.
+    /// let kernel = unsafe { Kernel::<(InOut<i32>, i32)>::new("count").cuda(source) };
+    /// let device = Device::emulated(Emulation::new().sanitize(true).strict(true));
+    /// # if kernel.prepare(&device).is_err() { return Ok(()) }
+    /// let mut x = SmartArray::<i32, _>::zeros(3);
+    /// kernel.launch_on(&device.stream(), Grid::new(1, 4), (&mut x, 3))?;
+    /// assert!(device.synchronize().is_err());
+    /// let findings = device.emulation().expect("it is emulated").findings();
+    /// assert_eq!(findings[0].kind, FindingKind::MissedBarrier);
+    /// # Ok::<(), resident::Error>(())
+    /// ```
+    pub fn strict(self, strict: bool) -> Self {
+        Self { is_strict: strict, ..self }
     }
 
     /// Sets the largest grids that the device launches, as those of the GPU that a program is for.

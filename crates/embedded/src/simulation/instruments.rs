@@ -7,6 +7,7 @@ use super::call_log::{CallDraft, CallLog};
 use super::faults::{Fault, Faults};
 use crate::race_check::{MemoryAccess, Submission, Tracker};
 use resident_backend::{BackendError, BackendErrorKind, Position};
+use resident_host_code::Findings;
 
 /// The instruments of one device.
 #[derive(Debug)]
@@ -18,8 +19,9 @@ pub(crate) struct Instruments {
 
 impl Instruments {
     /// Instruments with an empty log.
-    pub(crate) fn new(faults: Vec<Fault>, tracker: Arc<Tracker>) -> Self {
-        Self { faults: Faults::new(faults), log: Arc::default(), tracker }
+    pub(crate) fn new(faults: Vec<Fault>, is_strict: bool, tracker: Arc<Tracker>) -> Self {
+        let log = Arc::new(CallLog::with_findings(Findings::new(is_strict)));
+        Self { faults: Faults::new(faults), log, tracker }
     }
 
     /// Logs a call with its outcome. If an injected fault applies, the call is refused. With a late

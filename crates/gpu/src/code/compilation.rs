@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 
+use super::compile::CompilerInput;
 use super::compiler_library::{CompilerLibrary, Content, ProgramHandle, Size};
 
 /// An `nvrtcProgram` or `hiprtcProgram`, destroyed on drop.
@@ -12,18 +13,18 @@ pub(super) struct Compilation {
 }
 
 impl Compilation {
-    /// Creates a program from a text; `file` is its name in the log.
+    /// Creates a program from a source.
     pub(super) fn new(
         compiler: &'static CompilerLibrary,
-        text: &str,
-        file: &str,
+        input: &CompilerInput,
     ) -> Result<Self, String> {
-        let text = c_string(text)?;
-        let file = c_string(file)?;
+        let text = c_string(&input.text)?;
+        let file = c_string(&input.file)?;
         let mut handle = null_mut();
-        let headers = compiler.product.headers.iter();
+        let own = compiler.product.headers.iter().map(|(name, text)| (*name, *text));
+        let given = input.headers.iter().map(|header| (&*header.name, &*header.text));
         let (names, texts): (Vec<*const c_char>, Vec<*const c_char>) =
-            headers.map(|(name, text)| (name.as_ptr(), text.as_ptr())).unzip();
+            own.chain(given).map(|(name, text)| (name.as_ptr(), text.as_ptr())).unzip();
         let (count, contents, names) = match names.len() {
             0 => (0, null(), null()),
             count => (count as c_int, texts.as_ptr(), names.as_ptr()),

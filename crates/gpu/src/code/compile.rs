@@ -13,6 +13,7 @@ use crate::context::{Architecture, Context};
 use crate::driver::Driver;
 use resident_backend::DeviceKind;
 use resident_code::cache::Parts;
+use resident_code::headers::Header;
 
 /// Compiled code: machine code, PTX, or both.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -61,11 +62,13 @@ impl Compiled {
 }
 
 /// The input of the compiler.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct CompilerInput {
     pub(super) text: String,
     /// The name of the source in the log.
     pub(super) file: String,
+    /// What it may include, beside the compiler's own headers.
+    pub(super) headers: Vec<&'static Header>,
     /// All options, the architecture included.
     pub(super) options: Vec<String>,
     /// The architecture that the options name.
@@ -189,7 +192,7 @@ impl Compiler {
 
     /// Compiles. The error contains the compiler's log.
     pub(super) fn compile(self, input: &CompilerInput) -> Result<Compiled, String> {
-        let compilation = Compilation::new(self.library, &input.text, &input.file)?;
+        let compilation = Compilation::new(self.library, input)?;
         let expression = input.expression.as_deref().map(c_string).transpose()?;
         if let Some(expression) = &expression {
             compilation.add_expression(expression)?;

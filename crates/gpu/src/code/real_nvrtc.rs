@@ -185,3 +185,26 @@ fn bad_options_are_reported() {
     assert!(log("--no-such-option").contains("no-such-option"), "{}", log("--no-such-option"));
     assert!(log("zero\0within").contains("zero byte at 4"));
 }
+
+#[test]
+fn numbers_types_and_the_usual_headers_need_no_toolkit() {
+    let Some(compiler) = compiler() else { return };
+    let uses = "extern \"C\" __global__ void f(uint64_t *x, float *y) {\n\
+        x[0] = UINT64_MAX; y[0] = INFINITY + NAN + FLT_MAX + (float)M_PI; }\n";
+    for (before, after) in [
+        ("", ""),
+        ("#include <cuda_runtime.h>\n#include <math_constants.h>\n", "__device__ float g = 1;\n"),
+        ("#include <stdint.h>\n#include <cstdint>\n#include <cmath>\n#include <float.h>\n", ""),
+        ("typedef unsigned long long uint64_t; typedef unsigned int uint32_t;\n", ""),
+        ("typedef unsigned long uint64_t;\n", ""),
+        ("#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n", ""),
+    ] {
+        let text = format!("{before}{uses}{after}");
+        let program = program("f", GpuSource::c(text.as_str()), &[]);
+        let compiled = compile(compiler, &program, &text, None);
+        assert_eq!(compiled.unwrap_or_else(|log| panic!("{text}{log}")).kernel_names(), ["f"]);
+    }
+    let constant = "#include <math_constants.h>\n\
+        extern \"C\" __global__ void f(double *x) { x[0] = CUDART_INF + CUDART_PI_F; }\n";
+    compile(compiler, &program("f", GpuSource::c(constant), &[]), constant, None).expect("right");
+}

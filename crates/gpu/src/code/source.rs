@@ -6,14 +6,18 @@ use super::compile::CompilerInput;
 use super::compiler_library::Product;
 use resident_backend::{ParameterLayout, Program};
 use resident_code::c_declaration::identifier;
-use resident_code::{includes, prelude};
+use resident_code::headers::{self, Header};
+use resident_code::{includes_others, numbers, prelude};
 
 /// CUDA C together with everything else that affects the compiled code.
 pub(super) struct Source<'a> {
     text: &'a str,
     /// The name of the source in the log.
     file: String,
-    has_prelude: bool,
+    /// What is declared before it.
+    before: String,
+    /// What it may include without a folder that has it.
+    headers: Vec<&'static Header>,
     options: Vec<String>,
     expression: Option<&'a str>,
     /// Whether the compiled code depends on no other file. Only such code is stored on disk.
@@ -37,7 +41,9 @@ impl<'a> Source<'a> {
             .map(|(name, value)| format!("--define-macro={name}={value}"))
             .collect();
         options.extend(source.options.iter().map(|option| option.to_string()));
-        for folder in source.includes.iter().map(|folder| &**folder).chain(folder) {
+        let folders: Vec<&Path> =
+            source.includes.iter().map(|folder| &**folder).chain(folder).collect();
+        for folder in &folders {
             let text = folder.to_str().ok_or_else(|| {
                 format!("the folder {} is not UTF-8, as a compiler's options are", folder.display())
             })?;
@@ -49,9 +55,10 @@ impl<'a> Source<'a> {
                 || format!("{}.cu", identifier(&program.kernel)),
                 |path| path.display().to_string(),
             ),
-            has_prelude: needs_prelude(text, &program.parameters),
+            before: before(text, &program.parameters),
+            headers: headers::for_source(text, &folders),
             is_self_contained: source.includes.is_empty()
-                && !includes(text)
+                && !includes_others(text)
                 && !source.options.iter().any(|option| option.contains("include")),
             options,
             expression,
@@ -61,11 +68,13 @@ impl<'a> Source<'a> {
     /// The key of the code compiled for a target. It does not include the source's name in the log.
     pub(super) fn key(&self, target: &str) -> Vec<u8> {
         let mut key = Vec::new();
-        let prelude = if self.has_prelude { prelude::prepend_to("", "") } else { String::new() };
-        let fields = [target, self.expression.unwrap_or_default(), &prelude, self.text].into_iter();
-        for field in fields.chain(self.options.iter().map(String::as_str)) {
+        let expression = self.expression.unwrap_or_default();
+        let fields = [target, expression, &self.before, self.text].map(str::as_bytes);
+        let options = self.options.iter().map(String::as_bytes);
+        let headers = self.headers.iter().map(|header| header.text.as_bytes());
+        for field in fields.into_iter().chain(options).chain(headers) {
             key.extend_from_slice(&(field.len() as u64).to_le_bytes());
-            key.extend_from_slice(field.as_bytes());
+            key.extend_from_slice(field);
         }
         key
     }
@@ -82,10 +91,10 @@ impl<'a> Source<'a> {
 
     /// The compiler's input for a target, which is `architecture` if that is set.
     pub(super) fn input(&self, target: &str, product: &Product) -> CompilerInput {
-        let text = if self.has_prelude {
-            prelude::prepend_to(self.text, &self.file)
-        } else {
+        let text = if self.before.is_empty() {
             self.text.to_owned()
+        } else {
+            self.before.clone() + &prelude::from_line_1(self.text, &self.file)
         };
         let expression = self.expression.map(str::to_owned);
         // If two architectures were given, NVRTC would take the last.
@@ -95,11 +104,18 @@ impl<'a> Source<'a> {
         CompilerInput {
             text,
             file: self.file.clone(),
+            headers: self.headers.clone(),
             options,
             target: target.to_owned(),
             expression,
         }
     }
+}
+
+/// What is declared before a source.
+fn before(text: &str, parameters: &[ParameterLayout]) -> String {
+    let prelude = if needs_prelude(text, parameters) { prelude::TEXT } else { "" };
+    format!("{prelude}{}", numbers::for_gpu(text))
 }
 
 /// Whether a source needs the prelude: if the signature has sized parameters (views), or if the
@@ -111,8 +127,7 @@ fn needs_prelude(text: &str, parameters: &[ParameterLayout]) -> bool {
 }
 
 /// What AMD's compilers may lack without the prelude.
-const LACKING: [&str; 7] =
-    ["__shfl_", "__ballot_sync", "__any_sync", "__all_sync", "__syncwarp", "INFINITY", "NAN"];
+const LACKING: [&str; 5] = ["__shfl_", "__ballot_sync", "__any_sync", "__all_sync", "__syncwarp"];
 
 /// Whether a source names something of the prelude: `resident`, or what AMD's compilers lack.
 /// Answering by the text alone makes all kernels of one source compile alike.

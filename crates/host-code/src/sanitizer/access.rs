@@ -7,6 +7,10 @@ pub(super) struct MemoryAccess {
     pub(super) len_bytes: usize,
     pub(super) touch: Touch,
     pub(super) extent: Extent,
+    /// Whether the source says `volatile`. That makes an access real, and orders nothing.
+    pub(super) is_volatile: bool,
+    /// Whether it is an atomic operation that compares first.
+    pub(super) is_swap: bool,
     /// The place in the library's image behind the access.
     pub(super) code: usize,
 }
@@ -34,7 +38,7 @@ impl MemoryAccess {
     }
 }
 
-/// How a thread accesses memory. On a GPU volatile accesses are atomic without an order.
+/// How a thread accesses memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Touch {
     Read,

@@ -202,6 +202,8 @@ impl Area {
             return Err(AccessFault::ReadOnly);
         }
         if touch.reads() && !rights.is_written && cell[0] == 0 {
+            // A later write by another thread conflicts with it.
+            shadow::record(cell, touch, me, order);
             return Err(AccessFault::Unwritten);
         }
         self.reads_contents |= touch.reads() && cell[0] == 0;
@@ -215,6 +217,15 @@ impl Area {
             Some(earlier) if is_of_writes => Err(AccessFault::RacingWrite(earlier)),
             Some(earlier) => Err(AccessFault::Race(earlier)),
         }
+    }
+
+    /// The thread turns out to read the bytes only to compare and swap them. Returns whether it has
+    /// read them.
+    pub(super) fn forget_read(&mut self, access: MemoryAccess, me: Stamp) -> bool {
+        let units = self.units(access.address, access.len_bytes);
+        let cells = self.cells.get_mut(units).unwrap_or_default();
+        // All of them, so without `any`.
+        cells.iter_mut().map(|cell| shadow::forget_read(cell, me)).max() == Some(true)
     }
 
     /// The lowest address of an element's byte of this argument that no thread has written, and
@@ -285,7 +296,9 @@ mod tests {
         let mut order = Order::default();
         order.start_block(0);
         let me = order.stamp(thread);
-        let access = MemoryAccess { address, len_bytes, touch, extent: Extent::Value, code: 0 };
+        let (extent, is_volatile, is_swap) = (Extent::Value, false, false);
+        let access =
+            MemoryAccess { address, len_bytes, touch, extent, is_volatile, is_swap, code: 0 };
         let outcome = area.access(access, me, &order, |_| OUT);
         outcome.err().map(|(_, fault)| fault)
     }

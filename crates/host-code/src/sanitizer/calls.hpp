@@ -15,10 +15,13 @@ enum resident_touch : unsigned int {
     resident_reads_atomically,
     resident_writes_atomically,
     resident_updates,
+    resident_compares_and_swaps,
     /// Added to the others: the bytes need no alignment.
     resident_bytes = 8,
     /// Or they are a record, of which some bytes may be padding.
-    resident_record = 16
+    resident_record = 16,
+    /// Added to a read or a write: the access is volatile.
+    resident_volatile = 32
 };
 
 /// The functions of the library. Changes here are changes in `calls.rs`.
@@ -32,6 +35,10 @@ struct resident_sanitizer {
     void (*fence)();
     /// The next wait is that of this code.
     void (*waits)(const void *code);
+    /// An integer is about to be divided by zero.
+    void (*divides)(const void *code);
+    /// The thread leaves the kernel by `return`.
+    void (*returns)();
 };
 
 static const resident_sanitizer *resident_sanitizer_calls;

@@ -6,8 +6,8 @@ use std::ffi::{c_longlong, c_uint, c_ulonglong, c_void};
 use super::access::{Extent, MemoryAccess, Touch};
 use super::finding::Finding;
 use super::launch::{LaunchCheck, Running};
+use crate::faults::running_bounds;
 use crate::runtime::BlockProgress;
-use crate::stack_overflow::running_bounds;
 use crate::waiting;
 
 /// The functions of the library: `resident_sanitizer`.
@@ -17,14 +17,18 @@ pub(super) struct Calls {
     outside: unsafe extern "C" fn(*const c_void, *const c_longlong, c_uint, c_uint, *const c_void),
     fence: unsafe extern "C" fn(),
     waits: unsafe extern "C" fn(*const c_void),
+    divides: unsafe extern "C" fn(*const c_void),
+    returns: unsafe extern "C" fn(),
 }
 
-pub(super) static CALLS: Calls = Calls { access, outside, fence, waits };
+pub(super) static CALLS: Calls = Calls { access, outside, fence, waits, divides, returns };
 
 /// The check of the launch that this thread of the machine runs.
 pub(super) struct Current<'a> {
     pub(super) check: RefCell<LaunchCheck<'a>>,
     pub(super) progress: *const BlockProgress,
+    /// Whether threads that have returned count at barriers.
+    pub(super) is_strict: bool,
     /// What fails the launch.
     pub(super) finding: Cell<Option<Box<Finding>>>,
 }
@@ -85,6 +89,10 @@ unsafe extern "C" fn access(
     touch: c_uint,
     code: *const c_void,
 ) {
+    /// `resident_compares_and_swaps`.
+    const COMPARE_AND_SWAP: c_uint = 5;
+    /// `resident_volatile`.
+    const VOLATILE: c_uint = 32;
     // As many as three bits can name, so that there is nothing to check. The last are not used.
     const TOUCHES: [Touch; 8] = [
         Touch::Read,
@@ -100,11 +108,13 @@ unsafe extern "C" fn access(
         address: address.addr(),
         len_bytes: len_bytes as usize,
         touch: TOUCHES[(touch & 7) as usize],
-        extent: match touch >> 3 {
+        extent: match touch >> 3 & 3 {
             0 => Extent::Value,
             1 => Extent::Bytes,
             _ => Extent::Record,
         },
+        is_volatile: touch & VOLATILE != 0,
+        is_swap: touch & 7 == COMPARE_AND_SWAP,
         code: code.addr(),
     };
     let current = CURRENT.get();
@@ -137,6 +147,8 @@ unsafe extern "C" fn outside(
         len_bytes: element_bytes as usize,
         touch: Touch::Read,
         extent: Extent::Bytes,
+        is_volatile: false,
+        is_swap: false,
         code,
     };
     check(|launch, me| Some(launch.outside(me, first, index, access)));
@@ -151,4 +163,16 @@ unsafe extern "C" fn fence() {
 
 unsafe extern "C" fn waits(code: *const c_void) {
     waiting::set_code(code.addr());
+}
+
+unsafe extern "C" fn divides(code: *const c_void) {
+    let code = code.addr();
+    check(|launch, me| Some(launch.division_by_zero(me, code)));
+}
+
+unsafe extern "C" fn returns() {
+    check(|launch, me| {
+        launch.pass_return(me);
+        None
+    });
 }

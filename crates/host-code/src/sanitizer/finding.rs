@@ -44,6 +44,8 @@ pub struct Finding {
     pub element: Option<Vec<i64>>,
     /// Whether the access writes.
     pub is_write: bool,
+    /// Whether the source says `volatile` there, which orders nothing between threads.
+    pub is_volatile: bool,
     /// The length of the value that the thread accesses; for elements that are left unwritten,
     /// their length in all.
     pub len_bytes: usize,
@@ -55,6 +57,26 @@ pub struct Finding {
     pub other: Option<OtherThread>,
     /// The line of the source. `None` if the compiled code does not say.
     pub line: Option<SourceLine>,
+}
+
+/// How much of CUDA C bodies a device has checked. A device that checks nothing has zeros, which
+/// tells of a misspelt `RESIDENT_SANITIZE`.
+///
+/// ```
+/// use resident::{Device, Emulation, emulation::Checked};
+///
+/// let device = Device::emulated(Emulation::new().sanitize(true));
+/// let log = device.emulation().expect("this device is emulated");
+/// let Checked { launches, accesses, .. } = log.checked();
+/// assert_eq!((launches, accesses), (0, 0)); // no kernel has run yet
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Checked {
+    /// Launches that have run, those that failed included.
+    pub launches: u64,
+    /// Accesses of memory by their threads.
+    pub accesses: u64,
 }
 
 /// The kinds of [`Finding`]s.
@@ -79,8 +101,13 @@ pub enum FindingKind {
     /// Two threads access the same bytes, at least one writes, not both are atomic, and neither a
     /// barrier nor a fence with atomics orders them. Writes of equal values are no race.
     Race,
-    /// A barrier that not all threads of the block reach.
+    /// A barrier that not all threads of the block reach, or an operation of a warp that not all
+    /// lanes reach that its mask names. Threads that have left the kernel by
+    /// `return` do not count, as on GPUs since Volta, unless the device is
+    /// [`strict`](../struct.Emulation.html#method.strict).
     MissedBarrier,
+    /// A division of an integer by zero, or the rest of one. A GPU goes on with some value.
+    DivisionByZero,
     /// Elements of an `Out` that no thread wrote. This is a note: it does not fail the launch.
     Unwritten,
     /// The launch has written all elements of an `InOut` and read none of them before: as an `Out`
@@ -94,6 +121,11 @@ impl FindingKind {
     #[must_use]
     pub fn is_error(self) -> bool {
         !self.is_note()
+    }
+
+    /// Whether it is about no place in memory.
+    fn is_of_no_memory(self) -> bool {
+        matches!(self, Self::MissedBarrier | Self::DivisionByZero)
     }
 
     /// Whether it concerns the launch, and no thread of it.
@@ -147,11 +179,12 @@ impl fmt::Display for Finding {
         write!(f, "kernel \"{}\" ", self.kernel)?;
         match self.kind {
             FindingKind::MissedBarrier => f.write_str("waits at a barrier")?,
+            FindingKind::DivisionByZero => f.write_str("divides an integer by zero")?,
             FindingKind::Unwritten => f.write_str("leaves unwritten ")?,
             FindingKind::UnreadContents => f.write_str("overwrites all ")?,
             _ => f.write_str(if self.is_write { "writes " } else { "reads " })?,
         }
-        if self.kind != FindingKind::MissedBarrier {
+        if !self.kind.is_of_no_memory() {
             self.fmt_place(f)?;
         }
         f.write_str(self.ending())?;
@@ -162,16 +195,20 @@ impl fmt::Display for Finding {
             write!(f, " block {}, thread {}", Triple(other.block), Triple(other.thread))?;
         }
         f.write_str(" (")?;
-        if self.kind != FindingKind::MissedBarrier {
+        if !self.kind.is_of_no_memory() {
             write!(f, "{} bytes", self.len_bytes)?;
         }
         if !self.kind.is_note() {
-            let separator = if self.kind == FindingKind::MissedBarrier { "" } else { ", " };
+            let separator = if self.kind.is_of_no_memory() { "" } else { ", " };
             write!(f, "{separator}block {}, thread {}", Triple(self.block), Triple(self.thread))?;
         }
         match &self.line {
-            Some(line) => write!(f, ", {line})"),
-            None => f.write_str(")"),
+            Some(line) => write!(f, ", {line})")?,
+            None => f.write_str(")")?,
+        }
+        match self.remedy() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
         }
     }
 }
@@ -189,6 +226,7 @@ impl Finding {
             variable: None,
             element: None,
             is_write: false,
+            is_volatile: false,
             len_bytes: 0,
             block: [0; 3],
             thread: [0; 3],
@@ -224,6 +262,36 @@ impl Finding {
         }
     }
 
+    /// What to do.
+    fn remedy(&self) -> &'static str {
+        let is_shared = self.argument.is_none();
+        match self.kind {
+            FindingKind::OutOfBounds => "compare the index with the length first",
+            FindingKind::Misaligned => "align the address, or access the bytes one by one",
+            FindingKind::Uninitialised if is_shared => "write it first",
+            FindingKind::Uninitialised => "write it first, or pass the array as `InOut`",
+            FindingKind::WriteToInput => "pass the array as `InOut`",
+            FindingKind::Race if self.is_volatile => {
+                "`volatile` orders no threads: put `__syncwarp()` or `__syncthreads()` between \
+                 them, or use atomic operations"
+            }
+            FindingKind::Race if self.is_between_blocks() => {
+                "nothing orders blocks: use atomic operations, or a launch of its own"
+            }
+            FindingKind::Race => "put `__syncthreads()` between them, or use atomic operations",
+            FindingKind::MissedBarrier => {
+                "let all of them reach the same one, or name others in the mask"
+            }
+            FindingKind::Unwritten => "write all, or pass the array as `InOut`",
+            FindingKind::DivisionByZero => "compare the divisor with zero first",
+            FindingKind::UnreadContents => "",
+        }
+    }
+
+    fn is_between_blocks(&self) -> bool {
+        self.other.is_some_and(|other| other.block != self.block)
+    }
+
     fn ending(&self) -> &'static str {
         match self.kind {
             FindingKind::OutOfBounds => ", which is out of bounds",
@@ -231,7 +299,8 @@ impl Finding {
             FindingKind::Uninitialised => ", which no thread has written",
             FindingKind::WriteToInput => ", which the signature passes as `In`",
             FindingKind::Race => ", and nothing orders that and an access by",
-            FindingKind::MissedBarrier => " that not all threads of the block reach, such as",
+            FindingKind::MissedBarrier => " that not all threads reach that it concerns, such as",
+            FindingKind::DivisionByZero => ", whose result is any number",
             FindingKind::Unwritten => ", which the signature passes as `Out`",
             FindingKind::UnreadContents => {
                 " without reading any before, so the signature may pass it as `Out`, not `InOut`"

@@ -19,8 +19,10 @@ RESIDENT_UNCHECKED __attribute__((always_inline)) static inline void resident_to
                    at, bytes, resident_bytes | resident_reads)                                    \
     RESIDENT_TOUCH(__tsan_unaligned_write##bytes(void *at),                                       \
                    at, bytes, resident_bytes | resident_writes)                                   \
-    RESIDENT_TOUCH(__tsan_volatile_read##bytes(void *at), at, bytes, resident_reads_atomically)   \
-    RESIDENT_TOUCH(__tsan_volatile_write##bytes(void *at), at, bytes, resident_writes_atomically)
+    RESIDENT_TOUCH(__tsan_volatile_read##bytes(void *at),                                         \
+                   at, bytes, resident_volatile | resident_reads)                                 \
+    RESIDENT_TOUCH(__tsan_volatile_write##bytes(void *at),                                        \
+                   at, bytes, resident_volatile | resident_writes)
 RESIDENT_ACCESSES(1)
 RESIDENT_ACCESSES(2)
 RESIDENT_ACCESSES(4)
@@ -99,6 +101,12 @@ RESIDENT_HOOK void __tsan_vptr_read(void **) {}
 RESIDENT_HOOK void __tsan_vptr_update(void **, void *) {}
 RESIDENT_HOOK void __tsan_atomic_thread_fence(int) {}
 RESIDENT_HOOK void __tsan_atomic_signal_fence(int) {}
+
+// What the compiler calls before an integer is divided by zero. `-fsanitize=thread` alone makes
+// none of these calls.
+RESIDENT_HOOK void __ubsan_handle_divrem_overflow(void *, unsigned long, unsigned long) {
+    if (resident_sanitizer_calls) resident_sanitizer_calls->divides(RESIDENT_CODE);
+}
 
 /// Takes the functions of the library, and tells where the image and the variables of this thread
 /// of the machine are.

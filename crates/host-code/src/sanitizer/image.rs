@@ -114,10 +114,9 @@ impl Image {
 /// others are the header's, pointers to dynamic shared memory, and what guards these.
 fn is_shared(mangled: &str, name: &str, pointers: &[String], guarded: &[&str]) -> bool {
     let local = mangled.strip_prefix("_ZZ");
-    let is_pointer = match local {
-        Some(local) => guarded.contains(&local),
-        None => pointers.iter().any(|pointer| pointer == name),
-    };
+    // A record with a constructor has a guard too.
+    let is_pointer = pointers.iter().any(|pointer| pointer == name)
+        && local.is_none_or(|local| guarded.contains(&local));
     mangled != "__tls_guard" && !mangled.starts_with("_ZG") && !is_pointer
 }
 

@@ -1,15 +1,18 @@
 //! The check of one launch: every access of its threads, against the areas that it may access.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::access::{Extent, MemoryAccess, Touch};
 use super::area::{AccessFault, Area, Contents, Rights};
 use super::argument::ArrayOfLaunch;
+use super::collected::Collected;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
-use super::order::{Order, Stamp};
+use super::order::{LANES, Order, Stamp};
 use super::parameters::Parameters;
+use crate::block::Meeting;
 use crate::runtime::LaunchParameters;
 use resident_core::Access;
 
@@ -18,6 +21,10 @@ const UNIT_BYTES: usize = 4;
 
 /// Memory of each block, which nothing has written when the block starts.
 const OF_BLOCK: Rights = Rights { may_write: true, is_written: false };
+
+/// After the first error, a launch goes on for so many accesses: it may have read what no bound
+/// is.
+const ACCESSES_AFTER_ERROR_MAX: u64 = 1 << 24;
 
 /// The longest value whose write by two threads is compared.
 const COMPARED_BYTES_MAX: usize = 64 << 10;
@@ -62,6 +69,8 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) parameter_count: usize,
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],
+    /// Whether writes of equal values are races.
+    pub(super) is_strict: bool,
 }
 
 /// The state of the check of one launch.
@@ -81,6 +90,13 @@ pub(super) struct LaunchCheck<'a> {
     /// The block whose threads run, if one has accessed anything.
     block: Option<u64>,
     racing_write: Option<RacingWrite>,
+    /// All accesses until now.
+    pub(super) accesses: u64,
+    collected: Collected,
+    /// The number of accesses at which the launch ends because of an error.
+    accesses_max: u64,
+    /// The threads of that block that have left the kernel by `return`.
+    returned: HashSet<u32>,
 }
 
 impl<'a> LaunchCheck<'a> {
@@ -109,6 +125,10 @@ impl<'a> LaunchCheck<'a> {
             order: Order::default(),
             block: None,
             racing_write: None,
+            accesses: 0,
+            collected: Collected::default(),
+            accesses_max: u64::MAX,
+            returned: HashSet::new(),
         }
     }
 
@@ -116,7 +136,8 @@ impl<'a> LaunchCheck<'a> {
     /// fault. Returns whether it is done.
     #[inline(always)]
     pub(super) fn access_quickly(&mut self, block: u64, thread: u32, access: MemoryAccess) -> bool {
-        if self.block != Some(block) || self.racing_write.is_some() {
+        self.accesses += 1;
+        if self.block != Some(block) || self.racing_write.is_some() || access.is_volatile {
             return false;
         }
         let Some(index) = self.area_of(access.address) else { return false };
@@ -124,15 +145,14 @@ impl<'a> LaunchCheck<'a> {
         self.areas[index].access_quickly(access, stamp, &self.order)
     }
 
-    /// Checks an access before it happens.
+    /// Checks an access before it happens. Returns the error if it must not happen.
     #[inline(never)]
     pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
-        let MemoryAccess { address, len_bytes, touch, .. } = access;
-        if self.racing_write.is_some()
-            && let Some(finding) = self.compare_racing_write()
-        {
-            return Some(finding);
+        self.compare_racing_write();
+        if self.accesses > self.accesses_max {
+            return self.collected.first().cloned().map(Box::new);
         }
+        let MemoryAccess { address, len_bytes, .. } = access;
         if address.wrapping_sub(me.stack.0) < me.stack.1 - me.stack.0 {
             return None;
         }
@@ -140,6 +160,7 @@ impl<'a> LaunchCheck<'a> {
             return self.outside_of_areas(me, access);
         };
         self.enter(me.block);
+        let access = self.as_ordered(me, access);
         let area = &mut self.areas[index];
         if len_bytes > area.len_bytes - (address - area.start) {
             return Some(self.finding(FindingKind::OutOfBounds, me, access, None));
@@ -147,16 +168,35 @@ impl<'a> LaunchCheck<'a> {
         if access.is_number() && address & (len_bytes - 1) != 0 {
             return Some(self.finding(FindingKind::Misaligned, me, access, None));
         }
-        if touch.is_atomic() {
-            self.order.pass_atomic(me.thread, address, touch);
+        if access.touch.is_atomic() {
+            self.order.pass_atomic(me.thread, address, access.touch);
         }
         let stamp = self.order.stamp(me.thread);
+        let swaps =
+            access.is_swap && self.collected.swap(stamp, address) | area.forget_read(access, stamp);
         let rights = &self.rights;
         let rights = |argument: usize| rights[argument];
         match area.access(access, stamp, &self.order, rights) {
             Ok(()) => None,
+            // Others have read it to compare and swap it too.
+            Err((_, AccessFault::Race(earlier))) if swaps && earlier.is_reading() => None,
             Err((address, fault)) => self.fault(fault, me, access, address),
         }
+    }
+
+    /// An access as it is ordered. A volatile read may be that of a flag, which conflicts with
+    /// nothing but plain writes. A volatile write is one of a flag if it is the first behind a
+    /// fence, and else a plain one.
+    #[inline]
+    fn as_ordered(&mut self, me: Running, access: MemoryAccess) -> MemoryAccess {
+        let touch = match access.touch {
+            Touch::Read if access.is_volatile => Touch::AtomicRead,
+            Touch::Write if access.is_volatile && self.order.signals(me.thread) => {
+                Touch::AtomicWrite
+            }
+            plain => plain,
+        };
+        MemoryAccess { touch, ..access }
     }
 
     #[cold]
@@ -168,33 +208,75 @@ impl<'a> LaunchCheck<'a> {
         address: usize,
     ) -> Option<Box<Finding>> {
         let at = MemoryAccess { address, ..access };
-        let (kind, other) = match fault {
-            AccessFault::Gap => (FindingKind::OutOfBounds, None),
-            AccessFault::ReadOnly => (FindingKind::WriteToInput, None),
-            AccessFault::Unwritten => (FindingKind::Uninitialised, None),
-            AccessFault::Race(other) | AccessFault::RacingWrite(other) => {
-                (FindingKind::Race, Some(other))
-            }
-        };
         match fault {
-            AccessFault::RacingWrite(other) if access.len_bytes <= COMPARED_BYTES_MAX => {
+            AccessFault::Gap => Some(self.finding(FindingKind::OutOfBounds, me, at, None)),
+            AccessFault::ReadOnly => Some(self.finding(FindingKind::WriteToInput, me, at, None)),
+            AccessFault::Unwritten => {
+                let finding = self.finding(FindingKind::Uninitialised, me, at, None);
+                let stamp = self.order.stamp(me.thread);
+                self.collect(|all| all.add_early_read(*finding, stamp, address));
+                None
+            }
+            AccessFault::RacingWrite(other)
+                if !self.of.is_strict && access.len_bytes <= COMPARED_BYTES_MAX =>
+            {
                 let before = bytes_at(access.address, access.len_bytes);
                 self.racing_write = Some(RacingWrite { by: me, access, address, other, before });
                 None
             }
-            _ => Some(self.finding(kind, me, at, other)),
+            AccessFault::Race(other) | AccessFault::RacingWrite(other) => {
+                self.race(me, at, other);
+                None
+            }
         }
     }
 
-    /// The finding for the last write of what another thread had written, unless it wrote the same.
-    #[cold]
-    pub(super) fn compare_racing_write(&mut self) -> Option<Box<Finding>> {
-        let RacingWrite { by, access, address, other, before } = self.racing_write.take()?;
-        if bytes_at(access.address, access.len_bytes) == before {
-            return None;
+    /// Nothing orders an access and an earlier one.
+    fn race(&mut self, me: Running, at: MemoryAccess, earlier: Stamp) {
+        let MemoryAccess { address, touch, code, .. } = at;
+        let is_beside_atomics = !touch.is_atomic() && earlier.is_atomic();
+        if is_beside_atomics && self.order.is_behind_updates(address, me.thread) {
+            return;
         }
-        let at = MemoryAccess { address, ..access };
-        Some(self.finding(FindingKind::Race, by, at, Some(other)))
+        if earlier.is_reading() {
+            let (block, thread) = self.indices(me.block, me.thread);
+            if self.collected.write_late(earlier, address, OtherThread { block, thread }) {
+                return;
+            }
+        }
+        let finding = *self.finding(FindingKind::Race, me, at, Some(earlier));
+        let stamp = self.order.stamp(me.thread);
+        if is_beside_atomics && touch == Touch::Read && at.is_number() {
+            self.collect(|all| all.add_read_beside_atomics(finding, stamp, address, code));
+        } else {
+            self.collect(|all| all.add(finding));
+        }
+    }
+
+    /// Keeps an error. The launch goes on for a while.
+    fn collect(&mut self, add: impl FnOnce(&mut Collected)) {
+        if self.collected.is_empty() {
+            self.accesses_max = self.accesses + ACCESSES_AFTER_ERROR_MAX;
+        }
+        add(&mut self.collected);
+    }
+
+    /// What has been collected.
+    pub(super) fn errors(&mut self) -> Vec<Finding> {
+        self.compare_racing_write();
+        self.collected.errors()
+    }
+
+    /// The last write of what another thread had written is an error, unless it wrote the same.
+    #[cold]
+    fn compare_racing_write(&mut self) {
+        let Some(write) = self.racing_write.take() else { return };
+        let RacingWrite { by, access, address, other, before } = write;
+        if bytes_at(access.address, access.len_bytes) != before {
+            let at = MemoryAccess { address, ..access };
+            let finding = *self.finding(FindingKind::Race, by, at, Some(other));
+            self.collect(|all| all.add(finding));
+        }
     }
 
     /// An access to none of the areas: to a variable of the library, or out of bounds.
@@ -263,15 +345,63 @@ impl<'a> LaunchCheck<'a> {
 
     /// Some threads wait at a barrier that others do not reach.
     pub(super) fn missed_barrier(&self, waiting: Running, code: usize, other: u32) -> Box<Finding> {
-        let touch = Touch::Read;
-        let extent = Extent::Bytes;
-        let access = MemoryAccess { address: 0, len_bytes: 0, touch, extent, code };
-        let mut finding = self.finding(FindingKind::MissedBarrier, waiting, access, None);
-        self.name_array(&mut finding, None);
-        finding.element = None;
+        let mut finding = self.of_no_memory(FindingKind::MissedBarrier, waiting, code);
         let (block, thread) = self.indices(waiting.block, other);
         finding.other = Some(OtherThread { block, thread });
         finding
+    }
+
+    /// Lanes of a warp have met. Lanes that their mask names and that have come to the kernel's end
+    /// without them are an error; in strict checks those too that left it by `return`.
+    pub(super) fn judge_meeting(&mut self, block: u64, meeting: &Meeting) {
+        self.enter(block);
+        let Meeting { warp, came, mask, code, .. } = *meeting;
+        let first = warp * LANES + came.trailing_zeros();
+        let absent = (0..LANES).filter(|lane| (mask & !came) >> lane & 1 == 1);
+        let threads_of_block = self.launch.threads();
+        let mut threads =
+            absent.map(|lane| warp * LANES + lane).filter(|thread| *thread < threads_of_block);
+        let is_excused = |thread: &u32| !self.of.is_strict && self.has_returned(*thread);
+        if let Some(missing) = threads.find(|thread| !is_excused(thread)) {
+            let me = Running { block, thread: first, stack: (0, 0) };
+            let finding = *self.missed_barrier(me, code, missing);
+            self.collect(|all| all.add(finding));
+        }
+    }
+
+    /// A thread is about to divide by zero.
+    #[cold]
+    pub(super) fn division_by_zero(&self, me: Running, code: usize) -> Box<Finding> {
+        self.of_no_memory(FindingKind::DivisionByZero, me, code)
+    }
+
+    /// A finding at a place in the code that is about no memory.
+    fn of_no_memory(&self, kind: FindingKind, me: Running, code: usize) -> Box<Finding> {
+        let access = MemoryAccess {
+            address: 0,
+            len_bytes: 0,
+            touch: Touch::Read,
+            extent: Extent::Bytes,
+            is_volatile: false,
+            is_swap: false,
+            code,
+        };
+        let mut finding = self.finding(kind, me, access, None);
+        self.name_array(&mut finding, None);
+        finding.variable = None;
+        finding.element = None;
+        finding
+    }
+
+    /// The thread leaves the kernel by `return`, and so does not count at later barriers.
+    pub(super) fn pass_return(&mut self, me: Running) {
+        self.enter(me.block);
+        self.returned.insert(me.thread);
+    }
+
+    /// Whether a thread of the running block has left the kernel by `return`.
+    pub(super) fn has_returned(&self, thread: u32) -> bool {
+        self.returned.contains(&thread)
     }
 
     /// Whether two places of the code are on one line.
@@ -316,6 +446,7 @@ impl<'a> LaunchCheck<'a> {
     fn enter(&mut self, block: u64) {
         if self.block != Some(block) {
             self.block = Some(block);
+            self.returned.clear();
             self.order.start_block(block);
         }
     }
@@ -343,6 +474,7 @@ impl<'a> LaunchCheck<'a> {
             variable,
             element,
             is_write: access.touch.writes(),
+            is_volatile: access.is_volatile,
             len_bytes: access.len_bytes,
             block,
             thread,

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `access` | one access |
 //! | `order`, `shadow`, `area`, `argument` | which accesses are errors. Pure |
-//! | `launch` | the check of one launch |
+//! | `launch`, `collected` | the check of one launch; its errors |
 //! | `image` | the variables and the lines of a compiled library |
 //! | `parameters` | the names of a kernel's parameters |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
@@ -15,6 +15,7 @@ mod access;
 mod area;
 mod argument;
 mod calls;
+mod collected;
 pub(super) mod finding;
 mod image;
 mod launch;
@@ -25,16 +26,18 @@ pub(super) mod totals;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use self::finding::{Finding, FindingKind, OtherThread, SourceLine};
+pub use self::finding::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
 use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
 use self::parameters::Parameters;
-use super::block::{BlockRunner, Observer};
+use super::block::{BlockRunner, Meeting, Observer};
 use super::output::{self, LaunchOutput};
 use super::runtime::{LaunchParameters, RunBlocks};
 use super::waiting;
@@ -51,17 +54,35 @@ const FINDINGS_MAX: usize = 1 << 10;
 
 /// The findings of one device.
 #[derive(Debug, Default)]
-pub struct Findings(Mutex<Vec<Finding>>);
+pub struct Findings {
+    all: Mutex<Vec<Finding>>,
+    launches: AtomicU64,
+    accesses: AtomicU64,
+    /// Whether what current GPUs allow is a finding where older ones, or CUDA's guide, do not.
+    is_strict: bool,
+}
 
 impl Findings {
+    pub fn new(is_strict: bool) -> Self {
+        Self { is_strict, ..Self::default() }
+    }
+
+    /// How much the device has checked.
+    pub fn checked(&self) -> Checked {
+        Checked {
+            launches: self.launches.load(Ordering::Relaxed),
+            accesses: self.accesses.load(Ordering::Relaxed),
+        }
+    }
+
     pub fn all(&self) -> Vec<Finding> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Tells the listener of findings, and keeps them. The caller holds no lock, and runs no block.
     fn add(&self, new: &[Finding]) {
         new.iter().for_each(output::report);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let room = FINDINGS_MAX - all.len();
         all.extend(new.iter().take(room).cloned());
     }
@@ -134,6 +155,7 @@ struct CheckedOutcome {
     /// The error is the first finding that fails the launch, or says why it failed otherwise.
     outcome: Result<(), String>,
     found: Vec<Finding>,
+    accesses: u64,
 }
 
 impl CheckedLaunch<'_> {
@@ -155,9 +177,12 @@ impl CheckedLaunch<'_> {
         }
         let output = LaunchOutput::of_launch();
         // SAFETY: the caller promises this.
-        let CheckedOutcome { outcome, found } = unsafe { self.run_alone(output.as_ref()) };
+        let ran = unsafe { self.run_alone(output.as_ref(), findings.is_strict) };
+        let CheckedOutcome { outcome, found, accesses } = ran;
         output.into_iter().for_each(LaunchOutput::pass_on);
-        totals::add(self.kernel, &found);
+        totals::add(self.kernel, accesses, &found);
+        findings.launches.fetch_add(1, Ordering::Relaxed);
+        findings.accesses.fetch_add(accesses, Ordering::Relaxed);
         findings.add(&found);
         outcome
     }
@@ -167,7 +192,7 @@ impl CheckedLaunch<'_> {
     /// # Safety
     ///
     /// As for [`BlockRunner::new`].
-    unsafe fn run_alone(&self, output: Option<&LaunchOutput>) -> CheckedOutcome {
+    unsafe fn run_alone(&self, output: Option<&LaunchOutput>, is_strict: bool) -> CheckedOutcome {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
@@ -182,10 +207,12 @@ impl CheckedLaunch<'_> {
             parameters,
             parameter_count: self.parameters.len(),
             array_names: self.array_names,
+            is_strict,
         };
         let check = LaunchCheck::new(of, places, arrays);
         let current = Current {
             check: RefCell::new(check),
+            is_strict,
             progress: runner.progress(),
             finding: Cell::new(None),
         };
@@ -201,13 +228,33 @@ impl CheckedLaunch<'_> {
 impl Current<'_> {
     /// The outcome of a launch, with what was found in it.
     fn outcome(&self, outcome: Result<(), String>) -> CheckedOutcome {
-        let racing_write = || self.check.borrow_mut().compare_racing_write();
-        let Some(finding) = self.finding.take().or_else(racing_write) else {
-            let notes = || self.check.borrow().notes();
-            let found = outcome.as_ref().map_or_else(|_| Vec::new(), |()| notes());
-            return CheckedOutcome { outcome, found };
-        };
-        CheckedOutcome { outcome: Err(finding.to_string()), found: vec![*finding] }
+        let accesses = self.check.borrow().accesses;
+        let mut found = self.check.borrow_mut().errors();
+        if let Some(last) = self.finding.take().filter(|last| !found.contains(last)) {
+            found.push(*last);
+        }
+        match (found.first(), &outcome) {
+            (None, Ok(())) => found = self.check.borrow().notes(),
+            (None, Err(_)) => {}
+            (Some(first), _) => {
+                let outcome = Err(format!("{first}{}", Others(found.len() - 1)));
+                return CheckedOutcome { outcome, found, accesses };
+            }
+        }
+        CheckedOutcome { outcome, found, accesses }
+    }
+}
+
+/// So many further findings, behind the text of the first.
+struct Others(usize);
+
+impl fmt::Display for Others {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => Ok(()),
+            1 => f.write_str(". The launch has one more finding"),
+            others => write!(f, ". The launch has {others} more findings"),
+        }
     }
 }
 
@@ -216,14 +263,30 @@ impl Observer for Current<'_> {
         self.check.borrow_mut().pass_barrier(block);
     }
 
-    fn pass_warp_barrier(&self, block: u64, warp: u32, mask: u32) {
-        self.check.borrow_mut().pass_warp_barrier(block, warp, mask);
+    fn pass_meeting(&self, block: u64, meeting: &Meeting) {
+        let mut check = self.check.borrow_mut();
+        if meeting.is_barrier {
+            check.pass_warp_barrier(block, meeting.warp, meeting.came);
+        }
+        check.judge_meeting(block, meeting);
+    }
+
+    fn judge_stuck(&self, block: u64, waiting: (u32, usize), missing: u32) -> Option<String> {
+        let (thread, code) = waiting;
+        let me = Running { block, thread, stack: (0, 0) };
+        let finding = self.check.borrow().missed_barrier(me, code, missing);
+        let text = finding.to_string();
+        self.finding.set(Some(finding));
+        Some(text)
     }
 
     fn judge_barrier(&self, block: u64, waiting: &[(u32, usize)], threads: u32) -> Option<String> {
         let check = self.check.borrow();
         let &(first, code) = waiting.first()?;
-        let is_missing = |thread: &u32| waiting.binary_search_by_key(thread, |one| one.0).is_err();
+        let is_excused = |thread: u32| !self.is_strict && check.has_returned(thread);
+        let is_missing = |thread: &u32| {
+            waiting.binary_search_by_key(thread, |one| one.0).is_err() && !is_excused(*thread)
+        };
         let elsewhere = || {
             let differs = |(_, other): &&(u32, usize)| !check.is_one_line(code, *other);
             waiting.iter().find(differs).map(|(thread, _)| *thread)

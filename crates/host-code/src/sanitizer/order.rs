@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::access::Touch;
 
 /// The number of threads of a warp.
-const LANES: u32 = 32;
+pub(super) const LANES: u32 = 32;
 
 /// Who accessed some bytes, and when: block, time, thread, and two flags. Zero is no thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,6 +68,10 @@ impl Stamp {
     /// The same with the flags of the other too.
     pub(super) fn with_flags_of(self, other: Self) -> Self {
         Self(self.0 | other.0 & (READ | ATOMIC))
+    }
+
+    pub(super) fn without_flags(self) -> Self {
+        Self(self.0 & !(READ | ATOMIC))
     }
 
     pub(super) fn reading(self) -> Self {
@@ -168,6 +172,10 @@ pub(super) struct Order {
     fences: HashMap<u32, Fence>,
     /// The times of those before the barrier.
     fences_before_barrier: Rc<HashMap<u32, u32>>,
+    /// The threads that have not written anything volatile since their last fence.
+    unused_fences: HashSet<u32>,
+    /// Who has updated an address atomically last, of blocks with fences.
+    last_updates: HashMap<usize, Stamp>,
     acquired: HashMap<u64, Vec<Acquired>>,
     released: HashMap<usize, Vec<Release>>,
 }
@@ -177,6 +185,7 @@ impl Order {
         (self.block, self.now, self.barrier) = (block, 1, 1);
         self.lanes.clear();
         self.fences.clear();
+        self.unused_fences.clear();
         self.fences_before_barrier = Rc::default();
     }
 
@@ -216,6 +225,21 @@ impl Order {
     pub(super) fn pass_fence(&mut self, thread: u32) {
         self.advance();
         self.fences.insert(thread, self.knowledge(thread, self.now));
+        self.unused_fences.insert(thread);
+    }
+
+    /// Whether a volatile write of the thread is a signal to others: the first after a fence.
+    pub(super) fn signals(&mut self, thread: u32) -> bool {
+        self.unused_fences.remove(&thread)
+    }
+
+    /// Whether this thread of the running block knows the last atomic update of an address, made
+    /// behind a fence: so it has seen what all others did there, as the last of all blocks does.
+    pub(super) fn is_behind_updates(&self, address: usize, thread: u32) -> bool {
+        let last = self.last_updates.get(&address);
+        last.is_some_and(|last| {
+            self.is_before_in_block(*last, thread) && self.fences.contains_key(&last.thread())
+        })
     }
 
     /// What a thread knows, with what it does itself before a time.
@@ -234,6 +258,9 @@ impl Order {
             if !is_known {
                 acquired.push(Acquired { thread, time: self.now, address, releases });
             }
+        }
+        if touch == Touch::AtomicUpdate && !self.fences.is_empty() {
+            self.last_updates.insert(address, self.stamp(thread));
         }
         if touch.writes() && !(self.fences.is_empty() && self.fences_before_barrier.is_empty()) {
             let fence = self.fences.get(&thread).cloned().unwrap_or_default();

@@ -56,6 +56,19 @@ pub(super) fn record(cell: &mut Cell, touch: Touch, me: Stamp, order: &Order) {
     }
 }
 
+/// Makes the plain reads of a thread atomic ones. Returns whether there are any.
+pub(super) fn forget_read(cell: &mut Cell, me: Stamp) -> bool {
+    let mut reads = false;
+    for word in &mut cell[1..] {
+        let stamp = Stamp(*word);
+        if stamp != Stamp::NOBODY && stamp.is_of_thread(me) && stamp.is_reading() {
+            *word = stamp.without_flags().atomic().0;
+            reads = true;
+        }
+    }
+    reads
+}
+
 /// Whether an earlier access comes before all that the thread `me` does, or is its own.
 #[inline(always)]
 fn is_harmless(earlier: Stamp, me: Stamp, order: &Order) -> bool {

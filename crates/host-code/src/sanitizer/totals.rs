@@ -29,6 +29,8 @@ pub struct CheckedTotals {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelTotals {
     pub launches: u64,
+    /// Accesses of memory.
+    pub accesses: u64,
     pub errors: u64,
     pub notes: u64,
 }
@@ -52,14 +54,15 @@ pub(crate) fn begin() {
 }
 
 /// Counts a launch.
-pub(super) fn add(kernel: &Arc<str>, found: &[Finding]) {
+pub(super) fn add(kernel: &Arc<str>, accesses_of_launch: u64, found: &[Finding]) {
     let mut totals = TOTALS.lock().unwrap_or_else(PoisonError::into_inner);
     let CheckedTotals { by_kernel } = totals.get_or_insert_default();
     let is_full = by_kernel.len() >= KERNELS_MAX && !by_kernel.contains_key(kernel);
     let key = if is_full { Arc::from("(other kernels)") } else { Arc::clone(kernel) };
-    let KernelTotals { launches, errors, notes } = by_kernel.entry(key).or_default();
+    let KernelTotals { launches, accesses, errors, notes } = by_kernel.entry(key).or_default();
     let error_count = found.iter().filter(|finding| finding.kind.is_error()).count() as u64;
     *launches += 1;
+    *accesses += accesses_of_launch;
     *errors += error_count;
     *notes += found.len() as u64 - error_count;
 }
@@ -69,11 +72,11 @@ impl fmt::Display for CheckedTotals {
         let launches: u64 = self.by_kernel.values().map(|totals| totals.launches).sum();
         let kernels = self.by_kernel.len();
         writeln!(f, "The checker of CUDA C ran over {launches} launches of {kernels} kernels.")?;
-        for (kernel, KernelTotals { launches, errors, notes }) in
-            self.by_kernel.iter().take(LISTED_MAX)
-        {
+        for (kernel, totals) in self.by_kernel.iter().take(LISTED_MAX) {
+            let KernelTotals { launches, accesses, errors, notes } = totals;
             let name: String = kernel.chars().take(NAME_WIDTH).collect();
-            writeln!(f, "  {name}: {launches} launches, {errors} errors, {notes} notes")?;
+            write!(f, "  {name}: {launches} launches, {accesses} accesses, ")?;
+            writeln!(f, "{errors} errors, {notes} notes")?;
         }
         match kernels.saturating_sub(LISTED_MAX) {
             0 => Ok(()),

@@ -1,51 +1,63 @@
-//! The handler of `SIGSEGV`.
+//! The handler of `SIGSEGV` and `SIGFPE`.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use corosensei::trap::TrapHandlerRegs;
 use libc::{
-    REG_RBP, REG_RDI, REG_RIP, REG_RSI, REG_RSP, SIGSEGV, c_int, c_void, siginfo_t, ucontext_t,
+    REG_RBP, REG_RDI, REG_RIP, REG_RSI, REG_RSP, SIGFPE, SIGSEGV, c_int, c_void, siginfo_t,
+    ucontext_t,
 };
 
-use super::{Ended, RUNNING, code};
+use super::{Ended, RUNNING, code, division};
 
-/// What handled the signal before. Null is the default action.
-static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+/// What handled a signal before. Null is the default action.
+struct Before(AtomicPtr<libc::sigaction>);
+
+static BEFORE_SEGV: Before = Before(AtomicPtr::new(std::ptr::null_mut()));
+static BEFORE_FPE: Before = Before(AtomicPtr::new(std::ptr::null_mut()));
 
 /// Installs the handler, once in the process.
 pub(in super::super) fn install() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: zeros are a valid value of this structure of C.
-        let [mut action, mut before]: [libc::sigaction; 2] = unsafe { std::mem::zeroed() };
-        // Known before the handler can be called.
-        // SAFETY: both pointers are valid; none is the request to change nothing.
-        let asked = unsafe { libc::sigaction(SIGSEGV, std::ptr::null(), &raw mut before) };
-        if asked != 0 {
-            return;
-        }
-        keep(before);
-        let own: unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = on_signal;
-        action.sa_sigaction = own as usize;
-        action.sa_mask = before.sa_mask;
-        // On the stack for signals: the thread's own is full.
-        action.sa_flags = libc::SA_SIGINFO
-            | libc::SA_ONSTACK
-            | before.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART);
-        // SAFETY: the handler has the type that `SA_SIGINFO` asks for, and stays loaded.
-        // If the call fails, overflows end the process, as without a handler.
-        let installed = unsafe { libc::sigaction(SIGSEGV, &raw const action, &raw mut before) };
-        if installed == 0 {
-            // Another thread may have installed one in between.
-            keep(before);
-        }
-    });
+    ONCE.call_once(|| [SIGSEGV, SIGFPE].into_iter().for_each(install_for));
 }
 
-/// Keeps what handled the signal before, for ever: the handler may be reading it.
-fn keep(before: libc::sigaction) {
-    BEFORE.store(Box::leak(Box::new(before)), Ordering::Release);
+fn install_for(signal: c_int) {
+    // SAFETY: zeros are a valid value of this structure of C.
+    let [mut action, mut before]: [libc::sigaction; 2] = unsafe { std::mem::zeroed() };
+    // Known before the handler can be called.
+    // SAFETY: both pointers are valid; none is the request to change nothing.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) };
+    if asked != 0 {
+        return;
+    }
+    Before::of(signal).keep(before);
+    let own: unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = on_signal;
+    action.sa_sigaction = own as usize;
+    action.sa_mask = before.sa_mask;
+    // On the stack for signals: the thread's own is full.
+    action.sa_flags = libc::SA_SIGINFO
+        | libc::SA_ONSTACK
+        | before.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART);
+    // SAFETY: the handler has the type that `SA_SIGINFO` asks for, and stays loaded.
+    // If the call fails, faults end the process, as without a handler.
+    let installed = unsafe { libc::sigaction(signal, &raw const action, &raw mut before) };
+    if installed == 0 {
+        // Another thread may have installed one in between.
+        Before::of(signal).keep(before);
+    }
+}
+
+impl Before {
+    fn of(signal: c_int) -> &'static Self {
+        if signal == SIGFPE { &BEFORE_FPE } else { &BEFORE_SEGV }
+    }
+
+    /// Keeps what handled the signal before, for ever: the handler may be reading it.
+    fn keep(&self, before: libc::sigaction) {
+        self.0.store(Box::leak(Box::new(before)), Ordering::Release);
+    }
 }
 
 /// Only reads memory of this thread, and the code on the stack has no destructors: so it may
@@ -57,16 +69,28 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     let registers = unsafe { &mut *context.cast::<ucontext_t>() };
     // Else it was sent by a program, and has no address.
     let is_fault = information.si_code > 0;
-    // SAFETY: a `SIGSEGV` of the system has an address.
+    // SAFETY: these signals have an address if the system sends them.
     let address = || unsafe { information.si_addr() }.addr();
-    let has_ended = is_fault && end_thread(address(), registers);
-    if !has_ended {
-        if is_fault {
+    let is_over = is_fault
+        && match signal {
+            SIGFPE => finish_division(registers),
+            _ => end_thread(address(), registers),
+        };
+    if !is_over {
+        if is_fault && signal == SIGSEGV {
             say_if_of_a_kernel(address(), registers);
         }
         // SAFETY: the arguments are passed on.
         unsafe { pass_on(signal, info, context, is_fault) };
     }
+}
+
+/// If a kernel's code divided by zero, gives it what a GPU gives.
+fn finish_division(context: &mut ucontext_t) -> bool {
+    let registers = &mut context.uc_mcontext.gregs;
+    let is_of_kernel = code::kernel_at(registers[REG_RIP as usize] as usize).is_some();
+    // SAFETY: the registers are those at a `SIGFPE` of the system.
+    is_of_kernel && unsafe { division::finish(registers) }
 }
 
 /// If a kernel's code overflowed the stack that runs, lets it go on behind its end.
@@ -172,14 +196,14 @@ fn hexadecimal(number: usize, digits: &mut [u8; 16]) -> &str {
 /// The arguments are those of a signal handler.
 unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void, is_fault: bool) {
     // SAFETY: null, or what `keep` has leaked.
-    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
+    let before = unsafe { Before::of(signal).0.load(Ordering::Acquire).as_ref() };
     match before.map(|before| (before.sa_sigaction, before.sa_flags)) {
         // A fault is not ignored: the access would happen again, for ever.
         Some((libc::SIG_IGN, _)) if !is_fault => {}
         None | Some((libc::SIG_DFL | libc::SIG_IGN, _)) => end_process(signal, is_fault),
         Some((handler, flags)) => {
             if flags & libc::SA_RESETHAND != 0 {
-                BEFORE.store(std::ptr::null_mut(), Ordering::Release);
+                Before::of(signal).0.store(std::ptr::null_mut(), Ordering::Release);
             }
             if flags & libc::SA_SIGINFO == 0 {
                 // SAFETY: without the flag the handler has this type.

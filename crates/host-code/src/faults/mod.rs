@@ -1,5 +1,6 @@
-//! A thread of a block that overflows its stack ends, and with it the launch, instead of the
-//! process: on Linux on x86-64. Elsewhere, and where the overflow is found in code of a library
+//! What the processor refuses in a kernel: a thread of a block that overflows its stack ends, and
+//! with it the launch, instead of the process; a division by zero has a result. Both on Linux on
+//! x86-64. Elsewhere, and where the overflow is found in code of a library
 //! that the kernel calls, the process ends, as it does for any other stack.
 //!
 //! A handler of the whole process is much for a rare case, but nothing cheaper names the kernel and
@@ -22,11 +23,14 @@
 //! | file | purpose |
 //! |---|---|
 //! | `code` | where the code of kernels is |
-//! | `handler` | the handler |
+//! | `division` | the results of divisions by zero |
+//! | `handler` | the handler, of `SIGFPE` too |
 //! | `signal_stack` | the stack on which it runs |
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod code;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod division;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod handler;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,0 +1,123 @@
+//! The kernels that a source defines: their names, their launch bounds, and where their bodies are.
+
+use std::ops::Range;
+
+use crate::words::{code_only, words};
+
+const GLOBAL: &str = "__global__";
+const LAUNCH_BOUNDS: &str = "__launch_bounds__";
+
+/// What may stand between `__global__` and a kernel's name, with arguments.
+const ATTRIBUTES: [&str; 6] =
+    [LAUNCH_BOUNDS, "__attribute__", "__align__", "__cluster_dims__", "__maxnreg__", "alignas"];
+
+/// The definition of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Definition {
+    /// The function's name, without namespaces.
+    pub name: String,
+    /// The arguments of `__launch_bounds__`, or nothing.
+    pub launch_bounds: String,
+    pub is_template: bool,
+    /// Where `__global__` stands.
+    pub start: usize,
+    /// From the brace that opens to the one that closes, both included.
+    pub body: Range<usize>,
+}
+
+/// The kernels that a source defines, in order. Comments and literals are no code.
+pub fn definitions(text: &str) -> Vec<Definition> {
+    let code = code_only(text);
+    let mut found: Vec<Definition> = Vec::new();
+    for (start, word) in words(&code) {
+        let is_inside = found.last().is_some_and(|last| start < last.body.end);
+        if word == GLOBAL && !is_inside {
+            found.extend(definition(&code, start));
+        }
+    }
+    found
+}
+
+/// The definition whose `__global__` starts at a place, unless it is only a declaration.
+fn definition(code: &str, start: usize) -> Option<Definition> {
+    let mut launch_bounds = String::new();
+    let mut at = start + GLOBAL.len();
+    loop {
+        let open = at + code[at..].find(['(', ';', '{'])?;
+        let close = closing(code, open)?;
+        let before = code[at..open].trim_end();
+        let name_start = before.rfind(|letter| !is_of_name(letter)).map_or(0, |last| last + 1);
+        let name = &before[name_start..];
+        if !code[open..].starts_with('(') || name.is_empty() {
+            return None;
+        }
+        if !ATTRIBUTES.contains(&name) {
+            let behind = close + 1;
+            let body = behind + code[behind..].find(|letter: char| !letter.is_whitespace())?;
+            let is_body = code[body..].starts_with('{');
+            let body = body..closing(code, body)? + 1;
+            let (name, is_template) = (name.to_owned(), is_template(&code[..start]));
+            return is_body.then_some(Definition { name, launch_bounds, is_template, start, body });
+        }
+        if name == LAUNCH_BOUNDS {
+            launch_bounds = code[open + 1..close].trim().to_owned();
+        }
+        at = close + 1;
+    }
+}
+
+/// Also `##`, in the body of a macro.
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || letter == '_' || letter == '#'
+}
+
+/// Whether the declaration that begins at the end of the code is that of a template.
+fn is_template(before: &str) -> bool {
+    let start = before.rfind([';', '{', '}']).map_or(0, |end| end + 1);
+    words(&before[start..]).any(|(_, word)| word == "template")
+}
+
+/// Where the bracket ends that opens at `open`.
+fn closing(code: &str, open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    code[open..]
+        .find(|letter| {
+            depth = match letter {
+                '(' | '{' => depth + 1,
+                ')' | '}' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            depth == 0
+        })
+        .map(|len| open + len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::definitions;
+
+    #[test]
+    fn definitions_have_names_bounds_and_bodies() {
+        let text = r#"
+            // __global__ void commented(int *x) { }
+            __global__ void declared(int *x);
+            extern "C" __global__ void __launch_bounds__(64, 2) bounded(int *x) { if (x) { } }
+            namespace ns { template <typename T> __global__ void scale(T *x) { x[0] = ')'; } }
+            __global__ __attribute__((cold)) void last(float (*f)(int)) {}
+        "#;
+        let found = definitions(text);
+        let all: Vec<_> = found
+            .iter()
+            .map(|one| (&*one.name, &*one.launch_bounds, one.is_template, &text[one.body.clone()]))
+            .collect();
+        assert_eq!(
+            all,
+            [
+                ("bounded", "64, 2", false, "{ if (x) { } }"),
+                ("scale", "", true, "{ x[0] = ')'; }"),
+                ("last", "", false, "{}"),
+            ]
+        );
+        assert!(definitions("__global__ void open(int x) {").is_empty());
+    }
+}

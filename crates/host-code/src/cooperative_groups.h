@@ -1,0 +1,1 @@
+// `cooperative_groups.h` on the host: it can be included.
