@@ -61,8 +61,9 @@ pub(super) trait Queue {
     /// Hands the operation to NCCL.
     fn queue(&mut self) -> Result<()>;
 
-    /// Records a message once NCCL has accepted it.
-    fn record(&self);
+    /// Once NCCL has accepted it: what it writes is lost if the communicator is aborted before it
+    /// is over. Records a message.
+    fn end(&self) -> Result<()>;
 
     fn call(&self) -> Call<'_>;
 }
@@ -155,7 +156,7 @@ impl<'a, T: Element + NcclType> Acquire<'a> for Checked<'a, T> {
     fn acquire(self: Box<Self>) -> Result<Box<dyn Queue + 'a>> {
         let Self { call, kind, from, to } = *self;
         let (site, stream) = (call.site, call.stream()?);
-        let from = from.map(|from| from.into_guard(&stream, call.name, site)).transpose()?;
+        let from = from.map(|from| from.guard(&stream, call.name, site)).transpose()?;
         let to = to.map(|(to, access)| to.into_guard(access, &stream, call.name, site));
         Ok(Box::new(Acquired { call, kind, from, to: to.transpose()? }))
     }
@@ -191,6 +192,19 @@ impl<T: Element + NcclType> Queue for Acquired<'_, T> {
         outcome.map_err(|error| call.error(&error))
     }
 
+    fn end(&self) -> Result<()> {
+        let fallible = self.to.as_ref().map_or(Ok(()), |to| to.may_fail(self.call.site));
+        self.record();
+        fallible
+    }
+
+    fn call(&self) -> Call<'_> {
+        self.call
+    }
+}
+
+impl<T: Element> Acquired<'_, T> {
+    /// Records a message.
     fn record(&self) {
         let (direction, peer) = match self.kind {
             Kind::Send { peer } => (Direction::Sent, peer.cast_unsigned()),
@@ -211,10 +225,6 @@ impl<T: Element + NcclType> Queue for Acquired<'_, T> {
             let device = part.stream_ref().device_ref();
             audit::record_transfer(transfer.on(device).at(self.call.site));
         }
-    }
-
-    fn call(&self) -> Call<'_> {
-        self.call
     }
 }
 

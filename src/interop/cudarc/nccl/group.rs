@@ -213,8 +213,7 @@ impl<'a> Group<'a> {
             [alone] => alone.queue()?,
             together => queue_together(together)?,
         }
-        operations.iter().for_each(|operation| operation.record());
-        Ok(())
+        operations.iter().try_for_each(|operation| operation.end())
     }
 }
 

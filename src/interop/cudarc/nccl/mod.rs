@@ -52,15 +52,17 @@
 //!
 //! # Ranks that fail
 //!
-//! An operation whose other ranks do not come keeps its stream busy. To end it, drop the
-//! communicator: cudarc then calls `ncclCommAbort`. So synchronise the stream before you drop a
-//! communicator whose work counts: what was to be received has unspecified contents otherwise.
+//! An operation whose other ranks do not come keeps its stream busy. [`abort`] ends it, and what it
+//! was to write is lost. cudarc calls `ncclCommAbort` also when a communicator drops; what was to be
+//! received then has unspecified contents. So synchronise the stream before you drop a communicator
+//! whose work counts.
 //!
 //! # What was tried
 //!
-//! All of this was tried with a stand-in for NCCL on the stand-in driver, whose ranks are threads,
-//! and with no GPU. NVIDIA's NCCL is looked for when a program runs, as `libnccl.so`.
+//! All of this was tried with a stand-in for NCCL on the stand-in driver, whose ranks are threads
+//! and processes of one machine, and with no GPU. NVIDIA's NCCL is looked for when a program runs, as `libnccl.so`.
 
+mod abort;
 mod call;
 mod group;
 mod operations;
@@ -78,6 +80,7 @@ use resident_backend::call_site::call_site;
 
 use call::{Call, reason};
 
+pub use abort::abort;
 pub use cudarc::nccl::{Comm, Id, NcclType, ReduceOp};
 pub use group::Group;
 
@@ -275,11 +278,23 @@ pub fn reduce_scatter<T: Element + NcclType>(
     )?)
 }
 
-/// Whether the library can be loaded: cudarc panics where it cannot.
-fn expect_library() -> Result<()> {
+/// Whether NCCL's library is found.
+///
+/// ```
+/// if !resident::nccl::is_found() {
+///     println!("messages go by the host");
+/// }
+/// ```
+#[must_use]
+pub fn is_found() -> bool {
     static IS_PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: loading the library runs its initialisers alone, as of any library.
-    if *IS_PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
+    *IS_PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+/// cudarc panics where the library cannot be loaded.
+fn expect_library() -> Result<()> {
+    if is_found() {
         return Ok(());
     }
     Err(Error::no_device(
