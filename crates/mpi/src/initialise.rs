@@ -11,6 +11,7 @@ use crate::call::{Agent, Session};
 use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::progress::Progress;
+use crate::transport::Choice;
 use crate::waiting::wait_until;
 use crate::watchdog::Watchdog;
 use crate::world::{Awaited, Facts, Mpi, World};
@@ -26,7 +27,7 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 /// [`Device::set_default`], unless `RESIDENT_DEVICE` names a device.
 ///
 /// `RESIDENT_MPI_TIMEOUT` is how many seconds a call waits for other processes, 300 by default;
-/// fractions are allowed.
+/// fractions are allowed. `RESIDENT_MPI` is `host` or `device`: the [`Transport`](crate::Transport).
 ///
 /// ```
 /// use resident::SmartArray;
@@ -47,8 +48,9 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 ///
-/// - [`Error::Argument`] if MPI has been initialised in this process before, or if
-///   `RESIDENT_MPI_TIMEOUT` is not a number of seconds above zero.
+/// - [`Error::Argument`] if MPI has been initialised in this process before, if
+///   `RESIDENT_MPI_TIMEOUT` is not a number of seconds above zero, or if `RESIDENT_MPI` is
+///   something else than `host` or `device`.
 /// - [`Error::TimedOut`] if other processes start, but do not answer within the time-out. If one
 ///   does not call `init` at all, the job ends, with the reason on standard error: the start of MPI
 ///   cannot be interrupted.
@@ -57,6 +59,7 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 #[track_caller]
 pub fn init() -> Result<Mpi> {
     let timeout = timeout_of(env::var("RESIDENT_MPI_TIMEOUT").ok().as_deref())?;
+    let choice = Choice::of(env::var("RESIDENT_MPI").ok().as_deref())?;
     let is_named = env::var_os("RESIDENT_DEVICE").is_some();
     if is_named {
         // An error before other processes wait for this one.
@@ -65,7 +68,7 @@ pub fn init() -> Result<Mpi> {
     let limit = Watchdog::start(OPERATION, timeout);
     let session = Session::initialise()?;
     drop(limit);
-    let world = open(session, timeout)?;
+    let world = open(session, timeout, choice)?;
     if let (false, Some(gpu)) = (is_named, gpu_of(world.node_rank())) {
         Device::set_default(gpu);
     }
@@ -82,7 +85,7 @@ fn number(of: usize) -> u32 {
 
 /// Makes the communicators and asks for what never changes. If this fails, MPI stays initialised:
 /// it cannot be finalised without the other processes. `mpirun` ends them when this process ends.
-fn open(mut session: Session, timeout: Duration) -> Result<World> {
+fn open(mut session: Session, timeout: Duration, choice: Choice) -> Result<World> {
     let deadline = Instant::now() + timeout;
     session.open(|is_done| {
         if wait_until(deadline, is_done)?.is_some() {
@@ -99,7 +102,7 @@ fn open(mut session: Session, timeout: Duration) -> Result<World> {
     // finalised, and if the world is forgotten the session never is.
     let agent = unsafe { Agent::new(&session) };
     let progress = agent.and_then(|agent| Progress::spawn(agent, Arc::clone(&inbox)));
-    let facts = Facts { rank, size, node_rank, tag_max, timeout };
+    let facts = Facts { rank, size, node_rank, tag_max, timeout, choice };
     Ok(World::new(session, inbox, progress, facts))
 }
 
