@@ -58,6 +58,7 @@ mod packed;
 mod part;
 mod point_to_point;
 mod progress;
+mod self_test;
 mod transfer;
 mod transport;
 mod waiting;

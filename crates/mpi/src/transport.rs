@@ -3,17 +3,25 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
+use std::time::Duration;
 
 use resident::{Device, DeviceKind, Stream};
 
+use crate::call::{Session, says_it_uses_memory_of};
 use crate::error::{Error, Result};
+use crate::self_test;
 use crate::world::Mpi;
 
 /// Chooses the transport.
 const VARIABLE: &str = "RESIDENT_MPI";
 
 /// How the elements of a message get from a device to MPI, and from MPI to a device.
-/// [`Mpi::transport`] tells which way is used.
+///
+/// `RESIDENT_MPI=host` or `device` chooses. Otherwise device memory is used if the MPI library says
+/// that it can (`MPIX_Query_cuda_support`, `MPIX_Query_rocm_support`), and a message of the current
+/// device's memory from a process to itself arrives. [`init`](crate::init) starts the program anew
+/// to see that, of which nothing but the test runs, so that a library that crashes or hangs does no
+/// harm. `{:?}` of an [`Mpi`] says what was chosen and why, as does an event of `tracing`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Transport {
@@ -94,10 +102,10 @@ impl Reachable {
 }
 
 impl Choice {
-    /// What `RESIDENT_MPI` says.
-    pub(crate) fn of(value: Option<&str>) -> Result<Self> {
+    /// What `RESIDENT_MPI` says, if it is set.
+    pub(crate) fn of(value: Option<&str>) -> Result<Option<Self>> {
         let (transport, reason) = match value {
-            None => (Transport::Host, "RESIDENT_MPI is not set"),
+            None => return Ok(None),
             Some("host") => (Transport::Host, "RESIDENT_MPI is `host`"),
             Some("device") => (Transport::Device, "RESIDENT_MPI is `device`"),
             Some(other) => {
@@ -105,6 +113,25 @@ impl Choice {
                 return Err(Error::Argument { operation: "init", text });
             }
         };
-        Ok(Self { transport, reason })
+        Ok(Some(Self { transport, reason }))
+    }
+
+    /// Device memory only if MPI says that it can use that of this device, and does so in a test
+    /// that takes at most as long as `limit`.
+    pub(crate) fn by_test(session: &Session, device: &Device, limit: Duration) -> Self {
+        let reason = if !Reachable::new(Transport::Device).has(device) {
+            "the device is emulated"
+        } else if !says_it_uses_memory_of(device.kind(), session) {
+            "the MPI library does not say that it uses device memory"
+        } else {
+            match self_test::run(device, limit) {
+                Ok(()) => {
+                    let reason = "a message of device memory to itself arrived";
+                    return Self { transport: Transport::Device, reason };
+                }
+                Err(reason) => reason,
+            }
+        };
+        Self { transport: Transport::Host, reason }
     }
 }

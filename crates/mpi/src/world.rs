@@ -187,10 +187,6 @@ impl World {
         self.facts.size
     }
 
-    pub(crate) fn node_rank(&self) -> usize {
-        self.facts.node_rank
-    }
-
     pub(crate) fn timeout(&self) -> Duration {
         self.facts.timeout
     }

@@ -1,5 +1,7 @@
 //! Messages in device memory, which MPI reads and writes: that of the embedded device.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use resident::ndarray::{Array2, Ix1, Ix2, s};
@@ -169,4 +171,59 @@ fn a_kernel_that_fails_sends_nothing_of_a_device() {
         assert!(stream.synchronize().is_err());
         mpi.send(&SmartArray::from(vec![7.0; 4]), 1, 0).unwrap();
     });
+}
+
+/// A library that stands before MPI: `tested_library.c`.
+fn tested_library() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/processes/tested_library.c");
+    let name = format!("resident_mpi_tested_{}.so", std::process::id());
+    let library = std::env::temp_dir().join(name);
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl");
+    assert!(command.status().expect("a C compiler").success());
+    library
+}
+
+#[test]
+fn device_memory_is_used_if_a_test_of_it_succeeds() {
+    if is_inside() {
+        let mpi = resident_mpi::init().unwrap();
+        let expected = std::env::var("EXPECTED").unwrap();
+        assert!(format!("{mpi:?}").contains(&expected), "{mpi:?}");
+        // The program goes on, whatever became of the test.
+        assert_eq!(mpi.all_reduce_value(resident_mpi::Reduce::Sum, 1_u32).unwrap(), 2);
+        return;
+    }
+    let library = tested_library();
+    let failed = "a process could not send itself a message of device memory";
+    let cases = [
+        ("", "device memory: a message of device memory to itself arrived"),
+        ("crash", "host memory: a message of device memory to itself ended its process"),
+        ("hang", "host memory: a message of device memory to itself did not arrive in time"),
+        ("contents", "host memory: a message of device memory arrived with other contents"),
+        ("error", failed),
+        ("exit", failed),
+    ];
+    for (how, expected) in cases {
+        let mut job = Job::new(2).variable("EXPECTED", expected).variable("TESTED_LIBRARY", how);
+        job = job.variable("LD_PRELOAD", library.to_str().unwrap()).without("RESIDENT_MPI");
+        if how == "hang" {
+            job = job.variable("RESIDENT_MPI_TIMEOUT", "6");
+        }
+        let ended = job.run();
+        assert!(ended.is_success, "{how}: {}", ended.output);
+    }
+    std::fs::remove_file(library).unwrap();
+}
+
+#[test]
+fn a_library_that_says_nothing_of_device_memory_gets_none() {
+    if is_inside() {
+        let mpi = resident_mpi::init().unwrap();
+        assert_eq!(mpi.transport(), Transport::Host);
+        assert!(format!("{mpi:?}").contains("does not say that it uses device memory"), "{mpi:?}");
+        return;
+    }
+    let ended = Job::new(1).without("RESIDENT_MPI").run();
+    assert!(ended.is_success, "{}", ended.output);
 }
