@@ -19,6 +19,7 @@ use crate::message::current_stream;
 use crate::packed::{Packed, Use};
 use crate::part::PartMut;
 use crate::transfer::Transfer;
+use crate::transport::Reachable;
 use crate::world::{Awaited, Mpi, World};
 
 /// MPI counts in an `int`, so that more elements take several operations.
@@ -180,11 +181,11 @@ impl Mpi {
     ) -> Result<()> {
         self.0.check()?;
         let shape = part.part_shape();
-        let mut own = Packed::<T, D>::new(shape.clone(), Use::Once)?;
+        let mut own = in_host_memory::<T, D>(shape.clone())?;
         part.pack(&mut own, stream)?;
         let header = Header::of::<T>(shape.slice());
-        let (len, mut result) = (shape.size(), Packed::<T, D>::new(shape, Use::Once)?);
-        let (from, to) = (own.ready()?, result.overwrite()?);
+        let (len, mut result) = (shape.size(), in_host_memory::<T, D>(shape)?);
+        let (from, to) = (own.ready()?, result.overwrite(None)?);
         let text = format!("all_reduce of {header}: {reduce:?}");
         let plan = Plan { text, kind: Kind::Reduction, len_bytes: header.len_bytes() };
         agree_on(&self.0, operation, plan)?;
@@ -197,8 +198,8 @@ impl Mpi {
             unsafe { session.all_reduce(reduce, from, to, count, request) }
         })?;
         self.record([Direction::Sent, Direction::Received], part, None, Location::caller());
-        let memory = transfer.memory().expect("it is complete");
-        part.unpack(&memory.1, stream)
+        let mut memory = transfer.memory().expect("it is complete");
+        part.unpack(&mut memory.1, stream)
     }
 
     #[track_caller]
@@ -212,13 +213,13 @@ impl Mpi {
         self.0.check()?;
         self.0.expect_rank(operation, root)?;
         let shape = part.part_shape();
-        let mut memory = Packed::<T, D>::new(shape.clone(), Use::Once)?;
+        let mut memory = in_host_memory::<T, D>(shape.clone())?;
         let is_root = root == self.rank();
         let address = if is_root {
             part.pack(&mut memory, stream)?;
             memory.ready()?.cast_mut()
         } else {
-            memory.overwrite()?
+            memory.overwrite(None)?
         };
         let header = Header::of::<T>(shape.slice());
         let (text, kind) = (format!("broadcast of {header} from rank {root}"), Kind::Broadcast);
@@ -237,8 +238,8 @@ impl Mpi {
             return Ok(());
         }
         self.record([Direction::Received], part, Some(root), Location::caller());
-        let memory = transfer.memory().expect("it is complete");
-        part.unpack(&*memory, stream)
+        let mut memory = transfer.memory().expect("it is complete");
+        part.unpack(&mut memory, stream)
     }
 }
 
@@ -257,6 +258,12 @@ impl Mpi {
             audit::record(self.0.counts(), &message);
         }
     }
+}
+
+/// Memory for elements of this shape. Libraries that can send device memory need not be able to
+/// compute with it, nor to do so without blocking.
+fn in_host_memory<T: Element, D: Dimension>(shape: D) -> Result<Packed<T, D>> {
+    Packed::new(shape, Use::Once, &Reachable::host())
 }
 
 /// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use resident::ndarray::Dimension;
-use resident::{AsView, AsViewMut, Element, Stream};
+use resident::{AsView, AsViewMut, Device, Element, Stream};
 
 use crate::audit::{self, Direction};
-use crate::call::{Outcome, Peer, Request, Session};
+use crate::call::{Outcome, Peer, Request};
 use crate::error::{Error, Result};
 use crate::packed::Packed;
 pub(crate) use crate::packed::{Use, current_stream};
@@ -35,10 +35,7 @@ pub(crate) struct Incoming<T: Element, D: Dimension + 'static> {
 impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     /// A message of elements in this shape, not packed and not started.
     pub(crate) fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
-        let message = Message::new(world, shape, peer, used, |session, memory, len_bytes| {
-            session.send_request(memory, len_bytes, peer)
-        })?;
-        Ok(Self { message })
+        Ok(Self { message: Message::new(world, shape, peer, used)? })
     }
 
     /// Queues the copy of `part`, which has the message's shape, to the message, where the part is
@@ -72,10 +69,14 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
         let site = Location::caller();
         let world = self.message.world("send")?;
         drop(self.message.memory("send")?);
+        let (len_bytes, peer) = (self.message.len_bytes(), self.message.peer);
         world.start(&self.message.transfer, |session, memory, request| {
-            memory.ready()?;
-            // SAFETY: the request was made of the address of this host memory, whose elements are
-            // valid now. The transfer owns the array, so it lives, at one address, until the
+            let address = memory.ready()?.cast();
+            if !request.is_of(address) {
+                *request = session.send_request(address, len_bytes, peer)?;
+            }
+            // SAFETY: the request is of the address of this memory, whose elements are valid now.
+            // The transfer owns the array, so it lives, at one address (`crate::packed`), until the
             // transfer is complete, and nothing accesses it before (`Transfer::start`).
             unsafe { request.start(session) }
         })?;
@@ -97,19 +98,21 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
 impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
     /// A message of elements in this shape, not started.
     pub(crate) fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
-        let message = Message::new(world, shape, peer, used, |session, memory, len_bytes| {
-            session.receive_request(memory, len_bytes, peer)
-        })?;
-        Ok(Self { message })
+        Ok(Self { message: Message::new(world, shape, peer, used)? })
     }
 
     /// Lets MPI receive it. The previous use of the message must be over; what was received by it
-    /// is overwritten, once queued work that unpacks it is done.
-    pub(crate) fn start(&mut self) -> Result<()> {
+    /// is overwritten, once queued work that unpacks it is done. It goes to memory of `device`, if
+    /// MPI can use that, else to the host's.
+    pub(crate) fn start(&mut self, device: Option<&Device>) -> Result<()> {
         let world = self.message.world("receive")?;
         drop(self.message.memory("receive")?);
+        let (len_bytes, peer) = (self.message.len_bytes(), self.message.peer);
         world.start(&self.message.transfer, |session, memory, request| {
-            memory.overwrite()?;
+            let address = memory.overwrite(device)?.cast::<u8>();
+            if !request.is_of(address) {
+                *request = session.receive_request(address, len_bytes, peer)?;
+            }
             // SAFETY: as in `Outgoing::start`. Queued copies that read the memory are done.
             unsafe { request.start(session) }
         })
@@ -152,20 +155,16 @@ struct Message<T: Element, D: Dimension + 'static> {
 }
 
 impl<T: Element, D: Dimension + 'static> Message<T, D> {
-    /// Allocates the memory, and makes the request of its address.
-    fn new(
-        world: &Rc<World>,
-        shape: D,
-        peer: Peer,
-        used: Use,
-        request: impl FnOnce(&Session, *mut u8, usize) -> Result<Request>,
-    ) -> Result<Self> {
+    /// The request is made when it starts, of the address that the memory has then.
+    fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
         world.check()?;
-        let mut memory = Packed::<T, D>::new(shape.clone(), used)?;
-        let len_bytes = shape.size() * size_of::<T>();
-        let request = request(world.session(), memory.overwrite()?.cast::<u8>(), len_bytes)?;
-        let transfer = Transfer::new(memory, request);
+        let memory = Packed::new(shape.clone(), used, world.reachable())?;
+        let transfer = Transfer::new(memory, Request::null());
         Ok(Self { world: Rc::downgrade(world), transfer, shape, peer, array: "".into() })
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.shape.size() * size_of::<T>()
     }
 
     fn world(&self, operation: &'static str) -> Result<Rc<World>> {
@@ -189,7 +188,7 @@ impl<T: Element, D: Dimension + 'static> Message<T, D> {
     }
 
     fn record(&self, world: &World, direction: Direction, site: &'static Location<'static>) {
-        let bytes = self.shape.size() * size_of::<T>();
+        let bytes = self.len_bytes();
         let (array, peer) = (&*self.array, Some(self.peer.rank));
         audit::record(world.counts(), &audit::Message { direction, bytes, array, peer, site });
     }

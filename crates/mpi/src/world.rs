@@ -12,6 +12,7 @@ use crate::error::{Error, Result, Side};
 use crate::inbox::Inbox;
 use crate::progress::Progress;
 use crate::transfer::{Operation, Tested, Transfer, Transfers};
+use crate::transport::{Choice, Reachable, Transport};
 use crate::waiting::wait_until;
 
 /// Smaller tags of faces are those of gathers and scatters.
@@ -75,10 +76,11 @@ impl Mpi {
     }
 }
 
-/// Prints rank and size.
+/// Prints rank, size, and where the memory of messages is and why.
 impl fmt::Debug for Mpi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mpi(rank {} of {})", self.0.facts.rank, self.0.facts.size)
+        let Facts { rank, size, choice: Choice { transport, reason }, .. } = self.0.facts;
+        write!(f, "Mpi(rank {rank} of {size}, messages in {transport}: {reason})")
     }
 }
 
@@ -126,6 +128,7 @@ pub(crate) struct World {
     transfers: Transfers,
     counts: Counts,
     facts: Facts,
+    reachable: Reachable,
     /// The first tag of the next exchange.
     face_tag: Cell<i32>,
     /// The error that broke it.
@@ -140,6 +143,7 @@ pub(crate) struct Facts {
     pub(crate) node_rank: usize,
     pub(crate) tag_max: i32,
     pub(crate) timeout: Duration,
+    pub(crate) choice: Choice,
 }
 
 impl World {
@@ -169,6 +173,7 @@ impl World {
             transfers: Transfers::default(),
             counts: Counts::default(),
             facts,
+            reachable: Reachable::new(facts.choice.transport),
             face_tag: Cell::new(FACE_TAG_MIN),
             broken: RefCell::new(None),
         }
@@ -182,12 +187,17 @@ impl World {
         self.facts.size
     }
 
-    pub(crate) fn node_rank(&self) -> usize {
-        self.facts.node_rank
-    }
-
     pub(crate) fn timeout(&self) -> Duration {
         self.facts.timeout
+    }
+
+    pub(crate) fn transport(&self) -> Transport {
+        self.facts.choice.transport
+    }
+
+    /// The memory that MPI can use for messages.
+    pub(crate) fn reachable(&self) -> &Reachable {
+        &self.reachable
     }
 
     /// The messages whose headers are awaited.

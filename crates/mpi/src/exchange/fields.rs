@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::time::Instant;
 
 use resident::ndarray::{Dim, Dimension};
-use resident::{Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream};
+use resident::{Device, Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream};
 
 use super::messages::{FieldMessages, Maker};
 use crate::error::{Error, Result};
@@ -22,9 +22,6 @@ pub trait Elements<const N: usize>: sealed::Elements {
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn messages(maker: &mut Maker<'_, N>) -> Result<Self::Messages>;
-
-    #[doc(hidden)]
-    fn receive(messages: &mut Self::Messages) -> Result<()>;
 
     #[doc(hidden)]
     #[track_caller]
@@ -45,6 +42,14 @@ pub trait Fields<const N: usize>: sealed::Fields<N> {
     /// Checks that they have the shape of a part with its halo.
     #[doc(hidden)]
     fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()>;
+
+    /// Lets MPI receive: to memory of `device`, if MPI can use it, for arrays with a copy there.
+    #[doc(hidden)]
+    fn receive(
+        &self,
+        messages: &mut <Self::Elements as Elements<N>>::Messages,
+        device: &Device,
+    ) -> Result<()>;
 
     /// Queues the copies to the messages, and waits for them.
     #[doc(hidden)]
@@ -181,6 +186,14 @@ where
         check(operation, 0, self.field().shape(), expected)
     }
 
+    fn receive(
+        &self,
+        messages: &mut <Self::Elements as Elements<N>>::Messages,
+        device: &Device,
+    ) -> Result<()> {
+        messages.0.receive(&self.field(), device)
+    }
+
     #[track_caller]
     fn pack(
         &self,
@@ -244,11 +257,6 @@ macro_rules! several {
                 Ok(($(maker.field::<$element>()?,)+))
             }
 
-            fn receive(messages: &mut Self::Messages) -> Result<()> {
-                $(messages.$index.receive()?;)+
-                Ok(())
-            }
-
             #[track_caller]
             fn send(messages: &mut Self::Messages) -> Result<()> {
                 $(messages.$index.send()?;)+
@@ -264,6 +272,15 @@ macro_rules! several {
 
             fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
                 $(check(operation, $index, self.$index.field().shape(), expected)?;)+
+                Ok(())
+            }
+
+            fn receive(
+                &self,
+                messages: &mut <Self::Elements as Elements<N>>::Messages,
+                device: &Device,
+            ) -> Result<()> {
+                $(messages.$index.receive(&self.$index.field(), device)?;)+
                 Ok(())
             }
 

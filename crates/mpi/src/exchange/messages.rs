@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use resident::ndarray::{Dim, Dimension};
-use resident::{Element, SmartView, SmartViewMut, Stream};
+use resident::{Device, Element, SmartView, SmartViewMut, Stream};
 
 use super::tags::Tags;
 use crate::call::{Channel, Outcome, Peer};
@@ -12,6 +12,7 @@ use crate::decomposition::Face;
 use crate::error::{Error, Result};
 use crate::local::dim;
 use crate::message::{Incoming, Outgoing, Use};
+use crate::part::Part;
 use crate::world::{Awaited, World};
 
 /// What makes the messages of the arrays of an exchange, one array after the other.
@@ -95,10 +96,15 @@ where
     Dim<[usize; N]>: Dimension,
 {
     /// Lets MPI receive what it does not receive already, since a call that failed has begun it.
-    pub(crate) fn receive(&mut self) -> Result<()> {
+    pub(crate) fn receive(
+        &mut self,
+        field: &SmartView<'_, T, Dim<[usize; N]>>,
+        device: &Device,
+    ) -> Result<()> {
+        let device = Some(device).filter(|device| field.has_copy_on(device));
         for FaceMessages { received, state, .. } in &mut self.faces {
             if *state == State::Unpacked {
-                received.start()?;
+                received.start(device)?;
                 *state = State::Received;
             }
         }

@@ -133,7 +133,7 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         World::alive(&self.world, OPERATION)?;
         fields.check(OPERATION, self.shape)?;
         self.expect_idle(OPERATION)?;
-        E::receive(&mut self.messages)?;
+        fields.receive(&mut self.messages, &stream.device())?;
         fields.pack(&mut self.messages, stream)?;
         // MPI may refuse one message after it has taken another.
         if let Err(error) = E::send(&mut self.messages) {

@@ -15,3 +15,4 @@ mod point_to_point;
 mod random;
 mod reports;
 mod ring;
+mod transport;
