@@ -23,8 +23,9 @@
 //!
 //! # Elements
 //!
-//! Elements are the numbers that NCCL knows ([`NcclType`]; `f16` and `bf16` with cudarc's feature
-//! `f16`), in row-major order. A part whose rows do not lie in memory one after the other, such as
+//! What is reduced are numbers that NCCL knows ([`NcclType`]; `f16` and `bf16` with cudarc's feature
+//! `f16`). Other operations take any elements; those that NCCL does not know it gets as bytes.
+//! Elements are in row-major order. A part whose rows do not lie in memory one after the other, such as
 //! a column, is [`Error::NotContiguous`](crate::Error::NotContiguous): send a copy
 //! (`to_contiguous`), and assign what was received (`assign_on`). A column-major array is row-major
 //! by its other view, `a.t()`.
@@ -65,6 +66,7 @@
 mod abort;
 mod call;
 mod group;
+mod hand_over;
 mod operations;
 
 use std::sync::OnceLock;
@@ -152,7 +154,7 @@ pub fn join(id: Id, rank: usize, ranks: usize, stream: &Stream) -> Result<Comm> 
 /// - [`Error::Backend`] if NCCL refuses. Arrays that should have been written then have unspecified
 ///   contents.
 #[track_caller]
-pub fn send<T: Element + NcclType>(comm: &Comm, from: &impl AnyView<T>, to: usize) -> Result<()> {
+pub fn send<T: Element>(comm: &Comm, from: &impl AnyView<T>, to: usize) -> Result<()> {
     group::alone(operations::send(Call::new("nccl::send", comm), from, to)?)
 }
 
@@ -163,11 +165,7 @@ pub fn send<T: Element + NcclType>(comm: &Comm, from: &impl AnyView<T>, to: usiz
 ///
 /// As [`send`].
 #[track_caller]
-pub fn recv<T: Element + NcclType>(
-    comm: &Comm,
-    to: &mut impl AnyViewMut<T>,
-    from: usize,
-) -> Result<()> {
+pub fn recv<T: Element>(comm: &Comm, to: &mut impl AnyViewMut<T>, from: usize) -> Result<()> {
     group::alone(operations::recv(Call::new("nccl::recv", comm), to, from)?)
 }
 
@@ -231,7 +229,7 @@ pub fn reduce_in_place<T: Element + NcclType>(
 ///
 /// As [`send`].
 #[track_caller]
-pub fn broadcast_in_place<T: Element + NcclType>(
+pub fn broadcast_in_place<T: Element>(
     comm: &Comm,
     array: &mut impl AnyViewMut<T>,
     root: usize,
@@ -249,7 +247,7 @@ pub fn broadcast_in_place<T: Element + NcclType>(
 ///
 /// As [`send`], and [`Error::Shape`] if `to` has not as many elements as all ranks together.
 #[track_caller]
-pub fn all_gather<T: Element + NcclType>(
+pub fn all_gather<T: Element>(
     comm: &Comm,
     from: &impl AnyView<T>,
     to: &mut impl AnyViewMut<T>,
