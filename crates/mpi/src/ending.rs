@@ -29,6 +29,7 @@ impl Drop for World {
 fn settle(world: &World) -> Result<()> {
     const OPERATION: &str = "Mpi::drop";
     world.wait(&Awaited::all(OPERATION), world.deadline(), || Ok(world.poll_all() == 0))?;
+    world.complete_nccl(&Awaited::all(OPERATION))?;
     agree(world, OPERATION, "the end of MPI".into())
 }
 

@@ -10,6 +10,7 @@ use resident::{Device, DeviceKind, audit};
 use crate::call::{Agent, Session};
 use crate::error::{Error, Result};
 use crate::inbox::Inbox;
+use crate::nccl;
 use crate::progress::Progress;
 use crate::transport::Choice;
 use crate::waiting::wait_until;
@@ -30,8 +31,8 @@ const SELF_TEST_LIMIT: Duration = Duration::from_secs(30);
 /// [`Device::set_default`], unless `RESIDENT_DEVICE` names a device.
 ///
 /// `RESIDENT_MPI_TIMEOUT` is how many seconds a call waits for other processes, 300 by default;
-/// fractions are allowed. `RESIDENT_MPI` is `host` or `device`: the [`Transport`](crate::Transport),
-/// which otherwise is found out.
+/// fractions are allowed. `RESIDENT_MPI` is `host`, `device` or `nccl`: the
+/// [`Transport`](crate::Transport), which otherwise is found out.
 ///
 /// ```
 /// use resident::SmartArray;
@@ -54,7 +55,8 @@ const SELF_TEST_LIMIT: Duration = Duration::from_secs(30);
 ///
 /// - [`Error::Argument`] if MPI has been initialised in this process before, if
 ///   `RESIDENT_MPI_TIMEOUT` is not a number of seconds above zero, or if `RESIDENT_MPI` is
-///   something else than `host` or `device`.
+///   something else than `host`, `device` or `nccl`, or if it is `nccl` and a process cannot use
+///   NCCL, of which all processes are told.
 /// - [`Error::TimedOut`] if other processes start, but do not answer within the time-out. If one
 ///   does not call `init` at all, the job ends, with the reason on standard error: the start of MPI
 ///   cannot be interrupted.
@@ -63,7 +65,7 @@ const SELF_TEST_LIMIT: Duration = Duration::from_secs(30);
 #[track_caller]
 pub fn init() -> Result<Mpi> {
     let timeout = timeout_of(env::var("RESIDENT_MPI_TIMEOUT").ok().as_deref())?;
-    let chosen = Choice::of(env::var("RESIDENT_MPI").ok().as_deref())?;
+    let (chosen, wish) = Choice::of(env::var("RESIDENT_MPI").ok().as_deref())?;
     let is_named = env::var_os("RESIDENT_DEVICE").is_some();
     if is_named {
         // An error before other processes wait for this one.
@@ -72,7 +74,7 @@ pub fn init() -> Result<Mpi> {
     let limit = Watchdog::start(OPERATION, timeout);
     let session = Session::initialise()?;
     drop(limit);
-    let world = open(session, timeout, |node_rank, session| {
+    let mut world = open(session, timeout, |node_rank, session| {
         if let (false, Some(gpu)) = (is_named, gpu_of(node_rank)) {
             Device::set_default(gpu);
         }
@@ -80,6 +82,9 @@ pub fn init() -> Result<Mpi> {
         let tested = || Ok(Choice::by_test(session, &Device::current()?, limit));
         chosen.map_or_else(tested, Ok)
     })?;
+    let nccl = nccl::join(&world, wish)?;
+    tracing::info!(rank = world.rank(), outcome = ?nccl.as_ref().map(|_| "used"), "NCCL");
+    world.set_nccl(nccl);
     audit::set_rank(number(world.rank()), number(world.size()));
     let mpi = Mpi(Rc::new(world));
     // Reports of the processes have their clocks aligned by it.

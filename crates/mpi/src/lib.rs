@@ -54,6 +54,7 @@ mod inbox;
 mod initialise;
 mod local;
 mod message;
+mod nccl;
 mod packed;
 mod part;
 mod point_to_point;

@@ -132,6 +132,23 @@ impl<T: Element, D: Dimension> Packed<T, D> {
         }
     }
 
+    /// The array of a message for which device memory is reachable.
+    #[cfg(feature = "nccl")]
+    pub(crate) fn array(&self) -> &SmartArray<T, D> {
+        match &self.memory {
+            Memory::Ordinary(array) => array,
+            Memory::Pinned(_) => unreachable!("messages of NCCL are in device memory"),
+        }
+    }
+
+    #[cfg(feature = "nccl")]
+    pub(crate) fn array_mut(&mut self) -> &mut SmartArray<T, D> {
+        match &mut self.memory {
+            Memory::Ordinary(array) => array,
+            Memory::Pinned(_) => unreachable!("messages of NCCL are in device memory"),
+        }
+    }
+
     /// The device that has the only valid copy, if MPI can use memory of it.
     pub(crate) fn device(&self) -> Option<Device> {
         if self.reachable.is_host_only() {

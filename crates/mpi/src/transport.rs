@@ -9,6 +9,7 @@ use resident::{Device, DeviceKind, Stream};
 
 use crate::call::{Session, says_it_uses_memory_of};
 use crate::error::{Error, Result};
+use crate::nccl::Wish;
 use crate::self_test;
 use crate::world::Mpi;
 
@@ -17,8 +18,9 @@ const VARIABLE: &str = "RESIDENT_MPI";
 
 /// How the elements of a message get from a device to MPI, and from MPI to a device.
 ///
-/// `RESIDENT_MPI=host` or `device` chooses. Otherwise device memory is used if the MPI library says
-/// that it can (`MPIX_Query_cuda_support`, `MPIX_Query_rocm_support`), and a message of the current
+/// `RESIDENT_MPI=host`, `device` or `nccl` chooses. Otherwise NCCL is used with feature `nccl` if
+/// each process has an NVIDIA GPU of its own as its current device and finds the library. Device memory is used for other messages if the MPI library
+/// says that it can (`MPIX_Query_cuda_support`, `MPIX_Query_rocm_support`), and a message of the current
 /// device's memory from a process to itself arrives. [`init`](crate::init) starts the program anew
 /// to see that, of which nothing but the test runs, so that a library that crashes or hangs does no
 /// harm. `{:?}` of an [`Mpi`] says what was chosen and why, as does an event of `tracing`.
@@ -31,6 +33,9 @@ pub enum Transport {
     /// to arrays that have a copy there. Nothing moves between device and host. Collective
     /// operations and files use host memory all the same.
     Device,
+    /// NCCL moves the elements of exchanges and of collective operations on arrays between the GPUs
+    /// of the processes, on a stream of its own. Other messages are as with `Host` or `Device`.
+    Nccl,
 }
 
 /// A transport, and why it was chosen.
@@ -44,16 +49,17 @@ impl Mpi {
     /// How elements get from devices to MPI and back. `{:?}` of an [`Mpi`] says why.
     #[must_use]
     pub fn transport(&self) -> Transport {
-        self.0.transport()
+        if self.0.nccl().is_some() { Transport::Nccl } else { self.0.transport() }
     }
 }
 
-/// `host memory`, `device memory`
+/// `host memory`, `device memory`, `NCCL`
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Host => "host memory",
             Self::Device => "device memory",
+            Self::Nccl => "NCCL",
         })
     }
 }
@@ -102,18 +108,19 @@ impl Reachable {
 }
 
 impl Choice {
-    /// What `RESIDENT_MPI` says, if it is set.
-    pub(crate) fn of(value: Option<&str>) -> Result<Option<Self>> {
+    /// What `RESIDENT_MPI` says of the memory of messages, if it does, and of NCCL.
+    pub(crate) fn of(value: Option<&str>) -> Result<(Option<Self>, Wish)> {
         let (transport, reason) = match value {
-            None => return Ok(None),
+            None => return Ok((None, Wish::IfPossible)),
+            Some("nccl") => return Ok((None, Wish::Always)),
             Some("host") => (Transport::Host, "RESIDENT_MPI is `host`"),
             Some("device") => (Transport::Device, "RESIDENT_MPI is `device`"),
             Some(other) => {
-                let text = format!("{VARIABLE} is {other:?}, expected `host` or `device`");
+                let text = format!("{VARIABLE} is {other:?}, expected `host`, `device` or `nccl`");
                 return Err(Error::Argument { operation: "init", text });
             }
         };
-        Ok(Some(Self { transport, reason }))
+        Ok((Some(Self { transport, reason }), Wish::Never))
     }
 
     /// Device memory only if MPI says that it can use that of this device, and does so in a test

@@ -1,13 +1,14 @@
 //! One or several arrays that take part in one exchange.
 
 use std::any::type_name;
-use std::time::Instant;
 
 use resident::ndarray::{Dim, Dimension};
 use resident::{Device, Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream};
 
 use super::messages::{FieldMessages, Maker};
 use crate::error::{Error, Result};
+use crate::nccl::Group;
+use crate::world::World;
 
 /// The element types of the arrays of an exchange: a tuple of one to four. Sealed.
 pub trait Elements<const N: usize>: sealed::Elements {
@@ -23,9 +24,21 @@ pub trait Elements<const N: usize>: sealed::Elements {
     #[allow(private_interfaces)]
     fn messages(maker: &mut Maker<'_, N>) -> Result<Self::Messages>;
 
+    /// Hands the messages to MPI.
     #[doc(hidden)]
     #[track_caller]
     fn send(messages: &mut Self::Messages) -> Result<()>;
+
+    /// Adds the messages to those that NCCL gets together.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn add_to<'a>(messages: &'a mut Self::Messages, group: &mut Group<'a>) -> Result<()>;
+
+    /// Records what NCCL sends.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    #[track_caller]
+    fn record_sent(messages: &Self::Messages, world: &World);
 }
 
 /// Arrays of which the halos are exchanged: one array or view, as `&a`, or a tuple of up to four.
@@ -75,14 +88,15 @@ pub trait FieldsMut<const N: usize>: sealed::FieldsMut<N> {
     #[doc(hidden)]
     fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()>;
 
-    /// Waits for the messages, and queues the copies of what they bring.
+    /// Waits for the messages of MPI, and queues the copies of what they bring.
     #[doc(hidden)]
+    #[allow(private_interfaces)]
     #[track_caller]
     fn unpack(
         &mut self,
         messages: &mut <Self::Elements as Elements<N>>::Messages,
         stream: &Stream,
-        deadline: Instant,
+        world: &World,
     ) -> Result<()>;
 }
 
@@ -215,14 +229,16 @@ where
         check(operation, 0, self.field().shape(), expected)
     }
 
+    #[allow(private_interfaces)]
     #[track_caller]
     fn unpack(
         &mut self,
         messages: &mut <Self::Elements as Elements<N>>::Messages,
         stream: &Stream,
-        deadline: Instant,
+        world: &World,
     ) -> Result<()> {
-        messages.0.unpack(&mut self.field_mut(), stream, deadline)?;
+        let deadline = world.deadline();
+        messages.0.unpack(&mut self.field_mut(), stream, (world, deadline))?;
         messages.0.wait_sent(deadline)
     }
 }
@@ -261,6 +277,18 @@ macro_rules! several {
             fn send(messages: &mut Self::Messages) -> Result<()> {
                 $(messages.$index.send()?;)+
                 Ok(())
+            }
+
+            #[allow(private_interfaces)]
+            fn add_to<'a>(messages: &'a mut Self::Messages, group: &mut Group<'a>) -> Result<()> {
+                $(messages.$index.add_to(group)?;)+
+                Ok(())
+            }
+
+            #[allow(private_interfaces)]
+            #[track_caller]
+            fn record_sent(messages: &Self::Messages, world: &World) {
+                $(messages.$index.record_sent(world);)+
             }
         }
 
@@ -307,14 +335,19 @@ macro_rules! several {
                 Ok(())
             }
 
+            #[allow(private_interfaces)]
             #[track_caller]
             fn unpack(
                 &mut self,
                 messages: &mut <Self::Elements as Elements<N>>::Messages,
                 stream: &Stream,
-                deadline: Instant,
+                world: &World,
             ) -> Result<()> {
-                $(messages.$index.unpack(&mut self.$index.field_mut(), stream, deadline)?;)+
+                let deadline = world.deadline();
+                $(
+                    let field = &mut self.$index.field_mut();
+                    messages.$index.unpack(field, stream, (world, deadline))?;
+                )+
                 $(messages.$index.wait_sent(deadline)?;)+
                 Ok(())
             }

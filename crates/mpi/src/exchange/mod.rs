@@ -18,7 +18,7 @@ pub use fields::{Elements, Field, FieldMut, Fields, FieldsMut};
 
 use crate::error::{Error, Result};
 use crate::local::Decomposition;
-use crate::world::World;
+use crate::world::{Awaited, World};
 use messages::Maker;
 use tags::Tags;
 
@@ -53,10 +53,12 @@ pub struct Exchange<E: Elements<N>, const N: usize> {
     world: Weak<World>,
     shape: [usize; N],
     messages: E::Messages,
+    /// The neighbour, if there is only one.
+    neighbour: Option<usize>,
     state: State,
 }
 
-/// What has been handed to MPI.
+/// What has been handed to MPI, or to NCCL.
 enum State {
     /// Nothing, or receives, which the next start finds begun.
     Idle,
@@ -102,9 +104,12 @@ where
         like.check(OPERATION, shape)?;
         let tags = Tags::new::<N>(world, OPERATION)?;
         agree::with_neighbours::<F::Elements, N>(self, &tags)?;
-        let mut maker = Maker::new(OPERATION, world, self.faces(), &tags);
-        let messages = F::Elements::messages(&mut maker)?;
-        Ok(Exchange { world: Rc::downgrade(world), shape, messages, state: State::Idle })
+        let faces = self.faces();
+        let first = faces.first().map(|face| face.rank);
+        let neighbour = first.filter(|first| faces.iter().all(|face| face.rank == *first));
+        let messages = F::Elements::messages(&mut Maker::new(OPERATION, world, faces, &tags))?;
+        let (world, state) = (Rc::downgrade(world), State::Idle);
+        Ok(Exchange { world, shape, messages, neighbour, state })
     }
 }
 
@@ -130,18 +135,27 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         stream: &Stream,
     ) -> Result<Going<'_, E, N>> {
         const OPERATION: &str = "Exchange::start";
-        World::alive(&self.world, OPERATION)?;
+        let world = World::alive(&self.world, OPERATION)?;
         fields.check(OPERATION, self.shape)?;
         self.expect_idle(OPERATION)?;
         fields.receive(&mut self.messages, &stream.device())?;
         fields.pack(&mut self.messages, stream)?;
         // MPI may refuse one message after it has taken another.
-        if let Err(error) = E::send(&mut self.messages) {
+        if let Err(error) = self.send(&world, stream) {
             self.state = State::Failed(error.clone());
             return Err(error);
         }
         self.state = State::Going(stream.clone());
         Ok(Going { exchange: self })
+    }
+
+    #[track_caller]
+    fn send(&mut self, world: &World, stream: &Stream) -> Result<()> {
+        let Some(nccl) = world.nccl() else { return E::send(&mut self.messages) };
+        let awaited = Awaited { rank: self.neighbour, ..Awaited::all("Exchange::start") };
+        nccl.exchange(awaited, stream, &mut self.messages, E::add_to)?;
+        E::record_sent(&self.messages, world);
+        Ok(())
     }
 
     /// The exchange that was started and not finished, if there is one: because its [`Going`] was
@@ -197,13 +211,13 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
     #[track_caller]
     pub fn finish<F: FieldsMut<N, Elements = E>>(self, mut fields: F) -> Result<()> {
         const OPERATION: &str = "Going::finish";
-        let Exchange { world, shape, messages, state } = self.exchange;
+        let Exchange { world, shape, messages, state, .. } = self.exchange;
         let world = World::alive(world, OPERATION)?;
         fields.check(OPERATION, *shape)?;
         let State::Going(stream) = state else {
             unreachable!("a `Going` is of a started exchange")
         };
-        fields.unpack(messages, stream, world.deadline())?;
+        fields.unpack(messages, stream, &world)?;
         *state = State::Idle;
         Ok(())
     }

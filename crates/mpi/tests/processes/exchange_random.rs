@@ -64,7 +64,8 @@ fn two_processes_on_stand_in_gpus() {
     });
 }
 
-fn random_cases(
+/// Exchanges of random grids, each on the device of its seed.
+pub(crate) fn random_cases(
     mpi: &Mpi,
     cases: u64,
     device: impl Fn(u64) -> Device,

@@ -11,6 +11,8 @@ mod failures;
 mod file;
 mod gather;
 mod launch;
+#[cfg(feature = "nccl")]
+mod nccl;
 mod point_to_point;
 mod random;
 mod reports;

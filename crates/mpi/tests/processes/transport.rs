@@ -48,7 +48,8 @@ fn the_environment_chooses() {
         assert!(text.contains(&expected), "{text}");
         return;
     }
-    let wrong = |value: &str| format!("RESIDENT_MPI is {value:?}, expected `host` or `device`");
+    let wrong =
+        |value: &str| format!("RESIDENT_MPI is {value:?}, expected `host`, `device` or `nccl`");
     let cases = [
         ("host", "host memory: Mpi(rank 0 of 1, messages in host memory: RESIDENT_MPI is `host`)"),
         ("device", "messages in device memory: RESIDENT_MPI is `device`)"),
