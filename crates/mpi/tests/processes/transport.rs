@@ -51,8 +51,8 @@ fn the_environment_chooses() {
     let wrong =
         |value: &str| format!("RESIDENT_MPI is {value:?}, expected `host`, `device` or `nccl`");
     let cases = [
-        ("host", "host memory: Mpi(rank 0 of 1, messages in host memory: RESIDENT_MPI is `host`)"),
-        ("device", "messages in device memory: RESIDENT_MPI is `device`)"),
+        ("host", "host memory: Mpi(rank 0 of 1, messages in host memory: RESIDENT_MPI is `host`;"),
+        ("device", "messages in device memory: RESIDENT_MPI is `device`;"),
         ("Device", &wrong("Device")),
         ("", &wrong("")),
     ];
