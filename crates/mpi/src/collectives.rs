@@ -19,7 +19,6 @@ use crate::message::current_stream;
 use crate::packed::{Packed, Use};
 use crate::part::PartMut;
 use crate::transfer::Transfer;
-use crate::transport::Reachable;
 use crate::world::{Awaited, Mpi, World};
 
 /// MPI counts in an `int`, so that more elements take several operations.
@@ -181,10 +180,10 @@ impl Mpi {
     ) -> Result<()> {
         self.0.check()?;
         let shape = part.part_shape();
-        let mut own = in_host_memory::<T, D>(shape.clone())?;
+        let mut own = in_host_memory::<T, D>(&self.0, shape.clone())?;
         part.pack(&mut own, stream)?;
         let header = Header::of::<T>(shape.slice());
-        let (len, mut result) = (shape.size(), in_host_memory::<T, D>(shape)?);
+        let (len, mut result) = (shape.size(), in_host_memory::<T, D>(&self.0, shape)?);
         let (from, to) = (own.ready()?, result.overwrite(None)?);
         let text = format!("all_reduce of {header}: {reduce:?}");
         let plan = Plan { text, kind: Kind::Reduction, len_bytes: header.len_bytes() };
@@ -213,7 +212,7 @@ impl Mpi {
         self.0.check()?;
         self.0.expect_rank(operation, root)?;
         let shape = part.part_shape();
-        let mut memory = in_host_memory::<T, D>(shape.clone())?;
+        let mut memory = in_host_memory::<T, D>(&self.0, shape.clone())?;
         let is_root = root == self.rank();
         let address = if is_root {
             part.pack(&mut memory, stream)?;
@@ -262,8 +261,8 @@ impl Mpi {
 
 /// Memory for elements of this shape. Libraries that can send device memory need not be able to
 /// compute with it, nor to do so without blocking.
-fn in_host_memory<T: Element, D: Dimension>(shape: D) -> Result<Packed<T, D>> {
-    Packed::new(shape, Use::Once, &Reachable::host())
+fn in_host_memory<T: Element, D: Dimension>(world: &World, shape: D) -> Result<Packed<T, D>> {
+    Packed::new(shape, Use::Once, &world.reachable().host_only())
 }
 
 /// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how

@@ -58,8 +58,10 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     }
 
     /// Waits until the message is packed, not for later work of the stream.
+    #[track_caller]
     pub(crate) fn ready(&self) -> Result<()> {
-        self.message.memory("send")?.ready().map(|_| ())
+        self.message.memory("send")?.ready()?;
+        Ok(())
     }
 
     /// Waits until the message is packed, not for later work of the stream, and hands it to MPI.
@@ -68,10 +70,9 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     pub(crate) fn start(&mut self) -> Result<()> {
         let site = Location::caller();
         let world = self.message.world("send")?;
-        drop(self.message.memory("send")?);
+        let address = self.message.memory("send")?.ready()?.cast();
         let (len_bytes, peer) = (self.message.len_bytes(), self.message.peer);
-        world.start(&self.message.transfer, |session, memory, request| {
-            let address = memory.ready()?.cast();
+        world.start(&self.message.transfer, |session, _memory, request| {
             if !request.is_of(address) {
                 *request = session.send_request(address, len_bytes, peer)?;
             }
@@ -104,12 +105,12 @@ impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
     /// Lets MPI receive it. The previous use of the message must be over; what was received by it
     /// is overwritten, once queued work that unpacks it is done. It goes to memory of `device`, if
     /// MPI can use that, else to the host's.
+    #[track_caller]
     pub(crate) fn start(&mut self, device: Option<&Device>) -> Result<()> {
         let world = self.message.world("receive")?;
-        drop(self.message.memory("receive")?);
+        let address = self.message.memory("receive")?.overwrite(device)?.cast::<u8>();
         let (len_bytes, peer) = (self.message.len_bytes(), self.message.peer);
-        world.start(&self.message.transfer, |session, memory, request| {
-            let address = memory.overwrite(device)?.cast::<u8>();
+        world.start(&self.message.transfer, |session, _memory, request| {
             if !request.is_of(address) {
                 *request = session.receive_request(address, len_bytes, peer)?;
             }

@@ -4,14 +4,15 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use resident::ndarray::{Dim, Dimension};
-use resident::{Device, Element, SmartView, SmartViewMut, Stream};
+use resident::{Element, SmartView, SmartViewMut, Stream};
 
 use super::tags::Tags;
 use crate::call::{Channel, Outcome, Peer};
-use crate::decomposition::Face;
+use crate::decomposition::{Cells, Face};
 use crate::error::{Error, Result};
 use crate::local::dim;
 use crate::message::{Incoming, Outgoing, Use};
+use crate::packed::Packed;
 use crate::part::Part;
 use crate::world::{Awaited, World};
 
@@ -38,9 +39,15 @@ where
     Dim<[usize; N]>: Dimension,
 {
     face: Face<N>,
-    sent: Outgoing<T, Dim<[usize; N]>>,
-    received: Incoming<T, Dim<[usize; N]>>,
-    state: State,
+    link: Link<T, Dim<[usize; N]>, N>,
+}
+
+/// How the cells of a face get there.
+enum Link<T: Element, D: Dimension + 'static, const N: usize> {
+    /// The neighbour is this process: its cells are kept until the halo may be written.
+    Itself { source: Cells<N>, memory: Packed<T, D> },
+    /// By messages to another process, and from it.
+    Peer { sent: Outgoing<T, D>, received: Incoming<T, D>, state: State },
 }
 
 /// What became of what a neighbour sends.
@@ -75,14 +82,23 @@ impl<'a, const N: usize> Maker<'a, N> {
     where
         Dim<[usize; N]>: Dimension,
     {
+        let received = dim(face.receive.shape());
+        if let Some(source) = self.own_source(&face) {
+            let memory = Packed::new(received, Use::Once, self.world.reachable())?;
+            return Ok(FaceMessages { face, link: Link::Itself { source, memory } });
+        }
         let (to, from) = (self.peer(&face, face.send_tag)?, self.peer(&face, face.receive_tag)?);
-        let (sent, received) = (dim(face.send.shape()), dim(face.receive.shape()));
-        Ok(FaceMessages {
-            face,
-            sent: Outgoing::new(self.world, sent, to, Use::Repeated)?,
-            received: Incoming::new(self.world, received, from, Use::Repeated)?,
-            state: State::Unpacked,
-        })
+        let sent = Outgoing::new(self.world, dim(face.send.shape()), to, Use::Repeated)?;
+        let received = Incoming::new(self.world, received, from, Use::Repeated)?;
+        Ok(FaceMessages { face, link: Link::Peer { sent, received, state: State::Unpacked } })
+    }
+
+    /// The own cells that a face gets, if the neighbour is this process itself: those that it sends
+    /// in the opposite direction.
+    fn own_source(&self, face: &Face<N>) -> Option<Cells<N>> {
+        let is_opposite = |other: &&Face<N>| other.send_tag == face.receive_tag;
+        let opposite = self.faces.iter().find(is_opposite)?;
+        (face.rank == self.world.rank()).then(|| opposite.send.clone())
     }
 
     fn peer(&self, face: &Face<N>, direction: usize) -> Result<Peer> {
@@ -95,42 +111,47 @@ impl<T: Element, const N: usize> FieldMessages<T, N>
 where
     Dim<[usize; N]>: Dimension,
 {
-    /// Lets MPI receive what it does not receive already, since a call that failed has begun it.
-    pub(crate) fn receive(
+    /// Queues the copies of what is sent, and lets MPI receive what it does not receive already,
+    /// since a call that failed has begun it.
+    #[track_caller]
+    pub(crate) fn prepare(
         &mut self,
         field: &SmartView<'_, T, Dim<[usize; N]>>,
-        device: &Device,
+        stream: &Stream,
     ) -> Result<()> {
-        let device = Some(device).filter(|device| field.has_copy_on(device));
-        for FaceMessages { received, state, .. } in &mut self.faces {
-            if *state == State::Unpacked {
-                received.start(device)?;
-                *state = State::Received;
+        let device = Some(stream.device()).filter(|device| field.has_copy_on(device));
+        for FaceMessages { face, link } in &mut self.faces {
+            match link {
+                Link::Itself { source, memory } => memory.keep_on(stream, &source.of(field))?,
+                Link::Peer { sent, received, state } => {
+                    if *state == State::Unpacked {
+                        received.start(device.as_ref())?;
+                        *state = State::Received;
+                    }
+                    sent.pack_on(stream, &face.send.of(field))?;
+                }
             }
         }
         Ok(())
     }
 
     #[track_caller]
-    pub(crate) fn pack(
-        &mut self,
-        field: &SmartView<'_, T, Dim<[usize; N]>>,
-        stream: &Stream,
-    ) -> Result<()> {
-        for FaceMessages { face, sent, .. } in &mut self.faces {
-            sent.pack_on(stream, &face.send.of(field))?;
+    pub(crate) fn wait_packed(&self) -> Result<()> {
+        for face in &self.faces {
+            match &face.link {
+                Link::Itself { memory, .. } => memory.wait()?,
+                Link::Peer { sent, .. } => sent.ready()?,
+            }
         }
         Ok(())
     }
 
-    pub(crate) fn wait_packed(&self) -> Result<()> {
-        self.faces.iter().try_for_each(|messages| messages.sent.ready())
-    }
-
     #[track_caller]
     pub(crate) fn send(&mut self) -> Result<()> {
-        for messages in &mut self.faces {
-            messages.sent.start()?;
+        for face in &mut self.faces {
+            if let Link::Peer { sent, .. } = &mut face.link {
+                sent.start()?;
+            }
         }
         Ok(())
     }
@@ -142,22 +163,29 @@ where
         stream: &Stream,
         deadline: Instant,
     ) -> Result<()> {
-        for FaceMessages { face, received, state, .. } in &mut self.faces {
-            if *state == State::Unpacked {
-                continue;
+        for FaceMessages { face, link } in &mut self.faces {
+            match link {
+                Link::Itself { memory, .. } => {
+                    memory.unpack_on(stream, &mut face.receive.of_mut(field))?;
+                }
+                Link::Peer { state: State::Unpacked, .. } => {}
+                Link::Peer { received, state, .. } => {
+                    if received.wait(&awaited(face), deadline)? != Outcome::Done {
+                        return Err(other_length(face));
+                    }
+                    received.unpack_on(stream, &mut face.receive.of_mut(field))?;
+                    *state = State::Unpacked;
+                }
             }
-            if received.wait(&awaited(face), deadline)? != Outcome::Done {
-                return Err(other_length(face));
-            }
-            received.unpack_on(stream, &mut face.receive.of_mut(field))?;
-            *state = State::Unpacked;
         }
         Ok(())
     }
 
     pub(crate) fn wait_sent(&self, deadline: Instant) -> Result<()> {
-        let mut faces = self.faces.iter();
-        faces.try_for_each(|messages| messages.sent.wait(&awaited(&messages.face), deadline))
+        self.faces.iter().try_for_each(|FaceMessages { face, link }| match link {
+            Link::Itself { .. } => Ok(()),
+            Link::Peer { sent, .. } => sent.wait(&awaited(face), deadline),
+        })
     }
 }
 

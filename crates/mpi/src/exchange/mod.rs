@@ -133,8 +133,8 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         World::alive(&self.world, OPERATION)?;
         fields.check(OPERATION, self.shape)?;
         self.expect_idle(OPERATION)?;
-        fields.receive(&mut self.messages, &stream.device())?;
-        fields.pack(&mut self.messages, stream)?;
+        fields.prepare(&mut self.messages, stream)?;
+        E::wait_packed(&self.messages)?;
         // MPI may refuse one message after it has taken another.
         if let Err(error) = E::send(&mut self.messages) {
             self.state = State::Failed(error.clone());
