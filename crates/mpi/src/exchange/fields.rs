@@ -6,8 +6,10 @@ use std::time::Instant;
 use resident::ndarray::{Dim, Dimension};
 use resident::{Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream};
 
-use super::messages::{FieldMessages, Maker};
+use super::in_place::is_on_host;
+use super::messages::{FINISH, FieldMessages, Maker};
 use crate::error::{Error, Result};
+use crate::world::World;
 
 /// The element types of the arrays of an exchange: a tuple of one to four. Sealed.
 pub trait Elements<const N: usize>: sealed::Elements {
@@ -42,6 +44,9 @@ pub trait Arrays<const N: usize>: sealed::Arrays<N> {
     /// A tuple of their element types.
     type Elements: Elements<N>;
 
+    /// Whether all of them are on the host only.
+    fn are_on_host(&self) -> bool;
+
     /// Checks that they have the shape of a part with its halo.
     fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()>;
 }
@@ -67,7 +72,7 @@ pub trait Fields<const N: usize>: Arrays<N> {
     label = "expected `&mut array`, or a tuple of up to four such references",
     note = "arrays and exclusive views of `resident` with as many axes as the grid take part"
 )]
-pub trait FieldsMut<const N: usize>: Arrays<N> {
+pub trait FieldsMut<const N: usize>: Fields<N> {
     /// Waits for the messages, and queues the copies of what they bring.
     #[doc(hidden)]
     #[track_caller]
@@ -75,6 +80,17 @@ pub trait FieldsMut<const N: usize>: Arrays<N> {
         &mut self,
         messages: &mut Messages<Self, N>,
         stream: &Stream,
+        deadline: Instant,
+    ) -> Result<()>;
+
+    /// The whole exchange, of arrays that are on the host only.
+    #[doc(hidden)]
+    #[track_caller]
+    #[allow(private_interfaces)]
+    fn update(
+        &mut self,
+        world: &World,
+        messages: &mut Messages<Self, N>,
         deadline: Instant,
     ) -> Result<()>;
 }
@@ -181,6 +197,13 @@ macro_rules! arrays {
         {
             type Elements = ($($array_type::Element,)+);
 
+            fn are_on_host(&self) -> bool {
+                true $(&& {
+                    let $self = self;
+                    is_on_host(&$array.field())
+                })+
+            }
+
             fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
                 $(
                     let $self = self;
@@ -219,7 +242,22 @@ macro_rules! arrays {
                     let $self = &mut *self;
                     messages.$index.unpack(&mut $array.field_mut(), stream, deadline)?;
                 )+
-                $(messages.$index.wait_sent(deadline)?;)+
+                $(messages.$index.wait_sent(FINISH, deadline)?;)+
+                Ok(())
+            }
+
+            #[allow(private_interfaces)]
+            #[track_caller]
+            fn update(
+                &mut self,
+                world: &World,
+                messages: &mut Messages<Self, N>,
+                deadline: Instant,
+            ) -> Result<()> {
+                $(
+                    let $self = &mut *self;
+                    messages.$index.update(world, &mut $array.field_mut(), deadline)?;
+                )+
                 Ok(())
             }
         }

@@ -16,6 +16,8 @@ use crate::packed::Packed;
 use crate::part::Part;
 use crate::world::{Awaited, World};
 
+pub(super) const FINISH: &str = "Going::finish";
+
 /// What makes the messages of the arrays of an exchange, one array after the other.
 pub(crate) struct Maker<'a, const N: usize> {
     operation: &'static str,
@@ -31,19 +33,19 @@ pub struct FieldMessages<T: Element, const N: usize>
 where
     Dim<[usize; N]>: Dimension,
 {
-    faces: Vec<FaceMessages<T, N>>,
+    pub(super) faces: Vec<FaceMessages<T, N>>,
 }
 
-struct FaceMessages<T: Element, const N: usize>
+pub(super) struct FaceMessages<T: Element, const N: usize>
 where
     Dim<[usize; N]>: Dimension,
 {
-    face: Face<N>,
-    link: Link<T, Dim<[usize; N]>, N>,
+    pub(super) face: Face<N>,
+    pub(super) link: Link<T, Dim<[usize; N]>, N>,
 }
 
 /// How the cells of a face get there.
-enum Link<T: Element, D: Dimension + 'static, const N: usize> {
+pub(super) enum Link<T: Element, D: Dimension + 'static, const N: usize> {
     /// The neighbour is this process: its cells are kept until the halo may be written.
     Itself { source: Cells<N>, memory: Packed<T, D> },
     /// By messages to another process, and from it.
@@ -52,11 +54,13 @@ enum Link<T: Element, D: Dimension + 'static, const N: usize> {
 
 /// What became of what a neighbour sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+pub(super) enum State {
     /// It is in the array, or there was nothing yet.
     Unpacked,
-    /// MPI receives it, or has.
+    /// MPI receives it, or has, to the message's memory.
     Received,
+    /// MPI receives it, or has, to the array.
+    InPlace,
 }
 
 impl<'a, const N: usize> Maker<'a, N> {
@@ -170,8 +174,8 @@ where
                 }
                 Link::Peer { state: State::Unpacked, .. } => {}
                 Link::Peer { received, state, .. } => {
-                    if received.wait(&awaited(face), deadline)? != Outcome::Done {
-                        return Err(other_length(face));
+                    if received.wait(&awaited(FINISH, face), deadline)? != Outcome::Done {
+                        return Err(other_length(FINISH, face));
                     }
                     received.unpack_on(stream, &mut face.receive.of_mut(field))?;
                     *state = State::Unpacked;
@@ -181,26 +185,24 @@ where
         Ok(())
     }
 
-    pub(crate) fn wait_sent(&self, deadline: Instant) -> Result<()> {
+    pub(crate) fn wait_sent(&self, operation: &'static str, deadline: Instant) -> Result<()> {
         self.faces.iter().try_for_each(|FaceMessages { face, link }| match link {
             Link::Itself { .. } => Ok(()),
-            Link::Peer { sent, .. } => sent.wait(&awaited(face), deadline),
+            Link::Peer { sent, .. } => sent.wait(&awaited(operation, face), deadline),
         })
     }
 }
 
-const OPERATION: &str = "Going::finish";
-
-fn awaited<const N: usize>(face: &Face<N>) -> Awaited {
+pub(super) fn awaited<const N: usize>(operation: &'static str, face: &Face<N>) -> Awaited {
     let (axis, side) = face.place();
-    Awaited::face(OPERATION, face.rank, axis, side)
+    Awaited::face(operation, face.rank, axis, side)
 }
 
 /// Neighbours agreed on the faces when the exchange was made; so these are of two exchanges.
-fn other_length<const N: usize>(face: &Face<N>) -> Error {
+pub(super) fn other_length<const N: usize>(operation: &'static str, face: &Face<N>) -> Error {
     let (axis, side) = face.place();
     Error::Mismatch {
-        operation: OPERATION,
+        operation,
         rank: face.rank,
         axis: Some(axis),
         side: Some(side),

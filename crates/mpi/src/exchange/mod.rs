@@ -5,6 +5,7 @@
 
 mod agree;
 mod fields;
+mod in_place;
 mod messages;
 mod tags;
 
@@ -129,10 +130,20 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         fields: F,
         stream: &Stream,
     ) -> Result<Going<'_, E, N>> {
-        const OPERATION: &str = "Exchange::start";
-        World::alive(&self.world, OPERATION)?;
-        fields.check(OPERATION, self.shape)?;
-        self.expect_idle(OPERATION)?;
+        self.begin("Exchange::start", &fields, stream)?;
+        Ok(Going { exchange: self })
+    }
+
+    #[track_caller]
+    fn begin<F: Fields<N, Elements = E>>(
+        &mut self,
+        operation: &'static str,
+        fields: &F,
+        stream: &Stream,
+    ) -> Result<()> {
+        World::alive(&self.world, operation)?;
+        fields.check(operation, self.shape)?;
+        self.expect_idle(operation)?;
         fields.prepare(&mut self.messages, stream)?;
         E::wait_packed(&self.messages)?;
         // MPI may refuse one message after it has taken another.
@@ -141,7 +152,51 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
             return Err(error);
         }
         self.state = State::Going(stream.clone());
-        Ok(Going { exchange: self })
+        Ok(())
+    }
+
+    /// [`start`](Self::start) and [`finish`](Going::finish) in one call, for programs that compute
+    /// nothing meanwhile. Of arrays that are on the host only, MPI reads and writes the cells where
+    /// they are, if they are contiguous, so that nothing is copied.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::Ix2};
+    ///
+    /// let mpi = resident_mpi::init()?;
+    /// let plate = mpi.grid([12, 8]).halo(1).periodic([true; 2]).build()?;
+    /// let mut now: SmartArray<f64, Ix2> = plate.zeros()?;
+    /// plate.interior_mut(&mut now).host_mut()?.fill(1.0);
+    /// plate.exchange(&now)?.update(&mut now, &Device::cpu().stream())?;
+    /// let [rows, columns] = plate.local_shape();
+    /// assert_eq!(now.sum()?, (rows * columns + 2 * (rows + columns)) as f64);
+    /// # Ok::<(), resident_mpi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As `start` and `finish`. If MPI still uses cells of an array when the call would have to
+    /// return an error, as [`TimedOut`](Error::TimedOut), the job ends instead, and the reason is
+    /// written to standard error.
+    #[track_caller]
+    pub fn update<F: FieldsMut<N, Elements = E>>(
+        &mut self,
+        mut fields: F,
+        stream: &Stream,
+    ) -> Result<()> {
+        const OPERATION: &str = in_place::OPERATION;
+        if !fields.are_on_host() {
+            self.begin(OPERATION, &fields, stream)?;
+            return Going { exchange: self }.finish(fields);
+        }
+        let world = World::alive(&self.world, OPERATION)?;
+        fields.check(OPERATION, self.shape)?;
+        self.expect_idle(OPERATION)?;
+        let outcome = fields.update(&world, &mut self.messages, world.deadline());
+        if let Err(error) = &outcome {
+            // A neighbour may have got a message, and others none.
+            self.state = State::Failed(error.clone());
+        }
+        outcome
     }
 
     /// The exchange that was started and not finished, if there is one: because its [`Going`] was
@@ -196,7 +251,7 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
     /// - [`Resident`](Error::Resident) if a device refuses a copy.
     #[track_caller]
     pub fn finish<F: FieldsMut<N, Elements = E>>(self, mut fields: F) -> Result<()> {
-        const OPERATION: &str = "Going::finish";
+        const OPERATION: &str = messages::FINISH;
         let Exchange { world, shape, messages, state } = self.exchange;
         let world = World::alive(world, OPERATION)?;
         fields.check(OPERATION, *shape)?;
