@@ -19,7 +19,6 @@ use crate::message::current_stream;
 use crate::packed::{Packed, Use};
 use crate::part::PartMut;
 use crate::transfer::Transfer;
-use crate::transport::Reachable;
 use crate::world::{Awaited, Mpi, World};
 
 /// MPI counts in an `int`, so that more elements take several operations.
@@ -198,9 +197,9 @@ impl Mpi {
             self.record([Direction::Sent, Direction::Received], part, None, Location::caller());
             return part.unpack(&mut result, stream);
         }
-        let mut own = in_host_memory::<T, D>(shape.clone())?;
+        let mut own = in_host_memory::<T, D>(&self.0, shape.clone())?;
         part.pack(&mut own, stream)?;
-        let (len, mut result) = (shape.size(), in_host_memory::<T, D>(shape)?);
+        let (len, mut result) = (shape.size(), in_host_memory::<T, D>(&self.0, shape)?);
         let (from, to) = (own.ready()?, result.overwrite(None)?);
         agree_on(&self.0, operation, plan)?;
         let transfer = Transfer::new((own, result), Request::null());
@@ -243,7 +242,7 @@ impl Mpi {
             self.complete(&awaited, nccl.broadcast(awaited, stream, &mut memory, root))?;
             return self.broadcast_over(root, &mut memory, stream, part);
         }
-        let mut memory = in_host_memory::<T, D>(shape)?;
+        let mut memory = in_host_memory::<T, D>(&self.0, shape)?;
         let address = if is_root {
             part.pack(&mut memory, stream)?;
             memory.ready()?.cast_mut()
@@ -307,8 +306,8 @@ impl Mpi {
 
 /// Memory for elements of this shape. Libraries that can send device memory need not be able to
 /// compute with it, nor to do so without blocking.
-fn in_host_memory<T: Element, D: Dimension>(shape: D) -> Result<Packed<T, D>> {
-    Packed::new(shape, Use::Once, &Reachable::host())
+fn in_host_memory<T: Element, D: Dimension>(world: &World, shape: D) -> Result<Packed<T, D>> {
+    Packed::new(shape, Use::Once, &world.reachable().host_only())
 }
 
 /// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how

@@ -34,7 +34,7 @@ fn settle(world: &World) -> Result<()> {
 }
 
 /// Ends the job, after its reason is told.
-fn abort(world: &World, reason: &dyn fmt::Display) -> ! {
+pub(crate) fn abort(world: &World, reason: &dyn fmt::Display) -> ! {
     let (rank, size, count) = (world.rank(), world.size(), world.transfers());
     say(&format!(
         "resident-mpi: rank {rank} of {size} ends the job: {reason} (messages in flight: {count})"

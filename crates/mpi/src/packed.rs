@@ -49,12 +49,19 @@ impl<T: Element, D: Dimension> Packed<T, D> {
     /// device, and by the host, before this returns, where it is newest there.
     #[track_caller]
     pub(crate) fn pack_on(&mut self, stream: &Stream, part: &impl AsView<T, D>) -> Result<()> {
-        let _here = stream.enter();
-        self.view_mut().assign(&part.as_view())?;
+        self.keep_on(stream, part)?;
         if self.device().is_none() {
             self.view().prefetch_host_on(stream)?;
         }
         Ok(())
+    }
+
+    /// As [`pack_on`](Self::pack_on), where nothing but [`unpack_on`](Self::unpack_on) reads them:
+    /// they stay where they are newest.
+    #[track_caller]
+    pub(crate) fn keep_on(&mut self, stream: &Stream, part: &impl AsView<T, D>) -> Result<()> {
+        let _here = stream.enter();
+        Ok(self.view_mut().assign(&part.as_view())?)
     }
 
     /// Copies elements of the host.
@@ -76,16 +83,34 @@ impl<T: Element, D: Dimension> Packed<T, D> {
 
     /// Waits until the elements are packed, not for later work of the stream, and returns the
     /// address at which MPI finds them. They stay valid there until the array is written.
+    #[track_caller]
     pub(crate) fn ready(&self) -> Result<*const T> {
-        let Some(device) = self.device() else {
-            return Ok(self.view().host()?.as_ptr());
-        };
-        let stream = self.reachable.stream_of(&device)?;
+        match self.device() {
+            Some(device) => {
+                let address = self.wait_on(&device)?;
+                Ok(std::ptr::with_exposed_provenance(address as usize))
+            }
+            None => Ok(self.view().host()?.as_ptr()),
+        }
+    }
+
+    /// Waits until the elements that `keep_on` copies are in place, not for later work.
+    #[track_caller]
+    pub(crate) fn wait(&self) -> Result<()> {
+        if let Some(device) = self.only_on() {
+            self.wait_on(&device)?;
+        }
+        Ok(())
+    }
+
+    /// The address of the copy of this device, which is valid, once the work that writes it is
+    /// done. An error if that has failed.
+    #[track_caller]
+    fn wait_on(&self, device: &Device) -> Result<u64> {
+        let stream = self.reachable.stream_of(device)?;
         drop(self.view().gpu_on(&stream)?);
         stream.synchronize()?;
-        // Is an error if the work that packs has failed.
-        let address = self.view().gpu_on(&stream)?.address();
-        Ok(std::ptr::with_exposed_provenance(address as usize))
+        Ok(self.view().gpu_on(&stream)?.address())
     }
 
     /// Makes the host's copy the newest, or that of `device` if MPI can use it, for MPI to write
@@ -154,13 +179,18 @@ impl<T: Element, D: Dimension> Packed<T, D> {
         if self.reachable.is_host_only() {
             return None;
         }
+        self.only_on().filter(|device| self.is_for(device))
+    }
+
+    /// The device that has a valid copy, if the host has none.
+    fn only_on(&self) -> Option<Device> {
         let residency = self.view().residency();
         if residency.host() == Validity::Valid {
             return None;
         }
         let mut devices = residency.devices();
         let valid = devices.find(|(_, validity)| *validity == Validity::Valid);
-        valid.map(|(device, _)| device.clone()).filter(|device| self.is_for(device))
+        valid.map(|(device, _)| device.clone())
     }
 
     pub(crate) fn view(&self) -> SmartView<'_, T, D> {

@@ -163,6 +163,7 @@ impl Mpi {
     ///
     /// - [`Error::Argument`] if there is no such rank or tag, or if no array has so many elements.
     /// - [`Error::Mpi`] if MPI refuses; [`Error::Resident`] if the host has no memory for it.
+    #[track_caller]
     pub fn irecv<T: Element, D: Dimension + 'static>(
         &self,
         shape: impl IntoDimension<Dim = D>,
@@ -211,6 +212,7 @@ impl Mpi {
         })
     }
 
+    #[track_caller]
     fn expect<T: Element, D: Dimension + 'static>(
         &self,
         operation: &'static str,

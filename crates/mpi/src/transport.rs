@@ -66,7 +66,10 @@ impl fmt::Display for Transport {
 
 /// The memory that MPI can use: that of the host, and of devices if the transport says so.
 #[derive(Clone)]
-pub(crate) struct Reachable(Option<Rc<Streams>>);
+pub(crate) struct Reachable {
+    transport: Transport,
+    streams: Rc<Streams>,
+}
 
 /// A stream for each device, with no work: the host orders them after the work that it waits for.
 /// So it waits for no other work, and takes no failure that the program is to be told of.
@@ -75,29 +78,28 @@ struct Streams(RefCell<Vec<Stream>>);
 
 impl Reachable {
     pub(crate) fn new(transport: Transport) -> Self {
-        Self((transport == Transport::Device).then(Rc::default))
+        Self { transport, streams: Rc::default() }
     }
 
     /// Only the host's.
-    pub(crate) fn host() -> Self {
-        Self(None)
+    pub(crate) fn host_only(&self) -> Self {
+        Self { transport: Transport::Host, ..self.clone() }
     }
 
     pub(crate) fn is_host_only(&self) -> bool {
-        self.0.is_none()
+        self.transport == Transport::Host
     }
 
     /// Whether MPI may be given addresses of this device's memory. Those of an emulated device are
     /// no pointers.
     pub(crate) fn has(&self, device: &Device) -> bool {
         let has_pointers = device.kind() != DeviceKind::Cpu || *device == Device::cpu();
-        self.0.is_some() && has_pointers
+        !self.is_host_only() && has_pointers
     }
 
-    /// The stream on which the host waits for this device, which is one of those.
+    /// The stream on which the host waits for this device.
     pub(crate) fn stream_of(&self, device: &Device) -> Result<Stream> {
-        let Some(Streams(streams)) = self.0.as_deref() else { return Ok(device.stream()) };
-        let mut streams = streams.borrow_mut();
+        let mut streams = self.streams.0.borrow_mut();
         if let Some(stream) = streams.iter().find(|stream| stream.device() == *device) {
             return Ok(stream.clone());
         }
