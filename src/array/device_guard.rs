@@ -11,10 +11,18 @@ use std::sync::OnceLock;
 use ndarray::Dimension;
 
 use super::layout::{Layout, element_bytes};
+#[cfg(feature = "nccl")]
+use crate::audit::Cause;
 use crate::device::{Device, Stream};
+#[cfg(feature = "nccl")]
+use crate::error::Result;
 use crate::storage::{OpenRead, Storage};
 use crate::transfer;
+#[cfg(feature = "nccl")]
+use crate::transfer::Request;
 use resident_backend::Address;
+#[cfg(feature = "nccl")]
+use resident_backend::call_site::CallSite;
 use resident_core::coherence::Location;
 
 /// A part of one device's copy, used on one stream: the state of both kinds of guard.
@@ -216,6 +224,19 @@ pub struct DeviceMut<'a, T, D: Dimension> {
 
 impl<T, D: Dimension> DeviceMut<'_, T, D> {
     device_guard_methods!();
+}
+
+#[cfg(feature = "nccl")]
+impl<T, D: Dimension> DeviceMut<'_, T, D> {
+    /// Ends the guard's work at the stream's tail, as work whose failure may be recorded. The guard
+    /// drops without further work.
+    pub(crate) fn may_fail(&self, site: CallSite) -> Result<()> {
+        let DevicePart { storage, layout, .. } = &self.part;
+        layout.with_selection(storage.memory_order(), element_bytes::<T>(), |selection| {
+            let request = Request::new(storage, selection, Cause::Gpu, "nccl", site);
+            transfer::close_fallible_guard(&request, self.part.stream_ref(), self.location)
+        })
+    }
 }
 
 impl<T, D: Dimension> Drop for DeviceMut<'_, T, D> {

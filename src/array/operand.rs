@@ -168,7 +168,7 @@ impl<'a, T: Element> Operand<'a, T> {
         &self.axes
     }
 
-    #[cfg(feature = "nccl")]
+    #[cfg(any(feature = "cublas", feature = "nccl"))]
     pub(super) fn storage(&self) -> &'a Storage {
         self.storage
     }
@@ -204,7 +204,7 @@ impl<'a, T: Element> OperandMut<'a, T> {
         &self.0.axes
     }
 
-    #[cfg(feature = "nccl")]
+    #[cfg(any(feature = "cublas", feature = "nccl"))]
     pub(super) fn storage(&self) -> &'a Storage {
         self.0.storage
     }

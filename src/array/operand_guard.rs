@@ -27,21 +27,10 @@ fn layout_of(StoredView { view, .. }: &StoredView<'_>) -> Layout<IxDyn> {
 }
 
 impl<'a, T: Element> Operand<'a, T> {
-    /// A guard for a library that reads the elements.
-    #[cfg(feature = "cublas")]
-    pub(crate) fn gpu_on(
-        &self,
-        stream: &Stream,
-        site: CallSite,
-    ) -> Result<DeviceRef<'_, T, IxDyn>> {
-        let stored = self.erased();
-        Part::of(stored.storage, &layout_of(&stored)).gpu_on(stream, site)
-    }
-
     /// A guard for a library that reads the elements, which lives as long as the operand's borrow.
-    #[cfg(feature = "nccl")]
-    pub(crate) fn into_guard(
-        self,
+    /// An explicit array must be one of the stream's device.
+    pub(crate) fn guard(
+        &self,
         stream: &Stream,
         operation: &str,
         site: CallSite,
@@ -56,20 +45,8 @@ impl<'a, T: Element> Operand<'a, T> {
 }
 
 impl<'a, T: Element> OperandMut<'a, T> {
-    /// A guard for a library that overwrites the elements.
-    #[cfg(feature = "cublas")]
-    pub(crate) fn gpu_overwrite_on(
-        &mut self,
-        stream: &Stream,
-        site: CallSite,
-    ) -> Result<DeviceMut<'_, T, IxDyn>> {
-        let stored = self.erased();
-        Part::of(stored.storage, &layout_of(&stored)).gpu_mut_on(Access::Overwrite, stream, site)
-    }
-
     /// A guard for a library that writes the elements, which lives as long as the operand's
     /// exclusive borrow.
-    #[cfg(feature = "nccl")]
     pub(crate) fn into_guard(
         self,
         access: Access,

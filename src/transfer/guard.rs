@@ -3,6 +3,8 @@
 //! queues meanwhile.
 
 use super::acquire::{Acquired, Readiness, copy_to_device, readiness};
+#[cfg(feature = "nccl")]
+use super::mark::queue_failure_marker;
 use super::mark::{ForeignUse, mark_foreign, position_that_fails_with, record_foreign};
 use super::request::Request;
 use crate::audit::{self, Accessed};
@@ -145,4 +147,51 @@ pub(crate) fn close_guard(
         drop(state);
         notify_watchers();
     }
+}
+
+/// As [`close_guard`], for work that the library is told of if it fails (`failure::record`). Later
+/// uses of the elements then fail too.
+#[cfg(feature = "nccl")]
+pub(crate) fn close_fallible_guard(
+    request: &Request<'_>,
+    stream: &Stream,
+    location: Location,
+) -> Result<()> {
+    if request.is_empty() {
+        return Ok(());
+    }
+    let depends = damaging(request, stream, location);
+    let end = if depends.is_empty() {
+        stream.queue().reserve_position()
+    } else {
+        let address = request.storage.lock().device_copy(location).address();
+        queue_failure_marker(request, stream, address.unwrap_or(Address(0)), depends)?
+    };
+    let extents = request.storage.memory_order().extents();
+    let mut state = request.storage.lock();
+    let Some(key) = state.find_key(stream) else { return Ok(()) };
+    request.selection.visit_boxes_or_whole(|region| {
+        state.uses_mut(location).close_fallible(extents, region, key, end);
+    });
+    Ok(())
+}
+
+/// The work whose failure damages what the guard's work has written.
+#[cfg(feature = "nccl")]
+fn damaging(request: &Request<'_>, stream: &Stream, location: Location) -> Dependencies {
+    let mut depends = Dependencies::new();
+    let state = request.storage.lock();
+    let key = state.find_key(stream);
+    let extents = request.storage.memory_order().extents();
+    state.uses(location).visit_written_regions(extents, |_, mark| {
+        let dependency = mark.written_by().map(|position| (stream.id(), position));
+        if let Some(dependency) = dependency
+            && Some(mark.stream) == key
+            && mark.end == UseEnd::OPEN
+            && !depends.contains(&dependency)
+        {
+            depends.push(dependency);
+        }
+    });
+    depends
 }

@@ -99,7 +99,7 @@ pub(super) fn position_that_fails_with(
 }
 
 /// Queues empty work on `stream` that fails if one of `depends` fails.
-fn queue_failure_marker(
+pub(super) fn queue_failure_marker(
     request: &Request<'_>,
     stream: &Stream,
     address: Address,

@@ -63,6 +63,8 @@ pub(crate) use element::{read_element, read_newest, write_element, write_element
 pub(crate) use error::{host_full, lost_update, wrong_device};
 pub(crate) use evict::release_on;
 pub(crate) use explicit::{LentView, copy_from_host, copy_to_host};
+#[cfg(feature = "nccl")]
+pub(crate) use guard::close_fallible_guard;
 pub(crate) use guard::{Opened, close_guard, open_guard, open_whole};
 pub(crate) use launch::LaunchedArrays;
 pub(crate) use mapped::{advise, allocate_managed, allocate_mapped, map_lent, prefetch_managed};

@@ -93,7 +93,7 @@ fn all_have(world: &World, operation: &'static str, key: [u64; 3]) -> Result<boo
 }
 
 /// The bytes of each process, in the order of ranks. All give as many.
-fn all_gather(world: &World, operation: &'static str, own: Vec<u8>) -> Result<Vec<u8>> {
+pub(crate) fn all_gather(world: &World, operation: &'static str, own: Vec<u8>) -> Result<Vec<u8>> {
     let all = vec![0; own.len() * world.size()];
     let transfer = Transfer::new((own, all), Request::null());
     let start = world.start(&transfer, |session, (own, all), request| {
@@ -106,6 +106,25 @@ fn all_gather(world: &World, operation: &'static str, own: Vec<u8>) -> Result<Ve
     complete(world, operation, &transfer, start)?;
     let mut memory = transfer.memory().expect("it is complete");
     Ok(std::mem::take(&mut memory.1))
+}
+
+/// The bytes of the process `root`. All give as many.
+pub(crate) fn broadcast(
+    world: &World,
+    operation: &'static str,
+    own: Vec<u8>,
+    root: usize,
+) -> Result<Vec<u8>> {
+    let transfer = Transfer::new(own, Request::null());
+    let start = world.start(&transfer, |session, bytes, request| {
+        let (memory, len_bytes) = (bytes.as_mut_ptr(), bytes.len());
+        // SAFETY: the memory of a vector that the transfer owns: it lives, where it is, until it is
+        // complete, and nothing accesses it before (`Transfer::start`).
+        unsafe { session.broadcast(memory, len_bytes, root, request) }
+    });
+    complete(world, operation, &transfer, start)?;
+    let mut memory = transfer.memory().expect("it is complete");
+    Ok(std::mem::take(&mut *memory))
 }
 
 /// Waits for an operation that was started. If it fails here only, the others would take the next

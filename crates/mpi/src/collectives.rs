@@ -180,13 +180,27 @@ impl Mpi {
     ) -> Result<()> {
         self.0.check()?;
         let shape = part.part_shape();
-        let mut own = Packed::<T, D>::new(shape.clone(), Use::Once)?;
-        part.pack(&mut own, stream)?;
         let header = Header::of::<T>(shape.slice());
-        let (len, mut result) = (shape.size(), Packed::<T, D>::new(shape, Use::Once)?);
-        let (from, to) = (own.ready()?, result.overwrite()?);
+        let len_bytes = header.len_bytes();
         let text = format!("all_reduce of {header}: {reduce:?}");
-        let plan = Plan { text, kind: Kind::Reduction, len_bytes: header.len_bytes() };
+        let plan = Plan { text, kind: Kind::Reduction, len_bytes };
+        let nccl = self.0.nccl().filter(|nccl| nccl.reduces::<T>() && len_bytes > 0);
+        if let Some(nccl) = nccl {
+            let mut own = Packed::<T, D>::new(shape.clone(), Use::Once, nccl.reachable())?;
+            part.pack(&mut own, stream)?;
+            let mut result = Packed::new(shape, Use::Once, nccl.reachable())?;
+            own.ready()?;
+            agree_on(&self.0, operation, plan)?;
+            let awaited = Awaited::all(operation);
+            let queued = nccl.all_reduce(awaited, stream, reduce, (&own, &mut result));
+            self.complete(&awaited, queued)?;
+            self.record([Direction::Sent, Direction::Received], part, None, Location::caller());
+            return part.unpack(&mut result, stream);
+        }
+        let mut own = in_host_memory::<T, D>(&self.0, shape.clone())?;
+        part.pack(&mut own, stream)?;
+        let (len, mut result) = (shape.size(), in_host_memory::<T, D>(&self.0, shape)?);
+        let (from, to) = (own.ready()?, result.overwrite(None)?);
         agree_on(&self.0, operation, plan)?;
         let transfer = Transfer::new((own, result), Request::null());
         in_chunks(&self.0, operation, len, &transfer, |session, first, count, request| {
@@ -197,8 +211,8 @@ impl Mpi {
             unsafe { session.all_reduce(reduce, from, to, count, request) }
         })?;
         self.record([Direction::Sent, Direction::Received], part, None, Location::caller());
-        let memory = transfer.memory().expect("it is complete");
-        part.unpack(&memory.1, stream)
+        let mut memory = transfer.memory().expect("it is complete");
+        part.unpack(&mut memory.1, stream)
     }
 
     #[track_caller]
@@ -212,18 +226,30 @@ impl Mpi {
         self.0.check()?;
         self.0.expect_rank(operation, root)?;
         let shape = part.part_shape();
-        let mut memory = Packed::<T, D>::new(shape.clone(), Use::Once)?;
+        let header = Header::of::<T>(shape.slice());
+        let (text, kind) = (format!("broadcast of {header} from rank {root}"), Kind::Broadcast);
+        let len_bytes = header.len_bytes();
+        let plan = Plan { text, kind, len_bytes };
         let is_root = root == self.rank();
+        if let Some(nccl) = self.0.nccl().filter(|_| len_bytes > 0) {
+            let mut memory = Packed::<T, D>::new(shape, Use::Once, nccl.reachable())?;
+            if is_root {
+                part.pack(&mut memory, stream)?;
+                memory.ready()?;
+            }
+            agree_on(&self.0, operation, plan)?;
+            let awaited = Awaited::all(operation);
+            self.complete(&awaited, nccl.broadcast(awaited, stream, &mut memory, root))?;
+            return self.broadcast_over(root, &mut memory, stream, part);
+        }
+        let mut memory = in_host_memory::<T, D>(&self.0, shape)?;
         let address = if is_root {
             part.pack(&mut memory, stream)?;
             memory.ready()?.cast_mut()
         } else {
-            memory.overwrite()?
+            memory.overwrite(None)?
         };
-        let header = Header::of::<T>(shape.slice());
-        let (text, kind) = (format!("broadcast of {header} from rank {root}"), Kind::Broadcast);
-        let len_bytes = header.len_bytes();
-        agree_on(&self.0, operation, Plan { text, kind, len_bytes })?;
+        agree_on(&self.0, operation, plan)?;
         let transfer = Transfer::new(memory, Request::null());
         in_chunks(&self.0, operation, len_bytes, &transfer, |session, first, count, request| {
             let memory = address.cast::<u8>().wrapping_add(first);
@@ -232,13 +258,32 @@ impl Mpi {
             // (`Transfer::start`). MPI only reads it in the process `root`.
             unsafe { session.broadcast(memory, count, root, request) }
         })?;
-        if is_root {
+        let mut memory = transfer.memory().expect("it is complete");
+        self.broadcast_over(root, &mut memory, stream, part)
+    }
+
+    /// Records a broadcast, and writes what has come.
+    #[track_caller]
+    fn broadcast_over<T: Element, D: Dimension + 'static>(
+        &self,
+        root: usize,
+        memory: &mut Packed<T, D>,
+        stream: &Stream,
+        part: &mut impl PartMut<T, D>,
+    ) -> Result<()> {
+        if root == self.rank() {
             self.record([Direction::Sent], part, None, Location::caller());
             return Ok(());
         }
         self.record([Direction::Received], part, Some(root), Location::caller());
-        let memory = transfer.memory().expect("it is complete");
-        part.unpack(&*memory, stream)
+        part.unpack(memory, stream)
+    }
+
+    /// Waits for what NCCL was given. All processes have agreed on it, so that an error breaks the
+    /// world.
+    fn complete(&self, awaited: &Awaited, queued: Result<()>) -> Result<()> {
+        let over = queued.and_then(|()| self.0.complete_nccl(awaited));
+        over.map_err(|error| self.0.break_with(error))
     }
 }
 
@@ -257,6 +302,12 @@ impl Mpi {
             audit::record(self.0.counts(), &message);
         }
     }
+}
+
+/// Memory for elements of this shape. Libraries that can send device memory need not be able to
+/// compute with it, nor to do so without blocking.
+fn in_host_memory<T: Element, D: Dimension>(world: &World, shape: D) -> Result<Packed<T, D>> {
+    Packed::new(shape, Use::Once, &world.reachable().host_only())
 }
 
 /// Starts an operation of `len` elements or bytes by `begin`, which gets where it begins and how

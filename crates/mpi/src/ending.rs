@@ -29,11 +29,12 @@ impl Drop for World {
 fn settle(world: &World) -> Result<()> {
     const OPERATION: &str = "Mpi::drop";
     world.wait(&Awaited::all(OPERATION), world.deadline(), || Ok(world.poll_all() == 0))?;
+    world.complete_nccl(&Awaited::all(OPERATION))?;
     agree(world, OPERATION, "the end of MPI".into())
 }
 
 /// Ends the job, after its reason is told.
-fn abort(world: &World, reason: &dyn fmt::Display) -> ! {
+pub(crate) fn abort(world: &World, reason: &dyn fmt::Display) -> ! {
     let (rank, size, count) = (world.rank(), world.size(), world.transfers());
     say(&format!(
         "resident-mpi: rank {rank} of {size} ends the job: {reason} (messages in flight: {count})"

@@ -192,7 +192,7 @@ where
         let header = header::receive(world, peer)?;
         let found = header::wait(world, &header, &awaited, deadline)?;
         if found == expected {
-            message.start().map_err(|error| world.break_with(error))?;
+            message.start(None).map_err(|error| world.break_with(error))?;
             message.wait(&awaited, deadline)?;
             return message.unpack_on(&current_stream()?, part);
         }
@@ -254,7 +254,7 @@ where
 /// memory that it is given.
 fn discard(world: &Rc<World>, len_bytes: usize, peer: Peer, awaited: &Awaited) -> Result<()> {
     let message = Incoming::<u8, _>::new(world, Ix1(len_bytes), peer, Use::Once)
-        .and_then(|mut message| message.start().map(|()| message))
+        .and_then(|mut message| message.start(None).map(|()| message))
         .map_err(|error| world.break_with(error))?;
     message.wait(awaited, world.deadline()).map(drop)
 }

@@ -10,7 +10,9 @@ use resident::{Device, DeviceKind, audit};
 use crate::call::{Agent, Session};
 use crate::error::{Error, Result};
 use crate::inbox::Inbox;
+use crate::nccl;
 use crate::progress::Progress;
+use crate::transport::Choice;
 use crate::waiting::wait_until;
 use crate::watchdog::Watchdog;
 use crate::world::{Awaited, Facts, Mpi, World};
@@ -19,6 +21,9 @@ const OPERATION: &str = "init";
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 
+/// How long the test of device memory may take.
+const SELF_TEST_LIMIT: Duration = Duration::from_secs(30);
+
 /// Initialises MPI, with `MPI_THREAD_MULTIPLE` if the library offers it.
 ///
 /// A process may do this once. If the machine has GPUs, the process uses the one whose number is
@@ -26,7 +31,8 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 /// [`Device::set_default`], unless `RESIDENT_DEVICE` names a device.
 ///
 /// `RESIDENT_MPI_TIMEOUT` is how many seconds a call waits for other processes, 300 by default;
-/// fractions are allowed.
+/// fractions are allowed. `RESIDENT_MPI` is `host`, `device` or `nccl`: the
+/// [`Transport`](crate::Transport), which otherwise is found out.
 ///
 /// ```
 /// use resident::SmartArray;
@@ -47,8 +53,10 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 ///
-/// - [`Error::Argument`] if MPI has been initialised in this process before, or if
-///   `RESIDENT_MPI_TIMEOUT` is not a number of seconds above zero.
+/// - [`Error::Argument`] if MPI has been initialised in this process before, if
+///   `RESIDENT_MPI_TIMEOUT` is not a number of seconds above zero, or if `RESIDENT_MPI` is
+///   something else than `host`, `device` or `nccl`, or if it is `nccl` and a process cannot use
+///   NCCL, of which all processes are told.
 /// - [`Error::TimedOut`] if other processes start, but do not answer within the time-out. If one
 ///   does not call `init` at all, the job ends, with the reason on standard error: the start of MPI
 ///   cannot be interrupted.
@@ -57,6 +65,7 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(300);
 #[track_caller]
 pub fn init() -> Result<Mpi> {
     let timeout = timeout_of(env::var("RESIDENT_MPI_TIMEOUT").ok().as_deref())?;
+    let (chosen, wish) = Choice::of(env::var("RESIDENT_MPI").ok().as_deref())?;
     let is_named = env::var_os("RESIDENT_DEVICE").is_some();
     if is_named {
         // An error before other processes wait for this one.
@@ -65,10 +74,17 @@ pub fn init() -> Result<Mpi> {
     let limit = Watchdog::start(OPERATION, timeout);
     let session = Session::initialise()?;
     drop(limit);
-    let world = open(session, timeout)?;
-    if let (false, Some(gpu)) = (is_named, gpu_of(world.node_rank())) {
-        Device::set_default(gpu);
-    }
+    let mut world = open(session, timeout, |node_rank, session| {
+        if let (false, Some(gpu)) = (is_named, gpu_of(node_rank)) {
+            Device::set_default(gpu);
+        }
+        let limit = SELF_TEST_LIMIT.min(timeout / 2);
+        let tested = || Ok(Choice::by_test(session, &Device::current()?, limit));
+        chosen.map_or_else(tested, Ok)
+    })?;
+    let nccl = nccl::join(&world, wish)?;
+    tracing::info!(rank = world.rank(), outcome = ?nccl.as_ref().map(|_| "used"), "NCCL");
+    world.set_nccl(nccl);
     audit::set_rank(number(world.rank()), number(world.size()));
     let mpi = Mpi(Rc::new(world));
     // Reports of the processes have their clocks aligned by it.
@@ -82,7 +98,13 @@ fn number(of: usize) -> u32 {
 
 /// Makes the communicators and asks for what never changes. If this fails, MPI stays initialised:
 /// it cannot be finalised without the other processes. `mpirun` ends them when this process ends.
-fn open(mut session: Session, timeout: Duration) -> Result<World> {
+///
+/// `choose` gets the rank on the node.
+fn open(
+    mut session: Session,
+    timeout: Duration,
+    choose: impl FnOnce(usize, &Session) -> Result<Choice>,
+) -> Result<World> {
     let deadline = Instant::now() + timeout;
     session.open(|is_done| {
         if wait_until(deadline, is_done)?.is_some() {
@@ -99,7 +121,9 @@ fn open(mut session: Session, timeout: Duration) -> Result<World> {
     // finalised, and if the world is forgotten the session never is.
     let agent = unsafe { Agent::new(&session) };
     let progress = agent.and_then(|agent| Progress::spawn(agent, Arc::clone(&inbox)));
-    let facts = Facts { rank, size, node_rank, tag_max, timeout };
+    let choice = choose(node_rank, &session)?;
+    tracing::info!(rank, transport = %choice.transport, reason = choice.reason, "messages of MPI");
+    let facts = Facts { rank, size, node_rank, tag_max, timeout, choice };
     Ok(World::new(session, inbox, progress, facts))
 }
 

@@ -54,11 +54,14 @@ mod inbox;
 mod initialise;
 mod local;
 mod message;
+mod nccl;
 mod packed;
 mod part;
 mod point_to_point;
 mod progress;
+mod self_test;
 mod transfer;
+mod transport;
 mod waiting;
 mod watchdog;
 mod world;
@@ -73,6 +76,7 @@ pub use initialise::init;
 pub use local::Decomposition;
 pub use part::{Part, PartMut};
 pub use point_to_point::{Receiving, Sending};
+pub use transport::Transport;
 pub use world::Mpi;
 
 #[doc = include_str!("../docs/more_than_one_machine.md")]

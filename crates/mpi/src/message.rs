@@ -10,11 +10,11 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Instant;
 
-use resident::ndarray::Dimension;
-use resident::{AsView, AsViewMut, Element, Stream};
+use resident::ndarray::{ArrayRef, Dimension};
+use resident::{AsView, AsViewMut, Device, Element, Stream};
 
 use crate::audit::{self, Direction};
-use crate::call::{Outcome, Peer, Request, Session};
+use crate::call::{Outcome, Peer, Request};
 use crate::error::{Error, Result};
 use crate::packed::Packed;
 pub(crate) use crate::packed::{Use, current_stream};
@@ -35,10 +35,7 @@ pub(crate) struct Incoming<T: Element, D: Dimension + 'static> {
 impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     /// A message of elements in this shape, not packed and not started.
     pub(crate) fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
-        let message = Message::new(world, shape, peer, used, |session, memory, len_bytes| {
-            session.send_request(memory, len_bytes, peer)
-        })?;
-        Ok(Self { message })
+        Ok(Self { message: Message::new(world, shape, peer, used)? })
     }
 
     /// Queues the copy of `part`, which has the message's shape, to the message, where the part is
@@ -60,23 +57,58 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
         Ok(())
     }
 
+    /// Copies elements of the host.
+    #[track_caller]
+    pub(crate) fn pack_from_host(&mut self, elements: &ArrayRef<T, D>) -> Result<()> {
+        self.message.memory("pack")?.pack_from_host(elements)
+    }
+
+    /// The array of which the elements are.
+    pub(crate) fn set_array(&mut self, name: Arc<str>) {
+        self.message.array = name;
+    }
+
+    /// Whether MPI may use memory of it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.message.is_active()
+    }
+
     /// Waits until the message is packed, not for later work of the stream.
+    #[track_caller]
     pub(crate) fn ready(&self) -> Result<()> {
-        self.message.memory("send")?.ready().map(|_| ())
+        self.message.memory("send")?.ready()?;
+        Ok(())
     }
 
     /// Waits until the message is packed, not for later work of the stream, and hands it to MPI.
     /// The previous use of the message must be over.
     #[track_caller]
     pub(crate) fn start(&mut self) -> Result<()> {
-        let site = Location::caller();
+        let address = self.message.memory("send")?.ready()?;
+        // SAFETY: the elements of this memory are valid now. The transfer owns the array, so it
+        // lives, at one address (`crate::packed`), until the transfer is complete, and nothing
+        // accesses it before (`Transfer::start`).
+        unsafe { self.start_from(address) }
+    }
+
+    /// Hands elements to MPI that are packed elsewhere. The previous use of the message must be
+    /// over.
+    ///
+    /// # Safety
+    ///
+    /// Until the message is complete, there are as many valid elements at the address as it has,
+    /// and nothing writes them.
+    #[track_caller]
+    pub(crate) unsafe fn start_from(&mut self, address: *const T) -> Result<()> {
+        let (site, address) = (Location::caller(), address.cast());
         let world = self.message.world("send")?;
         drop(self.message.memory("send")?);
-        world.start(&self.message.transfer, |session, memory, request| {
-            memory.ready()?;
-            // SAFETY: the request was made of the address of this host memory, whose elements are
-            // valid now. The transfer owns the array, so it lives, at one address, until the
-            // transfer is complete, and nothing accesses it before (`Transfer::start`).
+        let (len_bytes, peer) = (self.message.len_bytes(), self.message.peer);
+        world.start(&self.message.transfer, |session, _memory, request| {
+            if !request.is_of(address) {
+                *request = session.send_request(address, len_bytes, peer)?;
+            }
+            // SAFETY: the request is of this address, for whose memory the caller vouches.
             unsafe { request.start(session) }
         })?;
         self.message.record(&world, Direction::Sent, site);
@@ -97,22 +129,42 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
 impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
     /// A message of elements in this shape, not started.
     pub(crate) fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
-        let message = Message::new(world, shape, peer, used, |session, memory, len_bytes| {
-            session.receive_request(memory, len_bytes, peer)
-        })?;
-        Ok(Self { message })
+        Ok(Self { message: Message::new(world, shape, peer, used)? })
     }
 
     /// Lets MPI receive it. The previous use of the message must be over; what was received by it
-    /// is overwritten, once queued work that unpacks it is done.
-    pub(crate) fn start(&mut self) -> Result<()> {
+    /// is overwritten, once queued work that unpacks it is done. It goes to memory of `device`, if
+    /// MPI can use that, else to the host's.
+    #[track_caller]
+    pub(crate) fn start(&mut self, device: Option<&Device>) -> Result<()> {
+        let address = self.message.memory("receive")?.overwrite(device)?;
+        // SAFETY: as in `Outgoing::start`. Queued copies that read the memory are done.
+        unsafe { self.start_to(address) }
+    }
+
+    /// Lets MPI receive it to memory elsewhere. The previous use of the message must be over.
+    ///
+    /// # Safety
+    ///
+    /// Until the message is complete, there is room at the address for as many elements as it has,
+    /// and nothing reads or writes them.
+    pub(crate) unsafe fn start_to(&mut self, address: *mut T) -> Result<()> {
+        let address = address.cast::<u8>();
         let world = self.message.world("receive")?;
         drop(self.message.memory("receive")?);
-        world.start(&self.message.transfer, |session, memory, request| {
-            memory.overwrite()?;
-            // SAFETY: as in `Outgoing::start`. Queued copies that read the memory are done.
+        let (len_bytes, peer) = (self.message.len_bytes(), self.message.peer);
+        world.start(&self.message.transfer, |session, _memory, request| {
+            if !request.is_of(address) {
+                *request = session.receive_request(address, len_bytes, peer)?;
+            }
+            // SAFETY: the request is of this address, for whose memory the caller vouches.
             unsafe { request.start(session) }
         })
+    }
+
+    /// Whether MPI may use memory of it.
+    pub(crate) fn is_active(&self) -> bool {
+        self.message.is_active()
     }
 
     /// Waits until it has arrived; `Outcome::OtherLength` if it was longer or shorter than this.
@@ -134,6 +186,20 @@ impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
         self.record(Location::caller())
     }
 
+    /// Copies what has arrived to elements of the host, in the message's shape. The message must
+    /// have arrived in host memory.
+    pub(crate) fn unpack_to_host(&self, elements: &mut ArrayRef<T, D>) -> Result<()> {
+        elements.assign(&*self.message.memory("unpack")?.view().host()?);
+        Ok(())
+    }
+
+    /// Records that it was received to the array of this name.
+    #[track_caller]
+    pub(crate) fn record_for(&mut self, array: Arc<str>) -> Result<()> {
+        self.message.array = array;
+        self.record(Location::caller())
+    }
+
     fn record(&self, site: &'static Location<'static>) -> Result<()> {
         let world = self.message.world("receive")?;
         self.message.record(&world, Direction::Received, site);
@@ -152,20 +218,20 @@ struct Message<T: Element, D: Dimension + 'static> {
 }
 
 impl<T: Element, D: Dimension + 'static> Message<T, D> {
-    /// Allocates the memory, and makes the request of its address.
-    fn new(
-        world: &Rc<World>,
-        shape: D,
-        peer: Peer,
-        used: Use,
-        request: impl FnOnce(&Session, *mut u8, usize) -> Result<Request>,
-    ) -> Result<Self> {
+    /// The request is made when it starts, of the address that the memory has then.
+    fn new(world: &Rc<World>, shape: D, peer: Peer, used: Use) -> Result<Self> {
         world.check()?;
-        let mut memory = Packed::<T, D>::new(shape.clone(), used)?;
-        let len_bytes = shape.size() * size_of::<T>();
-        let request = request(world.session(), memory.overwrite()?.cast::<u8>(), len_bytes)?;
-        let transfer = Transfer::new(memory, request);
+        let memory = Packed::new(shape.clone(), used, world.reachable())?;
+        let transfer = Transfer::new(memory, Request::null());
         Ok(Self { world: Rc::downgrade(world), transfer, shape, peer, array: "".into() })
+    }
+
+    fn is_active(&self) -> bool {
+        self.transfer.memory().is_none()
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.shape.size() * size_of::<T>()
     }
 
     fn world(&self, operation: &'static str) -> Result<Rc<World>> {
@@ -189,7 +255,7 @@ impl<T: Element, D: Dimension + 'static> Message<T, D> {
     }
 
     fn record(&self, world: &World, direction: Direction, site: &'static Location<'static>) {
-        let bytes = self.shape.size() * size_of::<T>();
+        let bytes = self.len_bytes();
         let (array, peer) = (&*self.array, Some(self.peer.rank));
         audit::record(world.counts(), &audit::Message { direction, bytes, array, peer, site });
     }

@@ -1,48 +1,67 @@
 //! The elements of one part, contiguous in row-major order: what MPI reads and writes.
 //!
 //! They are an array of their own. To pack is to assign the part to it, where the part's contents
-//! are newest, on a stream; what a device has packed then comes down in the same stream. MPI uses
-//! the array's host memory, whose address is constant while the array lives.
+//! are newest, on a stream. What a device has packed then comes down in the same stream, unless MPI
+//! can read it on the device. MPI uses the memory of one of the array's copies while that copy is
+//! the only valid one, so that it is not evicted, and stays at one address.
 
 use resident::ndarray::{ArrayRef, Dimension};
 use resident::{
-    AsView, AsViewMut, Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream, Validity,
+    AsView, AsViewMut, Device, DeviceArray, Element, PinnedArray, SmartArray, SmartView,
+    SmartViewMut, Stream, Validity,
 };
 
 use crate::error::Result;
+use crate::transport::Reachable;
 
 /// How often the memory is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
     /// It is ordinary memory, as pinning would take longer than it saves.
     Once,
-    /// It is pinned for the current device.
+    /// Host memory of it is pinned for the current device, unless MPI uses device memory.
     Repeated,
 }
 
-/// The array.
-pub(crate) enum Packed<T: Element, D: Dimension> {
+/// The array, and where MPI can read and write it.
+pub(crate) struct Packed<T: Element, D: Dimension> {
+    memory: Memory<T, D>,
+    reachable: Reachable,
+}
+
+enum Memory<T: Element, D: Dimension> {
     Ordinary(SmartArray<T, D>),
     Pinned(PinnedArray<T, D>),
 }
 
 impl<T: Element, D: Dimension> Packed<T, D> {
     /// Without contents.
-    pub(crate) fn new(shape: D, used: Use) -> Result<Self> {
-        Ok(match used {
-            Use::Once => Self::Ordinary(SmartArray::uninit(shape).named("message")),
-            Use::Repeated => Self::Pinned(PinnedArray::uninit(shape)?.named("message")),
-        })
+    pub(crate) fn new(shape: D, used: Use, reachable: &Reachable) -> Result<Self> {
+        let memory = if used == Use::Repeated && reachable.is_host_only() {
+            Memory::Pinned(PinnedArray::uninit(shape)?.named("message"))
+        } else {
+            Memory::Ordinary(SmartArray::uninit(shape).named("message"))
+        };
+        Ok(Self { memory, reachable: reachable.clone() })
     }
 
     /// Queues the copy of `part`, which has this shape: on `stream` where the part is newest on its
     /// device, and by the host, before this returns, where it is newest there.
     #[track_caller]
     pub(crate) fn pack_on(&mut self, stream: &Stream, part: &impl AsView<T, D>) -> Result<()> {
-        let _here = stream.enter();
-        self.view_mut().assign(&part.as_view())?;
-        self.view().prefetch_host_on(stream)?;
+        self.keep_on(stream, part)?;
+        if self.device().is_none() {
+            self.view().prefetch_host_on(stream)?;
+        }
         Ok(())
+    }
+
+    /// As [`pack_on`](Self::pack_on), where nothing but [`unpack_on`](Self::unpack_on) reads them:
+    /// they stay where they are newest.
+    #[track_caller]
+    pub(crate) fn keep_on(&mut self, stream: &Stream, part: &impl AsView<T, D>) -> Result<()> {
+        let _here = stream.enter();
+        Ok(self.view_mut().assign(&part.as_view())?)
     }
 
     /// Copies elements of the host.
@@ -52,16 +71,59 @@ impl<T: Element, D: Dimension> Packed<T, D> {
         Ok(())
     }
 
-    /// Waits until the elements are on the host, not for later work of the stream, and returns
-    /// their address, which is constant. They stay valid there until the array is written.
-    pub(crate) fn ready(&self) -> Result<*const T> {
-        Ok(self.view().host()?.as_ptr())
+    /// Takes elements of this shape, which are contiguous on a device.
+    pub(crate) fn pack_from_device(&mut self, elements: DeviceArray<T, D>) {
+        self.memory = Memory::Ordinary(SmartArray::from_device(elements).named("message"));
     }
 
-    /// Makes the host's copy the newest, for MPI to write it, once queued work that reads it is
-    /// done. Returns its address, which is constant.
-    pub(crate) fn overwrite(&mut self) -> Result<*mut T> {
-        Ok(self.view_mut().host_overwrite()?.as_mut_ptr())
+    /// Whether MPI can use memory of this device.
+    pub(crate) fn is_for(&self, device: &Device) -> bool {
+        self.reachable.has(device)
+    }
+
+    /// Waits until the elements are packed, not for later work of the stream, and returns the
+    /// address at which MPI finds them. They stay valid there until the array is written.
+    #[track_caller]
+    pub(crate) fn ready(&self) -> Result<*const T> {
+        match self.device() {
+            Some(device) => {
+                let address = self.wait_on(&device)?;
+                Ok(std::ptr::with_exposed_provenance(address as usize))
+            }
+            None => Ok(self.view().host()?.as_ptr()),
+        }
+    }
+
+    /// Waits until the elements that `keep_on` copies are in place, not for later work.
+    #[track_caller]
+    pub(crate) fn wait(&self) -> Result<()> {
+        if let Some(device) = self.only_on() {
+            self.wait_on(&device)?;
+        }
+        Ok(())
+    }
+
+    /// The address of the copy of this device, which is valid, once the work that writes it is
+    /// done. An error if that has failed.
+    #[track_caller]
+    fn wait_on(&self, device: &Device) -> Result<u64> {
+        let stream = self.reachable.stream_of(device)?;
+        drop(self.view().gpu_on(&stream)?);
+        stream.synchronize()?;
+        Ok(self.view().gpu_on(&stream)?.address())
+    }
+
+    /// Makes the host's copy the newest, or that of `device` if MPI can use it, for MPI to write
+    /// it, once queued work that reads it is done. Returns its address.
+    #[track_caller]
+    pub(crate) fn overwrite(&mut self, device: Option<&Device>) -> Result<*mut T> {
+        let Some(device) = device.filter(|device| self.is_for(device)) else {
+            return Ok(self.view_mut().host_overwrite()?.as_mut_ptr());
+        };
+        let stream = self.reachable.stream_of(device)?;
+        let address = self.view_mut().gpu_overwrite_on(&stream)?.address();
+        stream.synchronize()?;
+        Ok(std::ptr::with_exposed_provenance_mut(address as usize))
     }
 
     /// Copies the elements to `part`, which has this shape: on `stream` if the part has a copy on
@@ -77,26 +139,71 @@ impl<T: Element, D: Dimension> Packed<T, D> {
         Ok(())
     }
 
+    /// The elements in memory of this device only, where they are the newest. They are gone from
+    /// here.
+    #[track_caller]
+    pub(crate) fn take_from(&mut self, device: &Device) -> Result<DeviceArray<T, D>> {
+        let shape = self.view().raw_dim();
+        let empty = Self::new(shape, Use::Once, &self.reachable)?;
+        std::mem::replace(self, empty).into_array()?.into_device(device).map_err(Into::into)
+    }
+
     /// An array of the elements.
     #[track_caller]
     pub(crate) fn into_array(self) -> Result<SmartArray<T, D>> {
-        match self {
-            Self::Ordinary(array) => Ok(array),
-            Self::Pinned(array) => Ok(SmartArray::from(array.into_array()?)),
+        match self.memory {
+            Memory::Ordinary(array) => Ok(array),
+            Memory::Pinned(array) => Ok(SmartArray::from(array.into_array()?)),
         }
     }
 
+    /// The array of a message for which device memory is reachable.
+    #[cfg(feature = "nccl")]
+    pub(crate) fn array(&self) -> &SmartArray<T, D> {
+        match &self.memory {
+            Memory::Ordinary(array) => array,
+            Memory::Pinned(_) => unreachable!("messages of NCCL are in device memory"),
+        }
+    }
+
+    #[cfg(feature = "nccl")]
+    pub(crate) fn array_mut(&mut self) -> &mut SmartArray<T, D> {
+        match &mut self.memory {
+            Memory::Ordinary(array) => array,
+            Memory::Pinned(_) => unreachable!("messages of NCCL are in device memory"),
+        }
+    }
+
+    /// The device that has the only valid copy, if MPI can use memory of it.
+    pub(crate) fn device(&self) -> Option<Device> {
+        if self.reachable.is_host_only() {
+            return None;
+        }
+        self.only_on().filter(|device| self.is_for(device))
+    }
+
+    /// The device that has a valid copy, if the host has none.
+    fn only_on(&self) -> Option<Device> {
+        let residency = self.view().residency();
+        if residency.host() == Validity::Valid {
+            return None;
+        }
+        let mut devices = residency.devices();
+        let valid = devices.find(|(_, validity)| *validity == Validity::Valid);
+        valid.map(|(device, _)| device.clone())
+    }
+
     pub(crate) fn view(&self) -> SmartView<'_, T, D> {
-        match self {
-            Self::Ordinary(array) => array.view(),
-            Self::Pinned(array) => array.view(),
+        match &self.memory {
+            Memory::Ordinary(array) => array.view(),
+            Memory::Pinned(array) => array.view(),
         }
     }
 
     fn view_mut(&mut self) -> SmartViewMut<'_, T, D> {
-        match self {
-            Self::Ordinary(array) => array.view_mut(),
-            Self::Pinned(array) => array.view_mut(),
+        match &mut self.memory {
+            Memory::Ordinary(array) => array.view_mut(),
+            Memory::Pinned(array) => array.view_mut(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resident::ndarray::Dimension;
 use resident::{
     AsView, AsViewMut, Device, DeviceArray, DeviceView, DeviceViewMut, Element, PinnedArray,
-    SmartArray, SmartView, SmartViewMut, Stream,
+    SmartArray, SmartView, SmartViewMut, Stream, Validity,
 };
 
 use crate::error::Result;
@@ -31,6 +31,10 @@ pub trait Part<T: Element, D: Dimension + 'static>: sealed::Sealed {
     #[doc(hidden)]
     fn part_name(&self) -> Arc<str>;
 
+    /// Whether it has memory on this device.
+    #[doc(hidden)]
+    fn has_copy_on(&self, device: &Device) -> bool;
+
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()>;
@@ -45,7 +49,7 @@ pub trait Part<T: Element, D: Dimension + 'static>: sealed::Sealed {
 pub trait PartMut<T: Element, D: Dimension + 'static>: Part<T, D> {
     #[doc(hidden)]
     #[allow(private_interfaces)]
-    fn unpack(&mut self, memory: &Packed<T, D>, stream: &Stream) -> Result<()>;
+    fn unpack(&mut self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()>;
 }
 
 macro_rules! coherent_parts {
@@ -59,6 +63,10 @@ macro_rules! coherent_parts {
 
             fn part_name(&self) -> Arc<str> {
                 self.as_view().name()
+            }
+
+            fn has_copy_on(&self, device: &Device) -> bool {
+                self.as_view().residency().on(device) != Validity::Absent
             }
 
             #[allow(private_interfaces)]
@@ -77,11 +85,7 @@ macro_rules! coherent_parts_mut {
         impl<T: Element, D: Dimension + 'static> PartMut<T, D> for $type {
             #[allow(private_interfaces)]
             #[track_caller]
-            fn unpack(
-                &mut self,
-                memory: &Packed<T, D>,
-                stream: &Stream,
-            ) -> Result<()> {
+            fn unpack(&mut self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
                 memory.unpack_on(stream, &mut self.as_view_mut())
             }
         }
@@ -103,11 +107,19 @@ macro_rules! device_parts {
                 self.name()
             }
 
+            fn has_copy_on(&self, device: &Device) -> bool {
+                self.device() == *device
+            }
+
             #[allow(private_interfaces)]
             #[track_caller]
             fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
-                let elements = self.copy_to_host_on(&of_device(stream, self.device()))?;
-                memory.pack_from_host(&elements.wait()?)
+                let stream = of_device(stream, self.device());
+                if memory.is_for(&self.device()) {
+                    memory.pack_from_device(self.to_contiguous_on(&stream)?);
+                    return Ok(());
+                }
+                memory.pack_from_host(&self.copy_to_host_on(&stream)?.wait()?)
             }
         }
     )+};
@@ -120,8 +132,12 @@ macro_rules! device_parts_mut {
         impl<T: Element, D: Dimension + 'static> PartMut<T, D> for $type {
             #[allow(private_interfaces)]
             #[track_caller]
-            fn unpack(&mut self, memory: &Packed<T, D>, stream: &Stream) -> Result<()> {
+            fn unpack(&mut self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
                 let stream = of_device(stream, self.device());
+                if memory.device().is_some() {
+                    let elements = memory.take_from(&self.device())?;
+                    return Ok(self.copy_from_device_on(&stream, &elements)?);
+                }
                 Ok(self.copy_from_host_on(&stream, &memory.view().host()?)?)
             }
         }
@@ -144,6 +160,10 @@ macro_rules! part_through {
                 (**self).part_name()
             }
 
+            fn has_copy_on(&self, device: &Device) -> bool {
+                (**self).has_copy_on(device)
+            }
+
             #[allow(private_interfaces)]
             #[track_caller]
             fn pack(&self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
@@ -159,7 +179,7 @@ part_through!(&mut V);
 impl<T: Element, D: Dimension + 'static, V: PartMut<T, D> + ?Sized> PartMut<T, D> for &mut V {
     #[allow(private_interfaces)]
     #[track_caller]
-    fn unpack(&mut self, memory: &Packed<T, D>, stream: &Stream) -> Result<()> {
+    fn unpack(&mut self, memory: &mut Packed<T, D>, stream: &Stream) -> Result<()> {
         (**self).unpack(memory, stream)
     }
 }

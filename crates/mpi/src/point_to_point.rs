@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::rc::{Rc, Weak};
 
 use resident::ndarray::{Dimension, IntoDimension};
-use resident::{Element, SmartArray, Stream};
+use resident::{Device, Element, SmartArray, Stream};
 
 use crate::audit::{self, Direction};
 use crate::call::{Channel, Outcome, Peer};
@@ -126,7 +126,7 @@ impl Mpi {
         from: usize,
         tag: i32,
     ) -> Result<()> {
-        self.expect("recv", part.part_shape(), self.peer("recv", from, tag)?)?.unpack(None, part)
+        self.receive("recv", None, part, from, tag)
     }
 
     /// As [`recv`](Self::recv), with copies on `stream`, if the part has a copy on its device.
@@ -142,8 +142,7 @@ impl Mpi {
         from: usize,
         tag: i32,
     ) -> Result<()> {
-        self.expect("recv_on", part.part_shape(), self.peer("recv_on", from, tag)?)?
-            .unpack(Some(stream), part)
+        self.receive("recv_on", Some(stream), part, from, tag)
     }
 
     /// Begins to receive elements `T` in `shape` from the process `from`, and returns at once.
@@ -164,13 +163,30 @@ impl Mpi {
     ///
     /// - [`Error::Argument`] if there is no such rank or tag, or if no array has so many elements.
     /// - [`Error::Mpi`] if MPI refuses; [`Error::Resident`] if the host has no memory for it.
+    #[track_caller]
     pub fn irecv<T: Element, D: Dimension + 'static>(
         &self,
         shape: impl IntoDimension<Dim = D>,
         from: usize,
         tag: i32,
     ) -> Result<Receiving<T, D>> {
-        self.expect("irecv", shape.into_dimension(), self.peer("irecv", from, tag)?)
+        self.expect("irecv", shape.into_dimension(), None, self.peer("irecv", from, tag)?)
+    }
+
+    #[track_caller]
+    fn receive<T: Element, D: Dimension + 'static>(
+        &self,
+        operation: &'static str,
+        stream: Option<&Stream>,
+        part: &mut impl PartMut<T, D>,
+        from: usize,
+        tag: i32,
+    ) -> Result<()> {
+        let peer = self.peer(operation, from, tag)?;
+        let stream = stream.cloned().map_or_else(current_stream, Ok)?;
+        let device = Some(stream.device()).filter(|device| part.has_copy_on(device));
+        self.expect(operation, part.part_shape(), device.as_ref(), peer)?
+            .unpack(Some(&stream), part)
     }
 
     #[track_caller]
@@ -196,21 +212,22 @@ impl Mpi {
         })
     }
 
+    #[track_caller]
     fn expect<T: Element, D: Dimension + 'static>(
         &self,
         operation: &'static str,
         shape: D,
+        device: Option<&Device>,
         peer: Peer,
     ) -> Result<Receiving<T, D>> {
         expect_size::<T>(operation, shape.slice())?;
         let expected = Header::of::<T>(shape.slice());
-        let mut memory = Packed::<T, D>::new(shape, Use::Once)?;
-        let address = memory.overwrite()?.cast::<u8>();
+        let mut memory = Packed::<T, D>::new(shape, Use::Once, self.0.reachable())?;
+        let address = memory.overwrite(device)?.cast::<u8>();
         let transfer =
             Transfer::new(memory, Expected::new(self.0.inbox(), expected, address, peer));
         self.0.start(&transfer, |session, _memory, message| {
-            // SAFETY: the address is that of host memory of an array that the transfer owns, as it
-            // owns `message`: both live, the memory at one address, until the transfer is complete,
+            // SAFETY: the address is that of memory of an array that the transfer owns, as it owns `message`: both live, the memory at one address, until the transfer is complete,
             // and nothing accesses the memory before (`Transfer::start`).
             unsafe { message.post(session) }
         })?;
@@ -292,7 +309,8 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
     #[track_caller]
     pub fn wait(self) -> Result<SmartArray<T, D>> {
         let (world, site) = (self.complete()?, Location::caller());
-        let empty = Packed::new(D::zeros(D::NDIM.unwrap_or(0)), Use::Once)?;
+        let empty = D::zeros(D::NDIM.unwrap_or(0));
+        let empty = Packed::new(empty, Use::Once, world.reachable())?;
         let array = std::mem::replace(&mut *self.memory(), empty).into_array()?;
         self.record(&world, &array.name(), site);
         Ok(array)
@@ -339,7 +357,7 @@ impl<T: Element, D: Dimension + 'static> Receiving<T, D> {
             return Err(mismatch(self.operation, self.from, given, found));
         }
         let stream = stream.cloned().map_or_else(current_stream, Ok)?;
-        part.unpack(&*self.memory(), &stream)?;
+        part.unpack(&mut self.memory(), &stream)?;
         self.record(&world, &part.part_name(), site);
         Ok(())
     }

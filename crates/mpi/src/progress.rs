@@ -2,16 +2,20 @@
 //!
 //! Most MPI libraries move large messages only while they are called. So a thread calls
 //! `MPI_Iprobe` about every millisecond, on a communicator on which nothing is sent, and lets the
-//! inbox look for headers. It touches no other request. While nothing is in flight it sleeps.
+//! inbox look for headers. It touches no other request. It parks once nothing has been in flight
+//! for a while; so steps that each have messages in flight for a moment need not wake it each time.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::call::Agent;
 use crate::inbox::Inbox;
 
 const INTERVAL: Duration = Duration::from_millis(1);
+/// After so many intervals with nothing in flight the thread parks.
+const IDLE_MAX: u32 = 50;
 
 /// The thread, which ends when this drops.
 pub(crate) struct Progress {
@@ -19,18 +23,13 @@ pub(crate) struct Progress {
     thread: Option<JoinHandle<()>>,
 }
 
+/// All are written and read in one order (`SeqCst`): the thread says that it parks and then looks
+/// whether there is work, the other side says that there is and then looks whether it parks.
 #[derive(Default)]
 struct Shared {
-    wanted: Mutex<Wanted>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Wanted {
-    #[default]
-    Nothing,
-    Progress,
-    End,
+    transfers: AtomicUsize,
+    is_over: AtomicBool,
+    is_parked: AtomicBool,
 }
 
 impl Progress {
@@ -38,20 +37,30 @@ impl Progress {
     pub(crate) fn spawn(agent: Agent, inbox: Arc<Inbox>) -> Option<Self> {
         let shared = Arc::new(Shared::default());
         let ours = Arc::clone(&shared);
-        let builder = std::thread::Builder::new().name("resident-mpi progress".into());
+        let builder = thread::Builder::new().name("resident-mpi progress".into());
         let thread = builder.spawn(move || ours.run(&agent, &inbox)).ok()?;
         Some(Self { shared, thread: Some(thread) })
     }
 
     /// Says how many transfers there are.
     pub(crate) fn set_transfers(&self, count: usize) {
-        self.shared.want(if count > 0 { Wanted::Progress } else { Wanted::Nothing });
+        self.shared.transfers.store(count, Ordering::SeqCst);
+        if count > 0 && self.shared.is_parked.load(Ordering::SeqCst) {
+            self.unpark();
+        }
+    }
+
+    fn unpark(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.shared.want(Wanted::End);
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        self.unpark();
         if let Some(thread) = self.thread.take() {
             // It panics nowhere, so that there is nothing to report.
             let _ = thread.join();
@@ -61,30 +70,31 @@ impl Drop for Progress {
 
 impl Shared {
     fn run(&self, agent: &Agent, inbox: &Inbox) {
-        loop {
-            let mut wanted = self.lock();
-            while *wanted == Wanted::Nothing {
-                wanted = self.changed.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+        let mut idle = 0;
+        while !self.is_over() {
+            if self.transfers.load(Ordering::SeqCst) > 0 {
+                idle = 0;
+                agent.session().probe();
+                inbox.advance(agent.session());
+            } else if idle == IDLE_MAX {
+                self.park();
+            } else {
+                idle += 1;
             }
-            if *wanted == Wanted::End {
-                return;
-            }
-            let wait = self.changed.wait_timeout(wanted, INTERVAL);
-            drop(wait.unwrap_or_else(PoisonError::into_inner));
-            agent.session().probe();
-            inbox.advance(agent.session());
+            thread::park_timeout(INTERVAL);
         }
     }
 
-    fn want(&self, wanted: Wanted) {
-        let mut current = self.lock();
-        if *current != wanted {
-            *current = wanted;
-            self.changed.notify_one();
+    /// Until there are transfers, or the end.
+    fn park(&self) {
+        self.is_parked.store(true, Ordering::SeqCst);
+        while self.transfers.load(Ordering::SeqCst) == 0 && !self.is_over() {
+            thread::park();
         }
+        self.is_parked.store(false, Ordering::SeqCst);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
     }
 }

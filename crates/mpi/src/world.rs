@@ -10,8 +10,10 @@ use crate::audit::{Counts, Traffic};
 use crate::call::{Channel, Outcome, Peer, Session};
 use crate::error::{Error, Result, Side};
 use crate::inbox::Inbox;
+use crate::nccl::Communicator;
 use crate::progress::Progress;
 use crate::transfer::{Operation, Tested, Transfer, Transfers};
+use crate::transport::{Choice, Reachable, Transport};
 use crate::waiting::wait_until;
 
 /// Smaller tags of faces are those of gathers and scatters.
@@ -75,10 +77,15 @@ impl Mpi {
     }
 }
 
-/// Prints rank and size.
+/// Prints rank, size, and where the memory of messages is and why.
 impl fmt::Debug for Mpi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mpi(rank {} of {})", self.0.facts.rank, self.0.facts.size)
+        let Facts { rank, size, choice: Choice { transport, reason }, .. } = self.0.facts;
+        write!(f, "Mpi(rank {rank} of {size}, messages in {transport}: {reason}")?;
+        match &self.0.nccl {
+            Ok(_) => f.write_str("; exchanges and collective operations by NCCL)"),
+            Err(reason) => write!(f, "; not by NCCL: {reason})"),
+        }
     }
 }
 
@@ -126,6 +133,9 @@ pub(crate) struct World {
     transfers: Transfers,
     counts: Counts,
     facts: Facts,
+    reachable: Reachable,
+    /// If all processes have it, and else why not.
+    nccl: std::result::Result<Communicator, String>,
     /// The first tag of the next exchange.
     face_tag: Cell<i32>,
     /// The error that broke it.
@@ -140,6 +150,7 @@ pub(crate) struct Facts {
     pub(crate) node_rank: usize,
     pub(crate) tag_max: i32,
     pub(crate) timeout: Duration,
+    pub(crate) choice: Choice,
 }
 
 impl World {
@@ -169,6 +180,8 @@ impl World {
             transfers: Transfers::default(),
             counts: Counts::default(),
             facts,
+            reachable: Reachable::new(facts.choice.transport),
+            nccl: Err(String::from("it is not yet decided")),
             face_tag: Cell::new(FACE_TAG_MIN),
             broken: RefCell::new(None),
         }
@@ -182,12 +195,32 @@ impl World {
         self.facts.size
     }
 
-    pub(crate) fn node_rank(&self) -> usize {
-        self.facts.node_rank
-    }
-
     pub(crate) fn timeout(&self) -> Duration {
         self.facts.timeout
+    }
+
+    pub(crate) fn transport(&self) -> Transport {
+        self.facts.choice.transport
+    }
+
+    /// What all processes have decided at the start.
+    pub(crate) fn set_nccl(&mut self, nccl: std::result::Result<Communicator, String>) {
+        self.nccl = nccl;
+    }
+
+    pub(crate) fn nccl(&self) -> Option<&Communicator> {
+        self.nccl.as_ref().ok()
+    }
+
+    /// Waits until all operations of NCCL are over.
+    pub(crate) fn complete_nccl(&self, awaited: &Awaited) -> Result<()> {
+        let Some(nccl) = self.nccl() else { return Ok(()) };
+        self.wait(awaited, self.deadline(), || nccl.is_idle())
+    }
+
+    /// The memory that MPI can use for messages.
+    pub(crate) fn reachable(&self) -> &Reachable {
+        &self.reachable
     }
 
     /// The messages whose headers are awaited.
@@ -205,7 +238,11 @@ impl World {
 
     /// The error that broke the world, if one has. Public functions begin with this.
     pub(crate) fn check(&self) -> Result<()> {
-        self.broken.borrow().clone().map_or(Ok(()), Err)
+        if let Some(error) = &*self.broken.borrow() {
+            return Err(error.clone());
+        }
+        let late = self.nccl().and_then(Communicator::error);
+        late.map_or(Ok(()), |error| Err(self.break_with(error)))
     }
 
     /// When a wait that begins now is to end.
@@ -331,6 +368,7 @@ impl World {
 
     /// Joins the progress thread and gives the session away, to be finalised.
     pub(crate) fn take_session(&mut self) -> Option<Session> {
+        self.nccl = Err(String::from("MPI is over"));
         self.progress = None;
         self.session.take()
     }

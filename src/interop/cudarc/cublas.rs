@@ -13,6 +13,7 @@ use crate::device::Stream;
 use crate::element::Element;
 use crate::error::Result;
 use resident_backend::call_site::CallSite;
+use resident_core::Access;
 use resident_gpu::GpuQueue;
 use sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
 
@@ -33,9 +34,8 @@ pub(crate) fn product<T: Element>(
     if !are_here || !is_present() {
         return Ok(false);
     }
-    let a = a.gpu_on(stream, site)?;
-    let b = b.gpu_on(stream, site)?;
-    let out = out.gpu_overwrite_on(stream, site)?;
+    let (a, b) = (a.guard(stream, "cuBLAS", site)?, b.guard(stream, "cuBLAS", site)?);
+    let out = OperandMut::of(out).into_guard(Access::Overwrite, stream, "cuBLAS", site)?;
     let addresses = Addresses { a: a.address(), b: b.address(), out: out.address() };
     Ok(product.queue(precision, queue, addresses).is_ok())
 }

@@ -70,7 +70,7 @@ impl<D: Dimension> DevicePart<'_, D> {
         })
     }
 
-    fn cudarc_stream(&self) -> &Arc<CudaStream> {
+    pub(super) fn cudarc_stream(&self) -> &Arc<CudaStream> {
         match self.stream_ref().cuda_queue().and_then(GpuQueue::stream) {
             Some(stream) => stream,
             None => some_stream(),

@@ -167,6 +167,23 @@ impl Uses {
         self.change_writers(shape, region, close);
     }
 
+    /// As [`close`](Self::close), for foreign work that this library is told of if it fails: the
+    /// bytes are damaged if the operation at `position` fails.
+    pub fn close_fallible(
+        &mut self,
+        shape: &[u64],
+        region: Option<&Region>,
+        stream: StreamKey,
+        position: Position,
+    ) {
+        let close = |writer: &mut Mark| {
+            if writer.stream == stream && writer.end == UseEnd::OPEN {
+                *writer = Mark::write(stream, position);
+            }
+        };
+        self.change_writers(shape, region, close);
+    }
+
     /// Closes all open reads on `stream`, whose guards have dropped: the foreign work ends before
     /// `position`.
     pub fn close_reads(&mut self, stream: StreamKey, position: Position) {

@@ -289,6 +289,8 @@ impl GpuStream {
         for InFlight { position, action, .. } in completing.drain(..) {
             match action {
                 action @ CompletionAction::DropExternal { .. } => external.push(action),
+                // What an aborted communicator of NCCL leaves behind is freed all the same.
+                action @ CompletionAction::Free(_) => self.run_action(action),
                 action if failure::at(self.id, position).is_none() => self.run_action(action),
                 _ => {}
             }

@@ -29,19 +29,11 @@ pub(crate) fn rows(mpi: &Mpi) -> Result<()> {
 
 fn row(mpi: &Mpi, name: &str, shape: [usize; 2]) -> Result<()> {
     let plate = mpi.grid(shape).halo(1).periodic([true; 2]).build()?;
-    let hand = by_hand(mpi, &plate)?;
-    let in_turn = ours(mpi, &plate, step_in_turn)?;
-    let overlapping = ours(mpi, &plate, step_overlapping)?;
-    print(mpi, name, [hand, in_turn, overlapping]);
-    Ok(())
-}
-
-fn by_hand(mpi: &Mpi, plate: &Decomposition<2>) -> Result<f64> {
     let [rows, columns] = plate.local_shape();
     let width = columns + 2;
-    let mut now = ByHand::new([rows, columns], [0, 1].map(|axis| neighbours(plate, axis)));
+    let mut now = ByHand::new([rows, columns], [0, 1].map(|axis| neighbours(&plate, axis)));
     let mut next = now.cells.clone();
-    per_step(mpi, || {
+    let mut by_hand = || {
         now.exchange();
         let mut outs = next.chunks_exact_mut(width).skip(1);
         for (row, out) in (1..=rows).zip(&mut outs) {
@@ -49,7 +41,16 @@ fn by_hand(mpi: &Mpi, plate: &Decomposition<2>) -> Result<f64> {
             means([line(row - 1), line(row), line(row + 1)], &mut out[1..=columns]);
         }
         mem::swap(&mut now.cells, &mut next);
-    })
+    };
+    let (mut in_turn, mut overlapping) = (Run::new(&plate)?, Run::new(&plate)?);
+    let times = per_step(
+        mpi,
+        &mut [&mut by_hand, &mut || step_in_turn(&mut in_turn).expect("a step"), &mut || {
+            step_overlapping(&mut overlapping).expect("one");
+        }],
+    )?;
+    print(mpi, name, &times);
+    Ok(())
 }
 
 type Step = Kernel<(In<f64, Ix2>, Out<f64, Ix2>)>;
@@ -64,22 +65,24 @@ struct Run<'a> {
     next: Field,
 }
 
-fn ours(mpi: &Mpi, plate: &Decomposition<2>, step: fn(&mut Run<'_>) -> Result<()>) -> Result<f64> {
-    let now: Field = plate.array(|[i, j]| ((i + j) % 7) as f64)?;
-    let (next, halo) = (plate.zeros()?, plate.exchange(&now)?);
-    let body = Step::new("heat").host(|_grid, (now, mut next)| {
-        for (row, mut out) in next.rows_mut().into_iter().enumerate() {
-            let lines = [row, row + 1, row + 2].map(|row| now.row(row).to_slice().expect("a row"));
-            means(lines, out.as_slice_mut().expect("a row"));
-        }
-    });
-    let mut run = Run { plate, halo, step: body, now, next };
-    per_step(mpi, || step(&mut run).expect("a step"))
+impl<'a> Run<'a> {
+    fn new(plate: &'a Decomposition<2>) -> Result<Self> {
+        let now: Field = plate.array(|[i, j]| ((i + j) % 7) as f64)?;
+        let (next, halo) = (plate.zeros()?, plate.exchange(&now)?);
+        let step = Step::new("heat").host(|_grid, (now, mut next)| {
+            for (row, mut out) in next.rows_mut().into_iter().enumerate() {
+                let line = |row| now.row(row).to_slice().expect("a row");
+                let lines = [row, row + 1, row + 2].map(line);
+                means(lines, out.as_slice_mut().expect("a row"));
+            }
+        });
+        Ok(Self { plate, halo, step, now, next })
+    }
 }
 
 fn step_in_turn(run: &mut Run<'_>) -> Result<()> {
     let stream = Device::cpu().stream();
-    run.halo.start(&run.now, &stream)?.finish(&mut run.now)?;
+    run.halo.update(&mut run.now, &stream)?;
     let out = &mut run.plate.interior_mut(&mut run.next);
     run.step.launch_on(&stream, Grid::new(1, 1), (&run.now, out))?;
     mem::swap(&mut run.now, &mut run.next);

@@ -1,7 +1,8 @@
 //! Exchanges and a whole program beside the same by hand, on MPI's functions and plain vectors.
 //!
 //! The program starts itself under `mpirun` (or `RESIDENT_MPIRUN`) with 1, 2 and 4 processes. Each
-//! figure is the median over batches of the slowest process's time for a step.
+//! figure is the least over batches of the slowest process's time for a step, in microseconds, with
+//! the ratio to that by hand. An argument, `heat`, `faces` or `messages`, chooses a part.
 
 mod by_hand;
 mod heat;
@@ -10,9 +11,9 @@ use std::env;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use resident::ndarray::{Ix1, Ix2};
+use resident::ndarray::{Dim, Dimension};
 use resident::{Device, SmartArray};
-use resident_mpi::{Mpi, Reduce, Result};
+use resident_mpi::{Decomposition, Mpi, Reduce, Result, Side};
 
 use by_hand::ByHand;
 
@@ -41,23 +42,31 @@ fn start(processes: usize) {
         command.args(["--oversubscribe", "--allow-run-as-root"]);
     }
     let program = env::current_exe().expect("a program knows its file");
-    command.args(["-n", &processes.to_string()]).arg(program).env(INSIDE, "1");
+    command.args(["-n", &processes.to_string()]).arg(program).args(env::args().skip(1));
+    command.env(INSIDE, "1");
     let status = command.status().expect("it started before");
     assert!(status.success(), "{launcher}: {status}");
 }
 
 fn measure() -> Result<()> {
     let mpi = resident_mpi::init()?;
-    if mpi.rank() == 0 {
-        println!("\n{} processes", mpi.size());
-        println!("{:28}{:>14}{:>14}{:>14}", "", "by hand", "host", "device");
+    let wanted = env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let is_wanted = |part: &str| wanted.as_deref().is_none_or(|wanted| wanted == part);
+    if is_wanted("heat") {
+        title(&mpi, ["by hand", "in turn", "overlapping", ""]);
+        heat::rows(&mpi)?;
     }
-    heat::rows(&mpi)?;
-    plate(&mpi, 64)?;
-    plate(&mpi, 1024)?;
-    let all = [3, 6, 9, 12, 15, 18, 21, 24, 26];
-    for log_bytes in if mpi.size() == 4 { &all[7..] } else { &all[..] } {
-        ring(&mpi, (1 << log_bytes) / size_of::<f64>())?;
+    if is_wanted("faces") {
+        title(&mpi, ["by hand", "update", "start, finish", "on the device"]);
+        plate(&mpi, 64)?;
+        plate(&mpi, 1024)?;
+    }
+    if is_wanted("messages") {
+        title(&mpi, ["by hand", "update", "start, finish", "on the device"]);
+        let all = [3, 6, 9, 12, 15, 18, 21, 24, 26];
+        for log_bytes in if mpi.size() == 4 { &all[7..] } else { &all[..] } {
+            ring(&mpi, (1 << log_bytes) / size_of::<f64>())?;
+        }
     }
     Ok(())
 }
@@ -68,77 +77,97 @@ fn plate(mpi: &Mpi, cells: usize) -> Result<()> {
     let local = plate.local_shape();
     let sides = [(0, 1), (1, 1)].map(|(axis, _)| neighbours(&plate, axis));
     let mut by_hand = ByHand::new(local, sides);
-    let hand = per_step(mpi, || by_hand.exchange())?;
-    let mut times = [0.0; 2];
-    for (time, is_on_device) in times.iter_mut().zip([false, true]) {
-        let device = Device::cpu();
-        let mut now: SmartArray<f64, Ix2> = plate.array(|[i, j]| (i + j) as f64)?;
-        let mut halo = plate.exchange(&now)?;
-        *time = per_step(mpi, || {
-            if is_on_device {
-                drop(now.gpu_mut_on(&device.stream()).expect("a device"));
-            }
-            let going = halo.start(&now, &device.stream()).expect("a start");
-            going.finish(&mut now).expect("an end");
-        })?;
-    }
     let bytes = 2 * (local[0] + local[1]) * size_of::<f64>();
-    print(mpi, &format!("4 faces, {bytes} B"), [hand, times[0], times[1]]);
-    Ok(())
+    let start = |[i, j]: [usize; 2]| (i + j) as f64;
+    row(mpi, &format!("4 faces, {bytes} B"), &plate, start, &mut || by_hand.exchange())
 }
 
-pub(crate) fn neighbours(plate: &resident_mpi::Decomposition<2>, axis: usize) -> [i32; 2] {
-    [resident_mpi::Side::Low, resident_mpi::Side::High]
-        .map(|side| plate.neighbour(axis, side).expect("a torus") as i32)
+pub(crate) fn neighbours(plate: &Decomposition<2>, axis: usize) -> [i32; 2] {
+    [Side::Low, Side::High].map(|side| plate.neighbour(axis, side).expect("a torus") as i32)
 }
 
 /// Two messages of `len` elements: to the next and to the last process.
 fn ring(mpi: &Mpi, len: usize) -> Result<()> {
     let ring = mpi.grid([len * mpi.size()]).halo(len).periodic([true]).build()?;
-    let sides = [resident_mpi::Side::Low, resident_mpi::Side::High]
-        .map(|side| ring.neighbour(0, side).expect("a ring") as i32);
+    let sides = [Side::Low, Side::High].map(|side| ring.neighbour(0, side).expect("a ring") as i32);
     let mut by_hand = ByHand::line(len, sides);
-    let hand = per_step(mpi, || by_hand.exchange())?;
-    let device = Device::cpu();
-    let mut times = [0.0; 2];
-    for (time, is_on_device) in times.iter_mut().zip([false, true]) {
-        let mut now: SmartArray<f64, Ix1> = ring.array(|[i]| i as f64)?;
-        let mut halo = ring.exchange(&now)?;
-        *time = per_step(mpi, || {
-            if is_on_device {
-                drop(now.gpu_mut_on(&device.stream()).expect("a device"));
-            }
-            let going = halo.start(&now, &device.stream()).expect("a start");
-            going.finish(&mut now).expect("an end");
-        })?;
-    }
-    print(mpi, &format!("2 messages of {} B", len * 8), [hand, times[0], times[1]]);
+    let name = format!("2 messages of {} B", len * size_of::<f64>());
+    row(mpi, &name, &ring, |[i]| i as f64, &mut || by_hand.exchange())
+}
+
+/// The exchange of one array by hand, of one on the host in both ways, and of one on the device.
+fn row<const N: usize>(
+    mpi: &Mpi,
+    name: &str,
+    grid: &Decomposition<N>,
+    start: impl Fn([usize; N]) -> f64,
+    by_hand: &mut dyn FnMut(),
+) -> Result<()>
+where
+    Dim<[usize; N]>: Dimension,
+{
+    let stream = Device::cpu().stream();
+    let mut arrays: [SmartArray<f64, Dim<[usize; N]>>; 3] =
+        [grid.array(&start)?, grid.array(&start)?, grid.array(&start)?];
+    let like = &arrays[0];
+    let mut halos = [grid.exchange(like)?, grid.exchange(like)?, grid.exchange(like)?];
+    let [(a, b), (c, d), (e, f)] = {
+        let [a, b, c] = &mut arrays;
+        let [x, y, z] = &mut halos;
+        [(a, x), (b, y), (c, z)]
+    };
+    let times = per_step(
+        mpi,
+        &mut [
+            by_hand,
+            &mut || b.update(&mut *a, &stream).expect("an exchange"),
+            &mut || d.start(&*c, &stream).and_then(|going| going.finish(&mut *c)).expect("one"),
+            &mut || {
+                drop(e.gpu_mut_on(&stream).expect("a device"));
+                f.start(&*e, &stream).and_then(|going| going.finish(&mut *e)).expect("one");
+            },
+        ],
+    )?;
+    print(mpi, name, &times);
     Ok(())
 }
 
-/// Microseconds for a step, of the slowest process.
-pub(crate) fn per_step(mpi: &Mpi, mut step: impl FnMut()) -> Result<f64> {
-    step();
-    mpi.barrier()?;
-    let begin = Instant::now();
-    step();
-    let one = mpi.all_reduce_value(Reduce::Max, begin.elapsed().as_secs_f64())?;
-    let steps = (BATCH.as_secs_f64() / one).clamp(2.0, 10_000.0) as u32;
-    let mut times = Vec::new();
-    for _ in 0..BATCHES {
+/// Microseconds for a step of each kind, of the slowest process: the least of the batches, in which
+/// the kinds take turns.
+pub(crate) fn per_step(mpi: &Mpi, kinds: &mut [&mut dyn FnMut()]) -> Result<Vec<f64>> {
+    let mut steps = Vec::new();
+    for step in kinds.iter_mut() {
+        step();
         mpi.barrier()?;
         let begin = Instant::now();
-        (0..steps).for_each(|_| step());
-        let time = begin.elapsed().as_secs_f64() / f64::from(steps);
-        times.push(mpi.all_reduce_value(Reduce::Max, time)? * 1e6);
+        step();
+        let one = mpi.all_reduce_value(Reduce::Max, begin.elapsed().as_secs_f64())?;
+        steps.push((BATCH.as_secs_f64() / one).clamp(2.0, 10_000.0) as u32);
     }
-    times.sort_by(f64::total_cmp);
-    Ok(times[BATCHES / 2])
+    let mut least = vec![f64::INFINITY; kinds.len()];
+    for _ in 0..BATCHES {
+        for ((step, count), least) in kinds.iter_mut().zip(&steps).zip(&mut least) {
+            mpi.barrier()?;
+            let begin = Instant::now();
+            (0..*count).for_each(|_| step());
+            let time = begin.elapsed().as_secs_f64() / f64::from(*count);
+            *least = least.min(mpi.all_reduce_value(Reduce::Max, time)? * 1e6);
+        }
+    }
+    Ok(least)
 }
 
-pub(crate) fn print(mpi: &Mpi, name: &str, times: [f64; 3]) {
+fn title(mpi: &Mpi, columns: [&str; 4]) {
     if mpi.rank() == 0 {
-        let [hand, host, device] = times.map(|time| format!("{time:.1} us"));
-        println!("{name:28}{hand:>14}{host:>14}{device:>14}");
+        let columns = columns.map(|column| format!("{column:>15}")).concat();
+        println!("\n{:30}{columns}", format!("{} processes", mpi.size()));
+    }
+}
+
+/// Microseconds, and what they are of the first.
+pub(crate) fn print(mpi: &Mpi, name: &str, times: &[f64]) {
+    if mpi.rank() == 0 {
+        let text = |time: &f64| format!("{:>15}", format!("{time:.1} {:.2}", time / times[0]));
+        println!("{name:30}{}", times.iter().map(text).collect::<String>());
     }
 }

@@ -36,7 +36,7 @@ impl Session {
             ffi::MPI_Send_init(memory, count, datatype, rank, peer.tag, communicator, &mut raw)
         };
         check("MPI_Send_init", code)?;
-        Ok(Request::persistent(raw, None))
+        Ok(Request::persistent(raw, from, None))
     }
 
     /// A request, not started, that receives `len_bytes` bytes to `to`.
@@ -56,6 +56,6 @@ impl Session {
             ffi::MPI_Recv_init(memory, count, datatype, rank, peer.tag, communicator, &mut raw)
         };
         check("MPI_Recv_init", code)?;
-        Ok(Request::persistent(raw, Some(bytes)))
+        Ok(Request::persistent(raw, to, Some(bytes)))
     }
 }

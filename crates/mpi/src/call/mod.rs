@@ -22,6 +22,7 @@ mod file;
 mod messages;
 mod request;
 mod session;
+mod support;
 
 pub(crate) use agent::Agent;
 pub use collectives::Reduce;
@@ -30,6 +31,7 @@ pub(crate) use file::{Access, File, FilePart};
 pub(crate) use messages::Peer;
 pub(crate) use request::{Outcome, Request};
 pub(crate) use session::{Channel, Session};
+pub(crate) use support::says_it_uses_memory_of;
 
 use std::ffi::c_int;
 

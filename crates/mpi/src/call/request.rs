@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::ptr;
 
 use mpi_sys as ffi;
 
@@ -24,6 +25,8 @@ pub(crate) enum Outcome {
 /// An operation of MPI. Its memory belongs to whoever started it: see `crate::transfer`.
 pub(crate) struct Request {
     raw: ffi::MPI_Request,
+    /// What a persistent operation reads or writes.
+    memory: *const u8,
     /// What a receive is to bring.
     expected: Option<Bytes>,
     is_active: bool,
@@ -35,12 +38,21 @@ unsafe impl Send for Request {}
 
 impl Request {
     pub(crate) fn null() -> Self {
-        Self { raw: request_null(), expected: None, is_active: false }
+        Self::persistent(request_null(), ptr::null(), None)
     }
 
     /// A persistent operation, not started. `bytes` lives as long as the request, for its type.
-    pub(super) fn persistent(raw: ffi::MPI_Request, expected: Option<Bytes>) -> Self {
-        Self { raw, expected, is_active: false }
+    pub(super) fn persistent(
+        raw: ffi::MPI_Request,
+        memory: *const u8,
+        expected: Option<Bytes>,
+    ) -> Self {
+        Self { raw, memory, expected, is_active: false }
+    }
+
+    /// Whether it is a persistent operation on memory at this address.
+    pub(crate) fn is_of(&self, memory: *const u8) -> bool {
+        self.raw != request_null() && ptr::eq(self.memory, memory)
     }
 
     /// Where a function of MPI writes the request that it starts.

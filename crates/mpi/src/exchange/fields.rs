@@ -6,8 +6,11 @@ use std::time::Instant;
 use resident::ndarray::{Dim, Dimension};
 use resident::{Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream};
 
-use super::messages::{FieldMessages, Maker};
+use super::in_place::is_on_host;
+use super::messages::{FINISH, FieldMessages, Maker};
 use crate::error::{Error, Result};
+use crate::nccl::Group;
+use crate::world::World;
 
 /// The element types of the arrays of an exchange: a tuple of one to four. Sealed.
 pub trait Elements<const N: usize>: sealed::Elements {
@@ -23,12 +26,42 @@ pub trait Elements<const N: usize>: sealed::Elements {
     #[allow(private_interfaces)]
     fn messages(maker: &mut Maker<'_, N>) -> Result<Self::Messages>;
 
+    /// Waits until all are packed.
     #[doc(hidden)]
-    fn receive(messages: &mut Self::Messages) -> Result<()>;
+    #[track_caller]
+    fn wait_packed(messages: &Self::Messages) -> Result<()>;
 
+    /// Hands the messages to MPI.
     #[doc(hidden)]
     #[track_caller]
     fn send(messages: &mut Self::Messages) -> Result<()>;
+
+    /// Adds the messages to those that NCCL gets together.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn add_to<'a>(messages: &'a mut Self::Messages, group: &mut Group<'a>) -> Result<()>;
+
+    /// Records what NCCL sends.
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    #[track_caller]
+    fn record_sent(messages: &Self::Messages, world: &World);
+}
+
+/// The messages of arrays.
+type Messages<A, const N: usize> = <<A as Arrays<N>>::Elements as Elements<N>>::Messages;
+
+/// One array or a tuple of arrays, read or written.
+#[doc(hidden)]
+pub trait Arrays<const N: usize>: sealed::Arrays<N> {
+    /// A tuple of their element types.
+    type Elements: Elements<N>;
+
+    /// Whether all of them are on the host only.
+    fn are_on_host(&self) -> bool;
+
+    /// Checks that they have the shape of a part with its halo.
+    fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()>;
 }
 
 /// Arrays of which the halos are exchanged: one array or view, as `&a`, or a tuple of up to four.
@@ -38,22 +71,11 @@ pub trait Elements<const N: usize>: sealed::Elements {
     label = "expected `&array`, or a tuple of up to four such references",
     note = "arrays and views of `resident` with as many axes as the grid take part"
 )]
-pub trait Fields<const N: usize>: sealed::Fields<N> {
-    /// A tuple of their element types.
-    type Elements: Elements<N>;
-
-    /// Checks that they have the shape of a part with its halo.
-    #[doc(hidden)]
-    fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()>;
-
-    /// Queues the copies to the messages, and waits for them.
+pub trait Fields<const N: usize>: Arrays<N> {
+    /// Begins the receives, and queues the copies to the messages.
     #[doc(hidden)]
     #[track_caller]
-    fn pack(
-        &self,
-        messages: &mut <Self::Elements as Elements<N>>::Messages,
-        stream: &Stream,
-    ) -> Result<()>;
+    fn prepare(&self, messages: &mut Messages<Self, N>, stream: &Stream) -> Result<()>;
 }
 
 /// Arrays of which the halos are written: one array or view, as `&mut a`, or a tuple of up to four.
@@ -63,20 +85,26 @@ pub trait Fields<const N: usize>: sealed::Fields<N> {
     label = "expected `&mut array`, or a tuple of up to four such references",
     note = "arrays and exclusive views of `resident` with as many axes as the grid take part"
 )]
-pub trait FieldsMut<const N: usize>: sealed::FieldsMut<N> {
-    /// A tuple of their element types.
-    type Elements: Elements<N>;
-
-    #[doc(hidden)]
-    fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()>;
-
+pub trait FieldsMut<const N: usize>: Fields<N> {
     /// Waits for the messages, and queues the copies of what they bring.
     #[doc(hidden)]
     #[track_caller]
+    #[allow(private_interfaces)]
     fn unpack(
         &mut self,
-        messages: &mut <Self::Elements as Elements<N>>::Messages,
+        messages: &mut Messages<Self, N>,
         stream: &Stream,
+        world: &World,
+    ) -> Result<()>;
+
+    /// The whole exchange, of arrays that are on the host only.
+    #[doc(hidden)]
+    #[track_caller]
+    #[allow(private_interfaces)]
+    fn update(
+        &mut self,
+        world: &World,
+        messages: &mut Messages<Self, N>,
         deadline: Instant,
     ) -> Result<()>;
 }
@@ -105,8 +133,7 @@ where
 mod sealed {
     pub trait Elements {}
     pub trait Field<const N: usize> {}
-    pub trait Fields<const N: usize> {}
-    pub trait FieldsMut<const N: usize> {}
+    pub trait Arrays<const N: usize> {}
 }
 
 /// Implements [`Field`] for references to arrays and views.
@@ -167,66 +194,96 @@ fn check<const N: usize>(
     Err(Error::Argument { operation, text })
 }
 
-impl<const N: usize, A: Field<N>> sealed::Fields<N> for A where Dim<[usize; N]>: Dimension {}
+/// Implements the traits of arrays for a type, of which each array is an expression.
+macro_rules! arrays {
+    (
+        [$($parameter:ident),+] $type:ty:
+        $(($self:ident => $array:expr, $array_type:ident, $index:tt))+
+    ) => {
+        impl<const N: usize, $($parameter: Field<N>),+> sealed::Arrays<N> for $type where
+            Dim<[usize; N]>: Dimension
+        {
+        }
 
-impl<const N: usize, A: FieldMut<N>> sealed::FieldsMut<N> for A where Dim<[usize; N]>: Dimension {}
+        impl<const N: usize, $($parameter: Field<N>),+> Arrays<N> for $type
+        where
+            Dim<[usize; N]>: Dimension,
+        {
+            type Elements = ($($array_type::Element,)+);
 
-impl<const N: usize, A: Field<N>> Fields<N> for A
-where
-    Dim<[usize; N]>: Dimension,
-{
-    type Elements = (A::Element,);
+            fn are_on_host(&self) -> bool {
+                true $(&& {
+                    let $self = self;
+                    is_on_host(&$array.field())
+                })+
+            }
 
-    fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
-        check(operation, 0, self.field().shape(), expected)
-    }
+            fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
+                $(
+                    let $self = self;
+                    check(operation, $index, $array.field().shape(), expected)?;
+                )+
+                Ok(())
+            }
+        }
 
-    #[track_caller]
-    fn pack(
-        &self,
-        messages: &mut <Self::Elements as Elements<N>>::Messages,
-        stream: &Stream,
-    ) -> Result<()> {
-        messages.0.pack(&self.field(), stream)?;
-        messages.0.wait_packed()
-    }
+        impl<const N: usize, $($parameter: Field<N>),+> Fields<N> for $type
+        where
+            Dim<[usize; N]>: Dimension,
+        {
+            #[track_caller]
+            fn prepare(&self, messages: &mut Messages<Self, N>, stream: &Stream) -> Result<()> {
+                $(
+                    let $self = self;
+                    messages.$index.prepare(&$array.field(), stream)?;
+                )+
+                Ok(())
+            }
+        }
+
+        impl<const N: usize, $($parameter: FieldMut<N>),+> FieldsMut<N> for $type
+        where
+            Dim<[usize; N]>: Dimension,
+        {
+            #[allow(private_interfaces)]
+            #[track_caller]
+            fn unpack(
+                &mut self,
+                messages: &mut Messages<Self, N>,
+                stream: &Stream,
+                world: &World,
+            ) -> Result<()> {
+                let deadline = world.deadline();
+                $(
+                    let $self = &mut *self;
+                    messages.$index.unpack(&mut $array.field_mut(), stream, world, deadline)?;
+                )+
+                $(messages.$index.wait_sent(FINISH, deadline)?;)+
+                Ok(())
+            }
+
+            #[allow(private_interfaces)]
+            #[track_caller]
+            fn update(
+                &mut self,
+                world: &World,
+                messages: &mut Messages<Self, N>,
+                deadline: Instant,
+            ) -> Result<()> {
+                $(
+                    let $self = &mut *self;
+                    messages.$index.update(world, &mut $array.field_mut(), deadline)?;
+                )+
+                Ok(())
+            }
+        }
+    };
 }
 
-impl<const N: usize, A: FieldMut<N>> FieldsMut<N> for A
-where
-    Dim<[usize; N]>: Dimension,
-{
-    type Elements = (A::Element,);
-
-    fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
-        check(operation, 0, self.field().shape(), expected)
-    }
-
-    #[track_caller]
-    fn unpack(
-        &mut self,
-        messages: &mut <Self::Elements as Elements<N>>::Messages,
-        stream: &Stream,
-        deadline: Instant,
-    ) -> Result<()> {
-        messages.0.unpack(&mut self.field_mut(), stream, deadline)?;
-        messages.0.wait_sent(deadline)
-    }
-}
-
-/// Implements the traits for tuples.
-macro_rules! several {
+/// Implements the traits of element types, and those of arrays for tuples.
+macro_rules! tuples {
     ($($array:ident $element:ident $index:tt),+) => {
         impl<$($element: Element),+> sealed::Elements for ($($element,)+) {}
-        impl<const N: usize, $($array: Field<N>),+> sealed::Fields<N> for ($($array,)+) where
-            Dim<[usize; N]>: Dimension
-        {
-        }
-
-        impl<const N: usize, $($array: FieldMut<N>),+> sealed::FieldsMut<N> for ($($array,)+) where
-            Dim<[usize; N]>: Dimension
-        {
-        }
 
         impl<const N: usize, $($element: Element),+> Elements<N> for ($($element,)+)
         where
@@ -244,8 +301,9 @@ macro_rules! several {
                 Ok(($(maker.field::<$element>()?,)+))
             }
 
-            fn receive(messages: &mut Self::Messages) -> Result<()> {
-                $(messages.$index.receive()?;)+
+            #[track_caller]
+            fn wait_packed(messages: &Self::Messages) -> Result<()> {
+                $(messages.$index.wait_packed()?;)+
                 Ok(())
             }
 
@@ -254,58 +312,26 @@ macro_rules! several {
                 $(messages.$index.send()?;)+
                 Ok(())
             }
-        }
 
-        impl<const N: usize, $($array: Field<N>),+> Fields<N> for ($($array,)+)
-        where
-            Dim<[usize; N]>: Dimension,
-        {
-            type Elements = ($($array::Element,)+);
-
-            fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
-                $(check(operation, $index, self.$index.field().shape(), expected)?;)+
+            #[allow(private_interfaces)]
+            fn add_to<'a>(messages: &'a mut Self::Messages, group: &mut Group<'a>) -> Result<()> {
+                $(messages.$index.add_to(group)?;)+
                 Ok(())
             }
 
+            #[allow(private_interfaces)]
             #[track_caller]
-            fn pack(
-                &self,
-                messages: &mut <Self::Elements as Elements<N>>::Messages,
-                stream: &Stream,
-            ) -> Result<()> {
-                $(messages.$index.pack(&self.$index.field(), stream)?;)+
-                $(messages.$index.wait_packed()?;)+
-                Ok(())
+            fn record_sent(messages: &Self::Messages, world: &World) {
+                $(messages.$index.record_sent(world);)+
             }
         }
 
-        impl<const N: usize, $($array: FieldMut<N>),+> FieldsMut<N> for ($($array,)+)
-        where
-            Dim<[usize; N]>: Dimension,
-        {
-            type Elements = ($($array::Element,)+);
-
-            fn check(&self, operation: &'static str, expected: [usize; N]) -> Result<()> {
-                $(check(operation, $index, self.$index.field().shape(), expected)?;)+
-                Ok(())
-            }
-
-            #[track_caller]
-            fn unpack(
-                &mut self,
-                messages: &mut <Self::Elements as Elements<N>>::Messages,
-                stream: &Stream,
-                deadline: Instant,
-            ) -> Result<()> {
-                $(messages.$index.unpack(&mut self.$index.field_mut(), stream, deadline)?;)+
-                $(messages.$index.wait_sent(deadline)?;)+
-                Ok(())
-            }
-        }
+        arrays!([$($array),+] ($($array,)+): $((all => all.$index, $array, $index))+);
     };
 }
 
-several!(A T 0);
-several!(A T 0, B U 1);
-several!(A T 0, B U 1, C V 2);
-several!(A T 0, B U 1, C V 2, D W 3);
+arrays!([A] A: (array => array, A, 0));
+tuples!(A T 0);
+tuples!(A T 0, B U 1);
+tuples!(A T 0, B U 1, C V 2);
+tuples!(A T 0, B U 1, C V 2, D W 3);

@@ -5,6 +5,7 @@
 
 mod agree;
 mod fields;
+mod in_place;
 mod messages;
 mod tags;
 
@@ -18,7 +19,7 @@ pub use fields::{Elements, Field, FieldMut, Fields, FieldsMut};
 
 use crate::error::{Error, Result};
 use crate::local::Decomposition;
-use crate::world::World;
+use crate::world::{Awaited, World};
 use messages::Maker;
 use tags::Tags;
 
@@ -53,10 +54,12 @@ pub struct Exchange<E: Elements<N>, const N: usize> {
     world: Weak<World>,
     shape: [usize; N],
     messages: E::Messages,
+    /// The other process, if there is only one.
+    peer: Option<usize>,
     state: State,
 }
 
-/// What has been handed to MPI.
+/// What has been handed to MPI, or to NCCL.
 enum State {
     /// Nothing, or receives, which the next start finds begun.
     Idle,
@@ -102,9 +105,13 @@ where
         like.check(OPERATION, shape)?;
         let tags = Tags::new::<N>(world, OPERATION)?;
         agree::with_neighbours::<F::Elements, N>(self, &tags)?;
-        let mut maker = Maker::new(OPERATION, world, self.faces(), &tags);
-        let messages = F::Elements::messages(&mut maker)?;
-        Ok(Exchange { world: Rc::downgrade(world), shape, messages, state: State::Idle })
+        let faces = self.faces();
+        let mut others = faces.iter().map(|face| face.rank).filter(|rank| *rank != self.rank());
+        let first = others.next();
+        let peer = first.filter(|first| others.all(|other| other == *first));
+        let messages = F::Elements::messages(&mut Maker::new(OPERATION, world, faces, &tags))?;
+        let (world, state) = (Rc::downgrade(world), State::Idle);
+        Ok(Exchange { world, shape, messages, peer, state })
     }
 }
 
@@ -129,19 +136,85 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         fields: F,
         stream: &Stream,
     ) -> Result<Going<'_, E, N>> {
-        const OPERATION: &str = "Exchange::start";
-        World::alive(&self.world, OPERATION)?;
-        fields.check(OPERATION, self.shape)?;
-        self.expect_idle(OPERATION)?;
-        E::receive(&mut self.messages)?;
-        fields.pack(&mut self.messages, stream)?;
+        self.begin("Exchange::start", &fields, stream)?;
+        Ok(Going { exchange: self })
+    }
+
+    #[track_caller]
+    fn begin<F: Fields<N, Elements = E>>(
+        &mut self,
+        operation: &'static str,
+        fields: &F,
+        stream: &Stream,
+    ) -> Result<()> {
+        let world = World::alive(&self.world, operation)?;
+        fields.check(operation, self.shape)?;
+        self.expect_idle(operation)?;
+        fields.prepare(&mut self.messages, stream)?;
+        if world.nccl().is_none() {
+            E::wait_packed(&self.messages)?;
+        }
         // MPI may refuse one message after it has taken another.
-        if let Err(error) = E::send(&mut self.messages) {
+        if let Err(error) = self.send(operation, &world, stream) {
             self.state = State::Failed(error.clone());
             return Err(error);
         }
         self.state = State::Going(stream.clone());
-        Ok(Going { exchange: self })
+        Ok(())
+    }
+
+    #[track_caller]
+    fn send(&mut self, operation: &'static str, world: &World, stream: &Stream) -> Result<()> {
+        let Some(nccl) = world.nccl() else { return E::send(&mut self.messages) };
+        let awaited = Awaited { rank: self.peer, ..Awaited::all(operation) };
+        nccl.exchange(awaited, stream, &mut self.messages, E::add_to)?;
+        E::record_sent(&self.messages, world);
+        Ok(())
+    }
+
+    /// [`start`](Self::start) and [`finish`](Going::finish) in one call, for programs that compute
+    /// nothing meanwhile. Of arrays that are on the host only, MPI reads and writes the cells where
+    /// they are, if they are contiguous, so that nothing is copied.
+    ///
+    /// ```
+    /// use resident::{Device, SmartArray, ndarray::Ix2};
+    ///
+    /// let mpi = resident_mpi::init()?;
+    /// let plate = mpi.grid([12, 8]).halo(1).periodic([true; 2]).build()?;
+    /// let mut now: SmartArray<f64, Ix2> = plate.zeros()?;
+    /// plate.interior_mut(&mut now).host_mut()?.fill(1.0);
+    /// plate.exchange(&now)?.update(&mut now, &Device::cpu().stream())?;
+    /// let [rows, columns] = plate.local_shape();
+    /// assert_eq!(now.sum()?, (rows * columns + 2 * (rows + columns)) as f64);
+    /// # Ok::<(), resident_mpi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As `start` and `finish`. If MPI still uses cells of an array when the call would have to
+    /// return an error, as [`TimedOut`](Error::TimedOut), the job ends instead, and the reason is
+    /// written to standard error.
+    #[track_caller]
+    pub fn update<F: FieldsMut<N, Elements = E>>(
+        &mut self,
+        mut fields: F,
+        stream: &Stream,
+    ) -> Result<()> {
+        const OPERATION: &str = in_place::OPERATION;
+        let world = World::alive(&self.world, OPERATION)?;
+        // With NCCL, neighbours use it wherever their arrays are.
+        if world.nccl().is_some() || !fields.are_on_host() {
+            self.begin(OPERATION, &fields, stream)?;
+            return Going { exchange: self }.finish(fields);
+        }
+        fields.check(OPERATION, self.shape)?;
+        self.expect_idle(OPERATION)?;
+        let outcome = fields.update(&world, &mut self.messages, world.deadline());
+        if let Err(error) = &outcome {
+            // A neighbour may have got a message, and others none.
+            self.state = State::Failed(error.clone());
+        }
+        outcome
     }
 
     /// The exchange that was started and not finished, if there is one: because its [`Going`] was
@@ -196,14 +269,14 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
     /// - [`Resident`](Error::Resident) if a device refuses a copy.
     #[track_caller]
     pub fn finish<F: FieldsMut<N, Elements = E>>(self, mut fields: F) -> Result<()> {
-        const OPERATION: &str = "Going::finish";
-        let Exchange { world, shape, messages, state } = self.exchange;
+        const OPERATION: &str = messages::FINISH;
+        let Exchange { world, shape, messages, state, .. } = self.exchange;
         let world = World::alive(world, OPERATION)?;
         fields.check(OPERATION, *shape)?;
         let State::Going(stream) = state else {
             unreachable!("a `Going` is of a started exchange")
         };
-        fields.unpack(messages, stream, world.deadline())?;
+        fields.unpack(messages, stream, &world)?;
         *state = State::Idle;
         Ok(())
     }

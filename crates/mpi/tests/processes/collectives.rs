@@ -39,7 +39,7 @@ fn check_with<T: Number + std::fmt::Debug>(mpi: &Mpi, of: impl Fn(u8) -> T + Cop
     }
 }
 
-fn check_all_types(mpi: &Mpi) {
+pub(crate) fn check_all_types(mpi: &Mpi) {
     check_type::<f32>(mpi);
     check_type::<f64>(mpi);
     check_type::<u8>(mpi);

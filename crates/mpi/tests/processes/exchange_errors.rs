@@ -142,6 +142,21 @@ fn a_neighbour_that_never_starts_is_named() {
     );
 }
 
+/// MPI may still write the halo of an array that the program would get back.
+#[test]
+fn a_neighbour_that_never_updates_ends_the_job() {
+    one_never_comes(
+        "rank 0 of 2 ends the job: `Exchange::update`: rank 1, axis 1, high side did not answer",
+        |plate, _| {
+            println!("all was as expected");
+            let mut a: Field = plate.array(|[i, j]| (i * j) as f64).unwrap();
+            let _ = plate.exchange(&a).unwrap().update(&mut a, &Device::cpu().stream());
+            println!("told: an error");
+        },
+        |plate| drop(plate.exchange(&plate.zeros::<f64>().unwrap()).unwrap()),
+    );
+}
+
 #[test]
 fn a_neighbour_that_describes_no_exchange_is_named() {
     one_never_comes(

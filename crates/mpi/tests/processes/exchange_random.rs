@@ -3,7 +3,7 @@
 
 use resident::ndarray::{Array, Dim, Dimension, IxDyn};
 use resident::{Device, Element, Emulation, SmartArray, Stream};
-use resident_mpi::{Decomposition, Mpi};
+use resident_mpi::{Decomposition, Mpi, Transport};
 
 use crate::launch::run;
 use crate::random::Random;
@@ -40,10 +40,14 @@ fn on_emulated_devices(mpi: &Mpi, cases: u64) {
     random_cases(
         mpi,
         cases,
-        |seed| Device::emulated(Emulation::new().seed(seed)),
+        // MPI can use memory of the embedded device only.
+        |seed| match (mpi.transport(), seed % 2) {
+            (Transport::Device, 0) => Device::cpu(),
+            _ => Device::emulated(Emulation::new().seed(seed)),
+        },
         |device| {
-            let hazards = device.emulation().expect("it is emulated").hazards();
-            hazards.iter().map(ToString::to_string).collect()
+            let hazards = device.emulation().map(|emulation| emulation.hazards());
+            hazards.iter().flatten().map(ToString::to_string).collect()
         },
     );
 }
@@ -64,7 +68,8 @@ fn two_processes_on_stand_in_gpus() {
     });
 }
 
-fn random_cases(
+/// Exchanges of random grids, each on the device of its seed.
+pub(crate) fn random_cases(
     mpi: &Mpi,
     cases: u64,
     device: impl Fn(u64) -> Device,
@@ -125,10 +130,14 @@ where
 {
     let mut a = check.array(random, |value| value as f64);
     let mut halo = check.plate.exchange(&a).unwrap();
+    let on_host = random.coin();
     for step in 0..3 {
-        check.write(&mut a, step, |value| value as f64, random.coin());
-        let going = halo.start(&a, stream).unwrap();
-        going.finish(&mut a).unwrap();
+        check.write(&mut a, step, |value| value as f64, !on_host && random.coin());
+        if is_in_one_call(check, random) {
+            halo.update(&mut a, stream).unwrap();
+        } else {
+            halo.start(&a, stream).unwrap().finish(&mut a).unwrap();
+        }
         check.is_exchanged(&a, step, |value| value as f64);
     }
 }
@@ -140,11 +149,16 @@ where
     let mut a = check.array(random, |value| value as u8);
     let mut b = check.array(random, |value| [value as f32, -(value as f32)]);
     let mut halo = check.plate.exchange((&a, &b)).unwrap();
+    let on_host = random.coin();
     for step in 0..3 {
-        check.write(&mut a, step, |value| value as u8, random.coin());
-        check.write(&mut b, step + 50, |value| [value as f32, -(value as f32)], random.coin());
-        let going = halo.start((&a, &b), stream).unwrap();
-        going.finish((&mut a, &mut b)).unwrap();
+        check.write(&mut a, step, |value| value as u8, !on_host && random.coin());
+        let on_device = !on_host && random.coin();
+        check.write(&mut b, step + 50, |value| [value as f32, -(value as f32)], on_device);
+        if is_in_one_call(check, random) {
+            halo.update((&mut a, &mut b), stream).unwrap();
+        } else {
+            halo.start((&a, &b), stream).unwrap().finish((&mut a, &mut b)).unwrap();
+        }
         check.is_exchanged(&a, step, |value| value as u8);
         check.is_exchanged(&b, step + 50, |value| [value as f32, -(value as f32)]);
     }
@@ -170,6 +184,12 @@ where
         }
         check.is_exchanged(&d, step + 60, |value| value);
     }
+}
+
+/// Differs between processes: both ways send the same messages.
+fn is_in_one_call<const N: usize>(check: &Check<'_, N>, random: &mut Random) -> bool {
+    // All processes draw the same number.
+    (random.below(4) + check.plate.rank()) % 4 < 2
 }
 
 struct Check<'a, const N: usize> {

@@ -392,7 +392,7 @@ fn ranks_devices_and_time_outs() {
         assert_eq!(mpi.timeout(), Duration::from_secs(20));
         let sum = mpi.all_reduce_value(Reduce::Sum, mpi.rank() as u32).unwrap();
         assert_eq!(sum, 3);
-        assert_eq!(format!("{mpi:?}"), format!("Mpi(rank {} of 3)", mpi.rank()));
+        assert!(format!("{mpi:?}").starts_with(&format!("Mpi(rank {} of 3, ", mpi.rank())));
         let again = mpi.clone();
         again.barrier().unwrap();
     });

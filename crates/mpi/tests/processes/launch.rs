@@ -22,6 +22,7 @@ pub(crate) struct Job {
     case: String,
     processes: usize,
     variables: Vec<(&'static str, String)>,
+    left_out: Vec<&'static str>,
     /// Whether the launcher shall let others live when a process is killed.
     has_survivors: bool,
 }
@@ -58,12 +59,18 @@ impl Job {
         let thread = std::thread::current();
         let case = thread.name().expect("tests run in threads with their names").to_owned();
         let variables = vec![("RESIDENT_MPI_TIMEOUT", "20".to_owned())];
-        Self { case, processes, variables, has_survivors: false }
+        Self { case, processes, variables, left_out: Vec::new(), has_survivors: false }
     }
 
     /// Sets a variable for its processes.
     pub(crate) fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.variables.push((name, value.into()));
+        self
+    }
+
+    /// Leaves a variable of this process out.
+    pub(crate) fn without(mut self, name: &'static str) -> Self {
+        self.left_out.push(name);
         self
     }
 
@@ -103,6 +110,9 @@ impl Job {
         command.arg(env::current_exe().expect("tests know their program"));
         command.args([&self.case, "--exact", "--nocapture", "--include-ignored"]);
         command.env(CASE, &self.case).envs(self.variables.iter().cloned());
+        for name in &self.left_out {
+            command.env_remove(name);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

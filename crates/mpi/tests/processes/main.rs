@@ -11,7 +11,10 @@ mod failures;
 mod file;
 mod gather;
 mod launch;
+#[cfg(feature = "nccl")]
+mod nccl;
 mod point_to_point;
 mod random;
 mod reports;
 mod ring;
+mod transport;

@@ -1,8 +1,8 @@
 //! What the audit of `resident` says of messages.
 
 use resident::audit::{self, Cause, Direction, Report};
-use resident::ndarray::Ix2;
-use resident::{Device, SmartArray};
+use resident::ndarray::{Ix1, Ix2, s};
+use resident::{Device, Emulation, SmartArray};
 use resident_mpi::{Mpi, Reduce};
 
 use crate::launch::run;
@@ -57,6 +57,38 @@ fn collective_operations_are_in_reports(mpi: &Mpi) {
     assert_eq!(messages(&report, Direction::Sent), sent);
     assert_eq!(messages(&report, Direction::Received), received);
     assert!(report.to_json().contains(r#""kind": "barrier""#));
+}
+
+/// What a device gets of messages is out of date there since the program's lines, not since lines
+/// of this library.
+fn copies_are_stale_since_lines_of_the_program(mpi: &Mpi) {
+    let device = Device::emulated(Emulation::new());
+    let (_here, stream) = (device.enter(), device.stream());
+    let plate = mpi.grid([10, 12]).halo(1).build().unwrap();
+    let mut now: SmartArray<f64, Ix2> = plate.array(|[i, j]| (i + j) as f64).unwrap();
+    drop(now.gpu_mut().unwrap());
+    let ((), report) = audit::capture(|| {
+        let other = 1 - mpi.rank();
+        let mut halo = plate.exchange(&now).unwrap();
+        halo.start(&now, &stream).unwrap().finish(&mut now).unwrap();
+        let sending = mpi.isend(&now.slice(s![.., 1]), other, 0).unwrap();
+        mpi.recv(&mut now.slice_mut(s![.., 0]), other, 0).unwrap();
+        sending.wait().unwrap();
+        let receiving = mpi.irecv::<f64, Ix1>(now.shape()[1], other, 0).unwrap();
+        mpi.send(&now.slice(s![1, ..]), other, 0).unwrap();
+        receiving.into_part(&mut now.slice_mut(s![0, ..])).unwrap();
+        mpi.all_reduce(Reduce::Max, &mut now.slice_mut(s![1, ..])).unwrap();
+        mpi.broadcast(&mut now.slice_mut(s![2, ..]), 0).unwrap();
+    });
+    let uploads = report.sites().into_iter().filter(|site| site.direction == Direction::ToDevice);
+    assert!(uploads.count() >= 4, "{report}");
+    let json = report.to_json();
+    assert!(json.contains("reports.rs") && !json.contains("crates/mpi/src"), "{json}");
+}
+
+#[test]
+fn copies_are_stale_since_lines_of_the_program_in_two_processes() {
+    run(2, copies_are_stale_since_lines_of_the_program);
 }
 
 #[test]

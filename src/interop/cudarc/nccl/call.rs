@@ -3,7 +3,7 @@
 use std::fmt;
 
 use cudarc::nccl::result::NcclError;
-use cudarc::nccl::{Comm, NcclType, ReduceOp};
+use cudarc::nccl::{Comm, ReduceOp};
 use ndarray::IxDyn;
 
 use crate::array::{Axes, DeviceMut, DeviceRef, Operand, OperandMut};
@@ -35,20 +35,25 @@ pub(super) enum Kind<'a> {
 }
 
 /// An operation whose arguments fit, with its arrays.
-pub(super) struct Checked<'a, T> {
+pub(super) struct Checked<'a, T: Element> {
     pub(super) call: Call<'a>,
     pub(super) kind: Kind<'a>,
+    pub(super) hand_over: HandOver<T>,
     pub(super) from: Option<Operand<'a, T>>,
     pub(super) to: Option<(OperandMut<'a, T>, Access)>,
 }
 
 /// An operation whose arrays are on the device, ordered on the communicator's stream.
-struct Acquired<'a, T: Element> {
-    call: Call<'a>,
-    kind: Kind<'a>,
-    from: Option<DeviceRef<'a, T, IxDyn>>,
-    to: Option<DeviceMut<'a, T, IxDyn>>,
+pub(super) struct Acquired<'a, T: Element> {
+    pub(super) call: Call<'a>,
+    pub(super) kind: Kind<'a>,
+    hand_over: HandOver<T>,
+    pub(super) from: Option<DeviceRef<'a, T, IxDyn>>,
+    pub(super) to: Option<DeviceMut<'a, T, IxDyn>>,
 }
+
+/// Hands an operation to NCCL: one for elements that it moves, or one for numbers that it reduces.
+pub(super) type HandOver<T> = fn(&mut Acquired<'_, T>) -> Result<(), NcclError>;
 
 /// [`Checked`], for any element.
 pub(super) trait Acquire<'a> {
@@ -61,7 +66,11 @@ pub(super) trait Queue {
     /// Hands the operation to NCCL.
     fn queue(&mut self) -> Result<()>;
 
-    /// Records a message once NCCL has accepted it.
+    /// Once NCCL has accepted it: what it writes is lost if the communicator is aborted before it
+    /// is over.
+    fn end(&self) -> Result<()>;
+
+    /// Records a message.
     fn record(&self);
 
     fn call(&self) -> Call<'_>;
@@ -151,44 +160,29 @@ impl<'a> Call<'a> {
     }
 }
 
-impl<'a, T: Element + NcclType> Acquire<'a> for Checked<'a, T> {
+impl<'a, T: Element> Acquire<'a> for Checked<'a, T> {
     fn acquire(self: Box<Self>) -> Result<Box<dyn Queue + 'a>> {
-        let Self { call, kind, from, to } = *self;
+        let Self { call, kind, hand_over, from, to } = *self;
         let (site, stream) = (call.site, call.stream()?);
-        let from = from.map(|from| from.into_guard(&stream, call.name, site)).transpose()?;
+        let from = from.map(|from| from.guard(&stream, call.name, site)).transpose()?;
         let to = to.map(|(to, access)| to.into_guard(access, &stream, call.name, site));
-        Ok(Box::new(Acquired { call, kind, from, to: to.transpose()? }))
+        Ok(Box::new(Acquired { call, kind, hand_over, from, to: to.transpose()? }))
     }
 }
 
-impl<T: Element + NcclType> Queue for Acquired<'_, T> {
+impl<T: Element> Queue for Acquired<'_, T> {
     fn queue(&mut self) -> Result<()> {
-        let Self { call, kind, from, to } = self;
-        let comm = call.comm;
+        let call = self.call;
         call.bind().at(call.site)?;
-        let outcome = match (*kind, from.as_ref(), to.as_mut()) {
-            (Kind::Send { peer }, Some(from), _) => comm.send(from, peer),
-            (Kind::Receive { peer }, _, Some(to)) => comm.recv(to, peer).map(drop),
-            (Kind::AllReduce(reduction), Some(from), Some(to)) => {
-                comm.all_reduce(from, to, reduction).map(drop)
-            }
-            (Kind::AllReduce(reduction), None, Some(to)) => {
-                comm.all_reduce_in_place(to, reduction).map(drop)
-            }
-            (Kind::Reduce { reduction, root }, None, Some(to)) => {
-                comm.reduce_in_place(to, reduction, root).map(drop)
-            }
-            (Kind::Reduce { reduction, root }, Some(from), to) => {
-                comm.reduce(from, to, reduction, root).map(drop)
-            }
-            (Kind::Broadcast { root }, _, Some(to)) => comm.broadcast_in_place(to, root).map(drop),
-            (Kind::AllGather, Some(from), Some(to)) => comm.all_gather(from, to).map(drop),
-            (Kind::ReduceScatter(reduction), Some(from), Some(to)) => {
-                comm.reduce_scatter(from, to, reduction).map(drop)
-            }
-            _ => unreachable!("`Group` makes each operation with its arrays"),
-        };
-        outcome.map_err(|error| call.error(&error))
+        (self.hand_over)(self).map_err(|error| call.error(&error))
+    }
+
+    fn end(&self) -> Result<()> {
+        self.to.as_ref().map_or(Ok(()), |to| to.may_fail(self.call.site))
+    }
+
+    fn call(&self) -> Call<'_> {
+        self.call
     }
 
     fn record(&self) {
@@ -211,10 +205,6 @@ impl<T: Element + NcclType> Queue for Acquired<'_, T> {
             let device = part.stream_ref().device_ref();
             audit::record_transfer(transfer.on(device).at(self.call.site));
         }
-    }
-
-    fn call(&self) -> Call<'_> {
-        self.call
     }
 }
 

@@ -42,6 +42,7 @@ use crate::error::Result;
 #[derive(Default)]
 pub struct Group<'a> {
     operations: Vec<Box<dyn Acquire<'a> + 'a>>,
+    is_unrecorded: bool,
 }
 
 impl<'a> Group<'a> {
@@ -50,13 +51,20 @@ impl<'a> Group<'a> {
         Self::default()
     }
 
+    /// A group whose messages are in no report, since the caller records them itself, by
+    /// [`record_transfer`](crate::audit::record_transfer): under the name of another array, or at
+    /// another line.
+    pub fn unrecorded() -> Self {
+        Self { is_unrecorded: true, ..Self::default() }
+    }
+
     /// [`send`](super::send), in the group.
     ///
     /// # Errors
     ///
     /// Those of [`send`](super::send) that are about the arguments. The group stays as it was.
     #[track_caller]
-    pub fn send<T: Element + NcclType>(
+    pub fn send<T: Element>(
         &mut self,
         comm: &'a Comm,
         from: &'a impl AnyView<T>,
@@ -73,7 +81,7 @@ impl<'a> Group<'a> {
     ///
     /// Those of [`recv`](super::recv) that are about the arguments. The group stays as it was.
     #[track_caller]
-    pub fn recv<T: Element + NcclType>(
+    pub fn recv<T: Element>(
         &mut self,
         comm: &'a Comm,
         to: &'a mut impl AnyViewMut<T>,
@@ -147,7 +155,7 @@ impl<'a> Group<'a> {
     /// Those of [`broadcast_in_place`](super::broadcast_in_place) that are about the arguments. The
     /// group stays as it was.
     #[track_caller]
-    pub fn broadcast_in_place<T: Element + NcclType>(
+    pub fn broadcast_in_place<T: Element>(
         &mut self,
         comm: &'a Comm,
         array: &'a mut impl AnyViewMut<T>,
@@ -165,7 +173,7 @@ impl<'a> Group<'a> {
     /// Those of [`all_gather`](super::all_gather) that are about the arguments. The group stays as
     /// it was.
     #[track_caller]
-    pub fn all_gather<T: Element + NcclType>(
+    pub fn all_gather<T: Element>(
         &mut self,
         comm: &'a Comm,
         from: &'a impl AnyView<T>,
@@ -213,8 +221,12 @@ impl<'a> Group<'a> {
             [alone] => alone.queue()?,
             together => queue_together(together)?,
         }
-        operations.iter().for_each(|operation| operation.record());
-        Ok(())
+        operations.iter().try_for_each(|operation| {
+            if !self.is_unrecorded {
+                operation.record();
+            }
+            operation.end()
+        })
     }
 }
 
@@ -236,5 +248,5 @@ fn queue_together(operations: &mut [Box<dyn Queue + '_>]) -> Result<()> {
 
 /// Makes one operation.
 pub(super) fn alone<'a>(operation: impl Acquire<'a> + 'a) -> Result<()> {
-    Group { operations: vec![Box::new(operation)] }.end()
+    Group { operations: vec![Box::new(operation)], is_unrecorded: false }.end()
 }

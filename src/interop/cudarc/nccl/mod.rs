@@ -23,8 +23,9 @@
 //!
 //! # Elements
 //!
-//! Elements are the numbers that NCCL knows ([`NcclType`]; `f16` and `bf16` with cudarc's feature
-//! `f16`), in row-major order. A part whose rows do not lie in memory one after the other, such as
+//! What is reduced are numbers that NCCL knows ([`NcclType`]; `f16` and `bf16` with cudarc's feature
+//! `f16`). Other operations take any elements; those that NCCL does not know it gets as bytes.
+//! Elements are in row-major order. A part whose rows do not lie in memory one after the other, such as
 //! a column, is [`Error::NotContiguous`](crate::Error::NotContiguous): send a copy
 //! (`to_contiguous`), and assign what was received (`assign_on`). A column-major array is row-major
 //! by its other view, `a.t()`.
@@ -52,17 +53,20 @@
 //!
 //! # Ranks that fail
 //!
-//! An operation whose other ranks do not come keeps its stream busy. To end it, drop the
-//! communicator: cudarc then calls `ncclCommAbort`. So synchronise the stream before you drop a
-//! communicator whose work counts: what was to be received has unspecified contents otherwise.
+//! An operation whose other ranks do not come keeps its stream busy. [`abort`] ends it, and what it
+//! was to write is lost. cudarc calls `ncclCommAbort` also when a communicator drops; what was to be
+//! received then has unspecified contents. So synchronise the stream before you drop a communicator
+//! whose work counts.
 //!
 //! # What was tried
 //!
-//! All of this was tried with a stand-in for NCCL on the stand-in driver, whose ranks are threads,
-//! and with no GPU. NVIDIA's NCCL is looked for when a program runs, as `libnccl.so`.
+//! All of this was tried with a stand-in for NCCL on the stand-in driver, whose ranks are threads
+//! and processes of one machine, and with no GPU. NVIDIA's NCCL is looked for when a program runs, as `libnccl.so`.
 
+mod abort;
 mod call;
 mod group;
+mod hand_over;
 mod operations;
 
 use std::sync::OnceLock;
@@ -78,6 +82,7 @@ use resident_backend::call_site::call_site;
 
 use call::{Call, reason};
 
+pub use abort::abort;
 pub use cudarc::nccl::{Comm, Id, NcclType, ReduceOp};
 pub use group::Group;
 
@@ -149,7 +154,7 @@ pub fn join(id: Id, rank: usize, ranks: usize, stream: &Stream) -> Result<Comm> 
 /// - [`Error::Backend`] if NCCL refuses. Arrays that should have been written then have unspecified
 ///   contents.
 #[track_caller]
-pub fn send<T: Element + NcclType>(comm: &Comm, from: &impl AnyView<T>, to: usize) -> Result<()> {
+pub fn send<T: Element>(comm: &Comm, from: &impl AnyView<T>, to: usize) -> Result<()> {
     group::alone(operations::send(Call::new("nccl::send", comm), from, to)?)
 }
 
@@ -160,11 +165,7 @@ pub fn send<T: Element + NcclType>(comm: &Comm, from: &impl AnyView<T>, to: usiz
 ///
 /// As [`send`].
 #[track_caller]
-pub fn recv<T: Element + NcclType>(
-    comm: &Comm,
-    to: &mut impl AnyViewMut<T>,
-    from: usize,
-) -> Result<()> {
+pub fn recv<T: Element>(comm: &Comm, to: &mut impl AnyViewMut<T>, from: usize) -> Result<()> {
     group::alone(operations::recv(Call::new("nccl::recv", comm), to, from)?)
 }
 
@@ -228,7 +229,7 @@ pub fn reduce_in_place<T: Element + NcclType>(
 ///
 /// As [`send`].
 #[track_caller]
-pub fn broadcast_in_place<T: Element + NcclType>(
+pub fn broadcast_in_place<T: Element>(
     comm: &Comm,
     array: &mut impl AnyViewMut<T>,
     root: usize,
@@ -246,7 +247,7 @@ pub fn broadcast_in_place<T: Element + NcclType>(
 ///
 /// As [`send`], and [`Error::Shape`] if `to` has not as many elements as all ranks together.
 #[track_caller]
-pub fn all_gather<T: Element + NcclType>(
+pub fn all_gather<T: Element>(
     comm: &Comm,
     from: &impl AnyView<T>,
     to: &mut impl AnyViewMut<T>,
@@ -275,11 +276,23 @@ pub fn reduce_scatter<T: Element + NcclType>(
     )?)
 }
 
-/// Whether the library can be loaded: cudarc panics where it cannot.
-fn expect_library() -> Result<()> {
+/// Whether NCCL's library is found.
+///
+/// ```
+/// if !resident::nccl::is_found() {
+///     println!("messages go by the host");
+/// }
+/// ```
+#[must_use]
+pub fn is_found() -> bool {
     static IS_PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: loading the library runs its initialisers alone, as of any library.
-    if *IS_PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
+    *IS_PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
+}
+
+/// cudarc panics where the library cannot be loaded.
+fn expect_library() -> Result<()> {
+    if is_found() {
         return Ok(());
     }
     Err(Error::no_device(

@@ -1,8 +1,9 @@
 //! The operations, each with the check of its arguments.
 
-use cudarc::nccl::ReduceOp;
+use cudarc::nccl::{NcclType, ReduceOp};
 
 use super::call::{Call, Checked, Kind};
+use super::hand_over;
 use crate::array::{AnyView, AnyViewMut, Operand, OperandMut};
 use crate::element::Element;
 use crate::error::Result;
@@ -14,7 +15,13 @@ pub(super) fn send<'a, T: Element>(
     to: usize,
 ) -> Result<Checked<'a, T>> {
     let kind = Kind::Send { peer: call.rank(to)? };
-    Ok(Checked { call, kind, from: Some(read(call, from)?), to: None })
+    Ok(Checked {
+        call,
+        kind,
+        hand_over: hand_over::moving,
+        from: Some(read(call, from)?),
+        to: None,
+    })
 }
 
 pub(super) fn recv<'a, T: Element>(
@@ -24,10 +31,10 @@ pub(super) fn recv<'a, T: Element>(
 ) -> Result<Checked<'a, T>> {
     let kind = Kind::Receive { peer: call.rank(from)? };
     let to = Some((written(call, to)?, Access::Overwrite));
-    Ok(Checked { call, kind, from: None, to })
+    Ok(Checked { call, kind, hand_over: hand_over::moving, from: None, to })
 }
 
-pub(super) fn all_reduce<'a, T: Element>(
+pub(super) fn all_reduce<'a, T: Element + NcclType>(
     call: Call<'a>,
     from: &'a impl AnyView<T>,
     to: &'a mut impl AnyViewMut<T>,
@@ -36,19 +43,25 @@ pub(super) fn all_reduce<'a, T: Element>(
     let (from, to) = (read(call, from)?, written(call, to)?);
     call.expect_len(&to, to.axes().len(), Some(from.axes().len()))?;
     let (from, to) = (Some(from), Some((to, Access::Overwrite)));
-    Ok(Checked { call, kind: Kind::AllReduce(reduction), from, to })
+    Ok(Checked { call, kind: Kind::AllReduce(reduction), hand_over: hand_over::reducing, from, to })
 }
 
-pub(super) fn all_reduce_in_place<'a, T: Element>(
+pub(super) fn all_reduce_in_place<'a, T: Element + NcclType>(
     call: Call<'a>,
     array: &'a mut impl AnyViewMut<T>,
     reduction: &'a ReduceOp,
 ) -> Result<Checked<'a, T>> {
     let to = Some((written(call, array)?, Access::ReadWrite));
-    Ok(Checked { call, kind: Kind::AllReduce(reduction), from: None, to })
+    Ok(Checked {
+        call,
+        kind: Kind::AllReduce(reduction),
+        hand_over: hand_over::reducing,
+        from: None,
+        to,
+    })
 }
 
-pub(super) fn reduce_in_place<'a, T: Element>(
+pub(super) fn reduce_in_place<'a, T: Element + NcclType>(
     call: Call<'a>,
     array: &'a mut impl AnyViewMut<T>,
     reduction: &'a ReduceOp,
@@ -61,7 +74,7 @@ pub(super) fn reduce_in_place<'a, T: Element>(
     } else {
         (Some(read(call, &*array)?), None)
     };
-    Ok(Checked { call, kind, from, to })
+    Ok(Checked { call, kind, hand_over: hand_over::reducing, from, to })
 }
 
 pub(super) fn broadcast_in_place<'a, T: Element>(
@@ -71,7 +84,8 @@ pub(super) fn broadcast_in_place<'a, T: Element>(
 ) -> Result<Checked<'a, T>> {
     let kind = Kind::Broadcast { root: call.rank(root)? };
     let access = if call.comm.rank() == root { Access::ReadWrite } else { Access::Overwrite };
-    Ok(Checked { call, kind, from: None, to: Some((written(call, array)?, access)) })
+    let to = Some((written(call, array)?, access));
+    Ok(Checked { call, kind, hand_over: hand_over::moving, from: None, to })
 }
 
 pub(super) fn all_gather<'a, T: Element>(
@@ -83,10 +97,10 @@ pub(super) fn all_gather<'a, T: Element>(
     let all = from.axes().len().checked_mul(call.comm.world_size());
     call.expect_len(&to, to.axes().len(), all)?;
     let (from, to) = (Some(from), Some((to, Access::Overwrite)));
-    Ok(Checked { call, kind: Kind::AllGather, from, to })
+    Ok(Checked { call, kind: Kind::AllGather, hand_over: hand_over::moving, from, to })
 }
 
-pub(super) fn reduce_scatter<'a, T: Element>(
+pub(super) fn reduce_scatter<'a, T: Element + NcclType>(
     call: Call<'a>,
     from: &'a impl AnyView<T>,
     to: &'a mut impl AnyViewMut<T>,
@@ -97,7 +111,13 @@ pub(super) fn reduce_scatter<'a, T: Element>(
     call.expect_len(&from, all, Some(all.next_multiple_of(ranks)))?;
     call.expect_len(&to, to.axes().len(), Some(all / ranks))?;
     let (from, to) = (Some(from), Some((to, Access::Overwrite)));
-    Ok(Checked { call, kind: Kind::ReduceScatter(reduction), from, to })
+    Ok(Checked {
+        call,
+        kind: Kind::ReduceScatter(reduction),
+        hand_over: hand_over::reducing,
+        from,
+        to,
+    })
 }
 
 /// An array or view that NCCL reads.

@@ -1,9 +1,11 @@
 //! What each rank gets of the contributions of all.
 
+use serde::{Deserialize, Serialize};
+
 use crate::elements::{Element, Reduction};
 
 /// A collective, as all ranks must call it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Collective {
     pub(crate) kind: Kind,
     pub(crate) element: Element,
@@ -11,7 +13,7 @@ pub(crate) struct Collective {
     pub(crate) count: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Kind {
     AllReduce(Reduction),
     Reduce { reduction: Reduction, root: usize },
@@ -21,7 +23,7 @@ pub(crate) enum Kind {
 }
 
 /// What one rank brings.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Contribution {
     pub(crate) collective: Collective,
     pub(crate) bytes: Vec<u8>,

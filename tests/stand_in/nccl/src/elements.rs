@@ -1,11 +1,12 @@
 //! Types of elements, and reductions.
 
 use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
 
 use crate::status::{Outcome, Status};
 
 /// An ncclDataType_t.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Element {
     I8,
     U8,
@@ -20,7 +21,7 @@ pub(crate) enum Element {
 }
 
 /// An ncclRedOp_t.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Reduction {
     Sum,
     Product,

@@ -7,6 +7,8 @@ use crate::collective::{Collective, Kind as CollectiveKind};
 use crate::communicator::{self, Communicator, UniqueId};
 use crate::elements::{Element, Reduction};
 use crate::group::{self, Kind, Operation};
+use crate::link::Link;
+use crate::request::Request;
 use crate::status::{Outcome, Status};
 
 /// 2.30.0, as NCCL counts.
@@ -35,7 +37,7 @@ library_functions! {
     }
 
     ncclGetUniqueId(place: *mut UniqueId) {
-        set(place, communicator::unique_id())
+        set(place, communicator::unique_id()?)
     }
 
     ncclCommInitRank(place: *mut u64, ranks: c_int, id: UniqueId, rank: c_int) {
@@ -63,18 +65,17 @@ library_functions! {
 
     ncclCommAbort(number: u64) {
         let communicator = communicator::remove(number)?;
-        communicator.world.abort(communicator.rank);
+        communicator.link.ask(Request::Abort);
         Ok(())
     }
 
     ncclCommGetAsyncError(number: u64, place: *mut u32) {
         let communicator = communicator::find(number)?;
-        let error = communicator.world.error(communicator.rank);
-        set(place, error.map_or(0, |status| status.0))
+        set(place, communicator.link.error().map_or(0, |status| status.0))
     }
 
     ncclCommCount(number: u64, place: *mut c_int) {
-        set(place, count(communicator::find(number)?.ranks)?)
+        set(place, count(communicator::find(number)?.link.ranks)?)
     }
 
     ncclCommCuDevice(number: u64, place: *mut c_int) {
@@ -82,7 +83,7 @@ library_functions! {
     }
 
     ncclCommUserRank(number: u64, place: *mut c_int) {
-        set(place, count(communicator::find(number)?.rank)?)
+        set(place, count(communicator::find(number)?.link.rank)?)
     }
 
     ncclGroupStart() {
@@ -196,15 +197,15 @@ fn message(
     is_sent: bool,
 ) -> Outcome<Operation> {
     let communicator = communicator::find(number)?;
-    let (own, peer) = (communicator.rank, rank(&communicator, peer)?);
+    let peer = rank(&communicator, peer)?;
     let element = Element::of(element)?;
     let len_bytes = bytes(element, count, 1)?;
     check_buffer(address, len_bytes)?;
     let kind = if is_sent {
-        let message = communicator.world.next_sent(own, peer);
+        let message = communicator.link.next_sent(peer);
         Kind::Send { message, element, from: address, len_bytes }
     } else {
-        let message = communicator.world.next_received(peer, own);
+        let message = communicator.link.next_received(peer);
         Kind::Receive { message, element, to: address, len_bytes }
     };
     Ok(Operation { communicator, stream, kind })
@@ -219,12 +220,12 @@ fn collective(
 ) -> Outcome<Operation> {
     let communicator = communicator::find(number)?;
     let (kind, element) = (kind(&communicator)?, Element::of(element)?);
-    let Communicator { rank, ranks, .. } = *communicator;
+    let Link { rank, ranks, .. } = *communicator.link;
     bytes(element, count, ranks)?;
     let collective = Collective { kind, element, count };
     check_buffer(from, collective.read_bytes(rank, ranks).unwrap_or(0))?;
     check_buffer(to, collective.written_bytes(rank, ranks).unwrap_or(0))?;
-    let number = communicator.world.next_collective(rank);
+    let number = communicator.link.next_collective();
     let kind = Kind::Collective { number, collective, from, to };
     Ok(Operation { communicator, stream, kind })
 }
@@ -241,7 +242,7 @@ fn check_buffer(address: u64, len_bytes: usize) -> Outcome {
 /// A rank that the communicator has.
 fn rank(communicator: &Communicator, number: c_int) -> Outcome<usize> {
     let rank = usize::try_from(number).map_err(|_| Status::INVALID_ARGUMENT)?;
-    if rank < communicator.ranks { Ok(rank) } else { Err(Status::INVALID_ARGUMENT) }
+    if rank < communicator.link.ranks { Ok(rank) } else { Err(Status::INVALID_ARGUMENT) }
 }
 
 fn count(number: usize) -> Outcome<c_int> {

@@ -7,8 +7,9 @@ use crate::collective::{Collective, Contribution};
 use crate::communicator::Communicator;
 use crate::elements::Element;
 use crate::kernels::{Kernel, Memory, Task};
+use crate::link::Link;
+use crate::request::{Answer, Message, Request};
 use crate::status::{Outcome, Status};
-use crate::world::{Message, Misfit};
 use resident_stand_in_client::Fault;
 
 /// A call, to be queued.
@@ -79,23 +80,22 @@ fn queue(operations: &[Operation]) -> Outcome {
 
 impl Operation {
     fn queue_post(&self) -> Outcome {
-        let world = Arc::clone(&self.communicator.world);
-        let Communicator { rank, ranks, .. } = *self.communicator;
+        let link = self.link();
         match self.kind {
             Kind::Send { message, element, from, len_bytes } => {
                 let post = move |memory: Memory<'_>| {
-                    world.post(message, element, memory.read());
+                    link.ask(Request::Post { message, element, bytes: memory.read().to_vec() });
                     Ok(())
                 };
                 self.launch(Kernel::Post, Some((from, len_bytes)), Box::new(post))
             }
             Kind::Receive { .. } => Ok(()),
             Kind::Collective { number, collective, from, .. } => {
-                let read = collective.read_bytes(rank, ranks);
+                let read = collective.read_bytes(link.rank, link.ranks);
                 let contribute = move |memory: Memory<'_>| {
                     let bytes = memory.read().to_vec();
                     let contribution = Contribution { collective, bytes };
-                    world.contribute(rank, number, contribution);
+                    link.ask(Request::Contribute { number, contribution });
                     Ok(())
                 };
                 let memory = read.map(|len_bytes| (from, len_bytes));
@@ -105,25 +105,19 @@ impl Operation {
     }
 
     fn queue_take(&self) -> Outcome {
-        let world = Arc::clone(&self.communicator.world);
-        let Communicator { rank, ranks, .. } = *self.communicator;
+        let link = self.link();
         match self.kind {
             Kind::Send { .. } => Ok(()),
             Kind::Receive { message, element, to, len_bytes } => {
                 let take = move |memory: Memory<'_>| {
-                    world.take(message, element, memory.written()).map_err(failed)
+                    write(memory, link.ask(Request::Take { message, element, len_bytes }))
                 };
                 self.launch(Kernel::Take, Some((to, len_bytes)), Box::new(take))
             }
             Kind::Collective { number, collective, to, .. } => {
-                let written = collective.written_bytes(rank, ranks);
+                let written = collective.written_bytes(link.rank, link.ranks);
                 let take = move |memory: Memory<'_>| {
-                    let result = world.result(rank, number, collective);
-                    if let (Some(result), Memory::Write(place)) = (result.map_err(failed)?, memory)
-                    {
-                        place.copy_from_slice(&result);
-                    }
-                    Ok(())
+                    write(memory, link.ask(Request::Result { number, collective }))
                 };
                 let memory = written.map(|len_bytes| (to, len_bytes));
                 self.launch(Kernel::Take, memory, Box::new(take))
@@ -133,10 +127,16 @@ impl Operation {
 
     fn queue_confirmation(&self) -> Outcome {
         let Kind::Send { message, .. } = self.kind else { return Ok(()) };
-        // Not the communicator: its context is not given back inside a kernel.
-        let world = Arc::clone(&self.communicator.world);
-        let confirm = move |_: Memory<'_>| world.confirm(message).map_err(failed);
+        let link = self.link();
+        let confirm =
+            move |memory: Memory<'_>| write(memory, link.ask(Request::Confirm { message }));
         self.launch(Kernel::Wait, None, Box::new(confirm))
+    }
+
+    /// What kernels own. They do not own the communicator: its context is not given back inside a
+    /// kernel.
+    fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.communicator.link)
     }
 
     /// Without bytes, the kernel is one without memory.
@@ -154,15 +154,16 @@ impl<'a> Memory<'a> {
             Self::None | Self::Write(_) => &[],
         }
     }
-
-    fn written(self) -> &'a mut [u8] {
-        match self {
-            Self::Write(bytes) => bytes,
-            Self::None | Self::Read(_) => &mut [],
-        }
-    }
 }
 
-fn failed(_: Misfit) -> Fault {
-    Fault::Failed
+/// Writes what came to the memory, if it is written.
+fn write(memory: Memory<'_>, answer: Answer) -> Result<(), Fault> {
+    match (answer, memory) {
+        (Answer::Misfit, _) => Err(Fault::Failed),
+        (Answer::Bytes(bytes), Memory::Write(place)) => {
+            place.copy_from_slice(&bytes);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }

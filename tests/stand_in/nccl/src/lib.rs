@@ -1,5 +1,5 @@
-//! NCCL without GPUs, for tests. It implements NCCL's C functions for ranks that are threads of one
-//! process, by kernels on the [stand-in driver](../resident_stand_in).
+//! NCCL without GPUs, for tests. It implements NCCL's C functions for ranks that are threads and
+//! processes of one machine, by kernels on the [stand-in driver](../resident_stand_in).
 //!
 //! Like the driver it is built as two libraries: a shared object, which exports the `nccl*`
 //! functions under NCCL's SONAME, and a Rust library, which tests link to [`load`] it.
@@ -16,19 +16,22 @@
 //! from NCCL:
 //!
 //! * `ncclCommInitRank` does not wait for the other ranks.
+//! * All messages go through the process that made the unique id, by a Unix socket whose name is in
+//!   the id. If this process ends, all other ranks have `ncclRemoteError`.
 //! * A send is over once the other rank has received, whatever its size. NCCL buffers small
 //!   messages.
 //! * The kernels of a group run one after the other, those that read first. So a buffer of a group
 //!   that is sent and received into is no hazard, though it is one in NCCL.
 //! * Calls that do not fit those of other ranks fail: the kernel does, on each rank that sees it,
 //!   and the asynchronous error is `ncclInvalidUsage`. NCCL waits forever, or overwrites memory.
-//! * The waits of a rank continue when another one aborts, and its asynchronous error becomes
-//!   `ncclRemoteError`.
+//! * The waits of a rank continue when another one aborts or its process ends, and its asynchronous
+//!   error becomes `ncclRemoteError`.
 //!
 //! * `functions`: NCCL's functions
 //! * `communicator`: communicators, and the devices that they belong to
 //! * `group`: operations until the end of their group, and the kernels that are queued for them
 //! * `world`: what ranks have posted and not yet taken
+//! * `link`, `server`, `request`: how ranks reach their world, in this process or another one
 //! * `collective`, `elements`: what each rank gets of the contributions of all
 //! * `kernels`: the kernels, and the functions of the driver
 
@@ -46,6 +49,12 @@ mod functions;
 mod group;
 #[cfg(target_os = "linux")]
 mod kernels;
+#[cfg(target_os = "linux")]
+mod link;
+#[cfg(target_os = "linux")]
+mod request;
+#[cfg(target_os = "linux")]
+mod server;
 #[cfg(target_os = "linux")]
 mod status;
 #[cfg(target_os = "linux")]

@@ -2,8 +2,10 @@
 
 use std::ffi::CStr;
 
+use serde::{Deserialize, Serialize};
+
 /// An ncclResult_t other than success.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Status(pub(crate) u32);
 
 pub(crate) type Outcome<T = ()> = Result<T, Status>;

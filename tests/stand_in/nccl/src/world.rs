@@ -5,9 +5,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::collective::{Collective, Contribution};
 use crate::elements::Element;
-use crate::status::{Outcome, Status};
+use crate::request::{Answer, Message, Request};
+use crate::status::Status;
 
-/// All ranks of a communicator. Its waits run inside kernels, and end when the waiting rank aborts.
+/// All ranks of a communicator, in the process that made its id. Its waits run inside kernels, and
+/// end when the waiting rank aborts.
 #[derive(Debug)]
 pub(crate) struct World {
     state: Mutex<State>,
@@ -26,19 +28,6 @@ struct Rank {
     device: Option<i32>,
     is_aborted: bool,
     error: Option<Status>,
-    /// How many messages were sent to each rank, and received from each.
-    sent: HashMap<usize, u64>,
-    received: HashMap<usize, u64>,
-    /// How many collectives were called.
-    collectives: u64,
-}
-
-/// The n-th message from one rank to another.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Message {
-    from: usize,
-    to: usize,
-    number: u64,
 }
 
 #[derive(Debug)]
@@ -56,10 +45,6 @@ struct Round {
     complete: Vec<Contribution>,
 }
 
-/// Calls of two ranks do not fit together.
-#[derive(Debug)]
-pub(crate) struct Misfit;
-
 /// The ranks that have to come first.
 type Missing = Vec<usize>;
 
@@ -74,112 +59,91 @@ impl World {
         self.lock().ranks.len()
     }
 
+    /// Does what one of the ranks asks for. Waits if that has to wait for another rank.
+    pub(crate) fn answer(&self, rank: usize, request: Request) -> Answer {
+        match request {
+            Request::Join { device } => self.join(rank, device),
+            Request::Abort => self.abort(rank),
+            Request::Error => self.lock().ranks[rank].error.map_or(Answer::Done, Answer::Status),
+            Request::Post { message, element, bytes } => self.post(message, element, bytes),
+            Request::Take { message, element, len_bytes } => self.take(message, element, len_bytes),
+            Request::Confirm { message } => self.confirm(message),
+            Request::Contribute { number, contribution } => {
+                self.contribute(rank, number, contribution)
+            }
+            Request::Result { number, collective } => self.result(rank, number, collective),
+        }
+    }
+
     /// Adds a rank, on a device that no other rank is on.
-    pub(crate) fn join(&self, rank: usize, device: i32) -> Outcome {
+    fn join(&self, rank: usize, device: i32) -> Answer {
         let ranks = &mut self.lock().ranks;
         let is_taken = ranks.iter().any(|rank| rank.device == Some(device));
         if is_taken || ranks[rank].device.is_some() {
-            return Err(Status::INVALID_USAGE);
+            return Answer::Status(Status::INVALID_USAGE);
         }
         ranks[rank].device = Some(device);
-        Ok(())
+        Answer::Done
     }
 
-    pub(crate) fn abort(&self, rank: usize) {
+    fn abort(&self, rank: usize) -> Answer {
         self.lock().ranks[rank].is_aborted = true;
         self.changed.notify_all();
+        Answer::Done
     }
 
-    pub(crate) fn error(&self, rank: usize) -> Option<Status> {
-        self.lock().ranks[rank].error
-    }
-
-    /// The next message of the sender's, which numbers them as it calls.
-    pub(crate) fn next_sent(&self, from: usize, to: usize) -> Message {
-        let number = next(self.lock().ranks[from].sent.entry(to).or_default());
-        Message { from, to, number }
-    }
-
-    /// The next message of the receiver's.
-    pub(crate) fn next_received(&self, from: usize, to: usize) -> Message {
-        let number = next(self.lock().ranks[to].received.entry(from).or_default());
-        Message { from, to, number }
-    }
-
-    /// The number of the rank's next collective.
-    pub(crate) fn next_collective(&self, rank: usize) -> u64 {
-        next(&mut self.lock().ranks[rank].collectives)
-    }
-
-    pub(crate) fn post(&self, message: Message, element: Element, bytes: &[u8]) {
+    fn post(&self, message: Message, element: Element, bytes: Vec<u8>) -> Answer {
         let mut state = self.lock();
         if !state.ranks[message.from].is_aborted {
-            state.messages.insert(message, Delivery::Posted { element, bytes: bytes.to_vec() });
+            state.messages.insert(message, Delivery::Posted { element, bytes });
             self.changed.notify_all();
         }
+        Answer::Done
     }
 
-    /// Waits for the message and copies it. If it does not fit, sender and receiver fail.
-    pub(crate) fn take(
-        &self,
-        message: Message,
-        wanted: Element,
-        place: &mut [u8],
-    ) -> Result<(), Misfit> {
-        let taken = self.wait(message.to, |state| {
+    /// Waits for the message. If it does not fit, sender and receiver fail.
+    fn take(&self, message: Message, wanted: Element, len_bytes: usize) -> Answer {
+        self.wait(message.to, |state| {
             let Some(Delivery::Posted { element, bytes }) = state.messages.remove(&message) else {
                 return Err(vec![message.from]);
             };
-            let fits = element == wanted && bytes.len() == place.len();
+            let fits = element == wanted && bytes.len() == len_bytes;
             state.messages.insert(message, Delivery::Taken { fits });
             if !fits {
                 state.fail(&[message.from, message.to]);
             }
-            Ok(fits.then_some(bytes))
-        });
-        match taken {
-            Some(Some(bytes)) => place.copy_from_slice(&bytes),
-            Some(None) => return Err(Misfit),
-            None => {}
-        }
-        Ok(())
+            Ok(if fits { Answer::Bytes(bytes) } else { Answer::Misfit })
+        })
     }
 
     /// Waits until a sent message was received.
-    pub(crate) fn confirm(&self, message: Message) -> Result<(), Misfit> {
-        let fits = self.wait(message.from, |state| match state.messages.get(&message) {
+    fn confirm(&self, message: Message) -> Answer {
+        self.wait(message.from, |state| match state.messages.get(&message) {
             Some(Delivery::Taken { fits }) => {
                 let fits = *fits;
                 state.messages.remove(&message);
-                Ok(fits)
+                Ok(if fits { Answer::Done } else { Answer::Misfit })
             }
             _ => Err(vec![message.to]),
-        });
-        if fits.unwrap_or(true) { Ok(()) } else { Err(Misfit) }
+        })
     }
 
-    pub(crate) fn contribute(&self, rank: usize, number: u64, contribution: Contribution) {
+    fn contribute(&self, rank: usize, number: u64, contribution: Contribution) -> Answer {
         let mut state = self.lock();
-        if state.ranks[rank].is_aborted {
-            return;
+        if !state.ranks[rank].is_aborted {
+            let round = state.round(number);
+            round.contributions[rank] = Some(contribution);
+            if round.contributions.iter().all(Option::is_some) {
+                round.complete = round.contributions.iter_mut().filter_map(Option::take).collect();
+            }
+            self.changed.notify_all();
         }
-        let round = state.round(number);
-        round.contributions[rank] = Some(contribution);
-        if round.contributions.iter().all(Option::is_some) {
-            round.complete = round.contributions.iter_mut().filter_map(Option::take).collect();
-        }
-        self.changed.notify_all();
+        Answer::Done
     }
 
-    /// Waits for the contributions of all ranks, and returns this rank's result. `None` if the rank
-    /// aborts.
-    pub(crate) fn result(
-        &self,
-        rank: usize,
-        number: u64,
-        collective: Collective,
-    ) -> Result<Option<Vec<u8>>, Misfit> {
-        let result = self.wait(rank, |state| {
+    /// Waits for the contributions of all ranks, and returns this rank's result.
+    fn result(&self, rank: usize, number: u64, collective: Collective) -> Answer {
+        self.wait(rank, |state| {
             let round = state.round(number);
             if round.complete.is_empty() {
                 return Err(round.missing());
@@ -193,27 +157,26 @@ impl World {
             if !fits {
                 state.fail(&[rank]);
             }
-            Ok(result)
-        });
-        result.map_or(Ok(None), |result| result.map(Some).ok_or(Misfit))
+            Ok(result.map_or(Answer::Misfit, Answer::Bytes))
+        })
     }
 
-    /// Waits until `ready` returns something, or returns `None` once the rank is aborted. While an
-    /// aborted rank has to come first, that is this rank's error.
-    fn wait<T>(
+    /// Waits until `ready` returns something, or until the rank is aborted. While an aborted rank
+    /// has to come first, that is this rank's error.
+    fn wait(
         &self,
         rank: usize,
-        mut ready: impl FnMut(&mut State) -> Result<T, Missing>,
-    ) -> Option<T> {
+        mut ready: impl FnMut(&mut State) -> Result<Answer, Missing>,
+    ) -> Answer {
         let mut state = self.lock();
         loop {
             if state.ranks[rank].is_aborted {
-                return None;
+                return Answer::Aborted;
             }
             match ready(&mut state) {
-                Ok(value) => {
+                Ok(answer) => {
                     self.changed.notify_all();
-                    return Some(value);
+                    return answer;
                 }
                 Err(missing) => {
                     if missing.iter().any(|rank| state.ranks[*rank].is_aborted) {
@@ -252,9 +215,4 @@ impl Round {
         let missing = self.contributions.iter().enumerate().filter(|(_, part)| part.is_none());
         missing.map(|(rank, _)| rank).collect()
     }
-}
-
-fn next(number: &mut u64) -> u64 {
-    *number += 1;
-    *number
 }

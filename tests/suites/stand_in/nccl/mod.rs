@@ -6,4 +6,5 @@ mod collectives;
 mod communicators;
 mod failures;
 mod messages;
+mod processes;
 mod ranks;

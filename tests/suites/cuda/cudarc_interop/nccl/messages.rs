@@ -162,3 +162,27 @@ fn guards_are_arguments_of_cudarcs_methods() {
     assert_eq!(sums.map(|sum| sum.to_vec().unwrap()), [vec![3.0; 3], vec![3.0; 3]]);
     bench.finish();
 }
+
+/// Elements that NCCL does not know go as bytes.
+#[test]
+fn records_and_small_numbers_are_moved_as_they_are() {
+    own_process!();
+    let bench = open(2);
+    let [one, other] = ranks::<2>();
+    let records = SmartArray::from(vec![[1.5_f64, -0.0], [f64::NAN, 7.0]]);
+    let shorts = SmartArray::from(vec![1_u16, 2, 3]);
+    let mut received = SmartArray::<[f64; 2], _>::uninit(2);
+    let mut spread = SmartArray::<u16, _>::uninit(6);
+    nccl::send(&one.comm, &records, 1).unwrap();
+    nccl::recv(&other.comm, &mut received, 0).unwrap();
+    let bits =
+        |records: Vec<[f64; 2]>| records.concat().into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    assert_eq!(bits(received.to_vec().unwrap()), bits(records.to_vec().unwrap()));
+    let mut own = SmartArray::<u16, _>::uninit(6);
+    let mut group = nccl::Group::new();
+    group.all_gather(&one.comm, &shorts, &mut own).unwrap();
+    group.all_gather(&other.comm, &shorts, &mut spread).unwrap();
+    group.end().unwrap();
+    assert_eq!(spread.to_vec().unwrap(), [1, 2, 3, 1, 2, 3]);
+    bench.finish();
+}
