@@ -14,6 +14,8 @@ pub mod hip;
 pub mod lab;
 pub mod moves;
 pub mod own_process;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+pub mod recording;
 pub mod watched;
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]

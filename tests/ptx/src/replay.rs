@@ -15,7 +15,7 @@ const ARRAYS_START: u64 = VARIABLES_START << 8;
 const ALIGNMENT: u64 = 4096;
 
 /// The most instructions of a launch.
-const INSTRUCTIONS_MAX: u64 = 1_000_000_000;
+const INSTRUCTIONS_MAX: u64 = 100_000_000;
 
 /// Memory that several arrays may share.
 struct Part {

@@ -14,7 +14,7 @@ impl Block<'_> {
         let [_, callee, arguments] = &*instruction.operands else {
             return Err(instruction.not_supported());
         };
-        let address = self.get(thread, callee).map_err(|what| instruction.fault(&what))?;
+        let address = self.get(thread, callee)?;
         let index = address.wrapping_sub(FUNCTIONS_START) as usize;
         let function = self.module.functions.get(index);
         let function = function.ok_or_else(|| instruction.fault("no function is there"))?;

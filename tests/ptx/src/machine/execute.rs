@@ -61,7 +61,7 @@ impl Block<'_> {
     fn compute(&mut self, thread: &mut Thread, instruction: &Instruction) -> Result<(), String> {
         let mut values = [0; 4];
         for (value, operand) in values.iter_mut().zip(&instruction.operands[1..]) {
-            *value = self.get(thread, operand).map_err(|what| instruction.fault(&what))?;
+            *value = self.get(thread, operand).map_err(|what| instruction.fault(what))?;
         }
         let mut carry = thread.carry;
         let result = compute(instruction, values, &mut carry)?;
@@ -78,10 +78,11 @@ impl Block<'_> {
     ) -> Result<u64, String> {
         let operand = instruction.operands.get(index);
         let operand = operand.ok_or_else(|| instruction.not_supported())?;
-        self.get(thread, operand).map_err(|what| instruction.fault(&what))
+        self.get(thread, operand).map_err(|what| instruction.fault(what))
     }
 
-    pub(super) fn get(&self, thread: &Thread, operand: &Operand) -> Result<u64, String> {
+    #[inline]
+    pub(super) fn get(&self, thread: &Thread, operand: &Operand) -> Result<u64, &'static str> {
         Ok(match operand {
             Operand::Register(register) => thread.get(*register),
             Operand::Not(register) => thread.get(*register) & 1 ^ 1,
@@ -89,7 +90,7 @@ impl Block<'_> {
             Operand::Frame(offset) => thread.frame_address(*offset),
             Operand::Special(special) => self.special(thread, *special),
             Operand::Pair(pair) => self.get(thread, &pair.0)?,
-            _ => return Err("this operand has no value".to_owned()),
+            _ => return Err("this operand has no value"),
         })
     }
 

@@ -143,7 +143,12 @@ impl Parser<'_> {
         names: &mut Names,
     ) -> Result<(), String> {
         match word {
-            ".reg" => self.registers(names),
+            ".reg" => {
+                self.word()?;
+                self.registers(names)
+            }
+            // With the type in the same word.
+            _ if word.starts_with(".reg.") => self.registers(names),
             ".param" | ".local" => {
                 self.frame_variable(function, names)?;
                 self.expect(';')
@@ -163,9 +168,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Registers. Those that are numbered, as in `%r<10>`, are known by their first use.
+    /// Registers, from behind their type. Those that are numbered, as in `%r<10>`, are known by their first use.
     fn registers(&mut self, names: &mut Names) -> Result<(), String> {
-        self.word()?;
         while !self.eat(';') {
             let name = self.word()?;
             if self.eat('<') {

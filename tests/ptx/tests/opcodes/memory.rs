@@ -39,7 +39,7 @@ fn words_are_joined_and_divided() {
     assert_eq!(result(joined, &[1, 2]), Ok(0x2_0000_0001));
     let divided = ".reg .b32 %x, %y; mov.b64 {%x, %y}, %a; mov.b64 %d, {%y, %x}";
     assert_eq!(result(divided, &[0x2_0000_0001]), Ok(0x1_0000_0002));
-    let half = ".reg .b16 %x, %y; mov.b32 {_, %y}, %a; mov.b32 %d, {%y, %y}";
+    let half = ".reg.b16 %x, %y; mov.b32 {_, %y}, %a; mov.b32 %d, {%y, %y}";
     assert_eq!(result(half, &[0x1234_5678]), Ok(0x1234_1234));
 }
 
