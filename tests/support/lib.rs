@@ -15,6 +15,8 @@ pub mod lab;
 pub mod moves;
 pub mod own_process;
 pub mod panics;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+pub mod recording;
 pub mod watched;
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]

@@ -54,7 +54,7 @@ mod stream;
 use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
-pub use code::kernel_names_by_nvrtc;
+pub use code::{kernel_names_by_nvrtc, ptx_by_nvrtc};
 use context::Context;
 use copy::cost::Costs;
 pub use device::GpuDevice;

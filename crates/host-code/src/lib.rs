@@ -36,7 +36,7 @@ pub mod temporary_files;
 pub mod translation;
 mod waiting;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use self::body::CompiledBody;
 use self::compiler::Compiler;
@@ -105,7 +105,22 @@ pub fn load(program: &Program, libraries: &Libraries) -> Result<Arc<dyn KernelBo
     let parameters =
         signature::check(translation.entry(), &program.parameters, Some(&compiled_bytes))?;
     let findings = libraries.findings.clone();
-    Ok(Arc::new(CompiledBody::new(&program.kernel, library, parameters, findings)))
+    let body = Arc::new(CompiledBody::new(&program.kernel, library, parameters, findings));
+    Ok(match WRAPPER.get() {
+        Some(wrap) => wrap(program, body),
+        None => body,
+    })
+}
+
+/// From a program and the body that was made of it to the body that is launched.
+pub type Wrapper = fn(&Program, Arc<dyn KernelBody>) -> Arc<dyn KernelBody>;
+
+static WRAPPER: OnceLock<Wrapper> = OnceLock::new();
+
+/// Wraps the bodies that this process loads from now on: tests record launches so. The first
+/// wrapper stays.
+pub fn set_wrapper(wrapper: Wrapper) {
+    WRAPPER.get_or_init(|| wrapper);
 }
 
 /// The code of a translation, from memory or from disk, or compiled now. What depends on other

@@ -5,6 +5,8 @@
 //! `RESIDENT_DEFECTS_ON=cuda:0` runs the kernels with defects on that GPU, where another checker
 //! looks at them (`scripts/gpu/defects.py`); `RESIDENT_DEFECTS_ON=list` only tells what they are.
 
+support::record_launches!();
+
 mod barriers;
 mod bounds;
 mod contents;

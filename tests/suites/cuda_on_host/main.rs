@@ -1,6 +1,8 @@
 //! CUDA C bodies on the embedded device, compiled for the host: what the language has, what is
 //! refused, and which body a device runs. Without a C++ compiler these tests say so and do nothing.
 
+support::record_launches!();
+
 mod bad_input;
 mod bodies;
 mod endless;

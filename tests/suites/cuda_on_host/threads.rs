@@ -219,9 +219,9 @@ fn threads_and_blocks_have_three_axes() -> Result<()> {
 #[test]
 fn shared_memory_is_declared_in_every_form() -> Result<()> {
     let source = r#"
-        extern __shared__ float all[];
+        extern __shared__ float own[];
         namespace of { extern __shared__ __align__(16) char bytes[]; }
-        __device__ void store(float x) { all[threadIdx.x] = x; }
+        __device__ void store(float x) { own[threadIdx.x] = x; }
         extern "C" __global__ void forms(resident::View1<const float> x, float *y) {
             static __shared__ int count;
             extern volatile __shared__ float same[];

@@ -6,6 +6,8 @@
 //! compared with plain loops over ndarray. `photos` uses the kernels of `pipeline`. `pictures`
 //! tests how the examples read and write picture files.
 
+support::record_launches!();
+
 mod conjugate_gradient;
 mod heat;
 mod live;

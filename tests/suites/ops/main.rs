@@ -2,6 +2,8 @@
 //! of both kinds, by bodies in Rust and by CUDA C compiled for the host, and some by the CUDA
 //! backend on the stand-in driver.
 
+support::record_launches!();
+
 mod bad_input;
 mod compaction;
 mod elementwise;

@@ -224,7 +224,7 @@ function categoryOf(record) {
 
 function checkedOf(raw) {
   return { kernel: textOrNull(raw.kernel) ?? "", launches: natural(raw.launches),
-    errors: natural(raw.errors), notes: natural(raw.notes) };
+    accesses: natural(raw.accesses), errors: natural(raw.errors), notes: natural(raw.notes) };
 }
 
 function fill(raw) {
@@ -385,7 +385,8 @@ function showChecked() {
   const outcome = ({ errors, notes }) => `${plural(errors, "error")}, ${plural(notes, "note")}`;
   const all = { errors: sum("errors"), notes: sum("notes") };
   const text = make("p", {}, `The checker of CUDA C ran over ${plural(sum("launches"), "launch",
-    "launches")} of ${plural(report.checked.length, "kernel")}: ${outcome(all)}.`);
+    "launches")} of ${plural(report.checked.length, "kernel")}, with ${plural(sum("accesses"),
+    "access", "accesses")} of memory: ${outcome(all)}.`);
   const found = report.checked.filter((kernel) => kernel.errors + kernel.notes > 0);
   found.sort((one, other) => other.errors - one.errors || other.notes - one.notes);
   const lines = found.map((kernel) => make("span", {}, isolated(kernel.kernel, 60),

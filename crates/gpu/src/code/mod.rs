@@ -44,4 +44,4 @@ pub(super) use parameter_starts::PARAMETERS_MAX;
 pub(super) use parameter_starts::ParameterStarts;
 pub(super) use programs::{Programs, load};
 #[cfg(feature = "cuda")]
-pub use without_gpu::kernel_names_by_nvrtc;
+pub use without_gpu::{kernel_names_by_nvrtc, ptx_by_nvrtc};

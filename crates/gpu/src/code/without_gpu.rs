@@ -1,8 +1,11 @@
 //! Compiling without a GPU, for tests of sources.
 
-use resident_backend::Program;
+use std::path::Path;
 
-use super::compile::Compiler;
+use resident_backend::Program;
+use resident_code::c_declaration::is_identifier;
+
+use super::compile::{Compiled, Compiler};
 use super::source::Source;
 
 /// The names of the kernels in the text of a program, as NVRTC compiles it for `sm_90`. The error
@@ -12,4 +15,29 @@ pub fn kernel_names_by_nvrtc(program: &Program, text: &str) -> Result<Vec<String
     let source = Source::new(program, text, None, None)?;
     let compiled = compiler.compile(&source.input("sm_90", compiler.product()))?;
     Ok(compiled.kernel_names())
+}
+
+/// The PTX that NVRTC makes of the text of a program for `compute_90`, and the name in it of the
+/// function to run. `path` is the file that has the text. The error is that of the search for
+/// NVRTC, or the compiler's log.
+pub fn ptx_by_nvrtc(
+    program: &Program,
+    text: &str,
+    path: Option<&Path>,
+) -> Result<(String, String), String> {
+    let compiler = Compiler::find_nvrtc(13_000)?;
+    let compile = |expression| {
+        let source = Source::new(program, text, path, expression)?;
+        compiler.compile(&source.input("compute_90", compiler.product()))
+    };
+    let ptx = |compiled: &Compiled| String::from_utf8_lossy(&compiled.ptx).into_owned();
+    let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
+    if is_identifier(entry) {
+        let compiled = compile(None)?;
+        if compiled.kernel_names().iter().any(|name| name == entry) {
+            return Ok((ptx(&compiled), entry.to_owned()));
+        }
+    }
+    let compiled = compile(Some(entry))?;
+    Ok((ptx(&compiled), compiled.lowered_name.unwrap_or_else(|| entry.to_owned())))
 }

@@ -1,0 +1,64 @@
+//! From a recorded source to PTX.
+
+use std::path::{Path, PathBuf};
+
+use resident_backend::{ElementLayout, GpuCode, GpuSource, ParameterLayout, Program};
+use resident_core::Access;
+use resident_ptx_interpreter::recorded::{Argument, Recorded};
+
+/// The PTX of a launch, and the name of the kernel in it: by the library's own NVRTC, with the same
+/// options and declarations as for a GPU.
+pub(crate) fn ptx_of(launch: &Recorded) -> Result<(String, String), String> {
+    let source = &launch.source;
+    let mut options = source.options.clone();
+    if !options.iter().any(|option| option.contains("fmad") || option.contains("fast_math")) {
+        options.push("--fmad=false".to_owned());
+    }
+    if let Some(folder) = headers() {
+        options.push(format!("--include-path={}", folder.display()));
+        options.push(format!("--include-path={}", folder.join("cccl").display()));
+    }
+    let text = without_byte_order_mark(&source.text);
+    let program = Program {
+        kernel: source.kernel.as_str().into(),
+        source: GpuSource {
+            code: GpuCode::C(text.into()),
+            entry: source.entry.as_deref().map(Into::into),
+            defines: defines(&source.defines),
+            options: options.iter().map(|option| option.as_str().into()).collect(),
+            includes: source.includes.iter().map(|folder| Path::new(folder).into()).collect(),
+        },
+        parameters: launch.arguments.iter().map(parameter).collect(),
+    };
+    let path = source.file.as_deref().map(PathBuf::from);
+    resident_gpu::ptx_by_nvrtc(&program, text, path.as_deref())
+}
+
+/// The headers of the toolkit, where the packages of the Python package index put them beside NVRTC.
+fn headers() -> Option<PathBuf> {
+    let nvrtc = PathBuf::from(std::env::var_os("RESIDENT_NVRTC")?);
+    let folder = nvrtc.parent()?.parent()?.join("include");
+    folder.is_dir().then_some(folder)
+}
+
+/// As the library takes it, without the mark that some editors write first.
+fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+type Text = std::sync::Arc<str>;
+
+fn defines(defines: &[(String, String)]) -> Vec<(Text, Text)> {
+    defines.iter().map(|(name, value)| (name.as_str().into(), value.as_str().into())).collect()
+}
+
+/// What decides whether views are declared before the source.
+fn parameter(argument: &Argument) -> ParameterLayout {
+    let (element, access) =
+        (ElementLayout { len_bytes: 1, align_bytes: 1, rust_name: "" }, Access::ReadWrite);
+    match &argument.array {
+        None => ParameterLayout::Scalar(element),
+        Some(array) if array.is_view => ParameterLayout::Sized { element, ndim: None, access },
+        Some(_) => ParameterLayout::Flat { element, access },
+    }
+}

@@ -1,0 +1,89 @@
+//! What is not equal, and why.
+
+use resident_ptx_interpreter::recorded::Source;
+
+use crate::Outcome;
+
+/// A kernel whose launches are known to differ. An entry that no launch needs is a failure.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    kernel: &'static str,
+    /// What its source has, if several kernels have this name.
+    text: &'static str,
+    known: Known,
+    /// Why.
+    _reason: &'static str,
+}
+
+/// How launches are known to differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Known {
+    /// NVRTC refuses the source.
+    NotCompiled,
+    /// The interpreter does not run it to its end.
+    NotRun,
+    /// Numbers with a fraction differ by at most so many units of the last place.
+    Ulp(u64),
+    Differs,
+    /// Equal, but not if blocks and threads run in descending order.
+    DependsOnOrder,
+}
+
+impl Entry {
+    pub(crate) fn covers(&self, source: &Source, outcome: &Outcome) -> bool {
+        let is_as_known = match (self.known, outcome) {
+            (Known::NotCompiled, Outcome::NotCompiled(_))
+            | (Known::NotRun, Outcome::NotRun(_))
+            | (Known::Differs, Outcome::Differs(..))
+            | (Known::DependsOnOrder, Outcome::DependsOnOrder(_)) => true,
+            (Known::Ulp(largest), Outcome::Differs(_, Some(ulp), _)) => *ulp <= largest,
+            _ => false,
+        };
+        is_as_known && self.kernel == source.kernel && source.text.contains(self.text)
+    }
+}
+
+const fn entry(
+    kernel: &'static str,
+    text: &'static str,
+    known: Known,
+    reason: &'static str,
+) -> Entry {
+    Entry { kernel, text, known, _reason: reason }
+}
+
+const FUNCTION: &str = "CUDA's function and that of the C library round some results differently";
+const IN_SUMS: &str = "such functions, in sums that cancel";
+const GLOBAL: &str =
+    "a variable of the module keeps its value between launches; a replay begins anew";
+const AMDS: &str =
+    "the declarations for AMD's compilers, by names that only they and the host's have";
+
+pub(crate) const KNOWN: [Entry; 21] = [
+    entry("ops::map(Exp2)", "", Known::Ulp(1), FUNCTION),
+    entry("ops::map(Log10)", "", Known::Ulp(1), FUNCTION),
+    entry("ops::map(Log2)", "", Known::Ulp(1), FUNCTION),
+    entry("ops::map(Sin)", "", Known::Ulp(1), FUNCTION),
+    entry("ops::map(Tan)", "", Known::Ulp(1), FUNCTION),
+    entry("ops::map(Tanh)", "", Known::Ulp(1), FUNCTION),
+    entry("functions", "", Known::Differs, IN_SUMS),
+    entry("start", "", Known::Differs, IN_SUMS),
+    entry("several things", "++launches", Known::Differs, GLOBAL),
+    entry("index", "++launches", Known::Differs, GLOBAL),
+    entry("some", "atomicAdd(n", Known::DependsOnOrder, "places are given in the order of arrival"),
+    entry(
+        "endless",
+        "",
+        Known::NotRun,
+        "it ends after 2^32 rounds, which the host's compiler skips",
+    ),
+    entry("beyond", "x[0] = x[2]", Known::NotRun, "it reads behind its argument, as it is to"),
+    entry("set", "value.h", Known::NotCompiled, "the test has removed the header"),
+    entry("compare", "", Known::NotCompiled, AMDS),
+    entry("groups", "", Known::NotCompiled, AMDS),
+    entry("rounded", "", Known::NotCompiled, AMDS),
+    entry("theirs", "", Known::NotCompiled, AMDS),
+    entry("kernel", "", Known::Ulp(1), FUNCTION),
+    entry("kernel", "", Known::Differs, IN_SUMS),
+    entry("kernel", "", Known::DependsOnOrder, "?"),
+];
