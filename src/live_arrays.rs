@@ -171,7 +171,9 @@ impl<A> Entries<A> {
 }
 
 impl<A> List<A> {
-    const EMPTY: Self = Self { entries: Mutex::new(Entries::EMPTY), live: AtomicUsize::new(0) };
+    const fn new() -> Self {
+        Self { entries: Mutex::new(Entries::EMPTY), live: AtomicUsize::new(0) }
+    }
 
     /// Counts values that have been added or removed. The caller has the lock, so that no other
     /// thread counts meanwhile.
@@ -189,7 +191,7 @@ impl<A> List<A> {
 impl<A> LiveArrays<A> {
     pub(crate) const fn new() -> Self {
         Self {
-            lists: [const { List::EMPTY }; LISTS],
+            lists: [const { List::new() }; LISTS],
             names: LazyLock::new(|| DashMap::with_hasher(BuildNumberHasher)),
             next_number: AtomicU64::new(1),
         }
