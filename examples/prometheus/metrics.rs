@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use resident::audit::{self, Counters, Flow, MemoryCounter};
 
 /// The metrics in Prometheus's text format.
-pub fn text() -> Result<String, fmt::Error> {
+pub(crate) fn text() -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("resident");
     registry.register_collector(Box::new(Audit));
     let mut text = String::new();

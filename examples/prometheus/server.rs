@@ -11,7 +11,7 @@ use crate::metrics;
 /// A client that says nothing for longer is left alone.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-pub fn serve(listener: &TcpListener) -> io::Result<()> {
+pub(crate) fn serve(listener: &TcpListener) -> io::Result<()> {
     loop {
         if let Err(error) = answer_next(listener) {
             eprintln!("a request was not answered: {error}");
@@ -19,7 +19,7 @@ pub fn serve(listener: &TcpListener) -> io::Result<()> {
     }
 }
 
-pub fn answer_next(listener: &TcpListener) -> io::Result<()> {
+pub(crate) fn answer_next(listener: &TcpListener) -> io::Result<()> {
     let (mut stream, _) = listener.accept()?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     let mut request = String::new();
