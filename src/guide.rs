@@ -8,6 +8,8 @@
 //!    that.
 //! 3. [Budgets in tests](budgets_in_tests): tests that fail if more is copied.
 //! 4. [Several streams](several_streams): copies and kernels that overlap, without events.
+//! 5. [Programs that run for long](programs_that_run_for_long), and many processes: numbers for
+//!    monitoring, reports meanwhile, memory.
 //!
 //! For those who know other libraries: [what differs](from_numba_cupy_and_cudarc) and the most
 //! common names, all names of [Numba](from_numba), [CuPy](from_cupy) and [cudarc](from_cudarc), and
@@ -30,6 +32,9 @@ pub mod budgets_in_tests {}
 
 #[doc = include_str!("../docs/guide/several_streams.md")]
 pub mod several_streams {}
+
+#[doc = include_str!("../docs/guide/programs_that_run_for_long.md")]
+pub mod programs_that_run_for_long {}
 
 #[doc = include_str!("../docs/guide/from_numba_cupy_and_cudarc/introduction.md")]
 pub mod from_numba_cupy_and_cudarc {}

@@ -95,7 +95,7 @@
 //!
 //! | variable | what it is | by default |
 //! |---|---|---|
-//! | `RESIDENT_AUDIT` | reports that are written when the process ends: [its words](audit#the-words-of-resident_audit) | none |
+//! | `RESIDENT_AUDIT` | reports that are written when the process ends, now and then, or at signals: [its words](audit#the-words-of-resident_audit) | none |
 //! | `RESIDENT_DEVICE` | the device on which threads start: `cpu`, `cuda:0`, `hip:0` | the first GPU, else `cpu` |
 //! | `RESIDENT_CACHE` | the folder for compiled kernels, or `off` | in the user's cache folder (`XDG_CACHE_HOME`, else below `HOME`) |
 //! | `RESIDENT_SANITIZE` | switch: embedded devices check the CUDA C that they run ([`Emulation::sanitize`]) | off |

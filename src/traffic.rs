@@ -170,6 +170,28 @@ pub(crate) struct LaunchedCopies {
     pub(crate) before: Flow,
 }
 
+/// A [`Flow`] to which threads add without a lock.
+pub(crate) struct FlowCounter {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl FlowCounter {
+    pub(crate) const fn new() -> Self {
+        Self { count: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn add(&self, bytes: u64) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Flow {
+        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Flow { count: of(&self.count), bytes: of(&self.bytes) }
+    }
+}
+
 /// The totals of a device. The numbers are behind one lock, which costs less than an atomic
 /// operation per number, and keeps counts and bytes consistent.
 #[derive(Debug, Default)]

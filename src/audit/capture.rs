@@ -1,13 +1,16 @@
 //! Captures: reports of what the calls of one thread, of several, or of all copied.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
-use super::at_exit::{Outputs, at_exit};
+use super::at_exit::at_exit;
 use super::contents;
 use super::deny::Rules;
 use super::listeners::{self, Capture};
 use super::log;
+use super::outputs::{Outputs, VARIABLE, say};
+use super::regularly;
 use super::report::Report;
 use crate::device;
 use crate::traffic::Flow;
@@ -29,7 +32,12 @@ struct UntilExit {
     outputs: Outputs,
     /// A process that this one forks has its memory, and is another program.
     process: ForkMark,
+    /// Held while the reports are written.
+    writing: Mutex<IsOver>,
 }
+
+/// Whether the last reports of the process are written.
+struct IsOver(bool);
 
 /// What all threads copied while a capture was running.
 static COPIES: AtomicU64 = AtomicU64::new(0);
@@ -305,20 +313,70 @@ fn read_variable() {
         if let Some(outputs) = outputs {
             let attached = Attached::start(Arc::default());
             let process = ForkMark::new();
-            if UNTIL_EXIT.set(UntilExit { attached, outputs, process }).is_ok() {
-                at_exit(write_outputs);
+            let writing = Mutex::new(IsOver(false));
+            let (every, signals) = (outputs.every, outputs.signals.clone());
+            if UNTIL_EXIT.set(UntilExit { attached, outputs, process, writing }).is_ok() {
+                at_exit(write_last);
+                regularly::start(every, &signals, write_or_say);
             }
         }
     });
     RUNNING.fetch_and(!UNREAD, Ordering::Relaxed);
 }
 
-fn write_outputs() {
-    if let Some(UntilExit { attached, outputs, process }) = UNTIL_EXIT.get()
-        && process.is_own()
-    {
-        outputs.write(&attached.capture.so_far());
+/// Writes the reports that the variable [`RESIDENT_AUDIT`](super#the-words-of-resident_audit) asks
+/// for, now: what was queued so far. Later writes, such as the one when the process ends, replace
+/// them. A file is written beside its place and then renamed, so that readers never see half of
+/// one. Without the variable it does nothing.
+///
+/// ```
+/// use resident::audit;
+///
+/// // A server calls it when it is asked for a report, or in its handler of SIGTERM.
+/// audit::write_reports()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// The system's, if a report cannot be written; the text names the file. The others are written
+/// nevertheless.
+pub fn write_reports() -> io::Result<()> {
+    if RUNNING.load(Ordering::Relaxed) & UNREAD != 0 {
+        read_variable();
     }
+    write_until_exit(IsOver(false))
+}
+
+/// Writes the reports, and says so if that fails.
+fn write_or_say() {
+    say_if_failed(write_until_exit(IsOver(false)));
+}
+
+fn write_last() {
+    say_if_failed(write_until_exit(IsOver(true)));
+}
+
+fn say_if_failed(outcome: io::Result<()>) {
+    if let Err(error) = outcome {
+        say(format_args!("{VARIABLE}: the report was not written: {error}"));
+    }
+}
+
+/// Writes the reports, unless the last ones were written.
+fn write_until_exit(is_last: IsOver) -> io::Result<()> {
+    let Some(UntilExit { attached, outputs, process, writing }) = UNTIL_EXIT.get() else {
+        return Ok(());
+    };
+    if !process.is_own() {
+        return Ok(());
+    }
+    let mut is_over = writing.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_over.0 {
+        return Ok(());
+    }
+    *is_over = is_last;
+    outputs.write(&attached.capture.so_far())
 }
 
 /// Counts a copy for the captures of other threads, which say that they did not see it.

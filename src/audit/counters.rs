@@ -1,13 +1,11 @@
 //! Totals of the process, which always count.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::messages;
 use super::record::{MemoryChange, MemoryUse};
 use crate::device;
 use crate::memory_use::{self, Gauge};
 use crate::storage;
-use crate::traffic::{Flow, Traffic};
+use crate::traffic::{Flow, FlowCounter, Traffic};
 use resident_backend::timeline;
 use resident_documents::Waits;
 
@@ -55,28 +53,6 @@ impl MemoryCounter {
 
 static ALLOCATIONS: FlowCounter = FlowCounter::new();
 static EVICTIONS: FlowCounter = FlowCounter::new();
-
-/// A [`Flow`] to which threads add without a lock.
-pub(super) struct FlowCounter {
-    count: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl FlowCounter {
-    pub(super) const fn new() -> Self {
-        Self { count: AtomicU64::new(0), bytes: AtomicU64::new(0) }
-    }
-
-    pub(super) fn add(&self, bytes: u64) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn get(&self) -> Flow {
-        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Flow { count: of(&self.count), bytes: of(&self.bytes) }
-    }
-}
 
 /// Totals of this process since it began, of all threads, arrays and devices. They count without a
 /// capture and take no report: a call reads some tens of numbers, which takes less than a

@@ -39,7 +39,8 @@ impl Scope {
     /// #     let mut task = pin!(task);
     /// #     loop {
     /// #         let mut context = Context::from_waker(Waker::noop());
-    /// #         if let std::task::Poll::Ready(out) = task.as_mut().poll(&mut context) { return out; }
+    /// #         let poll = task.as_mut().poll(&mut context);
+    /// #         if let std::task::Poll::Ready(output) = poll { return output; }
     /// #     }
     /// # }
     ///

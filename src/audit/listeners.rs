@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::record_block::RecordBlock;
+use super::recorded::Times;
 use super::report::Report;
 use crate::device::Device;
 use crate::memory_use::{MemoryLog, PINNED_MEMORY};
 use resident_backend::sync::{Mutex, ThreadList};
-use resident_backend::timeline;
 use resident_documents::DocumentMemoryUse;
 
 /// The captures to which the calls of a thread count.
@@ -59,15 +59,15 @@ impl Capture {
     }
 
     pub(super) fn add(&self, block: &Arc<RecordBlock>) {
-        let started_ns = {
+        let operations = {
             let mut report = self.report.lock();
             report.add(block);
             let records = &report.records;
-            records.are_too_many().then_some(records.started_ns)
+            records.are_too_many().then(|| records.oldest_operations())
         };
-        if let Some(started_ns) = started_ns {
-            let runs = timeline::runs_since(started_ns);
-            self.report.lock().records.drop_oldest(&runs);
+        if let Some(operations) = operations {
+            let times = Times::of_operations(operations);
+            self.report.lock().records.drop_oldest(&times);
         }
     }
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::counters::FlowCounter;
 use super::record::{BarrierRecord, MessageRecord, thread_name};
 use super::{capture, events, log};
 use crate::device::Device;
-use crate::traffic::{Direction, Flow};
+use crate::traffic::{Direction, Flow, FlowCounter};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::timeline;
 use resident_backend::unwinding::contain_panic;

@@ -68,18 +68,34 @@
 //! | `html:PATH` | writes a page for a browser, which loads nothing else |
 //! | `json:PATH` | writes a [`Document`], for `resident-report` and programs of your own |
 //! | `perfetto:PATH` | writes a trace for Perfetto |
+//! | `every:SECONDS` | beside one of these: writes them anew each time so many seconds are over |
+//! | `signal:USR1`, `signal:USR2`, `signal:HUP` | beside one of these: writes them anew at this signal, on Unix, once something was copied or launched |
 //! | `contents` | beside one of these: compares contents, so that needless writes are found |
 //! | `gpu-times` | beside one of these: times every GPU |
+//! | `no-arguments` | leaves the program's arguments, which may be secrets, out of all reports of the process |
+//!
+//! Files are written beside their places and then renamed, so readers never see half of one.
+//! [`write_reports`] writes them when the program wants.
 //!
 //! In a path `%r` is the rank of the process in its job ([`set_rank`], else what `mpirun` or Slurm
 //! says, else 0), `%h` the name of the host, `%p` the number of the process, and `%%` one `%`.
 //!
+//! # How a program ends
+//!
+//! The last report is written when the process ends by a return of `main`, a panic of it, or
+//! [`exit`](std::process::exit), on whatever thread. Nothing is written if it ends otherwise: by
+//! [`abort`](std::process::abort) or `_exit`, or by a signal that it does not handle, such as
+//! SIGTERM or SIGINT (Ctrl-C). Then the reports of `every:SECONDS` and of signals remain as they
+//! are. A program that handles SIGTERM ends by `exit`, or calls [`write_reports`] before it does
+//! otherwise. A process that another one forks writes nothing, unless it executes a program.
+//!
 //! # Reports
 //!
 //! A [`Report`] has totals, the lines that needed copies, and the latest launches, copies, waits
-//! and allocations with their times. It is text by its `Display`, and a page
-//! ([`Report::write_html`]), JSON ([`Report::to_json`]) or a trace ([`Report::write_perfetto`]) for
-//! other programs.
+//! and allocations with their times; it says how memory was used ([`Report::memory`]), and names
+//! program, arguments, host and process ([`DocumentProcess`]). It is text by its `Display`, and a
+//! page ([`Report::write_html`]), JSON ([`Report::to_json`]) or a trace
+//! ([`Report::write_perfetto`]) for other programs.
 //!
 //! A copy is reported under the name of the array whose bytes it moves. The exception is
 //! `destination.assign(&source)`, which uses two arrays: copies that first bring the source to a
@@ -162,11 +178,13 @@ mod ledger;
 mod listeners;
 mod log;
 mod messages;
+mod outputs;
 mod process;
 mod record;
 mod record_block;
 mod recorded;
 mod records;
+mod regularly;
 mod report;
 mod steps;
 mod table;
@@ -186,7 +204,7 @@ use resident_backend::unwinding::contain_panic;
 pub use crate::storage::{Residency, Validity};
 pub use crate::traffic::{Direction, Flow, Traffic};
 pub use budget::Budget;
-pub use capture::{Scope, capture, capture_all, scope};
+pub use capture::{Scope, capture, capture_all, scope, write_reports};
 pub use cause::Cause;
 pub(crate) use contents::{
     Comparison, comparison, keep_contents, may_compare_contents, take_contents,
@@ -343,7 +361,8 @@ pub(crate) fn compares_contents() -> bool {
     may_compare_contents() && capture::is_active() && contents::is_asked_for()
 }
 
-/// Counts an allocation or an eviction, and records it if a capture wants it. May be called with locks held.
+/// Counts an allocation or an eviction, and records it if a capture wants it. May be called with
+/// locks held.
 #[inline]
 pub(crate) fn record_memory(used: &MemoryUse<'_>) {
     counters::count_memory(used);

@@ -4,41 +4,34 @@ use rustc_hash::FxHashMap;
 
 use super::record::QueueSpan;
 use super::record_block::{Event, EventKind, RecordBlock};
-use resident_backend::timeline::{self, Run};
+use resident_backend::timeline::{self, Runs};
 
 /// A copy of more operations than this gets no times of its start.
 const OPERATIONS_MAX: u64 = 1 << 12;
 
 /// When devices ran operations, by the queue and the position.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Times(FxHashMap<(u64, u64), (u64, u64)>);
+pub(super) struct Times(Runs);
 
 impl Times {
     /// Those of the latest operations.
     pub(super) fn since(started_ns: u64) -> Self {
-        let runs = timeline::runs_since(started_ns).into_iter();
-        let entry = |run: Run| ((run.queue, run.position), (run.started_ns, run.finished_ns));
-        Self(runs.map(entry).collect())
+        Self(timeline::runs_since(started_ns))
     }
 
-    /// Those of some operations: of each queue, the positions in a range.
-    pub(super) fn in_ranges(runs: &[Run], ranges: &FxHashMap<u64, (u64, u64)>) -> Self {
-        let is_wanted = |run: &&Run| {
-            let range = ranges.get(&run.queue);
-            range.is_some_and(|(first, last)| (*first..=*last).contains(&run.position))
-        };
-        let entry = |run: &Run| ((run.queue, run.position), (run.started_ns, run.finished_ns));
-        Self(runs.iter().filter(is_wanted).map(entry).collect())
+    /// Those of some operations: of each queue, the first position and the last.
+    pub(super) fn of_operations(operations: FxHashMap<u64, (u64, u64)>) -> Self {
+        Self(timeline::runs_of(operations))
     }
 
     /// When the device began and finished these operations, since the start of the log; `None` if
     /// they are not known to be over.
     pub(super) fn of(&self, span: QueueSpan, log_started_ns: u64) -> Option<(u64, u64)> {
-        let (mut started_ns, finished_ns) = *self.0.get(&(span.queue, span.last))?;
+        let (mut started_ns, finished_ns) = self.0.get(span.queue, span.last)?;
         let first = span.first.max(span.last.saturating_sub(OPERATIONS_MAX));
         for position in first..span.last {
-            if let Some((began_ns, _)) = self.0.get(&(span.queue, position)) {
-                started_ns = started_ns.min(*began_ns);
+            if let Some((began_ns, _)) = self.0.get(span.queue, position) {
+                started_ns = started_ns.min(began_ns);
             }
         }
         let since = |time_ns: u64| time_ns.saturating_sub(log_started_ns);
@@ -54,7 +47,7 @@ pub(super) struct Recorded<'a> {
 }
 
 /// The operations of events: of each queue, the first position and the last.
-pub(super) fn ranges_of(events: &[Recorded<'_>]) -> FxHashMap<u64, (u64, u64)> {
+pub(super) fn operations_of(events: &[Recorded<'_>]) -> FxHashMap<u64, (u64, u64)> {
     let mut ranges: FxHashMap<u64, (u64, u64)> = FxHashMap::default();
     for Recorded { block, event } in events {
         let span = match event.kind {

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use rustc_hash::FxHashMap;
+
 use super::record::{MemoryChange, QueueSpan};
 use super::record_block::{Event, EventKind, RecordBlock};
-use super::recorded::{Recorded, Times, ranges_of};
+use super::recorded::{Recorded, Times, operations_of};
 use super::steps::{SiteTexts, StepContext};
 use crate::device;
 use crate::traffic::Flow;
-use resident_backend::timeline::{self, Run};
+use resident_backend::timeline;
 use resident_documents::findings::Analysis;
 use resident_documents::{Finding, Waits};
 
@@ -63,6 +65,19 @@ impl KeptBlock {
         let events = self.block.events[self.dropped..].iter();
         events.map(|event| Recorded { block: &self.block, event })
     }
+
+    /// Those that were queued until then.
+    fn recorded_until(&self, newest_ns: u64) -> impl Iterator<Item = Recorded<'_>> {
+        // Of events of the same moment some more may be dropped.
+        self.recorded().take_while(move |recorded| recorded.event.queued_ns <= newest_ns)
+    }
+
+    /// When its last event was queued, and the least number of events without the ends of arrays.
+    fn end(&self) -> (u64, usize) {
+        let last_ns = self.block.events.last().map_or(0, |event| event.queued_ns);
+        let len = self.block.events.len() - self.dropped;
+        (last_ns, len.saturating_sub(self.block.ends()))
+    }
 }
 
 impl Default for Records {
@@ -106,36 +121,33 @@ impl Records {
         self.len >= RECORDS_KEPT + RECORDS_DROPPED
     }
 
-    /// Drops the oldest events beyond those that are kept, once findings have taken from them what
-    /// they need: so a finding does not depend on how long a program runs afterwards.
-    pub(super) fn drop_oldest(&mut self, runs: &[Run]) {
-        let Some(count) =
-            self.len.checked_sub(RECORDS_KEPT + SAME_MOMENT).filter(|count| *count > 0)
-        else {
+    /// The operations of the events that [`drop_oldest`](Self::drop_oldest) would drop.
+    pub(super) fn oldest_operations(&self) -> FxHashMap<u64, (u64, u64)> {
+        let newest_ns = self.newest_to_drop_ns();
+        let oldest: Vec<_> =
+            self.blocks.iter().flat_map(|kept| kept.recorded_until(newest_ns)).collect();
+        operations_of(&oldest)
+    }
+
+    /// Drops the oldest events beyond those that are kept, if there are too many, once findings
+    /// have taken from them what they need: so a finding does not depend on how long a program runs
+    /// afterwards. `times` are those of their operations.
+    pub(super) fn drop_oldest(&mut self, times: &Times) {
+        // Another thread may have dropped them.
+        if !self.are_too_many() {
             return;
-        };
-        let mut queued: Vec<u64> = self
-            .blocks
-            .iter()
-            .flat_map(|it| it.recorded())
-            .filter(|recorded| !recorded.is_end())
-            .map(|recorded| recorded.event.queued_ns)
-            .collect();
-        let (_, newest_ns, _) = queued.select_nth_unstable(count - 1);
-        let newest_ns = *newest_ns;
-        let mut oldest: Vec<Recorded<'_>> = Vec::with_capacity(count);
+        }
+        let newest_ns = self.newest_to_drop_ns();
+        let mut oldest: Vec<Recorded<'_>> = Vec::new();
         let mut drops = Vec::with_capacity(self.blocks.len());
         for kept in &self.blocks {
-            // Of events of the same moment more than these may be dropped.
-            let is_old = |recorded: &Recorded<'_>| recorded.event.queued_ns <= newest_ns;
             let before = oldest.len();
-            oldest.extend(kept.recorded().take_while(is_old));
+            oldest.extend(kept.recorded_until(newest_ns));
             drops.push(oldest.len() - before);
         }
         oldest.sort_by_key(|recorded| recorded.event.queued_ns);
         let dropped = oldest.iter().filter(|recorded| !recorded.is_end()).count();
         let compared = &self.compared;
-        let times = &Times::in_ranges(runs, &ranges_of(&oldest));
         analyse(&mut self.analysis, &mut self.sites, &oldest, times, self.started_ns, compared);
         self.len -= dropped;
         self.dropped += dropped as u64;
@@ -143,6 +155,27 @@ impl Records {
             kept.dropped += count;
         }
         self.blocks.retain(|kept| kept.dropped < kept.block.events.len());
+    }
+
+    /// When the newest event was queued that is dropped next.
+    fn newest_to_drop_ns(&self) -> u64 {
+        let count = self.len.saturating_sub(RECORDS_KEPT + SAME_MOMENT).max(1);
+        // No event that is dropped is newer than the last one of blocks that have enough events.
+        let mut ends: Vec<(u64, usize)> = self.blocks.iter().map(KeptBlock::end).collect();
+        ends.sort_unstable();
+        let mut so_far = 0;
+        let last = ends.iter().find(|(_, len)| {
+            so_far += len;
+            so_far >= count
+        });
+        let last_ns = last.map_or(u64::MAX, |(last_ns, _)| *last_ns);
+        let recorded = self.blocks.iter().flat_map(|kept| kept.recorded_until(last_ns));
+        let mut queued: Vec<u64> = recorded
+            .filter(|recorded| !recorded.is_end())
+            .map(|recorded| recorded.event.queued_ns)
+            .collect();
+        let index = (count - 1).min(queued.len().saturating_sub(1));
+        if queued.is_empty() { 0 } else { *queued.select_nth_unstable(index).1 }
     }
 
     /// What could be saved, by all events.

@@ -206,6 +206,9 @@ impl Report {
         if self.conservative().count > 0 {
             writeln!(f, "{}", compared(self.conservative(), avoided))?;
         }
+        let has_changed = |memory: &&DocumentMemoryUse| memory.series.len() > 1;
+        let changed = self.memory().iter().filter(has_changed);
+        changed.into_iter().try_for_each(|memory| write_memory(f, memory))?;
         self.write_events(f)
     }
 
@@ -222,7 +225,6 @@ impl Report {
             let (count, micros) = (grouped(count), grouped(nanoseconds / 1000));
             writeln!(f, "waits for other processes: {count}, {micros} µs")?;
         }
-        self.memory().iter().try_for_each(|memory| write_memory(f, memory))?;
         for (array, count) in self.waited_for() {
             let uses = if count == 1 { "use" } else { "uses" };
             let (count, array) = (grouped(count), shown(array));

@@ -116,7 +116,7 @@ impl Report {
     /// ```
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        self.to_document().findings
+        self.records.findings()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::Place;
-use super::place_log::PlaceLog;
+use super::place::Place;
+use super::place_log::{Owner, PlaceLog};
 use resident_backend::sync::Mutex;
 use resident_backend::timeline;
 use resident_documents::DocumentMemoryUse;
@@ -30,7 +30,7 @@ pub(crate) struct MemoryLog {
 
 /// Whether there is a log.
 #[inline]
-pub(crate) fn is_listening() -> bool {
+fn is_listening() -> bool {
     LISTENING.load(Ordering::Relaxed) > 0
 }
 
@@ -103,9 +103,40 @@ impl Log {
     }
 }
 
+impl Place {
+    /// Counts memory. The `key` is its address, or another number that is unique at the place while
+    /// the memory is in use. The caller holds no lock that `owner` takes.
+    pub(crate) fn add(&self, key: u64, bytes: u64, owner: impl FnOnce() -> Owner) {
+        self.all.add(bytes);
+        if is_listening() {
+            let owner = owner();
+            change(self, |log| log.add(key, bytes, &owner), || self.gauge.add(bytes));
+        } else {
+            self.gauge.add(bytes);
+        }
+    }
+
+    /// Counts memory no more. To be called before it can be allocated again.
+    pub(crate) fn remove(&self, key: u64, bytes: u64) {
+        self.all.subtract(bytes);
+        if is_listening() {
+            change(self, |log| log.remove(key, bytes), || self.gauge.subtract(bytes));
+        } else {
+            self.gauge.subtract(bytes);
+        }
+    }
+
+    /// Notes that so many bytes were refused.
+    pub(crate) fn note_refused(&self, bytes: u64) {
+        if is_listening() {
+            change(self, |log| log.note_refused(bytes), || ());
+        }
+    }
+}
+
 /// Tells all logs of a change at a place, and makes it.
 #[cold]
-pub(super) fn change(place: &Place, tell: impl Fn(&mut PlaceLog), make: impl FnOnce()) {
+fn change(place: &Place, tell: impl Fn(&mut PlaceLog), make: impl FnOnce()) {
     let mut logs = LOGS.lock();
     for log in &mut *logs {
         tell(log.place(place));

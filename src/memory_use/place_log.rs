@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Owner, Place};
+use super::place::Place;
 use resident_backend::call_site::CallSite;
 use resident_backend::timeline;
 use resident_documents::{
@@ -24,6 +24,13 @@ const OTHERS: u32 = 1;
 
 /// The series has at most so many points.
 const POINTS_MAX: usize = 1 << 10;
+
+/// Whose memory was allocated, and by which call.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub(crate) array: Arc<str>,
+    pub(crate) site: CallSite,
+}
 
 /// What happened at a place since one moment.
 #[derive(Debug)]

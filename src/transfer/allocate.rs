@@ -68,8 +68,9 @@ impl Request<'_> {
         copy.set_address(Some(address));
         copy.uses.record(self.storage.memory_order().extents(), None, Access::Overwrite, mark);
         drop(state);
-        self.storage.count_memory(device, self.site);
+        // This first: it may begin the report that is to know of the memory.
         record_memory(self.storage, device, MemoryChange::Allocation, self.site);
+        self.storage.count_memory(device, self.site);
         Ok(())
     }
 

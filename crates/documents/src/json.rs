@@ -27,58 +27,65 @@ trait Json {
     fn write(&self, json: &mut String);
 }
 
-/// A member of an object: its key and its value.
-type Member<'a> = (&'static str, &'a dyn Json);
-
 /// A type whose values are objects.
 trait Object {
-    /// The members in the order in which they are written.
-    fn members(&self) -> Vec<Member<'_>>;
+    /// Writes the members, in their order.
+    fn write_members(&self, to: &mut Members<'_>);
 }
 
 impl<T: Object> Json for T {
     fn write(&self, json: &mut String) {
-        write_object(&self.members(), json);
+        let mut members = Members { json, before: "{" };
+        self.write_members(&mut members);
+        members.end();
     }
 }
 
-fn write_object(members: &[Member<'_>], json: &mut String) {
-    write_all('{', members, '}', json, |(key, value), json| {
-        *json += &format!("\"{key}\": ");
-        value.write(json);
-    });
+/// An object that is being written.
+struct Members<'j> {
+    json: &'j mut String,
+    /// What comes before the next member.
+    before: &'static str,
+}
+
+impl Members<'_> {
+    fn add(&mut self, key: &'static str, value: &impl Json) {
+        for part in [self.before, "\"", key, "\": "] {
+            *self.json += part;
+        }
+        value.write(self.json);
+        self.before = ", ";
+    }
+
+    fn end(self) {
+        *self.json += if self.before == "{" { "{}" } else { "}" };
+    }
 }
 
 /// Writes items with commas between, and what is around them.
-fn write_all<T>(
-    begin: char,
-    items: &[T],
-    end: char,
-    json: &mut String,
-    write: impl Fn(&T, &mut String),
-) {
-    json.push(begin);
+fn write_all<T: Json>(items: &[T], json: &mut String) {
+    json.push('[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             *json += ", ";
         }
-        write(item, json);
+        item.write(json);
     }
-    json.push(end);
+    json.push(']');
 }
 
-/// The members of fields, in this order. The lists below have all fields of a type, else they are
-/// errors.
-macro_rules! members {
-    ($($field:ident)*) => { vec![$((stringify!($field), $field as &dyn Json)),*] };
+/// Writes fields as members, in this order. The lists below have all fields of a type, else they
+/// are errors.
+macro_rules! write_members {
+    ($to:ident: $($field:ident)*) => { $($to.add(stringify!($field), $field);)* };
 }
 
 macro_rules! objects {
     ($($object:ident { $($field:ident)* })*) => {$(
         impl Object for $object {
-            fn members(&self) -> Vec<Member<'_>> {
+            fn write_members(&self, to: &mut Members<'_>) {
                 let Self { $($field),* } = self;
-                members!($($field)*)
+                write_members!(to: $($field)*);
             }
         }
     )*};
@@ -113,35 +120,39 @@ objects! {
 
 /// Only the sites of messages have a peer.
 impl Object for DocumentSite {
-    fn members(&self) -> Vec<Member<'_>> {
+    fn write_members(&self, to: &mut Members<'_>) {
         let Self { site, array, direction, device, source, cause, count, bytes, .. } = self;
         let Self { stale_since, never_there, peer, .. } = self;
-        let mut members = members!(
-            site array direction device source cause count bytes stale_since never_there
+        write_members!(
+            to: site array direction device source cause count bytes stale_since never_there
         );
-        members.extend(peer.iter().map(|peer| ("peer", peer as &dyn Json)));
-        members
+        if let Some(peer) = peer {
+            to.add("peer", peer);
+        }
     }
 }
 
-/// The members of a record whose fields are in its variant.
-macro_rules! record_members {
-    ($record:ident: $($variant:ident { $($field:ident)* })*) => {
+/// Writes the members of a record whose fields are in its variant.
+macro_rules! write_record {
+    ($record:ident $to:ident: $($variant:ident { $($field:ident)* })*) => {
         match $record {
-            $(DocumentRecord::$variant { $($field),* } => members!($($field)*),)*
+            $(DocumentRecord::$variant { $($field),* } => {
+                write_members!($to: $($field)*);
+            })*
             DocumentRecord::Allocation(memory)
             | DocumentRecord::Eviction(memory)
-            | DocumentRecord::Discard(memory) => memory.members(),
-            DocumentRecord::Access(access) => access.members(),
-            DocumentRecord::Message(message) => message.members(),
-            DocumentRecord::Barrier(barrier) => barrier.members(),
+            | DocumentRecord::Discard(memory) => memory.write_members($to),
+            DocumentRecord::Access(access) => access.write_members($to),
+            DocumentRecord::Message(message) => message.write_members($to),
+            DocumentRecord::Barrier(barrier) => barrier.write_members($to),
         }
     };
 }
 
 impl Object for DocumentRecord {
-    fn members(&self) -> Vec<Member<'_>> {
-        let mut members: Vec<Member<'_>> = record_members! { self:
+    fn write_members(&self, to: &mut Members<'_>) {
+        to.add("kind", &kind(self));
+        write_record! { self to:
             Copy {
                 queued_ns started_ns finished_ns thread device stream site array name direction
                 source bytes padding cause stale_since launch use_number changed_bytes host_ns
@@ -152,23 +163,21 @@ impl Object for DocumentRecord {
                 arguments
             }
             Wait { queued_ns finished_ns thread device stream site reason }
-        };
-        members.insert(0, ("kind", kind(self)));
-        members
+        }
     }
 }
 
-fn kind(record: &DocumentRecord) -> &'static &'static str {
+fn kind(record: &DocumentRecord) -> &'static str {
     match record {
-        DocumentRecord::Copy { .. } => &"copy",
-        DocumentRecord::Launch { .. } => &"launch",
-        DocumentRecord::Wait { .. } => &"wait",
-        DocumentRecord::Allocation(_) => &"allocation",
-        DocumentRecord::Eviction(_) => &"eviction",
-        DocumentRecord::Discard(_) => &"discard",
-        DocumentRecord::Access(_) => &"access",
-        DocumentRecord::Message(_) => &"message",
-        DocumentRecord::Barrier(_) => &"barrier",
+        DocumentRecord::Copy { .. } => "copy",
+        DocumentRecord::Launch { .. } => "launch",
+        DocumentRecord::Wait { .. } => "wait",
+        DocumentRecord::Allocation(_) => "allocation",
+        DocumentRecord::Eviction(_) => "eviction",
+        DocumentRecord::Discard(_) => "discard",
+        DocumentRecord::Access(_) => "access",
+        DocumentRecord::Message(_) => "message",
+        DocumentRecord::Barrier(_) => "barrier",
     }
 }
 
@@ -176,7 +185,8 @@ macro_rules! written_as_displayed {
     ($($number:ty)*) => {$(
         impl Json for $number {
             fn write(&self, json: &mut String) {
-                *json += &self.to_string();
+                // Writing to a string cannot fail.
+                let _ = write!(json, "{self}");
             }
         }
     )*};
@@ -195,7 +205,7 @@ impl<T: Json> Json for Option<T> {
 
 impl<T: Json> Json for Vec<T> {
     fn write(&self, json: &mut String) {
-        write_all('[', self, ']', json, T::write);
+        write_all(self, json);
     }
 }
 
@@ -208,17 +218,24 @@ impl Json for String {
 impl Json for &str {
     fn write(&self, json: &mut String) {
         json.push('"');
-        for character in self.chars() {
-            match character {
-                '"' | '\\' => json.extend(['\\', character]),
-                control if control < ' ' => {
-                    // Writing to a string cannot fail.
-                    let _ = write!(json, "\\u{:04x}", u32::from(control));
-                }
-                _ => json.push(character),
-            }
+        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if self.bytes().all(is_plain) {
+            *json += self;
+        } else {
+            self.chars().for_each(|character| write_escaped(character, json));
         }
         json.push('"');
+    }
+}
+
+fn write_escaped(character: char, json: &mut String) {
+    match character {
+        '"' | '\\' => json.extend(['\\', character]),
+        control if control < ' ' => {
+            // Writing to a string cannot fail.
+            let _ = write!(json, "\\u{:04x}", u32::from(control));
+        }
+        _ => json.push(character),
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::constant_table::Constants;
 use super::stale_record::StaleLog;
+use super::whole_copies::ArrayCopies;
 use crate::storage::watchers::{WeakArray, WeakWatcher};
-use crate::traffic::Traffic;
 use resident_backend::FailureRecord;
 use resident_core::coherence::{Location, LocationSet};
 use resident_core::layout::Selection;
@@ -36,9 +36,8 @@ pub(super) struct ColdState {
     pub(super) host_version: u64,
     /// The uses of the host memory, if it is the host's own and queued work has used it.
     pub(super) host_uses: Option<Box<Uses>>,
-    /// The copies that are not counted as copies of the whole array (`whole_copies`). In the place
-    /// of the avoided copies it has those of a launcher that copies each argument.
-    pub(super) traffic: Option<Box<Traffic>>,
+    /// The copies that are not counted as copies of the whole array.
+    pub(super) copies: Option<Box<ArrayCopies>>,
     /// The logs of locations where parts became stale by different calls.
     pub(super) stale_logs: Vec<(Location, StaleLog)>,
 }
@@ -58,7 +57,7 @@ impl ColdState {
             && self.host_writes.is_empty()
             && self.host_version == 0
             && self.host_uses.is_none()
-            && self.traffic.is_none()
+            && self.copies.is_none()
             && self.stale_logs.is_empty()
     }
 }

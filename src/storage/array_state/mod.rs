@@ -29,7 +29,7 @@ pub(crate) use self::expected_waits::UseKind;
 pub(crate) use self::stale_record::StaleOrigin;
 use self::stream_table::StreamTable;
 pub(crate) use self::whole::ReadyCopy;
-use self::whole_copies::WholeCopies;
+use self::whole_copies::{ArrayCopies, WholeCopies};
 use super::HostBuffer;
 use crate::device::Device;
 #[cfg(any(feature = "cuda", feature = "dlpack"))]
@@ -97,13 +97,6 @@ impl DeviceCopy {
     }
 }
 
-/// The copies of an array, without avoided ones, and those that a launcher would have made that
-/// copies each argument in and out.
-struct Counts {
-    moved: Traffic,
-    launcher: Flow,
-}
-
 impl ArrayState {
     #[inline]
     pub(in crate::storage) fn new(coherence: Coherence) -> Self {
@@ -162,27 +155,27 @@ impl ArrayState {
     }
 
     pub(crate) fn traffic(&self, memory_order: &MemoryOrder) -> Traffic {
-        let Counts { moved, launcher } = self.counts(memory_order);
-        let avoided = if launcher.count > 0 { launcher - moved.moved() } else { Flow::default() };
-        Traffic { avoided, ..moved }
+        self.copies(memory_order).traffic()
     }
 
     /// Whether a launch has used the array as an argument that a launcher would have copied.
     fn is_launched(&self, memory_order: &MemoryOrder) -> bool {
-        self.counts(memory_order).launcher.count > 0
+        self.copies(memory_order).launcher.count > 0
     }
 
-    fn counts(&self, memory_order: &MemoryOrder) -> Counts {
-        let others = self.cold.as_ref().and_then(|cold| cold.traffic.as_deref().copied());
-        let all = self.whole_copies.traffic(memory_order) + others.unwrap_or_default();
-        Counts { moved: Traffic { avoided: Flow::default(), ..all }, launcher: all.avoided }
+    fn copies(&self, memory_order: &MemoryOrder) -> ArrayCopies {
+        let mut copies = self.whole_copies.copies(memory_order);
+        if let Some(others) = self.cold.as_ref().and_then(|cold| cold.copies.as_deref()) {
+            copies += *others;
+        }
+        copies
     }
 
     /// Counts copies. Returns those that are of an array of launches.
     pub(crate) fn count_traffic(&mut self, memory_order: &MemoryOrder, traffic: &Traffic) -> Flow {
-        let others = self.whole_copies.count(memory_order, traffic);
-        if others != Traffic::default() {
-            **self.cold().traffic.get_or_insert_default() += others;
+        let others = self.whole_copies.count(memory_order, &ArrayCopies::made(traffic));
+        if others != ArrayCopies::default() {
+            **self.cold().copies.get_or_insert_default() += others;
         }
         if self.is_launched(memory_order) { traffic.moved() } else { Flow::default() }
     }
@@ -196,7 +189,7 @@ impl ArrayState {
         }
         let others = self.whole_copies.count_launcher(memory_order, flow);
         if others.count != 0 {
-            self.cold().traffic.get_or_insert_default().avoided += others;
+            self.cold().copies.get_or_insert_default().launcher += others;
         }
     }
 
@@ -209,10 +202,10 @@ impl ArrayState {
         if self.is_explicit {
             return LaunchedCopies::default();
         }
-        let Counts { moved, launcher } = self.counts(memory_order);
+        let copies = self.copies(memory_order);
         let own = Flow { count: 2, bytes: 2 * len_bytes };
         self.count_launcher(memory_order, own);
-        let before = if launcher.count == 0 { moved.moved() } else { Flow::default() };
+        let before = if copies.launcher.count == 0 { copies.moved() } else { Flow::default() };
         LaunchedCopies { launcher: own, before }
     }
 

@@ -1,8 +1,48 @@
 //! Counts the copies of an array in few bytes: almost all copies are of the whole array, and of
 //! these the number is enough.
 
+use std::ops::AddAssign;
+
 use crate::traffic::{Flow, Traffic};
 use resident_core::layout::MemoryOrder;
+
+/// The copies of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct ArrayCopies {
+    to_device: Flow,
+    to_host: Flow,
+    between_devices: Flow,
+    /// What a launcher would have copied that copies each argument in and out. This is no copy.
+    pub(super) launcher: Flow,
+}
+
+impl ArrayCopies {
+    /// Copies that were made.
+    pub(super) fn made(traffic: &Traffic) -> Self {
+        let Traffic { to_device, to_host, between_devices, avoided: _ } = *traffic;
+        Self { to_device, to_host, between_devices, launcher: Flow::default() }
+    }
+
+    pub(super) fn moved(&self) -> Flow {
+        self.to_device + self.to_host + self.between_devices
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        let Self { to_device, to_host, between_devices, launcher } = *self;
+        let is_launched = launcher.count > 0;
+        let avoided = if is_launched { launcher - self.moved() } else { Flow::default() };
+        Traffic { to_device, to_host, between_devices, avoided }
+    }
+}
+
+impl AddAssign for ArrayCopies {
+    fn add_assign(&mut self, other: Self) {
+        self.to_device += other.to_device;
+        self.to_host += other.to_host;
+        self.between_devices += other.between_devices;
+        self.launcher += other.launcher;
+    }
+}
 
 /// The numbers of copies of the whole array. Other copies, and those that a number has no room for,
 /// are counted elsewhere.
@@ -15,24 +55,27 @@ pub(super) struct WholeCopies {
 }
 
 impl WholeCopies {
-    /// In the place of the avoided copies it has those of a launcher that copies each argument.
-    pub(super) fn traffic(&self, memory_order: &MemoryOrder) -> Traffic {
+    pub(super) fn copies(&self, memory_order: &MemoryOrder) -> ArrayCopies {
         let whole = |count: u64| Flow { count, bytes: count * memory_order.len_bytes() };
-        Traffic {
+        ArrayCopies {
             to_device: whole(self.to_device.into()),
             to_host: whole(self.to_host.into()),
             between_devices: Flow::default(),
-            avoided: whole(self.launcher.into()),
+            launcher: whole(self.launcher.into()),
         }
     }
 
     /// Counts copies. Returns those that must be counted elsewhere.
-    pub(super) fn count(&mut self, memory_order: &MemoryOrder, traffic: &Traffic) -> Traffic {
-        Traffic {
-            to_device: not_counted(&mut self.to_device, traffic.to_device, memory_order),
-            to_host: not_counted(&mut self.to_host, traffic.to_host, memory_order),
-            between_devices: traffic.between_devices,
-            avoided: self.count_launcher(memory_order, traffic.avoided),
+    pub(super) fn count(
+        &mut self,
+        memory_order: &MemoryOrder,
+        copies: &ArrayCopies,
+    ) -> ArrayCopies {
+        ArrayCopies {
+            to_device: not_counted(&mut self.to_device, copies.to_device, memory_order),
+            to_host: not_counted(&mut self.to_host, copies.to_host, memory_order),
+            between_devices: copies.between_devices,
+            launcher: self.count_launcher(memory_order, copies.launcher),
         }
     }
 
@@ -62,22 +105,24 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{Flow, MemoryOrder, Traffic, WholeCopies};
+    use super::{ArrayCopies, Flow, MemoryOrder, WholeCopies};
 
     #[test]
     fn copies_of_parts_and_more_copies_than_a_number_holds_are_returned() {
         let (memory_order, _) = MemoryOrder::of(&[100], &[1], 4).expect("an order");
-        let (mut whole, mut elsewhere) = (WholeCopies::default(), Traffic::default());
-        let mut expected = Traffic::default();
+        let (mut whole, mut elsewhere) = (WholeCopies::default(), ArrayCopies::default());
+        let mut expected = ArrayCopies::default();
         let flows = [(1, 400), (0, 0), (u64::from(u32::MAX), 400 * u64::from(u32::MAX)), (2, 400)];
         for (count, bytes) in flows.into_iter().cycle().take(12) {
             let flow = Flow { count, bytes };
-            let traffic =
-                Traffic { to_device: flow, to_host: flow, between_devices: flow, avoided: flow };
-            elsewhere += whole.count(&memory_order, &traffic);
-            expected += traffic;
-            assert_eq!(whole.traffic(&memory_order) + elsewhere, expected);
+            let (to_device, to_host, between_devices, launcher) = (flow, flow, flow, flow);
+            let copies = ArrayCopies { to_device, to_host, between_devices, launcher };
+            elsewhere += whole.count(&memory_order, &copies);
+            expected += copies;
+            let mut all = whole.copies(&memory_order);
+            all += elsewhere;
+            assert_eq!(all, expected);
         }
-        assert_eq!(whole.traffic(&memory_order).to_host, Flow { count: 3, bytes: 1_200 });
+        assert_eq!(whole.copies(&memory_order).to_host, Flow { count: 3, bytes: 1_200 });
     }
 }

@@ -205,3 +205,87 @@ fn what_cannot_be_written_is_said_and_stops_nothing() {
         assert!(text.contains("resident: RESIDENT_AUDIT") && text.contains(message), "{text}");
     }
 }
+
+/// The file that this process's `RESIDENT_AUDIT` names after `json:`.
+fn own_json() -> PathBuf {
+    let value = env::var("RESIDENT_AUDIT").expect("the test above sets it");
+    value.split(',').find_map(|word| word.strip_prefix("json:")).expect("it names a file").into()
+}
+
+#[test]
+#[ignore = "asks for its report: run in processes of its own by the test below"]
+fn asks_for_its_report() -> Result<()> {
+    let read = || fs::read_to_string(own_json()).expect("it was written");
+    resident::audit::write_reports().expect("a file");
+    assert!(!read().contains("1234"), "nothing was copied yet");
+    moves()?;
+    resident::audit::write_reports().expect("a file");
+    assert!(read().contains(r#""bytes": 1234"#));
+    SmartArray::from(vec![1_u8; 4321]).prefetch(&lab().stream())
+}
+
+#[test]
+fn a_program_writes_reports_when_it_asks_for_them_and_at_its_end() {
+    let json = json_with("", test_name!(asks_for_its_report));
+    assert!(json.contains(r#""bytes": 1234"#) && json.contains(r#""bytes": 4321"#), "{json}");
+}
+
+#[test]
+#[ignore = "ends without its destructors: run in processes of its own by the tests below"]
+#[cfg(unix)]
+fn waits_for_a_report_and_is_killed() {
+    moves().expect("enough memory");
+    if env::var("RESIDENT_AUDIT").is_ok_and(|value| value.contains("signal:USR1")) {
+        // SAFETY: it only sends a signal.
+        assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGUSR1) }, 0);
+    }
+    support::eventually::eventually(true, "a report", || own_json().exists());
+    // SAFETY: it takes no pointer. Nothing of this process runs after it.
+    unsafe { libc::_exit(0) }
+}
+
+#[test]
+#[cfg(unix)]
+fn reports_are_written_at_signals_and_now_and_then() {
+    for words in ["signal:HUP,signal:USR1,", "every:1,"] {
+        let folder = folder();
+        let value = format!("{words}json:{}", folder.join("a.json").display());
+        let test = test_name!(waits_for_a_report_and_is_killed);
+        // The harness does not tell that the test has passed: the process ends before.
+        let output = own_process::run(test, &[("RESIDENT_AUDIT", &value)]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let json = fs::read_to_string(folder.join("a.json")).expect("it was written");
+        fs::remove_dir_all(folder).expect("a folder");
+        assert!(json.contains(r#""bytes": 1234"#) && json.ends_with("}\n"), "{words}: {json}");
+    }
+}
+
+#[test]
+fn reports_say_which_program_made_them_and_may_leave_its_arguments_out() {
+    let json = json_with("", test_name!(moves));
+    for part in [
+        "\"process\": {\"program\": \"/",
+        "\"arguments\": [\"--exact\", \"at_exit::moves\"",
+        "\"library_version\": \"0.",
+        "\"written_unix_ns\": 1",
+    ] {
+        assert!(json.contains(part), "{part} in {json}");
+    }
+    let json = json_with("no-arguments,", test_name!(moves));
+    assert!(json.contains(r#""arguments": null, "id": "#), "{json}");
+    assert!(!json.contains("--exact"), "{json}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_began_before_its_report_was_written() {
+    let ((), report) = resident::audit::capture(|| ());
+    let document = report.to_document();
+    let process = document.process.expect("every report has one");
+    assert_eq!(process.id, std::process::id());
+    let began = process.started_unix_ns.expect("Linux tells");
+    // The clock of processes is coarse.
+    assert!(began <= document.started_unix_ns + 1_000_000_000, "{began}");
+    assert!(document.started_unix_ns <= document.written_unix_ns);
+    assert!(document.written_unix_ns - began < 3_600_000_000_000, "{began}");
+}

@@ -8,7 +8,7 @@ const VOCABULARY: [&str; 6] =
 
 /// The other parts that each part of the library, and of the core, may import. What a crate may
 /// import at all is in its `Cargo.toml`.
-const MAY_IMPORT: [(&str, &[&str]); 18] = [
+const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("error", &["sync"]),
     ("element", &[]),
     ("coherence", &[]),
@@ -18,7 +18,11 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
     ("live_arrays", &[]),
     ("guide", &[]),
     ("traffic", &["documents", "sync"]),
-    ("device", &["backend", "error", "grid", "ordering", "sync", "timeline", "traffic"]),
+    ("memory_use", &["documents", "sync", "timeline"]),
+    (
+        "device",
+        &["backend", "error", "grid", "memory_use", "ordering", "sync", "timeline", "traffic"],
+    ),
     (
         "storage",
         &[
@@ -28,6 +32,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
             "element",
             "layout",
             "live_arrays",
+            "memory_use",
             "ordering",
             "sync",
             "traffic",
@@ -35,7 +40,17 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
     ),
     (
         "audit",
-        &["device", "documents", "error", "live_arrays", "storage", "sync", "timeline", "traffic"],
+        &[
+            "device",
+            "documents",
+            "error",
+            "live_arrays",
+            "memory_use",
+            "storage",
+            "sync",
+            "timeline",
+            "traffic",
+        ],
     ),
     (
         "transfer",
@@ -47,6 +62,7 @@ const MAY_IMPORT: [(&str, &[&str]); 18] = [
             "element",
             "error",
             "layout",
+            "memory_use",
             "ordering",
             "storage",
             "sync",

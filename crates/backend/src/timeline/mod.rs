@@ -2,12 +2,16 @@
 //! are recorded only while a [`Listener`] lives: otherwise a piece of work costs one load. Waits
 //! are always counted.
 
+mod runs;
+
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::call_site::CallSite;
 use crate::sync::Mutex;
+
+pub use runs::{Run, Runs};
 
 /// How many of the latest runs are kept.
 const RUNS_KEPT: usize = 1 << 16;
@@ -19,20 +23,22 @@ static WAITED_NS: AtomicU64 = AtomicU64::new(0);
 /// The number of listeners.
 static LISTENERS: AtomicUsize = AtomicUsize::new(0);
 
-static RUNS: Mutex<VecDeque<Run>> = Mutex::new(VecDeque::new());
+static RUNS: Mutex<KeptRuns> = Mutex::new(KeptRuns::new());
+
+/// The latest runs, and their queues in the order in which they were added.
+struct KeptRuns {
+    runs: Runs,
+    queues: VecDeque<u64>,
+}
+
+impl KeptRuns {
+    const fn new() -> Self {
+        Self { runs: Runs::new(), queues: VecDeque::new() }
+    }
+}
 
 /// What waits are reported to.
 static REPORT_WAIT: OnceLock<fn(&Wait<'_>)> = OnceLock::new();
-
-/// One operation that a device has run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
-    /// The number of the stream's queue.
-    pub queue: u64,
-    pub position: u64,
-    pub started_ns: u64,
-    pub finished_ns: u64,
-}
 
 /// What a thread waits for, and why.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +104,7 @@ impl Drop for Listener {
         }
         let mut runs = RUNS.lock();
         if !is_on() {
-            *runs = VecDeque::new();
+            *runs = KeptRuns::new();
         }
     }
 }
@@ -139,19 +145,33 @@ pub fn timed<T>(queue: u64, position: u64, run: impl FnOnce() -> T) -> T {
 /// Records when an operation ran.
 #[cold]
 pub fn add_run(run: Run) {
-    let mut runs = RUNS.lock();
-    if runs.len() == RUNS_KEPT {
-        runs.pop_front();
+    let mut kept = RUNS.lock();
+    if kept.queues.len() == RUNS_KEPT
+        && let Some(oldest) = kept.queues.pop_front()
+    {
+        kept.runs.remove_first(oldest);
     }
-    runs.push_back(run);
+    kept.queues.push_back(run.queue);
+    kept.runs.add(run);
 }
 
-/// The latest runs that finished at this time or later, in no order.
-pub fn runs_since(time_ns: u64) -> Vec<Run> {
-    RUNS.lock().iter().filter(|run| run.finished_ns >= time_ns).copied().collect()
+/// The latest runs that finished at this time or later.
+pub fn runs_since(time_ns: u64) -> Runs {
+    RUNS.lock().runs.since(time_ns)
 }
 
-/// Waits for work of a stream, and counts and reports the wait if there was anything to wait for. `is_over` says whether the work is complete.
+/// The latest runs of some operations: of each queue, the positions from one to another.
+pub fn runs_of(ranges: impl IntoIterator<Item = (u64, (u64, u64))>) -> Runs {
+    let mut wanted = Runs::new();
+    let kept = RUNS.lock();
+    for (queue, (first, last)) in ranges {
+        kept.runs.copy_range(queue, first..=last, &mut wanted);
+    }
+    wanted
+}
+
+/// Waits for work of a stream, and counts and reports the wait if there was anything to wait for.
+/// `is_over` says whether the work is complete.
 #[inline]
 pub fn waiting<T>(
     awaited: Awaited<'_>,
