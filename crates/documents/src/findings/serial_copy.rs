@@ -18,7 +18,7 @@ const PART_MIN: u64 = 20;
 const STREAMS_MAX: usize = 1 << 12;
 
 /// A kernel that has run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Kernel {
     started_ns: u64,
     finished_ns: u64,
@@ -47,8 +47,10 @@ impl SerialCopies {
         if self.kernels.len() >= STREAMS_MAX && !self.kernels.contains_key(&stream) {
             self.kernels.clear();
         }
-        let arrays = launch.arguments.iter().map(|argument| argument.array).collect();
-        self.kernels.insert(stream, Kernel { started_ns, finished_ns, arrays });
+        let kernel = self.kernels.entry(stream).or_default();
+        (kernel.started_ns, kernel.finished_ns) = (started_ns, finished_ns);
+        kernel.arrays.clear();
+        kernel.arrays.extend(launch.arguments.iter().map(|argument| argument.array));
     }
 
     pub(super) fn add_copy(&mut self, copy: &Copied<'_>, symbols: &mut Symbols) {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::samples::{Copy, Launch, access, argument, barrier, memory, message, wait};
 use crate::document::{
-    Document, DocumentArray, DocumentChecked, DocumentMemoryMoment, DocumentMemoryPoint,
-    DocumentMemoryUse, DocumentMessage, DocumentRecord, DocumentSite, DocumentStream, Finding,
+    Document, DocumentArray, DocumentChecked, DocumentMemoryHolder, DocumentMemoryMoment,
+    DocumentMemoryPoint, DocumentMemoryUse, DocumentMessage, DocumentProcess, DocumentRecord,
+    DocumentSite, DocumentStream, Finding,
 };
 use crate::perfetto;
 use crate::totals::{Flow, Waits};
@@ -441,7 +442,28 @@ fn one_of_each() -> Document {
             errors: 1,
             notes: 2,
         }]),
+        process: Some(DocumentProcess {
+            program: Some("/bin/a".to_owned()),
+            arguments: Some(vec!["-b".to_owned()]),
+            id: 6,
+            started_unix_ns: None,
+            library_version: "0.1.0".to_owned(),
+        }),
+        written_unix_ns: 77,
+        memory: vec![memory_use()],
         ..Document::default()
+    }
+}
+
+fn memory_use() -> DocumentMemoryUse {
+    let holder = DocumentMemoryHolder { array: "x".to_owned(), site: None, count: 5, bytes: 4 };
+    DocumentMemoryUse {
+        device: "gpu".to_owned(),
+        before: 1,
+        in_use: 2,
+        peak: DocumentMemoryMoment { at_ns: 3, bytes: 4, refused: None, holders: vec![holder] },
+        out_of_memory: None,
+        series: vec![DocumentMemoryPoint { at_ns: 3, bytes: 4 }],
     }
 }
 
@@ -465,6 +487,13 @@ fn totals_sites_streams_arrays_and_findings_have_their_fields_in_json() {
             + r#""sites": ["a.rs:1:1", "b.rs:2:2"], "array": null, "count": 1, "bytes": 2, "#
             + r#""nanoseconds": 3}]"#,
         r#""checked": [{"kernel": "blur", "launches": 4, "errors": 1, "notes": 2}]"#.to_owned(),
+        r#""process": {"program": "/bin/a", "arguments": ["-b"], "id": 6, "#.to_owned()
+            + r#""started_unix_ns": null, "library_version": "0.1.0"}, "written_unix_ns": 77"#,
+        r#""memory": [{"device": "gpu", "before": 1, "in_use": 2, "peak": {"at_ns": 3, "#
+            .to_owned()
+            + r#""bytes": 4, "refused": null, "holders": [{"array": "x", "site": null, "#
+            + r#""count": 5, "bytes": 4}]}, "out_of_memory": null, "#
+            + r#""series": [{"at_ns": 3, "bytes": 4}]}]"#,
     ] {
         assert!(json.contains(&expected), "{json}\n{expected}");
     }
