@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// Shows, converts and compares audit reports of programs that use `resident`.
 ///
-/// A program writes a report if it runs with RESIDENT_AUDIT=json:PATH. A report named - is read from
-/// standard input.
+/// A program writes a report if it runs with RESIDENT_AUDIT=json:PATH. A report named - is read
+/// from standard input.
 #[derive(Debug, Parser)]
 #[command(name = "resident-report", version)]
 pub(crate) struct CommandLine {

@@ -41,10 +41,10 @@ pub(crate) fn read(path: &Path, records: Records) -> Result<Document, String> {
 
 /// A file as messages name it.
 pub(crate) fn name(path: &Path) -> String {
-    match is_standard_input(path) {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
+    if is_standard_input(path) {
+        return "standard input".to_owned();
     }
+    path.display().to_string()
 }
 
 /// Opens a file, or standard input.

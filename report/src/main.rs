@@ -13,8 +13,10 @@ mod schema;
 mod show;
 
 use std::io::{self, Cursor, Read, Write};
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Parser;
 
@@ -51,7 +53,13 @@ fn run(command_line: CommandLine) -> Result<ExitCode, String> {
             if [&before, &after].iter().all(|path| document::is_standard_input(path)) {
                 return Err("only one of the two reports can be standard input".to_owned());
             }
-            let [before, after] = [before, after].map(|it| document::read(&it, Records::Skipped));
+            // Reading takes the most of the time of large reports.
+            let read = |path: &Path| document::read(path, Records::Skipped);
+            let (before, after) = thread::scope(|threads| {
+                let reading = threads.spawn(|| read(&before));
+                let after = read(&after);
+                (reading.join().unwrap_or_else(|panic| resume_unwind(panic)), after)
+            });
             let diff = diff::of(&before?, &after?, tolerance);
             print(&diff.text)?;
             Ok(if diff.is_worse { ExitCode::from(1) } else { ExitCode::SUCCESS })

@@ -1,4 +1,4 @@
-//! `diff` pairs what two versions of a program move: by array, cause and file, and only then by line.
+//! `diff` pairs what two versions of a program move by array, cause and file, and then by line.
 
 mod scratch;
 

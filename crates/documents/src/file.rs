@@ -1,40 +1,57 @@
 //! Files of reports.
 
 use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{fs, io, process};
 
 /// Writes a file: beside its place, and then renames it, so that no reader sees half of it, and a
 /// failure leaves the earlier file. What is there and is no file, such as a pipe or a terminal, is
 /// written to directly. The error names the file.
 pub fn write_file(path: &Path, contents: &[u8]) -> io::Result<()> {
+    write_by(path, |file| file.write_all(contents))
+}
+
+/// As [`write_file`], by a function.
+pub(crate) fn write_by(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
     // What a link leads to is replaced, not the link.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let outcome = match fs::metadata(&place) {
-        Ok(metadata) if !metadata.is_file() => fs::write(&place, contents),
-        _ => replace(&place, contents),
+        Ok(metadata) if !metadata.is_file() => create(&place, write),
+        _ => replace(&place, write),
     };
-    outcome.map_err(|error| named(path, &error))
+    outcome.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-fn replace(place: &Path, contents: &[u8]) -> io::Result<()> {
+fn create(
+    place: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(place)?);
+    write(&mut file)?;
+    file.flush()
+}
+
+fn replace(
+    place: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let Some(name) = place.file_name() else { return fs::write(place, contents) };
+    let Some(name) = place.file_name() else { return create(place, write) };
     let mut beside = OsString::from(".");
     beside.push(name);
     beside.push(format!(".{}-{number}.tmp", process::id()));
     let beside = place.with_file_name(beside);
-    fs::write(&beside, contents).and_then(|()| fs::rename(&beside, place)).inspect_err(|_| {
+    create(&beside, write).and_then(|()| fs::rename(&beside, place)).inspect_err(|_| {
         // The error tells what went wrong; the part that was written is of no use.
         let _ = fs::remove_file(&beside);
     })
-}
-
-/// The error, with the name of the file.
-pub(crate) fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -52,6 +52,16 @@ fn fields(mut bytes: &[u8]) -> Fields {
     fields
 }
 
+fn trace_of(report: &audit::Report) -> Fields {
+    let thread = format!("{:?}", std::thread::current().id());
+    let file = format!("resident-{}-{thread}.pftrace", std::process::id());
+    let path = std::env::temp_dir().join(file);
+    report.write_perfetto(&path).expect("a temporary file");
+    let trace = fields(&std::fs::read(&path).expect("it was written"));
+    std::fs::remove_file(path).expect("it was written");
+    trace
+}
+
 #[test]
 fn each_slice_begins_and_ends_on_a_described_track_and_arrows_have_two_ends() -> Result<()> {
     let device = lab();
@@ -64,10 +74,7 @@ fn each_slice_begins_and_ends_on_a_described_track_and_arrows_have_two_ends() ->
         arrays.iter().try_for_each(|array| array.host().map(drop))
     });
     outcome?;
-    let path = std::env::temp_dir().join(format!("resident-{}.pftrace", std::process::id()));
-    report.write_perfetto(&path).expect("a temporary file");
-    let trace = fields(&std::fs::read(&path).expect("it was written"));
-    std::fs::remove_file(path).expect("it was written");
+    let trace = trace_of(&report);
     let (mut tracks, mut open) = (BTreeMap::new(), BTreeMap::<u64, i64>::new());
     let (mut flows, mut names) = (BTreeMap::<u64, usize>::new(), BTreeSet::new());
     let mut counters = BTreeMap::<Vec<u8>, Vec<u64>>::new();
@@ -120,10 +127,7 @@ fn each_slice_begins_and_ends_on_a_described_track_and_arrows_have_two_ends() ->
 #[test]
 fn an_empty_capture_writes_a_trace_that_says_so() {
     let ((), report) = audit::capture(|| ());
-    let path = std::env::temp_dir().join(format!("resident-{}-0.pftrace", std::process::id()));
-    report.write_perfetto(&path).expect("a temporary file");
-    let trace = fields(&std::fs::read(&path).expect("it was written"));
-    std::fs::remove_file(path).expect("it was written");
+    let trace = trace_of(&report);
     let events = trace.bytes[&1].iter().filter_map(|packet| {
         let event = fields(packet).bytes.get(&11)?[0].clone();
         fields(&event).bytes.get(&23).map(|name| name[0].clone())

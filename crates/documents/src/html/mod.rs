@@ -1,11 +1,10 @@
 //! Documents as pages: a skeleton, a style and a script, and the document in JSON.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::document::Document;
-use crate::file::{named, write_file};
+use crate::file::write_by;
 
 const SKELETON: &str = include_str!("report.html");
 const STYLE: &str = include_str!("report.css");
@@ -27,7 +26,7 @@ impl Document {
     ///
     /// The system's, if the file cannot be written; the text names the file.
     pub fn write_html(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        write_file(path.as_ref(), &page(&self.to_json()))
+        write_page(path, self.to_json().as_bytes())
     }
 }
 
@@ -37,21 +36,7 @@ impl Document {
 ///
 /// The system's, if the file cannot be written; the text names the file.
 pub fn write_page(path: impl AsRef<Path>, json: impl Read) -> io::Result<()> {
-    let path = path.as_ref();
-    let write = || {
-        let mut file = BufWriter::new(File::create(path)?);
-        write_parts(&mut file, json)?;
-        file.flush()
-    };
-    write().map_err(|error| named(path, &error))
-}
-
-/// The page of a document in JSON.
-fn page(json: &str) -> Vec<u8> {
-    let mut page = Vec::with_capacity(json.len() + (1 << 17));
-    // Writing to memory cannot fail.
-    let _ = write_parts(&mut page, json.as_bytes());
-    page
+    write_by(path.as_ref(), |file| write_parts(file, json))
 }
 
 fn write_parts(page: &mut impl Write, mut json: impl Read) -> io::Result<()> {
@@ -88,11 +73,13 @@ impl<W: Write> Write for Escaping<'_, W> {
 
 #[cfg(test)]
 mod tests {
-    use super::page;
+    use super::write_parts;
 
     #[test]
     fn a_page_has_its_parts_once_and_the_document_as_it_is() {
-        let page = String::from_utf8(page("{\"a\": \"</script>\"}")).expect("UTF-8");
+        let mut page = Vec::new();
+        write_parts(&mut page, &br#"{"a": "</script>"}"#[..]).expect("memory takes all");
+        let page = String::from_utf8(page).expect("UTF-8");
         assert!(!page.contains("/*__"), "all places are filled");
         assert!(page.contains("{\"a\": \"\\u003c/script>\"}"));
         assert_eq!(page.matches("<style>").count(), 1);

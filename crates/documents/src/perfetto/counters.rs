@@ -2,17 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::tracks::Packets;
+use super::tracks::{Counter, Packets};
 use crate::document::{Document, DocumentMemoryUse, DocumentRecord};
-
-/// A number at some times, in their order.
-pub(super) struct Counter {
-    /// The name of the group of tracks that it is in, and its own.
-    pub(super) group: String,
-    pub(super) name: String,
-    /// Nanoseconds, and the bytes then.
-    pub(super) points: Vec<(u64, u64)>,
-}
 
 pub(super) fn add(packets: &mut Packets, document: &Document) {
     for (direction, flow) in flows(document) {

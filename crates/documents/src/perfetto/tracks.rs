@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::counters::Counter;
 use super::message::Message;
 use crate::text::{shown, visible};
 
@@ -59,6 +58,15 @@ pub(super) struct Slice {
     pub(super) details: Message,
     /// Arrows join the events that have the same number.
     pub(super) flows: Vec<u64>,
+}
+
+/// A number at some times, in their order.
+pub(super) struct Counter {
+    /// The name of the group of tracks that it is in, and its own.
+    pub(super) group: String,
+    pub(super) name: String,
+    /// Nanoseconds, and the bytes then.
+    pub(super) points: Vec<(u64, u64)>,
 }
 
 /// The events by track.
