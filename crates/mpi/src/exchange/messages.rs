@@ -12,7 +12,7 @@ use crate::decomposition::{Cells, Face};
 use crate::error::{Error, Result};
 use crate::local::dim;
 use crate::message::{Incoming, Outgoing, Use};
-use crate::packed::Packed;
+use crate::packed::{Packed, is_on_host};
 use crate::part::Part;
 use crate::world::{Awaited, World};
 
@@ -123,6 +123,9 @@ where
         field: &SmartView<'_, T, Dim<[usize; N]>>,
         stream: &Stream,
     ) -> Result<()> {
+        if is_on_host(field) {
+            return self.prepare_on_host(field);
+        }
         let device = Some(stream.device()).filter(|device| field.has_copy_on(device));
         for FaceMessages { face, link } in &mut self.faces {
             match link {
@@ -167,6 +170,9 @@ where
         stream: &Stream,
         deadline: Instant,
     ) -> Result<()> {
+        if is_on_host(&field.view()) {
+            return self.unpack_on_host(field, deadline);
+        }
         for FaceMessages { face, link } in &mut self.faces {
             match link {
                 Link::Itself { memory, .. } => {

@@ -5,8 +5,8 @@
 
 mod agree;
 mod fields;
-mod in_place;
 mod messages;
+mod on_host;
 mod tags;
 
 use std::fmt;
@@ -183,7 +183,7 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         mut fields: F,
         stream: &Stream,
     ) -> Result<()> {
-        const OPERATION: &str = in_place::OPERATION;
+        const OPERATION: &str = on_host::UPDATE;
         if !fields.are_on_host() {
             self.begin(OPERATION, &fields, stream)?;
             return Going { exchange: self }.finish(fields);
