@@ -5,8 +5,8 @@
 
 mod agree;
 mod fields;
-mod in_place;
 mod messages;
+mod on_host;
 mod tags;
 
 use std::fmt;
@@ -203,7 +203,7 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         mut fields: F,
         stream: &Stream,
     ) -> Result<()> {
-        const OPERATION: &str = in_place::OPERATION;
+        const OPERATION: &str = on_host::UPDATE;
         let world = World::alive(&self.world, OPERATION)?;
         // With NCCL, neighbours use it wherever their arrays are.
         if world.nccl().is_some() || !fields.are_on_host() {
