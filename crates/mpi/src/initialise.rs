@@ -11,6 +11,7 @@ use crate::call::{Agent, Session};
 use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::progress::Progress;
+use crate::self_test;
 use crate::transport::Choice;
 use crate::waiting::wait_until;
 use crate::watchdog::Watchdog;
@@ -77,7 +78,7 @@ pub fn init() -> Result<Mpi> {
             Device::set_default(gpu);
         }
         let limit = SELF_TEST_LIMIT.min(timeout / 2);
-        let tested = || Ok(Choice::by_test(session, &Device::current()?, limit));
+        let tested = || Ok(self_test::choose(session, &Device::current()?, limit));
         chosen.map_or_else(tested, Ok)
     })?;
     audit::set_rank(number(world.rank()), number(world.size()));

@@ -69,6 +69,12 @@ impl Mpi {
         self.0.facts.timeout
     }
 
+    /// How elements get from devices to MPI and back. `{:?}` of this handle says why.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.0.transport()
+    }
+
     /// What this process has sent and received. Asking moves nothing.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
