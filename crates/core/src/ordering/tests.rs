@@ -324,8 +324,7 @@ fn reads_of_new_regions_are_removed_when_complete() {
     assert!(most < 100, "{most} uses are kept of which at most 10 are pending");
 }
 
-/// Foreign work that may fail by itself: the position that ends it damages the part it wrote, and no
-/// other.
+/// Foreign work that may fail by itself: the position that ends it damages the part that it wrote.
 #[test]
 fn fallible_foreign_work_damages_what_it_wrote() {
     let (shape, stream) = ([8], StreamKey::at(0));

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use resident::Event;
 use resident::nccl::{self, Comm};
 
+use crate::awaited::Awaited;
 use crate::error::{Error, Result};
 use crate::watchdog::say;
-use crate::world::Awaited;
 
 /// The communicator, and the thread that watches it.
 pub(super) struct Watch {
@@ -146,7 +146,7 @@ impl Shared {
             self.end_if_stuck(&state);
             state.forget_complete();
             state.abort_if_late(self.timeout);
-            // While the other thread is in NCCL it has the communicator, and it does not go in again.
+            // While the other thread is in NCCL it has the communicator. It does not go in again.
             if let (Some(late), None) = (state.aborted, state.entered) {
                 drop(state);
                 return self.abort(&late);
