@@ -192,7 +192,7 @@ impl Mpi {
             own.ready()?;
             agree_on(&self.0, operation, plan)?;
             let awaited = Awaited::all(operation);
-            let queued = nccl.all_reduce(awaited, stream, reduce, (&own, &mut result));
+            let queued = nccl.all_reduce(awaited, stream, reduce, &own, &mut result);
             self.complete(&awaited, queued)?;
             self.record([Direction::Sent, Direction::Received], part, None, Location::caller());
             return part.unpack(&mut result, stream);

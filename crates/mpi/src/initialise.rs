@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::nccl;
 use crate::progress::Progress;
+use crate::self_test;
 use crate::transport::Choice;
 use crate::waiting::wait_until;
 use crate::watchdog::Watchdog;
@@ -79,11 +80,10 @@ pub fn init() -> Result<Mpi> {
             Device::set_default(gpu);
         }
         let limit = SELF_TEST_LIMIT.min(timeout / 2);
-        let tested = || Ok(Choice::by_test(session, &Device::current()?, limit));
+        let tested = || Ok(self_test::choose(session, &Device::current()?, limit));
         chosen.map_or_else(tested, Ok)
     })?;
     let nccl = nccl::join(&world, wish)?;
-    tracing::info!(rank = world.rank(), outcome = ?nccl.as_ref().map(|_| "used"), "NCCL");
     world.set_nccl(nccl);
     audit::set_rank(number(world.rank()), number(world.size()));
     let mpi = Mpi(Rc::new(world));

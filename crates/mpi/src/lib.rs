@@ -33,12 +33,21 @@
 //! seconds (300 by default), and the job then ends in all processes. Processes that describe a
 //! message or a collective operation differently get [`Error::Mismatch`], which says both.
 //!
+//! MPI reads and writes the memory of a device itself if the library can ([`Transport`]).
+//!
+//! | variable | what it chooses | without it |
+//! |---|---|---|
+//! | `RESIDENT_MPI_TIMEOUT` | seconds that a call waits for other processes | 300 |
+//! | `RESIDENT_MPI` | memory that MPI reads and writes: `host`, `device` | found by a test |
+//! | `RESIDENT_DEVICE` | the device, as in `resident` | a GPU by the rank on the node, else `cpu` |
+//!
 //! Run programs with the launcher of the MPI library: `mpirun -n 4 target/release/program`. Without
 //! it there is one process.
 #![deny(missing_docs)]
 
 mod agreement;
 mod audit;
+mod awaited;
 mod call;
 mod collectives;
 mod decomposition;

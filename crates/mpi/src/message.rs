@@ -57,15 +57,15 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
         Ok(())
     }
 
-    /// Copies elements of the host.
+    /// Copies elements of the host, of the array of this name.
     #[track_caller]
-    pub(crate) fn pack_from_host(&mut self, elements: &ArrayRef<T, D>) -> Result<()> {
+    pub(crate) fn pack_from_host(
+        &mut self,
+        array: &Arc<str>,
+        elements: &ArrayRef<T, D>,
+    ) -> Result<()> {
+        self.message.array = Arc::clone(array);
         self.message.memory("pack")?.pack_from_host(elements)
-    }
-
-    /// The array of which the elements are.
-    pub(crate) fn set_array(&mut self, name: Arc<str>) {
-        self.message.array = name;
     }
 
     /// Whether MPI may use memory of it.
@@ -88,10 +88,10 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
         // SAFETY: the elements of this memory are valid now. The transfer owns the array, so it
         // lives, at one address (`crate::packed`), until the transfer is complete, and nothing
         // accesses it before (`Transfer::start`).
-        unsafe { self.start_from(address) }
+        unsafe { self.begin(address) }
     }
 
-    /// Hands elements to MPI that are packed elsewhere. The previous use of the message must be
+    /// Hands elements of the array of this name to MPI. The previous use of the message must be
     /// over.
     ///
     /// # Safety
@@ -99,7 +99,17 @@ impl<T: Element, D: Dimension + 'static> Outgoing<T, D> {
     /// Until the message is complete, there are as many valid elements at the address as it has,
     /// and nothing writes them.
     #[track_caller]
-    pub(crate) unsafe fn start_from(&mut self, address: *const T) -> Result<()> {
+    pub(crate) unsafe fn start_from(&mut self, array: &Arc<str>, address: *const T) -> Result<()> {
+        self.message.array = Arc::clone(array);
+        // SAFETY: the caller's.
+        unsafe { self.begin(address) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`start_from`](Self::start_from).
+    #[track_caller]
+    unsafe fn begin(&mut self, address: *const T) -> Result<()> {
         let (site, address) = (Location::caller(), address.cast());
         let world = self.message.world("send")?;
         drop(self.message.memory("send")?);
@@ -186,17 +196,22 @@ impl<T: Element, D: Dimension + 'static> Incoming<T, D> {
         self.record(Location::caller())
     }
 
-    /// Copies what has arrived to elements of the host, in the message's shape. The message must
-    /// have arrived in host memory.
-    pub(crate) fn unpack_to_host(&self, elements: &mut ArrayRef<T, D>) -> Result<()> {
-        elements.assign(&*self.message.memory("unpack")?.view().host()?);
-        Ok(())
+    /// Copies what has arrived to elements of the host, in the message's shape, of the array of
+    /// this name. The message must have arrived.
+    #[track_caller]
+    pub(crate) fn unpack_to_host(
+        &mut self,
+        array: &Arc<str>,
+        elements: &mut ArrayRef<T, D>,
+    ) -> Result<()> {
+        self.message.memory("unpack")?.unpack_to_host(elements)?;
+        self.record_for(array)
     }
 
-    /// Records that it was received to the array of this name.
+    /// Records that it has arrived in the array of this name.
     #[track_caller]
-    pub(crate) fn record_for(&mut self, array: Arc<str>) -> Result<()> {
-        self.message.array = array;
+    pub(crate) fn record_for(&mut self, array: &Arc<str>) -> Result<()> {
+        self.message.array = Arc::clone(array);
         self.record(Location::caller())
     }
 

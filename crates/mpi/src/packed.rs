@@ -60,8 +60,13 @@ impl<T: Element, D: Dimension> Packed<T, D> {
     /// they stay where they are newest.
     #[track_caller]
     pub(crate) fn keep_on(&mut self, stream: &Stream, part: &impl AsView<T, D>) -> Result<()> {
+        let part = part.as_view();
+        if is_on_host(&part) {
+            // As `assign` does, without looking for devices.
+            return self.pack_from_host(&*part.host()?);
+        }
         let _here = stream.enter();
-        Ok(self.view_mut().assign(&part.as_view())?)
+        Ok(self.view_mut().assign(&part)?)
     }
 
     /// Copies elements of the host.
@@ -131,11 +136,20 @@ impl<T: Element, D: Dimension> Packed<T, D> {
     #[track_caller]
     pub(crate) fn unpack_on(&self, stream: &Stream, part: &mut impl AsViewMut<T, D>) -> Result<()> {
         let mut part = part.as_view_mut();
-        if part.residency().on(&stream.device()) == Validity::Absent {
+        if is_on_host(&part.view()) && self.only_on().is_none() {
+            self.unpack_to_host(&mut part.host_overwrite()?)?;
+        } else if part.residency().on(&stream.device()) == Validity::Absent {
             part.assign(&self.view())?;
         } else {
             part.assign_on(stream, &self.view())?;
         }
+        Ok(())
+    }
+
+    /// Copies the elements to elements of the host, in this shape.
+    #[track_caller]
+    pub(crate) fn unpack_to_host(&self, elements: &mut ArrayRef<T, D>) -> Result<()> {
+        elements.assign(&*self.view().host()?);
         Ok(())
     }
 
@@ -206,6 +220,13 @@ impl<T: Element, D: Dimension> Packed<T, D> {
             Memory::Pinned(array) => array.view_mut(),
         }
     }
+}
+
+/// Whether all elements are on the host, and no device has memory for them.
+pub(crate) fn is_on_host<T: Element, D: Dimension>(part: &SmartView<'_, T, D>) -> bool {
+    let residency = part.residency();
+    residency.host() == Validity::Valid
+        && residency.devices().all(|(_, validity)| validity == Validity::Absent)
 }
 
 /// The stream of calls that name none.

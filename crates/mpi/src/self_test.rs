@@ -14,8 +14,10 @@ use std::{env, fs, panic, process, thread};
 use resident::ndarray::Ix1;
 use resident::{Device, SmartArray};
 
+use crate::call::{Session, says_it_uses_memory_of};
 use crate::error::Result;
 use crate::initialise::init;
+use crate::transport::{Choice, Reachable, Transport};
 
 /// Says that this process is to test, and to do nothing else.
 const VARIABLE: &str = "RESIDENT_MPI_SELF_TEST";
@@ -25,9 +27,28 @@ const OTHER_CONTENTS: i32 = 98;
 /// Numbers of elements, for the two ways in which libraries send short and long messages.
 const LENGTHS: [u32; 2] = [16, 1 << 20];
 
+/// Device memory only if MPI says that it can use that of this device, and does so in a test that
+/// takes at most as long as `limit`.
+pub(crate) fn choose(session: &Session, device: &Device, limit: Duration) -> Choice {
+    let tested = if !Reachable::new(Transport::Device).has(device) {
+        Err("the device is emulated")
+    } else if !says_it_uses_memory_of(device.kind(), session) {
+        Err("the MPI library does not say that it uses device memory")
+    } else {
+        run(device, limit)
+    };
+    match tested {
+        Ok(()) => {
+            let reason = "a message of device memory to itself arrived";
+            Choice { transport: Transport::Device, reason }
+        }
+        Err(reason) => Choice { transport: Transport::Host, reason },
+    }
+}
+
 /// Starts a process in which messages of this device's memory go to itself, and waits for its end,
 /// at most as long as `limit`. `Err` says why they did not arrive.
-pub(crate) fn run(device: &Device, limit: Duration) -> Result<(), &'static str> {
+fn run(device: &Device, limit: Duration) -> Result<(), &'static str> {
     if !is_in_program() {
         return Err("the program has this library as a shared one, and cannot test it");
     }

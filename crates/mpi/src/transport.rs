@@ -3,15 +3,11 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-use std::time::Duration;
 
 use resident::{Device, DeviceKind, Stream};
 
-use crate::call::{Session, says_it_uses_memory_of};
 use crate::error::{Error, Result};
 use crate::nccl::Wish;
-use crate::self_test;
-use crate::world::Mpi;
 
 /// Chooses the transport.
 const VARIABLE: &str = "RESIDENT_MPI";
@@ -19,11 +15,12 @@ const VARIABLE: &str = "RESIDENT_MPI";
 /// How the elements of a message get from a device to MPI, and from MPI to a device.
 ///
 /// `RESIDENT_MPI=host`, `device` or `nccl` chooses. Otherwise NCCL is used with feature `nccl` if
-/// each process has an NVIDIA GPU of its own as its current device and finds the library. Device memory is used for other messages if the MPI library
-/// says that it can (`MPIX_Query_cuda_support`, `MPIX_Query_rocm_support`), and a message of the current
-/// device's memory from a process to itself arrives. [`init`](crate::init) starts the program anew
-/// to see that, of which nothing but the test runs, so that a library that crashes or hangs does no
-/// harm. `{:?}` of an [`Mpi`] says what was chosen and why, as does an event of `tracing`.
+/// each process has an NVIDIA GPU of its own as its current device and finds the library. Device
+/// memory is used for other messages if the MPI library says that it can
+/// (`MPIX_Query_cuda_support`, `MPIX_Query_rocm_support`), and a message of the current device's
+/// memory from a process to itself arrives. [`init`](crate::init) starts the program anew to see
+/// that, of which nothing but the test runs, so that a library that crashes or hangs does no harm.
+/// `{:?}` of an [`Mpi`](crate::Mpi) says what was chosen and why, as does an event of `tracing`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Transport {
@@ -43,14 +40,6 @@ pub enum Transport {
 pub(crate) struct Choice {
     pub(crate) transport: Transport,
     pub(crate) reason: &'static str,
-}
-
-impl Mpi {
-    /// How elements get from devices to MPI and back. `{:?}` of an [`Mpi`] says why.
-    #[must_use]
-    pub fn transport(&self) -> Transport {
-        if self.0.nccl().is_some() { Transport::Nccl } else { self.0.transport() }
-    }
 }
 
 /// `host memory`, `device memory`, `NCCL`
@@ -123,24 +112,5 @@ impl Choice {
             }
         };
         Ok((Some(Self { transport, reason }), Wish::Never))
-    }
-
-    /// Device memory only if MPI says that it can use that of this device, and does so in a test
-    /// that takes at most as long as `limit`.
-    pub(crate) fn by_test(session: &Session, device: &Device, limit: Duration) -> Self {
-        let reason = if !Reachable::new(Transport::Device).has(device) {
-            "the device is emulated"
-        } else if !says_it_uses_memory_of(device.kind(), session) {
-            "the MPI library does not say that it uses device memory"
-        } else {
-            match self_test::run(device, limit) {
-                Ok(()) => {
-                    let reason = "a message of device memory to itself arrived";
-                    return Self { transport: Transport::Device, reason };
-                }
-                Err(reason) => reason,
-            }
-        };
-        Self { transport: Transport::Host, reason }
     }
 }

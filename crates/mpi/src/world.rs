@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::audit::{Counts, Traffic};
+pub(crate) use crate::awaited::Awaited;
 use crate::call::{Channel, Outcome, Peer, Session};
-use crate::error::{Error, Result, Side};
+use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::nccl::Communicator;
 use crate::progress::Progress;
@@ -70,6 +71,12 @@ impl Mpi {
         self.0.facts.timeout
     }
 
+    /// How elements get from devices to MPI and back. `{:?}` of this handle says why.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        if self.0.nccl().is_some() { Transport::Nccl } else { self.0.transport() }
+    }
+
     /// What this process has sent and received. Asking moves nothing.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
@@ -86,40 +93,6 @@ impl fmt::Debug for Mpi {
             Ok(_) => f.write_str("; exchanges and collective operations by NCCL)"),
             Err(reason) => write!(f, "; not by NCCL: {reason})"),
         }
-    }
-}
-
-/// What a wait waits for, for its error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Awaited {
-    /// The public function.
-    pub(crate) operation: &'static str,
-    /// The process; `None` if it is any of them.
-    pub(crate) rank: Option<usize>,
-    pub(crate) axis: Option<usize>,
-    pub(crate) side: Option<Side>,
-}
-
-impl Awaited {
-    /// All processes.
-    pub(crate) fn all(operation: &'static str) -> Self {
-        Self { operation, rank: None, axis: None, side: None }
-    }
-
-    /// One process.
-    pub(crate) fn from(operation: &'static str, rank: usize) -> Self {
-        Self { operation, rank: Some(rank), axis: None, side: None }
-    }
-
-    /// The error of a wait that took so long.
-    pub(crate) fn timed_out(&self, after: Duration) -> Error {
-        let Self { operation, rank, axis, side } = *self;
-        Error::TimedOut { operation, rank, axis, side, after }
-    }
-
-    /// One process, for a face.
-    pub(crate) fn face(operation: &'static str, rank: usize, axis: usize, side: Side) -> Self {
-        Self { operation, rank: Some(rank), axis: Some(axis), side: Some(side) }
     }
 }
 

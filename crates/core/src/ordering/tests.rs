@@ -323,3 +323,26 @@ fn reads_of_new_regions_are_removed_when_complete() {
     }
     assert!(most < 100, "{most} uses are kept of which at most 10 are pending");
 }
+
+/// Foreign work that may fail by itself: the position that ends it damages the part that it wrote.
+#[test]
+fn fallible_foreign_work_damages_what_it_wrote() {
+    let (shape, stream) = ([8], StreamKey::at(0));
+    let (left, right) = (Region::new(&[Span::new(0, 4, 1)]), Region::new(&[Span::new(4, 8, 1)]));
+    let mut uses = Uses::default();
+    for region in [&left, &right] {
+        let open = Mark::foreign(stream, UseEnd::OPEN, Position::START);
+        uses.record(&shape, Some(region), Access::Overwrite, open);
+    }
+    uses.close_fallible(&shape, Some(&left), stream, Position(5));
+    uses.close(&shape, Some(&right), stream, Position(6));
+    // Closing again changes nothing, as a guard does that drops later.
+    uses.close(&shape, Some(&left), stream, Position(9));
+    let mut found = Vec::new();
+    uses.visit_written_regions(&shape, |region, mark| {
+        found.push((*region, mark.end, mark.written_by()));
+    });
+    found.sort_by_key(|(_, end, _)| *end);
+    let [left_end, right_end] = [5, 6].map(|at| UseEnd::at(Position(at)));
+    assert_eq!(found, [(left, left_end, Some(Position(5))), (right, right_end, None)]);
+}

@@ -19,21 +19,31 @@ use by_hand::ByHand;
 
 /// Says that this process is one of a job.
 const INSIDE: &str = "RESIDENT_MPI_BENCH";
-/// How long a batch takes, and how many there are.
-const BATCH: Duration = Duration::from_millis(40);
-const BATCHES: usize = 9;
+/// How long a batch takes, unless a step takes longer, and how many there are: on a shared machine a
+/// short one may be undisturbed.
+const BATCH: Duration = Duration::from_millis(2);
+const BATCHES: usize = 50;
 
 fn main() -> Result<()> {
     if env::var_os(INSIDE).is_some() {
         return measure();
     }
-    for processes in [1, 2, 4] {
-        start(processes);
-    }
+    [1, 2, 4].into_iter().for_each(start);
     Ok(())
 }
 
+/// With `RESIDENT_MPI4PY`, a Python that has mpi4py and NumPy, the same in Python too: `heat.py`.
 fn start(processes: usize) {
+    let mut command = launch(processes);
+    let program = env::current_exe().expect("a program knows its file");
+    run(command.arg(program).args(env::args().skip(1)).env(INSIDE, "1"));
+    if let (Ok(python), ..=2) = (env::var("RESIDENT_MPI4PY"), processes) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/exchange/heat.py");
+        run(launch(processes).arg(python).arg(script));
+    }
+}
+
+fn launch(processes: usize) -> Command {
     let launcher = env::var("RESIDENT_MPIRUN").unwrap_or_else(|_| "mpirun".into());
     let version = Command::new(&launcher).arg("--version").output();
     let version = version.unwrap_or_else(|error| panic!("cannot start `{launcher}`: {error}"));
@@ -41,11 +51,13 @@ fn start(processes: usize) {
     if !String::from_utf8_lossy(&version.stdout).contains("HYDRA") {
         command.args(["--oversubscribe", "--allow-run-as-root"]);
     }
-    let program = env::current_exe().expect("a program knows its file");
-    command.args(["-n", &processes.to_string()]).arg(program).args(env::args().skip(1));
-    command.env(INSIDE, "1");
-    let status = command.status().expect("it started before");
-    assert!(status.success(), "{launcher}: {status}");
+    command.args(["-n", &processes.to_string()]);
+    command
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().expect("the launcher started before");
+    assert!(status.success(), "{command:?}: {status}");
 }
 
 fn measure() -> Result<()> {
@@ -135,23 +147,26 @@ where
 /// Microseconds for a step of each kind, of the slowest process: the least of the batches, in which
 /// the kinds take turns.
 pub(crate) fn per_step(mpi: &Mpi, kinds: &mut [&mut dyn FnMut()]) -> Result<Vec<f64>> {
+    let device = Device::cpu();
+    let batch = |step: &mut dyn FnMut(), count: u32| -> Result<f64> {
+        mpi.barrier()?;
+        let begin = Instant::now();
+        (0..count).for_each(|_| step());
+        // Launches are queued.
+        device.synchronize()?;
+        let time = begin.elapsed().as_secs_f64() / f64::from(count);
+        mpi.all_reduce_value(Reduce::Max, time)
+    };
     let mut steps = Vec::new();
     for step in kinds.iter_mut() {
         step();
-        mpi.barrier()?;
-        let begin = Instant::now();
-        step();
-        let one = mpi.all_reduce_value(Reduce::Max, begin.elapsed().as_secs_f64())?;
-        steps.push((BATCH.as_secs_f64() / one).clamp(2.0, 10_000.0) as u32);
+        let one = batch(step, 1)?;
+        steps.push((BATCH.as_secs_f64() / one).clamp(1.0, 10_000.0) as u32);
     }
     let mut least = vec![f64::INFINITY; kinds.len()];
     for _ in 0..BATCHES {
         for ((step, count), least) in kinds.iter_mut().zip(&steps).zip(&mut least) {
-            mpi.barrier()?;
-            let begin = Instant::now();
-            (0..*count).for_each(|_| step());
-            let time = begin.elapsed().as_secs_f64() / f64::from(*count);
-            *least = least.min(mpi.all_reduce_value(Reduce::Max, time)? * 1e6);
+            *least = least.min(batch(step, *count)? * 1e6);
         }
     }
     Ok(least)

@@ -6,10 +6,10 @@ use std::time::Instant;
 use resident::ndarray::{Dim, Dimension};
 use resident::{Element, PinnedArray, SmartArray, SmartView, SmartViewMut, Stream};
 
-use super::in_place::is_on_host;
 use super::messages::{FINISH, FieldMessages, Maker};
 use crate::error::{Error, Result};
 use crate::nccl::Group;
+use crate::packed::is_on_host;
 use crate::world::World;
 
 /// The element types of the arrays of an exchange: a tuple of one to four. Sealed.

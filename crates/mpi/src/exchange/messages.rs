@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::local::dim;
 use crate::message::{Incoming, Outgoing, Use};
 use crate::nccl::Group;
-use crate::packed::Packed;
+use crate::packed::{Packed, is_on_host};
 use crate::part::Part;
 use crate::world::{Awaited, World};
 
@@ -144,6 +144,9 @@ where
         field: &SmartView<'_, T, Dim<[usize; N]>>,
         stream: &Stream,
     ) -> Result<()> {
+        if is_on_host(field) && !self.is_by_nccl() {
+            return self.prepare_on_host(field);
+        }
         let device = Some(stream.device()).filter(|device| field.has_copy_on(device));
         for FaceMessages { face, link } in &mut self.faces {
             match link {
@@ -188,6 +191,11 @@ where
         Ok(())
     }
 
+    /// Whether NCCL carries faces of it.
+    fn is_by_nccl(&self) -> bool {
+        self.faces.iter().any(|face| matches!(face.link, Link::Gpu(_)))
+    }
+
     /// Adds the messages to those that NCCL gets together. To and from one process, they are in the
     /// order of the tags of their directions of travel: faces are in that order, and what comes
     /// from a direction travels in the opposite one.
@@ -226,6 +234,9 @@ where
         world: &World,
         deadline: Instant,
     ) -> Result<()> {
+        if is_on_host(&field.view()) && !self.is_by_nccl() {
+            return self.unpack_on_host(field, deadline);
+        }
         for FaceMessages { face, link } in &mut self.faces {
             match link {
                 Link::Itself { memory, .. } => {

@@ -5,8 +5,8 @@
 
 mod agree;
 mod fields;
-mod in_place;
 mod messages;
+mod on_host;
 mod tags;
 
 use std::fmt;
@@ -120,6 +120,9 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
     /// work that writes them, and hands them to MPI. The host waits for that work and for the
     /// packed cells, not for later work on `stream`. What arrives will be written on `stream`.
     ///
+    /// With NCCL ([`Transport::Nccl`](crate::Transport)) the faces are handed to it, and the host
+    /// waits for nothing.
+    ///
     /// The arrays are borrowed for this call only. Until [`Going::finish`] their halos hold what
     /// they held; work on the [`core`](Decomposition::core) overlaps the exchange.
     ///
@@ -200,7 +203,7 @@ impl<E: Elements<N>, const N: usize> Exchange<E, N> {
         mut fields: F,
         stream: &Stream,
     ) -> Result<()> {
-        const OPERATION: &str = in_place::OPERATION;
+        const OPERATION: &str = on_host::UPDATE;
         let world = World::alive(&self.world, OPERATION)?;
         // With NCCL, neighbours use it wherever their arrays are.
         if world.nccl().is_some() || !fields.are_on_host() {
@@ -258,6 +261,9 @@ impl<E: Elements<N>, const N: usize> Going<'_, E, N> {
     /// halos, on the stream of [`start`](Exchange::start); copies to arrays that have no memory on
     /// its device are made on the host, at once. Launches on these arrays come after. Then waits
     /// until MPI has sent this process's own messages.
+    ///
+    /// With NCCL it only queues the copies, behind the messages. If a neighbour does not come, the
+    /// halos are lost ([`Error::Lost`](resident::Error::Lost)), and the next call times out.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! The communicator, and operations on its stream.
 
 use std::any::{Any, TypeId};
+use std::time::Duration;
 
 use resident::nccl::{self, Comm, Id, ReduceOp};
 use resident::ndarray::Dimension;
@@ -8,11 +9,11 @@ use resident::{Device, DeviceKind, Element, SmartArray, Stream};
 
 use super::watch::Watch;
 use super::wish::Gpu;
+use crate::awaited::Awaited;
 use crate::call::{Number, Reduce};
 use crate::error::{Error, Result};
 use crate::packed::Packed;
 use crate::transport::{Reachable, Transport};
-use crate::world::{Awaited, World};
 
 pub(super) const ID_BYTES: usize = 128;
 
@@ -69,12 +70,13 @@ impl Own {
     pub(super) fn join(
         self,
         id: [u8; ID_BYTES],
-        world: &World,
+        [rank, size]: [usize; 2],
+        timeout: Duration,
     ) -> std::result::Result<Communicator, String> {
         let (id, stream) = (Id::uninit(id.map(|byte| byte as _)), self.stream);
-        let comm = nccl::join(id, world.rank(), world.size(), &stream);
+        let comm = nccl::join(id, rank, size, &stream);
         let comm = comm.map_err(|error| error.to_string())?;
-        let watch = Watch::start(comm, world.timeout())
+        let watch = Watch::start(comm, timeout)
             .map_err(|error| format!("the system gives no thread: {error}"))?;
         Ok(Communicator { watch, stream, reachable: Reachable::new(Transport::Device) })
     }
@@ -128,7 +130,8 @@ impl Communicator {
         awaited: Awaited,
         behind: &Stream,
         reduce: Reduce,
-        (from, to): (&Packed<T, D>, &mut Packed<T, D>),
+        from: &Packed<T, D>,
+        to: &mut Packed<T, D>,
     ) -> Result<()> {
         let (from, to): (&dyn Any, &mut dyn Any) = (from.array(), to.array_mut());
         let operation = operation_of(reduce);

@@ -32,7 +32,7 @@ pub(crate) fn join(world: &World, wish: Wish) -> Result<std::result::Result<Comm
     let id = id_of_all(world)?;
     let limit = Watchdog::start(OPERATION, world.timeout());
     let communicator = match (own, id) {
-        (Some(own), Ok(id)) => own.join(id, world),
+        (Some(own), Ok(id)) => own.join(id, [world.rank(), world.size()], world.timeout()),
         (_, Err(reason)) => Err(reason),
         (None, _) => unreachable!("all processes have a GPU, as they have said"),
     };

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use resident::Event;
 use resident::nccl::{self, Comm};
 
+use crate::awaited::Awaited;
 use crate::error::{Error, Result};
 use crate::watchdog::say;
-use crate::world::Awaited;
 
 /// The communicator, and the thread that watches it.
 pub(super) struct Watch {
@@ -81,7 +81,7 @@ impl Watch {
         behind: Event,
         queue: impl FnOnce(&Comm) -> Result<Event>,
     ) -> Result<()> {
-        self.shared.enter(awaited);
+        self.shared.enter(awaited)?;
         let queued = match &*lock(&self.shared.comm) {
             Some(Owned(comm)) => queue(comm),
             None => Err(awaited.timed_out(self.shared.timeout)),
@@ -120,13 +120,18 @@ impl Drop for Watch {
 }
 
 impl Shared {
-    fn enter(&self, awaited: Awaited) {
+    /// The program's thread goes into NCCL, unless it was aborted.
+    fn enter(&self, awaited: Awaited) -> Result<()> {
         let mut state = lock(&self.state);
+        if let Some(aborted) = state.aborted {
+            return Err(aborted.timed_out(self.timeout));
+        }
         state.entered = Some((Instant::now(), awaited));
         // The thread does not sleep while something is queued.
         if state.queued.is_empty() {
             self.changed.notify_all();
         }
+        Ok(())
     }
 
     /// Runs until the watch is over, or the communicator is aborted.
@@ -140,8 +145,9 @@ impl Shared {
             }
             self.end_if_stuck(&state);
             state.forget_complete();
-            if let Some(late) = state.late(self.timeout) {
-                state.aborted = Some(late);
+            state.abort_if_late(self.timeout);
+            // While the other thread is in NCCL it has the communicator. It does not go in again.
+            if let (Some(late), None) = (state.aborted, state.entered) {
                 drop(state);
                 return self.abort(&late);
             }
@@ -181,13 +187,15 @@ impl State {
         }
     }
 
-    /// For what the first of the operations has waited too long, if it has.
-    fn late(&mut self, timeout: Duration) -> Option<Awaited> {
-        let first = self.queued.front_mut()?;
+    /// Notes that the first of the operations has waited too long, if it has.
+    fn abort_if_late(&mut self, timeout: Duration) {
+        let Some(first) = self.queued.front_mut() else { return };
         if first.since.is_none() && is_complete(&first.behind) {
             first.since = Some(Instant::now());
         }
-        first.since.is_some_and(|since| since.elapsed() > timeout).then_some(first.awaited)
+        if first.since.is_some_and(|since| since.elapsed() > timeout) {
+            self.aborted.get_or_insert(first.awaited);
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Exchanges and collective operations by NCCL: by what stands for it, between processes that have a
-//! GPU of the stand-in driver each.
+//! Exchanges and collective operations by NCCL: by what stands for it, between processes that have
+//! a GPU of the stand-in driver each.
 
 use std::time::{Duration, Instant};
 

@@ -23,10 +23,10 @@
 //!
 //! # Elements
 //!
-//! What is reduced are numbers that NCCL knows ([`NcclType`]; `f16` and `bf16` with cudarc's feature
-//! `f16`). Other operations take any elements; those that NCCL does not know it gets as bytes.
-//! Elements are in row-major order. A part whose rows do not lie in memory one after the other, such as
-//! a column, is [`Error::NotContiguous`](crate::Error::NotContiguous): send a copy
+//! What is reduced are numbers that NCCL knows ([`NcclType`]; `f16` and `bf16` with cudarc's
+//! feature `f16`). Other operations take any elements; those that NCCL does not know it gets as
+//! bytes. Elements are in row-major order. A part whose rows do not lie in memory one after the
+//! other, such as a column, is [`Error::NotContiguous`](crate::Error::NotContiguous): send a copy
 //! (`to_contiguous`), and assign what was received (`assign_on`). A column-major array is row-major
 //! by its other view, `a.t()`.
 //!
@@ -54,14 +54,15 @@
 //! # Ranks that fail
 //!
 //! An operation whose other ranks do not come keeps its stream busy. [`abort`] ends it, and what it
-//! was to write is lost. cudarc calls `ncclCommAbort` also when a communicator drops; what was to be
-//! received then has unspecified contents. So synchronise the stream before you drop a communicator
-//! whose work counts.
+//! was to write is lost. cudarc calls `ncclCommAbort` also when a communicator drops; what was to
+//! be received then has unspecified contents. So synchronise the stream before you drop a
+//! communicator whose work counts.
 //!
 //! # What was tried
 //!
 //! All of this was tried with a stand-in for NCCL on the stand-in driver, whose ranks are threads
-//! and processes of one machine, and with no GPU. NVIDIA's NCCL is looked for when a program runs, as `libnccl.so`.
+//! and processes of one machine, and with no GPU. NVIDIA's NCCL is looked for when a program runs,
+//! as `libnccl.so`.
 
 mod abort;
 mod call;
