@@ -1,0 +1,81 @@
+//! Kernels as CUDA programs commonly have them, each beside plain Rust: on the embedded device,
+//! then with each access checked. `.ci/run` also executes them as PTX. Without a C++ compiler these
+//! tests say so and do nothing.
+
+mod bits;
+mod graphs;
+mod language;
+mod reductions;
+mod scans;
+mod sorting;
+mod stencils;
+
+use std::fmt::Debug;
+
+use resident::{
+    CudaSource, Device, Element, Emulation, Error, Grid, In, InOut, Kernel, SmartArray,
+};
+
+support::record_launches!();
+
+/// Runs the kernel `run(const I *in, O *out, int n)` of a source, where `n` is the number of
+/// inputs, and compares what `out` has afterwards.
+#[macro_export]
+macro_rules! check {
+    ($source:expr, $grid:expr, $input:expr, $before:expr, $expected:expr $(,)?) => {
+        $crate::agrees(support::test_name!(), $source, $grid, &$input, &$before, &$expected)
+    };
+}
+
+#[track_caller]
+fn agrees<I: Element, O: Element + PartialEq + Debug>(
+    name: &str,
+    source: &str,
+    grid: Grid,
+    input: &[I],
+    before: &[O],
+    expected: &[O],
+) {
+    let source = CudaSource::c(source).entry("run");
+    // SAFETY: the sources of this suite access only elements of their arguments.
+    let kernel = unsafe { Kernel::<(In<I>, InOut<O>, i32)>::new(name).cuda(source) };
+    for is_checked in [false, true] {
+        let device = Device::emulated(Emulation::new().sanitize(is_checked));
+        match kernel.prepare(&device) {
+            Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
+                return eprintln!("skipped: {log}");
+            }
+            outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
+        }
+        let (x, mut y) = (SmartArray::from(input.to_vec()), SmartArray::from(before.to_vec()));
+        let n = input.len() as i32;
+        let queued = kernel.launch_on(&device.stream(), grid, (&x, &mut y, n));
+        let found = queued.and_then(|()| y.to_vec());
+        let found = found.unwrap_or_else(|error| panic!("checked {is_checked}: {error}"));
+        let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
+        if let Some(at) = differs {
+            let (found, expected) = (&found[at], &expected[at]);
+            panic!("checked {is_checked}: element {at} is {found:?} instead of {expected:?}");
+        }
+    }
+}
+
+/// Numbers that look random.
+fn words(count: usize) -> Vec<u32> {
+    let mut state = 12345_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state ^ state >> 15
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Whole numbers from -100 to 100.
+fn ints(count: usize) -> Vec<i32> {
+    words(count).iter().map(|word| (word % 201) as i32 - 100).collect()
+}
+
+/// Multiples of 1/8 from -12 to 12: sums of them are exact in each order.
+fn floats(count: usize) -> Vec<f32> {
+    ints(count).iter().map(|x| *x as f32 / 8.0).collect()
+}
