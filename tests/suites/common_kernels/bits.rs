@@ -65,7 +65,7 @@ fn bytes_are_permuted_and_compared() {
             unsigned x = in[i], y = in[(i + 1) % n];
             unsigned mixed = __byte_perm(x, y, 0x5140);
             unsigned shifted = __funnelshift_r(x, y, 12);
-            out[i] = mixed ^ shifted ^ __umulhi(x, y) ^ __mulhi((int)x, (int)y) ^ __usad(x, y, 7);
+            out[i] = mixed ^ shifted ^ __umulhi(x, y) ^ __mulhi((int)x, (int)y);
         }
     "#;
     let x = words(32);
@@ -77,9 +77,23 @@ fn bytes_are_permuted_and_compared() {
             let shifted = x >> 12 | y << 20;
             let high = ((u64::from(x) * u64::from(y)) >> 32) as u32;
             let signed = ((i64::from(x as i32) * i64::from(y as i32)) >> 32) as u32;
-            mixed ^ shifted ^ high ^ signed ^ x.abs_diff(y).wrapping_add(7)
+            mixed ^ shifted ^ high ^ signed
         })
         .collect();
+    check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
+}
+
+#[test]
+fn sums_of_absolute_differences() {
+    let source = r#"
+        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
+            unsigned x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n];
+            out[threadIdx.x] = __usad(x, y, 7u);
+        }
+    "#;
+    let x = words(32);
+    let difference = |i: usize| x[i].abs_diff(x[(i + 1) % 32]).wrapping_add(7);
+    let expected: Vec<u32> = (0..32).map(difference).collect();
     check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
 }
 
@@ -337,7 +351,7 @@ fn distances_of_bits() {
             out[j * 16 + i] = __popcll(all[i] ^ all[j]);
         }
     "#;
-    let x: Vec<u64> = words(16).iter().map(|x| u64::from(*x) * 0x1_2345_6789).collect();
+    let x: Vec<u64> = words(16).iter().map(|x| u64::from(*x).wrapping_mul(0x1_2345_6789)).collect();
     let expected: Vec<i32> =
         (0..256).map(|i| (x[i % 16] ^ x[i / 16]).count_ones() as i32).collect();
     check!(source, Grid::new(1, (16, 16)), x, [0; 256], expected);

@@ -4,11 +4,15 @@
 
 mod bits;
 mod graphs;
+mod halves;
 mod language;
+mod memory;
+mod numbers;
 mod reductions;
 mod scans;
 mod sorting;
 mod stencils;
+mod warps;
 
 use std::fmt::Debug;
 
@@ -27,6 +31,18 @@ macro_rules! check {
     };
 }
 
+/// What the embedded device does not do right: the test, a part of the fault, what is missing. A
+/// test that is listed must fail so.
+const KNOWN: [(&str, &str, &str); 2] = [
+    ("bits::sums_of_absolute_differences", "__usad", "CUDA's `__usad` is not declared"),
+    (
+        "numbers::directed_rounding_for_intervals",
+        "__fmul_rd",
+        "floats are rounded to the nearest only: `_rd`, `_ru` and `_rz` are not declared",
+    ),
+];
+
+/// See [`check`].
 #[track_caller]
 fn agrees<I: Element, O: Element + PartialEq + Debug>(
     name: &str,
@@ -36,28 +52,56 @@ fn agrees<I: Element, O: Element + PartialEq + Debug>(
     before: &[O],
     expected: &[O],
 ) {
+    let known = KNOWN.iter().find(|(test, ..)| *test == name);
+    for is_checked in [false, true] {
+        let found = run(name, source, grid, is_checked, input, before);
+        let outcome = match found {
+            Ok(None) => return,
+            Ok(Some(found)) => differs(&found, expected),
+            Err(fault) => Err(fault),
+        };
+        match (known, outcome) {
+            (None, Ok(())) => {}
+            (None, Err(fault)) => panic!("checked {is_checked}: {fault}"),
+            (Some((_, part, _)), Err(fault)) => assert!(fault.contains(part), "{fault}"),
+            (Some(known), Ok(())) => panic!("it passes, remove it from the list: {known:?}"),
+        }
+    }
+}
+
+fn differs<O: PartialEq + Debug>(found: &[O], expected: &[O]) -> Result<(), String> {
+    let mut pairs = found.iter().zip(expected).enumerate();
+    match pairs.find(|(_, (found, expected))| found != expected) {
+        None => Ok(()),
+        Some((at, (found, expected))) => {
+            Err(format!("element {at} is {found:?} instead of {expected:?}"))
+        }
+    }
+}
+
+/// What the kernel makes of `before`. `None`, with a message, if there is no C++ compiler.
+fn run<I: Element, O: Element>(
+    name: &str,
+    source: &str,
+    grid: Grid,
+    is_checked: bool,
+    input: &[I],
+    before: &[O],
+) -> Result<Option<Vec<O>>, String> {
     let source = CudaSource::c(source).entry("run");
     // SAFETY: the sources of this suite access only elements of their arguments.
     let kernel = unsafe { Kernel::<(In<I>, InOut<O>, i32)>::new(name).cuda(source) };
-    for is_checked in [false, true] {
-        let device = Device::emulated(Emulation::new().sanitize(is_checked));
-        match kernel.prepare(&device) {
-            Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
-                return eprintln!("skipped: {log}");
-            }
-            outcome => outcome.unwrap_or_else(|error| panic!("{error}")),
+    let device = Device::emulated(Emulation::new().sanitize(is_checked));
+    match kernel.prepare(&device) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
+            eprintln!("skipped: {log}");
+            return Ok(None);
         }
-        let (x, mut y) = (SmartArray::from(input.to_vec()), SmartArray::from(before.to_vec()));
-        let n = input.len() as i32;
-        let queued = kernel.launch_on(&device.stream(), grid, (&x, &mut y, n));
-        let found = queued.and_then(|()| y.to_vec());
-        let found = found.unwrap_or_else(|error| panic!("checked {is_checked}: {error}"));
-        let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
-        if let Some(at) = differs {
-            let (found, expected) = (&found[at], &expected[at]);
-            panic!("checked {is_checked}: element {at} is {found:?} instead of {expected:?}");
-        }
+        outcome => outcome.map_err(|error| error.to_string())?,
     }
+    let (x, mut y) = (SmartArray::from(input.to_vec()), SmartArray::from(before.to_vec()));
+    let queued = kernel.launch_on(&device.stream(), grid, (&x, &mut y, input.len() as i32));
+    queued.and_then(|()| y.to_vec()).map(Some).map_err(|error| error.to_string())
 }
 
 /// Numbers that look random.
