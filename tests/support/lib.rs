@@ -14,6 +14,7 @@ pub mod hip;
 pub mod lab;
 pub mod moves;
 pub mod own_process;
+pub mod record_launches;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub mod recording;
 pub mod watched;

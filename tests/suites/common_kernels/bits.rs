@@ -377,7 +377,8 @@ fn numbers_of_many_words_are_added() {
     let expected: Vec<[u64; 2]> = (0..8)
         .map(|i| {
             let (a, b) = (x[i], x[(i + 1) % 8]);
-            let result = number(a).wrapping_add(number(b)) ^ u128::from(a[0]) * u128::from(b[0]);
+            let product = u128::from(a[0]) * u128::from(b[0]);
+            let result = number(a).wrapping_add(number(b)) ^ product;
             [result as u64, (result >> 64) as u64]
         })
         .collect();

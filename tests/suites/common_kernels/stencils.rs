@@ -282,7 +282,7 @@ fn colours_to_grey_and_packed_pixels() {
     let grey = |x: &u32| {
         let [r, g, b, a] = x.to_le_bytes().map(u32::from);
         let grey = (77 * r + 150 * g + 29 * b) >> 8;
-        grey * 0x01_0101 | (255 - a) << 24
+        grey * 0x01_0101 + ((255 - a) << 24)
     };
     let expected: Vec<u32> = x.iter().map(grey).collect();
     check!(source, Grid::new(3, 32), x, [0_u32; 77], expected);
