@@ -15,6 +15,7 @@ pub mod lab;
 pub mod moves;
 pub mod own_process;
 pub mod panics;
+pub mod record_launches;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 pub mod recording;
 pub mod watched;

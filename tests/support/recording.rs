@@ -23,20 +23,6 @@ const THREADS_MAX: u64 = 500_000;
 /// The most bytes of a launch that is recorded.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Lets a program of tests record its launches. Stands once in its `main.rs`.
-#[macro_export]
-macro_rules! record_launches {
-    () => {
-        #[cfg(all(target_os = "linux", feature = "cuda"))]
-        mod record_launches {
-            // Runs before `main`, which is the harness's own.
-            #[used]
-            #[unsafe(link_section = ".init_array")]
-            static BEGIN: extern "C" fn() = $crate::recording::begin;
-        }
-    };
-}
-
 /// Has the bodies of all kernels wrapped.
 pub extern "C" fn begin() {
     resident_host_code::set_wrapper(wrapped);

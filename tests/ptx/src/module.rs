@@ -109,9 +109,9 @@ pub(crate) enum Operand {
     /// `[%r1+4]`
     Address(Base, i64),
     /// `{%r1, %r2}`
-    List(Vec<Operand>),
+    List(Vec<Self>),
     /// `%p1|%p2`
-    Pair(Box<(Operand, Operand)>),
+    Pair(Box<(Self, Self)>),
     /// A name that is looked up when all of the module is read, and what is added.
     Name(String, i64),
 }

@@ -153,9 +153,6 @@ fn print_summary(launches: &[Recorded], outcomes: &[Outcome]) {
     for (launch, outcome) in launches.iter().zip(outcomes) {
         if *outcome != Outcome::Same {
             let text = format!("{outcome:?}");
-            if launch.source.kernel == "kernel" {
-                println!("TEXT {}", launch.source.text);
-            }
             println!("{}: {}", launch.source.kernel, text.chars().take(300).collect::<String>());
         }
     }

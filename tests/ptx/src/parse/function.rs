@@ -3,7 +3,7 @@
 use super::lexer::Token;
 use super::number::number;
 use super::{Names, Parser};
-use crate::module::{Function, PARAMETERS_START, Slot};
+use crate::module::{Function, Operand, PARAMETERS_START, Slot};
 use crate::words::{Opcode, Space};
 
 impl Parser<'_> {
@@ -191,10 +191,7 @@ fn resolve_branches(function: &mut Function, names: &Names) -> Result<(), String
     };
     let mut tables: Vec<&str> = Vec::new();
     for instruction in &mut function.code {
-        let name = match instruction.operands.last() {
-            Some(crate::module::Operand::Name(name, 0)) => name,
-            _ => continue,
-        };
+        let Some(Operand::Name(name, 0)) = instruction.operands.last() else { continue };
         match instruction.opcode {
             Opcode::Bra => instruction.target = label(name)?,
             Opcode::Brx => {

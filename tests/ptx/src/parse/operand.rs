@@ -43,9 +43,8 @@ impl Parser<'_> {
             Operand::Name(name, _) => (Base::Name(name), 0),
             _ => return Err(self.fault(&format!("{word} is no address"))),
         };
-        if self.eat('+') {
-            offset += self.number()? as i64;
-        } else if self.peek() == Some(Token::Sign('-')) {
+        // `[%rd1+-8]` too.
+        if self.eat('+') || self.peek() == Some(Token::Sign('-')) {
             offset += self.number()? as i64;
         }
         self.expect(']')?;
