@@ -25,8 +25,7 @@ impl Mpi {
     /// still on its way. A message to this process itself is sent when it is packed.
     ///
     /// The elements are packed where they are newest, after the work that writes them, on the
-    /// current device's stream; only they come to the host. The host waits for them, not for later
-    /// work.
+    /// current device's stream; only they move. The host waits for them, not for later work.
     ///
     /// ```
     /// # use resident::{SmartArray, ndarray::{Ix2, s}};
