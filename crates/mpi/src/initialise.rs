@@ -31,8 +31,8 @@ const SELF_TEST_LIMIT: Duration = Duration::from_secs(30);
 /// [`Device::set_default`], unless `RESIDENT_DEVICE` names a device.
 ///
 /// `RESIDENT_MPI_TIMEOUT` is how many seconds a call waits for other processes, 300 by default;
-/// fractions are allowed. `RESIDENT_MPI` is `host` or `device`: the [`Transport`](crate::Transport),
-/// which otherwise is found out.
+/// fractions are allowed. `RESIDENT_MPI` is `host` or `device`: the
+/// [`Transport`](crate::Transport), which otherwise is found out.
 ///
 /// ```
 /// use resident::SmartArray;
@@ -118,7 +118,6 @@ fn open(
     let agent = unsafe { Agent::new(&session) };
     let progress = agent.and_then(|agent| Progress::spawn(agent, Arc::clone(&inbox)));
     let choice = choose(node_rank, &session)?;
-    tracing::info!(rank, transport = %choice.transport, reason = choice.reason, "messages of MPI");
     let facts = Facts { rank, size, node_rank, tag_max, timeout, choice };
     Ok(World::new(session, inbox, progress, facts))
 }

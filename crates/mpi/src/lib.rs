@@ -47,6 +47,7 @@
 
 mod agreement;
 mod audit;
+mod before_main;
 mod call;
 mod collectives;
 mod decomposition;

@@ -226,8 +226,9 @@ impl Mpi {
         let transfer =
             Transfer::new(memory, Expected::new(self.0.inbox(), expected, address, peer));
         self.0.start(&transfer, |session, _memory, message| {
-            // SAFETY: the address is that of memory of an array that the transfer owns, as it owns `message`: both live, the memory at one address, until the transfer is complete,
-            // and nothing accesses the memory before (`Transfer::start`).
+            // SAFETY: the address is that of memory of an array that the transfer owns, as it owns
+            // `message`: both live, the memory at one address, until the transfer is complete, and
+            // nothing accesses the memory before (`Transfer::start`).
             unsafe { message.post(session) }
         })?;
         let (world, from) = (Rc::downgrade(&self.0), peer.rank);

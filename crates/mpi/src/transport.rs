@@ -17,7 +17,7 @@ const VARIABLE: &str = "RESIDENT_MPI";
 /// that it can (`MPIX_Query_cuda_support`, `MPIX_Query_rocm_support`), and a message of the current
 /// device's memory from a process to itself arrives. [`init`](crate::init) starts the program anew
 /// to see that, of which nothing but the test runs, so that a library that crashes or hangs does no
-/// harm. `{:?}` of an [`Mpi`](crate::Mpi) says what was chosen and why, as does an event of `tracing`.
+/// harm. `{:?}` of an [`Mpi`](crate::Mpi) says what was chosen and why.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Transport {
