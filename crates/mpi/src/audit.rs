@@ -15,8 +15,8 @@ pub struct Flow {
     pub bytes: u64,
 }
 
-/// What a process sent to others, and to itself, and what it received. Headers do not count, nor the
-/// faces of a process that is its own neighbour, which are copied.
+/// What a process sent to others, and to itself, and what it received. Headers do not count, nor do
+/// the faces of a process that is its own neighbour, which are copied.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
     /// Messages that were handed to MPI.

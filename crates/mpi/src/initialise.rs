@@ -122,7 +122,6 @@ fn open(
     let agent = unsafe { Agent::new(&session) };
     let progress = agent.and_then(|agent| Progress::spawn(agent, Arc::clone(&inbox)));
     let choice = choose(node_rank, &session)?;
-    tracing::info!(rank, transport = %choice.transport, reason = choice.reason, "messages of MPI");
     let facts = Facts { rank, size, node_rank, tag_max, timeout, choice };
     Ok(World::new(session, inbox, progress, facts))
 }

@@ -48,6 +48,7 @@
 mod agreement;
 mod audit;
 mod awaited;
+mod before_main;
 mod call;
 mod collectives;
 mod decomposition;

@@ -25,8 +25,7 @@ impl Mpi {
     /// still on its way. A message to this process itself is sent when it is packed.
     ///
     /// The elements are packed where they are newest, after the work that writes them, on the
-    /// current device's stream; only they come to the host. The host waits for them, not for later
-    /// work.
+    /// current device's stream; only they move. The host waits for them, not for later work.
     ///
     /// ```
     /// # use resident::{SmartArray, ndarray::{Ix2, s}};
@@ -227,8 +226,9 @@ impl Mpi {
         let transfer =
             Transfer::new(memory, Expected::new(self.0.inbox(), expected, address, peer));
         self.0.start(&transfer, |session, _memory, message| {
-            // SAFETY: the address is that of memory of an array that the transfer owns, as it owns `message`: both live, the memory at one address, until the transfer is complete,
-            // and nothing accesses the memory before (`Transfer::start`).
+            // SAFETY: the address is that of memory of an array that the transfer owns, as it owns
+            // `message`: both live, the memory at one address, until the transfer is complete, and
+            // nothing accesses the memory before (`Transfer::start`).
             unsafe { message.post(session) }
         })?;
         let (world, from) = (Rc::downgrade(&self.0), peer.rank);

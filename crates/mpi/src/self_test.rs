@@ -9,23 +9,18 @@ use std::io::Result as IoResult;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, panic, process, thread};
+use std::{env, fs, thread};
 
-use resident::ndarray::Ix1;
-use resident::{Device, SmartArray};
+use resident::Device;
 
 use crate::call::{Session, says_it_uses_memory_of};
-use crate::error::Result;
-use crate::initialise::init;
 use crate::transport::{Choice, Reachable, Transport};
 
 /// Says that this process is to test, and to do nothing else.
-const VARIABLE: &str = "RESIDENT_MPI_SELF_TEST";
+pub(crate) const VARIABLE: &str = "RESIDENT_MPI_SELF_TEST";
 /// The status of a process to which the message arrived. Programs seldom end with it.
-const ARRIVED: i32 = 97;
-const OTHER_CONTENTS: i32 = 98;
-/// Numbers of elements, for the two ways in which libraries send short and long messages.
-const LENGTHS: [u32; 2] = [16, 1 << 20];
+pub(crate) const ARRIVED: i32 = 97;
+pub(crate) const OTHER_CONTENTS: i32 = 98;
 
 /// Device memory only if MPI says that it can use that of this device, and does so in a test that
 /// takes at most as long as `limit`.
@@ -128,10 +123,10 @@ fn wait(child: &mut Child, deadline: Instant) -> IoResult<Option<ExitStatus>> {
     }
 }
 
-/// Whether the code of this library is in the program's file, so that [`BEFORE_MAIN`] runs when it
-/// is started anew. Otherwise another program would be started, such as Python.
+/// Whether the code of this library is in the program's file, so that `crate::before_main` runs
+/// when it is started anew. Otherwise another program would be started, such as Python.
 fn is_in_program() -> bool {
-    let here = before_main as *const () as usize;
+    let here = is_in_program as *const () as usize;
     let (Ok(program), Ok(maps)) =
         (fs::read_link("/proc/self/exe"), fs::read_to_string("/proc/self/maps"))
     else {
@@ -145,42 +140,4 @@ fn is_in_program() -> bool {
         range.is_some_and(|range| range.contains(&here))
             && program.to_str().is_some_and(|program| line.ends_with(program))
     })
-}
-
-/// The loader calls the functions of this section before `main`.
-#[cfg(target_os = "linux")]
-#[used]
-// SAFETY: the section holds addresses of functions that the loader calls one after the other, which
-// this is. It does nothing in processes that are no test.
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = before_main;
-
-extern "C" fn before_main() {
-    if env::var_os(VARIABLE).is_none() {
-        return;
-    }
-    let status = match panic::catch_unwind(arrives) {
-        Ok(Ok(true)) => ARRIVED,
-        Ok(Ok(false)) => OTHER_CONTENTS,
-        Ok(Err(_)) | Err(_) => 1,
-    };
-    process::exit(status);
-}
-
-/// Whether elements that are newest on the current device arrive there.
-fn arrives() -> Result<bool> {
-    let mpi = init()?;
-    let stream = Device::current()?.stream();
-    let mut arrive = mpi.size() == 1;
-    for len in LENGTHS {
-        let elements: Vec<u32> = (1..=len).collect();
-        let mut sent = SmartArray::from(elements.clone());
-        let mut received = SmartArray::<u32, Ix1>::zeros(len as usize);
-        drop((sent.gpu_mut_on(&stream)?, received.gpu_mut_on(&stream)?));
-        let sending = mpi.isend_on(&stream, &sent, 0, 0)?;
-        mpi.recv_on(&stream, &mut received, 0, 0)?;
-        sending.wait()?;
-        arrive &= received.to_vec()? == elements;
-    }
-    Ok(arrive)
 }

@@ -19,8 +19,8 @@ use by_hand::ByHand;
 
 /// Says that this process is one of a job.
 const INSIDE: &str = "RESIDENT_MPI_BENCH";
-/// How long a batch takes, unless a step takes longer, and how many there are: on a shared machine a
-/// short one may be undisturbed.
+/// How long a batch takes, unless a step takes longer, and how many there are: on a shared machine
+/// a short one may be undisturbed.
 const BATCH: Duration = Duration::from_millis(2);
 const BATCHES: usize = 50;
 

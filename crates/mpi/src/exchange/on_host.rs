@@ -2,7 +2,8 @@
 //!
 //! In an exchange in one call, MPI reads and writes the cells of the field, where that is possible.
 //! The field is borrowed until the call returns, and the guard lives meanwhile. So the call returns
-//! only when MPI is done with the cells. If that cannot be known, as after a time-out, the job ends.
+//! only when MPI is done with the cells. If that cannot be known, as after a time-out, the job
+//! ends.
 
 use std::sync::Arc;
 use std::time::Instant;
