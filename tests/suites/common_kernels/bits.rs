@@ -144,7 +144,8 @@ fn hashes_of_texts() {
         extern "C" __global__ void run(const char *in, unsigned *out, int n) {
             const char *text = in + 8 * threadIdx.x;
             unsigned hash = 2166136261u;
-            for (int k = 0; k < 8 && text[k]; ++k) { hash ^= (unsigned char)text[k]; hash *= 16777619u; }
+            for (int k = 0; k < 8 && text[k]; ++k) { hash ^= (unsigned char)text[k];
+                hash *= 16777619u; }
             out[threadIdx.x] = hash;
         }
     "#;

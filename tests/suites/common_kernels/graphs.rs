@@ -11,7 +11,8 @@ fn sparse_rows_times_a_vector() {
         extern "C" __global__ void run(const int *in, int *out, int n) {
             int rows = in[0], row = blockIdx.x * blockDim.x + threadIdx.x;
             if (row >= rows) return;
-            const int *starts = in + 1, *columns = starts + rows + 1, *values = columns + starts[rows];
+            const int *starts = in + 1, *columns = starts + rows + 1,
+                *values = columns + starts[rows];
             int sum = 0;
             for (int k = starts[row]; k < starts[row + 1]; ++k) sum += values[k] * (columns[k] + 1);
             out[row] = sum;
@@ -52,7 +53,8 @@ fn breadth_first_levels() {
                 if (atomicAdd(&out[v], 0) == level) {
                     int edges[2] = {2 * v + 1, 3 * v + 1};
                     for (int w : edges)
-                        if (w < blockDim.x && atomicCAS(&out[w], -1, level + 1) == -1) atomicExch(&changed, 1);
+                        if (w < blockDim.x && atomicCAS(&out[w], -1,
+                            level + 1) == -1) atomicExch(&changed, 1);
                 }
                 __syncthreads();
                 int is_on = atomicAdd(&changed, 0);
@@ -242,7 +244,8 @@ fn game_of_life() {
                 unsigned now = rows[step & 1][r], next = 0;
                 unsigned up = rows[step & 1][(r + W - 1) % W], down = rows[step & 1][(r + 1) % W];
                 for (int c = 0; c < W; ++c) {
-                    auto three = [&](unsigned row) { return __popc(__funnelshift_r(row, row, (c + 31) % 32) & 7); };
+                    auto three = [&](unsigned row) { return __popc(__funnelshift_r(row, row,
+                        (c + 31) % 32) & 7); };
                     int alive = three(up) + three(now) + three(down), self = now >> c & 1;
                     next |= (unsigned)(alive == 3 || (self && alive == 4)) << c;
                 }
@@ -278,7 +281,8 @@ fn nearest_centre_of_each_point() {
             int best = 0;
             float least = 1e30f;
             for (int k = 0; k < 4; ++k) {
-                float dx = in[i].x - centres[k].x, dy = in[i].y - centres[k].y, d = dx * dx + dy * dy;
+                float dx = in[i].x - centres[k].x, dy = in[i].y - centres[k].y,
+                    d = dx * dx + dy * dy;
                 if (d < least) { least = d; best = k; }
             }
             out[i] = best;

@@ -32,7 +32,8 @@ fn pairs_of_halves_are_added_and_multiplied() {
         extern "C" __global__ void run(const __half2 *in, __half2 *out, int n) {
             __half2 x = in[threadIdx.x], two = __float2half2_rn(2.0f);
             __half2 y = __hmul2(x, two);
-            out[threadIdx.x] = __halves2half2(__hadd(__low2half(y), __high2half(x)), __hneg(__high2half(y)));
+            out[threadIdx.x] = __halves2half2(__hadd(__low2half(y), __high2half(x)),
+                __hneg(__high2half(y)));
         }
     "#;
     let x: Vec<[u16; 2]> = halves(64).chunks(2).map(|x| [x[0].to_bits(), x[1].to_bits()]).collect();
@@ -119,7 +120,8 @@ fn softmax_of_rows_without_its_exponential() {
         extern "C" __global__ void run(const __half *in, float *out, int n) {
             int lane = threadIdx.x;
             float x = floorf(__half2float(in[blockIdx.x * 32 + lane])), largest = x;
-            for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, s));
+            for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u,
+                largest, s));
             float y = ldexpf(1.0f, (int)(x - largest)), sum = y;
             for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(~0u, sum, s);
             out[blockIdx.x * 32 + lane] = y / sum;

@@ -7,7 +7,8 @@ use crate::{check, floats, ints, words};
 #[test]
 fn bits_of_floats_by_union_pointer_and_function() {
     let source = r#"
-        union Word { float f; unsigned u; struct { unsigned short low, high; } part; unsigned char bytes[4]; };
+        union Word { float f; unsigned u; struct { unsigned short low, high; } part;
+            unsigned char bytes[4]; };
         extern "C" __global__ void run(const float *in, unsigned *out, int n) {
             int i = threadIdx.x;
             Word w;
@@ -88,10 +89,13 @@ fn structures_in_arrays_and_by_value() {
 #[test]
 fn operations_as_template_parameters() {
     let source = r#"
-        struct Add { static __device__ int of(int a, int b) { return a + b; } static const int unit = 0; };
-        struct Max { static __device__ int of(int a, int b) { return a > b ? a : b; } static const int unit = -1000; };
+        struct Add { static __device__ int of(int a, int b) { return a + b;
+            } static const int unit = 0; };
+        struct Max { static __device__ int of(int a, int b) { return a > b ? a : b;
+            } static const int unit = -1000; };
         template <typename Op, int N> struct Fold {
-            static __device__ int of(const int *x) { return Op::of(x[N - 1], Fold<Op, N - 1>::of(x)); }
+            static __device__ int of(const int *x) { return Op::of(x[N - 1], Fold<Op,
+                N - 1>::of(x)); }
         };
         template <typename Op> struct Fold<Op, 0> {
             static __device__ int of(const int *) { return Op::unit; }
@@ -119,7 +123,8 @@ fn overloaded_operators_of_complex_numbers() {
         struct Complex {
             float re, im;
             __host__ __device__ Complex(float r = 0, float i = 0) : re(r), im(i) {}
-            __device__ Complex operator*(const Complex &o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
+            __device__ Complex operator*(const Complex &o) const {
+                return {re * o.re - im * o.im, re * o.im + im * o.re}; }
             __device__ Complex operator+(Complex o) const { return Complex(re + o.re, im + o.im); }
             __device__ float size2() const { return re * re + im * im; }
         };
@@ -150,7 +155,8 @@ fn overloaded_operators_of_complex_numbers() {
 fn recursion() {
     let source = r#"
         __device__ int ackermann(int m, int n) {
-            return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
+            return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m,
+                n - 1));
         }
         __device__ int divisor(int a, int b) { return b ? divisor(b, a % b) : a; }
         extern "C" __global__ void run(const int *in, int *out, int n) {
@@ -203,7 +209,8 @@ fn a_machine_of_instructions() {
                     case MUL: --top; stack[top - 1] *= stack[top]; break;
                     case NEG: stack[top - 1] = -stack[top - 1]; break;
                     case DUP: stack[top] = stack[top - 1]; ++top; break;
-                    case SWAP: { int x = stack[top - 1]; stack[top - 1] = stack[top - 2]; stack[top - 2] = x; break; }
+                    case SWAP: { int x = stack[top - 1]; stack[top - 1] = stack[top - 2];
+                        stack[top - 2] = x; break; }
                     case JUMP_IF: { int to = in[at++]; if (stack[top - 1] > 0) at = to; break; }
                     case STOP: out[threadIdx.x] = stack[0]; return;
                 }

@@ -124,7 +124,8 @@ fn fourier_transform_modulo_a_prime() {
         #define P 998244353ull
         __device__ unsigned power(u64 base, unsigned exponent) {
             u64 result = 1;
-            for (; exponent; exponent >>= 1) { if (exponent & 1) result = result * base % P; base = base * base % P; }
+            for (; exponent; exponent >>= 1) { if (exponent & 1) result = result * base % P;
+                base = base * base % P; }
             return result;
         }
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
@@ -194,7 +195,8 @@ fn pi_by_points_in_a_circle() {
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned state = in[blockIdx.x * blockDim.x + threadIdx.x] | 1, inside = 0;
             for (int k = 0; k < 50; ++k) {
-                float x = (next(state) >> 8) * (1.0f / 16777216), y = (next(state) >> 8) * (1.0f / 16777216);
+                float x = (next(state) >> 8) * (1.0f / 16777216),
+                    y = (next(state) >> 8) * (1.0f / 16777216);
                 inside += x * x + y * y < 1;
             }
             atomicAdd(out, inside);
@@ -320,7 +322,8 @@ fn elimination_of_small_matrices() {
                 while (pivot < 4 && a[pivot][k] == 0) ++pivot;
                 if (pivot == 4) { out[threadIdx.x] = 0; return; }
                 if (pivot != k) {
-                    for (int j = 0; j < 4; ++j) { long long x = a[k][j]; a[k][j] = a[pivot][j]; a[pivot][j] = x; }
+                    for (int j = 0; j < 4; ++j) { long long x = a[k][j]; a[k][j] = a[pivot][j];
+                        a[pivot][j] = x; }
                     sign = -sign;
                 }
                 for (int i = k + 1; i < 4; ++i)
@@ -453,7 +456,8 @@ fn sieve_of_primes() {
             for (int p = threadIdx.x + 2; p * p < limit; p += blockDim.x) {
                 bool is_prime = true;
                 for (int d = 2; d * d <= p; ++d) if (p % d == 0) { is_prime = false; break; }
-                if (is_prime) for (int m = p * p; m < limit; m += p) atomicOr((unsigned *)out + m / 32, 1u << (m % 32));
+                if (is_prime) for (int m = p * p; m < limit;
+                    m += p) atomicOr((unsigned *)out + m / 32, 1u << (m % 32));
             }
         }
     "#;

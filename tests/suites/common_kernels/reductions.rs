@@ -143,7 +143,8 @@ fn largest_and_its_place() {
                 if (in[i] > best[t]) { best[t] = in[i]; place[t] = i; }
             __syncthreads();
             for (int s = 32; s; s >>= 1) {
-                if (t < s && (best[t + s] > best[t] || (best[t + s] == best[t] && place[t + s] < place[t]))) {
+                if (t < s && (best[t + s] > best[t]
+                              || (best[t + s] == best[t] && place[t + s] < place[t]))) {
                     best[t] = best[t + s];
                     place[t] = place[t + s];
                 }
@@ -200,10 +201,12 @@ fn mean_and_variance_by_merging_moments() {
             all[threadIdx.x] = own;
             __syncthreads();
             for (int s = 16; s > 0; s /= 2) {
-                if (threadIdx.x < s) all[threadIdx.x] = merged(all[threadIdx.x], all[threadIdx.x + s]);
+                if (threadIdx.x < s) all[threadIdx.x] = merged(all[threadIdx.x],
+                    all[threadIdx.x + s]);
                 __syncthreads();
             }
-            if (threadIdx.x == 0) { out[0] = all[0].n; out[1] = all[0].mean; out[2] = all[0].m2 / all[0].n; }
+            if (threadIdx.x == 0) { out[0] = all[0].n; out[1] = all[0].mean;
+                out[2] = all[0].m2 / all[0].n; }
         }
     "#;
     // Four values, each as often as the others: mean 2.5, variance 1.25, all steps exact enough.
@@ -248,8 +251,10 @@ fn checksum_of_words_by_exclusive_or() {
     let source = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned sum = 0;
-            for (int i = threadIdx.x; i < n; i += blockDim.x) sum ^= __funnelshift_l(in[i], in[i], i & 31);
-            for (int lane = 16; lane; lane >>= 1) sum ^= __shfl_xor_sync(0xffffffffu, sum, lane, 32);
+            for (int i = threadIdx.x; i < n; i += blockDim.x) sum ^= __funnelshift_l(in[i],
+                in[i], i & 31);
+            for (int lane = 16; lane; lane >>= 1) sum ^= __shfl_xor_sync(0xffffffffu, sum, lane,
+                32);
             if (threadIdx.x == 0) *out = sum;
         }
     "#;

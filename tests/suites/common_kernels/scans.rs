@@ -44,7 +44,8 @@ fn exclusive_scan_up_and_down_a_tree() {
             temp[BANK(2 * t + 1)] = in[2 * t + 1];
             for (int d = n >> 1; d > 0; d >>= 1) {
                 __syncthreads();
-                if (t < d) temp[BANK(offset * (2 * t + 2) - 1)] += temp[BANK(offset * (2 * t + 1) - 1)];
+                if (t < d)
+                    temp[BANK(offset * (2 * t + 2) - 1)] += temp[BANK(offset * (2 * t + 1) - 1)];
                 offset *= 2;
             }
             if (t == 0) temp[BANK(n - 1)] = 0;
@@ -52,7 +53,8 @@ fn exclusive_scan_up_and_down_a_tree() {
                 offset >>= 1;
                 __syncthreads();
                 if (t < d) {
-                    int left = BANK(offset * (2 * t + 1) - 1), right = BANK(offset * (2 * t + 2) - 1);
+                    int left = BANK(offset * (2 * t + 1) - 1),
+                        right = BANK(offset * (2 * t + 2) - 1);
                     int kept = temp[left];
                     temp[left] = temp[right];
                     temp[right] += kept;

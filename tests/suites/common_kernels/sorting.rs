@@ -123,7 +123,8 @@ fn odd_even_transposition_sort() {
             for (int round = 0; round < n; ++round) {
                 __syncthreads();
                 int i = 2 * t + (round & 1);
-                if (i + 1 < n && a[i] > a[i + 1]) { int kept = a[i]; a[i] = a[i + 1]; a[i + 1] = kept; }
+                if (i + 1 < n && a[i] > a[i + 1]) { int kept = a[i]; a[i] = a[i + 1];
+                    a[i + 1] = kept; }
             }
             __syncthreads();
             for (int i = t; i < n; i += blockDim.x) out[i] = a[i];
@@ -200,7 +201,8 @@ fn merge_by_binary_search() {
             int low = 0, high = n;
             while (low < high) {
                 int middle = (low + high) >> 1;
-                if (or_equal ? x[middle] <= key : x[middle] < key) low = middle + 1; else high = middle;
+                if (or_equal ? x[middle] <= key : x[middle] < key) low = middle + 1;
+                    else high = middle;
             }
             return low;
         }
@@ -223,7 +225,8 @@ fn smallest_few_of_each_row() {
             int of[K];
             __device__ Smallest() { for (int &x : of) x = 0x7fffffff; }
             __device__ void add(int x) {
-                for (int k = 0; k < K; ++k) if (x < of[k]) { int kept = of[k]; of[k] = x; x = kept; }
+                for (int k = 0; k < K; ++k) if (x < of[k]) { int kept = of[k]; of[k] = x;
+                    x = kept; }
             }
         };
         extern "C" __global__ void run(const int *in, int *out, int n) {

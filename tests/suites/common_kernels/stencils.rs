@@ -39,7 +39,8 @@ fn heat_on_a_plate() {
     let source = r#"
         #define W 24
         extern "C" __global__ void run(const float *in, float *out, int n) {
-            int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+            int x = blockIdx.x * blockDim.x + threadIdx.x,
+                y = blockIdx.y * blockDim.y + threadIdx.y;
             if (x >= W || y >= n / W) return;
             int i = y * W + x;
             if (x == 0 || y == 0 || x == W - 1 || y == n / W - 1) { out[i] = in[i]; return; }
@@ -127,7 +128,8 @@ fn product_with_several_results_in_registers() {
         extern "C" __global__ void run(const float *in, float *out, int n) {
             float sums[4] = {};
             int column = threadIdx.x, row = 4 * threadIdx.y;
-            for (int k = 0; k < 16; ++k) accumulate(sums, in + row * 16 + k, in[256 + k * 16 + column]);
+            for (int k = 0; k < 16; ++k) accumulate(sums, in + row * 16 + k,
+                in[256 + k * 16 + column]);
             for (int k = 0; k < 4; ++k) out[(row + k) * 16 + column] = sums[k];
         }
     "#;
@@ -186,7 +188,8 @@ fn edges_by_sobel() {
         extern "C" __global__ void run(const float *in, float *out, int n) {
             const int w = 16, h = n / w;
             int x = threadIdx.x, y = blockIdx.x;
-            auto p = [&](int dx, int dy) { return in[CLAMP(y + dy, 0, h - 1) * w + CLAMP(x + dx, 0, w - 1)]; };
+            auto p = [&](int dx, int dy) { return in[CLAMP(y + dy, 0, h - 1) * w + CLAMP(x + dx,
+                0, w - 1)]; };
             float gx = p(1, -1) + 2 * p(1, 0) + p(1, 1) - p(-1, -1) - 2 * p(-1, 0) - p(-1, 1);
             float gy = p(-1, 1) + 2 * p(0, 1) + p(1, 1) - p(-1, -1) - 2 * p(0, -1) - p(1, -1);
             out[y * w + x] = fabsf(gx) + fabsf(gy);
@@ -207,7 +210,8 @@ fn edges_by_sobel() {
 #[test]
 fn median_of_nine_by_a_sorting_network() {
     let source = r#"
-        __device__ inline void order(float &a, float &b) { float low = fminf(a, b); b = fmaxf(a, b); a = low; }
+        __device__ inline void order(float &a, float &b) { float low = fminf(a, b); b = fmaxf(a,
+            b); a = low; }
         extern "C" __global__ void run(const float *in, float *out, int n) {
             const int w = 12, h = n / w;
             int x = threadIdx.x, y = threadIdx.y;
@@ -293,7 +297,8 @@ fn bilinear_enlargement() {
     let source = r#"
         extern "C" __global__ void run(const float *in, float *out, int n) {
             const int w = 8, h = 6;
-            int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+            int x = blockIdx.x * blockDim.x + threadIdx.x,
+                y = blockIdx.y * blockDim.y + threadIdx.y;
             float u = x * 0.5f, v = y * 0.5f;
             int i = (int)floorf(u), j = (int)floorf(v);
             float a = u - i, b = v - j;

@@ -34,7 +34,7 @@ pub(crate) fn ptx_of(launch: &Recorded) -> Result<(String, String), String> {
     resident_gpu::ptx_by_nvrtc(&program, text, path.as_deref())
 }
 
-/// The headers of the toolkit, where the packages of the Python package index put them beside NVRTC.
+/// The headers of the toolkit, where Python's packages put them beside NVRTC.
 fn headers() -> Option<PathBuf> {
     let nvrtc = PathBuf::from(std::env::var_os("RESIDENT_NVRTC")?);
     let folder = nvrtc.parent()?.parent()?.join("include");

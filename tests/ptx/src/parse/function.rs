@@ -168,7 +168,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Registers, from behind their type. Those that are numbered, as in `%r<10>`, are known by their first use.
+    /// Registers, from behind their type. Those that are numbered, as in `%r<10>`, are known by
+    /// their first use.
     fn registers(&mut self, names: &mut Names) -> Result<(), String> {
         while !self.eat(';') {
             let name = self.word()?;

@@ -67,7 +67,8 @@ fn a_barrier_waits_for_no_thread_that_has_ended() {
 #[test]
 fn threads_that_wait_for_each_other_are_a_deadlock() {
     let body = format!(
-        "{REGISTERS} setp.eq.u32 %p, %t, 0; @%p bra $x; bar.sync 1; bra $y; $x: bar.sync 2; $y: {STORE}"
+        "{REGISTERS} setp.eq.u32 %p, %t, 0; @%p bra $x; bar.sync 1; bra $y; \
+         $x: bar.sync 2; $y: {STORE}"
     );
     let fault = launch(&body, 2, &[0, 0]).expect_err("they wait at two barriers");
     assert!(
