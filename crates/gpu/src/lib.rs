@@ -55,6 +55,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
 pub use code::kernel_names_by_nvrtc;
+pub use code::{CompiledProgram, compile_for};
 use context::Context;
 use copy::cost::Costs;
 pub use device::GpuDevice;

@@ -10,7 +10,7 @@ use super::argument::ArrayOfLaunch;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::order::{Order, Stamp};
-use super::parameters::Parameters;
+use super::parameters::ParameterNames;
 use crate::runtime::LaunchParameters;
 use resident_core::Access;
 
@@ -59,7 +59,7 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) launch: &'a LaunchParameters,
     pub(super) lines: &'a Lines,
     pub(super) image: &'a Image,
-    pub(super) parameters: &'a Parameters,
+    pub(super) parameters: &'a ParameterNames,
     pub(super) parameter_count: usize,
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],
