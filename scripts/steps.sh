@@ -94,3 +94,13 @@ fetch_hip() {
 nvrtc_file() {
     find "$scratch/nvrtc" -name 'libnvrtc.so*' -print -quit
 }
+
+# NVRTC of CUDA 11 and of CUDA 12, each in a folder of its own.
+older_nvrtc_files() {
+    local version
+    for version in 11 12; do
+        "$scratch/nvrtc/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+            --target "$scratch/nvrtc$version" "nvidia-cuda-nvrtc-cu$version" >&2 || return 1
+        find "$scratch/nvrtc$version" -name 'libnvrtc.so*' -print -quit
+    done
+}

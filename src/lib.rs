@@ -101,6 +101,7 @@
 //! | `RESIDENT_SANITIZE` | switch: embedded devices check the CUDA C that they run ([`Emulation::sanitize`]) | off |
 //! | `RESIDENT_CPU_KERNELS` | `cuda`: embedded devices run CUDA C even where there is a `host` body | `host` |
 //! | `RESIDENT_LAUNCH_TIMEOUT` | how many seconds CUDA C may take on an embedded device | no limit |
+//! | `RESIDENT_COMPILE_FOR` | architectures, as in `sm_80,gfx90a`: CUDA C that embedded devices load is compiled for these GPUs first ([`Kernel::compile_for`]) | none |
 //! | `RESIDENT_CXX` | the C++ compiler of embedded devices | `c++`, `clang++` or `g++` |
 //! | `TMPDIR` | the folder for the compilers' temporary files | the system's |
 //! | `RESIDENT_NVRTC` | the only NVRTC library file to use | that of the driver's CUDA major version, else an older one, else a newer one |
@@ -200,13 +201,13 @@ pub use interop::TensorElement;
 #[cfg(feature = "nccl")]
 pub use interop::nccl;
 pub use launch::{
-    Argument, Arguments, Described, Difference, Flat, In, InOut, Kernel, Out, Parameter, Signature,
+    Argument, Arguments, Compiled, CudaSource, Described, Difference, Flat, GpuSource, In, InOut,
+    Kernel, Out, Parameter, Signature, Variable,
 };
 pub use ndarray;
 pub use resident_backend::grid::{Extent3, Grid, GridLimits};
 pub use resident_backend::{
-    Capacity, CudaSource, DeviceKind, GpuSource, KernelAttributes, MemoryUsage as Memory,
-    PinnedOptions,
+    Capacity, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,
 };
 pub use resident_macros::budget;
 

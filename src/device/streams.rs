@@ -162,6 +162,15 @@ impl Device {
         Ok(())
     }
 
+    /// Waits for all work queued on this device until now, and reports none of its failures.
+    pub(crate) fn wait_for_all(&self, site: CallSite) -> Result<()> {
+        for (stream, position) in &self.pending_positions() {
+            let waited = stream.wait_until(&self.0.name, *position, site, WaitReason::Synchronize);
+            waited.map_err(|error| call_error(self, "this", "waiting for a device", &error))?;
+        }
+        Ok(())
+    }
+
     /// Waits for a stream, then returns its first unreported failure up to `position`.
     pub(super) fn synchronize_to(
         &self,

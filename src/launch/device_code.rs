@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::compile_for;
 use crate::device::Device;
 use resident_backend::{KernelCode, LoadError, Program};
 
@@ -38,7 +39,12 @@ impl DeviceCode {
         let number = device.number();
         match self.loaded_on(number) {
             Some(code) => Ok(code),
-            None => Ok(self.insert(number, device.backend().load(&self.program)?)),
+            None => {
+                if device.body_kind().is_on_host() {
+                    compile_for::check_if_asked(&self.program)?;
+                }
+                Ok(self.insert(number, device.backend().load(&self.program)?))
+            }
         }
     }
 

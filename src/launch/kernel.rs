@@ -9,6 +9,7 @@ use super::compare_bodies::{Bodies, Difference};
 use super::device_code::DeviceCode;
 use super::host_body::HostBody;
 use super::signature::Signature;
+use super::source::GpuSource;
 use super::submit::Launch;
 use crate::audit;
 use crate::device::{self, Device, Stream};
@@ -16,9 +17,8 @@ use crate::error::{AtCall, CalledAt, Error, Result};
 use resident_backend::call_site::{CallSite, call_site};
 use resident_backend::grid::{Grid, GridLimits};
 use resident_backend::scope::BodyScope;
-use resident_backend::sync;
 use resident_backend::{
-    BodyKind, GpuSource, KernelAttributes, KernelBody, KernelCode, LoadError, Program,
+    BodyKind, KernelAttributes, KernelBody, KernelCode, LoadError, Program, sync,
 };
 use resident_code::c_declaration;
 
@@ -49,8 +49,7 @@ use resident_code::c_declaration;
 /// - [`call`](Self::call) runs that body on the calling thread, on the host's copies.
 /// - [`compare`](Self::compare) runs both bodies, on copies of the arguments.
 ///
-/// Write the signature at `Kernel::<..>::new`, where closures infer their types from it. Cloning is
-/// cheap.
+/// Write the signature at `Kernel::<..>::new`, where closures infer their types. Cloning is cheap.
 pub struct Kernel<S: Signature> {
     inner: Arc<Inner<S>>,
 }
@@ -174,7 +173,7 @@ impl<S: Signature> Kernel<S> {
     /// `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`). The library declares these types
     /// before the source, and two functions: `resident::thread()`, the number of the thread in the
     /// grid, and `resident::wave_size()`, the number of lanes of a warp, a constant. Loading checks
-    /// the number of parameters and their sizes.
+    /// the number of parameters, their sizes and types.
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -210,22 +209,23 @@ impl<S: Signature> Kernel<S> {
     /// A C++17 compiler compiles CUDA C for the host when the program runs: the one that
     /// `RESIDENT_CXX` names, else `c++`, `clang++` or `g++`. Blocks run on up to 24 cores; the
     /// threads of a block run on one core, one after the other between barriers. There are shared
-    /// memory, `__syncthreads` and its kin, warps of 32 lanes with shuffles and votes, atomics,
-    /// vector types, most intrinsics of integers and bits, `printf` (to `tracing`, see
-    /// [`audit`](crate::audit), once the launch is over; else to standard output), and `assert`,
-    /// which fails the launch. The
-    /// order of blocks varies, on seeded devices too. `__CUDA_ARCH__` is 900, or that of the option
-    /// `-arch`. Of the CUDA toolkit's headers there are `cuda_fp16.h` and `cuda_bf16.h`; with every
-    /// compiler `cuda_runtime.h`, `math_constants.h` and their kin can be included, and names of
-    /// `<stdint.h>`, `<limits.h>`, `<float.h>` and `<math.h>` such as `uint64_t` and `INFINITY` are
-    /// there without. There are no inline PTX, cooperative groups, textures or dynamic parallelism.
-    /// An integer divided by zero has all bits set, as on NVIDIA's GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux on x86-64 more
-    /// fails the launch: a handler of `SIGSEGV` and `SIGFPE`, which passes on what does not concern it, is
-    /// installed with the first such kernel and stays, so a shared library that contains this crate
-    /// must not be unloaded. A handler that the program installs later must pass on to it what it
-    /// does not handle. Elsewhere more ends the process, at a guard page. A wild access ends the
-    /// process, there with a line on standard error that names the kernel.
-    /// Products and sums are rounded apart unless `--fmad=true` is an option, and mathematical
+    /// memory, barriers, warps of 32 lanes, atomics, vectors, most intrinsics, `printf` (to
+    /// `tracing`, see [`audit`](crate::audit), once the launch is over; else to standard output),
+    /// and `assert`, which fails the launch. The order of blocks varies, on seeded devices too.
+    /// `__CUDA_ARCH__` is 900, or that of the option `-arch`. There are `cuda_fp16.h`,
+    /// `cuda_bf16.h` and `cooperative_groups.h` (blocks, tiles, coalesced groups, `reduce`, scans);
+    /// `cuda_runtime.h` and its kin can be included with every compiler, and what `<stdint.h>`,
+    /// `<limits.h>`, `<float.h>` and `<math.h>` name is there without. A kernel that uses what is
+    /// not there (groups of the grid, inline PTX, textures, surfaces, launches inside kernels,
+    /// `wmma`, cub, thrust, cuRAND) is refused with its line, as is what NVRTC refuses: functions
+    /// of the host, `std::`, `sqrt(16)`. An integer divided by zero has all bits set, as on
+    /// NVIDIA's GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux
+    /// on x86-64 more fails the launch: a handler of `SIGSEGV` and `SIGFPE`, which passes on what
+    /// does not concern it, is installed with the first such kernel and stays, so a shared library
+    /// that contains this crate must not be unloaded. A handler that the program installs later
+    /// must pass on to it what it does not handle. Elsewhere more ends the process, at a guard
+    /// page. A wild access ends the process, there with a line on standard error that names the
+    /// kernel. Products and sums are rounded apart unless `--fmad=true` is an option; mathematical
     /// functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
@@ -273,9 +273,9 @@ impl<S: Signature> Kernel<S> {
     /// that the signature declares.
     ///
     /// Launches of one kernel may run at the same time, on several streams. All launches on a
-    /// device share the variables of the module (`__device__`, `__constant__`, `__managed__`), so
-    /// the code must have no data races on these either. It must not keep a pointer to an array
-    /// past the end of the launch: the memory may then be freed or reused.
+    /// device share the variables of the module (`__device__`, `__constant__`, `__managed__`, see
+    /// [`GpuSource::variable`]), so the code must have no data races on these. It must not keep a
+    /// pointer to an array past the launch's end: the memory may then be freed or reused.
     #[must_use]
     pub unsafe fn cuda(self, source: impl Into<GpuSource>) -> Self {
         resident_host_code::set_listener(resident_host_code::OutputListener {
@@ -320,6 +320,8 @@ impl<S: Signature> Kernel<S> {
 
     fn device_code(&self, source: GpuSource) -> Arc<DeviceCode> {
         let (kernel, parameters) = (Arc::clone(&self.inner.name), S::layouts());
+        let source = source.0;
+        source.entries.add(source.entry.as_deref().unwrap_or(&kernel));
         Arc::new(DeviceCode::new(Program { kernel, source, parameters }))
     }
 
@@ -327,6 +329,12 @@ impl<S: Signature> Kernel<S> {
         let mut inner = Arc::try_unwrap(self.inner).unwrap_or_else(|shared| Inner::clone(&shared));
         change(&mut inner);
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The name, in quotes, and the device code for GPUs of an architecture.
+    pub(super) fn code_for(&self, architecture: &str) -> (String, Option<&Arc<DeviceCode>>) {
+        let Inner { cuda, hip, .. } = &*self.inner;
+        (self.quoted(), hip.as_ref().filter(|_| architecture.starts_with("gfx")).or(cuda.as_ref()))
     }
 
     /// The device code, if there is any.
@@ -341,9 +349,8 @@ impl<S: Signature> Kernel<S> {
         &self.inner.name
     }
 
-    /// Queues the kernel on the current stream: the one that this thread
-    /// [entered](Stream::enter), or the current device's default stream. See
-    /// [`launch_on`](Self::launch_on).
+    /// Queues the kernel on the current stream: the one that this thread [entered](Stream::enter),
+    /// or the current device's default stream. See [`launch_on`](Self::launch_on).
     ///
     /// # Errors
     ///

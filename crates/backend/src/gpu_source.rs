@@ -1,9 +1,11 @@
 //! Device code from the user. This module exists in every build, so that a program with `.cuda`
 //! bodies also compiles without the feature `cuda`.
 
-use std::fmt::Display;
+use std::collections::BTreeSet;
+use std::fmt::{self, Display};
+use std::hash::{Hash, Hasher};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Device code: its text or image, the function to run, and the options to compile it with. A
 /// `&str` is CUDA C, which AMD GPUs run as HIP. [`CudaSource`] is another name of this type.
@@ -30,6 +32,43 @@ pub struct GpuSource {
     pub options: Vec<Arc<str>>,
     #[doc(hidden)]
     pub includes: Vec<Arc<Path>>,
+    /// Which functions kernels run, of this source and its clones.
+    #[doc(hidden)]
+    pub entries: Entries,
+}
+
+/// The functions that kernels of a source and of its clones run: one module has all of them. It is
+/// no part of what a source says, so all are equal.
+#[derive(Clone, Default)]
+pub struct Entries(Arc<Mutex<BTreeSet<Arc<str>>>>);
+
+impl Entries {
+    pub fn add(&self, entry: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.into());
+    }
+
+    /// Those until now, in order.
+    pub fn all(&self) -> Vec<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+impl PartialEq for Entries {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Entries {}
+
+impl Hash for Entries {
+    fn hash<H: Hasher>(&self, _state: &mut H) {}
+}
+
+impl fmt::Debug for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.all()).finish()
+    }
 }
 
 /// [`GpuSource`] by the name that it had when NVIDIA GPUs were the only ones.
@@ -80,7 +119,14 @@ impl GpuSource {
     }
 
     fn of(code: GpuCode) -> Self {
-        Self { code, entry: None, defines: Vec::new(), options: Vec::new(), includes: Vec::new() }
+        Self {
+            code,
+            entry: None,
+            defines: Vec::new(),
+            options: Vec::new(),
+            includes: Vec::new(),
+            entries: Entries::default(),
+        }
     }
 
     /// The function to run: a name, or for a template a name expression such as `scale<float>`. By
@@ -95,6 +141,7 @@ impl GpuSource {
     #[must_use]
     pub fn define(mut self, name: impl Into<Arc<str>>, value: impl Display) -> Self {
         self.defines.push((name.into(), value.to_string().into()));
+        self.entries = Entries::default();
         self
     }
 
@@ -105,6 +152,7 @@ impl GpuSource {
     #[must_use]
     pub fn option(mut self, option: impl Into<Arc<str>>) -> Self {
         self.options.push(option.into());
+        self.entries = Entries::default();
         self
     }
 
@@ -112,6 +160,7 @@ impl GpuSource {
     #[must_use]
     pub fn include(mut self, folder: impl AsRef<Path>) -> Self {
         self.includes.push(folder.as_ref().into());
+        self.entries = Entries::default();
         self
     }
 }

@@ -66,8 +66,7 @@ use std::time::Duration;
 use crate::grid::GridLimits;
 
 pub use failure::{BackendError, BackendErrorKind, FailureKind, FailureRecord};
-pub use gpu_source::GpuCode;
-pub use gpu_source::{CudaSource, GpuSource};
+pub use gpu_source::{CudaSource, Entries, GpuCode, GpuSource};
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
 pub use identifiers::{Address, QueueId};
@@ -75,7 +74,8 @@ pub use label::{AutomaticName, Label, LabelText, short_type};
 pub use program::KernelAttributes;
 pub use program::LoadedKernel;
 pub use program::{
-    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ParameterLayout, Program,
+    BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ModuleVariable, ParameterLayout,
+    Program,
 };
 pub use staged_bytes::{StagedBytes, StagingOwner};
 pub use task_waker::TaskWaker;
@@ -259,6 +259,10 @@ pub trait Backend: SourceDevice {
     }
     /// Compiles device code if necessary, and loads it. The first call for a program is slow.
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError>;
+    /// A variable of the module that kernels of a program's source share. Compiles and loads the
+    /// module if necessary; the program's parameters do not matter.
+    fn variable(&self, program: &Program, name: &str)
+    -> Result<Arc<dyn ModuleVariable>, LoadError>;
 }
 
 /// Memory that a device and the host access: its address on the device, which is freed as memory of

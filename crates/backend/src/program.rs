@@ -166,6 +166,15 @@ impl dyn LoadedKernel {
     }
 }
 
+/// A `__device__`, `__constant__` or `__managed__` variable of a source's module on one device.
+pub trait ModuleVariable: Debug + Send + Sync {
+    fn len_bytes(&self) -> usize;
+    /// Writes the whole variable. All work of the device has completed that was queued before.
+    fn write(&self, bytes: &[u8]) -> Result<(), BackendError>;
+    /// Reads the whole variable, as `write` writes it.
+    fn read(&self, bytes: &mut [u8]) -> Result<(), BackendError>;
+}
+
 /// The resources that a loaded kernel needs. For a host body, and on a HIP runtime without
 /// `hipFuncGetAttribute`, all fields but the last are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use object::LittleEndian;
 use object::elf::{FileHeader64, NoteType};
 use object::read::elf::{FileHeader, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use rmpv::ValueRef;
 use rmpv::decode::read_value_ref;
 
@@ -21,6 +21,12 @@ pub struct CompiledKernel {
     pub parameters: Vec<CompiledParameter>,
     /// The maximum number of threads per block.
     pub threads_max: u32,
+    /// Vector registers of a thread; 0 where the compiler does not tell.
+    pub registers: u32,
+    /// Static shared memory of a block.
+    pub shared_bytes: u32,
+    /// Memory of a thread's own.
+    pub local_bytes: u32,
 }
 
 /// Where a parameter lies among the arguments of a kernel.
@@ -67,6 +73,24 @@ pub fn kernels(image: &[u8]) -> Result<Option<Vec<CompiledKernel>>, String> {
     let root = decode(note)?;
     let list = list_of(&root, "amdhsa.kernels")?.unwrap_or_default();
     list.iter().map(kernel).collect::<Result<_, _>>().map(Some)
+}
+
+/// The variables of a code object, or of the first of a bundle: their names, and the bytes of those
+/// that are constant. None if it cannot be read.
+pub fn variables(image: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let file = first_of_bundle(image).ok().and_then(|image| object::File::parse(image).ok());
+    let Some(file) = file else { return Vec::new() };
+    let variable = |symbol: object::Symbol<'_, '_>| {
+        let name = symbol.name().ok()?;
+        // A kernel has a descriptor of this name.
+        let is_variable = symbol.kind() == SymbolKind::Data && !name.ends_with(".kd");
+        let section = file.section_by_index(symbol.section_index()?).ok()?;
+        let bytes = section.data_range(symbol.address(), symbol.size()).ok().flatten();
+        let is_constant = section.kind() == SectionKind::ReadOnlyData;
+        let bytes = bytes.filter(|_| is_constant).unwrap_or_default().to_vec();
+        is_variable.then(|| (name.to_owned(), bytes))
+    };
+    file.dynamic_symbols().filter_map(variable).collect()
 }
 
 /// How a bundle of code objects begins, as `hipcc --genco` writes it ("Clang Offload Bundler").
@@ -155,7 +179,17 @@ fn kernel(entry: &ValueRef<'_>) -> Result<CompiledKernel, String> {
     }
     let threads_max = number_of(entry, ".max_flat_workgroup_size")?;
     let threads_max = u32::try_from(threads_max).unwrap_or(u32::MAX);
-    Ok(CompiledKernel { name, parameters, threads_max })
+    let told = |key: &str| {
+        number_of(entry, key).ok().and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+    };
+    Ok(CompiledKernel {
+        name,
+        parameters,
+        threads_max,
+        registers: told(".vgpr_count"),
+        shared_bytes: told(".group_segment_fixed_size"),
+        local_bytes: told(".private_segment_fixed_size"),
+    })
 }
 
 /// The value with this key of a map.
@@ -254,8 +288,10 @@ mod tests {
             name: SYMBOL.to_owned(),
             parameters: vec![at(0, 8), at(8, 24), at(32, 8), at(40, 1), at(48, 8)],
             threads_max: 128,
+            ..known[0].clone()
         };
         assert_eq!(known[0], expected);
+        assert!(known[0].registers > 0, "{known:?}");
         assert_eq!((known[1].name.as_str(), known[1].threads_max), ("none", 1024));
     }
 

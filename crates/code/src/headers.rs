@@ -16,7 +16,7 @@ pub struct Header {
 }
 
 /// Those whose contents compilers have without a header.
-const EMPTY: [&str; 29] = [
+const EMPTY: [&str; 31] = [
     "cuda.h",
     "cuda_runtime.h",
     "cuda_runtime_api.h",
@@ -46,6 +46,8 @@ const EMPTY: [&str; 29] = [
     "cstdlib",
     "string.h",
     "cstring",
+    "time.h",
+    "ctime",
 ];
 
 /// Those with numbers and types.

@@ -38,6 +38,23 @@ pub fn definitions(text: &str) -> Vec<Definition> {
     found
 }
 
+/// The source with a macro's call behind the body of each kernel that is no template and whose name
+/// no other has, on the same lines; and the names of these kernels. There the compiler knows them.
+pub fn listed(text: &str, macro_name: &str) -> (String, Vec<String>) {
+    let all = definitions(text);
+    let is_listed = |one: &&Definition| {
+        !one.is_template && all.iter().filter(|other| other.name == one.name).count() == 1
+    };
+    let (mut result, mut names, mut done) = (String::with_capacity(text.len()), Vec::new(), 0);
+    for kernel in all.iter().filter(is_listed) {
+        result.push_str(&text[done..kernel.body.end]);
+        result.push_str(&format!(" {macro_name}({})", kernel.name));
+        done = kernel.body.end;
+        names.push(kernel.name.clone());
+    }
+    (result + &text[done..], names)
+}
+
 /// The definition whose `__global__` starts at a place, unless it is only a declaration.
 fn definition(code: &str, start: usize) -> Option<Definition> {
     let mut launch_bounds = String::new();
@@ -94,7 +111,7 @@ fn closing(code: &str, open: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::definitions;
+    use super::{definitions, listed};
 
     #[test]
     fn definitions_have_names_bounds_and_bodies() {
@@ -119,5 +136,14 @@ mod tests {
             ]
         );
         assert!(definitions("__global__ void open(int x) {").is_empty());
+    }
+
+    #[test]
+    fn kernels_are_listed_where_the_compiler_knows_them() {
+        let text = "__global__ void f() { }\ntemplate <int n> __global__ void g() {}\n\
+                    namespace a { __global__ void h() {} } namespace b { __global__ void h() {} }";
+        let (result, names) = listed(text, "LIST");
+        assert_eq!(result, text.replacen("{ }", "{ } LIST(f)", 1));
+        assert_eq!(names, ["f"]);
     }
 }

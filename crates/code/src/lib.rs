@@ -16,6 +16,7 @@ pub mod headers;
 pub mod kernels;
 pub mod numbers;
 pub mod once;
+pub mod parameter_types;
 pub mod prelude;
 pub mod signature;
 pub mod words;

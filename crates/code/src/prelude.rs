@@ -5,6 +5,9 @@
 /// they lack of CUDA C.
 pub const TEXT: &str = concat!(include_str!("prelude.cuh"), include_str!("prelude_amd.cuh"));
 
+/// What describes the parameters of kernels, behind the prelude.
+pub const PARAMETERS: &str = include_str!("parameters.cuh");
+
 /// `INFINITY` and `NAN`, which NVRTC and hiprtc lack.
 pub(crate) const INFINITY: &str = "__int_as_float(0x7f800000)";
 pub(crate) const NAN: &str = "__int_as_float(0x7fffffff)";

@@ -13,7 +13,7 @@ use resident_backend::grid::GridLimits;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, DeviceKind,
     HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice, MemoryUsage,
-    PinnedOptions, PinnedRegistration, Position, Program, Queue, SourceDevice,
+    ModuleVariable, PinnedOptions, PinnedRegistration, Position, Program, Queue, SourceDevice,
 };
 
 impl EmbeddedDevice {
@@ -266,5 +266,14 @@ impl Backend for EmbeddedDevice {
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
         self.core.check_usable("load")?;
         resident_host_code::load(program, &self.libraries).map(KernelCode::Host)
+    }
+
+    fn variable(
+        &self,
+        program: &Program,
+        name: &str,
+    ) -> Result<Arc<dyn ModuleVariable>, LoadError> {
+        self.core.check_usable("variable")?;
+        resident_host_code::variable(program, name, &self.libraries)
     }
 }

@@ -22,7 +22,8 @@ use resident_backend::StagedBytes;
 use resident_backend::{
     Address, AdviceChange, Backend, BackendError, BackendErrorKind, BodyKind, Capacity, CopyBox,
     DeviceKind, HostMemory, KernelCode, LoadError, ManagedRange, MappedMemory, MemoryAdvice,
-    MemoryUsage, PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice, scope,
+    MemoryUsage, ModuleVariable, PinnedOptions, PinnedRegistration, Program, Queue, SourceDevice,
+    scope,
 };
 
 impl GpuDevice {
@@ -267,5 +268,13 @@ impl Backend for GpuDevice {
     fn load(&self, program: &Program) -> Result<KernelCode, LoadError> {
         let loaded = code::load(self.core().context(), self.core().programs(), program);
         loaded.map(KernelCode::Loaded)
+    }
+
+    fn variable(
+        &self,
+        program: &Program,
+        name: &str,
+    ) -> Result<Arc<dyn ModuleVariable>, LoadError> {
+        code::variable(self.core().context(), self.core().programs(), program, name)
     }
 }

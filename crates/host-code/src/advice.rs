@@ -1,8 +1,46 @@
 //! What to do about errors of a compiler, in words of CUDA C.
 
-/// A sentence about the first error of a log that has one.
-pub(super) fn advice(log: &str) -> Option<String> {
-    log.lines().find_map(undefined)
+use super::refusals::features;
+
+/// A sentence about the first error of a log that has one. `text` is the source, and `file` its
+/// name in the log.
+pub(super) fn advice(log: &str, text: &str, file: &str) -> Option<String> {
+    let of_line = |line: &str| {
+        let of_feature = || features::of_line(text, file, line_of(line, file)?);
+        undefined(line).or_else(|| ambiguous(line)).or_else(of_feature)
+    };
+    log.lines().find_map(of_line)
+}
+
+/// The line of the source that an error names: 7 in `k.cu:7:3: error: ..`.
+fn line_of(line: &str, file: &str) -> Option<usize> {
+    let rest = line.strip_prefix(file)?.strip_prefix(':')?;
+    let is_error = rest.contains("error:");
+    rest.split(':').next()?.parse().ok().filter(|_| is_error)
+}
+
+/// For a function of `float` and `double` that is called with an integer.
+fn ambiguous(line: &str) -> Option<String> {
+    const STARTS: [&str; 4] = [
+        "call of overloaded ",
+        "call to deleted function ",
+        "call to ",
+        "use of deleted function ",
+    ];
+    let is_meant = line.contains("is ambiguous") || line.contains("deleted function");
+    let start = STARTS.iter().find_map(|words| Some(line.split_once(words)?.1))?;
+    let name = match start.split_once('(') {
+        Some((before, _)) => before.rsplit([' ', ':']).next()?,
+        None => start.split_whitespace().next()?,
+    };
+    let name = name.trim_matches(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let is_name = is_meant && !name.is_empty();
+    is_name.then(|| {
+        format!(
+            "`{name}` of these types is ambiguous, with NVRTC too, which has the functions of \
+             mathematics for `float` and `double`: convert the arguments, as in `{name}((float)x)`"
+        )
+    })
 }
 
 /// For a function that is used and nowhere defined.
@@ -24,12 +62,28 @@ mod tests {
     #[test]
     fn what_is_nowhere_defined_is_named() {
         for log in [
-            "/usr/bin/ld: a.o: in function `k(int*)':\nk.cu:2: undefined reference to `missing(int)'",
+            "ld: a.o: in function `k(int*)':\nk.cu:2: undefined reference to `missing(int)'",
             "ld.lld: error: undefined symbol: missing(int)",
         ] {
-            let said = advice(log).expect("it is named");
+            let said = advice(log, "", "k.cu").expect("it is named");
             assert!(said.contains("declares and uses `missing(int)`, and defines it nowhere"));
         }
-        assert_eq!(advice("k.cu:1: error: expected `;`"), None);
+        assert_eq!(advice("k.cu:1: error: expected `;`", "x", "k.cu"), None);
+    }
+
+    #[test]
+    fn ambiguous_calls_and_features_that_are_not_there_are_explained() {
+        for log in [
+            "k.cu:1:9: error: call of overloaded \u{2018}sqrt(int)\u{2019} is ambiguous",
+            "k.cu:1:9: error: call to 'sqrt' is ambiguous",
+            "k.cu:1:9: error: use of deleted function \u{2018}void sqrt(T) [with T = int]\u{2019}",
+        ] {
+            let said = advice(log, "", "k.cu").expect("it is explained");
+            assert!(said.starts_with("`sqrt` of these types is ambiguous"), "{said}");
+        }
+        let text = "\n__device__ float f(int t) { return tex1Dfetch<float>(t, 1); }";
+        let said =
+            advice("k.cu:2:5: error: \u{2018}tex1Dfetch\u{2019} was not declared", text, "k.cu");
+        assert!(said.expect("it is named").contains("k.cu:2: `tex1Dfetch`: textures"));
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::kernel_list::ListedKernel;
 use super::library::Library;
 use super::parallel::run_all;
 use super::runtime::LaunchParameters;
-use super::sanitizer::{CheckedLaunch, Findings};
+use super::sanitizer::{CheckedLaunch, Findings, ParameterNames};
 use super::waiting::SHARED_BYTES_MAX;
 use resident_backend::grid::Grid;
 use resident_backend::{KernelBody, ParameterLayout};
@@ -19,11 +20,18 @@ use resident_backend::{KernelBody, ParameterLayout};
 pub(super) struct CompiledBody {
     name: Arc<str>,
     library: Arc<Library>,
+    kernel: Arc<KernelOfBody>,
     parameters: Arc<[ParameterLayout]>,
     /// Where to put what a check finds, if the launches are checked.
     findings: Option<Arc<Findings>>,
     /// The names of the arrays of the only launch, if they are known.
     array_names: Vec<String>,
+}
+
+/// The kernel in the library, and the names of its parameters, for findings.
+struct KernelOfBody {
+    listed: ListedKernel,
+    names: Option<ParameterNames>,
 }
 
 /// The parameters as the kernel gets them, and the word at which each starts. Compiled code copies
@@ -38,11 +46,14 @@ impl CompiledBody {
     pub(super) fn new(
         name: &Arc<str>,
         library: Arc<Library>,
+        listed: ListedKernel,
         parameters: Box<[ParameterLayout]>,
         findings: Option<Arc<Findings>>,
     ) -> Self {
         let (name, parameters) = (Arc::clone(name), parameters.into());
-        Self { name, library, parameters, findings, array_names: Vec::new() }
+        let names = library.checked().map(|checked| checked.parameter_names(&listed.name));
+        let kernel = Arc::new(KernelOfBody { listed, names });
+        Self { name, library, kernel, parameters, findings, array_names: Vec::new() }
     }
 
     /// The parameters as the kernel gets them.
@@ -90,9 +101,13 @@ impl CompiledBody {
             grid: [blocks.x, blocks.y, blocks.z],
             block: [threads.x, threads.y, threads.z],
             shared_bytes: grid.dynamic_shared_bytes(),
+            kernel: self.kernel.listed.c_name.as_ptr(),
         };
-        let entry = self.library.entry();
-        let (Some(findings), Some(library)) = (&self.findings, self.library.checked()) else {
+        let entry = self.kernel.listed.run;
+        let _running = self.library.run();
+        let (Some(findings), Some(library), Some(parameter_names)) =
+            (&self.findings, self.library.checked(), &self.kernel.names)
+        else {
             // SAFETY: the entry is that of a library whose parameters `pack` has packed; the caller
             // of `Kernel::cuda` vouches for what the code accesses.
             return unsafe { run_all(entry, &launch) };
@@ -100,6 +115,7 @@ impl CompiledBody {
         let checked = CheckedLaunch {
             kernel: &self.name,
             library,
+            parameter_names,
             entry,
             launch: &launch,
             parameters: &self.parameters,

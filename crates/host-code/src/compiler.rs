@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use super::advice::advice;
 use super::headers::Headers;
 use super::processor;
+use super::refusals::strictness;
 use super::temporary_files::{TemporaryFile, unusable};
 use super::translation::{Translation, include_option};
 
@@ -166,21 +167,52 @@ impl Compiler {
         let source = TemporaryFile::new("cpp")?;
         let output = TemporaryFile::new("so")?;
         source.fill(translation.text().as_bytes())?;
-        let headers = translation.has_headers.then(Headers::write).transpose();
-        let headers = headers.map_err(not_used)?;
+        let write = || Headers::write(translation.missing_headers());
+        let headers = translation.has_headers.then(write).transpose().map_err(not_used)?;
         // Before the folders of a CUDA toolkit.
         let folders = headers.iter().map(|headers| include_option(&headers.folder));
         let options: Vec<OsString> = folders.chain(translation.options().iter().cloned()).collect();
+        if translation.is_strict() {
+            self.refuse(&source, &options, translation)?;
+        }
+        let refused = |log: String| self.refusal(&log, translation);
         if translation.is_checked() {
             // Linked in a second step, so that the compiler does not add its own sanitizer.
             let object = TemporaryFile::new("o")?;
             let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
-            self.run(&source, &object, &options, &checked)?;
-            self.run(&object, &output, &[], &LINKING)?;
+            self.run(&source, &object, &options, &checked).map_err(refused)?;
+            self.run(&object, &output, &[], &LINKING).map_err(refused)?;
         } else {
-            self.run(&source, &output, &options, &LINKING)?;
+            self.run(&source, &output, &options, &LINKING).map_err(refused)?;
         }
         std::fs::read(&output.path).map_err(not_used)
+    }
+
+    /// Looks in the preprocessed source for what NVRTC refuses. If the source does not get so far,
+    /// the compiler says why.
+    fn refuse(
+        &self,
+        source: &TemporaryFile,
+        options: &[OsString],
+        translation: &Translation,
+    ) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.args(&OPTIONS[..1]).arg("-E").args(options).arg(strictness::OPTION);
+        let Ok(output) = command.arg(&source.path).output() else { return Ok(()) };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let fault =
+            || strictness::fault(&text, translation.file(), translation.options_of_source());
+        match output.status.success().then(fault).flatten() {
+            None => Ok(()),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    /// What to say of a source that the compiler refuses.
+    fn refusal(&self, log: &str, translation: &Translation) -> String {
+        let advice = advice(log, translation.source(), translation.file());
+        let advice = advice.map(|advice| format!("{advice}\n")).unwrap_or_default();
+        format!("{advice}{} refuses the source, correct it:\n{log}", self.version)
     }
 
     /// The options for checked code that this compiler has.
@@ -206,9 +238,7 @@ impl Compiler {
         if ran.status.success() {
             return Ok(());
         }
-        let log = String::from_utf8_lossy(&ran.stderr);
-        let advice = advice(&log).map(|advice| format!("{advice}\n")).unwrap_or_default();
-        Err(format!("{advice}{} refuses the source, correct it:\n{log}", self.version))
+        Err(String::from_utf8_lossy(&ran.stderr).into_owned())
     }
 }
 

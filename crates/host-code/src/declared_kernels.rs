@@ -12,7 +12,7 @@ pub(super) fn fault(text: &str, entry: &str, options: &[OsString]) -> Option<Str
     // A macro may make names of pieces.
     let is_given = |option: &OsString| {
         let option = option.to_string_lossy();
-        !option.starts_with("-DRESIDENT_ENTRY=") && option.contains(name)
+        option.contains(name)
     };
     if find_in_code(text, &[name]).is_some() || text.contains("##") || options.iter().any(is_given)
     {

@@ -67,6 +67,14 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         return true;
     }
 
+    template <void (*kernel)(Parameters...)>
+    RESIDENT_UNCHECKED static void start(const resident_launch *launch,
+                                         const resident_runtime *library,
+                                         resident_progress *progress, unsigned long long end,
+                                         unsigned int first) {
+        run<kernel>(*launch, *library, *progress, end, first, std::make_index_sequence<count>());
+    }
+
     template <void (*kernel)(Parameters...), std::size_t... Index>
     RESIDENT_UNCHECKED static void run(const resident_launch &launch,
                                        const resident_runtime &library,
@@ -75,7 +83,9 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
 #ifdef RESIDENT_SANITIZE
         resident_of_thread.functions = library;
         resident_library = &resident_of_thread.functions;
+        resident_of_thread.kernel = launch.kernel;
 #else
+        resident_kernel_name = launch.kernel;
         resident_library = &library;
         resident_progress_of_stack = &progress;
 #endif

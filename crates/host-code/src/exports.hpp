@@ -1,21 +1,10 @@
 
-// Behind the source: what the library calls. RESIDENT_ENTRY is the kernel, a name or a name
-// expression such as `scale<float>`.
+// Behind the source: what the library calls.
 
-// Here, so that the name is looked up where the source's is.
-using resident_kernel = resident::host::entry<decltype(&RESIDENT_ENTRY)>;
-
-extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_run(
-    const resident_launch *launch, const resident_runtime *library, resident_progress *progress,
-    unsigned long long end, unsigned int first) {
-    resident_kernel::run<&RESIDENT_ENTRY>(*launch, *library, *progress, end, first,
-                                          std::make_index_sequence<resident_kernel::count>());
-}
-
-extern "C" __attribute__((visibility("default"))) const unsigned int *resident_host_parameters(
-    unsigned int *count) {
-    *count = resident_kernel::count;
-    return resident_kernel::sizes;
+/// The last kernel of the list.
+extern "C" __attribute__((visibility("default"))) const resident::host::listed_kernel *
+resident_host_kernels() {
+    return resident::host::resident_last_kernel;
 }
 
 #if defined(__linux__)

@@ -9,10 +9,13 @@ use resident_code::headers::{included_file, is_known, of_cuda};
 use resident_code::includes;
 
 /// The headers that are the host's own: their names and their texts.
-const HEADERS: [(&str, &str); 4] = [
+const HEADERS: [(&str, &str); 6] = [
     ("cuda_fp16.h", include_str!("cuda_fp16.h")),
     ("cuda_bf16.h", include_str!("cuda_bf16.h")),
     ("cooperative_groups.h", include_str!("cooperative_groups.h")),
+    // Parts of it, which CUDA has in files of their own.
+    ("cooperative_groups/reduce.h", "#include <cooperative_groups.h>\n"),
+    ("cooperative_groups/scan.h", "#include <cooperative_groups.h>\n"),
     ("half_on_host.hpp", include_str!("half_on_host.hpp")),
 ];
 
@@ -23,13 +26,21 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// Writes the headers into a new folder, in which no other user can write.
-    pub(super) fn write() -> io::Result<Self> {
+    /// Writes the headers, and others by their names, into a new folder, in which no other user can
+    /// write.
+    pub(super) fn write(more: &[(String, String)]) -> io::Result<Self> {
         let headers = Self { folder: new_folder()? };
         for (name, text) in HEADERS.into_iter().chain(of_cuda()) {
-            fs::write(headers.folder.join(name), text)?;
+            headers.add(name, text)?;
         }
+        more.iter().try_for_each(|(name, text)| headers.add(name, text))?;
         Ok(headers)
+    }
+
+    fn add(&self, name: &str, text: &str) -> io::Result<()> {
+        let path = self.folder.join(name);
+        path.parent().map(fs::create_dir_all).transpose()?;
+        fs::write(path, text)
     }
 }
 
@@ -68,11 +79,15 @@ pub(super) fn includes_others(text: &str) -> bool {
     includes(&others.join("\n"))
 }
 
+/// Whether the host has a header of this name of its own.
+pub(super) fn is_own(name: &str) -> bool {
+    HEADERS.iter().any(|(known, _)| *known == name)
+}
+
 /// Whether a line is `#include <cuda_fp16.h>` or its like, or includes a header of C that the
 /// library includes anyway.
 fn is_of_header(line: &str) -> bool {
-    included_file(line)
-        .is_some_and(|file| is_known(file) || HEADERS.iter().any(|(name, _)| *name == file))
+    included_file(line).is_some_and(|file| is_known(file) || is_own(file))
 }
 
 #[cfg(test)]
@@ -81,7 +96,8 @@ mod tests {
 
     #[test]
     fn only_other_files_are_others() {
-        let own = "#include <cuda_fp16.h>\n#include <math.h>\n  # include \"cuda_bf16.h\" // pairs\nint x;";
+        let own = "#include <cuda_fp16.h>\n#include <math.h>\n\
+                   # include \"cuda_bf16.h\" // pairs\nint x;";
         assert!(!includes_others(own));
         for other in ["#include <vector>", "#include \"my_cuda_fp16.h\"", "#inc\\\nlude <a.h>"] {
             assert!(includes_others(&format!("{own}\n{other}\n")), "{other}");
@@ -96,9 +112,11 @@ mod tests {
 
     #[test]
     fn the_folder_has_all_and_is_removed() {
-        let headers = Headers::write().expect("the system's temporary folder");
+        let headers = Headers::write(&[("cub/cub.cuh".into(), String::new())])
+            .expect("the system's temporary folder");
         let folder = headers.folder.clone();
         assert!(HEADERS.iter().all(|(name, _)| folder.join(name).is_file()));
+        assert!(folder.join("cub/cub.cuh").is_file());
         drop(headers);
         assert!(!folder.exists());
     }

@@ -6,9 +6,12 @@
 //! | `compiler`, `processor`, `advice` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `declared_kernels` | the kernels that a source declares, for errors |
-//! | `cuda_on_host.hpp`, `entry.hpp` | what CUDA C needs beyond C++17; how blocks run |
-//! | `exports.hpp` | what is called |
-//! | `headers`, `cuda_fp16.h`, `cuda_bf16.h` | headers of the CUDA toolkit for sources |
+//! | `cuda_on_host.hpp`, `mathematics.hpp` | what CUDA C needs beyond C++17 |
+//! | `entry.hpp` | how blocks run |
+//! | `kernels.hpp`, `kernel_list` | the kernels of a library |
+//! | `exports.hpp`, `variables` | what is called; the variables of a library |
+//! | `refusals`, `ambiguous.hpp` | what is not there, or what NVRTC refuses |
+//! | `headers`, `cuda_fp16.h`, `cuda_bf16.h`, `cooperative_groups.h` | headers of CUDA's |
 //! | `library`, `temporary_files` | a loaded library; the files of compiler and loader |
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `output` | where the text of `printf` goes, and what the checker finds |
@@ -25,17 +28,21 @@ mod declared_kernels;
 mod faults;
 mod fiber;
 mod headers;
+mod kernel_list;
 mod launch_timeout;
 pub mod library;
 mod output;
 pub mod parallel;
 mod processor;
+mod refusals;
 pub mod runtime;
 mod sanitizer;
 pub mod temporary_files;
 pub mod translation;
+pub mod variables;
 mod waiting;
 
+use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use self::body::CompiledBody;
@@ -44,10 +51,11 @@ pub use self::launch_timeout::limit as launch_timeout;
 use self::library::Library;
 pub use self::output::{OutputListener, set_listener};
 use self::translation::{Checks, Translation};
-use resident_backend::{GpuCode, KernelBody, LoadError, Program};
+use self::variables::VariableOfLibrary;
+use resident_backend::{GpuCode, GpuSource, KernelBody, LoadError, ModuleVariable, Program};
 use resident_code::cache::DiskCache;
 use resident_code::once::OncePerKey;
-use resident_code::{read_source, signature, without_byte_order_mark};
+use resident_code::{parameter_types, read_source, signature, without_byte_order_mark};
 
 pub use self::sanitizer::Findings;
 pub use self::sanitizer::totals::{CheckedTotals, KernelTotals, checked_totals};
@@ -80,32 +88,15 @@ static DISK: LazyLock<DiskCache> = LazyLock::new(DiskCache::from_environment);
 /// Compiles a program for the host if necessary, loads it, and compares the parameters with the
 /// signature.
 pub fn load(program: &Program, libraries: &Libraries) -> Result<Arc<dyn KernelBody>, LoadError> {
-    let (text, path) = match &program.source.code {
-        GpuCode::C(text) => (without_byte_order_mark(text).to_owned(), None),
-        GpuCode::File(path) => (read_source(path)?, Some(&**path)),
-        GpuCode::Ptx(_) | GpuCode::Cubin(_) | GpuCode::Hsaco(_) => return Err(no_text().into()),
-    };
-    let compiler = Compiler::find()?;
-    let checks = if libraries.findings.is_some() { Checks::On } else { Checks::Off };
-    let translation = Translation::new(program, &text, path, checks)?;
-    if !translation.has_headers
-        && let Some(fault) =
-            declared_kernels::fault(&text, translation.entry(), translation.options())
-    {
-        return Err(fault.into());
-    }
-    let key = [compiler.key(), translation.key()].concat();
-    let library = libraries.loaded.get_or_make(key.clone(), || {
-        let stored = image(compiler, &translation, &key)?;
-        // Code from the disk cache may be that of a machine with other libraries.
-        Library::load(&stored, &translation)
-            .or_else(|_| Library::load(&compiler.compile(&translation)?, &translation))
-    })?;
-    let compiled_bytes = library.parameter_bytes();
-    let parameters =
-        signature::check(translation.entry(), &program.parameters, Some(&compiled_bytes))?;
-    let findings = libraries.findings.clone();
-    let body = Arc::new(CompiledBody::new(&program.kernel, library, parameters, findings));
+    let (text, path) = text_of(&program.source)?;
+    let module = Module { program, text: &text, path, libraries };
+    let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
+    let library = module.library_with(entry)?;
+    let kernel = library.kernel(entry).ok_or_else(|| not_listed(entry))?;
+    let parameters = signature::check(entry, &program.parameters, Some(&kernel.parameter_bytes))?;
+    parameter_types::check(entry, &program.parameters, &kernel.types)?;
+    let (kernel, findings) = (kernel.clone(), libraries.findings.clone());
+    let body = Arc::new(CompiledBody::new(&program.kernel, library, kernel, parameters, findings));
     Ok(match WRAPPER.get() {
         Some(wrap) => wrap(program, body),
         None => body,
@@ -121,6 +112,100 @@ static WRAPPER: OnceLock<Wrapper> = OnceLock::new();
 /// wrapper stays.
 pub fn set_wrapper(wrapper: Wrapper) {
     WRAPPER.get_or_init(|| wrapper);
+}
+
+/// A variable of the library that kernels of a program's source share.
+pub fn variable(
+    program: &Program,
+    name: &str,
+    libraries: &Libraries,
+) -> Result<Arc<dyn ModuleVariable>, LoadError> {
+    let (text, path) = text_of(&program.source)?;
+    let library = Module { program, text: &text, path, libraries }.shared()?;
+    Ok(Arc::new(VariableOfLibrary::find(library, name)?))
+}
+
+#[cold]
+fn not_listed(entry: &str) -> LoadError {
+    LoadError::Program(format!("the compiled source lists no kernel `{entry}`; check its name"))
+}
+
+/// A source for the libraries of a device.
+struct Module<'a> {
+    program: &'a Program,
+    text: &'a str,
+    path: Option<&'a Path>,
+    libraries: &'a Libraries,
+}
+
+impl Module<'_> {
+    /// The library that all kernels of the source share.
+    fn shared(&self) -> Result<Arc<Library>, String> {
+        let translation = self.translation(&self.program.source.entries.all())?;
+        let compiler = Compiler::find()?;
+        self.library(compiler, &translation, [compiler.key(), translation.module_key()].concat())
+    }
+
+    /// The library that all kernels of the source share, if it has this kernel. A kernel that it
+    /// lacks, since nobody asked for it before it was compiled, gets one of its own.
+    fn library_with(&self, entry: &str) -> Result<Arc<Library>, LoadError> {
+        let mut entries = self.program.source.entries.all();
+        if !entries.iter().any(|known| **known == *entry) {
+            entries.push(entry.into());
+        }
+        let compiler = Compiler::find()?;
+        let translation = self.translation(&entries)?;
+        if let Some(reason) = translation.left_out(entry) {
+            return Err(LoadError::Program(reason.to_owned()));
+        }
+        if !translation.has_headers
+            && let Some(fault) = declared_kernels::fault(self.text, entry, translation.options())
+        {
+            return Err(fault.into());
+        }
+        let key = [compiler.key(), translation.module_key()].concat();
+        let library = self.library(compiler, &translation, key.clone())?;
+        if library.kernel(entry).is_some() {
+            return Ok(library);
+        }
+        if !library.variables.is_empty() {
+            return Err(came_late(entry, &library).into());
+        }
+        let own = self.translation(&[entry.into()])?;
+        Ok(self.library(compiler, &own, [&key, entry.as_bytes()].concat())?)
+    }
+
+    fn translation(&self, entries: &[Arc<str>]) -> Result<Translation, String> {
+        let Self { program, text, path, libraries } = self;
+        let checks = if libraries.findings.is_some() { Checks::On } else { Checks::Off };
+        Translation::new(program, text, *path, checks, Some(entries))
+    }
+
+    fn library(
+        &self,
+        compiler: &'static Compiler,
+        translation: &Translation,
+        key: Vec<u8>,
+    ) -> Result<Arc<Library>, String> {
+        let code_key = [compiler.key(), translation.key()].concat();
+        self.libraries.loaded.get_or_make(key, || {
+            let stored = image(compiler, translation, &code_key)?;
+            // Code from the disk cache may be that of a machine with other libraries.
+            Library::load(&stored, translation)
+                .or_else(|_| Library::load(&compiler.compile(translation)?, translation))
+        })
+    }
+}
+
+/// The error for a kernel that would have variables of its own.
+#[cold]
+fn came_late(entry: &str, library: &Library) -> String {
+    format!(
+        "the code of this source is loaded already, without `{entry}`, which so could not share \
+         its variables ({}): make the kernels of all instances of templates, of clones of one \
+         `CudaSource`, before the first is launched or prepared",
+        library.variables.names().join(", ")
+    )
 }
 
 /// The code of a translation, from memory or from disk, or compiled now. What depends on other
@@ -141,6 +226,15 @@ fn image(
             Ok(image)
         }
     })
+}
+
+/// The text of a source, and the file that it is in.
+fn text_of(source: &GpuSource) -> Result<(String, Option<&Path>), String> {
+    match &source.code {
+        GpuCode::C(text) => Ok((without_byte_order_mark(text).to_owned(), None)),
+        GpuCode::File(path) => Ok((read_source(path)?, Some(&**path))),
+        GpuCode::Ptx(_) | GpuCode::Cubin(_) | GpuCode::Hsaco(_) => Err(no_text()),
+    }
 }
 
 fn no_text() -> String {

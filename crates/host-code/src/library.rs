@@ -1,19 +1,25 @@
 //! A shared library that a compiler made of a source.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_void;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use super::faults::{self, LoadedCode};
-use super::runtime::RunBlocks;
+use super::kernel_list::{self, KernelList, ListedKernel};
 use super::sanitizer::{CheckedLibrary, TakeCalls};
 use super::temporary_files::{self, TemporaryFile};
 use super::translation::Translation;
+use super::variables::Variables;
 
-/// A loaded library. It is never unloaded while a body refers to it.
+/// A loaded library, the module of a source. It is never unloaded while a body refers to it.
 #[derive(Debug)]
 pub(super) struct Library {
-    run: RunBlocks,
-    parameter_bytes: Vec<usize>,
+    kernels: Vec<ListedKernel>,
+    /// The source's variables.
+    pub(super) variables: Variables,
+    /// Read while a kernel runs, and written while the host accesses a variable.
+    pub(super) running: RwLock<()>,
     checked: Option<CheckedLibrary>,
     _code: Option<LoadedCode>,
     _library: libloading::Library,
@@ -55,44 +61,45 @@ impl Library {
         faults::install();
         let Opened { library, file } = open(image)?;
         // SAFETY: `exports.hpp` defines the function with this type.
-        let run = unsafe { function::<RunBlocks>(&library, "resident_host_run") }?;
-        // SAFETY: as above.
-        let parameters = unsafe { function::<Parameters>(&library, "resident_host_parameters") }?;
-        let mut count = 0;
-        // SAFETY: the function writes one number.
-        let sizes = unsafe { parameters(&raw mut count) };
-        // SAFETY: the function has returned a static array of so many numbers.
-        let sizes = unsafe { std::slice::from_raw_parts(sizes, count as usize) };
-        let parameter_bytes = sizes.iter().map(|bytes| *bytes as usize).collect();
-        let mut code = None;
+        let list = unsafe { function::<KernelList>(&library, "resident_host_kernels") }?;
+        // SAFETY: it is the function that the library exports by this name.
+        let kernels = unsafe { kernel_list::read(list) };
+        let mut addresses = None;
         if cfg!(target_os = "linux") {
             // SAFETY: `exports.hpp` defines the function with this type.
-            code = Some(unsafe { function::<Code>(&library, "resident_host_code") }?);
+            let code = unsafe { function::<Code>(&library, "resident_host_code") }?;
+            addresses = Some(code_addresses(code));
         }
-        let code = code.map(|code| loaded_code(code, translation.entry()));
+        let names = kernels.iter().map(|kernel| &*kernel.name).collect::<Vec<_>>();
+        let code = addresses.clone().map(|code| LoadedCode::new(code, &names.join("\" or \"")));
+        let start = addresses.map_or(0, |code| code.start);
+        let variables = Variables::read(image, start, translation.dynamic_arrays());
         let mut checked = None;
         if translation.is_checked() {
             // SAFETY: `hooks.hpp` defines the function with this type.
             let calls = unsafe { function::<TakeCalls>(&library, "resident_host_sanitize") }?;
-            let named = (translation.file(), translation.entry());
             let pointers = translation.dynamic_arrays();
-            checked = Some(CheckedLibrary::new(calls, image, named, pointers)?);
+            checked = Some(CheckedLibrary::new(calls, image, translation.file(), pointers)?);
         }
-        Ok(Self { run, parameter_bytes, checked, _code: code, _library: library, _file: file })
+        let (_library, _file, _code) = (library, file, code);
+        let running = RwLock::new(());
+        Ok(Self { kernels, variables, running, checked, _code, _library, _file })
     }
 
-    pub(super) fn entry(&self) -> RunBlocks {
-        self.run
+    /// A kernel by the name of its function, or by the name expression by which it is listed.
+    pub(super) fn kernel(&self, entry: &str) -> Option<&ListedKernel> {
+        self.kernels.iter().find(|kernel| kernel.name == entry)
+    }
+
+    /// Keeps the host from the library's variables, if it has any.
+    pub(super) fn run(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let lock = || self.running.read().unwrap_or_else(PoisonError::into_inner);
+        (!self.variables.is_empty()).then(lock)
     }
 
     /// What the checker needs, if the code is to be checked.
     pub(super) fn checked(&self) -> Option<&CheckedLibrary> {
         self.checked.as_ref()
-    }
-
-    /// The size of each parameter of the kernel.
-    pub(super) fn parameter_bytes(&self) -> Vec<usize> {
-        self.parameter_bytes.clone()
     }
 }
 
@@ -113,15 +120,13 @@ fn reason(fault: &libloading::Error) -> String {
     std::error::Error::source(fault).map_or_else(|| fault.to_string(), ToString::to_string)
 }
 
-/// `resident_host_parameters`.
-type Parameters = unsafe extern "C" fn(*mut c_uint) -> *const c_uint;
-
 /// `resident_host_code`.
 type Code = unsafe extern "C" fn(*mut *const c_void);
 
-fn loaded_code(code: Code, kernel: &str) -> LoadedCode {
+/// Where the library's code is.
+fn code_addresses(code: Code) -> Range<usize> {
     let mut addresses = [std::ptr::null(); 2];
     // SAFETY: the function writes two pointers (`exports.hpp`).
     unsafe { code(addresses.as_mut_ptr()) };
-    LoadedCode::new(addresses[0].addr()..addresses[1].addr(), kernel)
+    addresses[0].addr()..addresses[1].addr()
 }

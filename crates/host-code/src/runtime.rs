@@ -19,6 +19,8 @@ pub struct LaunchParameters {
     pub grid: [c_uint; 3],
     pub block: [c_uint; 3],
     pub shared_bytes: c_uint,
+    /// The name of its function.
+    pub kernel: *const c_char,
 }
 
 impl LaunchParameters {

@@ -2,16 +2,25 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::refusals::features::{self, LeftOut};
+use super::refusals::missing_headers;
 use super::{headers, launch_timeout, sanitizer};
 use resident_backend::Program;
 use resident_code::c_declaration::identifier;
-use resident_code::kernels::definitions;
+use resident_code::kernels::{definitions, listed};
 use resident_code::words::{find_in_code, words};
 use resident_code::{includes, numbers, prelude};
 
 /// What CUDA C needs beyond C++17.
 const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
+
+/// Its mathematics.
+const MATHEMATICS: &str = include_str!("mathematics.hpp");
+
+/// What is ambiguous in CUDA C.
+const AMBIGUOUS: &str = include_str!("ambiguous.hpp");
 
 /// How blocks run.
 const ENTRY: &str = include_str!("entry.hpp");
@@ -26,15 +35,29 @@ pub enum Checks {
     On,
 }
 
+/// The list of the source's kernels.
+const KERNELS: &str = include_str!("kernels.hpp");
+
 /// The text for the compiler, and its options.
 #[derive(Debug)]
 pub struct Translation {
-    text: String,
+    /// What stands before the source, the source, and what stands behind it.
+    parts: [String; 3],
+    /// What lists the kernels of name expressions, between these.
+    expressions: String,
     options: Vec<OsString>,
-    entry: String,
     file: String,
     checks: Checks,
     dynamic_arrays: Vec<String>,
+    /// The source as it was given, and its options.
+    source: String,
+    options_of_source: Vec<Arc<str>>,
+    /// The kernels that use what is not there.
+    left_out: Vec<LeftOut>,
+    /// Files for headers that nobody has.
+    missing_headers: Vec<(String, String)>,
+    /// Whether it is to be refused what NVRTC refuses.
+    is_strict: bool,
     /// Whether the source may include the headers that there are for the host.
     pub(super) has_headers: bool,
     /// Whether the code depends on no other file. Only such code is stored on disk.
@@ -42,62 +65,50 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// The translation of a source.
+    /// The translation of a source, which lists its kernels, and those of these functions that it
+    /// would not list otherwise, such as instances of templates. `None` lists nothing.
     pub fn new(
         program: &Program,
         text: &str,
         path: Option<&Path>,
         checks: Checks,
+        entries: Option<&[Arc<str>]>,
     ) -> Result<Self, String> {
         let source = &program.source;
-        let entry = source.entry.as_deref().unwrap_or(&program.kernel);
         let file = path.map_or_else(
             || format!("{}.cu", identifier(&program.kernel)),
             |path| path.display().to_string(),
         );
-        let mut options = vec![OsString::from(format!("-DRESIDENT_ENTRY={entry}"))];
-        let defines = source.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
-        options.extend(defines.chain(translated(&source.options)).map(OsString::from));
-        let folder = path.and_then(Path::parent);
-        let folders = source.includes.iter().map(|folder| &**folder).chain(folder);
-        options.extend(folders.map(include_option));
-        let mut dynamic_arrays = Vec::new();
-        let told = if checks == Checks::On { with_returns(text) } else { text.to_owned() };
-        let replaced = with_shared_memory(&told, &mut dynamic_arrays);
-        let numbers = numbers::for_host(text);
-        let source_text =
-            format!("{}{numbers}{}", prelude::TEXT, prelude::from_line_1(&replaced, &file));
-        let (calls, hooks) = match checks {
-            Checks::On => (sanitizer::CALLS_HEADER, sanitizer::HOOKS_HEADER),
-            Checks::Off => ("", ""),
-        };
-        let poll = match launch_timeout::limit()? {
-            Some(_) => launch_timeout::HEADER,
-            None => "",
-        };
-        if !poll.is_empty() {
-            options.push(OsString::from(launch_timeout::OPTION));
-        }
-        if checks == Checks::On {
-            options.push(OsString::from("-DRESIDENT_SANITIZE"));
-        }
         let has_include_option = source.options.iter().any(|option| option.contains("include"));
-        let renamed = if NAMES_OF_C.contains(&entry) {
-            format!("#define {entry} resident_entry_{entry}\n")
-        } else {
-            String::new()
+        let (kept, left_out) = features::without_features(text, &file);
+        let told = if checks == Checks::On { with_returns(&kept) } else { kept };
+        let folders = path.and_then(Path::parent).into_iter();
+        let folders: Vec<&Path> =
+            folders.chain(source.includes.iter().map(|folder| &**folder)).collect();
+        let (listed, names) = match entries {
+            Some(_) => listed(&told, "resident_host_kernel"),
+            None => (told, Vec::new()),
         };
+        let mut dynamic_arrays = Vec::new();
+        let replaced = with_shared_memory(&listed, &mut dynamic_arrays);
+        let (before, behind) = (before(text, checks), behind(checks)?);
+        let others = entries.unwrap_or_default().iter();
+        let is_left_out = |entry: &str| left_out.iter().any(|one| one.name == plain(entry));
+        let others = others.filter(|entry| !names.iter().any(|name| **name == ***entry));
+        let others: String =
+            others.filter(|entry| !is_left_out(entry)).map(|entry| expression(entry)).collect();
         Ok(Self {
-            text: format!(
-                "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n\
-                 #line 1 \"entry.hpp\"\n{ENTRY}\n{renamed}{source_text}\n\
-                 #line 1 \"exports.hpp\"\n{EXPORTS}\n{hooks}{poll}"
-            ),
-            options,
-            entry: entry.to_owned(),
+            parts: [before, replaced, behind],
+            expressions: others,
+            options: options(program, path, checks)?,
             file,
             checks,
             dynamic_arrays,
+            source: text.to_owned(),
+            options_of_source: source.options.clone(),
+            left_out,
+            missing_headers: missing_headers::files(text, &folders, headers::is_own),
+            is_strict: entries.is_some(),
             has_headers: includes(text) || has_include_option,
             is_self_contained: source.includes.is_empty()
                 && !headers::includes_others(text)
@@ -105,21 +116,45 @@ impl Translation {
         })
     }
 
-    pub(super) fn text(&self) -> &str {
-        &self.text
+    pub(super) fn text(&self) -> String {
+        let [before, source, behind] = &self.parts;
+        let source = prelude::from_line_1(source, &self.file);
+        format!(
+            "{before}#define RESIDENT_IN_SOURCE 1\n{source}\n#undef RESIDENT_IN_SOURCE\n{}{behind}",
+            self.expressions
+        )
     }
 
     pub(super) fn options(&self) -> &[OsString] {
         &self.options
     }
 
-    pub(super) fn entry(&self) -> &str {
-        &self.entry
-    }
-
     /// The name of the source in messages.
     pub(super) fn file(&self) -> &str {
         &self.file
+    }
+
+    /// The source as it was given.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub(super) fn options_of_source(&self) -> &[Arc<str>] {
+        &self.options_of_source
+    }
+
+    pub(super) fn missing_headers(&self) -> &[(String, String)] {
+        &self.missing_headers
+    }
+
+    pub(super) fn is_strict(&self) -> bool {
+        self.is_strict
+    }
+
+    /// Why the library has no kernel with this name, if the embedded device lacks what it uses.
+    pub(super) fn left_out(&self, entry: &str) -> Option<&str> {
+        let found = self.left_out.iter().find(|kernel| kernel.name == plain(entry))?;
+        Some(&found.reason)
     }
 
     pub(super) fn is_checked(&self) -> bool {
@@ -133,11 +168,81 @@ impl Translation {
 
     /// What of the source decides over the code.
     pub fn key(&self) -> Vec<u8> {
+        [&self.module_key(), self.file.as_bytes(), b"\0", self.expressions.as_bytes()].concat()
+    }
+
+    /// As [`key`](Self::key), whatever its name expressions and its name in messages.
+    pub(super) fn module_key(&self) -> Vec<u8> {
         let headers = if self.has_headers { headers::key() } else { String::new() };
         let options = self.options.join(OsStr::new("\0"));
         let options = options.as_encoded_bytes();
-        [options, b"\0\0", self.text.as_bytes(), headers.as_bytes()].concat()
+        let parts = self.parts.join("\0");
+        let strict = [u8::from(self.is_strict)];
+        [options, b"\0\0", parts.as_bytes(), headers.as_bytes(), b"\0", &strict].concat()
     }
+}
+
+/// The name of a function without namespaces and the arguments of a template.
+fn plain(entry: &str) -> &str {
+    let name = entry.split('<').next().unwrap_or(entry).trim().trim_start_matches('&');
+    name.rsplit("::").next().unwrap_or(name).trim()
+}
+
+/// What stands before a source.
+fn before(text: &str, checks: Checks) -> String {
+    let calls = if checks == Checks::On { sanitizer::CALLS_HEADER } else { "" };
+    let is_of_c = |name: &&str| NAMES_OF_C.contains(name);
+    let defined = definitions(text);
+    let names = defined.iter().map(|kernel| &*kernel.name).filter(is_of_c);
+    let renamed: String =
+        names.map(|name| format!("#define {name} resident_entry_{name}\n")).collect();
+    format!(
+        "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n\
+         #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n\
+         #line 1 \"ambiguous.hpp\"\n{AMBIGUOUS}\n#line 1 \"entry.hpp\"\n{ENTRY}\n{}{}\n\
+         #line 1 \"kernels.hpp\"\n{KERNELS}\n{renamed}{}",
+        prelude::TEXT,
+        prelude::PARAMETERS,
+        numbers::for_host(text)
+    )
+}
+
+/// What stands behind a source.
+fn behind(checks: Checks) -> Result<String, String> {
+    let hooks = if checks == Checks::On { sanitizer::HOOKS_HEADER } else { "" };
+    let poll = launch_timeout::limit()?.map_or("", |_| launch_timeout::HEADER);
+    Ok(format!("#line 1 \"exports.hpp\"\n{EXPORTS}\n{hooks}{poll}"))
+}
+
+/// What lists the kernel of a name expression.
+fn expression(entry: &str) -> String {
+    let quoted = entry.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ");
+    let function = entry.trim().trim_start_matches('&');
+    format!("#line 1 \"{ENTRY_FILE}\"\nRESIDENT_HOST_EXPRESSION(\"{quoted}\", {function})\n")
+}
+
+/// The name in messages of what an entry says.
+const ENTRY_FILE: &str = "CudaSource::entry";
+
+/// The compiler's options.
+fn options(
+    program: &Program,
+    path: Option<&Path>,
+    checks: Checks,
+) -> Result<Vec<OsString>, String> {
+    let source = &program.source;
+    let defines = source.defines.iter().map(|(name, value)| format!("-D{name}={value}"));
+    let mut options: Vec<OsString> =
+        defines.chain(translated(&source.options)).map(OsString::from).collect();
+    let folders = source.includes.iter().map(|folder| &**folder).chain(path.and_then(Path::parent));
+    options.extend(folders.map(include_option));
+    if launch_timeout::limit()?.is_some() {
+        options.push(OsString::from(launch_timeout::OPTION));
+    }
+    if checks == Checks::On {
+        options.push(OsString::from("-DRESIDENT_SANITIZE"));
+    }
+    Ok(options)
 }
 
 /// The option that adds a folder, whatever its name, to those of headers.
@@ -148,7 +253,7 @@ pub(super) fn include_option(folder: &Path) -> OsString {
 }
 
 /// NVRTC's options in the spelling of C++ compilers. Those that concern GPUs alone are left out.
-fn translated(options: &[std::sync::Arc<str>]) -> Vec<String> {
+fn translated(options: &[Arc<str>]) -> Vec<String> {
     let mut words = options.iter().flat_map(|option| option.split_whitespace()).peekable();
     let mut translated = vec![String::from("-ffp-contract=off")];
     while let Some(word) = words.next() {

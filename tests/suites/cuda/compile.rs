@@ -104,6 +104,7 @@ fn parts() {
         }
         "eight threads" => eight_threads(&device),
         "expressions" => expressions(&device),
+        "variables" => variables(&device),
         "faults" => faults(&device),
         "what comes out" => what_comes_out(&device),
         "refused machine code" => refused_machine_code(&device),
@@ -150,8 +151,8 @@ fn eight_threads(device: &Device) {
     });
 }
 
-/// A template for two types, and a C++ function by its plain name: each is compiled separately. The
-/// C++ function is compiled after the search for an `extern "C"` function of that name has failed.
+/// A template for two types, and a C++ function by its plain name, which is in the module of the
+/// first.
 fn expressions(device: &Device) {
     let source = "template <typename T> __global__ void scale(T k, T *x) { x[threadIdx.x] *= k; }
         __global__ void plain(float k, float *x) { x[threadIdx.x] *= k; }\n";
@@ -165,6 +166,37 @@ fn expressions(device: &Device) {
         wrong.contains("compiled are 2 of [8, 8] bytes, the signature has 2 of [4, 8]"),
         "{wrong}"
     );
+}
+
+/// The host reads and writes what the kernels of a source share.
+fn variables(device: &Device) {
+    let source = CudaSource::c(
+        "__constant__ float factor[2]; namespace ns { __device__ int calls; }
+        extern \"C\" __global__ void scale(float k, float *x) {
+            x[threadIdx.x] *= k * factor[1]; if (threadIdx.x == 0) ++ns::calls; }
+        template <typename T> __global__ void count(T *x) { *x = ++ns::calls; }",
+    );
+    let scale = scale(source.clone());
+    // SAFETY: there is one element.
+    let count =
+        unsafe { Kernel::<(InOut<i32>,)>::new("count").cuda(source.clone().entry("count<int>")) };
+    let (_here, other) = (device.enter(), device.new_stream().expect("a stream"));
+    let factor = source.variable::<f32>("factor");
+    let mut x = SmartArray::from(vec![1.0_f32, 2.0]);
+    for (value, expected) in [(2.0, [4.0, 8.0]), (0.5, [4.0, 8.0])] {
+        factor.write_on(&other, &[0.0, value]).expect("written");
+        scale.launch(Grid::new(1, 2), (2.0, &mut x)).expect("queued");
+        assert_eq!(x.to_vec().expect("the download succeeds"), expected);
+    }
+    assert_eq!(factor.read().expect("read"), [0.0, 0.5]);
+    let mut n = SmartArray::<i32, _>::zeros(1);
+    count.launch(Grid::new(1, 1), (&mut n,)).expect("queued");
+    assert_eq!(n.get(0).expect("the download succeeds"), 3);
+    assert_eq!(source.variable::<i32>("ns::calls").read().expect("read"), [3]);
+    let missing = source.variable::<i32>("missing").read().expect_err("there is none").to_string();
+    assert!(missing.contains("no `__device__`") && missing.contains("`missing`"), "{missing}");
+    let short = factor.write(&[1.0]).expect_err("too short").to_string();
+    assert!(short.contains("8 bytes") && short.contains("4 bytes"), "{short}");
 }
 
 fn faults(device: &Device) {
@@ -500,9 +532,17 @@ fn templates_and_cpp_functions_are_found_by_their_expressions() {
     }
     assert_eq!(
         compilations_of("expressions", Path::new("off")),
-        4,
-        "three expressions, and once to find that `plain` is not an `extern \"C\"` name"
+        2,
+        "the module with `plain`, and one for an instance that nobody asked for before"
     );
+}
+
+#[test]
+fn kernels_of_one_source_share_variables_which_the_host_reads_and_writes() {
+    if !resident_stand_in_nvrtc::compiles() {
+        return;
+    }
+    assert_eq!(compilations_of("variables", Path::new("off")), 1);
 }
 
 #[test]

@@ -11,6 +11,8 @@ mod bad_input;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod compile;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
+mod compile_for;
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 mod cudarc_interop;
 #[cfg(all(target_os = "linux", feature = "cuda"))]
 mod deaths_and_races;

@@ -165,7 +165,8 @@ fn parameters_may_be_aligned_to_128_bytes() -> Result<()> {
 #[test]
 fn a_division_by_zero_has_the_value_of_a_gpu() -> Result<()> {
     let source = r#"
-        extern "C" __global__ void divided(const int *d, int *q, unsigned *u, unsigned long long *w) {
+        extern "C" __global__
+        void divided(const int *d, int *q, unsigned *u, unsigned long long *w) {
             int t = threadIdx.x, by = d[t];
             q[t] = 100 / by;
             q[4 + t] = 100 % by;

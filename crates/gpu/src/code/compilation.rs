@@ -58,7 +58,7 @@ impl Compilation {
     }
 
     /// The compiler's log, unless it is empty.
-    fn log(&self) -> Option<String> {
+    pub(super) fn log(&self) -> Option<String> {
         // SAFETY: the two functions return the size and the bytes of the log.
         let log = unsafe { self.bytes(self.compiler.log_size, self.compiler.log) }.ok()?;
         Some(String::from_utf8_lossy(&log).trim_matches(['\0', '\n']).to_owned())

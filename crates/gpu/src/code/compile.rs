@@ -11,8 +11,11 @@ use super::nvrtc;
 use super::ptx;
 use crate::context::{Architecture, Context};
 use crate::driver::Driver;
+#[cfg(feature = "cuda")]
+use crate::driver::cuda;
 use resident_backend::DeviceKind;
 use resident_code::cache::Parts;
+use resident_code::code_object;
 use resident_code::headers::Header;
 
 /// Compiled code: machine code, PTX, or both.
@@ -22,9 +25,38 @@ pub(super) struct Compiled {
     pub(super) machine_code: Vec<u8>,
     /// PTX text, which the driver compiles for its device. May be empty.
     pub(super) ptx: Vec<u8>,
-    /// The lowered name of the function that a name expression selects.
-    pub(super) lowered_name: Option<String>,
+    /// The name expressions, and the lowered name of the function that each selects.
+    pub(super) lowered: Lowered,
+    /// What the compiler said: warnings.
+    pub(super) log: String,
 }
+
+/// The name in the code of the function that an entry names: the lowered one of a name expression,
+/// or the entry itself, or the only function of C++ with this name and no namespace.
+pub(super) fn name_in_code<'a>(
+    lowered: &'a Lowered,
+    kernel_names: &'a [String],
+    entry: &'a str,
+) -> &'a str {
+    if let Some((_, name)) = lowered.iter().find(|(expression, _)| expression == entry) {
+        return name;
+    }
+    let prefix = format!("_Z{}{entry}", entry.len());
+    let is_its =
+        |name: &&String| name.strip_prefix(&prefix).is_some_and(|rest| !rest.starts_with('I'));
+    let mut of_cpp = kernel_names.iter().filter(is_its);
+    match (kernel_names.iter().any(|name| name == entry), of_cpp.next(), of_cpp.next()) {
+        (false, Some(only), None) => only,
+        _ => entry,
+    }
+}
+
+/// Name expressions with their lowered names.
+pub(super) type Lowered = Vec<(String, String)>;
+
+/// What separates the two in the disk cache, and one pair from the next.
+const LOWERED_AS: char = '\u{1f}';
+const NEXT: char = '\u{1e}';
 
 impl Compiled {
     pub(super) fn ptx(text: &str) -> Self {
@@ -36,16 +68,22 @@ impl Compiled {
     }
 
     /// The code as the disk cache stores it.
-    pub(super) fn parts(&self) -> [&[u8]; 3] {
-        [&self.machine_code, &self.ptx, self.lowered_name.as_deref().unwrap_or_default().as_bytes()]
+    pub(super) fn parts(&self) -> Parts<4> {
+        let pair =
+            |(expression, name): &(String, String)| format!("{expression}{LOWERED_AS}{name}");
+        let pairs: Vec<String> = self.lowered.iter().map(pair).collect();
+        let pairs = pairs.join(&NEXT.to_string()).into_bytes();
+        [self.machine_code.clone(), self.ptx.clone(), pairs, self.log.clone().into_bytes()]
     }
 
     /// The code that the disk cache returned; `None` if there is none.
-    pub(super) fn from_parts([machine_code, ptx, name]: Parts<3>) -> Option<Self> {
-        let name = String::from_utf8(name).ok()?;
-        let lowered_name = Some(name).filter(|name| !name.is_empty());
+    pub(super) fn from_parts([machine_code, ptx, pairs, log]: Parts<4>) -> Option<Self> {
+        let pairs = String::from_utf8(pairs).ok()?;
+        let pairs = pairs.split(NEXT).filter_map(|pair| pair.split_once(LOWERED_AS));
+        let lowered = pairs.map(|(one, other)| (one.to_owned(), other.to_owned())).collect();
         let is_code = !machine_code.is_empty() || !ptx.is_empty();
-        is_code.then_some(Self { machine_code, ptx, lowered_name })
+        let log = String::from_utf8_lossy(&log).into_owned();
+        is_code.then_some(Self { machine_code, ptx, lowered, log })
     }
 
     /// The images that the driver can load, the best first, each with a name for messages.
@@ -55,8 +93,12 @@ impl Compiled {
             .filter(|(_, image)| !image.is_empty())
     }
 
-    /// The names of all kernels, if there is PTX.
+    /// The names of all kernels, as far as the code tells them.
     pub(super) fn kernel_names(&self) -> Vec<String> {
+        if self.ptx.is_empty() {
+            let kernels = code_object::kernels(&self.machine_code).ok().flatten();
+            return kernels.unwrap_or_default().into_iter().map(|kernel| kernel.name).collect();
+        }
         ptx::kernel_names(&String::from_utf8_lossy(&self.ptx))
     }
 }
@@ -73,10 +115,14 @@ pub(super) struct CompilerInput {
     pub(super) options: Vec<String>,
     /// The architecture that the options name.
     pub(super) target: String,
-    /// The name expression of the function to run, such as `scale<float>`; `None` for an `extern
-    /// "C"` function.
-    pub(super) expression: Option<String>,
+    /// The name expressions of functions to run, such as `scale<float>`. `extern "C"` functions
+    /// need none.
+    pub(super) expressions: Vec<String>,
 }
+
+/// The driver's version whose NVRTC is looked for where there is no driver.
+#[cfg(feature = "cuda")]
+const NVRTC_WITHOUT_DRIVER: i32 = 13_000;
 
 /// The architecture of an NVIDIA GPU to compile for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,6 +184,24 @@ impl Compiler {
         Self::of(nvrtc::find(driver_version)?)
     }
 
+    /// The compiler for an architecture that is named as NVIDIA's or AMD's are.
+    pub(super) fn for_architecture(name: &str) -> Result<Self, String> {
+        match name {
+            #[cfg(feature = "cuda")]
+            _ if name.starts_with("sm_") || name.starts_with("compute_") => {
+                // That of the driver, if there is one.
+                let driver = (cuda::INSTALLATION.driver)();
+                Self::find_nvrtc(driver.map_or(NVRTC_WITHOUT_DRIVER, Driver::version))
+            }
+            #[cfg(feature = "hip")]
+            _ if name.starts_with("gfx") => Self::of(hiprtc::find()?),
+            _ => Err(format!(
+                "nothing compiles for `{name}`: give an architecture such as `sm_90` (NVIDIA, \
+                 feature `cuda`) or `gfx90a` (AMD, feature `hip`)"
+            )),
+        }
+    }
+
     fn of(library: &'static CompilerLibrary) -> Result<Self, String> {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: the library writes two `int`s.
@@ -193,22 +257,44 @@ impl Compiler {
     /// Compiles. The error contains the compiler's log.
     pub(super) fn compile(self, input: &CompilerInput) -> Result<Compiled, String> {
         let compilation = Compilation::new(self.library, input)?;
-        let expression = input.expression.as_deref().map(c_string).transpose()?;
-        if let Some(expression) = &expression {
-            compilation.add_expression(expression)?;
+        for expression in &input.expressions {
+            compilation.add_expression(&c_string(expression)?)?;
         }
-        let refused = |log| {
-            format!("{} for {} refuses the source, correct it:\n{log}", self.name(), input.target)
+        let refused = |log: String| {
+            let hint = if log.contains("could not open source file") {
+                "a header is in no folder that the source names: name that of the CUDA toolkit's \
+                 headers by `CudaSource::include` (pip installs them with `nvidia-cuda-runtime` \
+                 and `nvidia-cuda-cccl`)\n"
+            } else {
+                ""
+            };
+            let (name, target) = (self.name(), &input.target);
+            format!("{hint}{name} for {target} refuses the source, correct it:\n{log}")
         };
-        compilation.run(&input.options).map_err(refused)?;
+        compilation.run(&self.with_standard(&input.options)).map_err(refused)?;
         let machine_code = compilation.machine_code()?;
         let ptx = compilation.ptx()?;
         if machine_code.is_empty() && ptx.is_empty() {
             return Err(self.no_code(input));
         }
-        let lowered_name =
-            expression.map(|expression| compilation.lowered_name(&expression)).transpose()?;
-        Ok(Compiled { machine_code, ptx, lowered_name })
+        let lower = |expression: &String| {
+            Ok((expression.clone(), compilation.lowered_name(&c_string(expression)?)?))
+        };
+        let lowered = input.expressions.iter().map(lower).collect::<Result<_, String>>()?;
+        let log = compilation.log().unwrap_or_default();
+        Ok(Compiled { machine_code, ptx, lowered, log })
+    }
+
+    /// The options with a standard of C++ that has all that the library declares. The default of
+    /// NVRTC 11 is an older one.
+    fn with_standard(self, options: &[String]) -> Vec<String> {
+        let is_standard = |option: &String| {
+            ["--std", "-std"].iter().any(|name| option.trim_start().starts_with(name))
+        };
+        let lacks = self.version.0 < 12 && self.library.product.prefix == "nvrtc";
+        let standard =
+            (lacks && !options.iter().any(is_standard)).then(|| "--std=c++17".to_owned());
+        options.iter().cloned().chain(standard).collect()
     }
 
     /// The error for a compilation that succeeds but produces no code that a driver can load.

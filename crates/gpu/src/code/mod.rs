@@ -4,18 +4,22 @@
 //! |---|---|
 //! | `programs` | from a program to a loaded kernel; each step runs once per key |
 //! | `source` | CUDA C and its options |
+//! | `attributes` | what compiled code says that a kernel needs |
 //! | `compile`, `compilation` | the compiler; one run of it |
 //! | `compiler_library` | NVRTC or hiprtc: how it is found; its functions |
 //! | `nvrtc`, `nvrtc_options` | NVRTC: its names; what its options mean |
 //! | `hiprtc`, `hip_options` | hiprtc: its names; NVRTC's options as it takes them |
 //! | `image`, `ptx` | a check of a cubin; the kernels that PTX declares |
 //! | `module`, `function` | loaded code; one function of it |
+//! | `described_code`, `variable` | types of parameters; variables of a module |
 //! | `kernel`, `limits` | a loaded kernel, and the grids that it can be launched on |
 //! | `parameter_starts` | where a kernel's parameters start in the words of a launch |
 
+mod attributes;
 mod compilation;
 mod compile;
 mod compiler_library;
+mod described_code;
 mod function;
 #[cfg(feature = "hip")]
 mod hip_options;
@@ -35,6 +39,7 @@ mod ptx;
 #[cfg(all(test, feature = "cuda"))]
 mod real_nvrtc;
 mod source;
+mod variable;
 #[cfg(feature = "cuda")]
 mod without_gpu;
 
@@ -42,6 +47,7 @@ pub(super) use kernel::GpuKernel;
 pub(super) use parameter_starts::PARAMETERS_MAX;
 #[cfg(test)]
 pub(super) use parameter_starts::ParameterStarts;
-pub(super) use programs::{Programs, load};
+pub use programs::{CompiledProgram, compile_for};
+pub(super) use programs::{Programs, load, variable};
 #[cfg(feature = "cuda")]
 pub use without_gpu::{kernel_names_by_nvrtc, ptx_by_nvrtc};

@@ -5,7 +5,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-use super::compile::Compiled;
+use super::compile::{Compiled, Lowered, name_in_code};
+use super::described_code::DescribedCode;
 use super::function::LoadedFunction;
 use crate::capture_mode::Relaxed;
 use crate::context::Context;
@@ -31,9 +32,11 @@ pub(super) struct Module {
     /// The image that the driver was given, if it uses the image as long as the module is loaded:
     /// for good. It then tells the sizes of parameters, too.
     image: Option<ManuallyDrop<Vec<u8>>>,
-    /// The lowered name of the function that a name expression selects.
-    pub(super) lowered_name: Option<String>,
-    /// The kernels in the code's PTX. Empty if there is no PTX.
+    /// The lowered names of the functions that name expressions select.
+    lowered: Lowered,
+    /// The types of kernels' parameters, and the source's variables, as the code tells them.
+    pub(super) described: DescribedCode,
+    /// The kernels in the code, as far as it tells them.
     pub(super) kernel_names: Vec<String>,
 }
 
@@ -79,7 +82,8 @@ impl Module {
             description: description.to_owned(),
             functions: OncePerKey::new(),
             image: context.driver().vendor.keeps_images.then(|| ManuallyDrop::new(image)),
-            lowered_name: code.lowered_name.clone(),
+            lowered: code.lowered.clone(),
+            described: DescribedCode::of(code),
             kernel_names: code.kernel_names(),
         };
         // With lazy loading the driver checks code only when the first function is looked up. If
@@ -90,6 +94,29 @@ impl Module {
             module.function(name).map_err(|error| (error, String::new()))?;
         }
         Ok(module)
+    }
+
+    /// The name in the code of the function that an entry names.
+    pub(super) fn name_of<'a>(&'a self, entry: &'a str) -> &'a str {
+        name_in_code(&self.lowered, &self.kernel_names, entry)
+    }
+
+    /// A variable by its name in the code: where it is, and its length in bytes. `None` if there is
+    /// no such variable. The context is current.
+    pub(super) fn variable(&self, name: &str) -> Result<Option<(u64, usize)>, BackendError> {
+        let Ok(name) = CString::new(name) else { return Ok(None) };
+        let driver = self.context.driver();
+        let Some(ask) = &driver.module_variable else {
+            return Err(driver.lacks(["cuModuleGetGlobal_v2", "hipModuleGetGlobal"]));
+        };
+        let (mut address, mut len_bytes) = (0, 0);
+        let (at, len) = (&raw mut address, &raw mut len_bytes);
+        // SAFETY: the module stays loaded, the name ends with a zero, and the driver writes an
+        // address and a size.
+        match unsafe { (ask.function)(at, len, self.handle, name.as_ptr()) } {
+            status::NOT_FOUND => Ok(None),
+            outcome => ask.check(outcome).map(|()| Some((address, len_bytes))),
+        }
     }
 
     /// A function by its name in the code, `None` if there is no such function. The context is

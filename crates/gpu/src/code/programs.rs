@@ -4,23 +4,28 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use super::compile::{Compiled, Compiler};
+use super::attributes;
+use super::compile::{Compiled, Compiler, name_in_code};
+use super::described_code::DescribedCode;
 use super::function::LoadedFunction;
 use super::image;
 use super::kernel::GpuKernel;
 use super::limits::grid_limits;
 use super::module::Module;
 use super::source::Source;
+use super::variable::GpuVariable;
 use crate::context::Context;
 use resident_backend::grid::GridLimits;
 use resident_backend::{
-    BackendError, DeviceKind, GpuCode, GpuSource, LoadError, LoadedKernel, Program,
+    BackendError, DeviceKind, GpuCode, GpuSource, KernelAttributes, LoadError, LoadedKernel,
+    ModuleVariable, Program,
 };
 use resident_code::c_declaration::is_identifier;
 use resident_code::cache::DiskCache;
 use resident_code::code_object;
 use resident_code::once::OncePerKey;
-use resident_code::{read_source, signature, without_byte_order_mark};
+use resident_code::words::find_in_code;
+use resident_code::{parameter_types, read_source, signature, without_byte_order_mark};
 
 /// The modules of one device: one per source, and one more per name expression. They stay loaded as
 /// long as the device lives.
@@ -41,9 +46,36 @@ pub(crate) fn load(
     let limits = programs.limits(context)?;
     let FoundFunction { module, function, name } = find(context, programs, program)?;
     let compiled_bytes = module.parameter_bytes(&function, &name)?;
-    let parameters = signature::check(&name, &program.parameters, compiled_bytes.as_deref())?;
+    let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
+    let parameters = signature::check(entry, &program.parameters, compiled_bytes.as_deref())?;
+    parameter_types::check(entry, &program.parameters, module.described.parameters(entry))?;
     let kernel = GpuKernel::new(&program.kernel, function, Arc::clone(&module), parameters, limits);
     Ok(Arc::new(kernel.map_err(|error| module.load_error(error))?))
+}
+
+/// A variable of the module that kernels of a program's source share.
+pub(crate) fn variable(
+    context: &Arc<Context>,
+    programs: &Programs,
+    program: &Program,
+    name: &str,
+) -> Result<Arc<dyn ModuleVariable>, LoadError> {
+    context.make_current()?;
+    let module = match &program.source.code {
+        GpuCode::C(text) => {
+            let text = without_byte_order_mark(text);
+            SourceOfProgram { program, text, path: None }.module(context, programs)?
+        }
+        GpuCode::File(path) => {
+            let text = &read_source(path)?;
+            SourceOfProgram { program, text, path: Some(path) }.module(context, programs)?
+        }
+        GpuCode::Ptx(text) => programs.given(context, Compiled::ptx(text), "this PTX")?,
+        GpuCode::Cubin(code) | GpuCode::Hsaco(code) => {
+            programs.given(context, Compiled::machine_code(code), "this machine code")?
+        }
+    };
+    Ok(Arc::new(GpuVariable::find(module, name)?))
 }
 
 impl Default for Programs {
@@ -79,9 +111,10 @@ impl Programs {
     fn compiled(
         &self,
         context: &Arc<Context>,
-        source: &Source<'_>,
+        source: &Source,
+        key: Vec<u8>,
     ) -> Result<Arc<Module>, LoadError> {
-        self.modules.get_or_make(source.key(""), || {
+        self.modules.get_or_make(key, || {
             let job = CompileJob::new(context, source)?;
             let found = job.find_or_compile(&self.disk)?;
             match Module::load(context, &found.code, &job.description()) {
@@ -120,11 +153,12 @@ fn find(
     let module = match &source.code {
         GpuCode::C(text) => {
             let text = without_byte_order_mark(text);
-            return find_in_c(context, programs, program, entry, text, None);
+            return SourceOfProgram { program, text, path: None }.find(context, programs, entry);
         }
         GpuCode::File(path) => {
-            let text = read_source(path)?;
-            return find_in_c(context, programs, program, entry, &text, Some(path));
+            let text = &read_source(path)?;
+            let source = SourceOfProgram { program, text, path: Some(path) };
+            return source.find(context, programs, entry);
         }
         GpuCode::Ptx(_) | GpuCode::Cubin(_) if context.kind() != DeviceKind::Cuda => {
             return Err(foreign("PTX and cubins are", "NVIDIA", "`Kernel::hip`"));
@@ -152,7 +186,8 @@ fn find(
             programs.given(context, Compiled::machine_code(code), &description)?
         }
     };
-    FoundFunction::of(&module, entry)?.ok_or_else(|| no_entry(entry, source, &module).into())
+    FoundFunction::of(&module, entry)?
+        .ok_or_else(|| no_entry(entry, source, &module.kernel_names).into())
 }
 
 /// The error for code that another vendor's GPUs run.
@@ -164,33 +199,92 @@ fn foreign(what: &str, vendor: &str, method: &str) -> LoadError {
     ))
 }
 
-/// Finds an `extern "C"` function by its name, in the module that all kernels of the source share.
-/// Finds any other function by a name expression, in a module of its own.
-fn find_in_c(
-    context: &Arc<Context>,
-    programs: &Programs,
-    program: &Program,
-    entry: &str,
-    text: &str,
-    path: Option<&Path>,
-) -> Result<FoundFunction, LoadError> {
-    let module =
-        |expression| programs.compiled(context, &Source::new(program, text, path, expression)?);
-    let mut hint = String::new();
-    if is_identifier(entry) {
-        let module = module(None)?;
-        match FoundFunction::of(&module, entry)? {
-            Some(found) => return Ok(found),
-            None => hint = no_entry(entry, &program.source, &module),
+/// CUDA C of a program.
+struct SourceOfProgram<'a> {
+    program: &'a Program,
+    text: &'a str,
+    path: Option<&'a Path>,
+}
+
+impl SourceOfProgram<'_> {
+    /// Finds a function in the module that all kernels of the source share. One that the module
+    /// lacks, since nobody asked for it before it was compiled, gets a module of its own.
+    fn find(
+        &self,
+        context: &Arc<Context>,
+        programs: &Programs,
+        entry: &str,
+    ) -> Result<FoundFunction, LoadError> {
+        let is_plain = is_identifier(entry);
+        let source = &self.program.source;
+        if !is_plain && source.entry.is_none() {
+            return Err(LoadError::Program(format!(
+                "no C function can be called {entry:?}: name the one to run by `GpuSource::entry`"
+            )));
         }
-    } else if program.source.entry.is_none() {
-        return Err(LoadError::Program(format!(
-            "no C function can be called {entry:?}: name the one to run by `GpuSource::entry`"
-        )));
+        let shared = self.module(context, programs);
+        let mut hint = String::new();
+        if let Ok(module) = &shared {
+            let name = module.name_of(entry);
+            if let Some(found) = FoundFunction::of(module, name)? {
+                return Ok(found);
+            }
+            if is_plain {
+                hint = no_entry(entry, source, &module.kernel_names);
+            }
+            if !module.described.variables.is_empty() && self.names(entry) {
+                return Err(came_late(entry, module).into());
+            }
+        } else if is_plain && !self.is_expression(entry) {
+            return Err(shared.expect_err("it failed"));
+        }
+        let own = Source::new(self.program, self.text, self.path, &[entry.to_owned()])?;
+        let key = [&own.module_key(), entry.as_bytes()].concat();
+        let module = programs.compiled(context, &own, key);
+        let module = module.map_err(|error| with_hint(error, &hint))?;
+        let name = module.name_of(entry);
+        FoundFunction::of(&module, name)?
+            .ok_or_else(|| no_entry(name, source, &module.kernel_names).into())
     }
-    let module = module(Some(entry)).map_err(|error| with_hint(error, &hint))?;
-    let name = module.lowered_name.as_deref().unwrap_or(entry);
-    FoundFunction::of(&module, name)?.ok_or_else(|| no_entry(name, &program.source, &module).into())
+
+    /// The module that all kernels of the source share.
+    fn module(
+        &self,
+        context: &Arc<Context>,
+        programs: &Programs,
+    ) -> Result<Arc<Module>, LoadError> {
+        let mut entries = self.program.source.entries.all();
+        entries.extend(self.program.source.entry.clone());
+        entries.dedup();
+        let entries = entries.iter().map(|entry| (**entry).to_owned());
+        let mut expressions: Vec<String> = entries.filter(|one| self.is_expression(one)).collect();
+        expressions.sort();
+        expressions.dedup();
+        let source = Source::new(self.program, self.text, self.path, &expressions)?;
+        programs.compiled(context, &source, source.module_key())
+    }
+
+    /// Whether an entry is a name expression, and the source has a function with its name.
+    fn is_expression(&self, entry: &str) -> bool {
+        !is_identifier(entry) && self.names(entry)
+    }
+
+    fn names(&self, entry: &str) -> bool {
+        let name = entry.split('<').next().unwrap_or(entry).trim();
+        let name = name.rsplit("::").next().unwrap_or(name).trim_start_matches('&').trim();
+        find_in_code(self.text, &[name]).is_some() || self.text.contains("##")
+    }
+}
+
+/// The error for a kernel that would have variables of its own.
+#[cold]
+fn came_late(entry: &str, module: &Module) -> String {
+    format!(
+        "the code of this source is loaded already, without `{entry}`, which so could not share \
+         its variables ({}): make the kernels of all instances of templates, of clones of one \
+         `GpuSource`, before the first is launched or prepared",
+        module.described.variables.join(", ")
+    )
 }
 
 /// Adds a hint: if a name expression does not compile, often the source has no function with that
@@ -203,8 +297,8 @@ fn with_hint(error: LoadError, hint: &str) -> LoadError {
 }
 
 #[cold]
-fn no_entry(entry: &str, source: &GpuSource, module: &Module) -> String {
-    let known = match module.kernel_names.join(", ") {
+fn no_entry(entry: &str, source: &GpuSource, kernel_names: &[String]) -> String {
+    let known = match kernel_names.join(", ") {
         none if none.is_empty() => none,
         names => format!(", which has {names}"),
     };
@@ -216,9 +310,51 @@ fn no_entry(entry: &str, source: &GpuSource, module: &Module) -> String {
     format!("there is no `__global__` function `{entry}` in the code{known} ({origin})")
 }
 
+/// What a program is compiled to without a device: its code, its attributes, and what the compiler
+/// said.
+#[derive(Clone, Debug)]
+pub struct CompiledProgram {
+    pub code: Vec<u8>,
+    pub attributes: KernelAttributes,
+    pub log: String,
+}
+
+/// Compiles CUDA C for an architecture such as `sm_90` or `gfx90a` as for a GPU of it, and compares
+/// the parameters with the signature.
+pub fn compile_for(program: &Program, architecture: &str) -> Result<CompiledProgram, String> {
+    let (text, path) = match &program.source.code {
+        GpuCode::C(text) => (without_byte_order_mark(text).to_owned(), None),
+        GpuCode::File(path) => (read_source(path)?, Some(&**path)),
+        GpuCode::Ptx(_) | GpuCode::Cubin(_) | GpuCode::Hsaco(_) => {
+            return Err("the body is compiled already: give CUDA C".to_owned());
+        }
+    };
+    let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
+    let source = SourceOfProgram { program, text: &text, path };
+    let expressions: Vec<String> =
+        Some(entry.to_owned()).filter(|entry| source.is_expression(entry)).into_iter().collect();
+    let source = Source::new(program, &text, path, &expressions)?;
+    let compiler = Compiler::for_architecture(architecture)?;
+    let job = CompileJob::with(compiler, &source, || Ok(architecture.to_owned()), 0)?;
+    let code = &job.find_or_compile(&DiskCache::from_environment())?.code;
+    let names = code.kernel_names();
+    let name = name_in_code(&code.lowered, &names, entry);
+    if !names.iter().any(|known| known == name) {
+        return Err(no_entry(entry, &program.source, &names));
+    }
+    let types = DescribedCode::of(code);
+    let types = types.parameters(entry);
+    let bytes: Vec<usize> = types.iter().map(|one| one.len_bytes()).collect();
+    signature::check(entry, &program.parameters, (!bytes.is_empty()).then_some(&*bytes))?;
+    parameter_types::check(entry, &program.parameters, types)?;
+    let attributes = attributes::of(code, name);
+    let image = if code.machine_code.is_empty() { &code.ptx } else { &code.machine_code };
+    Ok(CompiledProgram { code: image.clone(), attributes, log: code.log.clone() })
+}
+
 /// The compilation of a source for a device.
 struct CompileJob<'a> {
-    source: &'a Source<'a>,
+    source: &'a Source,
     compiler: Compiler,
     /// The architecture that the source's options name, else the best one for the device.
     target: String,
@@ -236,18 +372,28 @@ struct CachedCode {
 }
 
 impl<'a> CompileJob<'a> {
-    fn new(context: &Context, source: &'a Source<'a>) -> Result<Self, String> {
+    fn new(context: &Context, source: &'a Source) -> Result<Self, String> {
         let compiler = Compiler::find(context.driver())?;
+        let version = context.driver().version();
+        Self::with(compiler, source, || compiler.target_of(context), version)
+    }
+
+    /// The compilation for a target, without a device.
+    fn with(
+        compiler: Compiler,
+        source: &'a Source,
+        target: impl FnOnce() -> Result<String, String>,
+        version: i32,
+    ) -> Result<Self, String> {
         if let Some(error) = source.refused(compiler.product()) {
             return Err(error);
         }
         let target = match source.architecture(compiler.product()) {
             Some(named) => named.to_owned(),
-            None => compiler.target_of(context)?,
+            None => target()?,
         };
         // The version of the driver too: hiprtc is a part of some, and says 9.0 in every version.
         let name = compiler.name();
-        let version = context.driver().version();
         let file = compiler.file();
         let key = source.key(&format!("{target} by {name} in {file} beside {version}"));
         Ok(Self { source, compiler, target, key })
@@ -273,7 +419,7 @@ impl<'a> CompileJob<'a> {
         let code =
             self.compiler.compile(&self.source.input(&self.target, self.compiler.product()))?;
         if self.source.is_self_contained {
-            disk.put(&self.key, &code.parts());
+            disk.put(&self.key, &code.parts().each_ref().map(Vec::as_slice));
         }
         Ok(code)
     }

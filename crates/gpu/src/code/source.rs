@@ -2,16 +2,19 @@
 
 use std::path::Path;
 
+use super::compilation::c_string;
 use super::compile::CompilerInput;
 use super::compiler_library::Product;
-use resident_backend::{ParameterLayout, Program};
+use resident_backend::Program;
 use resident_code::c_declaration::identifier;
 use resident_code::headers::{self, Header};
-use resident_code::{includes_others, numbers, prelude};
+use resident_code::{includes_others, kernels, numbers, prelude};
 
 /// CUDA C together with everything else that affects the compiled code.
-pub(super) struct Source<'a> {
-    text: &'a str,
+pub(super) struct Source {
+    /// With its kernels listed, and what lists those of name expressions.
+    text: String,
+    behind: String,
     /// The name of the source in the log.
     file: String,
     /// What is declared before it.
@@ -19,18 +22,20 @@ pub(super) struct Source<'a> {
     /// What it may include without a folder that has it.
     headers: Vec<&'static Header>,
     options: Vec<String>,
-    expression: Option<&'a str>,
+    expressions: Vec<String>,
     /// Whether the compiled code depends on no other file. Only such code is stored on disk.
     pub(super) is_self_contained: bool,
 }
 
-impl<'a> Source<'a> {
+impl Source {
+    /// The source of a program, from which functions are selected by name expressions.
     pub(super) fn new(
         program: &Program,
-        text: &'a str,
+        text: &str,
         path: Option<&Path>,
-        expression: Option<&'a str>,
+        expressions: &[String],
     ) -> Result<Self, String> {
+        c_string(text)?;
         let source = &program.source;
         let folder = path.map(|path| {
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -49,33 +54,40 @@ impl<'a> Source<'a> {
             })?;
             options.push(format!("--include-path={text}"));
         }
+        let (listed, names) = kernels::listed(text, "resident_types");
+        let is_other = |expression: &&String| !names.contains(expression);
         Ok(Self {
-            text,
+            text: listed,
+            behind: expressions.iter().filter(is_other).map(|one| types_of(one)).collect(),
             file: path.map_or_else(
                 || format!("{}.cu", identifier(&program.kernel)),
                 |path| path.display().to_string(),
             ),
-            before: before(text, &program.parameters),
+            before: before(text),
             headers: headers::for_source(text, &folders),
             is_self_contained: source.includes.is_empty()
                 && !includes_others(text)
                 && !source.options.iter().any(|option| option.contains("include")),
             options,
-            expression,
+            expressions: expressions.to_vec(),
         })
     }
 
     /// The key of the code compiled for a target. It does not include the source's name in the log.
     pub(super) fn key(&self, target: &str) -> Vec<u8> {
+        let mut key = self.module_key();
+        let expressions = self.expressions.iter().map(String::as_bytes);
+        expressions.chain([target.as_bytes()]).for_each(|field| add_to_key(&mut key, field));
+        key
+    }
+
+    /// The key of the module, whatever the name expressions.
+    pub(super) fn module_key(&self) -> Vec<u8> {
         let mut key = Vec::new();
-        let expression = self.expression.unwrap_or_default();
-        let fields = [target, expression, &self.before, self.text].map(str::as_bytes);
+        let fields = [self.before.as_bytes(), self.text.as_bytes()].into_iter();
         let options = self.options.iter().map(String::as_bytes);
         let headers = self.headers.iter().map(|header| header.text.as_bytes());
-        for field in fields.into_iter().chain(options).chain(headers) {
-            key.extend_from_slice(&(field.len() as u64).to_le_bytes());
-            key.extend_from_slice(field);
-        }
+        fields.chain(options).chain(headers).for_each(|field| add_to_key(&mut key, field));
         key
     }
 
@@ -91,12 +103,8 @@ impl<'a> Source<'a> {
 
     /// The compiler's input for a target, which is `architecture` if that is set.
     pub(super) fn input(&self, target: &str, product: &Product) -> CompilerInput {
-        let text = if self.before.is_empty() {
-            self.text.to_owned()
-        } else {
-            self.before.clone() + &prelude::from_line_1(self.text, &self.file)
-        };
-        let expression = self.expression.map(str::to_owned);
+        let source = prelude::from_line_1(&self.text, &self.file);
+        let text = format!("{}{source}\n{}", self.before, self.behind);
         // If two architectures were given, NVRTC would take the last.
         let is_free = self.architecture(product).is_none();
         let architecture = is_free.then(|| format!("{}{target}", product.architecture_option));
@@ -107,39 +115,48 @@ impl<'a> Source<'a> {
             headers: self.headers.clone(),
             options,
             target: target.to_owned(),
-            expression,
+            expressions: self.expressions.clone(),
         }
     }
 }
 
+fn add_to_key(key: &mut Vec<u8>, field: &[u8]) {
+    key.extend_from_slice(&(field.len() as u64).to_le_bytes());
+    key.extend_from_slice(field);
+}
+
+/// What describes a kernel's parameters, as [`described_code`](super::described_code) reads it. A
+/// compiler must not leave it out.
+const LIST: &str = r#"
+#ifdef __AMDGCN__
+#define RESIDENT_KEPT __attribute__((used))
+#else
+#define RESIDENT_KEPT
+#endif
+#define RESIDENT_TYPES_OF(id, ...)                                                                \
+    extern "C" __device__ RESIDENT_KEPT const ::resident::parameters::Types<                      \
+        ::resident::parameters::Of<decltype(&__VA_ARGS__)>::count>                                \
+        resident_parameters_##id = ::resident::parameters::Of<decltype(&__VA_ARGS__)>::value;
+#define resident_types(name) RESIDENT_TYPES_OF(name, name)
+"#;
+
 /// What is declared before a source.
-fn before(text: &str, parameters: &[ParameterLayout]) -> String {
-    let prelude = if needs_prelude(text, parameters) { prelude::TEXT } else { "" };
-    format!("{prelude}{}", numbers::for_gpu(text))
+fn before(text: &str) -> String {
+    format!("{}{}{LIST}{}", prelude::TEXT, prelude::PARAMETERS, numbers::for_gpu(text))
 }
 
-/// Whether a source needs the prelude: if the signature has sized parameters (views), or if the
-/// text names something of it. The second condition makes all kernels of one source compile alike,
-/// whatever their signatures.
-fn needs_prelude(text: &str, parameters: &[ParameterLayout]) -> bool {
-    names_prelude(text)
-        || parameters.iter().any(|parameter| matches!(parameter, ParameterLayout::Sized { .. }))
-}
-
-/// What AMD's compilers may lack without the prelude.
-const LACKING: [&str; 5] = ["__shfl_", "__ballot_sync", "__any_sync", "__all_sync", "__syncwarp"];
-
-/// Whether a source names something of the prelude: `resident`, or what AMD's compilers lack.
-/// Answering by the text alone makes all kernels of one source compile alike.
-fn names_prelude(text: &str) -> bool {
-    text.contains("resident") || LACKING.iter().any(|name| text.contains(name))
+/// What describes the parameters of the kernel of a name expression.
+fn types_of(expression: &str) -> String {
+    let function = expression.trim().trim_start_matches('&');
+    let id = identifier(expression);
+    format!("#line 1 \"CudaSource::entry\"\nRESIDENT_TYPES_OF({id}, {function})\n")
 }
 
 #[cfg(all(test, feature = "cuda"))]
 mod tests {
     use std::path::Path;
 
-    use super::{Product, Source, needs_prelude};
+    use super::{Product, Source};
     use resident_backend::{ElementLayout, GpuSource, ParameterLayout, Program};
     use resident_code::includes;
     use resident_core::Access;
@@ -154,7 +171,8 @@ mod tests {
     }
 
     fn key(kernel: &str, source: GpuSource, text: &str, expression: Option<&str>) -> Vec<u8> {
-        Source::new(&program(kernel, source), text, None, expression)
+        let expressions: Vec<String> = expression.into_iter().map(str::to_owned).collect();
+        Source::new(&program(kernel, source), text, None, &expressions)
             .expect("well formed")
             .key("sm_90")
     }
@@ -171,10 +189,8 @@ mod tests {
             key("f", plain().include("here"), text, None),
             key("f", plain(), text, Some("f")),
             key("f", plain(), "__global__ void f(float *x)", None),
-            Source::new(&program("f", plain()), text, None, None)
-                .expect("well formed")
-                .key("sm_80"),
-            Source::new(&program("f", plain()), text, Some(Path::new("kernels/all.cu")), None)
+            Source::new(&program("f", plain()), text, None, &[]).expect("well formed").key("sm_80"),
+            Source::new(&program("f", plain()), text, Some(Path::new("kernels/all.cu")), &[])
                 .expect("well formed")
                 .key("sm_90"),
         ];
@@ -191,7 +207,7 @@ mod tests {
             .option("--use_fast_math")
             .include("/opt/headers");
         let program = program("first", source);
-        let input = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), None)
+        let input = Source::new(&program, "x", Some(Path::new("kernels/all.cu")), &[])
             .expect("well formed")
             .input("sm_90", &Product::NVRTC);
         let own = [
@@ -201,8 +217,9 @@ mod tests {
             "--include-path=kernels",
         ];
         assert_eq!(input.options, [&own[..], &["--gpu-architecture=sm_90"]].concat());
-        assert_eq!((&*input.text, &*input.file), ("x", "kernels/all.cu"));
-        let file = Source::new(&program, "x", Some(Path::new("all.cu")), None)
+        assert!(input.text.ends_with("\n#line 1 \"kernels/all.cu\"\nx\n"), "{}", input.text);
+        assert_eq!(input.file, "kernels/all.cu");
+        let file = Source::new(&program, "x", Some(Path::new("all.cu")), &[])
             .expect("well formed")
             .input("sm_90", &Product::NVRTC);
         assert_eq!(
@@ -215,7 +232,7 @@ mod tests {
     #[test]
     fn an_architecture_from_the_user_is_the_only_one() {
         let program = program("f", GpuSource::c("x").option("-arch").option("compute_80"));
-        let source = Source::new(&program, "x", None, None).expect("well formed");
+        let source = Source::new(&program, "x", None, &[]).expect("well formed");
         assert_eq!(source.architecture(&Product::NVRTC), Some("compute_80"));
         let input = source.input("compute_80", &Product::NVRTC);
         assert_eq!(
@@ -227,7 +244,7 @@ mod tests {
     #[test]
     fn only_self_contained_sources_are_kept_on_disk() {
         let is_kept = |source, text| {
-            Source::new(&program("f", source), text, None, None)
+            Source::new(&program("f", source), text, None, &[])
                 .expect("well formed")
                 .is_self_contained
         };
@@ -251,16 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn sized_parameters_and_sources_that_name_resident_get_the_prelude() {
-        let element = ElementLayout { len_bytes: 4, align_bytes: 4, rust_name: "f32" };
-        let flat = ParameterLayout::Flat { element, access: Access::Read };
-        let sized = ParameterLayout::Sized { element, ndim: Some(2), access: Access::Read };
-        assert!(!needs_prelude("__global__ void f(float *x)", &[flat]));
-        assert!(needs_prelude("__global__ void f(float *x)", &[flat, sized]));
-        assert!(needs_prelude("*x = __shfl_sync(0xffffffff, *x, 0);", &[flat]), "AMD's lack it");
-        assert!(needs_prelude(
-            "__global__ void f(float *x); __global__ void g(resident::View2<float> y)",
-            &[flat]
-        ));
+    fn kernels_are_described_where_the_compiler_knows_them() {
+        let text = "__global__ void f(int *x) { }";
+        let expressions = ["f".to_owned(), "g<int>".to_owned()];
+        let source = Source::new(&program("f", text.into()), text, None, &expressions);
+        let input = source.expect("well formed").input("sm_90", &Product::NVRTC);
+        let expected = "(int *x) { } resident_types(f)\n#line 1 \"CudaSource::entry\"\n\
+                        RESIDENT_TYPES_OF(g_int_, g<int>)\n";
+        assert!(input.text.ends_with(expected), "{}", input.text);
     }
 }

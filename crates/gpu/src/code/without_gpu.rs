@@ -12,7 +12,7 @@ use super::source::Source;
 /// is that of the search for NVRTC, or the compiler's log.
 pub fn kernel_names_by_nvrtc(program: &Program, text: &str) -> Result<Vec<String>, String> {
     let compiler = Compiler::find_nvrtc(13_000)?;
-    let source = Source::new(program, text, None, None)?;
+    let source = Source::new(program, text, None, &[])?;
     let compiled = compiler.compile(&source.input("sm_90", compiler.product()))?;
     Ok(compiled.kernel_names())
 }

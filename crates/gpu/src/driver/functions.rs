@@ -233,6 +233,9 @@ driver_functions! {
         /// What a function needs. Every version has it, but not every runtime that is not AMD's.
         function_attribute: fn(*mut c_int, c_int, FunctionHandle)
             = "cuFuncGetAttribute", "hipFuncGetAttribute";
+        /// The address and the size of a variable of a module.
+        module_variable: fn(*mut u64, *mut usize, ModuleHandle, *const c_char)
+            = "cuModuleGetGlobal_v2", "hipModuleGetGlobal";
         // Functions of modules. HIP kernels may use all shared memory without a permission.
         set_function_attribute: fn(FunctionHandle, c_int, c_int) = "cuFuncSetAttribute", "";
         /// The offset and the size of a parameter: since CUDA 12.4.

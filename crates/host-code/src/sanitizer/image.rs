@@ -8,6 +8,7 @@ use addr2line::gimli;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::finding::SourceLine;
+use crate::variables::is_of_compiler;
 
 /// The header's variable of each thread of the machine, whose address the library tells.
 const ANCHOR: &str = "resident_of_thread";
@@ -16,15 +17,19 @@ const ANCHOR: &str = "resident_of_thread";
 const MARGIN_BYTES: usize = 512;
 
 /// The files whose lines are of no interest: the headers around the source.
-const OWN_FILES: [&str; 8] = [
+const OWN_FILES: [&str; 12] = [
     "cuda_on_host.hpp",
+    "ambiguous.hpp",
+    "mathematics.hpp",
     "entry.hpp",
+    "kernels.hpp",
     "exports.hpp",
     "calls.hpp",
     "hooks.hpp",
     "half_on_host.hpp",
     "cuda_fp16.h",
     "cuda_bf16.h",
+    "cooperative_groups.h",
 ];
 
 /// A variable, by its place in the library's image or in the memory of a thread of the machine.
@@ -99,7 +104,9 @@ impl Image {
                 }
                 SymbolKind::Tls => self.pointers.push(variable.range),
                 SymbolKind::Data
-                    if is_writable(start) && !variable.name.starts_with("resident_") =>
+                    if is_writable(start)
+                        && !variable.name.starts_with("resident_")
+                        && !is_of_compiler(mangled) =>
                 {
                     self.globals.push(variable);
                 }
@@ -122,7 +129,7 @@ fn is_shared(mangled: &str, name: &str, pointers: &[String], guarded: &[&str]) -
 
 /// The last name of a mangled one: `tile` of `_ZZ4blurPfE4tile`. A name follows its length, and
 /// only a number or the end of a nested name follows the last one.
-fn plain_name(mangled: &str) -> &str {
+pub(crate) fn plain_name(mangled: &str) -> &str {
     let is_digit = |at: usize| mangled.as_bytes()[at].is_ascii_digit();
     let starts = (1..mangled.len()).filter(|at| is_digit(*at - 1) && !is_digit(*at));
     let mut names = starts.filter_map(|at| {

@@ -11,7 +11,7 @@ use super::collected::Collected;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::order::{LANES, Order, Stamp};
-use super::parameters::Parameters;
+use super::parameters::ParameterNames;
 use crate::block::Meeting;
 use crate::runtime::LaunchParameters;
 use resident_core::Access;
@@ -65,7 +65,7 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) launch: &'a LaunchParameters,
     pub(super) lines: &'a Lines,
     pub(super) image: &'a Image,
-    pub(super) parameters: &'a Parameters,
+    pub(super) parameters: &'a ParameterNames,
     pub(super) parameter_count: usize,
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],

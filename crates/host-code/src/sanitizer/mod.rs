@@ -34,9 +34,10 @@ pub use self::finding::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
+pub(super) use self::image::plain_name;
 use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
-use self::parameters::Parameters;
+pub(super) use self::parameters::ParameterNames;
 use super::block::{BlockRunner, Meeting, Observer};
 use super::output::{self, LaunchOutput};
 use super::runtime::{LaunchParameters, RunBlocks};
@@ -99,18 +100,18 @@ pub(super) struct CheckedLibrary {
     /// Held while a launch runs the code, whose indices are variables of the library. Nothing that
     /// a kernel calls waits for a launch (`backend::scope`).
     running: Mutex<()>,
+    code: Arc<[u8]>,
     lines: Lines,
-    parameters: Parameters,
     image: Image,
 }
 
 impl CheckedLibrary {
-    /// `code` is the library of `kernel` in the source `file`, `pointers` are its arrays of dynamic
-    /// shared memory.
+    /// `code` is the library of the source `file`, `pointers` are its arrays of dynamic shared
+    /// memory.
     pub(super) fn new(
         take_calls: TakeCalls,
         code: &[u8],
-        (file, kernel): (&str, &str),
+        file: &str,
         pointers: &[String],
     ) -> Result<Self, String> {
         let image = Image::read(code, pointers).map_err(|fault| {
@@ -119,8 +120,12 @@ impl CheckedLibrary {
         let running = Mutex::new(());
         let code = Arc::from(code);
         let lines = Lines::new(&code, file);
-        let parameters = Parameters::new(&code, kernel);
-        Ok(Self { take_calls, running, lines, parameters, image })
+        Ok(Self { take_calls, running, code, lines, image })
+    }
+
+    /// The names of a kernel's parameters.
+    pub(super) fn parameter_names(&self, kernel: &str) -> ParameterNames {
+        ParameterNames::new(&self.code, kernel)
     }
 
     /// Where the image is, and the variables of this thread of the machine.
@@ -141,6 +146,7 @@ impl CheckedLibrary {
 pub(super) struct CheckedLaunch<'a> {
     pub(super) kernel: &'a Arc<str>,
     pub(super) library: &'a CheckedLibrary,
+    pub(super) parameter_names: &'a ParameterNames,
     pub(super) entry: RunBlocks,
     pub(super) launch: &'a LaunchParameters,
     pub(super) parameters: &'a [ParameterLayout],
@@ -198,13 +204,13 @@ impl CheckedLaunch<'_> {
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
         let _alone = self.library.running.lock().unwrap_or_else(PoisonError::into_inner);
         let places = self.library.places();
-        let CheckedLibrary { lines, image, parameters, .. } = self.library;
+        let CheckedLibrary { lines, image, .. } = self.library;
         let of = LaunchOfKernel {
             kernel: self.kernel,
             launch: self.launch,
             lines,
             image,
-            parameters,
+            parameters: self.parameter_names,
             parameter_count: self.parameters.len(),
             array_names: self.array_names,
             is_strict,

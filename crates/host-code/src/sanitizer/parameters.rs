@@ -12,14 +12,14 @@ type Entry<'a> = gimli::DebuggingInformationEntry<Bytes<'a>>;
 
 /// The parameters of a compiled kernel, which are looked for when a finding first names one.
 #[derive(Debug)]
-pub(super) struct Parameters {
+pub(crate) struct ParameterNames {
     image: Arc<[u8]>,
     /// A name, or a name expression such as `scale<float>`.
     kernel: String,
     names: OnceLock<Vec<Arc<str>>>,
 }
 
-impl Parameters {
+impl ParameterNames {
     pub(super) fn new(image: &Arc<[u8]>, kernel: &str) -> Self {
         Self { image: Arc::clone(image), kernel: kernel.to_owned(), names: OnceLock::new() }
     }

@@ -5,12 +5,15 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use resident_host_code::runtime::RunBlocks;
 use resident_host_code::temporary_files::TemporaryFile;
+use resident_host_code::variables::Variables;
 
 /// A loaded library.
 #[derive(Debug)]
 pub struct CodeLibrary {
     /// In the order of the source.
     pub kernels: Vec<Kernel>,
+    /// The source's variables, by their names in compiled code.
+    pub variables: Variables,
     /// The kernels are valid as long as it is loaded.
     _library: libloading::Library,
 }
@@ -100,7 +103,15 @@ impl CodeLibrary {
             next = kernel.next;
         }
         kernels.reverse();
-        Ok(Self { kernels, _library: library })
+        let mut code = [std::ptr::null(); 2];
+        // SAFETY: `exports.hpp` defines the function with this type.
+        let code_of = unsafe { library.get::<unsafe extern "C" fn(*mut *const c_void)>(CODE) };
+        if let Ok(code_of) = code_of {
+            // SAFETY: the function writes two pointers.
+            unsafe { code_of(code.as_mut_ptr()) };
+        }
+        let variables = Variables::read(image, code[0].addr(), &[]);
+        Ok(Self { kernels, variables, _library: library })
     }
 }
 
@@ -117,6 +128,9 @@ pub fn in_ptx(ptx: &str) -> Option<Vec<u8>> {
 
 /// The function that returns the last kernel of the list.
 const LIST: &[u8] = b"resident_program_kernels";
+
+/// The function that tells where the library's code is.
+const CODE: &[u8] = b"resident_host_code";
 
 impl Kernel {
     fn read(raw: &RawKernel) -> Self {

@@ -85,7 +85,7 @@ impl Program {
     fn library(&self, options: &HostOptions) -> Result<Vec<u8>, String> {
         let compiler = Compiler::find()?;
         let translation =
-            Translation::new(&self.translated(options), &self.text(), None, Checks::Off)?;
+            Translation::new(&self.translated(options), &self.text(), None, Checks::Off, None)?;
         if !translation.is_self_contained {
             return compiler.compile(&translation);
         }
@@ -100,7 +100,7 @@ impl Program {
     }
 
     fn translated(&self, options: &HostOptions) -> resident_backend::Program {
-        let mut source = CudaSource::c("").entry("resident_no_kernel");
+        let mut source = CudaSource::c("");
         for (name, value) in &options.macros {
             source = source.define(name.as_str(), value);
         }

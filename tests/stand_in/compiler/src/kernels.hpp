@@ -102,6 +102,3 @@ extern "C" __attribute__((visibility("default"))) const resident::program::kerne
 resident_program_kernels() {
     return resident::program::last;
 }
-
-// What `entry.hpp` asks for; it is never run.
-static void resident_no_kernel() {}

@@ -113,8 +113,13 @@ impl CodeLaunch {
         let parameters: SmallVec<[*mut c_void; 16]> =
             self.starts.iter().map(|start| first.wrapping_add(*start).cast()).collect();
         let Shape { grid, block, shared_bytes } = self.shape;
-        let launch =
-            LaunchParameters { parameters: parameters.as_ptr(), grid, block, shared_bytes };
+        let launch = LaunchParameters {
+            parameters: parameters.as_ptr(),
+            grid,
+            block,
+            shared_bytes,
+            kernel: c"resident_no_kernel".as_ptr(),
+        };
         // SAFETY: the entry is that of the kernel whose parameters these are, of the sizes that the
         // library tells. The caller of the driver guarantees that the kernel accesses only memory
         // that it may.

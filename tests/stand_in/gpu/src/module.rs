@@ -7,6 +7,7 @@ use crate::code::{Code, Outcome};
 use crate::context::Context;
 use crate::entry::{Entry, Image};
 use crate::handle::{self, Handle, Object};
+use crate::host;
 use crate::interface::{THREADS_MAX, interface, rules};
 use resident_stand_in_code::library::CodeLibrary;
 
@@ -72,6 +73,17 @@ impl Module {
         handle::insert(function.handle, Object::Function(Arc::clone(&function)));
         functions.push(Arc::clone(&function));
         Ok(function)
+    }
+
+    /// The address and the length of a variable: memory of the host that copies may access.
+    pub fn variable(&self, name: &str) -> Outcome<(u64, usize)> {
+        let library = self.library.as_ref().ok_or(Code::NOT_FOUND)?;
+        let range = library.variables.with_symbol(name).ok_or(Code::NOT_FOUND)?;
+        let (start, len_bytes) = (range.start as u64, range.len());
+        if host::around(start).is_none() {
+            host::register(start, len_bytes as u64, 0, self.context)?;
+        }
+        Ok((start, len_bytes))
     }
 
     fn code(&self, name: &str) -> Option<(Arc<CodeLibrary>, usize)> {

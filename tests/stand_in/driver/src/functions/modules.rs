@@ -57,6 +57,18 @@ driver_functions! {
         function.set(module.function(&name.string()?)?.handle)
     }
 
+    cuModuleGetGlobal_v2(address: Out<u64>, len_bytes: Out<usize>, module: Handle, name: Text) {
+        let context = Context::current()?;
+        let module = handle::module(module)
+            .ok()
+            .filter(|module| module.context == context.handle)
+            .ok_or(Code::INVALID_HANDLE)?;
+        let (start, len) = module.variable(&name.string()?)?;
+        address.set_if_wanted(start);
+        len_bytes.set_if_wanted(len);
+        Ok(())
+    }
+
     cuFuncGetModule(module: Out<Handle>, function: Handle) {
         module.set(find(function)?.1.module)
     }

@@ -46,6 +46,13 @@ hip_functions! {
         function.set(find_module(module)?.function(&name.string()?)?.handle)
     }
 
+    hipModuleGetGlobal(address: Out<u64>, len_bytes: Out<usize>, module: Handle, name: Text) {
+        let (start, len) = find_module(module)?.variable(&name.string()?)?;
+        address.set_if_wanted(start);
+        len_bytes.set_if_wanted(len);
+        Ok(())
+    }
+
     hipFuncGetAttribute(value: Out<c_int>, attribute: u32, function: Handle) {
         let (_, function) = find(function)?;
         let [major, minor] = architecture_version();

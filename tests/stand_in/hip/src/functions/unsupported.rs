@@ -62,7 +62,7 @@ unsupported_functions! {
     hipMemcpyParam2D hipMemcpyParam2DAsync hipMemcpyPeer hipMemcpyToArray hipMemcpyToSymbol
     hipMemcpyToSymbolAsync hipMemcpyWithStream hipMemset hipMemset2D hipMemset3D hipMemset3DAsync
     hipMemsetD16 hipMemsetD32 hipMemsetD8 hipMipmappedArrayCreate hipMipmappedArrayDestroy
-    hipMipmappedArrayGetLevel hipModuleGetGlobal hipModuleGetTexRef hipModuleLoad
+    hipMipmappedArrayGetLevel hipModuleGetTexRef hipModuleLoad
     hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
     hipModuleOccupancyMaxPotentialBlockSizeWithFlags hipOccupancyMaxActiveBlocksPerMultiprocessor
     hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags hipOccupancyMaxPotentialBlockSize

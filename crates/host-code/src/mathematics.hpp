@@ -1,0 +1,143 @@
+// Behind `cuda_on_host.hpp`: mathematics, and functions of C that checked code does not call as
+// they are.
+
+// Mathematics. Most functions are those of <math.h>.
+
+// Of two types of integers, the result has the unsigned one, as in CUDA.
+#define RESIDENT_INTEGERS(name, order, signed_type, unsigned_type)                                \
+    inline signed_type name(signed_type a, signed_type b) { return a order b ? a : b; }           \
+    inline unsigned_type name(unsigned_type a, unsigned_type b) { return a order b ? a : b; }     \
+    inline unsigned_type name(signed_type a, unsigned_type b) {                                   \
+        return name(static_cast<unsigned_type>(a), b);                                            \
+    }                                                                                             \
+    inline unsigned_type name(unsigned_type a, signed_type b) {                                   \
+        return name(a, static_cast<unsigned_type>(b));                                            \
+    }
+#define RESIDENT_EXTREME(name, order)                                                             \
+    RESIDENT_INTEGERS(name, order, int, unsigned int)                                             \
+    RESIDENT_INTEGERS(name, order, long, unsigned long)                                           \
+    RESIDENT_INTEGERS(name, order, long long, unsigned long long)                                 \
+    inline float name(float a, float b) { return f##name##f(a, b); }                              \
+    inline double name(double a, double b) { return f##name(a, b); }                              \
+    inline double name(float a, double b) { return f##name(static_cast<double>(a), b); }          \
+    inline double name(double a, float b) { return f##name(a, static_cast<double>(b)); }
+RESIDENT_EXTREME(min, <)
+RESIDENT_EXTREME(max, >)
+#undef RESIDENT_EXTREME
+#undef RESIDENT_INTEGERS
+
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
+inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+inline double rcbrt(double x) { return 1.0 / cbrt(x); }
+#ifndef __GLIBC__
+inline float exp10f(float x) { return static_cast<float>(pow(10.0, static_cast<double>(x))); }
+inline double exp10(double x) { return pow(10.0, x); }
+#endif
+/// Exact at multiples of one half, however large.
+inline double cospi(double x) {
+    double rest = fabs(fmod(x, 2.0));
+    if (rest == 0.5 || rest == 1.5) return 0;
+    return rest == 0 ? 1 : rest == 1 ? -1 : ::cos(M_PI * rest);
+}
+inline double sinpi(double x) {
+    double rest = fmod(x, 2.0);
+    if (rest == 0 || rest == 1 || rest == -1) return copysign(0.0, x);
+    if (rest == 0.5 || rest == -1.5) return 1;
+    return rest == -0.5 || rest == 1.5 ? -1 : ::sin(M_PI * rest);
+}
+inline float sinpif(float x) { return static_cast<float>(sinpi(static_cast<double>(x))); }
+inline float cospif(float x) { return static_cast<float>(cospi(static_cast<double>(x))); }
+inline void sincospif(float x, float *s, float *c) { *s = sinpif(x); *c = cospif(x); }
+inline void sincospi(double x, double *s, double *c) { *s = sinpi(x); *c = cospi(x); }
+inline float normf3(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+inline float norm3df(float x, float y, float z) { return normf3(x, y, z); }
+inline double norm3d(double x, double y, double z) { return ::sqrt(x * x + y * y + z * z); }
+inline float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
+inline double rhypot(double x, double y) { return 1.0 / ::hypot(x, y); }
+inline float fdividef(float x, float y) { return x / y; }
+inline float __saturatef(float x) { return x != x ? 0.0f : fminf(fmaxf(x, 0.0f), 1.0f); }
+
+// The fast functions of a GPU are less exact there; here they are the exact ones.
+inline float __sinf(float x) { return sinf(x); }
+inline float __cosf(float x) { return cosf(x); }
+inline float __tanf(float x) { return tanf(x); }
+inline float __expf(float x) { return expf(x); }
+inline float __exp10f(float x) { return exp10f(x); }
+inline float __logf(float x) { return logf(x); }
+inline float __log2f(float x) { return log2f(x); }
+inline float __log10f(float x) { return log10f(x); }
+inline float __powf(float x, float y) { return powf(x, y); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __frsqrt_rn(float x) { return 1.0f / sqrtf(x); }
+inline float __frcp_rn(float x) { return 1.0f / x; }
+inline float __fsqrt_rn(float x) { return sqrtf(x); }
+inline double __drcp_rn(double x) { return 1.0 / x; }
+inline double __dsqrt_rn(double x) { return ::sqrt(x); }
+inline float __fadd_rn(float x, float y) { return x + y; }
+inline float __fsub_rn(float x, float y) { return x - y; }
+inline float __fmul_rn(float x, float y) { return x * y; }
+inline float __fdiv_rn(float x, float y) { return x / y; }
+inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+inline double __dadd_rn(double x, double y) { return x + y; }
+inline double __dsub_rn(double x, double y) { return x - y; }
+inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __ddiv_rn(double x, double y) { return x / y; }
+inline double __fma_rn(double x, double y, double z) { return ::fma(x, y, z); }
+
+#ifdef RESIDENT_SANITIZE
+// Functions of C are not compiled to be checked.
+namespace resident {
+namespace host {
+
+RESIDENT_INLINE void *copy_bytes(void *to, const void *from, size_t bytes) {
+    touch_range(from, bytes, resident_reads);
+    touch_range(to, bytes, resident_writes);
+    return __builtin_memmove(to, from, bytes);
+}
+
+RESIDENT_INLINE void *set_bytes(void *to, int value, size_t bytes) {
+    touch_range(to, bytes, resident_writes);
+    return __builtin_memset(to, value, bytes);
+}
+
+} // namespace host
+} // namespace resident
+
+namespace resident {
+namespace host {
+
+// Functions of the C library write through pointers.
+RESIDENT_INLINE void store_sincos(float x, float *s, float *c) {
+    *s = ::sinf(x);
+    *c = ::cosf(x);
+}
+RESIDENT_INLINE void store_sincos(double x, double *s, double *c) {
+    *s = ::sin(x);
+    *c = ::cos(x);
+}
+RESIDENT_INLINE float store_frexp(float x, int *exponent) {
+    int of_x;
+    float part = ::frexpf(x, &of_x);
+    *exponent = of_x;
+    return part;
+}
+RESIDENT_INLINE float store_modf(float x, float *whole) {
+    float of_x;
+    float part = ::modff(x, &of_x);
+    *whole = of_x;
+    return part;
+}
+
+} // namespace host
+} // namespace resident
+
+#define sincosf(x, s, c) resident::host::store_sincos(x, s, c)
+#define sincos(x, s, c) resident::host::store_sincos(x, s, c)
+#define frexpf(x, exponent) resident::host::store_frexp(x, exponent)
+#define modff(x, whole) resident::host::store_modf(x, whole)
+#define memcpy(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
+#define memmove(to, from, bytes) resident::host::copy_bytes(to, from, bytes)
+#define memset(to, value, bytes) resident::host::set_bytes(to, value, bytes)
+#endif

@@ -1,0 +1,14 @@
+//! What the embedded device refuses, in words that help: features of CUDA C that it lacks, and what
+//! a C++ compiler takes and NVRTC does not.
+//!
+//! | file | purpose |
+//! |---|---|
+//! | `features` | features that are not there: the kernels that use them |
+//! | `missing_headers` | headers that NVRTC does not find either |
+//! | `outline` | the functions of a preprocessed source |
+//! | `strictness` | what NVRTC refuses in a preprocessed source |
+
+pub(super) mod features;
+pub(super) mod missing_headers;
+mod outline;
+pub(super) mod strictness;

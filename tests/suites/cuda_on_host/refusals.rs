@@ -1,0 +1,126 @@
+//! What NVRTC refuses, and what is not there, is refused with words that help.
+
+use resident::{CudaSource, Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray};
+
+use crate::{device, kernel};
+
+/// What `prepare` says to a kernel of a source. `None` if there is no compiler.
+fn refused(name: &str, source: impl Into<CudaSource>) -> Option<String> {
+    // SAFETY: it does not run.
+    let kernel = unsafe { Kernel::<(InOut<f32>,)>::new(name).cuda(source) };
+    match kernel.prepare(&Device::cpu()) {
+        Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => None,
+        Err(Error::Compile { log, .. }) => Some(log),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn body(text: &str) -> String {
+    format!("extern \"C\" __global__ void k(float *x) {{\n{text}\n}}\n")
+}
+
+#[test]
+fn what_nvrtc_refuses_is_refused_here() {
+    for (source, words) in [
+        (format!("float f() {{ return 1; }}\n{}", body("x[0] = f();")), "k.cu:1: the function `f`"),
+        (
+            format!("struct S {{\n  S(int a) : a(a) {{}} int a; }};\n{}", body("x[0] = S(1).a;")),
+            "k.cu:2: the function `S`",
+        ),
+        (format!("#define HOST inline\nHOST float f() {{ return 1; }}\n{}", body("")), "k.cu:2: "),
+        (body("x[0] = std::max(1.0f, x[0]);"), "k.cu:2: `std::max`"),
+        (format!("#include <algorithm>\n{}", body("")), "NVRTC has no header algorithm"),
+        (format!("#include <vector>\n{}", body("")), "k.cu:1:"),
+        (body("x[0] = sqrt(16);"), "`sqrt` of these types is ambiguous"),
+        (body("x[0] = pow(2, 3);"), "`pow` of these types is ambiguous"),
+        (body("x[0] = fabs(-2) + floor(3);"), "`fabs` of these types is ambiguous"),
+    ] {
+        let Some(log) = refused("k", source.as_str()) else { return };
+        assert!(log.contains(words), "{source}: {log}");
+    }
+}
+
+#[test]
+fn what_nvrtc_takes_is_taken() -> Result<()> {
+    let source = "
+        #define HD __host__ __device__ __forceinline__
+        #ifndef __CUDACC_RTC__
+        #include <algorithm>
+        #include <vector>
+        int main() { std::vector<int> v; return std::max(0, 1); }
+        #endif
+        HD float one() { return 1; }
+        struct S { HD S(float a) : a(a) {} __device__ float get() const { return a; } float a; };
+        namespace ns { template <typename T> __device__ T twice(T x) { return 2 * x; } }
+        __device__ int pow(int base, int exponent) {
+            return exponent ? base * pow(base, exponent - 1) : 1; }
+        enum Kind { A = 3 };
+        const float table[2] = {1, 2};
+        extern \"C\" __global__ void k(float *x) {
+            auto add = [](float a, float b) { return a + b; };
+            x[0] = add(one(), S(2).get()) + ns::twice(4.0f) + pow(2, 3) + A + table[1];
+            x[0] += sqrt(16.0f) + fmax(2, 3.0) + abs(-1) + min(1, 2) + std::move(x[0]) * 0;
+        }";
+    let Some(kernel) = kernel::<(InOut<f32>,)>("k", source) else { return Ok(()) };
+    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+        let mut x = SmartArray::<f32, _>::zeros(1);
+        kernel.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
+        assert_eq!(x.get(0)?, 3.0 + 8.0 + 8.0 + 3.0 + 2.0 + 4.0 + 3.0 + 1.0 + 1.0);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_not_there_is_named_and_other_kernels_of_the_file_run() -> Result<()> {
+    let source = CudaSource::c(
+        "#include <mma.h>
+        #include <cub/cub.cuh>
+        #include <curand_kernel.h>
+        using namespace nvcuda;
+        extern \"C\" __global__ void textured(cudaTextureObject_t t, float *x) {
+            x[0] = tex2D<float>(t, 0, 0); }
+        extern \"C\" __global__ void stored(float *x) { surf2Dwrite(x[0], 0, 0, 0); }
+        extern \"C\" __global__ void lane(float *x) {
+            int lane;
+            asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane)); x[0] = lane; }
+        extern \"C\" __global__ void nested(float *x) { lane<<<1, 1>>>(x); }
+        extern \"C\" __global__ void tensor(float *x) { wmma::fill_fragment(x, 0); }
+        extern \"C\" __global__ void block(float *x) { cub::BlockReduce<float, 32>().Sum(1); }
+        extern \"C\" __global__ void noise(float *x) { curandState s; curand_init(1, 0, 0, &s); }
+        extern \"C\" __global__ void old(float *x) { x[0] = __shfl(x[0], 1); }
+        extern \"C\" __global__ void good(float *x) { x[0] = 5; }",
+    );
+    let Some(good) = kernel::<(InOut<f32>,)>("good", source.clone()) else { return Ok(()) };
+    let mut x = SmartArray::<f32, _>::zeros(1);
+    good.launch_on(&device().stream(), Grid::new(1, 1), (&mut x,))?;
+    assert_eq!(x.get(0)?, 5.0);
+    for (name, line, words) in [
+        ("textured", 5, "`cudaTextureObject_t`: textures are not there"),
+        ("stored", 7, "`surf2Dwrite`: surfaces are not there"),
+        ("lane", 10, "`asm`: inline PTX are not there"),
+        ("nested", 11, "`<<<`: launches inside kernels"),
+        ("tensor", 12, "`wmma`: the matrix units"),
+        ("block", 13, "`cub`: cub and thrust"),
+        ("noise", 14, "`curandState`: cuRAND"),
+        ("old", 15, "`__shfl`: the functions of warps without a mask"),
+    ] {
+        let log = refused(name, source.clone()).expect("there is a compiler");
+        let is_named = log.contains(words) && log.contains(&format!(".cu:{line}: "));
+        assert!(is_named && log.contains("by `.host(..)`"), "{name}: {log}");
+        assert_eq!(log.lines().count(), 1, "{log}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_not_there_is_named_in_functions_too() {
+    let source = format!(
+        "__device__ float f(float x) {{\n  return __shfl_down(x, 1); }}\n{}",
+        body("x[0] = f(x[0]);")
+    );
+    let Some(log) = refused("k", source) else { return };
+    assert!(
+        log.starts_with("k.cu:2: `__shfl_down`: the functions of warps without a mask"),
+        "{log}"
+    );
+}
