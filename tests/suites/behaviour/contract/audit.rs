@@ -221,7 +221,7 @@ fn the_inventory_lists_live_arrays_and_forgets_dropped_ones() -> Result<()> {
     assert_eq!(lines.len(), 1);
     assert!(
         lines[0].starts_with("f64[7531] made at ")
-            && lines[0].ends_with(", 60248 bytes: host valid"),
+            && lines[0].ends_with(", 60_248 bytes: host valid"),
         "{lines:?}"
     );
     drop(unnamed);
