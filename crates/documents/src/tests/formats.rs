@@ -356,16 +356,20 @@ fn one_of_each() -> Document {
             errors: 1,
             notes: 2,
         }]),
-        process: Some(DocumentProcess {
-            program: Some("/bin/a".to_owned()),
-            arguments: Some(vec!["-b".to_owned()]),
-            id: 6,
-            started_unix_ns: None,
-            library_version: "0.1.0".to_owned(),
-        }),
+        process: Some(process()),
         written_unix_ns: 77,
         memory: vec![memory_use()],
         ..Document::default()
+    }
+}
+
+fn process() -> DocumentProcess {
+    DocumentProcess {
+        program: Some("/bin/a".to_owned()),
+        arguments: Some(vec!["-b".to_owned()]),
+        id: 6,
+        started_unix_ns: None,
+        library_version: "0.1.0".to_owned(),
     }
 }
 
