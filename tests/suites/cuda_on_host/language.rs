@@ -102,8 +102,8 @@ fn products_and_sums_are_rounded_apart() -> Result<()> {
             y[2] = __fmaf_rn(a, b, -1.0f);
             y[3] = rsqrtf(4.0f) + sqrt(9.0f) + fabs(-1.0f) + pow(2.0f, 3.0f);
             y[4] = exp2f(3) + __expf(0) + log2(8.0f) + hypotf(3, 4) + fminf(1, 2) + floor(2.7f);
-            y[5] = sqrt(16.0) + pow(2.0, 3.0) + pow(2.0, 3) + pow(2.0f,
-                3) + fabs(-2.0) + ceil(7 / 2.0);
+            y[5] = sqrt(16.0) + pow(2.0, 3.0) + pow(2.0, 3) + pow(2.0f, 3)
+                + fabs(-2.0) + ceil(7 / 2.0);
         }
     "#;
     let Some(twice) = kernel::<(f32, f32, InOut<f32>)>("twice", source) else { return Ok(()) };
