@@ -59,8 +59,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn new(is_strict: bool) -> Self {
-        Self { all: Mutex::default(), is_strict }
+    /// Those of a strict device.
+    pub fn strict() -> Self {
+        Self { all: Mutex::default(), is_strict: true }
     }
 
     pub fn all(&self) -> Vec<Finding> {
