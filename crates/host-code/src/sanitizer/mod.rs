@@ -170,7 +170,7 @@ impl CheckedLaunch<'_> {
         }
         let output = LaunchOutput::of_launch();
         // SAFETY: the caller promises this.
-        let ran = unsafe { self.run_alone(output.as_ref(), findings.is_strict) };
+        let ran = unsafe { self.run_alone(output.as_ref(), findings) };
         let CheckedOutcome { outcome, found } = ran;
         output.into_iter().for_each(LaunchOutput::pass_on);
         totals::add(self.kernel, &found);
@@ -183,7 +183,11 @@ impl CheckedLaunch<'_> {
     /// # Safety
     ///
     /// As for [`BlockRunner::new`].
-    unsafe fn run_alone(&self, output: Option<&LaunchOutput>, is_strict: bool) -> CheckedOutcome {
+    unsafe fn run_alone(
+        &self,
+        output: Option<&LaunchOutput>,
+        findings: &Findings,
+    ) -> CheckedOutcome {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
@@ -202,7 +206,7 @@ impl CheckedLaunch<'_> {
         let check = LaunchCheck::new(of, places, arrays);
         let current = Current {
             check: RefCell::new(check),
-            is_strict,
+            is_strict: findings.is_strict,
             progress: runner.progress(),
             finding: Cell::new(None),
         };
