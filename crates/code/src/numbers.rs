@@ -3,8 +3,8 @@
 //!
 //! A name that the source declares itself, as many sources for NVRTC do, is the source's.
 
+use crate::prelude;
 use crate::words::words;
-use crate::{includes_others, prelude};
 
 /// Integer types of a fixed width.
 const TYPES: [(&str, &str); 12] = [
@@ -107,7 +107,7 @@ const MACROS: [(&str, &str); 76] = [
 
 /// What stands before a source for NVRTC and hiprtc: what it names and does not declare. No types
 /// if it includes files of its own, which may declare them.
-pub fn for_gpu(text: &str) -> String {
+pub fn for_gpu(text: &str, includes_others: impl Fn(&str) -> bool) -> String {
     let names = Names::of(text);
     let mut result = String::new();
     let has_files = includes_others(text);
@@ -193,7 +193,11 @@ fn declares(text: &str, end: usize, before: [&str; 2]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{for_gpu, for_host};
+    use super::for_host;
+
+    fn for_gpu(text: &str) -> String {
+        super::for_gpu(text, |text| text.contains("#include"))
+    }
 
     #[test]
     fn only_what_is_named_and_not_declared_is_added() {

@@ -11,7 +11,7 @@ use super::simulation::{Emulation, EmulationLog, Instruments, Simulation};
 use resident_backend::grid::GridLimits;
 use resident_backend::host_allocation::ByteCount;
 use resident_backend::{BodyKind, environment, host_copy};
-use resident_host_code::Libraries;
+use resident_host_code::{Findings, Libraries};
 
 /// The poison byte: NaN as a floating-point number, -1 as an integer.
 const POISON: u8 = 0xFF;
@@ -83,7 +83,8 @@ impl EmbeddedDevice {
         let tracker = simulation
             .as_ref()
             .map_or_else(Tracker::of_process, |simulation| Arc::clone(simulation.tracker()));
-        let instruments = Instruments::new(emulation.faults, emulation.is_strict, tracker);
+        let findings = if emulation.is_strict { Findings::strict() } else { Findings::default() };
+        let instruments = Instruments::new(emulation.faults, findings, tracker);
         let environment = Wishes::of_environment();
         let asked = environment.as_ref().copied().unwrap_or_default();
         let wishes = Wishes {

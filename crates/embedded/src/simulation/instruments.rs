@@ -19,8 +19,8 @@ pub(crate) struct Instruments {
 
 impl Instruments {
     /// Instruments with an empty log.
-    pub(crate) fn new(faults: Vec<Fault>, is_strict: bool, tracker: Arc<Tracker>) -> Self {
-        let log = Arc::new(CallLog::with_findings(Findings::new(is_strict)));
+    pub(crate) fn new(faults: Vec<Fault>, findings: Findings, tracker: Arc<Tracker>) -> Self {
+        let log = Arc::new(CallLog::with_findings(findings));
         Self { faults: Faults::new(faults), log, tracker }
     }
 

@@ -3,8 +3,8 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 
-use super::compile::CompilerInput;
 use super::compiler_library::{CompilerLibrary, Content, ProgramHandle, Size};
+use resident_code::headers::Header;
 
 /// An `nvrtcProgram` or `hiprtcProgram`, destroyed on drop.
 pub(super) struct Compilation {
@@ -13,16 +13,17 @@ pub(super) struct Compilation {
 }
 
 impl Compilation {
-    /// Creates a program from a source.
+    /// Creates a program from a text and its name in the log, with headers that it may include.
     pub(super) fn new(
         compiler: &'static CompilerLibrary,
-        input: &CompilerInput,
+        (text, file): (&str, &str),
+        headers: &[&Header],
     ) -> Result<Self, String> {
-        let text = c_string(&input.text)?;
-        let file = c_string(&input.file)?;
+        let text = c_string(text)?;
+        let file = c_string(file)?;
         let mut handle = null_mut();
         let own = compiler.product.headers.iter().map(|(name, text)| (*name, *text));
-        let given = input.headers.iter().map(|header| (&*header.name, &*header.text));
+        let given = headers.iter().map(|header| (&*header.name, &*header.text));
         let (names, texts): (Vec<*const c_char>, Vec<*const c_char>) =
             own.chain(given).map(|(name, text)| (name.as_ptr(), text.as_ptr())).unzip();
         let (count, contents, names) = match names.len() {

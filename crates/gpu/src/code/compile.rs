@@ -256,7 +256,8 @@ impl Compiler {
 
     /// Compiles. The error contains the compiler's log.
     pub(super) fn compile(self, input: &CompilerInput) -> Result<Compiled, String> {
-        let compilation = Compilation::new(self.library, input)?;
+        let compilation =
+            Compilation::new(self.library, (&input.text, &input.file), &input.headers)?;
         for expression in &input.expressions {
             compilation.add_expression(&c_string(expression)?)?;
         }

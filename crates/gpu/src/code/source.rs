@@ -142,7 +142,12 @@ const LIST: &str = r#"
 
 /// What is declared before a source.
 fn before(text: &str) -> String {
-    format!("{}{}{LIST}{}", prelude::TEXT, prelude::PARAMETERS, numbers::for_gpu(text))
+    format!(
+        "{}{}{LIST}{}",
+        prelude::TEXT,
+        prelude::PARAMETERS,
+        numbers::for_gpu(text, includes_others)
+    )
 }
 
 /// What describes the parameters of the kernel of a name expression.

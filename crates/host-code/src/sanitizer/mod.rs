@@ -64,8 +64,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn new(is_strict: bool) -> Self {
-        Self { is_strict, ..Self::default() }
+    /// Those of a strict device.
+    pub fn strict() -> Self {
+        Self { is_strict: true, ..Self::default() }
     }
 
     /// How much the device has checked.
@@ -183,7 +184,7 @@ impl CheckedLaunch<'_> {
         }
         let output = LaunchOutput::of_launch();
         // SAFETY: the caller promises this.
-        let ran = unsafe { self.run_alone(output.as_ref(), findings.is_strict) };
+        let ran = unsafe { self.run_alone(output.as_ref(), findings) };
         let CheckedOutcome { outcome, found, accesses } = ran;
         output.into_iter().for_each(LaunchOutput::pass_on);
         totals::add(self.kernel, accesses, &found);
@@ -198,7 +199,11 @@ impl CheckedLaunch<'_> {
     /// # Safety
     ///
     /// As for [`BlockRunner::new`].
-    unsafe fn run_alone(&self, output: Option<&LaunchOutput>, is_strict: bool) -> CheckedOutcome {
+    unsafe fn run_alone(
+        &self,
+        output: Option<&LaunchOutput>,
+        findings: &Findings,
+    ) -> CheckedOutcome {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
@@ -213,12 +218,12 @@ impl CheckedLaunch<'_> {
             parameters: self.parameter_names,
             parameter_count: self.parameters.len(),
             array_names: self.array_names,
-            is_strict,
+            is_strict: findings.is_strict,
         };
         let check = LaunchCheck::new(of, places, arrays);
         let current = Current {
             check: RefCell::new(check),
-            is_strict,
+            is_strict: findings.is_strict,
             progress: runner.progress(),
             finding: Cell::new(None),
         };
