@@ -31,7 +31,6 @@ pub use self::finding::{Finding, FindingKind, OtherThread, SourceLine};
 
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
-pub(super) use self::image::plain_name;
 use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
 pub(super) use self::parameters::ParameterNames;
