@@ -9,7 +9,8 @@
 //! | `cuda_on_host.hpp`, `mathematics.hpp` | what CUDA C needs beyond C++17 |
 //! | `entry.hpp` | how blocks run |
 //! | `kernels.hpp`, `kernel_list` | the kernels of a library |
-//! | `exports.hpp`, `variables` | what is called; the variables of a library |
+//! | `exports.hpp` | what is called |
+//! | `variables`, `library_variable`, `symbols` | the variables of a library; their names |
 //! | `refusals`, `ambiguous.hpp` | what is not there, or what NVRTC refuses |
 //! | `headers`, `cuda_fp16.h`, `cuda_bf16.h`, `cooperative_groups.h` | headers of CUDA's |
 //! | `library`, `temporary_files` | a loaded library; the files of compiler and loader |
@@ -31,12 +32,14 @@ mod headers;
 mod kernel_list;
 mod launch_timeout;
 pub mod library;
+mod library_variable;
 mod output;
 pub mod parallel;
 mod processor;
 mod refusals;
 pub mod runtime;
 mod sanitizer;
+mod symbols;
 pub mod temporary_files;
 pub mod translation;
 pub mod variables;
@@ -49,9 +52,9 @@ use self::body::CompiledBody;
 use self::compiler::Compiler;
 pub use self::launch_timeout::limit as launch_timeout;
 use self::library::Library;
+use self::library_variable::VariableOfLibrary;
 pub use self::output::{OutputListener, set_listener};
 use self::translation::{Checks, Translation};
-use self::variables::VariableOfLibrary;
 use resident_backend::{GpuCode, GpuSource, KernelBody, LoadError, ModuleVariable, Program};
 use resident_code::cache::DiskCache;
 use resident_code::once::OncePerKey;

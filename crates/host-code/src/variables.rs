@@ -1,13 +1,10 @@
 //! The `__device__`, `__constant__` and `__managed__` variables of a compiled source.
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use super::library::Library;
-use super::sanitizer::plain_name;
-use resident_backend::{BackendError, ModuleVariable};
+use super::symbols::{is_of_compiler, plain_name};
 
 /// The variables of a loaded library, by the library's symbols.
 #[derive(Debug, Default)]
@@ -71,69 +68,6 @@ impl Variables {
     pub(super) fn names(&self) -> Vec<&str> {
         self.0.iter().map(|variable| plain_name(&variable.symbol)).collect()
     }
-}
-
-/// A variable of a library, for the backend.
-#[derive(Debug)]
-pub(super) struct VariableOfLibrary {
-    library: Arc<Library>,
-    addresses: Range<usize>,
-}
-
-impl VariableOfLibrary {
-    /// The error names the variables that there are.
-    pub(super) fn find(library: Arc<Library>, name: &str) -> Result<Self, String> {
-        match library.variables.find(name) {
-            Some(addresses) => Ok(Self { library, addresses }),
-            None => Err(missing(name, &library.variables.names())),
-        }
-    }
-
-    fn start(&self) -> *mut u8 {
-        std::ptr::with_exposed_provenance_mut(self.addresses.start)
-    }
-
-    /// Runs something while no kernel of the library runs.
-    fn alone<R>(&self, access: impl FnOnce() -> R) -> R {
-        let _alone = self.library.running.write().unwrap_or_else(PoisonError::into_inner);
-        access()
-    }
-}
-
-impl ModuleVariable for VariableOfLibrary {
-    fn len_bytes(&self) -> usize {
-        self.addresses.len()
-    }
-
-    fn write(&self, bytes: &[u8]) -> Result<(), BackendError> {
-        let len = bytes.len().min(self.len_bytes());
-        // SAFETY: the variable is writable memory of the library, which is loaded; it has at least
-        // so many bytes, and only kernels access it, of which none runs.
-        self.alone(|| unsafe { self.start().copy_from_nonoverlapping(bytes.as_ptr(), len) });
-        Ok(())
-    }
-
-    fn read(&self, bytes: &mut [u8]) -> Result<(), BackendError> {
-        let len = bytes.len().min(self.len_bytes());
-        // SAFETY: as in `write`; all its bytes are initialised, as those of globals are.
-        self.alone(|| unsafe { self.start().copy_to_nonoverlapping(bytes.as_mut_ptr(), len) });
-        Ok(())
-    }
-}
-
-#[cold]
-fn missing(name: &str, names: &[&str]) -> String {
-    let known: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    format!(
-        "the source has no `__device__`, `__constant__` or `__managed__` variable `{name}`; those \
-         that it has: {known}"
-    )
-}
-
-/// Whether a variable is one that compilers add to every library.
-pub(super) fn is_of_compiler(symbol: &str) -> bool {
-    symbol.starts_with("completed.") || symbol.starts_with("__")
 }
 
 /// The symbols that a variable with this name may have.

@@ -8,7 +8,7 @@ use addr2line::gimli;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::finding::SourceLine;
-use crate::variables::is_of_compiler;
+use crate::symbols::{is_of_compiler, plain_name};
 
 /// The header's variable of each thread of the machine, whose address the library tells.
 const ANCHOR: &str = "resident_of_thread";
@@ -127,21 +127,6 @@ fn is_shared(mangled: &str, name: &str, pointers: &[String], guarded: &[&str]) -
     mangled != "__tls_guard" && !mangled.starts_with("_ZG") && !is_pointer
 }
 
-/// The last name of a mangled one: `tile` of `_ZZ4blurPfE4tile`. A name follows its length, and
-/// only a number or the end of a nested name follows the last one.
-pub(crate) fn plain_name(mangled: &str) -> &str {
-    let is_digit = |at: usize| mangled.as_bytes()[at].is_ascii_digit();
-    let starts = (1..mangled.len()).filter(|at| is_digit(*at - 1) && !is_digit(*at));
-    let mut names = starts.filter_map(|at| {
-        let digits = (0..at).rev().take_while(|before| is_digit(*before)).count();
-        let len: usize = mangled[at - digits..at].parse().ok()?;
-        let behind = mangled.get(at + len..)?;
-        let is_last = behind.is_empty() || behind == "E" || behind.starts_with('_');
-        (is_last && len > 0).then(|| &mangled[at..at + len])
-    });
-    names.next().unwrap_or(mangled)
-}
-
 /// Bytes of a compiled library that are for debuggers.
 pub(super) type Bytes<'a> = gimli::EndianSlice<'a, gimli::RunTimeEndian>;
 
@@ -219,24 +204,4 @@ fn line_at(bytes: &[u8], name: &str, offset: usize) -> Option<SourceLine> {
 fn is_own_file(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     OWN_FILES.contains(&name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain_name;
-
-    #[test]
-    fn the_last_name_is_the_variables() {
-        for (mangled, name) in [
-            ("_ZZ4blurPfE4tile", "tile"),
-            ("_ZL7counter", "counter"),
-            ("_ZZ1kIfEvPKT_PS0_iE4tile", "tile"),
-            ("_ZZ1kvE3x10", "x10"),
-            ("_ZZ1kvE3x10_0", "x10"),
-            ("_ZN2ns5tableE", "table"),
-            ("plain", "plain"),
-        ] {
-            assert_eq!(plain_name(mangled), name);
-        }
-    }
 }

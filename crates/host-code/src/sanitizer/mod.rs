@@ -34,7 +34,6 @@ pub use self::finding::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
-pub(super) use self::image::plain_name;
 use self::image::{Image, Lines};
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
 pub(super) use self::parameters::ParameterNames;
