@@ -18,8 +18,9 @@ pub(super) trait Observer {
     fn pass_barrier(&self, block: u64);
     /// Lanes of a warp have met.
     fn pass_meeting(&self, block: u64, meeting: &Meeting);
-    /// Lanes of a warp wait, and this thread does not come. Says why that fails the launch.
-    fn judge_stuck(&self, block: u64, waiting: (u32, usize), missing: u32) -> Option<String>;
+    /// A thread waits at a place in the library for lanes of its warp, of which one does not come.
+    /// Says why that fails the launch.
+    fn judge_stuck(&self, block: u64, waiting: u32, code: usize, missing: u32) -> Option<String>;
 }
 
 /// Lanes of a warp that meet, at `__syncwarp` or to exchange values.
@@ -162,8 +163,8 @@ impl<'a> BlockRunner<'a> {
                     let runs = |lanes: &mut [Fiber]| release(lanes, &on_meeting).then_some(());
                     if warps.filter_map(runs).count() == 0 {
                         let judged = observer.and_then(|observer| {
-                            let (waiting, missing) = missing_lane(threads)?;
-                            observer.judge_stuck(block, waiting, missing)
+                            let (waiting, code, missing) = missing_lane(threads)?;
+                            observer.judge_stuck(block, waiting, code, missing)
                         });
                         return Err(judged.unwrap_or_else(|| stuck(threads, block)));
                     }
@@ -293,7 +294,7 @@ fn exchanged(lanes: &[Fiber], mask: u32) -> Option<Exchanged> {
 
 /// A lane that waits for others of its warp and the place where it does, and one of these that
 /// waits elsewhere.
-fn missing_lane(threads: &[Fiber]) -> Option<((u32, usize), u32)> {
+fn missing_lane(threads: &[Fiber]) -> Option<(u32, usize, u32)> {
     let waiting = threads.iter().find_map(|thread| match thread.wait {
         Some(Wait::Lanes { mask, code, .. }) => Some((thread.thread, mask, code)),
         _ => None,
@@ -307,7 +308,7 @@ fn missing_lane(threads: &[Fiber]) -> Option<((u32, usize), u32)> {
         is_named && thread.wait.is_some() && !is_there
     };
     let missing = threads.iter().find(waits_elsewhere)?;
-    Some(((first, code), missing.thread))
+    Some((first, code, missing.thread))
 }
 
 #[cold]

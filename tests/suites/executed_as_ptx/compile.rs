@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use resident_backend::{ElementLayout, GpuCode, GpuSource, ParameterLayout, Program};
+use resident_backend::{ElementLayout, Entries, GpuCode, GpuSource, ParameterLayout, Program};
 use resident_core::Access;
 use resident_ptx_interpreter::recorded::{Argument, Recorded};
 
@@ -27,6 +27,7 @@ pub(crate) fn ptx_of(launch: &Recorded) -> Result<(String, String), String> {
             defines: defines(&source.defines),
             options: options.iter().map(|option| option.as_str().into()).collect(),
             includes: source.includes.iter().map(|folder| Path::new(folder).into()).collect(),
+            entries: Entries::default(),
         },
         parameters: launch.arguments.iter().map(parameter).collect(),
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use resident_backend::Program;
 use resident_code::c_declaration::is_identifier;
 
-use super::compile::{Compiled, Compiler};
+use super::compile::{Compiled, Compiler, name_in_code};
 use super::source::Source;
 
 /// The names of the kernels in the text of a program, as NVRTC compiles it for `sm_90`. The error
@@ -26,18 +26,25 @@ pub fn ptx_by_nvrtc(
     path: Option<&Path>,
 ) -> Result<(String, String), String> {
     let compiler = Compiler::find_nvrtc(13_000)?;
-    let compile = |expression| {
-        let source = Source::new(program, text, path, expression)?;
+    let compile = |expressions: &[String]| {
+        let source = Source::new(program, text, path, expressions)?;
         compiler.compile(&source.input("compute_90", compiler.product()))
     };
-    let ptx = |compiled: &Compiled| String::from_utf8_lossy(&compiled.ptx).into_owned();
     let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
+    let found = |compiled: &Compiled| {
+        let names = compiled.kernel_names();
+        let name = name_in_code(&compiled.lowered, &names, entry).to_owned();
+        names.contains(&name).then_some(name)
+    };
+    let with_name =
+        |compiled: &Compiled, name| (String::from_utf8_lossy(&compiled.ptx).into_owned(), name);
     if is_identifier(entry) {
-        let compiled = compile(None)?;
-        if compiled.kernel_names().iter().any(|name| name == entry) {
-            return Ok((ptx(&compiled), entry.to_owned()));
+        let compiled = compile(&[])?;
+        if let Some(name) = found(&compiled) {
+            return Ok(with_name(&compiled, name));
         }
     }
-    let compiled = compile(Some(entry))?;
-    Ok((ptx(&compiled), compiled.lowered_name.unwrap_or_else(|| entry.to_owned())))
+    let compiled = compile(&[entry.to_owned()])?;
+    let name = found(&compiled).unwrap_or_else(|| entry.to_owned());
+    Ok(with_name(&compiled, name))
 }

@@ -281,9 +281,8 @@ impl Observer for Current<'_> {
         check.judge_meeting(block, meeting);
     }
 
-    fn judge_stuck(&self, block: u64, waiting: (u32, usize), missing: u32) -> Option<String> {
-        let (thread, code) = waiting;
-        let me = Running { block, thread, stack: (0, 0) };
+    fn judge_stuck(&self, block: u64, waiting: u32, code: usize, missing: u32) -> Option<String> {
+        let me = Running { block, thread: waiting, stack: (0, 0) };
         let finding = self.check.borrow().missed_barrier(me, code, missing);
         let text = finding.to_string();
         self.finding.set(Some(finding));
