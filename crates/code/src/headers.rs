@@ -1,5 +1,5 @@
 //! The headers that every source can include, with every compiler: those of CUDA whose contents
-//! NVRTC has without a header, and those of C whose numbers and types [`numbers`](crate::numbers)
+//! NVRTC has without a header, and those of C whose numbers and types [`numbers`]
 //! has. Without a toolkit NVRTC finds none of them.
 
 use std::ffi::CString;
