@@ -1,5 +1,8 @@
 //! The counters of the process. Other threads count too, so each test is a process of its own.
 
+use std::thread;
+use std::time::Duration;
+
 use resident::audit::{self, Counters, Transfer};
 use resident::{Device, DeviceArray, Emulation, PinnedArray, Result, SmartArray};
 use support::lab::lab;
@@ -16,6 +19,8 @@ fn counters_count_what_captures_report_and_need_none() -> Result<()> {
     let before = audit::counters();
     assert_eq!((before.launches, before.traffic.moved().count, before.live_arrays), (0, 0, 1));
     let work = |array: &mut SmartArray<f32, _>| {
+        // So that the host comes before the launches have run, and waits.
+        drop(stream.launch_host_function(|| thread::sleep(Duration::from_millis(50)))?);
         for _ in 0..3 {
             double().launch_on(&stream, grid(), (&mut *array,))?;
         }
@@ -109,7 +114,7 @@ fn counters_only_rise_while_devices_come_and_go() {
         earlier.launches <= later.launches
             && earlier.traffic.to_device.count <= later.traffic.to_device.count
     };
-    std::thread::scope(|threads| {
+    thread::scope(|threads| {
         let workers: Vec<_> =
             (0..4).map(|_| threads.spawn(|| (0..200).for_each(|_| work()))).collect();
         let mut last = audit::counters();
