@@ -107,7 +107,8 @@ impl Translation {
             source: text.to_owned(),
             options_of_source: source.options.clone(),
             left_out,
-            missing_headers: missing_headers::files(text, &folders, headers::is_own),
+            missing_headers: entries
+                .map_or_else(Vec::new, |_| missing_headers::files(text, &folders, headers::is_own)),
             is_strict: entries.is_some(),
             has_headers: includes(text) || has_include_option,
             is_self_contained: source.includes.is_empty()
