@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use resident::audit::{self, Counters, Transfer};
-use resident::{Device, DeviceArray, Emulation, PinnedArray, Result, SmartArray};
+use resident::{Device, DeviceArray, Emulation, InOut, Kernel, PinnedArray, Result, SmartArray};
 use support::lab::lab;
 use support::own_process;
 
@@ -18,11 +18,12 @@ fn counters_count_what_captures_report_and_need_none() -> Result<()> {
     let mut array = SmartArray::from(vec![1.0_f32; 100]);
     let before = audit::counters();
     assert_eq!((before.launches, before.traffic.moved().count, before.live_arrays), (0, 0, 1));
+    // So slow that the host comes before it has run, and waits.
+    let slow = Kernel::<(InOut<f32>,)>::new("slow")
+        .host(|_grid, (_xs,)| thread::sleep(Duration::from_millis(20)));
     let work = |array: &mut SmartArray<f32, _>| {
-        // So that the host comes before the launches have run, and waits.
-        drop(stream.launch_host_function(|| thread::sleep(Duration::from_millis(50)))?);
         for _ in 0..3 {
-            double().launch_on(&stream, grid(), (&mut *array,))?;
+            slow.launch_on(&stream, grid(), (&mut *array,))?;
         }
         array.host().map(drop)
     };
