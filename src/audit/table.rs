@@ -18,12 +18,13 @@ const INDENT: &str = "    ";
 
 /// Two lines for each [`Site`], the largest first, then the totals. If there is no site, although
 /// other threads copied something meanwhile, the last line says so. A report of nothing is one
-/// sentence.
+/// sentence, and what memory was used.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sites = self.sites();
         if sites.is_empty() && self.launches() == 0 && self.waits().count == 0 {
             writeln!(f, "Nothing was copied, launched or waited for.")?;
+            self.write_memory(f)?;
             return self.write_events(f);
         }
         write_sites(f, sites)?;
@@ -206,10 +207,15 @@ impl Report {
         if self.conservative().count > 0 {
             writeln!(f, "{}", compared(self.conservative(), avoided))?;
         }
-        let has_changed = |memory: &&DocumentMemoryUse| memory.series.len() > 1;
-        let changed = self.memory().iter().filter(has_changed);
-        changed.into_iter().try_for_each(|memory| write_memory(f, memory))?;
+        self.write_memory(f)?;
         self.write_events(f)
+    }
+
+    /// Of the devices whose memory in use has changed.
+    fn write_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has_changed = |memory: &&DocumentMemoryUse| memory.series.len() > 1;
+        let mut changed = self.memory().iter().filter(has_changed);
+        changed.try_for_each(|memory| write_memory(f, memory))
     }
 
     fn write_events(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

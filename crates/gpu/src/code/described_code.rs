@@ -9,6 +9,9 @@ use resident_code::parameter_types::ParameterType;
 /// What the names of descriptions begin with.
 pub(super) const PREFIX: &str = "resident_parameters_";
 
+/// How names of the library's own constants begin, which NVRTC 11 leaves in the code.
+const OWN: &str = "_ZN8resident";
+
 /// The descriptions of kernels by the entries that name them, and the names of variables.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct DescribedCode {
@@ -39,6 +42,7 @@ impl DescribedCode {
             Some(kernel) => {
                 self.parameters.push((kernel.to_owned(), ParameterType::read_all(bytes)));
             }
+            None if name.starts_with(OWN) => {}
             None => self.variables.push(name.to_owned()),
         }
     }

@@ -18,9 +18,9 @@ pub(super) fn compute(
         Opcode::Mul | Opcode::Mad | Opcode::Madc => return product(instruction, a, b, c, carry),
         Opcode::Mul24 | Opcode::Mad24 => product_of_24_bits(instruction, a, b, c),
         Opcode::Sad => z() + (x - y).abs(),
-        // What a GPU gives where there is no result.
+        // All bits where there is no result, as in the machine code that NVRTC makes of it.
         Opcode::Div => x.checked_div(y).unwrap_or(-1),
-        Opcode::Rem => x.checked_rem(y).unwrap_or(x),
+        Opcode::Rem => x.checked_rem(y).unwrap_or(-1),
         Opcode::Abs => x.abs(),
         Opcode::Neg => -x,
         Opcode::Min => x.min(y),

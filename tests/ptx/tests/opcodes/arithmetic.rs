@@ -81,6 +81,8 @@ fn quotients_and_rests_are_those_of_c() {
             ("rem.s32", &[s(-7), 2], M1),
             ("div.u32", &[M1, 16], 0xfff_ffff),
             ("rem.u32", &[M1, 16], 15),
+            ("rem.u32", &[100, 0], M1),
+            ("div.u32", &[100, 0], M1),
             ("div.s32", &[0x8000_0000, M1], 0x8000_0000),
             ("div.u32", &[5, 0], M1),
         ],

@@ -10,6 +10,7 @@ use support::device_sources;
 
 use super::api::{Compiled, Hiprtc, hiprtc, open};
 use resident_code::code_object::{self, architecture, kernels, parameter_bytes};
+use resident_code::numbers;
 
 /// The declarations that are put before sources with sized parameters (views).
 const PRELUDE: &str = concat!(
@@ -64,7 +65,8 @@ fn architectures(compiler: &Hiprtc) -> Vec<(&'static str, u32)> {
 }
 
 fn compile(compiler: &Hiprtc, name: &str, text: &str, architecture: (&str, u32)) -> Compiled {
-    let text = format!("{PRELUDE}\n#line 1 \"{name}\"\n{text}");
+    let numbers = numbers::for_gpu(text, |_| false);
+    let text = format!("{numbers}{PRELUDE}\n#line 1 \"{name}\"\n{text}");
     let target = format!("--offload-arch={}", architecture.0);
     let lanes = format!("-DLANES={}", architecture.1);
     let options = [&*target, "-O3", "-std=c++17", "-ffp-contract=off", &*lanes];
