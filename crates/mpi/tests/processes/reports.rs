@@ -83,6 +83,8 @@ fn copies_are_stale_since_lines_of_the_program(mpi: &Mpi) {
     let uploads = report.sites().into_iter().filter(|site| site.direction == Direction::ToDevice);
     assert!(uploads.count() >= 4, "{report}");
     let json = report.to_json();
+    // Pinned memory of messages is made by the crate.
+    let (json, _memory) = json.split_once(r#""memory": ["#).expect("memory is told of last");
     assert!(json.contains("reports.rs") && !json.contains("crates/mpi/src"), "{json}");
 }
 
