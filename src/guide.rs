@@ -15,8 +15,9 @@
 //! common names, all names of [Numba](from_numba), [CuPy](from_cupy) and [cudarc](from_cudarc), and
 //! those of [NVIDIA's cuda-core and cuda-oxide](from_cuda_core_and_cuda_oxide).
 //!
-//! Other machines and languages: [AMD GPUs](amd_gpus), [tensors of Python](tensors_of_python)
-//! (feature `dlpack`), and the module `more_than_one_machine` of the crate `resident-mpi`.
+//! Other machines and languages: [kernels in Rust](kernels_in_rust), [AMD GPUs](amd_gpus),
+//! [tensors of Python](tensors_of_python) (feature `dlpack`), and the module
+//! `more_than_one_machine` of the crate `resident-mpi`.
 
 #[allow(unused_imports, reason = "for links")]
 use super::*;
@@ -62,6 +63,14 @@ pub mod from_cudarc {}
 
 #[doc = include_str!("../docs/guide/from_cuda_core_and_cuda_oxide.md")]
 pub mod from_cuda_core_and_cuda_oxide {}
+
+#[doc = include_str!("../docs/guide/kernels_in_rust/introduction.md")]
+#[doc = "`escape.rs`, for both:\n\n```rust,ignore"]
+#[doc = include_str!("../docs/guide/kernels_in_rust/escape.rs")]
+#[doc = "```\n\n`kernel.rs`:\n\n```rust,ignore"]
+#[doc = include_str!("../docs/guide/kernels_in_rust/kernel.rs")]
+#[doc = "```"]
+pub mod kernels_in_rust {}
 
 #[doc = include_str!("../docs/guide/amd_gpus.md")]
 pub mod amd_gpus {}

@@ -38,6 +38,7 @@
 //! | [Budgets in tests](guide::budgets_in_tests) | tests that fail if more is copied |
 //! | [Several streams](guide::several_streams) | copies and kernels that overlap |
 //! | [Numba, CuPy and cudarc](guide::from_numba_cupy_and_cudarc) | what differs; all names of [Numba](guide::from_numba), [CuPy](guide::from_cupy), [cudarc](guide::from_cudarc) |
+//! | [kernels in Rust](guide::kernels_in_rust) | PTX that rustc makes of the function that the host runs too |
 //! | [cuda-core and cuda-oxide](guide::from_cuda_core_and_cuda_oxide) | names of NVIDIA's Rust crates, and kernels written in Rust |
 //! | [AMD GPUs](guide::amd_gpus) | packages, kernels, what was tried |
 //! | [Tensors of Python](guide::tensors_of_python) | NumPy, PyTorch and CuPy without a copy |
@@ -202,7 +203,7 @@ pub use interop::TensorElement;
 pub use interop::nccl;
 pub use launch::{
     Argument, Arguments, Compiled, CudaSource, Described, Difference, Flat, GpuSource, In, InOut,
-    Kernel, Out, Parameter, Signature, Variable,
+    Kernel, Out, Parameter, Signature, Slice, Variable,
 };
 pub use ndarray;
 pub use resident_backend::grid::{Extent3, Grid, GridLimits};

@@ -52,7 +52,7 @@ pub(super) fn compared<'a>(
 impl ComparedArgument {
     fn of(index: usize, array: &BoundArray<'_>) -> Self {
         let (origin_bytes, element_bytes) = (array.origin_bytes(), array.element_bytes);
-        let footprint = if array.is_flat {
+        let footprint = if array.is_flat() {
             Footprint::run(origin_bytes, array.len * u64::from(element_bytes))
         } else {
             let shape: Vec<u64> = array.view.shape.iter().map(|len| *len as u64).collect();

@@ -54,7 +54,7 @@ fn check_axes(
 
 fn flat_arguments<'a>(bound: &'a [BoundArgument<'a>]) -> impl Iterator<Item = FlatArgument<'a>> {
     bound.iter().enumerate().filter_map(|(parameter, argument)| match argument {
-        BoundArgument::Array(array) if array.is_flat => Some(FlatArgument { parameter, array }),
+        BoundArgument::Array(array) if array.is_flat() => Some(FlatArgument { parameter, array }),
         _ => None,
     })
 }

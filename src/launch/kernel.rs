@@ -319,7 +319,7 @@ impl<S: Signature> Kernel<S> {
     }
 
     fn device_code(&self, source: GpuSource) -> Arc<DeviceCode> {
-        let (kernel, parameters) = (Arc::clone(&self.inner.name), S::layouts());
+        let (kernel, parameters) = (Arc::clone(&self.inner.name), S::compiled());
         let source = source.0;
         source.entries.add(source.entry.as_deref().unwrap_or(&kernel));
         Arc::new(DeviceCode::new(Program { kernel, source, parameters }))
@@ -587,7 +587,7 @@ impl<S: Signature> Kernel<S> {
     pub fn prototype(&self) -> String {
         let entry =
             self.inner.cuda.as_ref().and_then(|code| code.program().source.entry.as_deref());
-        c_declaration::declaration(entry.unwrap_or(&self.inner.name), &S::layouts())
+        c_declaration::declaration(entry.unwrap_or(&self.inner.name), &S::compiled())
     }
 
     /// Runs the host body and the device's body, each on its own copies of the arguments, waits for

@@ -1,4 +1,4 @@
-//! Kernel signatures: tuples of scalars, `In`, `InOut` and `Out`.
+//! Kernel signatures: tuples of scalars, `In`, `InOut`, `Out`, and slices of them.
 
 #![allow(private_interfaces, reason = "hidden methods of sealed traits name private types")]
 
@@ -122,13 +122,15 @@ impl<'a> Described<'a> {
     }
 }
 
-/// One parameter of a kernel: any [`Element`] by value, [`In`], [`InOut`] or [`Out`]. Sealed.
+/// One parameter of a kernel: any [`Element`] by value, [`In`], [`InOut`] or [`Out`], or a
+/// [`Slice`](crate::Slice) of one of the three. Sealed.
 ///
 /// | parameter | host body | CUDA C | argument |
 /// |---|---|---|---|
 /// | `f32`, or another element | `f32` | `float` | `2.0`, `&factor` |
 /// | `In<f32>` | `&[f32]` | `const float *` | `&array`, `&view` |
 /// | `InOut<f32>` | `&mut [f32]` | `float *` | `&mut array`, `&mut view` |
+/// | `Slice<In<f32>>` | `&[f32]` | `const float *`, `unsigned long long` | `&array`, `&view` |
 /// | `In<f32, Ix2>` | `ArrayView2<f32>` | `resident::View2<const float>` | `&array`, `&view` |
 /// | `InOut<f32, Ix2>` | `ArrayViewMut2<f32>` | `resident::View2<float>` | `&mut array` |
 ///
@@ -137,7 +139,7 @@ impl<'a> Described<'a> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a kernel",
     note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
-            `In<T, Ix2>`, `InOut` and `Out`"
+            `In<T, Ix2>`, `InOut`, `Out`, and `Slice` of these"
 )]
 pub trait Parameter: sealed::Sealed + 'static {
     /// The type of the parameter in the host body.
@@ -150,6 +152,12 @@ pub trait Parameter: sealed::Sealed + 'static {
 
     #[doc(hidden)]
     fn layout() -> ParameterLayout;
+
+    /// Adds the parameters that compiled code has for this one.
+    #[doc(hidden)]
+    fn add_compiled(layouts: &mut Vec<ParameterLayout>) {
+        layouts.push(Self::layout());
+    }
 
     /// # Safety
     ///
@@ -166,7 +174,7 @@ pub trait Parameter: sealed::Sealed + 'static {
     label = "expected a tuple of 1 to 16 parameters",
     note = "a tuple of one takes a comma: `Kernel::<(InOut<f32>,)>`",
     note = "parameters are elements (`f32`, `u32`, ...; `u8` instead of `bool`), `In<T>`, \
-            `In<T, Ix2>`, `InOut` and `Out`"
+            `In<T, Ix2>`, `InOut`, `Out`, and `Slice` of these"
 )]
 pub trait Signature: sealed::SealedTuple + 'static {
     /// The tuple of the host body's parameters.
@@ -179,6 +187,10 @@ pub trait Signature: sealed::SealedTuple + 'static {
 
     #[doc(hidden)]
     fn layouts() -> Box<[ParameterLayout]>;
+
+    /// The parameters of compiled code.
+    #[doc(hidden)]
+    fn compiled() -> Box<[ParameterLayout]>;
 
     /// # Safety
     ///
@@ -294,6 +306,12 @@ macro_rules! signature {
 
             fn layouts() -> Box<[ParameterLayout]> {
                 Box::new([$($parameter::layout()),+])
+            }
+
+            fn compiled() -> Box<[ParameterLayout]> {
+                let mut layouts = Vec::new();
+                $($parameter::add_compiled(&mut layouts);)+
+                layouts.into()
             }
 
             unsafe fn unpack<'a>(unpacker: &mut Unpacker<'a>) -> Self::Host<'a> {

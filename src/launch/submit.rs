@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::arguments::bound::{BoundArgument, BoundArray, Words};
+use super::arguments::bound::{ArrayForm, BoundArgument, BoundArray, Words};
 use super::compared_body::compared;
 use crate::audit::{self, ArgumentRecord, Cause, Flow, Launched};
 use crate::device::{self, Device, Stream, call_error};
@@ -299,8 +299,11 @@ fn acquire<'a>(
                     launched.acquire(storage, &request, array.is_whole, stream, access, depends)?
                 }
             };
-            if is_device_code && array.is_flat {
+            if is_device_code && array.is_flat() {
                 words.push(address.0.wrapping_add(array.origin_bytes()));
+                if array.form == ArrayForm::Slice {
+                    words.push(array.len);
+                }
                 continue;
             }
             packed_arrays.push(packed(array, address, words.len()));
@@ -345,7 +348,7 @@ fn packed(array: &BoundArray<'_>, address: Address, at_word: usize) -> PackedArr
         origin_bytes: array.origin_bytes(),
         element_bytes: array.element_bytes,
         at_word: at_word as u32,
-        is_flat: array.is_flat,
+        is_flat: array.is_flat(),
         access: array.access,
     }
 }

@@ -123,7 +123,7 @@ fn argument(parameter: &ParameterLayout, words: &[u64], address: impl FnOnce() -
     let element = parameter.element();
     let rust_name = element.rust_name.to_owned();
     let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let ParameterLayout::Scalar(_) = parameter else {
+    if parameter.access().is_some() {
         let address = address();
         let axes = match parameter {
             ParameterLayout::Flat { .. } => (vec![words[0]], vec![1]),
@@ -145,7 +145,7 @@ fn argument(parameter: &ParameterLayout, words: &[u64], address: impl FnOnce() -
         };
         let passed = bytes(&[&[address], words].concat());
         return Argument { rust_name, passed, array: Some(array) };
-    };
+    }
     let mut passed: Vec<u8> = bytes(words);
     passed.truncate(element.len_bytes);
     Argument { rust_name, passed, array: None }

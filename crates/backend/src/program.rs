@@ -38,8 +38,8 @@ pub struct Program {
     pub parameters: Box<[ParameterLayout]>,
 }
 
-/// One parameter of a signature: the words that it takes in `PackedArguments::words`, and its type
-/// in device code.
+/// One parameter of a kernel: the words that it takes in `PackedArguments::words`, and its type in
+/// device code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterLayout {
     /// A scalar, passed by value. Words: its bytes, in as many words as necessary.
@@ -51,6 +51,8 @@ pub enum ParameterLayout {
     /// Words: the number of dimensions, which a launch replaces by the address; the shape; the
     /// strides in elements. `ndim` is `None` for `IxDyn`.
     Sized { element: ElementLayout, ndim: Option<usize>, access: Access },
+    /// The length in elements of the flat array before it, passed as a `u64`. Words: the length.
+    Length,
 }
 
 impl ParameterLayout {
@@ -60,13 +62,14 @@ impl ParameterLayout {
             Self::Scalar(element) | Self::Flat { element, .. } | Self::Sized { element, .. } => {
                 element
             }
+            Self::Length => ElementLayout::of::<u64>(),
         }
     }
 
     /// How the kernel accesses the array, if the parameter is one.
     pub fn access(&self) -> Option<Access> {
         match *self {
-            Self::Scalar(_) => None,
+            Self::Scalar(_) | Self::Length => None,
             Self::Flat { access, .. } | Self::Sized { access, .. } => Some(access),
         }
     }
@@ -75,7 +78,7 @@ impl ParameterLayout {
     pub fn words(&self, first: u64) -> usize {
         match self {
             Self::Scalar(element) => element.len_bytes.div_ceil(8),
-            Self::Flat { .. } => 1,
+            Self::Flat { .. } | Self::Length => 1,
             Self::Sized { .. } => 1 + 2 * first as usize,
         }
     }

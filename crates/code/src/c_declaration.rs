@@ -7,7 +7,7 @@ use resident_core::Access;
 pub const WORD_BYTES: usize = 8;
 
 /// The C declaration of a kernel with these parameters. Scalars are named a, b, c, ..., arrays x,
-/// y, z, x3, ...
+/// y, z, x3, ..., and the length of an array `x_len`.
 pub fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String {
     let (mut scalars, mut arrays) = (0, 0);
     let one = |parameter: &ParameterLayout| match parameter {
@@ -24,6 +24,10 @@ pub fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String {
             let element = format!("{}{}", constness(*access), c_type(element));
             format!("{} {}", view(&element, *ndim), array_name(arrays - 1))
         }
+        ParameterLayout::Length => {
+            let array = array_name(arrays.saturating_sub(1));
+            format!("{} {array}_len", c_type(&parameter.element()))
+        }
     };
     let list: Vec<String> = parameters.iter().map(one).collect();
     format!("extern \"C\" __global__ void {}({})", identifier(entry), list.join(", "))
@@ -34,7 +38,7 @@ pub fn declaration(entry: &str, parameters: &[ParameterLayout]) -> String {
 pub fn parameter_bytes(parameter: &ParameterLayout) -> Option<usize> {
     match parameter {
         ParameterLayout::Scalar(element) => Some(element.len_bytes),
-        ParameterLayout::Flat { .. } => Some(WORD_BYTES),
+        ParameterLayout::Flat { .. } | ParameterLayout::Length => Some(WORD_BYTES),
         ParameterLayout::Sized { ndim, .. } => ndim.map(view_bytes),
     }
 }
@@ -133,6 +137,19 @@ mod tests {
             parameters.iter().map(parameter_bytes).collect::<Vec<_>>(),
             [Some(4), Some(8), Some(40)]
         );
+    }
+
+    #[test]
+    fn a_slice_is_declared_as_a_pointer_and_a_length() {
+        let array = |access| ParameterLayout::Flat { element: element("f32", 4), access };
+        let (read, written) = (array(Access::Read), array(Access::Overwrite));
+        let parameters = [read, ParameterLayout::Length, written, ParameterLayout::Length];
+        assert_eq!(
+            declaration("copy", &parameters),
+            "extern \"C\" __global__ void copy(const float *x, unsigned long long x_len, \
+             float *y, unsigned long long y_len)"
+        );
+        assert_eq!(parameter_bytes(&parameters[1]), Some(8));
     }
 
     #[test]

@@ -60,6 +60,9 @@ impl ParameterType {
         match parameter {
             // The size is compared elsewhere.
             ParameterLayout::Scalar(element) => self.shape != VALUE || self.has_kind_of(element),
+            ParameterLayout::Length => {
+                self.shape == VALUE && self.has_kind_of(&parameter.element())
+            }
             ParameterLayout::Flat { element, .. } => {
                 self.shape == POINTER
                     && (self.kind == VOID || self.has_size_of(element) && self.has_kind_of(element))
@@ -175,6 +178,17 @@ mod tests {
             assert_eq!(check("f", &[parameter], &[compiled([1, 0, kind, 0], bytes)]), Ok(()));
         }
         assert_eq!(check("f", &[number], &[]), Ok(()), "nothing is known");
+    }
+
+    #[test]
+    fn a_length_is_a_whole_number() {
+        let slice = [flat("f32", 4), ParameterLayout::Length];
+        let pointer = compiled([1, 1, 1, 0], 4);
+        assert_eq!(check("f", &slice, &[pointer, compiled([0, 0, 2, 0], 8)]), Ok(()));
+        for other in [compiled([0, 0, 1, 0], 8), compiled([1, 0, 0, 0], 4)] {
+            let text = check("f", &slice, &[pointer, other]).expect_err("no length");
+            assert!(text.ends_with("(const float *x, unsigned long long x_len)"), "{text}");
+        }
     }
 
     #[test]

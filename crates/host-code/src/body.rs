@@ -74,7 +74,7 @@ impl CompiledBody {
             let start = words.len() - rest.len();
             packed.starts.push(start);
             rest = &rest[parameter.words(first).min(rest.len())..];
-            if !matches!(parameter, ParameterLayout::Scalar(_)) {
+            if parameter.access().is_some() {
                 packed.words[start] =
                     pointers.next().map_or(0, |pointer| pointer.expose_provenance() as u64);
             }

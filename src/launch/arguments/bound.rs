@@ -27,6 +27,17 @@ pub(crate) enum BoundArgument<'a> {
     Array(BoundArray<'a>),
 }
 
+/// How an array is passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ArrayForm {
+    /// As an ndarray view; with its shape and strides.
+    Sized,
+    /// As a slice; by its pointer alone.
+    Flat,
+    /// As a slice; by its pointer and its length.
+    Slice,
+}
+
 /// An array or view bound to an array parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BoundArray<'a> {
@@ -41,7 +52,7 @@ pub(crate) struct BoundArray<'a> {
     /// Whether the view covers all elements of the array.
     pub(crate) is_whole: bool,
     pub(crate) access: Access,
-    pub(crate) is_flat: bool,
+    pub(crate) form: ArrayForm,
     /// Whether the elements lie row by row without gaps, as a flat parameter usually gets them.
     pub(crate) is_c_contiguous: bool,
 }
@@ -53,14 +64,19 @@ impl<'a> BoundArgument<'a> {
     }
 
     /// Appends what the body needs besides the pointer: the bytes of a scalar; the length of a flat
-    /// array (a slice); the number of dimensions, shape and strides of a sized array (an ndarray
-    /// view).
+    /// array (a slice), once more if compiled code gets it too; the number of dimensions, shape and
+    /// strides of a sized array (an ndarray view).
     #[inline(always)]
     pub(in crate::launch) fn pack(&self, words: &mut Words) {
         match self {
             Self::Scalar { bytes, .. } => pack_scalar(bytes, words),
-            Self::Array(BoundArray { len, is_flat: true, .. }) => words.push(*len),
-            Self::Array(BoundArray { view, .. }) => pack_sized(view.shape, view.strides, words),
+            Self::Array(BoundArray { len, form: ArrayForm::Flat, .. }) => words.push(*len),
+            Self::Array(BoundArray { view, form: ArrayForm::Sized, .. }) => {
+                pack_sized(view.shape, view.strides, words);
+            }
+            Self::Array(BoundArray { len, form: ArrayForm::Slice, .. }) => {
+                words.extend_from_slice(&[*len, *len]);
+            }
         }
     }
 
@@ -69,7 +85,7 @@ impl<'a> BoundArgument<'a> {
     pub(in crate::launch) fn needs_no_axis_check(&self) -> bool {
         match self {
             Self::Scalar { .. } => true,
-            Self::Array(array) => array.is_c_contiguous || !array.is_flat,
+            Self::Array(array) => array.is_c_contiguous || !array.is_flat(),
         }
     }
 
@@ -101,7 +117,7 @@ impl<'a> BoundArray<'a> {
             len: view.len(),
             is_whole: distinct_bytes == storage.memory_order().len_bytes(),
             access,
-            is_flat: false,
+            form: ArrayForm::Sized,
             is_c_contiguous: false,
         }
     }
@@ -110,7 +126,23 @@ impl<'a> BoundArray<'a> {
     #[inline(always)]
     pub(super) fn flat(view: StoredView<'a>, home: Option<&'a Device>, access: Access) -> Self {
         let is_c_contiguous = view.view.is_c_contiguous();
-        Self { is_flat: true, is_c_contiguous, ..Self::sized(view, home, access) }
+        Self { form: ArrayForm::Flat, is_c_contiguous, ..Self::sized(view, home, access) }
+    }
+
+    /// An array bound to a parameter that is a slice.
+    #[inline(always)]
+    pub(in crate::launch) fn slice(
+        view: StoredView<'a>,
+        home: Option<&'a Device>,
+        access: Access,
+    ) -> Self {
+        Self { form: ArrayForm::Slice, ..Self::flat(view, home, access) }
+    }
+
+    /// Whether the body gets a slice.
+    #[inline(always)]
+    pub(in crate::launch) fn is_flat(&self) -> bool {
+        self.form != ArrayForm::Sized
     }
 
     /// The elements of the array that the view covers.
@@ -126,7 +158,7 @@ impl<'a> BoundArray<'a> {
     /// argument (an ndarray view) it is the element with index 0, 0, ...
     #[inline(always)]
     pub(in crate::launch) fn origin_bytes(&self) -> u64 {
-        let is_first = !self.is_flat || self.is_c_contiguous;
+        let is_first = !self.is_flat() || self.is_c_contiguous;
         let origin = if is_first { self.view.offset as u64 } else { self.view.lowest() };
         u64::from(self.element_bytes) * origin
     }

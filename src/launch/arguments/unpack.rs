@@ -34,6 +34,11 @@ impl<'a> Unpacker<'a> {
         *first
     }
 
+    /// Goes on behind the length that compiled code gets beside a pointer.
+    pub(in crate::launch) fn skip_length(&mut self) {
+        self.take(1);
+    }
+
     pub(in crate::launch) fn scalar<E: Element>(&mut self) -> E {
         scalar_from(self.take(size_of::<E>().div_ceil(8)))
     }

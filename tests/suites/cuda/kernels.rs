@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use resident::ndarray::{Array2, Ix2, IxDyn, s};
-use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, SmartArray};
+use resident::{CudaSource, Device, Error, Grid, In, InOut, Kernel, Out, Slice, SmartArray};
 use resident_stand_in::{Access, Fault, Launch, Length, Parameter, Settings};
 use support::own_process;
 
@@ -62,6 +62,10 @@ fn register() {
     resident_stand_in::register("where_am_i", &[memory(Access::Write)], where_am_i);
     let block = Parameter::Scalar { len_bytes: 256 };
     resident_stand_in::register("unpack", &[scalar, block, memory(Access::Write)], unpack);
+    let length = Parameter::Scalar { len_bytes: 8 };
+    let (read, written) = (memory(Access::Read), memory(Access::Write));
+    let escape_parameters = [scalar, read, length, read, length, written, length];
+    resident_stand_in::register("escape", &escape_parameters, escape);
 }
 
 fn axpy(launch: &Launch<'_>) -> Result<(), Fault> {
@@ -114,6 +118,15 @@ fn unpack(launch: &Launch<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Writes the lengths that it gets, and the number.
+fn escape(launch: &Launch<'_>) -> Result<(), Fault> {
+    // SAFETY: this is the only array that is written.
+    let out = unsafe { launch.slice_mut::<u32>(5) };
+    let length = |parameter| launch.scalar::<u64>(parameter) as u32;
+    out[..4].copy_from_slice(&[launch.scalar(0), length(2), length(4), length(6)]);
+    Ok(())
+}
+
 type Axpy = Kernel<(f32, In<f32>, InOut<f32>)>;
 type Transpose = Kernel<(In<f32, Ix2>, Out<f32, Ix2>)>;
 
@@ -159,6 +172,23 @@ fn structs_of_large_alignment_are_parameters() -> resident::Result<()> {
     unpack.launch_on(&device.stream(), Grid::cover(1), (99, block, &mut out))?;
     let expected: Vec<u32> = std::iter::once(99).chain(0..64).collect();
     assert_eq!(out.to_vec()?, expected);
+    Ok(())
+}
+
+/// What rustc made of the kernel of the guide.
+#[test]
+fn ptx_of_rust_gets_slices() -> resident::Result<()> {
+    own_process!();
+    let (device, _alone) = gpu();
+    let ptx = include_str!("../../../docs/guide/kernels_in_rust/kernel.ptx");
+    type Escape = (u32, Slice<In<f32>>, Slice<In<f32>>, Slice<Out<u32>>);
+    // SAFETY: `escape` above writes four elements of the last array, which has more.
+    let kernel = unsafe { Kernel::<Escape>::new("escape").cuda(CudaSource::ptx(ptx)) };
+    let (x, y) = (SmartArray::<f32, _>::ones(10), SmartArray::<f32, _>::ones((2, 3)));
+    let mut out = SmartArray::<u32, _>::uninit(7);
+    kernel.launch_on(&device.stream(), Grid::cover(7), (99, &x, &y, &mut out))?;
+    assert_eq!(out.to_vec()?[..4], [99, 10, 6, 7]);
+    assert_eq!(resident_stand_in::take_notes(), Vec::<String>::new());
     Ok(())
 }
 

@@ -15,6 +15,7 @@ mod language;
 mod modules;
 mod refusals;
 mod same_results;
+mod slices;
 mod stack_overflow;
 mod threads;
 

@@ -4,8 +4,9 @@ use std::ffi::c_void;
 
 use resident_backend::ParameterLayout;
 
-/// The most parameters that a signature has.
-pub(crate) const PARAMETERS_MAX: usize = 16;
+/// The most parameters that a kernel has: 16 in its signature, each of which may be a pointer and a
+/// length.
+pub(crate) const PARAMETERS_MAX: usize = 32;
 
 /// The words at which the parameters of a kernel without sized arrays start. Sized arrays have the
 /// number of their dimensions in the words, which is compared with that of the kernel.

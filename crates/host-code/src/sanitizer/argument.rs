@@ -8,7 +8,7 @@ use resident_core::Access;
 /// One array of a launch.
 #[derive(Debug)]
 pub(super) struct ArrayOfLaunch {
-    /// Its position in the signature.
+    /// Its position among the parameters of the compiled kernel.
     pub(super) parameter: usize,
     pub(super) access: Access,
     pub(super) element_bytes: usize,

@@ -14,6 +14,7 @@ use super::order::{LANES, Order, Stamp};
 use super::parameters::ParameterNames;
 use crate::block::Meeting;
 use crate::runtime::LaunchParameters;
+use resident_backend::ParameterLayout;
 use resident_core::Access;
 
 /// The bytes of a unit of memory that has no elements of its own.
@@ -66,7 +67,7 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) lines: &'a Lines,
     pub(super) image: &'a Image,
     pub(super) parameters: &'a ParameterNames,
-    pub(super) parameter_count: usize,
+    pub(super) layouts: &'a [ParameterLayout],
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],
     /// Whether writes of equal values are races.
@@ -318,10 +319,13 @@ impl<'a> LaunchCheck<'a> {
     /// Says in a finding which of the launch's arrays it is about.
     #[cold]
     fn name_array(&self, finding: &mut Finding, array: Option<usize>) {
-        let LaunchOfKernel { parameters, parameter_count, array_names, .. } = self.of;
+        let LaunchOfKernel { parameters, layouts, array_names, .. } = self.of;
         let parameter = array.map(|index| self.arrays[index].parameter);
-        let name = |index| parameters.name(index, parameter_count);
-        finding.argument = parameter;
+        let name = |index| parameters.name(index, layouts.len());
+        finding.argument = parameter.map(|index| {
+            let of_signature = |layout: &&ParameterLayout| **layout != ParameterLayout::Length;
+            layouts[..index].iter().filter(of_signature).count()
+        });
         finding.parameter = parameter.and_then(name);
         finding.array = array.and_then(|index| array_names.get(index)).map(|name| (**name).into());
         finding.shape = array.map(|index| self.arrays[index].shape.clone());

@@ -215,7 +215,7 @@ impl CheckedLaunch<'_> {
             lines,
             image,
             parameters: self.parameter_names,
-            parameter_count: self.parameters.len(),
+            layouts: self.parameters,
             array_names: self.array_names,
             is_strict: findings.is_strict,
         };

@@ -2,7 +2,7 @@
 
 use resident::audit::{self, Implicit};
 use resident::ndarray::{Array2, ShapeBuilder, s};
-use resident::{Error, Grid, InOut, Kernel, Result, SmartArray};
+use resident::{Error, Grid, InOut, Kernel, Result, Slice, SmartArray};
 
 use super::kernels::{accumulate, add, add_sized, copy_sized, over, over_2d, plus};
 use super::lab::Lab;
@@ -39,6 +39,24 @@ pub(crate) fn a_chain_across_streams(lab: &Lab<'_>) -> Result<()> {
         std::mem::swap(&mut here, &mut there);
     }
     assert_eq!(*here.host()?, counting(LEN).mapv(|x| x + 120));
+    Ok(())
+}
+
+/// `add` takes the length behind the pointer.
+pub(crate) fn slices_are_passed_with_their_length(lab: &Lab<'_>) -> Result<()> {
+    let kernel = Kernel::<(u32, Slice<InOut<u32>>)>::new("add")
+        .host(|_grid, (k, x)| x.iter_mut().for_each(|x| *x = x.wrapping_add(k)));
+    // SAFETY: the code accesses only elements below the length, which is that of the argument.
+    let kernel = unsafe { kernel.cuda(lab.code("add")) };
+    let mut x = SmartArray::from(counting(LEN));
+    let mut expected = counting(LEN);
+    let stream = lab.stream();
+    for (part, k) in [(s![..], 1), (s![3..700], 10), (s![999..], 100), (s![5..5], 1000)] {
+        kernel.launch_on(&stream, over(LEN), (k, &mut x.slice_mut(part)))?;
+        expected.slice_mut(part).mapv_inplace(|x| x + k);
+    }
+    kernel.launch_on(&stream, over(LEN), (5, &mut x))?;
+    assert_eq!(*x.host()?, expected + 5);
     Ok(())
 }
 

@@ -213,6 +213,7 @@ macro_rules! conformance {
                 a_chain_across_streams,
                 readers_on_many_streams_before_one_writer,
                 sized_arguments_take_any_layout,
+                slices_are_passed_with_their_length,
                 sized_parts_are_changed_in_place,
                 a_launch_of_nothing,
                 a_launch_reads_what_the_host_has_just_written,
