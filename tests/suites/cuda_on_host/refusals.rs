@@ -28,6 +28,10 @@ fn what_nvrtc_refuses_is_refused_here() {
             "k.cu:2: the function `S`",
         ),
         (format!("#define HOST inline\nHOST float f() {{ return 1; }}\n{}", body("")), "k.cu:2: "),
+        (
+            format!("static float f[2] = {{1}};\n{}", body("x[0] = f[0];")),
+            "k.cu:1: the variable `f`",
+        ),
         (body("x[0] = std::max(1.0f, x[0]);"), "k.cu:2: `std::max`"),
         (format!("#include <algorithm>\n{}", body("")), "NVRTC has no header algorithm"),
         (format!("#include <vector>\n{}", body("")), "k.cu:1:"),
@@ -56,6 +60,7 @@ fn what_nvrtc_takes_is_taken() -> Result<()> {
             return exponent ? base * pow(base, exponent - 1) : 1; }
         enum Kind { A = 3 };
         const float table[2] = {1, 2};
+        __device__ float written; __constant__ S *none = nullptr; struct { int a; } typedef Plain;
         extern \"C\" __global__ void k(float *x) {
             auto add = [](float a, float b) { return a + b; };
             x[0] = add(one(), S(2).get()) + ns::twice(4.0f) + pow(2, 3) + A + table[1];

@@ -24,22 +24,77 @@ const ATTRIBUTES: [&str; 8] = [
 
 /// The functions in namespaces and classes, in order. The text has no directives.
 pub(super) fn functions(text: &str) -> Vec<Function<'_>> {
+    let mut found = Vec::new();
+    walk(text, &mut |part| found.extend(part.function()));
+    found
+}
+
+/// The variables in namespaces that have no specifier such as `const` or `__device__`, in order:
+/// their names and where they are declared.
+pub(super) fn plain_variables(text: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    walk(text, &mut |part| {
+        if let Part::Declaration { start, code } = part
+            && let Some(name) = plain_variable(code)
+        {
+            let name = start + name.start..start + name.end;
+            found.push((&text[name.clone()], name.start));
+        }
+    });
+    found
+}
+
+/// A part of a namespace or a class.
+enum Part<'t, 'c> {
+    Function(Function<'t>),
+    /// A declaration in a namespace, without its semicolon, and where it starts.
+    Declaration {
+        start: usize,
+        code: &'c str,
+    },
+}
+
+impl<'t> Part<'t, '_> {
+    fn function(self) -> Option<Function<'t>> {
+        match self {
+            Self::Function(function) => Some(function),
+            Self::Declaration { .. } => None,
+        }
+    }
+}
+
+/// Visits the parts of namespaces and classes, in order.
+fn walk<'t>(text: &'t str, visit: &mut dyn FnMut(Part<'t, '_>)) {
     let code = code_only(text);
     let bytes = code.as_bytes();
-    let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
+    let (mut start, mut at) = (0, 0);
+    // Whether each scope around is a class.
+    let mut classes = Vec::new();
     while at < bytes.len() {
         match bytes[at] {
             b'(' => at = closing(&code, at),
-            b';' | b'}' => start = at + 1,
+            b';' => {
+                if !classes.contains(&true) {
+                    visit(Part::Declaration { start, code: &code[start..at] });
+                }
+                start = at + 1;
+            }
+            b'}' => {
+                // What follows a class, up to the semicolon, is its variables.
+                start = if classes.pop() == Some(true) { start } else { at + 1 };
+            }
             b'{' => match kind(&code[start..at]) {
-                Kind::Scope => start = at + 1,
+                Kind::Scope { is_class } => {
+                    classes.push(is_class);
+                    start = at + 1;
+                }
                 Kind::Function(name) => {
                     let name = start + name.start..start + name.end;
-                    found.push(Function {
+                    visit(Part::Function(Function {
                         name: &text[name.clone()],
                         specifiers: &text[start..name.start],
                         at: name.start,
-                    });
+                    }));
                     at = closing(&code, at);
                     start = at + 1;
                 }
@@ -49,13 +104,59 @@ pub(super) fn functions(text: &str) -> Vec<Function<'_>> {
         }
         at += 1;
     }
-    found
+}
+
+/// Words of declarations that are no variable of the host, or may be none.
+const OTHER_DECLARATIONS: [&str; 24] = [
+    "__constant__",
+    "__device__",
+    "__global__",
+    "__managed__",
+    "__shared__",
+    "asm",
+    "class",
+    "concept",
+    "const",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "enum",
+    "extern",
+    "friend",
+    "namespace",
+    "operator",
+    "static_assert",
+    "struct",
+    "template",
+    "thread_local",
+    "typedef",
+    "union",
+    "using",
+];
+
+/// The name in the declaration of a variable without a specifier, if it is one without a doubt: a
+/// type, a name, and at most brackets and a value behind it.
+fn plain_variable(code: &str) -> Option<std::ops::Range<usize>> {
+    let is_other = |word| OTHER_DECLARATIONS.contains(&word);
+    if code.contains('#') || words(code).any(|(_, word)| is_other(word)) {
+        return None;
+    }
+    let end = code.find(['=', '[', '{', ',']).unwrap_or(code.len());
+    let head = &code[..end];
+    if head.contains(['(', ')', '}', ':']) {
+        return None;
+    }
+    let (at, name) = words(head).last()?;
+    let has_type = words(head).count() > 1 && head[at + name.len()..].trim().is_empty();
+    has_type.then(|| at..at + name.len())
 }
 
 /// What a brace opens.
 enum Kind {
-    /// A namespace or a class.
-    Scope,
+    Scope {
+        /// Or a namespace.
+        is_class: bool,
+    },
     /// The body of a function, whose name is here.
     Function(std::ops::Range<usize>),
     /// An initialiser, or an enumeration.
@@ -69,11 +170,13 @@ fn kind(head: &str) -> Kind {
     let first = |wanted: &[&str]| words(rest).any(|(_, word)| wanted.contains(&word));
     let open = parameters_start(rest);
     if first(&["namespace"]) || rest.trim() == "extern" || head.trim().is_empty() {
-        return Kind::Scope;
+        return Kind::Scope { is_class: false };
     }
     match open {
         None if first(&["enum"]) => Kind::Value,
-        None if first(&["class", "struct", "union"]) && !rest.contains('=') => Kind::Scope,
+        None if first(&["class", "struct", "union"]) && !rest.contains('=') => {
+            Kind::Scope { is_class: true }
+        }
         None => Kind::Value,
         Some((name, open)) => {
             let is_value = rest[..open].contains('=') && !rest[..open].contains("operator");
@@ -144,7 +247,27 @@ fn closing(code: &str, open: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::functions;
+    use super::{functions, plain_variables};
+
+    #[test]
+    fn plain_variables_are_found_in_namespaces() {
+        let text = "
+            int one; static float two[2] = {1, 2}; namespace ns { float4 three{}, more; }
+            extern \"C\" { unsigned long long four = 4; } ns::Pair *five = 0;
+            const int a = 1; constexpr float b[2] = {1, 2}; __device__ int c; extern int d;
+            struct Pair { int e; static int f; } g; struct Other { int h; } i = {1};
+            template <typename T> struct S { T j; }; template <typename T> T k; using l = int;
+            typedef int m; int n(int); int o(1); enum P { Q } r; class Late; int Late::s = 1;
+            __global__ void t() { int u; static int v = 1; for (int w = 0; w < 3; w++) ; }
+            __constant__ float x[2] = {1, 2}; static_assert(sizeof(int) == 4, \"\"); ; union Y;
+            enum { A = 1, B }; __device__ Pair z = {1}; #pragma once\n int aa;
+        ";
+        let names: Vec<&str> = plain_variables(text).iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["one", "two", "three", "four"]);
+        let (name, at) = plain_variables(text)[1];
+        assert_eq!(&text[at..at + 3], name);
+        assert!(plain_variables("int a").is_empty() && plain_variables("}} ; } = ;").is_empty());
+    }
 
     #[test]
     fn functions_are_found_in_namespaces_and_classes() {

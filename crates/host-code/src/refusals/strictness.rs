@@ -1,10 +1,10 @@
-//! What NVRTC refuses in a source that a C++ compiler takes: functions of the host, and the
-//! standard library. It is looked for in the preprocessed source, in which `__device__` and its kin
-//! stand as they are.
+//! What NVRTC refuses in a source that a C++ compiler takes: functions and variables of the host,
+//! and the standard library. It is looked for in the preprocessed source, in which `__device__` and
+//! its kin stand as they are.
 
 use resident_code::words::{code_only, words};
 
-use super::outline::functions;
+use super::outline::{functions, plain_variables};
 
 /// The option with which the headers leave `__device__` as it is.
 pub(in super::super) const OPTION: &str = "-DRESIDENT_OUTLINE";
@@ -12,7 +12,7 @@ pub(in super::super) const OPTION: &str = "-DRESIDENT_OUTLINE";
 /// What NVRTC has of the standard library.
 const OF_STANDARD_LIBRARY: [&str; 3] = ["move", "forward", "initializer_list"];
 
-/// The options of NVRTC with which functions without `__device__` are a device's.
+/// The options of NVRTC with which functions and variables without `__device__` are a device's.
 const DEVICE_BY_DEFAULT: [&str; 2] = ["-default-device", "--device-as-default-execution-space"];
 
 /// What is wrong with a source, if anything is: `preprocessed` is what the compiler made of it and
@@ -24,8 +24,8 @@ pub(in super::super) fn fault(
 ) -> Option<String> {
     let source = Source::of(preprocessed, file);
     let is_device = options.iter().any(|option| DEVICE_BY_DEFAULT.contains(&option.trim()));
-    let host_function = || (!is_device).then(|| source.host_function()).flatten();
-    source.standard_library().or_else(host_function)
+    let of_host = || source.host_function().or_else(|| source.host_variable());
+    source.standard_library().or_else(|| (!is_device).then(of_host).flatten())
 }
 
 /// The lines of the source and of the files that it includes, without those of the library and the
@@ -103,6 +103,16 @@ impl Source {
             self.place(function.at)
         ))
     }
+
+    /// The first variable that is the host's.
+    fn host_variable(&self) -> Option<String> {
+        let (name, at) = *plain_variables(&self.text).first()?;
+        Some(format!(
+            "{}: the variable `{name}` is one of the host, which NVRTC refuses: put `__device__` \
+             or `__constant__` before it, or `const` if nothing writes it",
+            self.place(at)
+        ))
+    }
 }
 
 /// What a line of the preprocessor says: the number of the next line, its file, and whether that is
@@ -147,6 +157,8 @@ mod tests {
         let said = of("\nint f() {\n return 1; }").expect("a host function");
         assert!(said.starts_with("k.cu:2: the function `f` is one of the host"), "{said}");
         assert_eq!(of("cuda::std::array<int, 2> x; __device__ int std = 1;"), None);
+        let said = of("__device__ int a;\nint b = 2;").expect("a host variable");
+        assert!(said.starts_with("k.cu:2: the variable `b` is one of the host"), "{said}");
         let said = of("__device__ int g() { }\n# 7 \"part.cuh\" 1\nint h() { }\n# 3 \"k.cu\" 2\n");
         assert!(said.expect("a host function").starts_with("part.cuh:7: the function `h`"));
     }
@@ -154,6 +166,9 @@ mod tests {
     #[test]
     fn an_option_makes_all_functions_a_devices() {
         let text = "# 1 \"k.cu\"\nint f() { return 1; }\n";
+        assert!(fault(text, "k.cu", &[]).is_some());
+        assert_eq!(fault(text, "k.cu", &["-default-device".into()]), None);
+        let text = "# 1 \"k.cu\"\nint counter;\n";
         assert!(fault(text, "k.cu", &[]).is_some());
         assert_eq!(fault(text, "k.cu", &["-default-device".into()]), None);
     }
