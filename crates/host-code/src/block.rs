@@ -5,8 +5,12 @@
 use super::faults;
 use super::fiber::Fiber;
 use super::launch_timeout;
+use super::meetings::{
+    failure, give_turns, missing_lane, release, resume_until_failure, stuck, votes,
+};
 use super::output::{LaunchOutput, Printing};
-use super::runtime::{BlockProgress, Exchanged, LANES, LaunchParameters, RUNTIME, RunBlocks};
+use super::runtime::{BlockProgress, LANES, LaunchParameters, RUNTIME, RunBlocks};
+use super::turns;
 use super::waiting::{self, Answer, Wait};
 
 /// What watches the threads of blocks.
@@ -34,6 +38,17 @@ pub(super) struct Meeting {
     pub(super) is_barrier: bool,
     /// Where the first of them waits, if the code is checked.
     pub(super) code: usize,
+}
+
+/// What threads of a block did in a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// All have ended.
+    Done,
+    /// Some have come to something else than before.
+    Went,
+    /// Some had a turn, and ask for the next one.
+    Turned,
 }
 
 /// A block's code and how far it has come.
@@ -90,6 +105,7 @@ impl<'a> BlockRunner<'a> {
         }
         launch_timeout::start();
         faults::prepare_thread();
+        turns::begin();
         // SAFETY: the output outlives this value, and so the call.
         let _printing = unsafe { Printing::to(self.output) };
         self.progress.block.set(blocks.start);
@@ -139,38 +155,57 @@ impl<'a> BlockRunner<'a> {
 
     /// Runs the threads of a block until all have ended.
     fn schedule(&mut self, block: u64) -> Result<(), String> {
-        let threads = &mut *self.threads;
-        let observer = self.observer;
-        loop {
-            if let Some(text) = failure(&*threads) {
-                return Err(text);
-            }
-            match (threads.iter().all(|thread| thread.wait.is_none()), votes(threads)) {
-                (true, _) => return Ok(()),
-                (false, Some(count)) => {
-                    if let Some(observer) = observer {
-                        observe_barrier(observer, threads, block, self.launch.threads())?;
-                    }
-                    let waiting = threads.iter_mut().filter(|thread| thread.wait.is_some());
-                    resume_until_failure(waiting, |thread| thread.resume(Answer::Count(count)));
-                }
-                (false, None) => {
-                    let warp = |thread: &Fiber| thread.thread / LANES as u32;
-                    let warps = threads.chunk_by_mut(|one, next| warp(one) == warp(next));
-                    let on_meeting = |meeting: &Meeting| {
-                        observer.inspect(|observer| observer.pass_meeting(block, meeting));
-                    };
-                    let runs = |lanes: &mut [Fiber]| release(lanes, &on_meeting).then_some(());
-                    if warps.filter_map(runs).count() == 0 {
-                        let judged = observer.and_then(|observer| {
-                            let (waiting, code, missing) = missing_lane(threads)?;
-                            observer.judge_stuck(block, waiting, code, missing)
-                        });
-                        return Err(judged.unwrap_or_else(|| stuck(threads, block)));
-                    }
-                }
-            }
+        let mut step = Step::Went;
+        while step != Step::Done {
+            step = self.step(block, step)?;
         }
+        Ok(())
+    }
+
+    /// Runs all threads of a block that can run until they wait again.
+    fn step(&mut self, block: u64, last: Step) -> Result<Step, String> {
+        if let Some(text) = failure(&self.threads) {
+            return Err(text);
+        }
+        if self.threads.iter().all(|thread| thread.wait.is_none()) {
+            return Ok(Step::Done);
+        }
+        if let Some(count) = votes(&self.threads) {
+            if let Some(observer) = self.observer {
+                observe_barrier(observer, &self.threads, block, self.launch.threads())?;
+            }
+            let waiting = self.threads.iter_mut().filter(|thread| thread.wait.is_some());
+            resume_until_failure(waiting, |thread| thread.resume(Answer::Count(count)));
+            return Ok(Step::Went);
+        }
+        let has_released = self.release_lanes(block, last == Step::Went);
+        let (turns, has_gone_on) = give_turns(&mut self.threads);
+        match (has_released || has_gone_on, turns) {
+            (true, _) => Ok(Step::Went),
+            (false, 1..) => Ok(Step::Turned),
+            (false, 0) => Err(self.stuck(block)),
+        }
+    }
+
+    /// Runs the lanes of warps that can go on. Returns whether there are any.
+    fn release_lanes(&mut self, block: u64, is_patient: bool) -> bool {
+        let observer = self.observer;
+        let warp = |thread: &Fiber| thread.thread / LANES as u32;
+        let warps = self.threads.chunk_by_mut(|one, next| warp(one) == warp(next));
+        let on_meeting = |meeting: &Meeting| {
+            observer.inspect(|observer| observer.pass_meeting(block, meeting));
+        };
+        let runs = |lanes: &mut [Fiber]| release(lanes, is_patient, &on_meeting).then_some(());
+        warps.filter_map(runs).count() > 0
+    }
+
+    #[cold]
+    fn stuck(&self, block: u64) -> String {
+        let judged = self.observer.and_then(|observer| {
+            let (waiting, code, missing) = missing_lane(&self.threads)?;
+            observer.judge_stuck(block, waiting, code, missing)
+        });
+        judged.unwrap_or_else(|| stuck(&self.threads, block))
     }
 
     /// A stack that runs threads from `first` on.
@@ -206,128 +241,10 @@ fn observe_barrier(
     }
 }
 
-/// Why a thread has failed.
-fn failure<'f>(threads: impl IntoIterator<Item = &'f Fiber>) -> Option<String> {
-    threads.into_iter().find_map(|thread| match &thread.wait {
-        Some(Wait::Failed(text)) => Some(text.clone()),
-        _ => None,
-    })
-}
-
-/// For how many threads the predicate holds, if all threads wait for the block. Threads that have
-/// ended do not count, as on a GPU.
-fn votes(threads: &[Fiber]) -> Option<u32> {
-    let mut count = 0;
-    for wait in threads.iter().filter_map(|thread| thread.wait.as_ref()) {
-        let Wait::Block { predicate, .. } = wait else { return None };
-        count += u32::from(*predicate);
-    }
-    Some(count)
-}
-
-/// Runs the lanes of a warp whose partners have all come; if there are none, the lanes that want to
-/// know each other. Returns whether there are any. Tells `on_meeting` of lanes that met.
-fn release(lanes: &mut [Fiber], on_meeting: &impl Fn(&Meeting)) -> bool {
-    release_exchanges(lanes, on_meeting) || release_active(lanes)
-}
-
-/// Resumes threads. After a failure the others do not run.
-fn resume_until_failure<'f>(
-    mut threads: impl Iterator<Item = &'f mut Fiber>,
-    resume: impl Fn(&mut Fiber),
-) {
-    let _failed = threads.find_map(|thread| {
-        resume(thread);
-        matches!(thread.wait, Some(Wait::Failed(_))).then_some(())
-    });
-}
-
-fn release_active(lanes: &mut [Fiber]) -> bool {
-    let bit = |lane: &Fiber| match lane.wait {
-        Some(Wait::Active) => 1 << (lane.thread % LANES as u32),
-        _ => 0,
-    };
-    let mask = lanes.iter().map(bit).fold(0, |all: u32, bit| all | bit);
-    let active = lanes.iter_mut().filter(|lane| matches!(lane.wait, Some(Wait::Active)));
-    resume_until_failure(active, |lane| lane.resume(Answer::Count(mask)));
-    mask != 0
-}
-
-fn release_exchanges(lanes: &mut [Fiber], on_meeting: &impl Fn(&Meeting)) -> bool {
-    let mut released = 0_u64;
-    for index in 0..lanes.len() {
-        let Some(Wait::Lanes { mask, is_barrier, code, .. }) = lanes[index].wait else { continue };
-        if let Some(values) = exchanged(lanes, mask) {
-            let thread = lanes[index].thread;
-            let came = values[LANES] as u32;
-            if thread % LANES as u32 == came.trailing_zeros() {
-                let warp = thread / LANES as u32;
-                on_meeting(&Meeting { warp, came, mask, is_barrier, code });
-            }
-            lanes[index].keep_values(&values);
-            released |= 1 << index;
-        }
-    }
-    let partners = lanes.iter_mut().enumerate().filter(|(index, _)| released >> index & 1 == 1);
-    resume_until_failure(partners.map(|(_, lane)| lane), Fiber::resume_with_values);
-    released != 0
-}
-
-/// What the lanes in `mask` passed; `None` if some have not come. Lanes that have ended do not
-/// count.
-fn exchanged(lanes: &[Fiber], mask: u32) -> Option<Exchanged> {
-    let mut values = [0; LANES + 1];
-    for lane in lanes {
-        let number = lane.thread as usize % LANES;
-        match lane.wait {
-            _ if mask >> number & 1 == 0 => {}
-            None => {}
-            Some(Wait::Lanes { mask: same, value, .. }) if same == mask => {
-                values[number] = value;
-                values[LANES] |= 1 << number;
-            }
-            Some(_) => return None,
-        }
-    }
-    Some(values)
-}
-
-/// A lane that waits for others of its warp and the place where it does, and one of these that
-/// waits elsewhere.
-fn missing_lane(threads: &[Fiber]) -> Option<(u32, usize, u32)> {
-    let waiting = threads.iter().find_map(|thread| match thread.wait {
-        Some(Wait::Lanes { mask, code, .. }) => Some((thread.thread, mask, code)),
-        _ => None,
-    });
-    let (first, mask, code) = waiting?;
-    let lanes = LANES as u32;
-    let waits_elsewhere = |thread: &&Fiber| {
-        let is_named =
-            thread.thread / lanes == first / lanes && mask >> (thread.thread % lanes) & 1 == 1;
-        let is_there = matches!(thread.wait, Some(Wait::Lanes { mask: same, .. }) if same == mask);
-        is_named && thread.wait.is_some() && !is_there
-    };
-    let missing = threads.iter().find(waits_elsewhere)?;
-    Some((first, code, missing.thread))
-}
-
 #[cold]
 fn ending_thread() -> String {
     String::from(
         "the thread that waits for it is ending, and runs no CUDA C in destructors of its \
          thread-locals: wait for a seeded device before",
-    )
-}
-
-#[cold]
-fn stuck(threads: &[Fiber], block: u64) -> String {
-    let waiting = threads.iter().filter(|thread| thread.wait.is_some()).count();
-    let at_barrier =
-        threads.iter().filter(|thread| matches!(thread.wait, Some(Wait::Block { .. }))).count();
-    format!(
-        "the threads of block {block} wait for each other for ever: {at_barrier} at \
-         `__syncthreads` and {} at operations of a warp whose mask names lanes that do not come; \
-         let all threads of the block, and all lanes of the mask, reach the same one",
-        waiting - at_barrier
     )
 }

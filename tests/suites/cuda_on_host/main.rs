@@ -13,6 +13,7 @@ mod groups;
 mod half_numbers;
 mod language;
 mod modules;
+mod progress;
 mod refusals;
 mod same_results;
 mod stack_overflow;

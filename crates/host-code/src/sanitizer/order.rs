@@ -127,10 +127,37 @@ impl Release {
             || self.of_block.get(&thread).is_some_and(|fence| time < *fence)
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        (self.block, self.thread, self.fence.time) == (other.block, other.thread, other.fence.time)
-            && Rc::ptr_eq(&self.of_block, &other.of_block)
+    /// What two releases of an address have in common if they tell the same.
+    fn key(&self, address: usize) -> ReleaseKey {
+        let of_block = Rc::as_ptr(&self.of_block).addr();
+        ReleaseKey {
+            address,
+            block: self.block,
+            thread: self.thread,
+            fence: self.fence.time,
+            of_block,
+        }
     }
+}
+
+/// What tells a release from others. A thread that waits repeats them, so that they are many.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct ReleaseKey {
+    address: usize,
+    block: u64,
+    thread: u32,
+    fence: u32,
+    /// The address of the release's map, which lives as long as the release.
+    of_block: usize,
+}
+
+/// A thread of a block has seen so many releases of an address.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct AcquiredKey {
+    block: u64,
+    thread: u32,
+    address: usize,
+    releases: usize,
 }
 
 /// What a thread knows when it comes to a fence.
@@ -178,6 +205,9 @@ pub(super) struct Order {
     last_updates: HashMap<usize, Stamp>,
     acquired: HashMap<u64, Vec<Acquired>>,
     released: HashMap<usize, Vec<Release>>,
+    /// Those that are in `acquired` and `released`.
+    known_acquired: HashSet<AcquiredKey>,
+    known_releases: HashSet<ReleaseKey>,
 }
 
 impl Order {
@@ -251,12 +281,10 @@ impl Order {
     pub(super) fn pass_atomic(&mut self, thread: u32, address: usize, touch: Touch) {
         let releases = self.released.get(&address).map_or(0, Vec::len);
         if touch.reads() && releases > 0 {
-            let acquired = self.acquired.entry(self.block).or_default();
-            let is_known = acquired.last().is_some_and(|last| {
-                (last.thread, last.address, last.releases) == (thread, address, releases)
-            });
-            if !is_known {
-                acquired.push(Acquired { thread, time: self.now, address, releases });
+            let key = AcquiredKey { block: self.block, thread, address, releases };
+            if self.known_acquired.insert(key) {
+                let acquired = Acquired { thread, time: self.now, address, releases };
+                self.acquired.entry(self.block).or_default().push(acquired);
             }
         }
         if touch == Touch::AtomicUpdate && !self.fences.is_empty() {
@@ -266,9 +294,8 @@ impl Order {
             let fence = self.fences.get(&thread).cloned().unwrap_or_default();
             let of_block = Rc::clone(&self.fences_before_barrier);
             let release = Release { block: self.block, thread, fence, of_block };
-            let releases = self.released.entry(address).or_default();
-            if !releases.last().is_some_and(|last| last.is_same(&release)) {
-                releases.push(release);
+            if self.known_releases.insert(release.key(address)) {
+                self.released.entry(address).or_default().push(release);
             }
         }
     }
