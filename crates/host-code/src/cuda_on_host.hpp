@@ -277,13 +277,13 @@ RESIDENT_WAIT const unsigned long long *exchange_word(unsigned int mask, unsigne
 
 /// Lets the others run if the thread has waited for long.
 RESIDENT_UNCHECKED __attribute__((noinline, cold)) inline void turn() {
+    resident_patience = 1;
     // The initialisers of globals run before the library is ready.
     if (!resident_library) return;
     const unsigned long long block =
         blockIdx.x + static_cast<unsigned long long>(gridDim.x) *
                          (blockIdx.y + static_cast<unsigned long long>(gridDim.y) * blockIdx.z);
     const unsigned int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    resident_patience = 1;
     unsigned int patience = resident_library->patience(block << 10 | thread);
     if (patience == 0) patience = waiting([] { return resident_library->turn(); });
     resident_patience = patience;

@@ -1,9 +1,32 @@
 //! Which threads of a block can go on, and what they get.
 
-use super::block::Meeting;
 use super::fiber::Fiber;
 use super::runtime::{Exchanged, LANES};
 use super::waiting::{Answer, Wait};
+
+/// Lanes of a warp that meet, at `__syncwarp` or to exchange values.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    pub(super) warp: u32,
+    /// The lanes that have come.
+    pub(super) came: u32,
+    /// Those that they name, of which the others have ended.
+    pub(super) mask: u32,
+    pub(super) is_barrier: bool,
+    /// Where the first of them waits, if the code is checked.
+    pub(super) code: usize,
+}
+
+/// What threads of a block did in a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// All have ended.
+    Done,
+    /// Some have come to something else than before.
+    Went,
+    /// Some had a turn, and ask for the next one.
+    Turned,
+}
 
 /// Why a thread has failed.
 pub(super) fn failure<'f>(threads: impl IntoIterator<Item = &'f Fiber>) -> Option<String> {
@@ -25,15 +48,11 @@ pub(super) fn votes(threads: &[Fiber]) -> Option<u32> {
 }
 
 /// Runs the lanes of a warp whose partners have all come; if there are none, the lanes that want to
-/// know each other. Those wait for lanes that have just had a turn if `is_patient`. Returns whether
-/// there are any. Tells `on_meeting` of lanes that met.
-pub(super) fn release(
-    lanes: &mut [Fiber],
-    is_patient: bool,
-    on_meeting: &impl Fn(&Meeting),
-) -> bool {
+/// know each other. Those wait for lanes with turns, which may come to them. Returns whether there
+/// are any. Tells `on_meeting` of lanes that met.
+pub(super) fn release(lanes: &mut [Fiber], last: Step, on_meeting: &impl Fn(&Meeting)) -> bool {
     let has_turns = || lanes_with_turns(lanes).next().is_some();
-    let waits = is_patient && has_turns();
+    let waits = last == Step::Went && has_turns();
     release_exchanges(lanes, on_meeting) || !waits && release_active(lanes)
 }
 

@@ -14,6 +14,7 @@ mod half_numbers;
 mod language;
 mod modules;
 mod progress;
+mod progress_of_blocks;
 mod refusals;
 mod same_results;
 mod stack_overflow;
