@@ -208,7 +208,7 @@ impl<S: Signature> Kernel<S> {
     ///
     /// A C++17 compiler compiles CUDA C for the host when the program runs: the one that
     /// `RESIDENT_CXX` names, else `c++`, `clang++` or `g++`. Blocks run on up to 24 cores; the
-    /// threads of a block run on one core, one after the other between barriers. There are shared
+    /// threads of a block run on one core, one after the other until one waits. There are shared
     /// memory, barriers, warps of 32 lanes, atomics, vectors, most intrinsics, `printf` (to
     /// `tracing`, see [`audit`](crate::audit), once the launch is over; else to standard output),
     /// and `assert`, which fails the launch. The order of blocks varies, on seeded devices too.

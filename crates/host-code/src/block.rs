@@ -1,13 +1,26 @@
 //! Runs blocks on one thread of the machine. The threads of a block run one after the other on one
 //! stack. Once one of them waits for others, its stack is kept, the next thread gets another one,
-//! and from then on each thread of the block has a stack of its own.
+//! and from then on each thread of the block has a stack of its own. A block whose threads only
+//! wait for memory is set aside, the next one begins, and all those aside go on in turns.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::thread;
+use std::time::Duration;
 
 use super::faults;
 use super::fiber::Fiber;
 use super::launch_timeout;
+use super::meetings::{
+    Meeting, Step, failure, give_turns, missing_lane, release, resume_until_failure, stuck, votes,
+};
 use super::output::{LaunchOutput, Printing};
-use super::runtime::{BlockProgress, Exchanged, LANES, LaunchParameters, RUNTIME, RunBlocks};
+use super::runtime::{BlockProgress, LANES, LaunchParameters, RUNTIME, RunBlocks};
+use super::sanitizer::CheckOfBlock;
+use super::thread_memory::{KeptMemory, ThreadMemory};
+use super::turns;
 use super::waiting::{self, Answer, Wait};
+use super::work::Work;
 
 /// What watches the threads of blocks.
 pub(super) trait Observer {
@@ -21,20 +34,50 @@ pub(super) trait Observer {
     /// A thread waits at a place in the library for lanes of its warp, of which one does not come.
     /// Says why that fails the launch.
     fn judge_stuck(&self, block: u64, waiting: u32, code: usize, missing: u32) -> Option<String>;
+    /// The block that runs is set aside. Returns what is known of it.
+    fn set_aside(&self) -> CheckOfBlock;
+    /// A block that was set aside goes on.
+    fn bring_back(&self, of_block: CheckOfBlock);
 }
 
-/// Lanes of a warp that meet, at `__syncwarp` or to exchange values.
-#[derive(Debug)]
-pub(super) struct Meeting {
-    pub(super) warp: u32,
-    /// The lanes that have come.
-    pub(super) came: u32,
-    /// Those that they name, of which the others have ended.
-    pub(super) mask: u32,
-    pub(super) is_barrier: bool,
-    /// Where the first of them waits, if the code is checked.
-    pub(super) code: usize,
+/// After so many steps in which its threads only wait for memory, a block is set aside.
+const TURNS_MAX: u32 = 4;
+
+/// Whether the blocks that are set aside on this thread of the machine only wait.
+#[derive(Default)]
+struct Watch {
+    /// The changes of the launch when they last went on.
+    changes: u64,
+    /// How often they have gone on since then.
+    rounds: u32,
 }
+
+impl Watch {
+    fn begin(&mut self, changes: u64) {
+        if changes != self.changes {
+            *self = Self { changes, rounds: 0 };
+        }
+    }
+
+    /// Whether nothing has changed in two rounds, for the first time. In the second one all threads
+    /// have seen what others wrote before the last change was seen.
+    fn is_still(&mut self, changes: u64) -> bool {
+        self.rounds = if changes == self.changes { self.rounds.saturating_add(1) } else { 0 };
+        self.rounds == 2
+    }
+
+    /// Leaves the processor to others if there is nothing else to do.
+    fn pause(&self) {
+        match self.rounds {
+            0 => {}
+            1..50 => thread::yield_now(),
+            _ => thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// How long blocks rest that wait for others for long.
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// A block's code and how far it has come.
 pub(super) struct BlockRunner<'a> {
@@ -47,6 +90,18 @@ pub(super) struct BlockRunner<'a> {
     observer: Option<&'a dyn Observer>,
     /// Where the blocks print, if a listener wants it.
     output: Option<&'a LaunchOutput>,
+    /// The memory of a block, without which blocks run one after the other.
+    memory: Option<&'a ThreadMemory>,
+    /// The blocks that wait for others.
+    aside: VecDeque<SetAside>,
+}
+
+/// A block that waits for others.
+struct SetAside {
+    block: u64,
+    threads: Vec<Fiber>,
+    memory: KeptMemory,
+    check: Option<CheckOfBlock>,
 }
 
 impl<'a> BlockRunner<'a> {
@@ -63,7 +118,16 @@ impl<'a> BlockRunner<'a> {
             threads: Vec::new(),
             observer: None,
             output: None,
+            memory: None,
+            aside: VecDeque::new(),
         }
+    }
+
+    /// The same, whose blocks take turns if they wait for each other. The memory is that of the
+    /// entry's library.
+    pub(super) fn in_turns(&mut self, memory: Option<&'a ThreadMemory>) -> &mut Self {
+        self.memory = memory;
+        self
     }
 
     /// The same, watched by an observer.
@@ -83,27 +147,114 @@ impl<'a> BlockRunner<'a> {
         std::ptr::from_ref(&*self.progress)
     }
 
-    /// Runs these blocks. The error says why the launch failed.
-    pub(super) fn run(&mut self, blocks: std::ops::Range<u64>) -> Result<(), String> {
+    /// Runs blocks until none is left. The error says why the launch failed.
+    pub(super) fn run(&mut self, work: &Work) -> Result<(), String> {
         if !waiting::can_run_blocks() {
             return Err(ending_thread());
         }
-        launch_timeout::start();
         faults::prepare_thread();
+        turns::begin();
         // SAFETY: the output outlives this value, and so the call.
         let _printing = unsafe { Printing::to(self.output) };
+        work.begin_worker();
+        let outcome = self.run_parts(work);
+        work.end_worker();
+        let aside = self.aside.drain(..).flat_map(|block| block.threads);
+        self.threads.drain(..).chain(aside).for_each(Fiber::end);
+        outcome
+    }
+
+    fn run_parts(&mut self, work: &Work) -> Result<(), String> {
+        while let Some(blocks) = work.take() {
+            launch_timeout::start();
+            self.run_part(blocks, work)?;
+        }
+        let mut watch = Watch::default();
+        while !self.aside.is_empty() {
+            self.go_on(work, &mut watch)?;
+        }
+        Ok(())
+    }
+
+    fn run_part(&mut self, blocks: Range<u64>, work: &Work) -> Result<(), String> {
         self.progress.block.set(blocks.start);
         while self.progress.block.get() < blocks.end {
+            self.make_room(work)?;
             self.end = blocks.end;
             if self.run_from(0)? {
                 let block = self.progress.block.get();
-                let outcome = self.start_others().and_then(|()| self.schedule(block));
-                self.threads.drain(..).for_each(Fiber::end);
-                outcome?;
+                self.start_others()?;
+                if self.schedule(block, work)? {
+                    work.end_block();
+                } else {
+                    self.set_aside(block);
+                    work.set_aside();
+                }
                 self.progress.block.set(block + 1);
+            } else {
+                work.end_block();
             }
         }
         Ok(())
+    }
+
+    /// Lets the blocks that are set aside go on until the next one can begin.
+    fn make_room(&mut self, work: &Work) -> Result<(), String> {
+        let (next, mut watch) = (self.progress.block.get(), Watch::default());
+        while !self.aside.is_empty() {
+            if work.begin_another() {
+                self.progress.block.set(next);
+                return Ok(());
+            }
+            self.go_on(work, &mut watch)?;
+            if let Some(text) = work.hang() {
+                return Err(text);
+            }
+        }
+        work.begin_block();
+        self.progress.block.set(next);
+        Ok(())
+    }
+
+    /// Lets each block that is set aside go on for a while.
+    fn go_on(&mut self, work: &Work, watch: &mut Watch) -> Result<(), String> {
+        watch.begin(work.changes());
+        for _ in 0..self.aside.len() {
+            let Some(next) = self.aside.pop_front() else { break };
+            let block = next.block;
+            self.bring_back(next);
+            if self.schedule(block, work)? {
+                work.end_set_aside();
+            } else {
+                self.set_aside(block);
+            }
+        }
+        if watch.is_still(work.changes()) {
+            work.be_still(watch.changes);
+        }
+        watch.pause();
+        Ok(())
+    }
+
+    /// Sets the block that runs aside, with its memory.
+    fn set_aside(&mut self, block: u64) {
+        let Some(memory) = self.memory else { return };
+        let memory = memory.keep(self.launch.shared_bytes as usize);
+        let check = self.observer.map(Observer::set_aside);
+        let threads = std::mem::take(&mut self.threads);
+        self.aside.push_back(SetAside { block, threads, memory, check });
+    }
+
+    fn bring_back(&mut self, aside: SetAside) {
+        let SetAside { block, threads, memory, check } = aside;
+        if let Some(of_thread) = self.memory {
+            of_thread.bring_back(&memory);
+        }
+        if let (Some(observer), Some(check)) = (self.observer, check) {
+            observer.bring_back(check);
+        }
+        self.threads = threads;
+        self.progress.block.set(block);
     }
 
     /// Runs threads from `first` on. Returns whether one of them waits.
@@ -137,40 +288,78 @@ impl<'a> BlockRunner<'a> {
         Ok(())
     }
 
-    /// Runs the threads of a block until all have ended.
-    fn schedule(&mut self, block: u64) -> Result<(), String> {
-        let threads = &mut *self.threads;
-        let observer = self.observer;
-        loop {
-            if let Some(text) = failure(&*threads) {
-                return Err(text);
+    /// Runs the threads of a block until all have ended, or all that can run have waited for memory
+    /// several times. Returns whether they have ended.
+    fn schedule(&mut self, block: u64, work: &Work) -> Result<bool, String> {
+        let (mut step, mut turns) = (Step::Went, 0);
+        while turns < TURNS_MAX || self.memory.is_none() {
+            step = self.step(block, step)?;
+            if let Some(text) = work.failure() {
+                return Err(text.clone());
             }
-            match (threads.iter().all(|thread| thread.wait.is_none()), votes(threads)) {
-                (true, _) => return Ok(()),
-                (false, Some(count)) => {
-                    if let Some(observer) = observer {
-                        observe_barrier(observer, threads, block, self.launch.threads())?;
-                    }
-                    let waiting = threads.iter_mut().filter(|thread| thread.wait.is_some());
-                    resume_until_failure(waiting, |thread| thread.resume(Answer::Count(count)));
-                }
-                (false, None) => {
-                    let warp = |thread: &Fiber| thread.thread / LANES as u32;
-                    let warps = threads.chunk_by_mut(|one, next| warp(one) == warp(next));
-                    let on_meeting = |meeting: &Meeting| {
-                        observer.inspect(|observer| observer.pass_meeting(block, meeting));
-                    };
-                    let runs = |lanes: &mut [Fiber]| release(lanes, &on_meeting).then_some(());
-                    if warps.filter_map(runs).count() == 0 {
-                        let judged = observer.and_then(|observer| {
-                            let (waiting, code, missing) = missing_lane(threads)?;
-                            observer.judge_stuck(block, waiting, code, missing)
-                        });
-                        return Err(judged.unwrap_or_else(|| stuck(threads, block)));
-                    }
-                }
+            turns = if step == Step::Turned { turns + 1 } else { 0 };
+            if work.has_set_aside()
+                && (step != Step::Turned || work.is_full() && self.have_changed())
+            {
+                work.change();
+            }
+            if step == Step::Done {
+                self.threads.drain(..).for_each(Fiber::end);
+                return Ok(true);
             }
         }
+        Ok(false)
+    }
+
+    /// Whether threads that have turns keep something else than before their last one.
+    fn have_changed(&mut self) -> bool {
+        self.threads.iter_mut().filter_map(|thread| thread.has_changed().then_some(())).count() > 0
+    }
+
+    /// Runs all threads of a block that can run until they wait again.
+    fn step(&mut self, block: u64, last: Step) -> Result<Step, String> {
+        if let Some(text) = failure(&self.threads) {
+            return Err(text);
+        }
+        if self.threads.iter().all(|thread| thread.wait.is_none()) {
+            return Ok(Step::Done);
+        }
+        if let Some(count) = votes(&self.threads) {
+            if let Some(observer) = self.observer {
+                observe_barrier(observer, &self.threads, block, self.launch.threads())?;
+            }
+            let waiting = self.threads.iter_mut().filter(|thread| thread.wait.is_some());
+            resume_until_failure(waiting, |thread| thread.resume(Answer::Count(count)));
+            return Ok(Step::Went);
+        }
+        let has_released = self.release_lanes(block, last);
+        let (turns, has_gone_on) = give_turns(&mut self.threads);
+        match (has_released || has_gone_on, turns) {
+            (true, _) => Ok(Step::Went),
+            (false, 1..) => Ok(Step::Turned),
+            (false, 0) => Err(self.stuck(block)),
+        }
+    }
+
+    /// Runs the lanes of warps that can go on. Returns whether there are any.
+    fn release_lanes(&mut self, block: u64, last: Step) -> bool {
+        let observer = self.observer;
+        let warp = |thread: &Fiber| thread.thread / LANES as u32;
+        let warps = self.threads.chunk_by_mut(|one, next| warp(one) == warp(next));
+        let on_meeting = |meeting: &Meeting| {
+            observer.inspect(|observer| observer.pass_meeting(block, meeting));
+        };
+        let runs = |lanes: &mut [Fiber]| release(lanes, last, &on_meeting).then_some(());
+        warps.filter_map(runs).count() > 0
+    }
+
+    #[cold]
+    fn stuck(&self, block: u64) -> String {
+        let judged = self.observer.and_then(|observer| {
+            let (waiting, code, missing) = missing_lane(&self.threads)?;
+            observer.judge_stuck(block, waiting, code, missing)
+        });
+        judged.unwrap_or_else(|| stuck(&self.threads, block))
     }
 
     /// A stack that runs threads from `first` on.
@@ -206,128 +395,10 @@ fn observe_barrier(
     }
 }
 
-/// Why a thread has failed.
-fn failure<'f>(threads: impl IntoIterator<Item = &'f Fiber>) -> Option<String> {
-    threads.into_iter().find_map(|thread| match &thread.wait {
-        Some(Wait::Failed(text)) => Some(text.clone()),
-        _ => None,
-    })
-}
-
-/// For how many threads the predicate holds, if all threads wait for the block. Threads that have
-/// ended do not count, as on a GPU.
-fn votes(threads: &[Fiber]) -> Option<u32> {
-    let mut count = 0;
-    for wait in threads.iter().filter_map(|thread| thread.wait.as_ref()) {
-        let Wait::Block { predicate, .. } = wait else { return None };
-        count += u32::from(*predicate);
-    }
-    Some(count)
-}
-
-/// Runs the lanes of a warp whose partners have all come; if there are none, the lanes that want to
-/// know each other. Returns whether there are any. Tells `on_meeting` of lanes that met.
-fn release(lanes: &mut [Fiber], on_meeting: &impl Fn(&Meeting)) -> bool {
-    release_exchanges(lanes, on_meeting) || release_active(lanes)
-}
-
-/// Resumes threads. After a failure the others do not run.
-fn resume_until_failure<'f>(
-    mut threads: impl Iterator<Item = &'f mut Fiber>,
-    resume: impl Fn(&mut Fiber),
-) {
-    let _failed = threads.find_map(|thread| {
-        resume(thread);
-        matches!(thread.wait, Some(Wait::Failed(_))).then_some(())
-    });
-}
-
-fn release_active(lanes: &mut [Fiber]) -> bool {
-    let bit = |lane: &Fiber| match lane.wait {
-        Some(Wait::Active) => 1 << (lane.thread % LANES as u32),
-        _ => 0,
-    };
-    let mask = lanes.iter().map(bit).fold(0, |all: u32, bit| all | bit);
-    let active = lanes.iter_mut().filter(|lane| matches!(lane.wait, Some(Wait::Active)));
-    resume_until_failure(active, |lane| lane.resume(Answer::Count(mask)));
-    mask != 0
-}
-
-fn release_exchanges(lanes: &mut [Fiber], on_meeting: &impl Fn(&Meeting)) -> bool {
-    let mut released = 0_u64;
-    for index in 0..lanes.len() {
-        let Some(Wait::Lanes { mask, is_barrier, code, .. }) = lanes[index].wait else { continue };
-        if let Some(values) = exchanged(lanes, mask) {
-            let thread = lanes[index].thread;
-            let came = values[LANES] as u32;
-            if thread % LANES as u32 == came.trailing_zeros() {
-                let warp = thread / LANES as u32;
-                on_meeting(&Meeting { warp, came, mask, is_barrier, code });
-            }
-            lanes[index].keep_values(&values);
-            released |= 1 << index;
-        }
-    }
-    let partners = lanes.iter_mut().enumerate().filter(|(index, _)| released >> index & 1 == 1);
-    resume_until_failure(partners.map(|(_, lane)| lane), Fiber::resume_with_values);
-    released != 0
-}
-
-/// What the lanes in `mask` passed; `None` if some have not come. Lanes that have ended do not
-/// count.
-fn exchanged(lanes: &[Fiber], mask: u32) -> Option<Exchanged> {
-    let mut values = [0; LANES + 1];
-    for lane in lanes {
-        let number = lane.thread as usize % LANES;
-        match lane.wait {
-            _ if mask >> number & 1 == 0 => {}
-            None => {}
-            Some(Wait::Lanes { mask: same, value, .. }) if same == mask => {
-                values[number] = value;
-                values[LANES] |= 1 << number;
-            }
-            Some(_) => return None,
-        }
-    }
-    Some(values)
-}
-
-/// A lane that waits for others of its warp and the place where it does, and one of these that
-/// waits elsewhere.
-fn missing_lane(threads: &[Fiber]) -> Option<(u32, usize, u32)> {
-    let waiting = threads.iter().find_map(|thread| match thread.wait {
-        Some(Wait::Lanes { mask, code, .. }) => Some((thread.thread, mask, code)),
-        _ => None,
-    });
-    let (first, mask, code) = waiting?;
-    let lanes = LANES as u32;
-    let waits_elsewhere = |thread: &&Fiber| {
-        let is_named =
-            thread.thread / lanes == first / lanes && mask >> (thread.thread % lanes) & 1 == 1;
-        let is_there = matches!(thread.wait, Some(Wait::Lanes { mask: same, .. }) if same == mask);
-        is_named && thread.wait.is_some() && !is_there
-    };
-    let missing = threads.iter().find(waits_elsewhere)?;
-    Some((first, code, missing.thread))
-}
-
 #[cold]
 fn ending_thread() -> String {
     String::from(
         "the thread that waits for it is ending, and runs no CUDA C in destructors of its \
          thread-locals: wait for a seeded device before",
-    )
-}
-
-#[cold]
-fn stuck(threads: &[Fiber], block: u64) -> String {
-    let waiting = threads.iter().filter(|thread| thread.wait.is_some()).count();
-    let at_barrier =
-        threads.iter().filter(|thread| matches!(thread.wait, Some(Wait::Block { .. }))).count();
-    format!(
-        "the threads of block {block} wait for each other for ever: {at_barrier} at \
-         `__syncthreads` and {} at operations of a warp whose mask names lanes that do not come; \
-         let all threads of the block, and all lanes of the mask, reach the same one",
-        waiting - at_barrier
     )
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::kernel_list::ListedKernel;
 use super::library::Library;
-use super::parallel::run_all;
+use super::parallel::run_in_turns;
 use super::runtime::LaunchParameters;
 use super::sanitizer::{CheckedLaunch, Findings, ParameterNames};
 use super::waiting::SHARED_BYTES_MAX;
@@ -110,11 +110,12 @@ impl CompiledBody {
         else {
             // SAFETY: the entry is that of a library whose parameters `pack` has packed; the caller
             // of `Kernel::cuda` vouches for what the code accesses.
-            return unsafe { run_all(entry, &launch) };
+            return unsafe { run_in_turns(entry, &launch, self.library.thread_memory()) };
         };
         let checked = CheckedLaunch {
             kernel: &self.name,
             library,
+            thread_memory: self.library.thread_memory(),
             parameter_names,
             entry,
             launch: &launch,

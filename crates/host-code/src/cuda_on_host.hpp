@@ -3,7 +3,8 @@
 //
 // One thread of the machine runs a block at a time, so that `__shared__` memory is memory of that
 // thread. The threads of a block run one after the other, until one of them waits for others: from
-// then on each has a stack of its own, and the library switches between them.
+// then on each has a stack of its own, and the library switches between them. A thread that may be
+// waiting for what another one writes says so (`may_wait`), and lets the others run after a while.
 
 #ifndef RESIDENT_CUDA_ON_HOST_HPP
 #define RESIDENT_CUDA_ON_HOST_HPP
@@ -149,6 +150,11 @@ struct resident_runtime {
     unsigned int (*active)();
     /// Memory of the launch's `shared_bytes`, the block's.
     void *(*dynamic_shared)();
+    /// After so many calls of `may_wait` a thread asks again. 0: the others are to run now. `thread`
+    /// is the number of the running thread in the grid.
+    unsigned int (*patience)(unsigned long long thread);
+    /// Lets all others run that can; returns the patience from then on.
+    unsigned int (*turn)();
     /// Ends the launch with an error if its time is over.
     void (*poll)();
     /// Ends the thread, and the launch with an error.
@@ -163,6 +169,8 @@ static thread_local resident_progress *resident_progress_of_stack;
 static thread_local const char *resident_kernel_name;
 /// Whether the running thread of the block has waited, so that its stack is its own.
 static thread_local bool resident_has_waited;
+/// So many calls of `may_wait` from now on a thread asks whether the others are to run.
+static thread_local unsigned int resident_patience = 1;
 static thread_local uint3 threadIdx, blockIdx;
 static thread_local dim3 blockDim, gridDim;
 #else
@@ -171,6 +179,7 @@ static thread_local struct {
     char before[512];
     const resident_runtime *library;
     const char *kernel;
+    unsigned int patience;
     /// The library's functions, and what the lanes of a warp passed.
     resident_runtime functions;
     unsigned long long values[33];
@@ -183,6 +192,7 @@ static struct {
     dim3 block_shape, grid_shape;
 } resident_indices = {};
 #define resident_library resident_of_thread.library
+#define resident_patience resident_of_thread.patience
 // Calls of functions that are not checked cost less than checked reads.
 #define RESIDENT_INDEX(name, T, field)                                                            \
     RESIDENT_UNCHECKED __attribute__((noinline, const)) static T name() {                         \
@@ -265,7 +275,37 @@ RESIDENT_WAIT const unsigned long long *exchange_word(unsigned int mask, unsigne
     return values;
 }
 
+/// Lets the others run if the thread has waited for long.
+RESIDENT_UNCHECKED __attribute__((noinline, cold)) inline void turn() {
+    resident_patience = 1;
+    // The initialisers of globals run before the library is ready.
+    if (!resident_library) return;
+    const unsigned long long block =
+        blockIdx.x + static_cast<unsigned long long>(gridDim.x) *
+                         (blockIdx.y + static_cast<unsigned long long>(gridDim.y) * blockIdx.z);
+    const unsigned int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    unsigned int patience = resident_library->patience(block << 10 | thread);
+    if (patience == 0) patience = waiting([] { return resident_library->turn(); });
+    resident_patience = patience;
+}
+
+/// The thread does what threads repeat that wait for what another one writes.
+RESIDENT_WAIT void may_wait() {
+    if (__builtin_expect(--resident_patience == 0, 0)) turn();
+}
+
+/// The same, in each round of a loop (`waiting_loops.rs`).
+constexpr bool in_round() {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_is_constant_evaluated)
+    if (!__builtin_is_constant_evaluated()) may_wait();
+#endif
+#endif
+    return true;
+}
+
 RESIDENT_WAIT void fence() {
+    may_wait();
 #ifdef RESIDENT_SANITIZE
     resident_sanitizer_calls->fence();
 #else
@@ -369,7 +409,7 @@ __assert_fail(const char *text, const char *file, unsigned int line, const char 
 
 inline void __trap() { resident_library->fail("the kernel called __trap()"); }
 inline void __brkpt() {}
-inline void __nanosleep(unsigned int) {}
+inline void __nanosleep(unsigned int) { resident::host::may_wait(); }
 inline long long clock64() {
 #if defined(__x86_64__)
     return static_cast<long long>(__builtin_ia32_rdtsc());
@@ -488,7 +528,7 @@ RESIDENT_REDUCE(__reduce_or_sync, unsigned int, a | b)
 RESIDENT_REDUCE(__reduce_xor_sync, unsigned int, a ^ b)
 #undef RESIDENT_REDUCE
 
-// Atomics. The scopes do not matter here.
+// Atomics. The scopes do not matter here. A thread that waits repeats one that changes nothing.
 
 namespace resident {
 namespace host {
@@ -501,8 +541,12 @@ RESIDENT_INLINE T change(T *at, Change new_of) {
         T before = bits<T>(old);
         Word wanted = bits<Word>(static_cast<T>(new_of(before)));
         if (__atomic_compare_exchange_n(word, &old, wanted, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
+                                        __ATOMIC_RELAXED)) {
+#ifndef RESIDENT_SANITIZE
+            if (__builtin_expect(wanted == old, 0)) may_wait();
+#endif
             return before;
+        }
     }
 }
 
@@ -513,8 +557,14 @@ template <> struct word_of<8> { using type = unsigned long long; };
 template <typename T> using word = typename word_of<sizeof(T)>::type;
 
 template <typename T> RESIDENT_INLINE T exchange_at(T *at, T value) {
-    return bits<T>(__atomic_exchange_n(reinterpret_cast<word<T> *>(at), bits<word<T>>(value),
-                                       __ATOMIC_RELAXED));
+    const word<T> stored = bits<word<T>>(value);
+    const word<T> old =
+        __atomic_exchange_n(reinterpret_cast<word<T> *>(at), stored, __ATOMIC_RELAXED);
+#ifndef RESIDENT_SANITIZE
+    // A lock is taken by a constant. Others are as fast as the processor exchanges.
+    if (__builtin_constant_p(stored) && __builtin_expect(stored == old, 0)) may_wait();
+#endif
+    return bits<T>(old);
 }
 
 } // namespace host
@@ -543,6 +593,7 @@ RESIDENT_ATOMICS(atomicDec, RESIDENT_VALUE, old == 0 || old > value ? value : ol
 #define RESIDENT_SWAP(name)                                                                       \
     template <typename T>                                                                         \
     RESIDENT_WAIT T name(T *at, std::common_type_t<T> compare, std::common_type_t<T> value) {     \
+        resident::host::may_wait();                                                               \
         resident_sanitizer_calls->access(at, sizeof(T), resident_compares_and_swaps,              \
                                          RESIDENT_CODE);                                          \
         T old = *at;                                                                              \
@@ -576,7 +627,11 @@ template <typename T> inline T __ldca(const T *at) { return *at; }
 template <typename T> inline T __ldcg(const T *at) { return *at; }
 template <typename T> inline T __ldcs(const T *at) { return *at; }
 template <typename T> inline T __ldlu(const T *at) { return *at; }
-template <typename T> inline T __ldcv(const T *at) { return *at; }
+template <typename T> inline T __ldcv(const T *at) {
+    resident::host::may_wait();
+    asm volatile("" ::: "memory");
+    return *at;
+}
 template <typename T> inline void __stwb(T *at, T value) { *at = value; }
 template <typename T> inline void __stcg(T *at, T value) { *at = value; }
 template <typename T> inline void __stcs(T *at, T value) { *at = value; }

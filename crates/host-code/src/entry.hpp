@@ -84,6 +84,7 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
         resident_of_thread.functions = library;
         resident_library = &resident_of_thread.functions;
         resident_of_thread.kernel = launch.kernel;
+        if (resident_patience == 0) resident_patience = 1;
 #else
         resident_kernel_name = launch.kernel;
         resident_library = &library;

@@ -7,6 +7,16 @@ resident_host_kernels() {
     return resident::host::resident_last_kernel;
 }
 
+/// A variable that each thread of the machine has of its own (`thread_memory.rs`).
+extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void *
+resident_host_of_thread() {
+#ifdef RESIDENT_SANITIZE
+    return &resident_of_thread;
+#else
+    return &resident_patience;
+#endif
+}
+
 #if defined(__linux__)
 // The linker defines both.
 extern "C" const char __ehdr_start __attribute__((visibility("hidden")));

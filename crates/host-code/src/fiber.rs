@@ -1,16 +1,21 @@
 //! A stack on which threads of a block run.
 
 use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hasher};
 
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 
 use super::faults::{Ended, RunningStack, while_running};
 use super::runtime::{BlockProgress, Exchanged};
-use super::waiting::{self, Answer, SWITCH, Switch, Wait};
+use super::waiting::{self, Answer, SWITCH, Suspended, Switch, Wait};
 
 /// The size of a stack, which local arrays may take. Pages are backed at first use.
 const STACK_BYTES: usize = 1 << 20;
+
+/// So many stacks are kept for later blocks on each thread of the machine: one for each thread of a
+/// block.
+const STACKS_KEPT_MAX: usize = 1 << 10;
 
 thread_local! {
     /// Stacks that no fiber uses.
@@ -31,6 +36,8 @@ pub(super) struct Fiber {
     pub(super) wait: Option<Wait>,
     /// What the lanes of its warp have passed, if the thread has exchanged values.
     values: Option<Box<Exchanged>>,
+    /// What the thread kept when it last had a turn.
+    kept: Option<u64>,
 }
 
 impl Fiber {
@@ -57,6 +64,7 @@ impl Fiber {
             thread: 0,
             wait: None,
             values: None,
+            kept: None,
         })
     }
 
@@ -85,6 +93,24 @@ impl Fiber {
         )
     }
 
+    /// Whether the thread keeps something else in registers and on its stack than at the last call,
+    /// if it waits for a turn.
+    pub(super) fn has_changed(&mut self) -> bool {
+        let Some(Wait::Turn(Suspended { stack_pointer })) = self.wait else { return false };
+        let len_bytes = self.stack.addresses.end.wrapping_sub(stack_pointer);
+        if !self.stack.addresses.contains(&stack_pointer) {
+            return true;
+        }
+        let first = std::ptr::with_exposed_provenance::<u8>(stack_pointer);
+        // SAFETY: this is the used part of the fiber's own stack, which has been written, and whose
+        // code does not run.
+        let bytes = unsafe { std::slice::from_raw_parts(first, len_bytes) };
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        let kept = Some(hasher.finish());
+        std::mem::replace(&mut self.kept, kept) != kept
+    }
+
     /// Keeps what the lanes of the thread's warp have passed.
     pub(super) fn keep_values(&mut self, values: &Exchanged) {
         **self.values.get_or_insert_with(|| Box::new(*values)) = *values;
@@ -105,7 +131,12 @@ impl Fiber {
         }
         let stack = self.coroutine.into_stack();
         // At the thread's end it is freed.
-        let _freed = STACKS.try_with(|stacks| stacks.borrow_mut().push(stack));
+        let _freed = STACKS.try_with(|stacks| {
+            let mut stacks = stacks.borrow_mut();
+            if stacks.len() < STACKS_KEPT_MAX {
+                stacks.push(stack);
+            }
+        });
     }
 }
 

@@ -17,6 +17,9 @@
 //! | `runtime`, `waiting` | the functions that the compiled code calls; how a thread waits |
 //! | `output` | where the text of `printf` goes, and what the checker finds |
 //! | `block`, `fiber` | runs blocks: threads one after the other, with stacks once they wait |
+//! | `work`, `thread_memory` | which blocks have not begun; what blocks keep that take turns |
+//! | `meetings`, `turns` | which threads can go on; when one lets the others run |
+//! | `waiting_loops` | the loops of a source that may wait for memory |
 //! | `launch_timeout`, `faults` | ends launches that take too long, or too large a stack |
 //! | `sanitizer` | checks each access of a launch |
 //! | `body`, `parallel` | a kernel's body: packs the parameters; runs blocks on several cores |
@@ -33,6 +36,7 @@ mod kernel_list;
 mod launch_timeout;
 pub mod library;
 mod library_variable;
+mod meetings;
 mod output;
 pub mod parallel;
 mod processor;
@@ -41,9 +45,13 @@ pub mod runtime;
 mod sanitizer;
 mod symbols;
 pub mod temporary_files;
+mod thread_memory;
 pub mod translation;
+mod turns;
 pub mod variables;
 mod waiting;
+mod waiting_loops;
+mod work;
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock, OnceLock};

@@ -9,6 +9,7 @@ use super::faults::{self, LoadedCode};
 use super::kernel_list::{self, KernelList, ListedKernel};
 use super::sanitizer::{CheckedLibrary, TakeCalls};
 use super::temporary_files::{self, TemporaryFile};
+use super::thread_memory::{OfThread, ThreadMemory};
 use super::translation::Translation;
 use super::variables::Variables;
 
@@ -21,6 +22,8 @@ pub(super) struct Library {
     /// Read while a kernel runs, and written while the host accesses a variable.
     pub(super) running: RwLock<()>,
     checked: Option<CheckedLibrary>,
+    /// The memory for each thread of the machine, where it is known.
+    thread_memory: Option<ThreadMemory>,
     _code: Option<LoadedCode>,
     _library: libloading::Library,
     /// Open as long as the library is loaded, if it was loaded from a file without a name.
@@ -81,9 +84,13 @@ impl Library {
             let pointers = translation.dynamic_arrays();
             checked = Some(CheckedLibrary::new(calls, image, translation.file(), pointers)?);
         }
+        // SAFETY: `exports.hpp` defines the function with this type.
+        let of_thread = unsafe { function::<OfThread>(&library, "resident_host_of_thread") }?;
+        // SAFETY: it is the function that the library exports by this name.
+        let thread_memory = unsafe { ThreadMemory::read(image, of_thread) };
         let (_library, _file, _code) = (library, file, code);
         let running = RwLock::new(());
-        Ok(Self { kernels, variables, running, checked, _code, _library, _file })
+        Ok(Self { kernels, variables, running, checked, thread_memory, _code, _library, _file })
     }
 
     /// A kernel by the name of its function, or by the name expression by which it is listed.
@@ -95,6 +102,11 @@ impl Library {
     pub(super) fn run(&self) -> Option<RwLockReadGuard<'_, ()>> {
         let lock = || self.running.read().unwrap_or_else(PoisonError::into_inner);
         (!self.variables.is_empty()).then(lock)
+    }
+
+    /// The memory that it has for each thread of the machine, if that is known.
+    pub(super) fn thread_memory(&self) -> Option<&ThreadMemory> {
+        self.thread_memory.as_ref()
     }
 
     /// What the checker needs, if the code is to be checked.

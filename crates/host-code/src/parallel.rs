@@ -1,11 +1,10 @@
 //! Runs the blocks of a launch on several threads of the machine.
 
-use std::ops::Range;
-use std::sync::OnceLock;
-
 use super::block::BlockRunner;
 use super::output::LaunchOutput;
 use super::runtime::{LaunchParameters, RunBlocks};
+use super::thread_memory::ThreadMemory;
+use super::work::Work;
 use resident_backend::parallel::Threads;
 
 /// Launches of fewer threads run on the calling thread: waking another takes longer.
@@ -21,28 +20,43 @@ static THREADS: Threads = Threads::new("resident kernel", THREADS_MAX);
 /// How many parts of a launch there are for each thread of the machine, so that all end together.
 const PARTS_PER_THREAD: u64 = 8;
 
-/// Runs all blocks of a launch, on several threads if there are many, and passes what they print to
-/// the listener. The caller holds no lock. The error says why the launch failed.
+/// As [`run_in_turns`], whose blocks run one after the other on each thread.
 ///
 /// # Safety
 ///
 /// As for `BlockRunner::new`.
 pub unsafe fn run_all(entry: RunBlocks, launch: &LaunchParameters) -> Result<(), String> {
+    // SAFETY: the caller promises this.
+    unsafe { run_in_turns(entry, launch, None) }
+}
+
+/// Runs all blocks of a launch, on several threads if there are many, and passes what they print to
+/// the listener. The caller holds no lock. The error says why the launch failed.
+///
+/// # Safety
+///
+/// As for `BlockRunner::new`. The memory is that of the entry's library.
+pub(super) unsafe fn run_in_turns(
+    entry: RunBlocks,
+    launch: &LaunchParameters,
+    memory: Option<&ThreadMemory>,
+) -> Result<(), String> {
     let output = LaunchOutput::of_launch();
     // SAFETY: the caller promises this.
-    let outcome = unsafe { run_blocks(entry, launch, output.as_ref()) };
+    let outcome = unsafe { run_blocks(entry, launch, memory, output.as_ref()) };
     output.into_iter().for_each(LaunchOutput::pass_on);
     outcome
 }
 
-/// As [`run_all`], printing to `output`.
+/// As [`run_in_turns`], printing to `output`.
 ///
 /// # Safety
 ///
-/// As for [`run_all`].
+/// As for [`run_in_turns`].
 unsafe fn run_blocks(
     entry: RunBlocks,
     launch: &LaunchParameters,
+    memory: Option<&ThreadMemory>,
     output: Option<&LaunchOutput>,
 ) -> Result<(), String> {
     let blocks = launch.blocks();
@@ -51,22 +65,21 @@ unsafe fn run_blocks(
     if blocks == 1 || is_small || threads == 1 {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(entry, launch) };
-        return runner.printing_to(output).run(0..blocks);
+        let work = Work::new(blocks, 1, launch.threads());
+        return runner.in_turns(memory).printing_to(output).run(&work);
     }
     let parts = (threads * PARTS_PER_THREAD).min(blocks);
-    let failed = OnceLock::new();
+    let work = Work::new(blocks, parts, launch.threads());
     let shared = SharedLaunch(launch);
-    THREADS.run(parts, &|number| {
-        if failed.get().is_some() {
-            return;
-        }
+    // Each worker takes parts until there are none: one whose blocks wait for others takes more.
+    THREADS.run(threads.min(parts), &|_worker| {
         // SAFETY: the caller promises this.
         let mut runner = unsafe { BlockRunner::new(entry, shared.get()) };
-        if let Err(text) = runner.printing_to(output).run(part(blocks, parts, number)) {
-            let _is_first = failed.set(text);
+        if let Err(text) = runner.in_turns(memory).printing_to(output).run(&work) {
+            work.fail(text);
         }
     });
-    failed.into_inner().map_or(Ok(()), Err)
+    work.outcome()
 }
 
 /// A launch that several threads read.
@@ -79,10 +92,4 @@ impl SharedLaunch<'_> {
     fn get(&self) -> &LaunchParameters {
         self.0
     }
-}
-
-/// The blocks of one of the parts.
-fn part(blocks: u64, parts: u64, number: u64) -> Range<u64> {
-    let start = |number| (u128::from(blocks) * u128::from(number) / u128::from(parts)) as u64;
-    start(number)..start(number + 1)
 }

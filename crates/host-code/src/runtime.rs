@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_uint, c_ulonglong, c_void};
 
-use super::{launch_timeout, output, waiting};
+use super::{launch_timeout, output, turns, waiting};
 
 /// The number of threads of a warp.
 pub(super) const LANES: usize = 32;
@@ -51,13 +51,25 @@ pub struct Runtime {
     exchange: unsafe extern "C" fn(c_uint, c_ulonglong) -> *const c_ulonglong,
     active: unsafe extern "C" fn() -> c_uint,
     dynamic_shared: unsafe extern "C" fn() -> *mut c_void,
+    patience: unsafe extern "C" fn(c_ulonglong) -> c_uint,
+    turn: unsafe extern "C" fn() -> c_uint,
     poll: unsafe extern "C" fn(),
     fail: unsafe extern "C" fn(*const c_char),
     print: unsafe extern "C" fn(*const c_char, *const c_char),
 }
 
-pub(super) static RUNTIME: Runtime =
-    Runtime { barrier, warp_barrier, exchange, active, dynamic_shared, poll, fail, print };
+pub(super) static RUNTIME: Runtime = Runtime {
+    barrier,
+    warp_barrier,
+    exchange,
+    active,
+    dynamic_shared,
+    patience,
+    turn: turns::turn,
+    poll,
+    fail,
+    print,
+};
 
 /// `resident_host_run`.
 pub type RunBlocks = unsafe extern "C" fn(
@@ -86,6 +98,10 @@ unsafe extern "C" fn active() -> c_uint {
 
 unsafe extern "C" fn dynamic_shared() -> *mut c_void {
     waiting::dynamic_shared().cast()
+}
+
+unsafe extern "C" fn patience(thread: c_ulonglong) -> c_uint {
+    turns::patience(thread)
 }
 
 unsafe extern "C" fn poll() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::refusals::features::{self, LeftOut};
 use super::refusals::missing_headers;
+use super::waiting_loops::with_turns;
 use super::{headers, launch_timeout, sanitizer};
 use resident_backend::Program;
 use resident_code::c_declaration::identifier;
@@ -81,7 +82,10 @@ impl Translation {
         );
         let has_include_option = source.options.iter().any(|option| option.contains("include"));
         let (kept, left_out) = features::without_features(text, &file);
-        let told = if checks == Checks::On { with_returns(&kept) } else { kept };
+        let told = match checks {
+            Checks::On => with_returns(&kept),
+            Checks::Off => with_turns(kept),
+        };
         let folders = path.and_then(Path::parent).into_iter();
         let folders: Vec<&Path> =
             folders.chain(source.includes.iter().map(|folder| &**folder)).collect();

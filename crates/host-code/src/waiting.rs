@@ -13,6 +13,8 @@ pub(super) enum Wait {
     Active,
     /// The lanes in `mask` of the warp, which exchange values. `code` is as above.
     Lanes { mask: u32, value: u64, is_barrier: bool, code: usize },
+    /// Perhaps for memory that another thread writes: that all others have had a turn.
+    Turn(Suspended),
     /// Nothing: the launch has failed.
     Failed(String),
 }
@@ -24,6 +26,13 @@ pub(super) enum Answer {
     Count(u32),
     /// The values of the lanes, valid until the thread waits again.
     Lanes(*const u64),
+}
+
+/// Where the part of a stack starts on which everything is that a thread keeps while it waits,
+/// registers included; 0 where that is not known.
+#[derive(Clone, Copy)]
+pub(super) struct Suspended {
+    pub(super) stack_pointer: usize,
 }
 
 /// The way from a stack back to the scheduler.
@@ -77,6 +86,11 @@ pub(super) fn wait_for_lanes(mask: u32, value: u64) -> *const u64 {
 /// Waits until the lanes in `mask` of the warp have called.
 pub(super) fn wait_at_warp_barrier(mask: u32) {
     wait(Wait::Lanes { mask, value: 0, is_barrier: true, code: CODE.replace(0) });
+}
+
+/// Waits until all other threads that can run have had a turn.
+pub(super) fn wait_for_turn(suspended: Suspended) {
+    wait(Wait::Turn(suspended));
 }
 
 /// Sets the thread of the block that runs from now on, unless that is the last one started.

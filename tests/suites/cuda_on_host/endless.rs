@@ -48,6 +48,23 @@ fn with_a_limit() {
     }
 }
 
+/// Threads, and blocks, that wait for what no other one writes.
+#[test]
+#[ignore = "needs a time limit: run in processes of its own by the test below"]
+fn waiting_with_a_limit() {
+    let source = r#"
+        extern "C" __global__ void wait(int *x) { while (atomicAdd(x + blockIdx.x, 0) == 0); }
+    "#;
+    let Some(wait) = kernel::<(InOut<i32>,)>("wait", source) else { return };
+    for is_checked in [false, true] {
+        let device = resident::Device::emulated(Emulation::new().sanitize(is_checked));
+        let mut x = SmartArray::<i32, _>::zeros(3);
+        wait.launch_on(&device.stream(), Grid::new(3, 4), (&mut x,)).expect("it is queued");
+        let error = device.synchronize().expect_err("it does not end");
+        assert!(error.to_string().contains("it ran longer than 200ms"), "{error}");
+    }
+}
+
 #[test]
 #[ignore = "needs a wrong limit: run in processes of its own by the test below"]
 fn with_a_wrong_limit() {
@@ -67,6 +84,8 @@ fn launches_end_at_the_limit_and_name_the_kernel() {
     // A busy machine may stop a process for seconds.
     assert_success(&own_process::run(test_name!(far_below_the_limit), &limit("600")), "it ends");
     assert_success(&own_process::run(test_name!(with_a_limit), &limit("0.2")), "it is ended");
+    let waiting = own_process::run(test_name!(waiting_with_a_limit), &limit("0.2"));
+    assert_success(&waiting, "it is ended");
     assert_success(
         &own_process::run(test_name!(with_a_wrong_limit), &limit("soon")),
         "it is refused",

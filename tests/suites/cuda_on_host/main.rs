@@ -13,6 +13,8 @@ mod groups;
 mod half_numbers;
 mod language;
 mod modules;
+mod progress;
+mod progress_of_blocks;
 mod refusals;
 mod same_results;
 mod slices;

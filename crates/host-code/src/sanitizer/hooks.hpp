@@ -5,6 +5,9 @@
     extern "C" RESIDENT_UNCHECKED __attribute__((noinline, used, visibility("hidden")))
 RESIDENT_UNCHECKED __attribute__((always_inline)) static inline void resident_touched(
     const volatile void *address, unsigned long long bytes, unsigned int how, const void *code) {
+    // Before the check, which says in which order accesses happen.
+    const unsigned int kind = how & (resident_bytes - 1);
+    if ((how & resident_volatile) || kind >= resident_reads_atomically) resident::host::may_wait();
     // The initialisers of globals run before the library is ready.
     if (resident_sanitizer_calls) resident_sanitizer_calls->access(address, bytes, how, code);
 }

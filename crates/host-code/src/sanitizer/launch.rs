@@ -10,9 +10,9 @@ use super::argument::ArrayOfLaunch;
 use super::collected::Collected;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
-use super::order::{LANES, Order, Stamp};
+use super::order::{LANES, Order, OrderOfBlock, Stamp};
 use super::parameters::ParameterNames;
-use crate::block::Meeting;
+use crate::meetings::Meeting;
 use crate::runtime::LaunchParameters;
 use resident_backend::ParameterLayout;
 use resident_core::Access;
@@ -72,6 +72,16 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) array_names: &'a [String],
     /// Whether writes of equal values are races.
     pub(super) is_strict: bool,
+}
+
+/// What is known of a block while others run. By default nothing.
+#[derive(Default)]
+pub(crate) struct CheckOfBlock {
+    block: Option<u64>,
+    order: OrderOfBlock,
+    returned: HashSet<u32>,
+    /// Those of its own memory.
+    areas: Vec<Area>,
 }
 
 /// The state of the check of one launch.
@@ -444,6 +454,29 @@ impl<'a> LaunchCheck<'a> {
         };
         self.name_array(&mut note, Some(index));
         Some(note)
+    }
+
+    /// Another block runs, of which so much is known. Returns what is known of this one.
+    pub(super) fn exchange_block(&mut self, other: CheckOfBlock) -> CheckOfBlock {
+        // The bytes that it looks at may be those of this block's memory.
+        self.compare_racing_write();
+        let mut of_this = other;
+        let is_of_block =
+            |area: &Area| matches!(area.contents, Contents::Shared(_) | Contents::DynamicShared);
+        let areas = self.areas.iter_mut().filter(|area| is_of_block(area));
+        if of_this.areas.is_empty() {
+            of_this.areas.extend(areas.map(|area| {
+                let range = area.start..area.start + area.len_bytes;
+                let new = Area::new(range, UNIT_BYTES, area.contents.clone(), Some(OF_BLOCK));
+                std::mem::replace(area, new)
+            }));
+        } else {
+            areas.zip(&mut of_this.areas).for_each(|(area, other)| std::mem::swap(area, other));
+        }
+        std::mem::swap(&mut self.block, &mut of_this.block);
+        std::mem::swap(&mut self.returned, &mut of_this.returned);
+        of_this.order = self.order.exchange_block(of_this.order);
+        of_this
     }
 
     #[inline]

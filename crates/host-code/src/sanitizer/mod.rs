@@ -35,12 +35,16 @@ pub use self::finding::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
 use self::image::{Image, Lines};
+pub(super) use self::launch::CheckOfBlock;
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
 pub(super) use self::parameters::ParameterNames;
-use super::block::{BlockRunner, Meeting, Observer};
+use super::block::{BlockRunner, Observer};
+use super::meetings::Meeting;
 use super::output::{self, LaunchOutput};
 use super::runtime::{LaunchParameters, RunBlocks};
+use super::thread_memory::ThreadMemory;
 use super::waiting;
+use super::work::Work;
 use resident_backend::ParameterLayout;
 
 /// Before the other headers.
@@ -146,6 +150,7 @@ impl CheckedLibrary {
 pub(super) struct CheckedLaunch<'a> {
     pub(super) kernel: &'a Arc<str>,
     pub(super) library: &'a CheckedLibrary,
+    pub(super) thread_memory: Option<&'a ThreadMemory>,
     pub(super) parameter_names: &'a ParameterNames,
     pub(super) entry: RunBlocks,
     pub(super) launch: &'a LaunchParameters,
@@ -165,7 +170,7 @@ struct CheckedOutcome {
 }
 
 impl CheckedLaunch<'_> {
-    /// Runs all blocks on this thread, one after the other, and then tells the listener what they
+    /// Runs all blocks on this thread, one at a time, and then tells the listener what they
     /// print and what is found: it runs code of the program's, which may wait for another launch of
     /// the same code. The error is the first finding that fails the launch, or says why it failed
     /// otherwise.
@@ -228,8 +233,8 @@ impl CheckedLaunch<'_> {
         };
         // SAFETY: `current` and `runner`, which keeps the progress in a box, drop after this value.
         let entered = unsafe { Entered::new(&current) };
-        let runner = runner.observed_by(&current).printing_to(output);
-        let outcome = runner.run(0..self.launch.blocks());
+        let runner = runner.observed_by(&current).in_turns(self.thread_memory).printing_to(output);
+        let outcome = runner.run(&Work::new(self.launch.blocks(), 1, self.launch.threads()));
         drop(entered);
         current.outcome(outcome)
     }
@@ -269,6 +274,14 @@ impl fmt::Display for Others {
 }
 
 impl Observer for Current<'_> {
+    fn set_aside(&self) -> CheckOfBlock {
+        self.check.borrow_mut().exchange_block(CheckOfBlock::default())
+    }
+
+    fn bring_back(&self, of_block: CheckOfBlock) {
+        self.check.borrow_mut().exchange_block(of_block);
+    }
+
     fn pass_barrier(&self, block: u64) {
         self.check.borrow_mut().pass_barrier(block);
     }

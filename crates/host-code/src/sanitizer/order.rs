@@ -127,10 +127,37 @@ impl Release {
             || self.of_block.get(&thread).is_some_and(|fence| time < *fence)
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        (self.block, self.thread, self.fence.time) == (other.block, other.thread, other.fence.time)
-            && Rc::ptr_eq(&self.of_block, &other.of_block)
+    /// What two releases of an address have in common if they tell the same.
+    fn key(&self, address: usize) -> ReleaseKey {
+        let of_block = Rc::as_ptr(&self.of_block).addr();
+        ReleaseKey {
+            address,
+            block: self.block,
+            thread: self.thread,
+            fence: self.fence.time,
+            of_block,
+        }
     }
+}
+
+/// What tells a release from others. A thread that waits repeats them, so that they are many.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct ReleaseKey {
+    address: usize,
+    block: u64,
+    thread: u32,
+    fence: u32,
+    /// The address of the release's map, which lives as long as the release.
+    of_block: usize,
+}
+
+/// A thread of a block has seen so many releases of an address.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct AcquiredKey {
+    block: u64,
+    thread: u32,
+    address: usize,
+    releases: usize,
 }
 
 /// What a thread knows when it comes to a fence.
@@ -157,9 +184,9 @@ impl Fence {
 /// For each lane of a warp, a time.
 type Lanes = [u32; LANES as usize];
 
-/// The order of the accesses of one launch, whose blocks run one after the other.
+/// What is known of the block that runs.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct OrderOfBlock {
     block: u64,
     /// Rises with each barrier and fence of the block.
     now: u32,
@@ -174,35 +201,45 @@ pub(super) struct Order {
     fences_before_barrier: Rc<HashMap<u32, u32>>,
     /// The threads that have not written anything volatile since their last fence.
     unused_fences: HashSet<u32>,
+}
+
+/// The order of the accesses of one launch, of whose blocks one runs at a time.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    running: OrderOfBlock,
     /// Who has updated an address atomically last, of blocks with fences.
     last_updates: HashMap<usize, Stamp>,
     acquired: HashMap<u64, Vec<Acquired>>,
     released: HashMap<usize, Vec<Release>>,
+    /// Those that are in `acquired` and `released`.
+    known_acquired: HashSet<AcquiredKey>,
+    known_releases: HashSet<ReleaseKey>,
 }
 
 impl Order {
     pub(super) fn start_block(&mut self, block: u64) {
-        (self.block, self.now, self.barrier) = (block, 1, 1);
-        self.lanes.clear();
-        self.fences.clear();
-        self.unused_fences.clear();
-        self.fences_before_barrier = Rc::default();
+        self.running = OrderOfBlock { block, now: 1, barrier: 1, ..OrderOfBlock::default() };
+    }
+
+    /// Another block runs, of which so much is known. Returns what is known of this one.
+    pub(super) fn exchange_block(&mut self, other: OrderOfBlock) -> OrderOfBlock {
+        std::mem::replace(&mut self.running, other)
     }
 
     /// The stamp of an access now.
     #[inline]
     pub(super) fn stamp(&self, thread: u32) -> Stamp {
-        Stamp::new(self.block, self.now, thread)
+        Stamp::new(self.running.block, self.running.now, thread)
     }
 
     /// All threads of the block have come to a barrier.
     pub(super) fn pass_barrier(&mut self) {
         self.advance();
-        self.barrier = self.now;
-        self.lanes.clear();
-        if !self.fences.is_empty() {
-            let times = self.fences.iter().map(|(thread, fence)| (*thread, fence.time));
-            self.fences_before_barrier = Rc::new(times.collect());
+        self.running.barrier = self.running.now;
+        self.running.lanes.clear();
+        if !self.running.fences.is_empty() {
+            let times = self.running.fences.iter().map(|(thread, fence)| (*thread, fence.time));
+            self.running.fences_before_barrier = Rc::new(times.collect());
         }
     }
 
@@ -212,25 +249,25 @@ impl Order {
         let members = || (0..LANES).filter(|lane| mask >> lane & 1 == 1);
         let mut known = [0; LANES as usize];
         for lane in members() {
-            if let Some(of_lane) = self.lanes.get(&(warp * LANES + lane)) {
+            if let Some(of_lane) = self.running.lanes.get(&(warp * LANES + lane)) {
                 known.iter_mut().zip(of_lane.iter()).for_each(|(all, one)| *all = (*all).max(*one));
             }
         }
-        members().for_each(|lane| known[lane as usize] = self.now);
+        members().for_each(|lane| known[lane as usize] = self.running.now);
         let known = Rc::new(known);
-        self.lanes.extend(members().map(|lane| (warp * LANES + lane, Rc::clone(&known))));
+        self.running.lanes.extend(members().map(|lane| (warp * LANES + lane, Rc::clone(&known))));
     }
 
     /// The thread has come to a fence.
     pub(super) fn pass_fence(&mut self, thread: u32) {
         self.advance();
-        self.fences.insert(thread, self.knowledge(thread, self.now));
-        self.unused_fences.insert(thread);
+        self.running.fences.insert(thread, self.knowledge(thread, self.running.now));
+        self.running.unused_fences.insert(thread);
     }
 
     /// Whether a volatile write of the thread is a signal to others: the first after a fence.
     pub(super) fn signals(&mut self, thread: u32) -> bool {
-        self.unused_fences.remove(&thread)
+        self.running.unused_fences.remove(&thread)
     }
 
     /// Whether this thread of the running block knows the last atomic update of an address, made
@@ -238,37 +275,41 @@ impl Order {
     pub(super) fn is_behind_updates(&self, address: usize, thread: u32) -> bool {
         let last = self.last_updates.get(&address);
         last.is_some_and(|last| {
-            self.is_before_in_block(*last, thread) && self.fences.contains_key(&last.thread())
+            self.is_before_in_block(*last, thread)
+                && self.running.fences.contains_key(&last.thread())
         })
     }
 
     /// What a thread knows, with what it does itself before a time.
     fn knowledge(&self, thread: u32, time: u32) -> Fence {
-        Fence { time, barrier: self.barrier, lanes: self.lanes.get(&thread).cloned() }
+        Fence {
+            time,
+            barrier: self.running.barrier,
+            lanes: self.running.lanes.get(&thread).cloned(),
+        }
     }
 
     /// The thread accesses an address atomically.
     pub(super) fn pass_atomic(&mut self, thread: u32, address: usize, touch: Touch) {
         let releases = self.released.get(&address).map_or(0, Vec::len);
         if touch.reads() && releases > 0 {
-            let acquired = self.acquired.entry(self.block).or_default();
-            let is_known = acquired.last().is_some_and(|last| {
-                (last.thread, last.address, last.releases) == (thread, address, releases)
-            });
-            if !is_known {
-                acquired.push(Acquired { thread, time: self.now, address, releases });
+            let key = AcquiredKey { block: self.running.block, thread, address, releases };
+            if self.known_acquired.insert(key) {
+                let acquired = Acquired { thread, time: self.running.now, address, releases };
+                self.acquired.entry(self.running.block).or_default().push(acquired);
             }
         }
-        if touch == Touch::AtomicUpdate && !self.fences.is_empty() {
+        if touch == Touch::AtomicUpdate && !self.running.fences.is_empty() {
             self.last_updates.insert(address, self.stamp(thread));
         }
-        if touch.writes() && !(self.fences.is_empty() && self.fences_before_barrier.is_empty()) {
-            let fence = self.fences.get(&thread).cloned().unwrap_or_default();
-            let of_block = Rc::clone(&self.fences_before_barrier);
-            let release = Release { block: self.block, thread, fence, of_block };
-            let releases = self.released.entry(address).or_default();
-            if !releases.last().is_some_and(|last| last.is_same(&release)) {
-                releases.push(release);
+        if touch.writes()
+            && !(self.running.fences.is_empty() && self.running.fences_before_barrier.is_empty())
+        {
+            let fence = self.running.fences.get(&thread).cloned().unwrap_or_default();
+            let of_block = Rc::clone(&self.running.fences_before_barrier);
+            let release = Release { block: self.running.block, thread, fence, of_block };
+            if self.known_releases.insert(release.key(address)) {
+                self.released.entry(address).or_default().push(release);
             }
         }
     }
@@ -276,7 +317,7 @@ impl Order {
     /// Whether an earlier access comes before what this thread of the running block does now.
     #[inline]
     pub(super) fn is_before(&self, earlier: Stamp, thread: u32) -> bool {
-        if self.now >= TIME_MAX {
+        if self.running.now >= TIME_MAX {
             return true;
         }
         self.is_before_in_block(earlier, thread) || self.is_released(earlier, thread)
@@ -285,20 +326,22 @@ impl Order {
     /// As [`is_before`](Self::is_before), without fences.
     #[inline]
     pub(super) fn is_before_in_block(&self, earlier: Stamp, thread: u32) -> bool {
-        earlier.block() == self.block
+        earlier.block() == self.running.block
             && (earlier.thread() == thread
-                || earlier.time() < self.barrier
+                || earlier.time() < self.running.barrier
                 || self.is_before_in_warp(earlier, thread))
     }
 
     /// Whether an earlier access comes before what any thread of the running block does now.
     pub(super) fn is_before_all(&self, earlier: Stamp) -> bool {
-        earlier.block() == self.block && earlier.time() < self.barrier || self.now >= TIME_MAX
+        earlier.block() == self.running.block && earlier.time() < self.running.barrier
+            || self.running.now >= TIME_MAX
     }
 
     fn is_before_in_warp(&self, earlier: Stamp, thread: u32) -> bool {
         earlier.thread() / LANES == thread / LANES
             && self
+                .running
                 .lanes
                 .get(&thread)
                 .is_some_and(|known| earlier.time() < known[(earlier.thread() % LANES) as usize])
@@ -311,28 +354,31 @@ impl Order {
         }
         let fence = self.knowledge(thread, u32::MAX);
         let of_block = Rc::default();
-        let now = Release { block: self.block, thread, fence, of_block };
-        let (mut open, mut seen) = (vec![now], HashSet::new());
+        let now = Release { block: self.running.block, thread, fence, of_block };
+        let covers = |release: &Release| {
+            release.block == earlier.block() && release.knows(earlier.thread(), earlier.time())
+        };
+        // Of each address, the releases that were looked at.
+        let (mut open, mut examined) = (vec![now], HashMap::<usize, usize>::new());
         while let Some(point) = open.pop() {
             let acquired = self.acquired.get(&point.block).map_or(&[][..], Vec::as_slice);
             for one in acquired.iter().filter(|one| point.knows(one.thread, one.time)) {
-                let releases = &self.released[&one.address][..one.releases];
-                let (block, thread, time) = (earlier.block(), earlier.thread(), earlier.time());
-                let covers =
-                    |release: &Release| release.block == block && release.knows(thread, time);
-                if releases.iter().any(covers) {
-                    return true;
+                let from = examined.entry(one.address).or_default();
+                if *from < one.releases {
+                    let new = &self.released[&one.address][*from..one.releases];
+                    if new.iter().any(covers) {
+                        return true;
+                    }
+                    open.extend_from_slice(new);
+                    *from = one.releases;
                 }
-                let numbered = releases.iter().enumerate();
-                let new = numbered.filter(|(number, _)| seen.insert((one.address, *number)));
-                open.extend(new.map(|(_, release)| release.clone()));
             }
         }
         false
     }
 
     fn advance(&mut self) {
-        self.now = (self.now + 1).min(TIME_MAX);
+        self.running.now = (self.running.now + 1).min(TIME_MAX);
     }
 }
 
