@@ -115,6 +115,10 @@ pub unsafe trait KernelBody: Send + Sync + Debug {
     fn with_array_names(&self, _names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
         None
     }
+    /// Whether the body itself keeps account of the elements that it leaves unwritten.
+    fn tracks_contents(&self) -> bool {
+        false
+    }
     /// # Safety
     ///
     /// * `words` were packed by the same signature. `pointers` has one pointer for each array

@@ -194,7 +194,10 @@ impl Backend for EmbeddedDevice {
             return 0;
         }
         let located = self.core.memory.locate(address);
-        located.map_or(0, |memory| memory.bounded().start.expose_provenance() as u64)
+        located.map_or(0, |memory| {
+            memory.expose();
+            memory.bounded().start.expose_provenance() as u64
+        })
     }
 
     fn allocate_pinned(

@@ -51,9 +51,10 @@ impl EmbeddedDevice {
     /// A new device like the plain one, which also has number 0. For benchmarks, and for checkers
     /// such as loom that do not support statics.
     pub fn plain() -> Arc<Self> {
-        let memory = AddressSpace::new(first_address(0), None, None);
         let environment = Wishes::of_environment();
         let wishes = environment.as_ref().copied().unwrap_or_default();
+        let findings: Option<Arc<Findings>> = wishes.sanitizes.then(Arc::default);
+        let memory = AddressSpace::new(first_address(0), None, None).checked(findings.clone());
         let core = DeviceCore {
             ordinal: 0,
             memory,
@@ -62,7 +63,6 @@ impl EmbeddedDevice {
             instruments: None,
             usable: Usable::here(environment.err()),
         };
-        let findings = wishes.sanitizes.then(Arc::default);
         Arc::new(Self {
             core: Arc::new(core),
             streams: Arc::new(Streams::new(None)),
@@ -95,7 +95,8 @@ impl EmbeddedDevice {
         let poison = emulation.is_poisoning.then_some(POISON);
         let core = DeviceCore {
             ordinal,
-            memory: AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison),
+            memory: AddressSpace::new(first_address(ordinal), emulation.memory_bytes, poison)
+                .checked(findings.clone()),
             link: emulation.link,
             instruments: Some(instruments),
             output_poison: poison,

@@ -143,6 +143,10 @@ unsafe impl KernelBody for CompiledBody {
         Some(Arc::new(Self { array_names: names(), ..self.clone() }))
     }
 
+    fn tracks_contents(&self) -> bool {
+        self.findings.is_some()
+    }
+
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {
         if let Err(text) = self.launch(grid, words, pointers) {
             // The launch fails as one whose body panics, without the panic hook's message.

@@ -8,6 +8,7 @@ use super::advice::advice;
 use super::headers::Headers;
 use super::processor;
 use super::refusals::strictness;
+use super::sanitizer::gaps::with_gaps;
 use super::temporary_files::{TemporaryFile, unusable};
 use super::translation::{Translation, include_option};
 
@@ -38,7 +39,7 @@ const OPTIONS: [&str; 11] = [
 /// Options for code that is checked while it runs: each access of the source is announced, as it
 /// stands there.
 const CHECKED_OPTIONS: [&str; 8] = [
-    "-c",
+    "-S",
     "-O2",
     "-fno-optimize-sibling-calls",
     "-fno-delete-null-pointer-checks",
@@ -178,10 +179,12 @@ impl Compiler {
         let refused = |log: String| self.refusal(&log, translation);
         if translation.is_checked() {
             // Linked in a second step, so that the compiler does not add its own sanitizer.
-            let object = TemporaryFile::new("o")?;
+            let assembly = TemporaryFile::new("s")?;
             let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
-            self.run(&source, &object, &options, &checked).map_err(refused)?;
-            self.run(&object, &output, &[], &LINKING).map_err(refused)?;
+            self.run(&source, &assembly, &options, &checked).map_err(refused)?;
+            let text = std::fs::read_to_string(&assembly.path).map_err(not_used)?;
+            assembly.fill(with_gaps(&text).as_bytes())?;
+            self.run(&assembly, &output, &[], &LINKING).map_err(refused)?;
         } else {
             self.run(&source, &output, &options, &LINKING).map_err(refused)?;
         }

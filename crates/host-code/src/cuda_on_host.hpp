@@ -61,7 +61,8 @@
 #define __host__
 #define __device__
 #ifdef RESIDENT_SANITIZE
-#define __global__
+// Compilers do not announce that a record in memory is passed to a function that is not inlined.
+#define __global__ __attribute__((flatten))
 #else
 // Into the loop over the threads of a block.
 #define __global__ __attribute__((always_inline))

@@ -69,6 +69,7 @@ use resident_code::once::OncePerKey;
 use resident_code::{parameter_types, read_source, signature, without_byte_order_mark};
 
 pub use self::sanitizer::Findings;
+pub use self::sanitizer::left_out::LeftOut;
 pub use self::sanitizer::totals::{CheckedTotals, KernelTotals, checked_totals};
 pub use self::sanitizer::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 pub use self::waiting::can_run_blocks;

@@ -11,6 +11,7 @@ mod barriers;
 mod bounds;
 mod contents;
 mod correct;
+mod left_out;
 mod races;
 mod reports;
 mod sharing;

@@ -11,7 +11,9 @@ use resident_backend::grid::Grid;
 use resident_backend::host_copy::{self, BoundedMemory, CopyFunction};
 use resident_backend::panic_message::panic_message;
 use resident_backend::sync;
-use resident_backend::{Address, CopyWork, FillWork, Footprint, KernelCode, Memory, PackedArray};
+use resident_backend::{
+    Address, CopyWork, FillWork, Footprint, KernelBody, KernelCode, Memory, PackedArray,
+};
 use resident_core::Access;
 
 /// Shorter copies are made by one thread: waking another takes too long.
@@ -38,6 +40,7 @@ pub(super) fn copy(
                 source.len_bytes, destination.len_bytes
             ));
         }
+        device.memory.forget_left_out(destination.start, &part.destination());
     }
     Ok(())
 }
@@ -70,6 +73,7 @@ pub(super) fn fill(device: &DeviceCore, work: &FillWork) -> Result<(), String> {
                 destination.len_bytes
             ));
         }
+        device.memory.forget_left_out(destination.start, part);
     }
     Ok(())
 }
@@ -89,6 +93,7 @@ pub(super) fn launch(
     if let Some(poison) = device.output_poison {
         poison_outputs(poison, words, arrays, &blocks);
     }
+    forget_shared(device, words, arrays, &blocks);
     sync::assert_none_held();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: each pointer leads to element 0, 0, ... in a block that `blocks` keeps alive, and
@@ -97,8 +102,41 @@ pub(super) fn launch(
         // writes bytes that the body reads, or accesses bytes that it writes (`backend`, contract).
         unsafe { body.run(grid, words, &pointers) }
     }));
+    forget_left_out(device, body.as_ref(), words, arrays, &blocks);
     drop(blocks);
     outcome.map_err(panic_message)
+}
+
+/// Tells the checker what a body that it does not see has written, or may have.
+fn forget_left_out(
+    device: &DeviceCore,
+    body: &dyn KernelBody,
+    words: &[u64],
+    arrays: &[PackedArray],
+    blocks: &[Option<LocatedMemory>],
+) {
+    if body.tracks_contents() {
+        return forget_shared(device, words, arrays, blocks);
+    }
+    for (array, block) in arrays.iter().zip(blocks) {
+        if let (true, Some(block)) = (array.access.writes(), block) {
+            device.memory.forget_left_out(block.bounded().start, &array.footprint(words));
+        }
+    }
+}
+
+/// Others may write memory that they share, without the checker.
+fn forget_shared(
+    device: &DeviceCore,
+    words: &[u64],
+    arrays: &[PackedArray],
+    blocks: &[Option<LocatedMemory>],
+) {
+    for (array, block) in arrays.iter().zip(blocks) {
+        if let Some(block) = block.as_ref().filter(|block| block.is_shared()) {
+            device.memory.forget_left_out(block.bounded().start, &array.footprint(words));
+        }
+    }
 }
 
 /// Fills the elements that a body is to overwrite, so that tests detect those that it leaves out.

@@ -18,8 +18,9 @@ use resident_backend::imports::{AddressRange, InUse, counted_bytes, counted_in_p
 use resident_backend::sync;
 use resident_backend::sync::{BackendGuard, BackendLock};
 use resident_backend::{
-    Address, BackendError, BackendErrorKind, Capacity, MappedMemory, MemoryUsage,
+    Address, BackendError, BackendErrorKind, Capacity, Footprint, MappedMemory, MemoryUsage,
 };
+use resident_host_code::Findings;
 
 /// The pool keeps at most this many bytes, or as many as are in use if that is more. Other freed
 /// blocks return to the system.
@@ -40,6 +41,8 @@ static SPACES: BackendLock<Vec<Weak<BackendLock<AddressSpaceState>>>> =
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
     poison: Option<u8>,
+    /// Where the checker keeps what launches left out, if the device checks them.
+    findings: Option<Arc<Findings>>,
     /// Shared with the list of all address spaces, in which imports look for overlaps.
     state: SharedState,
 }
@@ -74,6 +77,14 @@ struct Allocation {
     host_access: HostAccess,
 }
 
+impl Allocation {
+    fn located(&self, offset_bytes: u64) -> LocatedMemory {
+        let is_of_device = matches!(self.host_access, HostAccess::None) && !self.block.is_foreign();
+        let is_shared = !is_of_device || self.is_lent || self.block.is_exposed();
+        LocatedMemory { block: Arc::clone(&self.block), offset_bytes, is_shared }
+    }
+}
+
 /// Whether the host accesses the memory of an allocation too.
 #[derive(Debug)]
 enum HostAccess {
@@ -90,12 +101,24 @@ enum HostAccess {
 pub(crate) struct LocatedMemory {
     block: Arc<Block>,
     offset_bytes: u64,
+    /// Whether other code than the device's may access it.
+    is_shared: bool,
 }
 
 impl LocatedMemory {
+    /// Whether other code than the device's may access the memory, such as the host.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Whether this is the first call for the block.
     pub(crate) fn take_new(&self) -> bool {
         self.block.take_new()
+    }
+
+    /// Other code learns the address.
+    pub(crate) fn expose(&self) {
+        self.block.expose();
     }
 
     /// Valid for reads and writes while `self` lives.
@@ -114,8 +137,7 @@ impl LockedAddresses<'_> {
     pub(crate) fn locate(&self, address: Address) -> Option<LocatedMemory> {
         let (start, allocation) = self.0.live.range(..=address.0).next_back()?;
         let offset_bytes = address.0 - start;
-        (offset_bytes <= allocation.block.len_bytes())
-            .then(|| LocatedMemory { block: Arc::clone(&allocation.block), offset_bytes })
+        (offset_bytes <= allocation.block.len_bytes()).then(|| allocation.located(offset_bytes))
     }
 }
 
@@ -126,7 +148,25 @@ impl AddressSpace {
         let state = AddressSpaceState { total_bytes, next_address, ..Default::default() };
         let state = Arc::new(BackendLock::new(state));
         list(&state);
-        Self { poison, state }
+        Self { poison, findings: None, state }
+    }
+
+    /// The same, for a device that checks launches.
+    pub(crate) fn checked(self, findings: Option<Arc<Findings>>) -> Self {
+        Self { findings, ..self }
+    }
+
+    /// Something that the checker does not see has written these bytes, or may write them.
+    pub(crate) fn forget_left_out(&self, start: *const u8, footprint: &Footprint) {
+        let Some(findings) = &self.findings else { return };
+        let end_bytes = footprint.end_bytes().unwrap_or_default() as usize;
+        let left_out = findings.left_out();
+        if left_out.is_any_in(&(start.addr()..start.addr() + end_bytes)) {
+            footprint.for_each_run(&mut |offset, len_bytes| {
+                let first = start.addr() + offset as usize;
+                left_out.forget(first..first + len_bytes as usize);
+            });
+        }
     }
 
     /// The poison byte, with which fresh and freed memory is filled, if the device uses one.
@@ -177,11 +217,17 @@ impl AddressSpace {
     /// Allocates a pooled block of the same length, else a new one, for which pooled blocks are
     /// deallocated if necessary. Does not wait.
     pub(crate) fn allocate(&self, len_bytes: u64) -> Result<Address, BackendError> {
-        if let Some(address) = self.reserve(len_bytes)? {
-            return Ok(address);
+        let address = match self.reserve(len_bytes)? {
+            Some(address) => address,
+            None => {
+                let block = Arc::new(self.new_block(len_bytes)?);
+                self.lock().insert(block, HostAccess::None)
+            }
+        };
+        if let Some(memory) = self.findings.as_ref().and_then(|_| self.locate(address)) {
+            self.forget_left_out(memory.bounded().start, &Footprint::run(0, len_bytes));
         }
-        let block = Arc::new(self.new_block(len_bytes)?);
-        Ok(self.lock().insert(block, HostAccess::None))
+        Ok(address)
     }
 
     /// Allocates zeroed memory that the host accesses too. `None` if the system has none.
@@ -339,7 +385,10 @@ impl AddressSpace {
             return std::ptr::null_mut();
         }
         allocation.is_lent = true;
-        allocation.block.start().wrapping_add(offset_bytes as usize)
+        let block = Arc::clone(&allocation.block);
+        drop(state);
+        self.forget_left_out(block.start(), &Footprint::run(0, block.len_bytes()));
+        block.start().wrapping_add(offset_bytes as usize)
     }
 
     /// Takes over memory of other code, which no array of an embedded device uses, unless it was

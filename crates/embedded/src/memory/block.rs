@@ -23,6 +23,8 @@ pub(super) struct Block {
     len_bytes: usize,
     /// Whether nothing was copied to the block yet.
     is_new: AtomicBool,
+    /// Whether other code knows the address.
+    is_exposed: AtomicBool,
 }
 
 /// What a block's memory belongs to.
@@ -59,6 +61,7 @@ impl Block {
             start,
             len_bytes,
             is_new: AtomicBool::new(true),
+            is_exposed: AtomicBool::new(false),
         })
     }
 
@@ -71,7 +74,8 @@ impl Block {
         let len_bytes =
             usize::try_from(memory.len_bytes).ok().filter(|len_bytes| *len_bytes > 0)?;
         let (start, owner) = (NonNull::new(memory.start)?, Owner::Foreign { _owner: memory.owner });
-        Some(Self { owner, start, len_bytes, is_new: AtomicBool::new(false) })
+        let (is_new, is_exposed) = (AtomicBool::new(false), AtomicBool::new(true));
+        Some(Self { owner, start, len_bytes, is_new, is_exposed })
     }
 
     /// A block of memory of the caller. `None` if it has no bytes.
@@ -81,7 +85,8 @@ impl Block {
     /// The bytes are initialised, and stay allocated until the block drops.
     pub(super) unsafe fn lent(start: *mut u8, len_bytes: usize) -> Option<Self> {
         let start = NonNull::new(start).filter(|_| len_bytes > 0)?;
-        Some(Self { owner: Owner::Caller, start, len_bytes, is_new: AtomicBool::new(false) })
+        let (is_new, is_exposed) = (AtomicBool::new(false), AtomicBool::new(true));
+        Some(Self { owner: Owner::Caller, start, len_bytes, is_new, is_exposed })
     }
 
     /// Whether the memory belongs to other code, so that it must not be used once it is freed.
@@ -102,6 +107,15 @@ impl Block {
     /// Whether this is the first call for the block.
     pub(super) fn take_new(&self) -> bool {
         self.is_new.swap(false, Ordering::Relaxed)
+    }
+
+    /// Other code learns the address, and may access the memory.
+    pub(super) fn expose(&self) {
+        self.is_exposed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_exposed(&self) -> bool {
+        self.is_exposed.load(Ordering::Relaxed)
     }
 
     /// Overwrites every byte.

@@ -135,15 +135,18 @@ impl Emulation {
     /// `volatile` orders nothing, but for the first volatile write behind a fence, which is a
     /// signal to others.
     ///
+    /// What a launch leaves out of an `Out` is an error of the next launch that reads it, unless a
+    /// launch, a copy, a fill or the host has written it meanwhile. Memory that the host or other
+    /// code may access in place is not checked so.
+    ///
     /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
     /// is not found: an index of one bare pointer that reaches another array of the launch;
     /// accesses that the C++ compiler removes because nothing uses them (but not stores to shared
     /// memory), and those it does not announce, to tables of constants and to records that are
-    /// passed by value to functions that are not inlined; vectors of 8 and 16 bytes at half their
-    /// length; variables of a thread's own. Memory that a kernel allocates is out of bounds. This
-    /// is what compute-sanitizer does on
-    /// NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC since 11, or Clang since 14), but no
-    /// GPU.
+    /// passed by value to functions that cannot be inlined; vectors of 4 to 16 bytes at part of
+    /// their length; variables of a thread's own. Memory that a kernel allocates is out of bounds.
+    /// This is what compute-sanitizer does on NVIDIA's GPUs; it needs Linux and a C++ compiler (GCC
+    /// since 11, or Clang since 14), but no GPU.
     ///
     /// ```
     /// use resident::{Device, Emulation, Grid, InOut, Kernel, SmartArray, emulation::FindingKind};

@@ -1,8 +1,10 @@
 //! One area of memory that a launch may access, and what is known of its units. Pure.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::access::{MemoryAccess, Touch};
+use super::left_out::{LeftOut, LeftOutBytes};
 use super::order::{Order, Stamp};
 use super::shadow::{self, Cell, UNTOUCHED};
 
@@ -68,6 +70,8 @@ pub(super) struct Area {
     /// For each unit, which argument it belongs to: 0 if none. Empty if there are no gaps, and only
     /// one argument.
     owners: Vec<u8>,
+    /// What earlier launches left out of these bytes.
+    left_out: Vec<LeftOutBytes>,
     /// Whether a thread has read contents that were there when the launch started, and that it may
     /// overwrite.
     reads_contents: bool,
@@ -76,7 +80,7 @@ pub(super) struct Area {
 impl Area {
     /// An area with units of at most `unit_bytes`, a power of two.
     pub(super) fn new(
-        range: std::ops::Range<usize>,
+        range: Range<usize>,
         unit_bytes: usize,
         contents: Contents,
         rights: Option<Rights>,
@@ -87,7 +91,17 @@ impl Area {
         let start = range.start;
         let cells = vec![UNTOUCHED; units];
         let owners = Vec::new();
-        Self { start, len_bytes, contents, rights, shift, cells, owners, reads_contents: false }
+        Self {
+            start,
+            len_bytes,
+            contents,
+            rights,
+            shift,
+            cells,
+            owners,
+            left_out: Vec::new(),
+            reads_contents: false,
+        }
     }
 
     /// Gives bytes to one of the arguments. All others become gaps.
@@ -98,6 +112,31 @@ impl Area {
         let owner = argument as u8 + 1;
         let units = self.units(start, len_bytes);
         self.owners[units].fill(owner);
+    }
+
+    /// Looks up what earlier launches left out.
+    pub(super) fn find_left_out(&mut self, left_out: &LeftOut) {
+        // What only `Out` arguments hold is unwritten anyway.
+        if self.rights.is_none_or(|rights| rights.is_written) {
+            self.left_out = left_out.within(&(self.start..self.start + self.len_bytes));
+        }
+    }
+
+    /// The kernel whose launch left out the bytes at an address.
+    pub(super) fn left_out_by(&self, address: usize) -> Option<Arc<str>> {
+        let bytes = self.left_out.iter().find(|bytes| bytes.range.contains(&address));
+        bytes.map(|bytes| Arc::clone(&bytes.kernel))
+    }
+
+    /// Whether an earlier launch left out all of these bytes, and this launch has written none of
+    /// them. Others of a record may be padding.
+    fn is_left_out(&self, access: MemoryAccess) -> bool {
+        let MemoryAccess { address, len_bytes, touch, .. } = access;
+        let is_it = |bytes: &LeftOutBytes| {
+            bytes.range.contains(&address) && len_bytes <= bytes.range.end - address
+        };
+        let cells = || self.cells.get(self.units(address, len_bytes)).unwrap_or_default();
+        touch.reads() && self.left_out.iter().any(is_it) && cells().iter().all(|cell| cell[0] == 0)
     }
 
     #[inline]
@@ -123,7 +162,7 @@ impl Area {
         me: Stamp,
         order: &Order,
     ) -> bool {
-        let Some(rights) = self.rights else { return false };
+        let Some(rights) = self.rights.filter(|_| self.left_out.is_empty()) else { return false };
         let MemoryAccess { address, len_bytes, touch, .. } = access;
         let offset = address - self.start;
         let is_unit = len_bytes == 1 << self.shift && offset & (len_bytes - 1) == 0;
@@ -155,8 +194,13 @@ impl Area {
         rights: impl Fn(usize) -> Rights,
     ) -> Result<(), (usize, AccessFault)> {
         let MemoryAccess { address, len_bytes, touch, .. } = access;
+        let is_left_out = !self.left_out.is_empty() && self.is_left_out(access);
         if self.rights == Some(Rights::INPUT) {
-            return if touch.writes() { Err((address, AccessFault::ReadOnly)) } else { Ok(()) };
+            return match (touch.writes(), is_left_out) {
+                (true, _) => Err((address, AccessFault::ReadOnly)),
+                (false, true) => Err((address, AccessFault::Unwritten)),
+                (false, false) => Ok(()),
+            };
         }
         let unit_bytes = 1 << self.shift;
         if (address | len_bytes) & (unit_bytes - 1) != 0 {
@@ -176,7 +220,10 @@ impl Area {
                 Err(fault) => return Err((self.address(unit), fault)),
             }
         }
-        if written == 0 { racing.and(unwritten) } else { racing }
+        if is_left_out {
+            unwritten = Err((address, AccessFault::Unwritten));
+        }
+        if written == 0 || is_left_out { racing.and(unwritten) } else { racing }
     }
 
     #[inline]
@@ -231,14 +278,43 @@ impl Area {
     /// The lowest address of an element's byte of this argument that no thread has written, and
     /// their number.
     pub(super) fn unwritten(&self, argument: usize) -> Option<(usize, usize)> {
-        let is_owned = |unit: usize| match self.owners.get(unit) {
-            None => true,
-            Some(owner) => usize::from(*owner) == argument + 1,
-        };
-        let mut units =
-            (0..self.cells.len()).filter(|unit| self.cells[*unit][0] == 0 && is_owned(*unit));
+        let is_it = |unit: &usize| self.cells[*unit][0] == 0 && self.is_owned(*unit, argument);
+        let mut units = (0..self.cells.len()).filter(is_it);
         let first = units.next()?;
         Some((self.address(first), (1 + units.count()) << self.shift))
+    }
+
+    /// The runs of an argument's bytes that no thread has written.
+    pub(super) fn unwritten_runs(&self, argument: usize) -> Vec<Range<usize>> {
+        self.runs(|unit, cell| cell[0] == 0 && self.is_owned(unit, argument))
+    }
+
+    /// The runs of what earlier launches left out, and a thread of this one has written.
+    pub(super) fn written_of_left_out(&self) -> impl Iterator<Item = Range<usize>> {
+        let is_any = !self.left_out.is_empty();
+        let runs = is_any.then(|| self.runs(|_, cell| cell[0] != 0));
+        runs.into_iter().flatten()
+    }
+
+    /// The runs of units that are such.
+    fn runs(&self, is_such: impl Fn(usize, &Cell) -> bool) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (unit, _) in self.cells.iter().enumerate().filter(|(unit, cell)| is_such(*unit, cell)) {
+            let start = self.address(unit);
+            let end = start + (1 << self.shift);
+            match runs.last_mut() {
+                Some(run) if run.end == start => run.end = end,
+                _ => runs.push(start..end),
+            }
+        }
+        runs
+    }
+
+    fn is_owned(&self, unit: usize, argument: usize) -> bool {
+        match self.owners.get(unit) {
+            None => true,
+            Some(owner) => usize::from(*owner) == argument + 1,
+        }
     }
 
     /// Whether threads have written all bytes of this argument, and read none before.
@@ -252,7 +328,7 @@ impl Area {
 
     /// The units that hold some bytes.
     #[inline]
-    fn units(&self, start: usize, len_bytes: usize) -> std::ops::Range<usize> {
+    fn units(&self, start: usize, len_bytes: usize) -> Range<usize> {
         let offset = start - self.start;
         offset >> self.shift..(offset + len_bytes).div_ceil(1 << self.shift)
     }

@@ -72,21 +72,24 @@ impl Collected {
         self.push(finding, by, address, Verdict::BesideAtomics { code });
     }
 
-    /// A thread writes what another one has read, and nothing orders the two. Returns whether that
-    /// was an early read, which is a race from now on.
+    /// A thread writes what another one has accessed, and nothing orders the two. Returns whether
+    /// that was an early read, or a write right behind one, which is a race from now on.
     pub(super) fn write_late(
         &mut self,
-        reader: Stamp,
+        earlier: Stamp,
         address: usize,
         writer: OtherThread,
     ) -> bool {
         let is_it = |entry: &&mut Entry| {
             let read = address.wrapping_sub(entry.address) < entry.finding.len_bytes;
-            read && entry.by.is_of_thread(reader) && entry.verdict == Verdict::EarlyRead
+            let is_by = entry.by.is_of_thread(earlier)
+                && (earlier.is_reading() || entry.by.is_at_time_of(earlier));
+            read && is_by && entry.verdict == Verdict::EarlyRead
         };
         let Some(entry) = self.entries.iter_mut().find(is_it) else { return false };
         entry.verdict = Verdict::Error;
         entry.finding.kind = FindingKind::Race;
+        entry.finding.left_out_by = None;
         entry.finding.other = Some(writer);
         true
     }

@@ -42,6 +42,9 @@ pub struct Finding {
     /// axis, and its index may be negative or too large. For a variable, the byte. `None` if the
     /// address is that of no element.
     pub element: Option<Vec<i64>>,
+    /// The kernel whose launch left out the element of its `Out`, for a read of what was never
+    /// written that is none of this launch's.
+    pub left_out_by: Option<Arc<str>>,
     /// Whether the access writes.
     pub is_write: bool,
     /// Whether the source says `volatile` there, which orders nothing between threads.
@@ -94,7 +97,8 @@ pub enum FindingKind {
     OutOfBounds,
     /// An access whose address is no multiple of the value's length. GPUs refuse it.
     Misaligned,
-    /// A read of an element of an `Out`, or of shared memory, that no thread has written.
+    /// A read of an element of an `Out`, or of shared memory, that no thread has written; or of
+    /// any element that an earlier launch left out of its `Out` and that nothing wrote since.
     Uninitialised,
     /// A write to an element of an `In`.
     WriteToInput,
@@ -188,6 +192,9 @@ impl fmt::Display for Finding {
             self.fmt_place(f)?;
         }
         f.write_str(self.ending())?;
+        if let Some(kernel) = &self.left_out_by {
+            write!(f, " since kernel \"{kernel}\" left it out of its `Out`")?;
+        }
         if let (FindingKind::OutOfBounds, Some(shape)) = (self.kind, &self.shape) {
             write!(f, ": its shape is {shape:?}")?;
         }
@@ -225,6 +232,7 @@ impl Finding {
             shape: None,
             variable: None,
             element: None,
+            left_out_by: None,
             is_write: false,
             is_volatile: false,
             len_bytes: 0,
@@ -268,6 +276,7 @@ impl Finding {
         match self.kind {
             FindingKind::OutOfBounds => "compare the index with the length first",
             FindingKind::Misaligned => "align the address, or access the bytes one by one",
+            FindingKind::Uninitialised if self.left_out_by.is_some() => "write all elements there",
             FindingKind::Uninitialised if is_shared => "write it first",
             FindingKind::Uninitialised => "write it first, or pass the array as `InOut`",
             FindingKind::WriteToInput => "pass the array as `InOut`",

@@ -10,6 +10,7 @@ use super::argument::ArrayOfLaunch;
 use super::collected::Collected;
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
+use super::left_out::LeftOut;
 use super::order::{LANES, Order, OrderOfBlock, Stamp};
 use super::parameters::ParameterNames;
 use crate::meetings::Meeting;
@@ -48,6 +49,9 @@ struct RacingWrite {
     address: usize,
     other: Stamp,
     before: Vec<u8>,
+    /// Whether the thread has announced a read since: that of what it copies, as GCC announces a
+    /// record that is written before the one that is read.
+    is_behind_read: bool,
 }
 
 /// Where a library and its variables are.
@@ -70,6 +74,8 @@ pub(super) struct LaunchOfKernel<'a> {
     pub(super) layouts: &'a [ParameterLayout],
     /// The names of the arrays, if they are known.
     pub(super) array_names: &'a [String],
+    /// What earlier launches left out.
+    pub(super) left_out: &'a LeftOut,
     /// Whether writes of equal values are races.
     pub(super) is_strict: bool,
 }
@@ -115,6 +121,7 @@ impl<'a> LaunchCheck<'a> {
         let LaunchOfKernel { launch, lines, image, .. } = of;
         let rights = arrays.iter().map(rights_of).collect();
         let mut areas = argument_areas(&arrays);
+        areas.iter_mut().for_each(|area| area.find_left_out(of.left_out));
         areas.extend(variable_areas(image, &places));
         let shared_bytes = launch.shared_bytes as usize;
         if shared_bytes > 0 {
@@ -159,7 +166,7 @@ impl<'a> LaunchCheck<'a> {
     /// Checks an access before it happens. Returns the error if it must not happen.
     #[inline(never)]
     pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
-        self.compare_racing_write();
+        self.compare_racing_write(Some(access.touch));
         if self.accesses > self.accesses_max {
             return self.collected.first().cloned().map(Box::new);
         }
@@ -223,7 +230,9 @@ impl<'a> LaunchCheck<'a> {
             AccessFault::Gap => Some(self.finding(FindingKind::OutOfBounds, me, at, None)),
             AccessFault::ReadOnly => Some(self.finding(FindingKind::WriteToInput, me, at, None)),
             AccessFault::Unwritten => {
-                let finding = self.finding(FindingKind::Uninitialised, me, at, None);
+                let mut finding = self.finding(FindingKind::Uninitialised, me, at, None);
+                let area = self.area_of(address).map(|index| &self.areas[index]);
+                finding.left_out_by = area.and_then(|area| area.left_out_by(address));
                 let stamp = self.order.stamp(me.thread);
                 self.collect(|all| all.add_early_read(*finding, stamp, address));
                 None
@@ -232,7 +241,14 @@ impl<'a> LaunchCheck<'a> {
                 if !self.of.is_strict && access.len_bytes <= COMPARED_BYTES_MAX =>
             {
                 let before = bytes_at(access.address, access.len_bytes);
-                self.racing_write = Some(RacingWrite { by: me, access, address, other, before });
+                self.racing_write = Some(RacingWrite {
+                    by: me,
+                    access,
+                    address,
+                    other,
+                    before,
+                    is_behind_read: false,
+                });
                 None
             }
             AccessFault::Race(other) | AccessFault::RacingWrite(other) => {
@@ -249,11 +265,8 @@ impl<'a> LaunchCheck<'a> {
         if is_beside_atomics && self.order.is_behind_updates(address, me.thread) {
             return;
         }
-        if earlier.is_reading() {
-            let (block, thread) = self.indices(me.block, me.thread);
-            if self.collected.write_late(earlier, address, OtherThread { block, thread }) {
-                return;
-            }
+        if touch.writes() && self.is_late(me, address, earlier) {
+            return;
         }
         let finding = *self.finding(FindingKind::Race, me, at, Some(earlier));
         let stamp = self.order.stamp(me.thread);
@@ -262,6 +275,12 @@ impl<'a> LaunchCheck<'a> {
         } else {
             self.collect(|all| all.add(finding));
         }
+    }
+
+    /// Whether a write that nothing orders makes a race of an early read, or of a write behind one.
+    fn is_late(&mut self, me: Running, address: usize, earlier: Stamp) -> bool {
+        let (block, thread) = self.indices(me.block, me.thread);
+        self.collected.write_late(earlier, address, OtherThread { block, thread })
     }
 
     /// Keeps an error. The launch goes on for a while.
@@ -274,16 +293,21 @@ impl<'a> LaunchCheck<'a> {
 
     /// What has been collected.
     pub(super) fn errors(&mut self) -> Vec<Finding> {
-        self.compare_racing_write();
+        self.compare_racing_write(None);
         self.collected.errors()
     }
 
     /// The last write of what another thread had written is an error, unless it wrote the same.
     #[cold]
-    fn compare_racing_write(&mut self) {
+    fn compare_racing_write(&mut self, next: Option<Touch>) {
         let Some(write) = self.racing_write.take() else { return };
-        let RacingWrite { by, access, address, other, before } = write;
-        if bytes_at(access.address, access.len_bytes) != before {
+        let is_other = bytes_at(write.access.address, write.access.len_bytes) != write.before;
+        if !is_other && next == Some(Touch::Read) && !write.is_behind_read {
+            self.racing_write = Some(RacingWrite { is_behind_read: true, ..write });
+            return;
+        }
+        let RacingWrite { by, access, address, other, .. } = write;
+        if is_other && !self.is_late(by, address, other) {
             let at = MemoryAccess { address, ..access };
             let finding = *self.finding(FindingKind::Race, by, at, Some(other));
             self.collect(|all| all.add(finding));
@@ -423,6 +447,42 @@ impl<'a> LaunchCheck<'a> {
         first == second || self.lines.at(first) == self.lines.at(second)
     }
 
+    /// What the launch wrote is left out no longer, and what it did not write of an `Out` is from
+    /// now on.
+    pub(super) fn tell_left_out(&self) {
+        let LaunchOfKernel { left_out, kernel, .. } = self.of;
+        for (index, array) in self.arrays.iter().enumerate() {
+            let Some(area) = self.area_of_array(index) else { continue };
+            match array.access {
+                Access::Read => {}
+                Access::ReadWrite => {
+                    area.written_of_left_out().for_each(|run| left_out.forget(run));
+                }
+                Access::Overwrite => {
+                    self.forget(array);
+                    left_out.add(&area.unwritten_runs(index), kernel);
+                }
+            }
+        }
+    }
+
+    /// The contents of a launch that failed are lost.
+    pub(super) fn forget_left_out(&self) {
+        self.arrays.iter().filter(|array| array.access.writes()).for_each(|one| self.forget(one));
+    }
+
+    fn forget(&self, array: &ArrayOfLaunch) {
+        array.for_each_run(&mut |start, len| self.of.left_out.forget(start..start + len));
+    }
+
+    fn area_of_array(&self, index: usize) -> Option<&Area> {
+        let is_its = |area: &&Area| match &area.contents {
+            Contents::Arguments(arguments) => arguments.contains(&index),
+            _ => false,
+        };
+        self.areas.iter().find(is_its)
+    }
+
     /// The notes at the end of the launch: elements of an `Out` that no thread wrote, and an
     /// `InOut` whose contents no thread needed.
     pub(super) fn notes(&self) -> Vec<Finding> {
@@ -431,11 +491,7 @@ impl<'a> LaunchCheck<'a> {
     }
 
     fn note(&self, index: usize, array: &ArrayOfLaunch) -> Option<Finding> {
-        let is_its = |area: &&Area| match &area.contents {
-            Contents::Arguments(arguments) => arguments.contains(&index),
-            _ => false,
-        };
-        let area = self.areas.iter().find(is_its)?;
+        let area = self.area_of_array(index)?;
         let (kind, element, len_bytes) = match array.access {
             Access::Overwrite => {
                 let (address, len_bytes) = area.unwritten(index)?;
@@ -459,7 +515,7 @@ impl<'a> LaunchCheck<'a> {
     /// Another block runs, of which so much is known. Returns what is known of this one.
     pub(super) fn exchange_block(&mut self, other: CheckOfBlock) -> CheckOfBlock {
         // The bytes that it looks at may be those of this block's memory.
-        self.compare_racing_write();
+        self.compare_racing_write(None);
         let mut of_this = other;
         let is_of_block =
             |area: &Area| matches!(area.contents, Contents::Shared(_) | Contents::DynamicShared);

@@ -5,7 +5,9 @@
 //! |---|---|
 //! | `access` | one access |
 //! | `order`, `shadow`, `area`, `argument` | which accesses are errors. Pure |
+//! | `left_out` | what earlier launches did not write |
 //! | `launch`, `collected` | the check of one launch; its errors |
+//! | `gaps` | the memory between variables |
 //! | `image` | the variables and the lines of a compiled library |
 //! | `parameters` | the names of a kernel's parameters |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
@@ -17,8 +19,10 @@ mod argument;
 mod calls;
 mod collected;
 pub(super) mod finding;
+pub(super) mod gaps;
 mod image;
 mod launch;
+pub(super) mod left_out;
 mod order;
 mod parameters;
 mod shadow;
@@ -37,6 +41,7 @@ use self::calls::{CALLS, Current, Entered};
 use self::image::{Image, Lines};
 pub(super) use self::launch::CheckOfBlock;
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
+use self::left_out::LeftOut;
 pub(super) use self::parameters::ParameterNames;
 use super::block::{BlockRunner, Observer};
 use super::meetings::Meeting;
@@ -62,6 +67,7 @@ pub struct Findings {
     all: Mutex<Vec<Finding>>,
     launches: AtomicU64,
     accesses: AtomicU64,
+    left_out: LeftOut,
     /// Whether what current GPUs allow is a finding where older ones, or CUDA's guide, do not.
     is_strict: bool,
 }
@@ -78,6 +84,11 @@ impl Findings {
             launches: self.launches.load(Ordering::Relaxed),
             accesses: self.accesses.load(Ordering::Relaxed),
         }
+    }
+
+    /// What launches on the device left out.
+    pub fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     pub fn all(&self) -> Vec<Finding> {
@@ -222,6 +233,7 @@ impl CheckedLaunch<'_> {
             parameters: self.parameter_names,
             layouts: self.parameters,
             array_names: self.array_names,
+            left_out: &findings.left_out,
             is_strict: findings.is_strict,
         };
         let check = LaunchCheck::new(of, places, arrays);
@@ -247,6 +259,11 @@ impl Current<'_> {
         let mut found = self.check.borrow_mut().errors();
         if let Some(last) = self.finding.take().filter(|last| !found.contains(last)) {
             found.push(*last);
+        }
+        if found.is_empty() && outcome.is_ok() {
+            self.check.borrow().tell_left_out();
+        } else {
+            self.check.borrow().forget_left_out();
         }
         match (found.first(), &outcome) {
             (None, Ok(())) => found = self.check.borrow().notes(),

@@ -1,0 +1,305 @@
+//! Elements that one launch leaves out of its `Out` and another launch reads.
+
+use resident::emulation::{Finding, FindingKind};
+use resident::ndarray::{Array2, Ix1, Ix2, s};
+use resident::{
+    Arguments, CudaSource, Device, DeviceArray, Emulation, Error, Grid, In, InOut, Kernel,
+    MappedArray, Out, Result, Signature, SmartArray, ops,
+};
+
+/// `fill` writes the elements of `out` below `end`; the others do what their names say.
+const SOURCE: &str = r#"
+    extern "C" __global__ void fill(float *out, int end) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < end) out[i] = i;
+    }
+    extern "C" __global__ void copy(const float *in, float *out) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        out[i] = in[i];
+    }
+    extern "C" __global__ void add(float *x) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        x[i] += 1;
+    }
+    extern "C" __global__ void complete(float *x, int from) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i >= from) x[i] = 1;
+        else x[i] += 1;
+    }
+    extern "C" __global__ void columns(resident::View2<float> out, int end) {
+        int i = threadIdx.x;
+        for (int column = 0; column < end; ++column) out(i, column) = i;
+    }
+    struct Padded { double x; char c; };
+    extern "C" __global__ void by_field(Padded *out) {
+        out[threadIdx.x].x = 1;
+        out[threadIdx.x].c = 2;
+    }
+    extern "C" __global__ void whole(const Padded *in, Padded *out) {
+        out[threadIdx.x] = in[threadIdx.x];
+    }
+"#;
+
+const LEN: usize = 64;
+
+/// A device that checks kernels, and the kernels. `None`, with a message, without a compiler.
+struct Checks {
+    device: Device,
+    source: CudaSource,
+}
+
+impl Checks {
+    fn new() -> Option<Self> {
+        let device = Device::emulated(Emulation::new().sanitize(true));
+        let source = CudaSource::c(SOURCE);
+        let checks = Self { device, source };
+        match checks.kernel::<(InOut<f32>,)>("add").prepare(&checks.device) {
+            Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => {
+                eprintln!("skipped: {log}");
+                None
+            }
+            outcome => outcome.map(|()| Some(checks)).unwrap_or_else(|error| panic!("{error}")),
+        }
+    }
+
+    fn kernel<S: Signature>(&self, name: &str) -> Kernel<S> {
+        // SAFETY: the device ends threads before they access what they must not.
+        unsafe { Kernel::new(name).cuda(self.source.clone().entry(name)) }
+    }
+
+    fn run<S: Signature>(&self, name: &str, arguments: impl Arguments<S>) -> Result<()> {
+        self.run_in(name, Grid::new(2, 32), arguments)
+    }
+
+    fn run_in<S: Signature>(&self, name: &str, grid: Grid, args: impl Arguments<S>) -> Result<()> {
+        self.kernel::<S>(name).launch_on(&self.device.stream(), grid, args)
+    }
+
+    /// Writes all elements but the last four.
+    fn fill(&self, x: &mut SmartArray<f32, Ix1>) -> Result<()> {
+        self.run::<(Out<f32>, i32)>("fill", (x, LEN as i32 - 4))
+    }
+
+    fn copy(&self, x: &SmartArray<f32, Ix1>) -> Result<()> {
+        let mut y = SmartArray::uninit(LEN);
+        self.run::<(In<f32>, Out<f32>)>("copy", (x, &mut y))
+    }
+
+    /// The errors until now, once all work is done.
+    fn errors(&self) -> Vec<Finding> {
+        let _outcome = self.device.synchronize();
+        let all = self.device.emulation().expect("it is emulated").findings();
+        all.into_iter().filter(|finding| finding.kind.is_error()).collect()
+    }
+
+    fn finds_nothing(&self) {
+        assert_eq!(self.errors(), []);
+    }
+
+    fn finds(&self, kernel: &str, element: i64) {
+        let errors = self.errors();
+        let [error] = &errors[..] else { panic!("{errors:#?}") };
+        assert_eq!((error.kind, &*error.kernel), (FindingKind::Uninitialised, kernel));
+        assert_eq!(error.element, Some(vec![element]));
+        assert_eq!(error.left_out_by.as_deref(), Some("fill"));
+        let text = error.to_string();
+        let part = "which no thread has written since kernel \"fill\" left it out of its `Out`";
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+fn uninit() -> SmartArray<f32, Ix1> {
+    SmartArray::uninit(LEN)
+}
+
+#[test]
+fn a_launch_that_reads_what_another_left_out_is_found() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    checks.finds_nothing();
+    checks.copy(&x)?;
+    checks.finds("copy", 60);
+    Ok(())
+}
+
+#[test]
+fn an_update_of_what_another_left_out_is_found() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    checks.run::<(InOut<f32>,)>("add", (&mut x,))?;
+    checks.finds("add", 60);
+    Ok(())
+}
+
+#[test]
+fn what_is_left_out_stays_so_when_others_are_written_or_read() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    checks.run_in::<(InOut<f32>,)>("add", Grid::new(1, 60), (&mut x,))?;
+    let _read = x.to_vec()?;
+    checks.finds_nothing();
+    checks.copy(&x)?;
+    checks.finds("copy", 60);
+    Ok(())
+}
+
+#[test]
+fn a_device_array_is_checked_too() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = DeviceArray::<f32, _>::zeros_on(&checks.device.stream(), LEN)?;
+    checks.run::<(Out<f32>, i32)>("fill", (&mut x, 60))?;
+    let mut y = uninit();
+    checks.run::<(In<f32>, Out<f32>)>("copy", (&x, &mut y))?;
+    checks.finds("copy", 60);
+    Ok(())
+}
+
+#[test]
+fn a_launch_that_writes_the_rest_ends_it() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    checks.run::<(InOut<f32>, i32)>("complete", (&mut x, 60))?;
+    checks.copy(&x)?;
+    checks.run::<(InOut<f32>,)>("add", (&mut x,))?;
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn a_host_body_and_operations_end_it() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    let body = Kernel::<(InOut<f32>,)>::new("body").host(|_grid, (x,)| x.fill(2.0));
+    body.launch_on(&checks.device.stream(), Grid::new(1, 1), (&mut x,))?;
+    checks.copy(&x)?;
+    checks.fill(&mut x)?;
+    let ones = SmartArray::from(vec![1.0_f32; LEN]);
+    ops::copy_on(&checks.device.stream(), &ones, &mut x)?;
+    checks.copy(&x)?;
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn writes_of_the_host_and_fills_end_it() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    x.host_mut()?[3] = 4.0;
+    checks.copy(&x)?;
+    checks.fill(&mut x)?;
+    x.slice_mut(s![60..]).fill(7.0)?;
+    checks.copy(&x)?;
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn an_upload_of_what_was_downloaded_counts_as_written() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    let y = SmartArray::from(x.to_vec()?);
+    checks.copy(&y)?;
+    let mut z = uninit();
+    z.assign(&x)?;
+    checks.copy(&z)?;
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn freed_memory_forgets_what_was_left_out() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    for _ in 0..3 {
+        let mut x = uninit();
+        checks.fill(&mut x)?;
+        drop(x);
+        checks.device.synchronize()?;
+        let y = SmartArray::from(vec![1.0_f32; LEN]);
+        checks.copy(&y)?;
+    }
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn a_launch_that_overwrites_all_ends_it() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut x = uninit();
+    checks.fill(&mut x)?;
+    checks.run::<(Out<f32>, i32)>("fill", (&mut x, LEN as i32))?;
+    checks.copy(&x)?;
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn parts_of_a_table_are_told_apart() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let mut table = SmartArray::from(Array2::<f32>::ones((32, 6)));
+    let mut part = table.slice_mut(s![.., ..;2]);
+    checks.run_in::<(Out<f32, Ix2>, i32)>("columns", Grid::new(1, 32), (&mut part, 2))?;
+    let others = table.slice(s![.., 1..;2]);
+    let mut copies = SmartArray::<f32, _>::uninit((32, 3));
+    ops::copy_on(&checks.device.stream(), &others, &mut copies)?;
+    let read = r#"
+        extern "C" __global__ void read(resident::View2<const float> x, float *sums, int end) {
+            float sum = 0;
+            for (int column = 0; column < end; ++column) sum += x(threadIdx.x, column);
+            sums[threadIdx.x] = sum;
+        }
+    "#;
+    // SAFETY: the device ends threads before they access what they must not.
+    let read = unsafe { Kernel::<(In<f32, Ix2>, Out<f32>, i32)>::new("read").cuda(read) };
+    let mut sums = SmartArray::uninit(32);
+    let stream = checks.device.stream();
+    read.launch_on(&stream, Grid::new(1, 32), (&table, &mut sums, 4))?;
+    checks.finds_nothing();
+    read.launch_on(&stream, Grid::new(1, 32), (&table, &mut sums, 5))?;
+    let errors = checks.errors();
+    let found = errors.first().map(|error| (error.kind, error.element.clone()));
+    assert_eq!(found, Some((FindingKind::Uninitialised, Some(vec![0, 4]))));
+    Ok(())
+}
+
+#[test]
+fn padding_of_records_is_not_left_out() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let grid = Grid::new(1, 16);
+    let (mut x, mut y) = (SmartArray::<[u64; 2], _>::uninit(16), SmartArray::uninit(16));
+    checks.run_in::<(Out<[u64; 2]>,)>("by_field", grid, (&mut x,))?;
+    checks.run_in::<(In<[u64; 2]>, Out<[u64; 2]>)>("whole", grid, (&x, &mut y))?;
+    checks.run_in::<(In<[u64; 2]>, Out<[u64; 2]>)>("whole", grid, (&y, &mut x))?;
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn memory_that_the_host_accesses_in_place_is_not_checked() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let _here = checks.device.enter();
+    let mut x = MappedArray::<f32, _>::zeros(LEN)?;
+    checks.run::<(Out<f32>, i32)>("fill", (&mut x, 60))?;
+    x.host_mut()?[61] = 4.0;
+    let mut y = uninit();
+    checks.run::<(In<f32>, Out<f32>)>("copy", (&x, &mut y))?;
+    checks.finds_nothing();
+    Ok(())
+}
+
+#[test]
+fn a_device_that_checks_nothing_finds_nothing() -> Result<()> {
+    let Some(checks) = Checks::new() else { return Ok(()) };
+    let plain = Checks { device: Device::emulated(Emulation::new()), source: checks.source };
+    let mut x = uninit();
+    plain.fill(&mut x)?;
+    plain.copy(&x)?;
+    plain.finds_nothing();
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Accesses to arrays beyond their elements.
+
+#[test]
+fn every_access_beyond_an_array_is_found() {
+    crate::check(TEXTS);
+}
+
+pub(crate) const TEXTS: &str = r#"
+== copy(in out) float|byte|half <<<4, 64>>> OutOfBounds, OutOfBounds
+out[i] = in[$1{i + 1}2{i - 1}{i}];
+== write_behind(io out) short|double <<<2, 32>>> OutOfBounds, OutOfBounds
+T x = io[i];
+io[$1{i == n - 1 ? i + s.shift : i}2{i == 0 ? n + 7 : i}{i}] = x;
+out[i] = x;
+== grid_stride(in out) int <<<2, 32>>> OutOfBounds, OutOfBounds
+for (int k = i; k < n / 2; k += $1{blockDim.x}2{gridDim.x * blockDim.x}{gridDim.x * blockDim.x}) {
+    if ($1{false}{true}) out[k] = in[k];
+    out[k + n / 2] = in[$1{k + n}2{k * 2 + 2}{k + n / 2}];
+}
+== without_a_guard(io) int <<<3, 50>>> OutOfBounds, OutOfBounds
+int k = i * 2;
+$1{}2{if (k <= n)}{if (k < n)} io[k] = io[k] + T(1);
+== inclusive_loop(in out) double <<<1, 16>>> OutOfBounds, OutOfBounds
+T sum = 0;
+for (int k = $2{-1}{0}; k $1{<=}{<} n; ++k) sum += in[k];
+out[i] = sum;
+== downwards(in out) int <<<1, 20>>> OutOfBounds
+for (int k = n; k $1{>=}{>} 0; --k) if ((k - 1) % 20 == t || k == 0) out[k - 1] = in[k - 1];
+== row_major(in out) float <<<16, 8>>> OutOfBounds, OutOfBounds
+int row = b, column = t;
+out[row * 8 + column] = in[$1{column * 16 + row * 8}2{row * s.columns + column}{row * 8 + column}];
+== transpose(in out) short <<<8, 16>>> OutOfBounds, OutOfBounds
+int row = b, column = t;
+out[$1{column * 16 + row}{column * 8 + row}] = in[$2{column * 16 + row}{row * 16 + column}];
+== volume(in out) float <<<4x2, 4x4x2>>> OutOfBounds, OutOfBounds, OutOfBounds
+int x = blockIdx.x * 4 + threadIdx.x, y = blockIdx.y * 4 + threadIdx.y, z = threadIdx.z;
+int at = (z * 8 + y) * 16 + x;
+int from = $1{(z * 16 + y) * 16 + x}2{(z * 8 + y + 1) * 16 + x}
+    3{(x * 8 + y) * 2 + z + 1}{(x * 8 + y) * 2 + z};
+out[at] = in[from];
+== stencil(in out) float <<<4, 64>>> OutOfBounds, OutOfBounds, OutOfBounds
+T left = $1{in[i - 1]}{i > 0 ? in[i - 1] : T(0)};
+T right = $2{in[i + 1]}3{i <= n - 1 ? in[i + 1] : T(0)}{i < n - 1 ? in[i + 1] : T(0)};
+out[i] = left + right;
+== five_points(in out) float <<<1x4, 16x4>>> OutOfBounds, OutOfBounds, OutOfBounds, OutOfBounds
+int x = threadIdx.x, y = blockIdx.y * 4 + threadIdx.y;
+T sum = in[y * 16 + x];
+if ($1{true}{y > 0}) sum += in[(y - 1) * 16 + x];
+if ($2{y < 16}{y < 15}) sum += in[(y + 1) * 16 + x];
+if ($3{y == 0 || x > 0}{x > 0}) sum += in[y * 16 + x - 1];
+if ($4{y == 15 || x < 15}{x < 15}) sum += in[y * 16 + x + 1];
+out[y * 16 + x] = sum;
+== unsigned_underflow(in out) int64_t <<<2, 32>>> OutOfBounds
+unsigned k = $1{t - 1}{t > 0 ? t - 1 : 0};
+out[i] = in[k];
+== index_from_data(in io) int <<<4, 32>>> OutOfBounds, OutOfBounds
+int bin = $1{in[i] / 4 * 5}2{-in[i]}{in[i] / 4};
+atomicAdd(&io[bin], 1);
+== gather(in out) unsigned <<<2, 64>>> OutOfBounds, OutOfBounds
+int at = (int)in[i];
+out[i] = in[$1{at * 2}2{at - 64}{at ^ 1}];
+== offset_by_value(in out) double <<<2, 64>>> OutOfBounds, OutOfBounds, OutOfBounds
+int from = $1{i + s.rows}2{i - s.columns}3{i * s.shift + s.rows / 8}{i + s.zero};
+out[i] = in[from];
+== pointer_walk(in out) float|byte <<<1, 32>>> OutOfBounds, OutOfBounds
+const T *p = in + $2{n - 1}{0};
+T sum = T(0);
+for (int k = 0; k $2{<=}{<} n; ++k) sum += *$1{++p}2{p--}{p++};
+out[i] = sum;
+== pairs(in out) float <<<2, 32>>> OutOfBounds, OutOfBounds
+const float2 *pair = reinterpret_cast<const float2 *>(in);
+float2 x = pair[$1{i}2{i / 2 + 1}{i / 2}];
+out[i] = i % 2 ? x.y : x.x;
+== quadruples(io) int <<<1, 64>>> OutOfBounds
+int4 *four = reinterpret_cast<int4 *>(io);
+if (t < $1{n / 4 + 1}{n / 4}) { int4 x = four[t]; x.w += x.x; four[t] = x; }
+== odd_last_element(in out) half <<<1, 33>>> OutOfBounds
+const half2 *pair = reinterpret_cast<const half2 *>(in);
+if (t < $1{(n + 1) / 2}{n / 2}) { half2 x = pair[t]; out[2 * t] = x.x; out[2 * t + 1] = x.y; }
+if (t == 0) out[n - 1] = in[n - 1];
+== copied_bytes(in io) double <<<1, 32>>> OutOfBounds, OutOfBounds
+if (t == 0) memcpy(io + 1, in, $1{n}2{(n + 1)}{(n - 1)} * sizeof(T));
+== cleared_bytes(io) int <<<1, 32>>> OutOfBounds
+if (t == 0) memset(io + n / 2, 0, $1{n * sizeof(T)}{n / 4 * sizeof(T)});
+== atomic_behind(io) unsigned <<<2, 32>>> OutOfBounds, OutOfBounds
+atomicMax(&io[$1{i + s.shift}2{i - s.shift}{i}], T(7));
+== mirrored(in out) double <<<2, 32>>> OutOfBounds
+out[i] = in[$1{n - i}{n - 1 - i}];
+== far_away(in out) float <<<1, 32>>> OutOfBounds, OutOfBounds
+out[i] = in[$1{i + 1000000}2{(long long)i << 33}{i}];
+== halving(io) int <<<1, 64>>> OutOfBounds
+for (int half = $1{n}{n / 2}; half > 0; half /= 2) {
+    if (t < half) io[t] += io[t + half];
+    __syncthreads();
+}
+"#;
