@@ -12,6 +12,7 @@ mod for_amd;
 mod groups;
 mod half_numbers;
 mod language;
+mod limits;
 mod modules;
 mod refusals;
 mod same_results;
