@@ -92,7 +92,9 @@
 //! # Environment variables
 //!
 //! A word or number that is not known is an error of the first call that would need it, which says
-//! what is. A variable that is empty is not set. Switches are `1`, `true`, `yes` or `on`.
+//! what is. A variable that is empty is not set. Switches are `1`, `true`, `yes` or `on`, or else
+//! `0`, `false`, `no` or `off`. Case and spaces around words and numbers do not matter. Standard
+//! error is told once of a variable that starts with `RESIDENT_` and is none of the library's.
 //!
 //! | variable | what it is | by default |
 //! |---|---|---|
@@ -206,6 +208,8 @@ pub use launch::{
     Kernel, Out, Parameter, Signature, Slice, Variable,
 };
 pub use ndarray;
+#[doc(hidden)]
+pub use resident_backend::environment;
 pub use resident_backend::grid::{Extent3, Grid, GridLimits};
 pub use resident_backend::{
     Capacity, DeviceKind, KernelAttributes, MemoryUsage as Memory, PinnedOptions,

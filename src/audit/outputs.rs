@@ -8,7 +8,7 @@ use std::{env, fmt, io};
 
 use super::process::{self, Rank};
 use super::report::Report;
-use crate::device::{self, KernelTotals};
+use crate::device::{self, KernelTotals, environment};
 use resident_documents::{Document, DocumentChecked, visible, write_file};
 
 /// The variable that asks for reports.
@@ -88,7 +88,7 @@ impl Outputs {
     /// `None` if the variable is not set, or if something in it is not known: standard error then
     /// says so, since the program has not asked and cannot be told.
     pub(super) fn of_variable() -> Option<Self> {
-        let value = env::var_os(VARIABLE).filter(|value| !value.is_empty())?;
+        let value = environment::text(VARIABLE)?;
         let parsed = match value.to_str() {
             Some(text) => Self::parse(text),
             None => Err("it is not UTF-8; name files by paths that are".to_owned()),
@@ -105,7 +105,7 @@ impl Outputs {
     /// Reads a list with commas. An error says what is wrong with it.
     fn parse(value: &str) -> Result<Self, String> {
         let mut asked = Self::default();
-        for part in value.split(',') {
+        for part in value.split(',').map(str::trim) {
             match part {
                 "contents" => asked.compares_contents = true,
                 // The device reads this word when it is opened, and reports the other.
@@ -113,7 +113,7 @@ impl Outputs {
                 _ => asked.add(part).ok_or_else(|| unknown(part))?,
             }
         }
-        if asked.written.is_empty() && value != process::NO_ARGUMENTS {
+        if asked.written.is_empty() && value.trim() != process::NO_ARGUMENTS {
             return Err("it asks for no report; add `summary` or `html:PATH`".to_owned());
         }
         Ok(asked)

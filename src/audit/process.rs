@@ -3,7 +3,7 @@
 use std::env;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::device;
+use crate::device::{self, environment};
 use resident_documents::DocumentProcess;
 
 /// What a program, or a crate that moves arrays between processes, said by [`set_rank`].
@@ -47,7 +47,9 @@ pub fn set_rank(rank: u32, size: u32) {
 /// The place of this process in its job, if it is known.
 pub(super) fn rank() -> Option<Rank> {
     let set = *SET.lock().unwrap_or_else(PoisonError::into_inner);
-    set.or_else(|| rank_of_launcher(|variable| env::var(variable).ok()))
+    set.or_else(|| {
+        rank_of_launcher(|variable| environment::of_system(variable)?.into_string().ok())
+    })
 }
 
 fn rank_of_launcher(value: impl Fn(&str) -> Option<String>) -> Option<Rank> {
@@ -71,7 +73,9 @@ fn host_name() -> Option<String> {
 
 #[cfg(not(target_os = "linux"))]
 fn host_name() -> Option<String> {
-    ["HOSTNAME", "COMPUTERNAME"].into_iter().find_map(|variable| env::var(variable).ok())
+    ["HOSTNAME", "COMPUTERNAME"]
+        .into_iter()
+        .find_map(|variable| environment::of_system(variable)?.into_string().ok())
 }
 
 /// The word of `RESIDENT_AUDIT` that leaves the arguments out of reports.
@@ -89,8 +93,8 @@ pub(super) fn this() -> DocumentProcess {
 }
 
 fn leaves_arguments_out() -> bool {
-    let value = env::var_os(device::AUDIT_VARIABLE).unwrap_or_default();
-    value.to_string_lossy().split(',').any(|word| word == NO_ARGUMENTS)
+    let value = environment::text(device::AUDIT_VARIABLE).unwrap_or_default();
+    value.to_string_lossy().split(',').any(|word| word.trim() == NO_ARGUMENTS)
 }
 
 fn arguments() -> Vec<String> {

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 
 use super::{Device, Stream, gpu};
 use crate::error::{AtCall, Error, Result};
-use resident_backend::DeviceKind;
 use resident_backend::call_site::call_site;
 use resident_backend::sync::{Mutex, ThreadList};
+use resident_backend::{DeviceKind, environment};
 
 /// The environment variable that names the device on which threads start.
 const VARIABLE: &str = "RESIDENT_DEVICE";
@@ -247,7 +247,7 @@ impl Stream {
 }
 
 fn from_environment() -> Option<Result<Device>> {
-    let value = std::env::var_os(VARIABLE)?;
+    let value = environment::text(VARIABLE)?;
     Some(named(&value.to_string_lossy()))
 }
 

@@ -51,6 +51,7 @@ pub use handles::{Device, Stream};
 pub use host_function::HostFunction;
 pub(crate) use opening::totals_of_all;
 pub use priorities::StreamPriorities;
+pub(crate) use resident_backend::environment;
 pub(crate) use resident_host_code::{KernelTotals, checked_totals};
 pub use stream::AutoSynchronize;
 pub(crate) use stream_core::StreamCore;

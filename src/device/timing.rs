@@ -101,8 +101,8 @@ impl Device {
     /// has opened the device, and holds no lock.
     #[cfg(any(feature = "cuda", feature = "hip"))]
     pub(super) fn time_if_asked(&self) {
-        let value = std::env::var_os(AUDIT_VARIABLE).unwrap_or_default();
-        if value.to_string_lossy().split(',').any(|word| word == GPU_TIMES) {
+        let value = resident_backend::environment::text(AUDIT_VARIABLE).unwrap_or_default();
+        if value.to_string_lossy().split(',').any(|word| word.trim() == GPU_TIMES) {
             // Without a clock the device's work has no times.
             let _ = self.start_clock();
         }

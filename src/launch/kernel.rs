@@ -558,10 +558,9 @@ impl<S: Signature> Kernel<S> {
         self.loaded_on(device).map(drop).at(call_site())
     }
 
-    /// The kernel's resources on a device: registers per thread, bytes of shared memory, the
-    /// largest block (`cuFuncGetAttribute`). Loads the kernel there if necessary. A host body uses
-    /// no such resources; its largest block is the device's ([`GridLimits`]). The example of
-    /// [`prepare`](Self::prepare) shows its use.
+    /// The kernel's resources on a device (`cuFuncGetAttribute`): [`KernelAttributes`] lists them,
+    /// and says which of them bodies on the embedded device have. Loads the kernel there if
+    /// necessary. The example of [`prepare`](Self::prepare) shows its use.
     ///
     /// # Errors
     ///

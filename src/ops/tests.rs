@@ -11,13 +11,13 @@ use crate::array::SmartArray;
 use crate::device::Device;
 use crate::error::Result;
 use crate::launch::{In, InOut};
-use resident_backend::{GpuCode, Program};
+use resident_backend::{GpuCode, Program, environment};
 use resident_embedded::Emulation;
 
 /// No file has the sources of `ops`.
 #[test]
 fn real_nvrtc_compiles_every_operation() {
-    if std::env::var_os("RESIDENT_NVRTC").is_none() {
+    if environment::text("RESIDENT_NVRTC").is_none() {
         return eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
     }
     let programs = every_program();
@@ -38,7 +38,7 @@ fn compile(program: &Program) {
 /// The kernels of texts: each statement, operator and function, each type, on one axis and on two.
 #[test]
 fn real_nvrtc_compiles_texts() -> Result<()> {
-    if std::env::var_os("RESIDENT_NVRTC").is_none() {
+    if environment::text("RESIDENT_NVRTC").is_none() {
         eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
         return Ok(());
     }

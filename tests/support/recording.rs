@@ -1,14 +1,15 @@
-//! Records the launches of CUDA C on embedded devices, if `RESIDENT_TEST_PTX` names a folder: each
-//! as a file, which the suite `executed_as_ptx` reads.
+//! Records the sources and the launches of CUDA C on embedded devices, if `RESIDENT_TEST_PTX` names
+//! a folder: each as a file, which the suite `executed_as_ptx` reads.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, fs};
 
 use resident_backend::grid::Grid;
-use resident_backend::{GpuCode, KernelBody, ParameterLayout, Program};
+use resident_backend::{GpuCode, KernelAttributes, KernelBody, ParameterLayout, Program};
 use resident_ptx_interpreter::recorded::{Argument, Array, Recorded, Source};
 
 /// The variable that names the folder.
@@ -40,7 +41,11 @@ fn wrapped(program: &Program, body: Arc<dyn KernelBody>) -> Arc<dyn KernelBody> 
     let folder = std::env::var_os(VARIABLE).map(PathBuf::from);
     let (Some(folder), Some(source)) = (folder, source(program)) else { return body };
     let parameters = program.parameters.iter().copied().collect();
-    Arc::new(RecordedBody { folder, source, parameters, body })
+    let body = RecordedBody { folder, source, parameters, body };
+    let source = body.source.clone();
+    let (grid, block, arguments) = ([0; 3], [0; 3], Vec::new());
+    body.write(&Recorded { source, grid, block, shared_bytes: 0, arguments }, "source");
+    Arc::new(body)
 }
 
 /// `None` if there is no text.
@@ -106,16 +111,19 @@ impl RecordedBody {
         arguments
     }
 
-    fn write(&self, recorded: &Recorded) {
+    fn write(&self, recorded: &Recorded, extension: &str) {
         let bytes = recorded.to_bytes().expect("it can be written");
+        static PARTS: AtomicU64 = AtomicU64::new(0);
+        let part = PARTS.fetch_add(1, Ordering::Relaxed);
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
-        // Several tests may make the same launch: then it is one file.
+        // Several tests may make the same: then it is one file.
         let name = format!("{:016x}", hasher.finish());
-        let part = self.folder.join(format!("{name}.part-{}", std::process::id()));
+        let process = std::process::id();
+        let part = self.folder.join(format!("{name}.{extension}-{process}-{part}"));
         fs::create_dir_all(&self.folder).expect("the folder can be made");
         fs::write(&part, bytes).expect("the folder can be written");
-        fs::rename(part, self.folder.join(format!("{name}.launch"))).expect("as above");
+        fs::rename(part, self.folder.join(format!("{name}.{extension}"))).expect("as above");
     }
 }
 
@@ -173,6 +181,10 @@ unsafe impl KernelBody for RecordedBody {
         self.body.name()
     }
 
+    fn attributes(&self) -> KernelAttributes {
+        self.body.attributes()
+    }
+
     fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
         let body = self.body.with_array_names(names)?;
         let (folder, source) = (self.folder.clone(), self.source.clone());
@@ -198,7 +210,7 @@ unsafe impl KernelBody for RecordedBody {
             array.after = unsafe { elements(array) };
         }
         if let Some(recorded) = &recorded {
-            self.write(recorded);
+            self.write(recorded, "launch");
         }
     }
 }

@@ -44,6 +44,7 @@ pub mod host_copy;
 pub mod huge_pages;
 mod identifiers;
 pub mod imports;
+mod kernel_attributes;
 mod label;
 pub mod panic_message;
 pub mod parallel;
@@ -70,8 +71,8 @@ pub use gpu_source::{CudaSource, Entries, GpuCode, GpuSource};
 pub use host_allocation::PinnedOptions;
 pub use identifiers::DeviceKind;
 pub use identifiers::{Address, QueueId};
+pub use kernel_attributes::KernelAttributes;
 pub use label::{AutomaticName, Label, LabelText, short_type};
-pub use program::KernelAttributes;
 pub use program::LoadedKernel;
 pub use program::{
     BodyKind, ElementLayout, KernelBody, KernelCode, LoadError, ModuleVariable, ParameterLayout,

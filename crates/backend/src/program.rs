@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::{BackendError, GpuSource};
+use super::{BackendError, GpuSource, KernelAttributes};
 use crate::grid::{Grid, GridLimits};
 use resident_core::Access;
 
@@ -119,6 +119,11 @@ pub unsafe trait KernelBody: Send + Sync + Debug {
     fn tracks_contents(&self) -> bool {
         false
     }
+    /// What the body needs, and the largest block that it allows. A body in Rust needs nothing and
+    /// allows all.
+    fn attributes(&self) -> KernelAttributes {
+        KernelAttributes::of_rust()
+    }
     /// # Safety
     ///
     /// * `words` were packed by the same signature. `pointers` has one pointer for each array
@@ -182,22 +187,6 @@ pub trait ModuleVariable: Debug + Send + Sync {
     fn read(&self, bytes: &mut [u8]) -> Result<(), BackendError>;
 }
 
-/// The resources that a loaded kernel needs. For a host body, and on a HIP runtime without
-/// `hipFuncGetAttribute`, all fields but the last are zero.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct KernelAttributes {
-    /// Registers of one thread.
-    pub registers: u32,
-    /// Static shared memory of one block, in bytes.
-    pub shared_bytes: u32,
-    /// Local memory of one thread (spilled registers), in bytes.
-    pub local_bytes: u32,
-    /// The maximum number of threads in a block. In the cases above it is that of the device:
-    /// [`GridLimits`].
-    pub block_threads_max: u32,
-}
-
 /// The code that a launch runs.
 #[derive(Clone, Debug)]
 pub enum KernelCode {
@@ -220,7 +209,7 @@ impl KernelCode {
     #[inline]
     pub fn accepts_grid(&self, grid: &Grid, limits: &GridLimits) -> bool {
         match self {
-            Self::Host(_) => limits.allows(grid),
+            Self::Host(body) => limits.allows(grid) && body.attributes().allow(grid, limits),
             Self::Loaded(loaded) => loaded.accepts_grid(grid),
         }
     }
@@ -229,20 +218,15 @@ impl KernelCode {
     #[inline]
     pub fn resolve_grid(&self, grid: &Grid, limits: &GridLimits) -> Result<Option<Grid>, String> {
         match self {
-            Self::Host(_) if limits.allows(grid) => Ok(None),
-            Self::Host(_) => limits.fit(grid).map(Some),
+            Self::Host(_) if self.accepts_grid(grid, limits) => Ok(None),
+            Self::Host(body) => body.attributes().fit(grid, limits).map(Some),
             Self::Loaded(loaded) => loaded.resolve_grid(grid),
         }
     }
 
     pub fn attributes(&self, limits: &GridLimits) -> KernelAttributes {
         match self {
-            Self::Host(_) => KernelAttributes {
-                registers: 0,
-                shared_bytes: 0,
-                local_bytes: 0,
-                block_threads_max: limits.block_threads_max,
-            },
+            Self::Host(body) => body.attributes().within(limits),
             Self::Loaded(loaded) => loaded.attributes(),
         }
     }

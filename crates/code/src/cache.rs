@@ -13,6 +13,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use resident_backend::environment;
+
 /// The environment variable for the cache folder. `off` disables the cache.
 const VARIABLE: &str = "RESIDENT_CACHE";
 
@@ -34,8 +36,11 @@ pub struct DiskCache {
 impl DiskCache {
     /// The cache in `RESIDENT_CACHE`, else in `resident` below the user's cache folder.
     pub fn from_environment() -> Self {
-        folder_from(|name| std::env::var_os(name))
-            .map_or(Self { folder: None }, |folder| Self::at(&folder))
+        folder_from(|name| match name {
+            VARIABLE => environment::text(name),
+            _ => environment::of_system(name),
+        })
+        .map_or(Self { folder: None }, |folder| Self::at(&folder))
     }
 
     /// The cache in this folder.

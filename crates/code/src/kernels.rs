@@ -19,6 +19,8 @@ pub struct Definition {
     /// The arguments of `__launch_bounds__`, or nothing.
     pub launch_bounds: String,
     pub is_template: bool,
+    /// `template <typename T>`, or nothing.
+    pub template_header: String,
     /// Where `__global__` stands.
     pub start: usize,
     /// From the brace that opens to the one that closes, both included.
@@ -38,21 +40,37 @@ pub fn definitions(text: &str) -> Vec<Definition> {
     found
 }
 
-/// The source with a macro's call behind the body of each kernel that is no template and whose name
-/// no other has, on the same lines; and the names of these kernels. There the compiler knows them.
-pub fn listed(text: &str, macro_name: &str) -> (String, Vec<String>) {
+/// The source with the call of a macro behind the body of each kernel that is no template and whose
+/// name no other has, on the same lines; and the names of these kernels. There the compiler knows
+/// them.
+pub fn listed(text: &str, call: impl Fn(&Definition) -> String) -> (String, Vec<String>) {
+    let kernels: Vec<_> =
+        with_own_names(text).into_iter().filter(|kernel| !kernel.is_template).collect();
+    let names = kernels.iter().map(|kernel| kernel.name.clone()).collect();
+    (with_text_behind(text, &kernels, call), names)
+}
+
+/// The kernels whose names no other kernel of the source has.
+pub fn with_own_names(text: &str) -> Vec<Definition> {
     let all = definitions(text);
-    let is_listed = |one: &&Definition| {
-        !one.is_template && all.iter().filter(|other| other.name == one.name).count() == 1
-    };
-    let (mut result, mut names, mut done) = (String::with_capacity(text.len()), Vec::new(), 0);
-    for kernel in all.iter().filter(is_listed) {
+    let count = |name: &str| all.iter().filter(|other| other.name == name).count();
+    all.iter().filter(|one| count(&one.name) == 1).cloned().collect()
+}
+
+/// The source with a text behind the bodies of some of its kernels, on the same lines.
+pub fn with_text_behind(
+    text: &str,
+    kernels: &[Definition],
+    behind: impl Fn(&Definition) -> String,
+) -> String {
+    let (mut result, mut done) = (String::with_capacity(text.len()), 0);
+    for kernel in kernels {
         result.push_str(&text[done..kernel.body.end]);
-        result.push_str(&format!(" {macro_name}({})", kernel.name));
+        result.push(' ');
+        result.push_str(&behind(kernel));
         done = kernel.body.end;
-        names.push(kernel.name.clone());
     }
-    (result + &text[done..], names)
+    result + &text[done..]
 }
 
 /// The definition whose `__global__` starts at a place, unless it is only a declaration.
@@ -73,8 +91,17 @@ fn definition(code: &str, start: usize) -> Option<Definition> {
             let body = behind + code[behind..].find(|letter: char| !letter.is_whitespace())?;
             let is_body = code[body..].starts_with('{');
             let body = body..closing(code, body)? + 1;
-            let (name, is_template) = (name.to_owned(), is_template(&code[..start]));
-            return is_body.then_some(Definition { name, launch_bounds, is_template, start, body });
+            let name = name.to_owned();
+            let template = template(&code[..start]);
+            let (is_template, template_header) = (template.is_some(), template.unwrap_or_default());
+            return is_body.then_some(Definition {
+                name,
+                launch_bounds,
+                is_template,
+                template_header,
+                start,
+                body,
+            });
         }
         if name == LAUNCH_BOUNDS {
             launch_bounds = code[open + 1..close].trim().to_owned();
@@ -88,10 +115,32 @@ fn is_of_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_' || letter == '#'
 }
 
-/// Whether the declaration that begins at the end of the code is that of a template.
-fn is_template(before: &str) -> bool {
+/// The word `template` and the parameters behind it, if the declaration that begins at the end of
+/// the code is that of a template. The parameters are missing if they cannot be told.
+fn template(before: &str) -> Option<String> {
     let start = before.rfind([';', '{', '}']).map_or(0, |end| end + 1);
-    words(&before[start..]).any(|(_, word)| word == "template")
+    let declaration = &before[start..];
+    let (at, _) = words(declaration).find(|(_, word)| *word == "template")?;
+    let end = closing_angle(&declaration[at..]).map_or(at, |len| at + len + 1);
+    Some(declaration[at..end].to_owned())
+}
+
+/// Where the angle bracket ends that opens first. Others between parentheses compare.
+fn closing_angle(code: &str) -> Option<usize> {
+    let (mut angles, mut parentheses) = (0_usize, 0_usize);
+    code.find(|letter| {
+        match letter {
+            '(' => parentheses += 1,
+            ')' => parentheses = parentheses.saturating_sub(1),
+            '<' if parentheses == 0 => angles += 1,
+            '>' if parentheses == 0 => {
+                angles = angles.saturating_sub(1);
+                return angles == 0;
+            }
+            _ => {}
+        }
+        false
+    })
 }
 
 /// Where the bracket ends that opens at `open`.
@@ -139,10 +188,27 @@ mod tests {
     }
 
     #[test]
+    fn templates_have_their_parameters() {
+        for (text, header) in [
+            ("template <int n> __global__ void f() {}", "template <int n>"),
+            (
+                "int x; template<typename T, class = A<B<T>>, bool b = (1 > 0)>\n\
+                 static __global__ void f() {}",
+                "template<typename T, class = A<B<T>>, bool b = (1 > 0)>",
+            ),
+            ("template <int n> struct S {}; __global__ void f() {}", ""),
+        ] {
+            let found = definitions(text);
+            let headers: Vec<&str> = found.iter().map(|one| &*one.template_header).collect();
+            assert_eq!(headers, [header], "{text}");
+        }
+    }
+
+    #[test]
     fn kernels_are_listed_where_the_compiler_knows_them() {
         let text = "__global__ void f() { }\ntemplate <int n> __global__ void g() {}\n\
                     namespace a { __global__ void h() {} } namespace b { __global__ void h() {} }";
-        let (result, names) = listed(text, "LIST");
+        let (result, names) = listed(text, |kernel| format!("LIST({})", kernel.name));
         assert_eq!(result, text.replacen("{ }", "{ } LIST(f)", 1));
         assert_eq!(names, ["f"]);
     }

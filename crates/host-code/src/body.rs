@@ -13,7 +13,7 @@ use super::runtime::LaunchParameters;
 use super::sanitizer::{CheckedLaunch, Findings, ParameterNames};
 use super::waiting::SHARED_BYTES_MAX;
 use resident_backend::grid::Grid;
-use resident_backend::{KernelBody, ParameterLayout};
+use resident_backend::{KernelAttributes, KernelBody, ParameterLayout};
 
 /// A compiled kernel whose parameters fit a signature.
 #[derive(Clone)]
@@ -32,6 +32,7 @@ pub(super) struct CompiledBody {
 struct KernelOfBody {
     listed: ListedKernel,
     names: Option<ParameterNames>,
+    attributes: KernelAttributes,
 }
 
 /// The parameters as the kernel gets them, and the word at which each starts. Compiled code copies
@@ -52,7 +53,9 @@ impl CompiledBody {
     ) -> Self {
         let (name, parameters) = (Arc::clone(name), parameters.into());
         let names = library.checked().map(|checked| checked.parameter_names(&listed.name));
-        let kernel = Arc::new(KernelOfBody { listed, names });
+        let threads_max = listed.threads_max.unwrap_or(u32::MAX);
+        let attributes = KernelAttributes::of_host_code(listed.shared_bytes, threads_max);
+        let kernel = Arc::new(KernelOfBody { listed, names, attributes });
         Self { name, library, kernel, parameters, findings, array_names: Vec::new() }
     }
 
@@ -135,6 +138,10 @@ impl CompiledBody {
 unsafe impl KernelBody for CompiledBody {
     fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    fn attributes(&self) -> KernelAttributes {
+        self.kernel.attributes
     }
 
     fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {

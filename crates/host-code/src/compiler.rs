@@ -11,6 +11,7 @@ use super::refusals::strictness;
 use super::sanitizer::gaps::with_gaps;
 use super::temporary_files::{TemporaryFile, unusable};
 use super::translation::{Translation, include_option};
+use resident_backend::environment;
 
 /// The environment variable for the compiler.
 const VARIABLE: &str = "RESIDENT_CXX";
@@ -20,13 +21,15 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 12] = [
     "-std=c++17",
     "-O3",
     "-g",
     "-fPIC",
     "-shared",
     "-fvisibility=hidden",
+    // So that the linker keeps what each function refers to.
+    "-ffunction-sections",
     "-fno-exceptions",
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -75,7 +78,7 @@ const STACK_CLASH_PROTECTION: &str = "-fstack-clash-protection";
 
 /// Options of the linker.
 #[cfg(target_os = "linux")]
-const LINKING: [&str; 1] = [NOTHING_MISSING];
+const LINKING: [&str; 2] = [NOTHING_MISSING, KEPT_RELOCATIONS];
 #[cfg(not(target_os = "linux"))]
 const LINKING: [&str; 0] = [];
 
@@ -85,6 +88,10 @@ const DIVISIONS_STAY: &str = "-fno-isolate-erroneous-paths-dereference";
 /// What is declared and used is defined.
 #[cfg(target_os = "linux")]
 const NOTHING_MISSING: &str = "-Wl,-z,defs";
+
+/// What each function refers to stays known: `static_shared` reads it.
+#[cfg(target_os = "linux")]
+const KEPT_RELOCATIONS: &str = "-Wl,--emit-relocs";
 
 /// GCC's guards on this processor have 64 KiB unless the option says how many bits: ours is a page.
 const GUARD_SIZE: &str = "--param=stack-clash-protection-guard-size=12";
@@ -113,7 +120,7 @@ impl Compiler {
     /// The compiler of this process.
     pub fn find() -> Result<&'static Self, String> {
         static FOUND: OnceLock<Result<Compiler, String>> = OnceLock::new();
-        let found = FOUND.get_or_init(|| Self::first_of(std::env::var_os(VARIABLE)));
+        let found = FOUND.get_or_init(|| Self::first_of(environment::text(VARIABLE)));
         found.as_ref().map_err(String::clone)
     }
 

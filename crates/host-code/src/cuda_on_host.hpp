@@ -10,6 +10,7 @@
 #define RESIDENT_CUDA_ON_HOST_HPP
 
 #include <assert.h>
+#include <fenv.h>
 #include <float.h>
 #include <limits.h>
 // C++ standard libraries give functions such as `sqrt` here their overloads, for integers too.
@@ -693,11 +694,20 @@ inline unsigned int __sad(int x, int y, unsigned int z) {
     return z + (x > y ? static_cast<unsigned int>(x) - static_cast<unsigned int>(y)
                       : static_cast<unsigned int>(y) - static_cast<unsigned int>(x));
 }
+inline unsigned int __usad(unsigned int x, unsigned int y, unsigned int z) {
+    return z + (x > y ? x - y : y - x);
+}
 inline int __hadd(int x, int y) {
     return static_cast<int>((static_cast<long long>(x) + y) >> 1);
 }
 inline int __rhadd(int x, int y) {
     return static_cast<int>((static_cast<long long>(x) + y + 1) >> 1);
+}
+inline unsigned int __uhadd(unsigned int x, unsigned int y) {
+    return static_cast<unsigned int>((static_cast<unsigned long long>(x) + y) >> 1);
+}
+inline unsigned int __urhadd(unsigned int x, unsigned int y) {
+    return static_cast<unsigned int>((static_cast<unsigned long long>(x) + y + 1) >> 1);
 }
 
 // Conversions. A value that does not fit becomes the nearest one, and not-a-number 0, which CUDA

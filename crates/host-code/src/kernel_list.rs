@@ -16,6 +16,10 @@ pub(super) struct ListedKernel {
     /// The size of each parameter.
     pub(super) parameter_bytes: Vec<usize>,
     pub(super) types: Vec<ParameterType>,
+    /// What `__launch_bounds__` says, if it says anything.
+    pub(super) threads_max: Option<u32>,
+    /// The static shared memory, once it is known (`static_shared.rs`).
+    pub(super) shared_bytes: u64,
 }
 
 /// `resident_host_kernels`.
@@ -29,6 +33,7 @@ pub(super) struct RawKernel {
     sizes: *const c_uint,
     types: *const ParameterType,
     count: c_uint,
+    threads_max: c_uint,
     next: *const Self,
 }
 
@@ -65,6 +70,8 @@ impl ListedKernel {
             run: raw.run,
             parameter_bytes: sizes.iter().map(|bytes| *bytes as usize).collect(),
             types: types.to_vec(),
+            threads_max: Some(raw.threads_max).filter(|threads| *threads > 0),
+            shared_bytes: 0,
         }
     }
 }

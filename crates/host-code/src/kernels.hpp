@@ -14,18 +14,27 @@ struct listed_kernel {
     const unsigned int *sizes;
     const parameters::Type *types;
     unsigned int count;
+    /// What `__launch_bounds__` says; 0 without it.
+    unsigned int threads_max;
     const listed_kernel *next;
 };
 
 static const listed_kernel *resident_last_kernel;
 
+/// The first argument of `__launch_bounds__`.
+constexpr unsigned int threads_max() { return 0; }
+template <typename... Others> constexpr unsigned int threads_max(unsigned int most, Others...) {
+    return most;
+}
+
 template <typename Kernel, Kernel code> struct listed : listed_kernel {
-    RESIDENT_UNCHECKED explicit listed(const char *name)
+    RESIDENT_UNCHECKED listed(const char *name, unsigned int threads_max)
         : listed_kernel{name,
                         entry<Kernel>::template start<code>,
                         entry<Kernel>::sizes,
                         parameters::Of<Kernel>::value.all,
                         entry<Kernel>::count,
+                        threads_max,
                         resident_last_kernel} {
         resident_last_kernel = this;
     }
@@ -37,9 +46,11 @@ template <typename Kernel, Kernel code> struct listed : listed_kernel {
 #define RESIDENT_HOST_PASTE_NOW(one, other) one##other
 #define RESIDENT_HOST_PASTE(one, other) RESIDENT_HOST_PASTE_NOW(one, other)
 
-/// Lists the kernel of a name expression.
-#define RESIDENT_HOST_EXPRESSION(text, ...)                                                       \
+/// Lists the kernel of a name expression, with the most threads of a block.
+#define RESIDENT_HOST_EXPRESSION(text, most, ...)                                                 \
     static const ::resident::host::listed<decltype(&__VA_ARGS__), &__VA_ARGS__>                   \
-        RESIDENT_HOST_PASTE(resident_host_kernel_, __COUNTER__)(text);
+        RESIDENT_HOST_PASTE(resident_host_kernel_, __COUNTER__)(text, most);
 
-#define resident_host_kernel(name) RESIDENT_HOST_EXPRESSION(#name, name)
+/// Lists a kernel. The further arguments are those of `__launch_bounds__`.
+#define resident_host_kernel(name, ...)                                                           \
+    RESIDENT_HOST_EXPRESSION(#name, ::resident::host::threads_max(__VA_ARGS__), name)

@@ -8,7 +8,8 @@
 //! | `declared_kernels` | the kernels that a source declares, for errors |
 //! | `cuda_on_host.hpp`, `mathematics.hpp` | what CUDA C needs beyond C++17 |
 //! | `entry.hpp` | how blocks run |
-//! | `kernels.hpp`, `kernel_list` | the kernels of a library |
+//! | `kernels.hpp`, `kernel_list`, `launch_bounds` | the kernels of a library, and their bounds |
+//! | `static_shared` | the static shared memory that a kernel uses |
 //! | `exports.hpp` | what is called |
 //! | `variables`, `library_variable`, `symbols` | the variables of a library; their names |
 //! | `refusals`, `ambiguous.hpp` | what is not there, or what NVRTC refuses |
@@ -33,6 +34,7 @@ mod faults;
 mod fiber;
 mod headers;
 mod kernel_list;
+mod launch_bounds;
 mod launch_timeout;
 pub mod library;
 mod library_variable;
@@ -43,6 +45,7 @@ mod processor;
 mod refusals;
 pub mod runtime;
 mod sanitizer;
+mod static_shared;
 mod symbols;
 pub mod temporary_files;
 mod thread_memory;
@@ -105,6 +108,7 @@ pub fn load(program: &Program, libraries: &Libraries) -> Result<Arc<dyn KernelBo
     let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
     let library = module.library_with(entry)?;
     let kernel = library.kernel(entry).ok_or_else(|| not_listed(entry))?;
+    static_shared::check(entry, kernel.shared_bytes)?;
     let parameters = signature::check(entry, &program.parameters, Some(&kernel.parameter_bytes))?;
     parameter_types::check(entry, &program.parameters, &kernel.types)?;
     let (kernel, findings) = (kernel.clone(), libraries.findings.clone());

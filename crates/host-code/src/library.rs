@@ -8,6 +8,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use super::faults::{self, LoadedCode};
 use super::kernel_list::{self, KernelList, ListedKernel};
 use super::sanitizer::{CheckedLibrary, TakeCalls};
+use super::static_shared::StaticShared;
 use super::temporary_files::{self, TemporaryFile};
 use super::thread_memory::{OfThread, ThreadMemory};
 use super::translation::Translation;
@@ -66,7 +67,7 @@ impl Library {
         // SAFETY: `exports.hpp` defines the function with this type.
         let list = unsafe { function::<KernelList>(&library, "resident_host_kernels") }?;
         // SAFETY: it is the function that the library exports by this name.
-        let kernels = unsafe { kernel_list::read(list) };
+        let mut kernels = unsafe { kernel_list::read(list) };
         let mut addresses = None;
         if cfg!(target_os = "linux") {
             // SAFETY: `exports.hpp` defines the function with this type.
@@ -77,6 +78,11 @@ impl Library {
         let code = addresses.clone().map(|code| LoadedCode::new(code, &names.join("\" or \"")));
         let start = addresses.map_or(0, |code| code.start);
         let variables = Variables::read(image, start, translation.dynamic_arrays());
+        if let Some(shared) = StaticShared::read(image, translation.dynamic_arrays()) {
+            for kernel in &mut kernels {
+                kernel.shared_bytes = shared.of((kernel.run as usize).wrapping_sub(start) as u64);
+            }
+        }
         let mut checked = None;
         if translation.is_checked() {
             // SAFETY: `hooks.hpp` defines the function with this type.

@@ -86,6 +86,82 @@ inline double __dmul_rn(double x, double y) { return x * y; }
 inline double __ddiv_rn(double x, double y) { return x / y; }
 inline double __fma_rn(double x, double y, double z) { return ::fma(x, y, z); }
 
+// Other directions of rounding are the processor's.
+
+namespace resident {
+namespace host {
+
+/// Keeps what follows behind what stands before: the compiler knows the value no more.
+template <typename T> RESIDENT_UNCHECKED inline void pin(T &value) {
+    __asm__ volatile("" : "+m"(value) : : "memory");
+}
+
+/// Computes while the processor rounds in a direction.
+template <int direction, typename To, typename Operation, typename... Operands>
+RESIDENT_UNCHECKED inline To rounded(Operation operation, Operands... operands) {
+    const int before = fegetround();
+    fesetround(direction);
+    (pin(operands), ...);
+    To result = operation(operands...);
+    pin(result);
+    fesetround(before);
+    return result;
+}
+
+} // namespace host
+} // namespace resident
+
+#define RESIDENT_ROUNDED_1(name, To, From, direction, value)                                      \
+    inline To name(From x) {                                                                      \
+        return resident::host::rounded<direction, To>(                                            \
+            [](From x) { return static_cast<To>(value); }, x);                                    \
+    }
+#define RESIDENT_ROUNDED_2(name, T, direction, value)                                             \
+    inline T name(T x, T y) {                                                                     \
+        return resident::host::rounded<direction, T>([](T x, T y) -> T { return value; }, x, y);  \
+    }
+#define RESIDENT_ROUNDED_3(name, T, direction, value)                                             \
+    inline T name(T x, T y, T z) {                                                                \
+        return resident::host::rounded<direction, T>([](T x, T y, T z) -> T { return value; }, x, \
+                                                     y, z);                                       \
+    }
+// Some compilers convert 0 by a subtraction, which is -0 where it is rounded down.
+#define RESIDENT_ROUNDED_INTEGER(name, To, From, direction)                                       \
+    inline To name(From x) {                                                                      \
+        auto convert = [](From x) { return static_cast<To>(x); };                                 \
+        return x == 0 ? To(0) : resident::host::rounded<direction, To>(convert, x);               \
+    }
+#define RESIDENT_ROUNDED(suffix, direction)                                                       \
+    RESIDENT_ROUNDED_2(__fadd_##suffix, float, direction, x + y)                                  \
+    RESIDENT_ROUNDED_2(__fsub_##suffix, float, direction, x - y)                                  \
+    RESIDENT_ROUNDED_2(__fmul_##suffix, float, direction, x * y)                                  \
+    RESIDENT_ROUNDED_2(__fdiv_##suffix, float, direction, x / y)                                  \
+    RESIDENT_ROUNDED_1(__frcp_##suffix, float, float, direction, 1.0f / x)                        \
+    RESIDENT_ROUNDED_1(__fsqrt_##suffix, float, float, direction, sqrtf(x))                       \
+    RESIDENT_ROUNDED_3(__fmaf_##suffix, float, direction, fmaf(x, y, z))                          \
+    RESIDENT_ROUNDED_2(__dadd_##suffix, double, direction, x + y)                                 \
+    RESIDENT_ROUNDED_2(__dsub_##suffix, double, direction, x - y)                                 \
+    RESIDENT_ROUNDED_2(__dmul_##suffix, double, direction, x * y)                                 \
+    RESIDENT_ROUNDED_2(__ddiv_##suffix, double, direction, x / y)                                 \
+    RESIDENT_ROUNDED_1(__drcp_##suffix, double, double, direction, 1.0 / x)                       \
+    RESIDENT_ROUNDED_1(__dsqrt_##suffix, double, double, direction, ::sqrt(x))                    \
+    RESIDENT_ROUNDED_3(__fma_##suffix, double, direction, ::fma(x, y, z))                         \
+    RESIDENT_ROUNDED_1(__double2float_##suffix, float, double, direction, x)                      \
+    RESIDENT_ROUNDED_INTEGER(__int2float_##suffix, float, int, direction)                         \
+    RESIDENT_ROUNDED_INTEGER(__uint2float_##suffix, float, unsigned int, direction)               \
+    RESIDENT_ROUNDED_INTEGER(__ll2float_##suffix, float, long long, direction)                    \
+    RESIDENT_ROUNDED_INTEGER(__ull2float_##suffix, float, unsigned long long, direction)          \
+    RESIDENT_ROUNDED_INTEGER(__ll2double_##suffix, double, long long, direction)                  \
+    RESIDENT_ROUNDED_INTEGER(__ull2double_##suffix, double, unsigned long long, direction)
+RESIDENT_ROUNDED(rd, FE_DOWNWARD)
+RESIDENT_ROUNDED(ru, FE_UPWARD)
+RESIDENT_ROUNDED(rz, FE_TOWARDZERO)
+#undef RESIDENT_ROUNDED
+#undef RESIDENT_ROUNDED_INTEGER
+#undef RESIDENT_ROUNDED_1
+#undef RESIDENT_ROUNDED_2
+#undef RESIDENT_ROUNDED_3
+
 #ifdef RESIDENT_SANITIZE
 // Functions of C are not compiled to be checked.
 namespace resident {

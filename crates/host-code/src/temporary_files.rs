@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use resident_backend::environment;
+
 /// A file of this process that is removed on drop.
 #[derive(Debug)]
 pub struct TemporaryFile {
@@ -54,7 +56,7 @@ impl Drop for TemporaryFile {
 #[cold]
 pub(super) fn unusable(reason: &str) -> String {
     let variable = if cfg!(windows) { "TMP" } else { "TMPDIR" };
-    let origin = match std::env::var_os(variable) {
+    let origin = match environment::of_system(variable) {
         Some(_) => format!("which {variable} names"),
         None => format!("the default, since {variable} is not set"),
     };

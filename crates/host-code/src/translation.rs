@@ -4,13 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::launch_bounds::Listed;
 use super::refusals::features::{self, LeftOut};
 use super::refusals::missing_headers;
 use super::waiting_loops::with_turns;
-use super::{headers, launch_timeout, sanitizer};
+use super::{headers, launch_bounds, launch_timeout, sanitizer};
 use resident_backend::Program;
 use resident_code::c_declaration::identifier;
-use resident_code::kernels::{definitions, listed};
+use resident_code::kernels::definitions;
 use resident_code::words::{find_in_code, words};
 use resident_code::{includes, numbers, prelude};
 
@@ -89,9 +90,9 @@ impl Translation {
         let folders = path.and_then(Path::parent).into_iter();
         let folders: Vec<&Path> =
             folders.chain(source.includes.iter().map(|folder| &**folder)).collect();
-        let (listed, names) = match entries {
-            Some(_) => listed(&told, "resident_host_kernel"),
-            None => (told, Vec::new()),
+        let Listed { text: listed, names, bounded_templates } = match entries {
+            Some(_) => launch_bounds::listed(&told),
+            None => Listed { text: told, ..Listed::default() },
         };
         let mut dynamic_arrays = Vec::new();
         let replaced = with_shared_memory(&listed, &mut dynamic_arrays);
@@ -99,8 +100,8 @@ impl Translation {
         let others = entries.unwrap_or_default().iter();
         let is_left_out = |entry: &str| left_out.iter().any(|one| one.name == plain(entry));
         let others = others.filter(|entry| !names.iter().any(|name| **name == ***entry));
-        let others: String =
-            others.filter(|entry| !is_left_out(entry)).map(|entry| expression(entry)).collect();
+        let others = others.filter(|entry| !is_left_out(entry));
+        let others: String = others.map(|entry| expression(entry, &bounded_templates)).collect();
         Ok(Self {
             parts: [before, replaced, behind],
             expressions: others,
@@ -220,10 +221,13 @@ fn behind(checks: Checks) -> Result<String, String> {
 }
 
 /// What lists the kernel of a name expression.
-fn expression(entry: &str) -> String {
+fn expression(entry: &str, bounded_templates: &[String]) -> String {
     let quoted = entry.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ");
     let function = entry.trim().trim_start_matches('&');
-    format!("#line 1 \"{ENTRY_FILE}\"\nRESIDENT_HOST_EXPRESSION(\"{quoted}\", {function})\n")
+    let bound = launch_bounds::of_expression(function, plain(entry), bounded_templates);
+    format!(
+        "#line 1 \"{ENTRY_FILE}\"\nRESIDENT_HOST_EXPRESSION(\"{quoted}\", {bound}, {function})\n"
+    )
 }
 
 /// The name in messages of what an entry says.

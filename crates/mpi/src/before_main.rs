@@ -1,9 +1,9 @@
 //! The process that tests device memory for another: see `crate::self_test`.
 
-use std::{env, panic, process};
+use std::{panic, process};
 
 use resident::ndarray::Ix1;
-use resident::{Device, SmartArray};
+use resident::{Device, SmartArray, environment};
 
 use crate::error::Result;
 use crate::initialise::init;
@@ -21,7 +21,7 @@ const LENGTHS: [u32; 2] = [16, 1 << 20];
 static BEFORE_MAIN: extern "C" fn() = before_main;
 
 extern "C" fn before_main() {
-    if env::var_os(VARIABLE).is_none() {
+    if environment::of_system(VARIABLE).is_none() {
         return;
     }
     let status = match panic::catch_unwind(arrives) {

@@ -1,11 +1,10 @@
 //! How MPI starts: the time-out, communicators, the progress thread, and the device.
 
-use std::env;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use resident::{Device, DeviceKind, audit};
+use resident::{Device, DeviceKind, audit, environment};
 
 use crate::call::{Agent, Session};
 use crate::error::{Error, Result};
@@ -65,9 +64,9 @@ const SELF_TEST_LIMIT: Duration = Duration::from_secs(30);
 /// - [`Error::Resident`] with `NoDevice` if `RESIDENT_DEVICE` names a device that cannot be used.
 #[track_caller]
 pub fn init() -> Result<Mpi> {
-    let timeout = timeout_of(env::var("RESIDENT_MPI_TIMEOUT").ok().as_deref())?;
-    let (chosen, wish) = Choice::of(env::var("RESIDENT_MPI").ok().as_deref())?;
-    let is_named = env::var_os("RESIDENT_DEVICE").is_some();
+    let timeout = timeout_of(of("RESIDENT_MPI_TIMEOUT")?.as_deref())?;
+    let (chosen, wish) = Choice::of(of("RESIDENT_MPI")?.as_deref())?;
+    let is_named = environment::text("RESIDENT_DEVICE").is_some();
     if is_named {
         // An error before other processes wait for this one.
         Device::current()?;
@@ -90,6 +89,12 @@ pub fn init() -> Result<Mpi> {
     // Reports of the processes have their clocks aligned by it.
     mpi.barrier()?;
     Ok(mpi)
+}
+
+/// What a variable is, in lower case.
+fn of(variable: &str) -> Result<Option<String>> {
+    environment::read(variable, "a word or a number", |text| Some(text.to_owned()))
+        .map_err(|text| Error::Argument { operation: OPERATION, text })
 }
 
 fn number(of: usize) -> u32 {

@@ -9,9 +9,9 @@ use std::io::Result as IoResult;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{fs, thread};
 
-use resident::Device;
+use resident::{Device, environment};
 
 use crate::call::{Session, says_it_uses_memory_of};
 use crate::transport::{Choice, Reachable, Transport};
@@ -73,7 +73,7 @@ fn told_by(status: ExitStatus) -> Result<(), &'static str> {
 
 fn command(device: &Device, limit: Duration) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    for (name, _) in env::vars_os() {
+    for name in environment::names() {
         if name.to_str().is_some_and(is_of_a_job) {
             command.env_remove(name);
         }

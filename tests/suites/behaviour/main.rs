@@ -10,6 +10,7 @@ mod dlpack;
 mod elements;
 #[cfg(target_os = "linux")]
 mod ending_threads;
+mod environment;
 mod eviction;
 mod fields;
 mod forget;

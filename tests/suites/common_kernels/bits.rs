@@ -88,11 +88,16 @@ fn sums_of_absolute_differences() {
     let source = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
             unsigned x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n];
-            out[threadIdx.x] = __usad(x, y, 7u);
+            out[threadIdx.x] = __usad(x, y, 7u) + __uhadd(x, y) ^ __urhadd(x, y);
         }
     "#;
     let x = words(32);
-    let difference = |i: usize| x[i].abs_diff(x[(i + 1) % 32]).wrapping_add(7);
+    let difference = |i: usize| {
+        let (x, y) = (x[i], x[(i + 1) % 32]);
+        let sum = u64::from(x) + u64::from(y);
+        let (down, up) = ((sum >> 1) as u32, ((sum + 1) >> 1) as u32);
+        x.abs_diff(y).wrapping_add(7).wrapping_add(down) ^ up
+    };
     let expected: Vec<u32> = (0..32).map(difference).collect();
     check!(source, Grid::new(1, 32), x, [0_u32; 32], expected);
 }

@@ -31,17 +31,6 @@ macro_rules! check {
     };
 }
 
-/// What the embedded device does not do right: the test, a part of the fault, what is missing. A
-/// test that is listed must fail so.
-const KNOWN: [(&str, &str, &str); 2] = [
-    ("bits::sums_of_absolute_differences", "__usad", "CUDA's `__usad` is not declared"),
-    (
-        "numbers::directed_rounding_for_intervals",
-        "__fmul_rd",
-        "floats are rounded to the nearest only: `_rd`, `_ru` and `_rz` are not declared",
-    ),
-];
-
 /// See [`check`].
 #[track_caller]
 fn agrees<I: Element, O: Element + PartialEq + Debug>(
@@ -52,7 +41,6 @@ fn agrees<I: Element, O: Element + PartialEq + Debug>(
     before: &[O],
     expected: &[O],
 ) {
-    let known = KNOWN.iter().find(|(test, ..)| *test == name);
     for is_checked in [false, true] {
         let found = run(name, source, grid, is_checked, input, before);
         let outcome = match found {
@@ -60,12 +48,7 @@ fn agrees<I: Element, O: Element + PartialEq + Debug>(
             Ok(Some(found)) => differs(&found, expected),
             Err(fault) => Err(fault),
         };
-        match (known, outcome) {
-            (None, Ok(())) => {}
-            (None, Err(fault)) => panic!("checked {is_checked}: {fault}"),
-            (Some((_, part, _)), Err(fault)) => assert!(fault.contains(part), "{fault}"),
-            (Some(known), Ok(())) => panic!("it passes, remove it from the list: {known:?}"),
-        }
+        outcome.unwrap_or_else(|fault| panic!("checked {is_checked}: {fault}"));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Numerical methods.
 
+use std::cmp::Ordering;
+
 use resident::Grid;
 
 use crate::{check, floats, ints, words};
@@ -399,8 +401,8 @@ fn directed_rounding_for_intervals() {
     /// The float next to an exact value, below or above.
     fn toward(exact: f64, nearest: f32, up: bool) -> f32 {
         match f64::from(nearest).total_cmp(&exact) {
-            std::cmp::Ordering::Less if up => nearest.next_up(),
-            std::cmp::Ordering::Greater if !up => nearest.next_down(),
+            Ordering::Less if up => nearest.next_up(),
+            Ordering::Greater if !up => nearest.next_down(),
             _ => nearest,
         }
     }
@@ -421,6 +423,112 @@ fn directed_rounding_for_intervals() {
         expected.push(toward(root, y.abs().sqrt(), true));
     }
     check!(source, Grid::new(1, 32), x, [0.0_f32; 192], expected);
+}
+
+/// The double next to a sum of two, the second of which is smaller than any step of the first.
+fn toward(nearest: f64, rest: f64, direction: Ordering) -> f64 {
+    let wanted = match direction {
+        Ordering::Equal if nearest > 0.0 => Ordering::Less,
+        Ordering::Equal => Ordering::Greater,
+        other => other,
+    };
+    match (wanted, rest.partial_cmp(&0.0)) {
+        (Ordering::Less, Some(Ordering::Less)) => nearest.next_down(),
+        (Ordering::Greater, Some(Ordering::Greater)) => nearest.next_up(),
+        _ => nearest,
+    }
+}
+
+/// The sum, the product, the quotient and the root, rounded down, up, and toward zero.
+#[test]
+fn directed_rounding_of_doubles() {
+    let source = r#"
+        #define ALL(suffix)                                                                     \
+            *o++ = __dadd_##suffix(x, y); *o++ = __dsub_##suffix(x, y);                         \
+            *o++ = __dmul_##suffix(x, y); *o++ = __ddiv_##suffix(x, y);                         \
+            *o++ = __drcp_##suffix(y); *o++ = __dsqrt_##suffix(fabs(x));                        \
+            *o++ = __fma_##suffix(x, y, -__dmul_rn(x, y));
+        extern "C" __global__ void run(const double *in, double *out, int n) {
+            double x = in[threadIdx.x], y = in[(threadIdx.x + 1) % n] + 0.1;
+            double *o = out + 21 * threadIdx.x;
+            ALL(rd) ALL(ru) ALL(rz)
+        }
+    "#;
+    let x: Vec<f64> = words(32).iter().map(|x| f64::from(*x as i32) / 1000.3).collect();
+    let mut expected = Vec::new();
+    for i in 0..32 {
+        let (x, y) = (x[i], x[(i + 1) % 32] + 0.1);
+        let rest_of_sum = |x: f64, y: f64| {
+            let (large, small) = if x.abs() > y.abs() { (x, y) } else { (y, x) };
+            small - ((x + y) - large)
+        };
+        let rest_of_quotient = |x: f64, y: f64| (-(x / y)).mul_add(y, x) * y.signum();
+        let root = x.abs().sqrt();
+        for direction in [Ordering::Less, Ordering::Greater, Ordering::Equal] {
+            expected.extend([
+                toward(x + y, rest_of_sum(x, y), direction),
+                toward(x - y, rest_of_sum(x, -y), direction),
+                toward(x * y, x.mul_add(y, -(x * y)), direction),
+                toward(x / y, rest_of_quotient(x, y), direction),
+                toward(1.0 / y, rest_of_quotient(1.0, y), direction),
+                toward(root, (-root).mul_add(root, x.abs()), direction),
+                x.mul_add(y, -(x * y)),
+            ]);
+        }
+    }
+    check!(source, Grid::new(1, 32), x, [0.0_f64; 672], expected);
+}
+
+/// Results beyond the largest number and below the smallest, sums that are zero, and integers that
+/// are no floats, as bits.
+#[test]
+fn directed_rounding_at_the_ends() {
+    let source = r#"
+        extern "C" __global__ void run(const float *in, unsigned *out, int n) {
+            float most = in[0], least = in[1], one = in[2];
+            float all[] = {
+                __fmul_rd(most, 2), __fmul_ru(most, 2), __fmul_rz(-most, 2),
+                __fadd_ru(-most, -most),
+                __fmul_rd(least, 0.5f), __fmul_ru(least, 0.5f), __fmul_rd(-least, 0.5f),
+                __fsub_rd(one, one), __fsub_ru(one, one), __fmaf_rd(one, one, -one),
+                __frcp_rz(3 * one), __frcp_ru(3 * one), __fsqrt_rz(2 * one), __fdiv_rd(one, 0),
+                __int2float_rd(int(one) << 24 | 1), __int2float_ru(int(one) << 24 | 1),
+                __uint2float_rz(0xffffffffu * unsigned(one)), __ull2float_rd(unsigned(one) - 1),
+                __ll2float_ru(-0x123456789LL * (long long)one), __double2float_ru(0.1 * one),
+                __double2float_rz(0.1 * one), (float)__ll2double_rd((long long)one - 1),
+            };
+            for (int i = 0; i < 22; ++i) out[i] = __float_as_uint(all[i]);
+        }
+    "#;
+    let (most, least) = (f32::MAX, f32::from_bits(1));
+    let below = |x: f32| x.next_down();
+    let third = 1.0_f32 / 3.0;
+    let expected = [
+        most,
+        f32::INFINITY,
+        -most,
+        -most,
+        0.0,
+        least,
+        -least,
+        -0.0,
+        0.0,
+        -0.0,
+        below(third),
+        third,
+        2.0_f32.sqrt(),
+        f32::INFINITY,
+        16_777_216.0,
+        16_777_218.0,
+        below(4_294_967_296.0),
+        0.0,
+        (-4_886_718_464.0_f32).next_up(),
+        0.1,
+        below(0.1),
+        0.0,
+    ];
+    let bits = expected.map(f32::to_bits);
+    check!(source, Grid::new(1, 1), [most, least, 1.0], [0_u32; 22], bits);
 }
 
 #[test]

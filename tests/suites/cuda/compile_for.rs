@@ -56,6 +56,65 @@ fn code_and_attributes_need_no_gpu() {
     assert!(log.contains("never referenced"), "{log}");
 }
 
+/// Static shared memory as a compiler for GPUs counts it: what is used, in functions too.
+const SHARED: &str = r#"
+    #define TILE 128
+    __shared__ double of_file[100];
+    template <typename T, int n> __device__ T sum(T value) {
+        __shared__ T parts[n];
+        parts[threadIdx.x] = value;
+        __syncthreads();
+        T sum = 0;
+        for (int i = 0; i < blockDim.x; ++i) sum += parts[i];
+        return sum;
+    }
+    __device__ __noinline__ int of_two(int value) { return sum<int, 300>(value) + sum<int, 64>(1); }
+    extern "C" __global__ void nothing(int *x) { __shared__ int unused[64]; x[0] = 1; }
+    extern "C" __global__ void __launch_bounds__(TILE) tiles(int *x) {
+        __shared__ int tile[TILE][TILE / 2 + 1];
+        __shared__ float2 pairs[TILE];
+        tile[threadIdx.x][0] = x[threadIdx.x];
+        pairs[threadIdx.x] = make_float2(threadIdx.x, 1);
+        __syncthreads();
+        x[threadIdx.x] = tile[TILE - 1 - threadIdx.x][0] + pairs[TILE - 1 - threadIdx.x].x;
+    }
+    extern "C" __global__ void functions(int *x) {
+        of_file[threadIdx.x] = x[0];
+        __syncthreads();
+        x[threadIdx.x] = sum<int, 32>(x[threadIdx.x]) + of_two(x[0]) + of_file[blockDim.x - 1];
+    }
+    template <int n> __global__ void __launch_bounds__(n * 2, 1) templated(int *x) {
+        x[threadIdx.x] = sum<int, n>(x[threadIdx.x]);
+    }
+    extern "C" __global__ void dynamic(int *x) {
+        extern __shared__ int given[];
+        __shared__ int four[4];
+        if (threadIdx.x < 4) four[threadIdx.x] = x[threadIdx.x];
+        given[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = given[blockDim.x - 1 - threadIdx.x] + four[x[0] & 3];
+    }
+"#;
+
+#[test]
+fn the_embedded_device_counts_shared_memory_and_threads_as_a_gpu() {
+    if !is_there() || !cfg!(target_os = "linux") {
+        return;
+    }
+    for entry in ["nothing", "tiles", "functions", "templated<96>", "templated<16>", "dynamic"] {
+        let kernel = of::<(InOut<i32>,)>("counted", CudaSource::c(SHARED).entry(entry));
+        let by_nvrtc = kernel.compile_for("sm_90").expect("it is right").attributes;
+        match kernel.attributes(&Device::cpu()) {
+            Err(Error::Compile { log, .. }) if log.contains("there is no C++ compiler") => return,
+            outcome => {
+                let on_host = outcome.expect("it is right");
+                assert_eq!(on_host.shared_bytes, by_nvrtc.shared_bytes, "{entry}");
+                assert_eq!(on_host.block_threads_max, by_nvrtc.block_threads_max, "{entry}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_a_gpu_would_refuse_is_an_error() {
     if !is_there() {
@@ -132,4 +191,31 @@ fn code_for_amd_needs_no_gpu() {
     assert!(text.contains("parameter 0 is `int`"), "{text}");
     let text = log(of::<(u32, In<i32>, InOut<f32>)>("scale", SOURCE).compile_for("gfx90a"));
     assert!(text.contains("`const float *`") && text.contains("const int *x"), "{text}");
+}
+
+/// The hiprtc of ROCm 5 would end the process.
+#[cfg(feature = "hip")]
+#[test]
+fn several_threads_compile_for_amd_at_once() {
+    if std::env::var_os("RESIDENT_HIPRTC").is_none() {
+        return eprintln!("RESIDENT_HIPRTC is not set: nothing was compiled for AMD's GPUs");
+    }
+    let test = test_name!(threads_compile);
+    assert_success(&own_process::run(test, &[("RESIDENT_CACHE", "off")]), test);
+}
+
+#[cfg(feature = "hip")]
+#[test]
+#[ignore = "compiles anew: run in processes of its own by the test above"]
+fn threads_compile() {
+    let compile = |thread: u32| {
+        let source = CudaSource::c(SOURCE).entry("set<double>");
+        let source = source.define("THREAD", thread.to_string());
+        of::<(InOut<f64>,)>("set", source).compile_for("gfx90a").expect("it is right");
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            scope.spawn(move || compile(thread));
+        }
+    });
 }

@@ -12,6 +12,7 @@ mod for_amd;
 mod groups;
 mod half_numbers;
 mod language;
+mod limits;
 mod modules;
 mod progress;
 mod progress_of_blocks;

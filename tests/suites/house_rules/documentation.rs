@@ -1,37 +1,12 @@
 //! The documentation of the library: that its front page is complete, and that code fits the page.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use crate::documents::files;
-use crate::sources::{Source, none, root, sources};
+use crate::sources::{Source, none, sources};
 
 /// Code that is wider is clipped in a browser, just where comments stand.
 const CODE_COLUMNS_MAX: usize = 92;
-
-/// The names of variables of the library that stand between quotation marks in its sources.
-fn variables(source: &Source) -> impl Iterator<Item = &str> {
-    let quoted = source.text.split('"').skip(1);
-    quoted.filter(|text| {
-        text.starts_with("RESIDENT_")
-            && !text.contains("TEST")
-            && text.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-    })
-}
-
-#[test]
-fn the_front_page_lists_each_environment_variable() {
-    let page = fs::read_to_string(root().join("src/lib.rs")).expect("text");
-    let folders = ["backend", "code", "core", "documents", "embedded", "gpu", "host-code"]
-        .map(|folder| format!("crates/{folder}/src"));
-    let mut paths: Vec<&str> = folders.iter().map(String::as_str).collect();
-    paths.push("src");
-    let all = sources(&paths);
-    let read: BTreeSet<&str> = all.iter().flat_map(variables).collect();
-    assert!(read.len() > 15, "{read:?}");
-    let is_listed = |name: &&str| page.contains(&format!("`{name}`"));
-    none(read.into_iter().filter(|name| !is_listed(name)).map(str::to_owned).collect());
-}
 
 /// The lines of code blocks that readers see, with their numbers. `lines` are those of a document.
 fn lines_of_code<'a>(

@@ -4,6 +4,7 @@
 mod circles;
 mod documentation;
 mod documents;
+mod environment;
 mod layers;
 mod modules;
 mod parameters;

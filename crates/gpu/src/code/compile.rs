@@ -1,6 +1,7 @@
 //! Compiles CUDA C to machine code and PTX, with NVRTC or hiprtc.
 
 use std::ffi::c_int;
+use std::sync::{Mutex, PoisonError};
 
 use super::compilation::{Compilation, c_string};
 use super::compiler_library::{CompilerLibrary, Product};
@@ -256,6 +257,9 @@ impl Compiler {
 
     /// Compiles. The error contains the compiler's log.
     pub(super) fn compile(self, input: &CompilerInput) -> Result<Compiled, String> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let is_alone = self.library.product.is_for_one_thread;
+        let _alone = is_alone.then(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner));
         let compilation =
             Compilation::new(self.library, (&input.text, &input.file), &input.headers)?;
         for expression in &input.expressions {

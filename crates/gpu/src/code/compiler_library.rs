@@ -31,6 +31,8 @@ pub(super) struct Product {
     pub(super) missing: fn(&str) -> String,
     /// The oldest version that has all functions.
     pub(super) oldest: &'static str,
+    /// Whether threads must use it one after the other.
+    pub(super) is_for_one_thread: bool,
     /// Headers of the CUDA toolkit that the compiler does not find: their names, and texts.
     pub(super) headers: &'static [(&'static CStr, &'static CStr)],
     /// What an architecture follows in an option.

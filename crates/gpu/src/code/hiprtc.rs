@@ -19,6 +19,8 @@ impl Product {
         },
         missing,
         oldest: "5.0",
+        // That of ROCm 5 ends the process where two threads name expressions.
+        is_for_one_thread: true,
         // `__half` and its functions are there without a header. An empty text is refused.
         headers: &[(c"cuda_fp16.h", c"\n"), (c"cuda_bf16.h", hip_options::BF16)],
         architecture_option: hip_options::ARCHITECTURE,

@@ -20,6 +20,7 @@ impl Product {
         },
         missing,
         oldest: "11.2",
+        is_for_one_thread: false,
         headers: &[],
         architecture_option: "--gpu-architecture=",
         translated: <[String]>::to_vec,

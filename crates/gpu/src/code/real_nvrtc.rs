@@ -5,7 +5,7 @@ use super::compile::{Compiled, Compiler, Target};
 use super::described_code::DescribedCode;
 use super::image;
 use super::source::Source;
-use resident_backend::{ElementLayout, GpuSource, ParameterLayout, Program};
+use resident_backend::{ElementLayout, GpuSource, ParameterLayout, Program, environment};
 use resident_code::parameter_types;
 use resident_core::Access;
 
@@ -14,7 +14,7 @@ const BYTE: ElementLayout = ElementLayout { len_bytes: 1, align_bytes: 1, rust_n
 
 /// The compiler that `RESIDENT_NVRTC` names, if it is set.
 pub(super) fn compiler() -> Option<Compiler> {
-    if std::env::var_os("RESIDENT_NVRTC").is_none() {
+    if environment::text("RESIDENT_NVRTC").is_none() {
         eprintln!("RESIDENT_NVRTC is not set: nothing was compiled");
         return None;
     }

@@ -54,7 +54,8 @@ impl Source {
             })?;
             options.push(format!("--include-path={text}"));
         }
-        let (listed, names) = kernels::listed(text, "resident_types");
+        let (listed, names) =
+            kernels::listed(text, |kernel| format!("resident_types({})", kernel.name));
         let is_other = |expression: &&String| !names.contains(expression);
         Ok(Self {
             text: listed,

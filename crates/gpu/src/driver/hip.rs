@@ -9,7 +9,7 @@ use libloading::Library;
 use super::library::{FileVariable, Symbols, open, open_first};
 use super::status::{self, Status};
 use super::{CudaLikeVendor, Driver, Installation};
-use resident_backend::{BackendError, DeviceKind};
+use resident_backend::{BackendError, DeviceKind, environment};
 
 const VARIABLE: FileVariable = FileVariable {
     name: "RESIDENT_HIP",
@@ -131,8 +131,9 @@ fn no_gpu(found: &str) -> String {
 /// HIP takes NVIDIA's variable where AMD's is not set, so that one that was meant for NVIDIA GPUs
 /// hides AMD's.
 fn hidden_by_cudas() -> String {
-    let numbers = std::env::var("CUDA_VISIBLE_DEVICES").ok();
-    let is_alone = std::env::var_os("HIP_VISIBLE_DEVICES").is_none();
+    let numbers = environment::of_system("CUDA_VISIBLE_DEVICES");
+    let numbers = numbers.and_then(|numbers| numbers.into_string().ok());
+    let is_alone = environment::of_system("HIP_VISIBLE_DEVICES").is_none();
     numbers.filter(|_| is_alone).map_or_else(String::new, |numbers| {
         format!(
             "; CUDA_VISIBLE_DEVICES={numbers} counts for HIP too while HIP_VISIBLE_DEVICES is not \

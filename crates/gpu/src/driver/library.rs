@@ -6,6 +6,7 @@ use libloading::Library;
 
 use super::cuda_like_vendor::CudaLikeVendor;
 use super::function::DriverFunction;
+use resident_backend::environment;
 
 /// A driver's library, and whose it is.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ pub(crate) struct FileVariable {
 impl FileVariable {
     /// The file, if the variable is set.
     pub(crate) fn file(&self) -> Option<OsString> {
-        std::env::var_os(self.name).filter(|file| !file.is_empty())
+        environment::text(self.name)
     }
 
     /// The error for a file that cannot be used.

@@ -53,8 +53,9 @@ fn the_environment_chooses() {
     let cases = [
         ("host", "host memory: Mpi(rank 0 of 1, messages in host memory: RESIDENT_MPI is `host`;"),
         ("device", "messages in device memory: RESIDENT_MPI is `device`;"),
-        ("Device", &wrong("Device")),
-        ("", &wrong("")),
+        (" Device ", "messages in device memory: RESIDENT_MPI is `device`;"),
+        ("gpus", &wrong("gpus")),
+        ("", "messages in host memory"),
     ];
     for (value, expected) in cases {
         let job = Job::new(1).variable("RESIDENT_MPI", value).variable("EXPECTED", expected);

@@ -1,11 +1,42 @@
-//! The environment variables whose values are words or numbers. One place reads them, so that all
-//! accept the same spellings, and refuse what they do not know with an error that says what they
-//! do. A variable that is empty is not set.
+//! The environment. One place reads all variables, so that all accept the same spellings, and
+//! refuse what they do not know with an error that says what they do. A variable that is empty is
+//! not set. The table has those that are the library's; of another one that looks so, standard
+//! error is told once.
 
+mod table;
+
+use std::ffi::OsString;
 use std::fmt::Display;
+use std::io::Write as _;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::sync::Once;
 use std::time::Duration;
+
+pub use table::{VARIABLES, Variable, is_known};
+
+/// What a variable is, as it was written, if it is set: a file, or a list that has files.
+pub fn text(variable: &str) -> Option<OsString> {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(tell_of_unknown);
+    of_system(variable)
+}
+
+/// What a variable is that is not the library's own.
+pub fn of_system(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+/// The names of all variables that are set.
+pub fn names() -> impl Iterator<Item = OsString> {
+    std::env::vars_os().map(|(name, _)| name)
+}
+
+fn tell_of_unknown() {
+    for complaint in names().filter_map(|name| table::complaint(name.to_str()?)) {
+        let _ = writeln!(std::io::stderr(), "resident: {complaint}");
+    }
+}
 
 /// What a variable is, if it is set. `parse` gets its value in lower case and without spaces around
 /// it. The error names the variable, the value and what is `expected`.
@@ -14,9 +45,7 @@ pub fn read<T>(
     expected: &str,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, String> {
-    let Some(value) = std::env::var_os(variable).filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
+    let Some(value) = text(variable) else { return Ok(None) };
     let text = value.to_str().map(|text| text.trim().to_ascii_lowercase());
     text.and_then(|text| parse(&text)).map(Some).ok_or_else(|| {
         format!("{variable}={}: expected {expected}; set it so, or unset it", value.display())

@@ -1,0 +1,145 @@
+//! The limits that a kernel itself has: its static shared memory, and `__launch_bounds__`.
+
+use resident::{
+    CudaSource, Device, Emulation, Error, Grid, GridLimits, InOut, Kernel, Result, SmartArray,
+};
+
+use crate::{device, kernel};
+
+const SOURCE: &str = r#"
+    constexpr int WIDTH = 64;
+    __device__ float block_sum(float value) {
+        __shared__ float parts[2000];
+        parts[threadIdx.x] = value;
+        __syncthreads();
+        float sum = 0;
+        for (int i = 0; i < blockDim.x; ++i) sum += parts[i];
+        return sum;
+    }
+    extern "C" __global__ void __launch_bounds__(WIDTH, 2) bounded(float *x) {
+        __shared__ float tile[WIDTH];
+        tile[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+    }
+    extern "C" __global__ void summed(float *x) { x[threadIdx.x] = block_sum(x[threadIdx.x]); }
+    extern "C" __global__ void plain(float *x) { x[threadIdx.x] += 1; }
+    namespace ns {
+    template <typename T, int n = WIDTH>
+    __global__ __launch_bounds__(2 * n) void reversed(T *x) {
+        __shared__ T tile[2 * n];
+        tile[threadIdx.x] = x[threadIdx.x];
+        __syncthreads();
+        x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+    }
+    }
+"#;
+
+type Changed = (InOut<f32>,);
+
+fn of(name: &str, entry: &str) -> Option<Kernel<Changed>> {
+    kernel(name, CudaSource::c(SOURCE).entry(entry))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn attributes_are_those_of_the_kernel() -> Result<()> {
+    if of("bounded", "bounded").is_none() {
+        return Ok(());
+    }
+    let source = CudaSource::c(SOURCE);
+    // SAFETY: they do not run.
+    let of = |entry: &str| unsafe {
+        Kernel::<Changed>::new("limited").cuda(source.clone().entry(entry))
+    };
+    // Static shared bytes, of functions too, and the most threads of a block.
+    let kernels = [
+        (of("bounded"), 256, 64),
+        (of("summed"), 8000, 1024),
+        (of("plain"), 0, 1024),
+        (of("ns::reversed<float>"), 512, 128),
+        (of("ns::reversed<float, 8>"), 64, 16),
+    ];
+    for device in [Device::cpu(), Device::emulated(Emulation::new().sanitize(true))] {
+        for (kernel, shared_bytes, threads_max) in &kernels {
+            let seen = kernel.attributes(&device)?;
+            let expected = (*shared_bytes, *threads_max);
+            assert_eq!((seen.shared_bytes, seen.block_threads_max), expected);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn blocks_larger_than_the_launch_bounds_are_refused() -> Result<()> {
+    let Some(bounded) = of("mirror", "bounded") else { return Ok(()) };
+    let mut x: SmartArray<f32, _> = (0..65_u8).map(f32::from).collect::<Vec<_>>().into();
+    let refused = bounded.launch_on(&device().stream(), Grid::new(1, 65), (&mut x,));
+    let Err(Error::Grid { fault, .. }) = &refused else { panic!("{refused:?}") };
+    assert!(fault.contains("65 threads in a block") && fault.contains("__launch_bounds__(64)"));
+    assert_eq!(x.traffic().to_device.count, 0, "before anything moves");
+    bounded.launch_on(&device().stream(), Grid::new(1, 64), (&mut x,))?;
+    assert_eq!((x.get(0)?, x.get(64)?), (63.0, 64.0));
+    Ok(())
+}
+
+#[test]
+fn automatic_blocks_are_as_large_as_the_bounds_allow() -> Result<()> {
+    let source = "extern \"C\" __global__ void __launch_bounds__(96) wide(int *x) {
+        if (resident::thread() < 1000) x[resident::thread()] = blockDim.x;
+    }";
+    let Some(wide) = kernel::<(InOut<i32>,)>("wide", source) else { return Ok(()) };
+    let mut x = SmartArray::<i32, _>::zeros(1000);
+    wide.launch_on(&device().stream(), Grid::cover(1000).auto(), (&mut x,))?;
+    assert!(x.to_vec()?.iter().all(|threads| *threads == 96), "{:?}", x.get(0)?);
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn static_and_dynamic_shared_memory_share_a_limit() -> Result<()> {
+    let Some(bounded) = of("both", "bounded") else { return Ok(()) };
+    let mut x = SmartArray::<f32, _>::zeros(64);
+    let grid = |bytes| Grid::new(1, 64).shared_bytes(bytes);
+    let most = (227 << 10) - 256;
+    bounded.launch_on(&device().stream(), grid(most), (&mut x,))?;
+    let limits = GridLimits { shared_bytes_max: 4096, ..GridLimits::default() };
+    let small = Device::emulated(Emulation::new().limits(limits));
+    for (device, bytes, words) in [
+        (
+            device(),
+            most + 1,
+            "232192 is the most for this kernel there (256 of 232448 are its own)",
+        ),
+        (small, 3841, "3840 is the most for this kernel there"),
+    ] {
+        let refused = bounded.launch_on(&device.stream(), grid(bytes), (&mut x,));
+        let Err(Error::Grid { fault, .. }) = &refused else { panic!("{refused:?}") };
+        assert!(fault.contains(words), "{fault}");
+    }
+    Ok(())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn more_static_shared_memory_than_gpus_have_is_refused() {
+    let source = |bytes: u32| {
+        format!(
+            "extern \"C\" __global__ void big(int *x) {{
+                __shared__ unsigned char tile[{bytes}];
+                tile[threadIdx.x] = x[0];
+                __syncthreads();
+                x[0] = tile[blockDim.x - 1 - threadIdx.x];
+            }}"
+        )
+    };
+    let Some(_) = kernel::<(InOut<i32>,)>("big", source(48 << 10)) else { return };
+    // SAFETY: it does not run.
+    let big = unsafe { Kernel::<(InOut<i32>,)>::new("big").cuda(source((48 << 10) + 1)) };
+    let refused = big.prepare(&Device::cpu());
+    let Err(Error::Compile { kernel, log, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(kernel, "\"big\"");
+    let words =
+        ["`big` has 49153 bytes of static shared", "49152 (48 KiB)", "`Grid::shared_bytes`"];
+    words.iter().for_each(|words| assert!(log.contains(words), "{log}"));
+}
