@@ -53,7 +53,7 @@ mod stream;
 
 use std::sync::Arc;
 
-pub use code::{CompiledProgram, compile_for};
+pub use code::{CompiledProgram, compile_for, compiles_for};
 #[cfg(feature = "cuda")]
 pub use code::{kernel_names_by_nvrtc, ptx_by_nvrtc};
 use context::Context;

@@ -4,7 +4,34 @@ use std::path::{Path, PathBuf};
 
 use resident_backend::{ElementLayout, Entries, GpuCode, GpuSource, ParameterLayout, Program};
 use resident_core::Access;
-use resident_ptx_interpreter::recorded::{Argument, Recorded};
+use resident_ptx_interpreter::recorded::{Argument, Recorded, Source};
+
+/// The program of a recorded source, with these options, and the parameters that arguments tell.
+pub(crate) fn program(
+    source: &Source,
+    arguments: &[Argument],
+    options: impl Iterator<Item = String>,
+) -> Program {
+    let text = without_byte_order_mark(&source.text);
+    Program {
+        kernel: source.kernel.as_str().into(),
+        source: GpuSource {
+            code: GpuCode::C(text.into()),
+            entry: source.entry.as_deref().map(Into::into),
+            defines: defines(&source.defines),
+            options: options.map(|option| option.as_str().into()).collect(),
+            includes: source.includes.iter().map(|folder| Path::new(folder).into()).collect(),
+            entries: Entries::default(),
+        },
+        parameters: arguments.iter().map(parameter).collect(),
+    }
+}
+
+/// The options that name the folders of the toolkit's headers.
+pub(crate) fn header_options() -> Vec<String> {
+    let folders = headers().into_iter().flat_map(|folder| [folder.clone(), folder.join("cccl")]);
+    folders.map(|folder| format!("--include-path={}", folder.display())).collect()
+}
 
 /// The PTX of a launch, and the name of the kernel in it: by the library's own NVRTC, with the same
 /// options and declarations as for a GPU.
@@ -14,23 +41,9 @@ pub(crate) fn ptx_of(launch: &Recorded) -> Result<(String, String), String> {
     if !options.iter().any(|option| option.contains("fmad") || option.contains("fast_math")) {
         options.push("--fmad=false".to_owned());
     }
-    if let Some(folder) = headers() {
-        options.push(format!("--include-path={}", folder.display()));
-        options.push(format!("--include-path={}", folder.join("cccl").display()));
-    }
+    options.extend(header_options());
+    let program = program(source, &launch.arguments, options.into_iter());
     let text = without_byte_order_mark(&source.text);
-    let program = Program {
-        kernel: source.kernel.as_str().into(),
-        source: GpuSource {
-            code: GpuCode::C(text.into()),
-            entry: source.entry.as_deref().map(Into::into),
-            defines: defines(&source.defines),
-            options: options.iter().map(|option| option.as_str().into()).collect(),
-            includes: source.includes.iter().map(|folder| Path::new(folder).into()).collect(),
-            entries: Entries::default(),
-        },
-        parameters: launch.arguments.iter().map(parameter).collect(),
-    };
     let path = source.file.as_deref().map(PathBuf::from);
     resident_gpu::ptx_by_nvrtc(&program, text, path.as_deref())
 }

@@ -9,6 +9,7 @@
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 mod compile;
+mod compiled_for_gpus;
 mod known;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,7 +45,7 @@ fn recorded_launches_compute_the_same_as_ptx() {
         eprintln!("skipped: {} are not both set", variables.join(" and "));
         return;
     };
-    let launches = launches(Path::new(&folder));
+    let launches = recorded(Path::new(&folder), "launch");
     assert!(!launches.is_empty(), "{} has recorded launches", folder.display());
     let outcomes = outcomes(&launches);
     let faults = faults(&launches, &outcomes);
@@ -52,13 +53,14 @@ fn recorded_launches_compute_the_same_as_ptx() {
     assert!(faults.is_empty(), "{} of them:\n{}", faults.len(), faults.join("\n"));
 }
 
-fn launches(folder: &Path) -> Vec<Recorded> {
+/// What the files with this extension have.
+fn recorded(folder: &Path, wanted: &str) -> Vec<Recorded> {
     let files = std::fs::read_dir(folder).expect("the folder can be read");
     let mut paths: Vec<_> = files.map(|file| file.expect("as above").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "launch"));
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == wanted));
     paths.sort();
     let read = |path| Recorded::from_bytes(&std::fs::read(path).expect("it can be read"));
-    paths.iter().map(|path| read(path).expect("a recorded launch")).collect()
+    paths.iter().map(|path| read(path).expect("a recorded one")).collect()
 }
 
 /// What each launch makes, those of one source with one compilation.

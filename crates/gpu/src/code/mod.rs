@@ -47,7 +47,7 @@ pub(super) use kernel::GpuKernel;
 pub(super) use parameter_starts::PARAMETERS_MAX;
 #[cfg(test)]
 pub(super) use parameter_starts::ParameterStarts;
-pub use programs::{CompiledProgram, compile_for};
+pub use programs::{CompiledProgram, compile_for, compiles_for};
 pub(super) use programs::{Programs, load, variable};
 #[cfg(feature = "cuda")]
 pub use without_gpu::{kernel_names_by_nvrtc, ptx_by_nvrtc};

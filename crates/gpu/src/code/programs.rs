@@ -322,6 +322,31 @@ pub struct CompiledProgram {
 /// Compiles CUDA C for an architecture such as `sm_90` or `gfx90a` as for a GPU of it, and compares
 /// the parameters with the signature.
 pub fn compile_for(program: &Program, architecture: &str) -> Result<CompiledProgram, String> {
+    let found = code_for(program, architecture)?;
+    let code = &found.code;
+    let entry = program.source.entry.as_deref().unwrap_or(&program.kernel);
+    let names = code.kernel_names();
+    let name = name_in_code(&code.lowered, &names, entry);
+    if !names.iter().any(|known| known == name) {
+        return Err(no_entry(entry, &program.source, &names));
+    }
+    let types = DescribedCode::of(code);
+    let types = types.parameters(entry);
+    let bytes: Vec<usize> = types.iter().map(|one| one.len_bytes()).collect();
+    signature::check(entry, &program.parameters, (!bytes.is_empty()).then_some(&*bytes))?;
+    parameter_types::check(entry, &program.parameters, types)?;
+    let attributes = attributes::of(code, name);
+    let image = if code.machine_code.is_empty() { &code.ptx } else { &code.machine_code };
+    Ok(CompiledProgram { code: image.clone(), attributes, log: code.log.clone() })
+}
+
+/// Whether CUDA C can be compiled for an architecture, whatever the signature. The error is the
+/// compiler's log, or what else is wrong.
+pub fn compiles_for(program: &Program, architecture: &str) -> Result<(), String> {
+    code_for(program, architecture).map(drop)
+}
+
+fn code_for(program: &Program, architecture: &str) -> Result<Arc<CachedCode>, String> {
     let (text, path) = match &program.source.code {
         GpuCode::C(text) => (without_byte_order_mark(text).to_owned(), None),
         GpuCode::File(path) => (read_source(path)?, Some(&**path)),
@@ -336,20 +361,7 @@ pub fn compile_for(program: &Program, architecture: &str) -> Result<CompiledProg
     let source = Source::new(program, &text, path, &expressions)?;
     let compiler = Compiler::for_architecture(architecture)?;
     let job = CompileJob::with(compiler, &source, || Ok(architecture.to_owned()), 0)?;
-    let code = &job.find_or_compile(&DiskCache::from_environment())?.code;
-    let names = code.kernel_names();
-    let name = name_in_code(&code.lowered, &names, entry);
-    if !names.iter().any(|known| known == name) {
-        return Err(no_entry(entry, &program.source, &names));
-    }
-    let types = DescribedCode::of(code);
-    let types = types.parameters(entry);
-    let bytes: Vec<usize> = types.iter().map(|one| one.len_bytes()).collect();
-    signature::check(entry, &program.parameters, (!bytes.is_empty()).then_some(&*bytes))?;
-    parameter_types::check(entry, &program.parameters, types)?;
-    let attributes = attributes::of(code, name);
-    let image = if code.machine_code.is_empty() { &code.ptx } else { &code.machine_code };
-    Ok(CompiledProgram { code: image.clone(), attributes, log: code.log.clone() })
+    job.find_or_compile(&DiskCache::from_environment())
 }
 
 /// The compilation of a source for a device.
