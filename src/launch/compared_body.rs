@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::arguments::bound::BoundArray;
 use crate::audit::{self, Comparison};
 use resident_backend::grid::Grid;
-use resident_backend::{KernelBody, KernelCode, host_copy};
+use resident_backend::{KernelAttributes, KernelBody, KernelCode, host_copy};
 use resident_core::Access;
 use resident_core::layout::Footprint;
 
@@ -91,6 +91,14 @@ impl ComparedArgument {
 unsafe impl KernelBody for ComparedBody {
     fn name(&self) -> &Arc<str> {
         self.body.name()
+    }
+
+    fn attributes(&self) -> KernelAttributes {
+        self.body.attributes()
+    }
+
+    fn tracks_contents(&self) -> bool {
+        self.body.tracks_contents()
     }
 
     unsafe fn run(&self, grid: Grid, words: &[u64], pointers: &[*mut u8]) {

@@ -185,6 +185,10 @@ unsafe impl KernelBody for RecordedBody {
         self.body.attributes()
     }
 
+    fn tracks_contents(&self) -> bool {
+        self.body.tracks_contents()
+    }
+
     fn with_array_names(&self, names: &dyn Fn() -> Vec<String>) -> Option<Arc<dyn KernelBody>> {
         let body = self.body.with_array_names(names)?;
         let (folder, source) = (self.folder.clone(), self.source.clone());
