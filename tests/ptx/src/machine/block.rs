@@ -8,7 +8,7 @@ use crate::words::Mode;
 
 /// How many instructions a thread executes before another one runs, so that a thread may wait in a
 /// loop for others.
-const TURN: usize = 20_000;
+const TURN: usize = 1_000;
 
 #[derive(Debug)]
 pub(super) struct Block<'a> {
