@@ -368,7 +368,7 @@ fn mpi_starts_once() {
 #[test]
 fn settings_that_cannot_be_used() {
     if !is_inside() {
-        for value in ["", "0", "-3", "soon", "NaN", "inf"] {
+        for value in ["0", "-3", "soon", "NaN", "inf"] {
             let job = Job::new(1).variable("RESIDENT_MPI_TIMEOUT", value);
             let ended = job.variable("EXPECTED", "RESIDENT_MPI_TIMEOUT is").run();
             assert!(ended.is_success, "{}", ended.output);
