@@ -20,7 +20,7 @@ static THREADS: Threads = Threads::new("resident kernel", THREADS_MAX);
 /// How many parts of a launch there are for each thread of the machine, so that all end together.
 const PARTS_PER_THREAD: u64 = 8;
 
-/// As [`run_in_turns`], whose blocks run one after the other on each thread.
+/// As `run_in_turns`, whose blocks run one after the other on each thread.
 ///
 /// # Safety
 ///
@@ -48,11 +48,11 @@ pub(super) unsafe fn run_in_turns(
     outcome
 }
 
-/// As [`run_in_turns`], printing to `output`.
+/// As `run_in_turns`, printing to `output`.
 ///
 /// # Safety
 ///
-/// As for [`run_in_turns`].
+/// As for `run_in_turns`.
 unsafe fn run_blocks(
     entry: RunBlocks,
     launch: &LaunchParameters,
