@@ -7,14 +7,11 @@ use resident::{Device, Emulation};
 use crate::loops::Loops;
 use crate::{median, pairs, seconds};
 
-/// The largest ratio that is wanted.
-const TARGET: f64 = 60.0;
-
 /// Prints the time of each kernel with and without checks.
 pub(crate) fn report(loops: &Rc<Loops>, rounds: usize) {
     println!("\n| kernel | unchecked, µs | checked, µs | ratio | target | met |");
     println!("|---|---|---|---|---|---|");
-    for mut pair in pairs::small_pairs(loops) {
+    for (mut pair, target) in pairs::small_pairs(loops) {
         let [unchecked, checked] = [false, true].map(|is_checked| {
             let device = Device::emulated(Emulation::new().sanitize(is_checked));
             let stream = device.stream();
@@ -23,16 +20,17 @@ pub(crate) fn report(loops: &Rc<Loops>, rounds: usize) {
             run();
             let time = median((0..rounds).map(|_| run()).collect());
             let findings = device.emulation().expect("it is emulated").findings();
-            assert!(findings.is_empty(), "{}: {findings:?}", pair.name);
+            let errors: Vec<_> = findings.iter().filter(|one| one.kind.is_error()).collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", pair.name);
             time
         });
         let ratio = checked / unchecked;
         println!(
-            "| {} | {:.0} | {:.0} | {ratio:.0} | ≤ {TARGET} | {} |",
+            "| {} | {:.0} | {:.0} | {ratio:.0} | ≤ {target} | {} |",
             pair.name,
             unchecked * 1e6,
             checked * 1e6,
-            if ratio <= TARGET { "yes" } else { "**no**" },
+            if ratio <= target { "yes" } else { "**no**" },
         );
     }
 }

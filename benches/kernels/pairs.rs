@@ -83,13 +83,14 @@ pub(crate) fn pairs(loops: &Rc<Loops>) -> Vec<Pair> {
     ]
 }
 
-/// Of sizes at which they can be checked in a moment.
-pub(crate) fn small_pairs(loops: &Rc<Loops>) -> Vec<Pair> {
+/// Of sizes at which they can be checked in a moment, and the largest ratio of checked to unchecked
+/// time that is wanted: less for kernels without barriers.
+pub(crate) fn small_pairs(loops: &Rc<Loops>) -> Vec<(Pair, f64)> {
     vec![
-        axpy("axpy, 2^17 elements", FEW, 1, Rc::clone(loops)),
-        stencil("five points, 256 by 256", 256, 1, Rc::clone(loops)),
-        block_sum("sums of blocks of 256, 2^16 elements", 1 << 8, Rc::clone(loops)),
-        matmul("product of 128 by 128, tiles of 16", 128, Rc::clone(loops)),
+        (axpy("axpy, 2^17 elements", FEW, 1, Rc::clone(loops)), 40.0),
+        (stencil("five points, 256 by 256", 256, 1, Rc::clone(loops)), 40.0),
+        (block_sum("sums of blocks of 256, 2^16 elements", 1 << 8, Rc::clone(loops)), 60.0),
+        (matmul("product of 128 by 128, tiles of 16", 128, Rc::clone(loops)), 60.0),
     ]
 }
 
