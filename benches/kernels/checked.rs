@@ -8,10 +8,15 @@ use crate::loops::Loops;
 use crate::{median, pairs, seconds};
 
 /// Prints the time of each kernel with and without checks.
-pub(crate) fn report(loops: &Rc<Loops>, rounds: usize) {
+pub(crate) fn report(loops: &Rc<Loops>, rounds: usize, is_wanted: impl Fn(&str) -> bool) {
+    let pairs = pairs::small_pairs(loops);
+    let wanted: Vec<_> = pairs.into_iter().filter(|(pair, _)| is_wanted(pair.name)).collect();
+    if wanted.is_empty() {
+        return;
+    }
     println!("\n| kernel | unchecked, µs | checked, µs | ratio | target | met |");
     println!("|---|---|---|---|---|---|");
-    for (mut pair, target) in pairs::small_pairs(loops) {
+    for (mut pair, target) in wanted {
         let [unchecked, checked] = [false, true].map(|is_checked| {
             let device = Device::emulated(Emulation::new().sanitize(is_checked));
             let stream = device.stream();

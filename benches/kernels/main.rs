@@ -1,6 +1,7 @@
 //! CUDA C on the embedded device beside the same loops in C++, in the same rounds: `cargo bench
 //! --bench kernels`. Both are compiled by one compiler with the same options, and run on as many
-//! threads. `-- --quick` runs one round of each, `-- --only=axpy` those whose names contain a word.
+//! threads. `-- --quick` runs one round of each, `-- --only=axpy` those whose names contain a
+//! word, `-- --only=checked` what the checker costs.
 
 mod checked;
 mod launches;
@@ -42,9 +43,8 @@ fn main() {
     if is_wanted("launch") {
         launches::report(rounds);
     }
-    if is_wanted("checked") {
-        checked::report(&loops, rounds.min(11));
-    }
+    let is_checked = |name: &str| is_wanted("checked") || is_wanted(name);
+    checked::report(&loops, rounds, is_checked);
 }
 
 pub(crate) fn seconds(run: impl FnOnce()) -> f64 {

@@ -66,8 +66,15 @@ const CHECKED_OPTIONS_GCC: [&str; 8] = [
     "--param=tsan-instrument-func-entry-exit=0",
     "--param=tsan-distinguish-volatile=1",
 ];
-const CHECKED_OPTIONS_CLANG: [&str; 4] =
-    ["-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"];
+const CHECKED_OPTIONS_CLANG: [&str; 6] = [
+    "-mllvm",
+    "-tsan-instrument-func-entry-exit=0",
+    "-mllvm",
+    "-tsan-distinguish-volatile=1",
+    // A race has two writes then, but contents that are missing are read.
+    "-mllvm",
+    "-tsan-instrument-read-before-write=1",
+];
 
 /// Pointers may wrap, as they do on a GPU. Without it GCC does not see that `p[i - 1]` and
 /// `p[i + 1]` of consecutive threads are consecutive.
@@ -233,7 +240,8 @@ impl Compiler {
         }
     }
 
-    fn run(
+    /// Runs the compiler. The error is its log.
+    pub(super) fn run(
         &self,
         from: &TemporaryFile,
         to: &TemporaryFile,

@@ -137,6 +137,8 @@ struct resident_progress {
     /// The first thread of the block that no stack has taken, once a thread waits or the block's
     /// last thread has ended; in checked code always.
     unsigned int next;
+    /// The thread of the block that runs, in checked code.
+    unsigned int running;
 };
 
 /// The functions of the library. Those that wait return when all threads concerned have come.
@@ -195,11 +197,22 @@ static struct {
 } resident_indices = {};
 #define resident_library resident_of_thread.library
 #define resident_patience resident_of_thread.patience
-// Calls of functions that are not checked cost less than checked reads.
+// What assembly reads is not checked, and neither is what such a function does.
+#if defined(__x86_64__)
+#define RESIDENT_INDEX(name, T, field)                                                            \
+    __attribute__((always_inline)) static inline T name() {                                       \
+        T index;                                                                                  \
+        asm("movl %1, %0" : "=r"(index.x) : "m"(resident_indices.field.x));                       \
+        asm("movl %1, %0" : "=r"(index.y) : "m"(resident_indices.field.y));                       \
+        asm("movl %1, %0" : "=r"(index.z) : "m"(resident_indices.field.z));                       \
+        return index;                                                                             \
+    }
+#else
 #define RESIDENT_INDEX(name, T, field)                                                            \
     RESIDENT_UNCHECKED __attribute__((noinline, const)) static T name() {                         \
         return resident_indices.field;                                                            \
     }
+#endif
 RESIDENT_INDEX(resident_thread_index, uint3, thread)
 RESIDENT_INDEX(resident_block_index, uint3, block)
 RESIDENT_INDEX(resident_block_shape, dim3, block_shape)
@@ -244,7 +257,9 @@ template <typename Call> RESIDENT_UNCHECKED inline auto waiting(Call call) {
     auto result = call();
     RESIDENT_PLACE(thread, threadIdx) = thread;
     RESIDENT_PLACE(block, blockIdx) = block;
-#ifndef RESIDENT_SANITIZE
+#ifdef RESIDENT_SANITIZE
+    resident_close_path();
+#else
     resident_has_waited = true;
 #endif
     return result;

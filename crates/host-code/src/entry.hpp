@@ -12,9 +12,11 @@ struct running_thread {
 };
 
 #ifdef RESIDENT_SANITIZE
-// At each access the library asks for the thread that runs: the one before `next`.
+// Each access is one of the thread that runs.
 RESIDENT_UNCHECKED inline void start_thread(resident_progress &progress, unsigned int number) {
     progress.next = number;
+    progress.running = number - 1;
+    resident_start_thread(number - 1);
 }
 RESIDENT_UNCHECKED inline bool has_waited(resident_progress &progress, unsigned int number) {
     return progress.next != number;
@@ -100,6 +102,9 @@ template <typename... Parameters> struct entry<void (*)(Parameters...)> {
                                                static_cast<unsigned int>(row % launch.grid[1]),
                                                static_cast<unsigned int>(row / launch.grid[1])};
             progress.block = number;
+#ifdef RESIDENT_SANITIZE
+            resident_close_path();
+#endif
             if (!block<kernel>(launch, progress, first,
                                parameter_of<Parameters>(launch.parameters[Index]).value...))
                 return;

@@ -8,7 +8,7 @@ use corosensei::{Coroutine, CoroutineResult};
 
 use super::faults::{Ended, RunningStack, while_running};
 use super::runtime::{BlockProgress, Exchanged};
-use super::waiting::{self, Answer, SWITCH, Suspended, Switch, Wait};
+use super::waiting::{Answer, SWITCH, Suspended, Switch, Wait};
 
 /// The size of a stack, which local arrays may take. Pages are backed at first use.
 const STACK_BYTES: usize = 1 << 20;
@@ -71,8 +71,8 @@ impl Fiber {
     /// Runs until the code waits or ends.
     pub(super) fn resume(&mut self, answer: Answer) {
         SWITCH.set(self.switch);
-        let has_waited = !matches!(answer, Answer::Start);
-        waiting::set_running(has_waited.then_some(self.thread));
+        // SAFETY: the caller of `new` keeps the progress.
+        unsafe { &*self.progress }.running.set(self.thread);
         self.wait = match while_running(&self.stack, || self.coroutine.resume(answer)) {
             CoroutineResult::Yield(wait) => {
                 self.switch = SWITCH.get();

@@ -41,6 +41,8 @@ impl LaunchParameters {
 pub struct BlockProgress {
     pub(super) block: Cell<c_ulonglong>,
     pub(super) next: Cell<c_uint>,
+    /// The thread of the block that runs, in checked code.
+    pub(super) running: Cell<c_uint>,
 }
 
 /// The functions of the library: `resident_runtime`.

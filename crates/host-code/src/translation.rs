@@ -196,16 +196,21 @@ fn plain(entry: &str) -> &str {
 
 /// What stands before a source.
 fn before(text: &str, checks: Checks) -> String {
-    let calls = if checks == Checks::On { sanitizer::CALLS_HEADER } else { "" };
+    let (calls, fast_path) = match checks {
+        Checks::On => (sanitizer::CALLS_HEADER, sanitizer::FAST_PATH_HEADER),
+        Checks::Off => ("", ""),
+    };
     let is_of_c = |name: &&str| NAMES_OF_C.contains(name);
     let defined = definitions(text);
     let names = defined.iter().map(|kernel| &*kernel.name).filter(is_of_c);
     let renamed: String =
         names.map(|name| format!("#define {name} resident_entry_{name}\n")).collect();
     format!(
-        "#line 1 \"cuda_on_host.hpp\"\n{calls}{CUDA_ON_HOST}\n\
+        "#line 1 \"calls.hpp\"\n{calls}\n#line 1 \"fast_path.hpp\"\n{fast_path}\n\
+         #line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n\
          #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n\
-         #line 1 \"ambiguous.hpp\"\n{AMBIGUOUS}\n#line 1 \"entry.hpp\"\n{ENTRY}\n{}{}\n\
+         #line 1 \"ambiguous.hpp\"\n{AMBIGUOUS}\n#line 1 \"entry.hpp\"\n{ENTRY}\n\
+         {}{}\n\
          #line 1 \"kernels.hpp\"\n{KERNELS}\n{renamed}{}",
         prelude::TEXT,
         prelude::PARAMETERS,

@@ -41,8 +41,6 @@ pub(super) type Switch = Yielder<Answer, Wait>;
 thread_local! {
     /// The way from the running stack back to the scheduler.
     pub(super) static SWITCH: Cell<*const Switch> = const { Cell::new(std::ptr::null()) };
-    /// The thread of the block that runs, unless that is the last one that was started.
-    static THREAD: Cell<Option<u32>> = const { Cell::new(None) };
     /// The place in the library from which the running thread is about to wait.
     static CODE: Cell<usize> = const { Cell::new(0) };
     /// The dynamic shared memory of the block that this thread runs. It never moves, since compiled
@@ -91,18 +89,6 @@ pub(super) fn wait_at_warp_barrier(mask: u32) {
 /// Waits until all other threads that can run have had a turn.
 pub(super) fn wait_for_turn(suspended: Suspended) {
     wait(Wait::Turn(suspended));
-}
-
-/// Sets the thread of the block that runs from now on, unless that is the last one started.
-#[inline]
-pub(super) fn set_running(thread: Option<u32>) {
-    THREAD.set(thread);
-}
-
-/// The thread of the block that runs, unless that is the last one that was started.
-#[inline]
-pub(super) fn running_thread() -> Option<u32> {
-    THREAD.get()
 }
 
 /// Sets the place in the library from which the running thread is about to wait.

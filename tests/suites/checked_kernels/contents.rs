@@ -35,6 +35,30 @@ fn shared_memory_that_half_the_threads_write() {
 }
 
 #[test]
+fn a_copy_of_shared_memory_that_is_written_in_part() {
+    let body = r#"
+        __shared__ float tile[64], copy[64];
+        if (threadIdx.x < 32) tile[threadIdx.x] = in[i];
+        __syncthreads();
+        copy[threadIdx.x] = tile[threadIdx.x];
+        __syncthreads();
+        if (bad || threadIdx.x < 32) out[i] = copy[threadIdx.x ^ 1]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Uninitialised);
+}
+
+#[test]
+fn shared_memory_that_is_copied_to_an_output() {
+    let body = r#"
+        __shared__ float tile[64];
+        if (!bad || threadIdx.x < 32) tile[threadIdx.x] = in[i];
+        __syncthreads();
+        out[i] = tile[threadIdx.x]; // here
+    "#;
+    Case::new(body).finds(FindingKind::Uninitialised);
+}
+
+#[test]
 fn dynamic_shared_memory_beyond_what_is_written() {
     let body = r#"
         extern __shared__ float part[];

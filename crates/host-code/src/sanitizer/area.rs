@@ -1,9 +1,12 @@
 //! One area of memory that a launch may access, and what is known of its units. Pure.
 
+use std::iter::repeat_n;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::access::{MemoryAccess, Touch};
+use super::cells::Cells;
+use super::fast_path::FastArea;
 use super::left_out::{LeftOut, LeftOutBytes};
 use super::order::{Order, Stamp};
 use super::shadow::{self, Cell, UNTOUCHED};
@@ -66,7 +69,7 @@ pub(super) struct Area {
     rights: Option<Rights>,
     shift: u32,
     /// Empty if all bytes may be read only, and have contents.
-    cells: Vec<Cell>,
+    cells: Cells,
     /// For each unit, which argument it belongs to: 0 if none. Empty if there are no gaps, and only
     /// one argument.
     owners: Vec<u8>,
@@ -89,7 +92,7 @@ impl Area {
         let len_bytes = range.len();
         let units = if rights == Some(Rights::INPUT) { 0 } else { len_bytes.div_ceil(1 << shift) };
         let start = range.start;
-        let cells = vec![UNTOUCHED; units];
+        let cells = Cells::untouched(units);
         let owners = Vec::new();
         Self {
             start,
@@ -153,33 +156,20 @@ impl Area {
         }
     }
 
-    /// Checks and records an access, if that is done quickly and there is no fault. Returns whether
-    /// it is done.
-    #[inline(always)]
-    pub(super) fn access_quickly(
-        &mut self,
-        access: MemoryAccess,
-        me: Stamp,
-        order: &Order,
-    ) -> bool {
-        let Some(rights) = self.rights.filter(|_| self.left_out.is_empty()) else { return false };
-        let MemoryAccess { address, len_bytes, touch, .. } = access;
-        let offset = address - self.start;
-        let is_unit = len_bytes == 1 << self.shift && offset & (len_bytes - 1) == 0;
-        if !is_unit || len_bytes > self.len_bytes - offset {
-            return false;
-        }
-        if touch == Touch::Read && rights == Rights::INPUT {
-            return true;
-        }
-        let Some(cell) = self.cells.get_mut(offset >> self.shift) else { return false };
-        match touch {
-            Touch::Read => {
-                self.reads_contents |= cell[0] == 0;
-                (rights.is_written || cell[0] != 0) && shadow::read_quickly(cell, me, order)
-            }
-            Touch::Write => rights.may_write && shadow::write_quickly(cell, me, order),
-            _ => false,
+    /// What compiled code needs to check accesses itself. It writes the units until this area is
+    /// accessed here, or told again.
+    pub(super) fn fast(&mut self) -> FastArea {
+        let Some(rights) = self.rights.filter(|_| self.left_out.is_empty()) else {
+            return FastArea::NONE;
+        };
+        let is_input = rights == Rights::INPUT;
+        FastArea {
+            start: self.start,
+            len_bytes: self.len_bytes >> self.shift << self.shift,
+            units: if is_input { std::ptr::null_mut() } else { self.cells.as_mut_ptr() },
+            unit_bytes: 1 << self.shift,
+            may_read_contents: rights.is_written && self.reads_contents,
+            is_of_block: self.contents.is_of_block(),
         }
     }
 
@@ -266,6 +256,17 @@ impl Area {
         }
     }
 
+    /// Whether each block has such memory of its own.
+    pub(super) fn is_of_block(&self) -> bool {
+        self.contents.is_of_block()
+    }
+
+    /// What has been written there counts as nothing.
+    pub(super) fn forget_write(&mut self, address: usize, len_bytes: usize) {
+        let units = self.units(address, len_bytes);
+        self.cells[units].iter_mut().for_each(|cell| cell[0] = 0);
+    }
+
     /// The thread turns out to read the bytes only to compare and swap them. Returns whether it has
     /// read them.
     pub(super) fn forget_read(&mut self, access: MemoryAccess, me: Stamp) -> bool {
@@ -338,16 +339,12 @@ impl Area {
     fn divide(&mut self, sizes: usize) {
         let by = self.shift - sizes.trailing_zeros().min(self.shift);
         self.shift -= by;
-        self.cells = divided(&self.cells, 1 << by);
-        self.owners = divided(&self.owners, 1 << by);
+        self.cells.divide(1 << by);
+        self.owners = self.owners.iter().flat_map(|owner| repeat_n(*owner, 1 << by)).collect();
         let units = self.len_bytes.div_ceil(1 << self.shift);
         self.cells.truncate(units);
         self.owners.truncate(units);
     }
-}
-
-fn divided<T: Copy>(units: &[T], by: usize) -> Vec<T> {
-    units.iter().flat_map(|unit| std::iter::repeat_n(*unit, by)).collect()
 }
 
 /// Whether the last accesses are those of an earlier block.

@@ -67,20 +67,14 @@ fn check(with: impl FnOnce(&mut LaunchCheck<'_>, Running) -> Option<Box<Finding>
     let current = unsafe { &*current };
     // SAFETY: the same holds for the progress.
     let progress = unsafe { &*current.progress };
-    let thread = running_thread(progress);
-    let me = Running { block: progress.block.get(), thread, stack: running_bounds() };
+    let (block, thread) = (progress.block.get(), progress.running.get());
+    let me = Running { block, thread, stack: running_bounds() };
     let finding = with(&mut current.check.borrow_mut(), me);
     if let Some(finding) = finding {
         let text = finding.to_string();
         current.finding.set(Some(finding));
         waiting::fail(text);
     }
-}
-
-/// The number of the thread that runs. One that has not waited yet is the last that was started.
-#[inline(always)]
-fn running_thread(progress: &BlockProgress) -> u32 {
-    waiting::running_thread().unwrap_or_else(|| progress.next.get().wrapping_sub(1))
 }
 
 unsafe extern "C" fn access(
@@ -117,18 +111,7 @@ unsafe extern "C" fn access(
         is_swap: touch & 7 == COMPARE_AND_SWAP,
         code: code.addr(),
     };
-    let current = CURRENT.get();
-    if !current.is_null() {
-        // SAFETY: `Entered` has set the pointer to a value that lives until it clears the pointer.
-        let current = unsafe { &*current };
-        // SAFETY: the same holds for the progress.
-        let progress = unsafe { &*current.progress };
-        let block = progress.block.get();
-        let thread = running_thread(progress);
-        if !current.check.borrow_mut().access_quickly(block, thread, access) {
-            check(|launch, me| launch.access(me, access));
-        }
-    }
+    check(|launch, me| launch.access(me, access));
 }
 
 unsafe extern "C" fn outside(

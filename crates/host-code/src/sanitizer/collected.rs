@@ -111,6 +111,14 @@ impl Collected {
         self.entries.len() < count
     }
 
+    /// The last early read, of this address, is none.
+    pub(super) fn forget_early_read(&mut self, address: usize) {
+        let is_it = |entry: &Entry| entry.address == address && entry.verdict == Verdict::EarlyRead;
+        if let Some(index) = self.entries.iter().rposition(is_it) {
+            self.entries.remove(index);
+        }
+    }
+
     /// The errors at the end of the launch: one of each kind, line and place.
     pub(super) fn errors(&self) -> Vec<Finding> {
         let mut errors: Vec<Finding> = Vec::new();

@@ -3,21 +3,39 @@
 
 #define RESIDENT_HOOK                                                                             \
     extern "C" RESIDENT_UNCHECKED __attribute__((noinline, used, visibility("hidden")))
-RESIDENT_UNCHECKED __attribute__((always_inline)) static inline void resident_touched(
-    const volatile void *address, unsigned long long bytes, unsigned int how, const void *code) {
-    // Before the check, which says in which order accesses happen.
+/// An access that is not one of a unit, or not simple.
+RESIDENT_UNCHECKED __attribute__((noinline)) static void resident_touched(
+    const volatile void *at, unsigned long long bytes, unsigned int how, const void *code) {
+    const unsigned long long address = reinterpret_cast<unsigned long long>(at);
     const unsigned int kind = how & (resident_bytes - 1);
-    if ((how & resident_volatile) || kind >= resident_reads_atomically) resident::host::may_wait();
+    // A GPU accesses numbers only where they are aligned.
+    const bool is_number = (how & (resident_bytes | resident_record)) == 0;
+    if ((how & resident_volatile) != 0 || kind > resident_writes) {
+        // Before the check, which says in which order accesses happen.
+        resident::host::may_wait();
+    } else if (!is_number || address % bytes == 0) {
+        if (resident_passes_range(address, bytes, kind == resident_writes)) return;
+    }
     // The initialisers of globals run before the library is ready.
-    if (resident_sanitizer_calls) resident_sanitizer_calls->access(address, bytes, how, code);
+    if (resident_sanitizer_calls) resident_sanitizer_calls->access(at, bytes, how, code);
 }
 
+#define RESIDENT_TOUCHED(at, bytes, how) resident_touched(at, bytes, how, RESIDENT_CODE)
+
+/// The same for a plain read or write of a number.
+#define RESIDENT_NUMBER(name, bytes, how)                                                         \
+    RESIDENT_HOOK void name(void *at) {                                                           \
+        const unsigned long long address = reinterpret_cast<unsigned long long>(at);              \
+        if (address % bytes != 0 || !resident_passes(address, bytes, how == resident_writes))     \
+            RESIDENT_TOUCHED(at, bytes, how);                                                     \
+    }
+
 #define RESIDENT_TOUCH(name, address, bytes, how)                                                 \
-    RESIDENT_HOOK void name { resident_touched(address, bytes, how, RESIDENT_CODE); }
+    RESIDENT_HOOK void name { RESIDENT_TOUCHED(address, bytes, how); }
 
 #define RESIDENT_ACCESSES(bytes)                                                                  \
-    RESIDENT_TOUCH(__tsan_read##bytes(void *at), at, bytes, resident_reads)                       \
-    RESIDENT_TOUCH(__tsan_write##bytes(void *at), at, bytes, resident_writes)                     \
+    RESIDENT_NUMBER(__tsan_read##bytes, bytes, resident_reads)                                    \
+    RESIDENT_NUMBER(__tsan_write##bytes, bytes, resident_writes)                                  \
     RESIDENT_TOUCH(__tsan_unaligned_read##bytes(void *at),                                        \
                    at, bytes, resident_bytes | resident_reads)                                    \
     RESIDENT_TOUCH(__tsan_unaligned_write##bytes(void *at),                                       \
@@ -38,37 +56,37 @@ RESIDENT_TOUCH(__tsan_write_range(void *at, unsigned long bytes),
 
 #define RESIDENT_UPDATE(bits, T, name)                                                            \
     RESIDENT_HOOK T __tsan_atomic##bits##_fetch_##name(volatile T *at, T value, int) {            \
-        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
         return __atomic_fetch_##name(at, value, __ATOMIC_SEQ_CST);                                \
     }
 #define RESIDENT_ATOMICS(bits, T)                                                                 \
     RESIDENT_HOOK T __tsan_atomic##bits##_load(const volatile T *at, int) {                       \
-        resident_touched(at, sizeof(T), resident_reads_atomically, RESIDENT_CODE);                \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_reads_atomically);                \
         return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                             \
     }                                                                                             \
     RESIDENT_HOOK void __tsan_atomic##bits##_store(volatile T *at, T value, int) {                \
-        resident_touched(at, sizeof(T), resident_writes_atomically, RESIDENT_CODE);               \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_writes_atomically);               \
         __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                            \
     }                                                                                             \
     RESIDENT_HOOK T __tsan_atomic##bits##_exchange(volatile T *at, T value, int) {                \
-        resident_touched(at, sizeof(T), resident_writes_atomically, RESIDENT_CODE);               \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_writes_atomically);               \
         return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                  \
     }                                                                                             \
     RESIDENT_HOOK int __tsan_atomic##bits##_compare_exchange_strong(volatile T *at, T *old,       \
                                                                     T value, int, int) {          \
-        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
         return __atomic_compare_exchange_n(at, old, value, false, __ATOMIC_SEQ_CST,               \
                                            __ATOMIC_SEQ_CST);                                     \
     }                                                                                             \
     RESIDENT_HOOK int __tsan_atomic##bits##_compare_exchange_weak(volatile T *at, T *old,         \
                                                                   T value, int, int) {            \
-        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
         return __atomic_compare_exchange_n(at, old, value, true, __ATOMIC_SEQ_CST,                \
                                            __ATOMIC_SEQ_CST);                                     \
     }                                                                                             \
     RESIDENT_HOOK T __tsan_atomic##bits##_compare_exchange_val(volatile T *at, T old, T value,    \
                                                                int, int) {                        \
-        resident_touched(at, sizeof(T), resident_updates, RESIDENT_CODE);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
         __atomic_compare_exchange_n(at, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);  \
         return old;                                                                               \
     }                                                                                             \
@@ -86,14 +104,14 @@ RESIDENT_ATOMICS(64, long)
 #define RESIDENT_COPY(name)                                                                       \
     RESIDENT_HOOK void *name(void *to, const void *from, unsigned long bytes) {                   \
         if (bytes == 0) return to;                                                                \
-        resident_touched(from, bytes, resident_record | resident_reads, RESIDENT_CODE);           \
-        resident_touched(to, bytes, resident_record | resident_writes, RESIDENT_CODE);            \
+        RESIDENT_TOUCHED(from, bytes, resident_record | resident_reads);           \
+        RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);            \
         return __builtin_memmove(to, from, bytes);                                                \
     }
 RESIDENT_COPY(__tsan_memcpy)
 RESIDENT_COPY(__tsan_memmove)
 RESIDENT_HOOK void *__tsan_memset(void *to, int value, unsigned long bytes) {
-    if (bytes > 0) resident_touched(to, bytes, resident_record | resident_writes, RESIDENT_CODE);
+    if (bytes > 0) RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);
     return __builtin_memset(to, value, bytes);
 }
 
@@ -111,11 +129,13 @@ RESIDENT_HOOK void __ubsan_handle_divrem_overflow(void *, unsigned long, unsigne
     if (resident_sanitizer_calls) resident_sanitizer_calls->divides(RESIDENT_CODE);
 }
 
-/// Takes the functions of the library, and tells where the image and the variables of this thread
-/// of the machine are.
+/// Takes the functions of the library, and tells where the image, the variables of this thread of
+/// the machine and the fast path are.
 extern "C" RESIDENT_UNCHECKED __attribute__((visibility("default"))) void resident_host_sanitize(
-    const resident_sanitizer *calls, const void **image, const void **anchor) {
+    const resident_sanitizer *calls, const void **image, const void **anchor,
+    resident_fast_path **path) {
     resident_sanitizer_calls = calls;
     *image = &__ehdr_start;
     *anchor = &resident_of_thread;
+    *path = &resident_path;
 }

@@ -8,6 +8,8 @@ use super::access::{Extent, MemoryAccess, Touch};
 use super::area::{AccessFault, Area, Contents, Rights};
 use super::argument::ArrayOfLaunch;
 use super::collected::Collected;
+use super::copied::UnwrittenRead;
+use super::fast_path::{FastArea, FastPath};
 use super::finding::{Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::left_out::LeftOut;
@@ -107,8 +109,13 @@ pub(super) struct LaunchCheck<'a> {
     /// The block whose threads run, if one has accessed anything.
     block: Option<u64>,
     racing_write: Option<RacingWrite>,
-    /// All accesses until now.
-    pub(super) accesses: u64,
+    /// What the last access, or the one before, has read without need.
+    unwritten_read: Option<UnwrittenRead>,
+    fast_path: &'a FastPath,
+    /// For each of the areas.
+    fast_areas: Vec<FastArea>,
+    /// The accesses that have been told.
+    accesses: u64,
     collected: Collected,
     /// The number of accesses at which the launch ends because of an error.
     accesses_max: u64,
@@ -117,7 +124,13 @@ pub(super) struct LaunchCheck<'a> {
 }
 
 impl<'a> LaunchCheck<'a> {
-    pub(super) fn new(of: LaunchOfKernel<'a>, places: Places, arrays: Vec<ArrayOfLaunch>) -> Self {
+    pub(super) fn new(
+        of: LaunchOfKernel<'a>,
+        places: Places,
+        arrays: Vec<ArrayOfLaunch>,
+        fast_path: &'a FastPath,
+    ) -> Self {
+        fast_path.begin();
         let LaunchOfKernel { launch, lines, image, .. } = of;
         let rights = arrays.iter().map(rights_of).collect();
         let mut areas = argument_areas(&arrays);
@@ -130,6 +143,7 @@ impl<'a> LaunchCheck<'a> {
         }
         areas.sort_by_key(|area| area.start);
         let bounds = areas.iter().map(|area| (area.start, area.len_bytes)).collect();
+        let fast_areas = areas.iter_mut().map(Area::fast).collect();
         Self {
             of,
             launch,
@@ -143,6 +157,9 @@ impl<'a> LaunchCheck<'a> {
             order: Order::default(),
             block: None,
             racing_write: None,
+            unwritten_read: None,
+            fast_path,
+            fast_areas,
             accesses: 0,
             collected: Collected::default(),
             accesses_max: u64::MAX,
@@ -150,34 +167,45 @@ impl<'a> LaunchCheck<'a> {
         }
     }
 
-    /// Checks an access of a thread before it happens, if that is done quickly and there is no
-    /// fault. Returns whether it is done.
-    #[inline(always)]
-    pub(super) fn access_quickly(&mut self, block: u64, thread: u32, access: MemoryAccess) -> bool {
+    /// Checks an access before it happens. Returns the error if it must not happen.
+    pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
         self.accesses += 1;
-        if self.block != Some(block) || self.racing_write.is_some() || access.is_volatile {
-            return false;
-        }
-        let Some(index) = self.area_of(access.address) else { return false };
-        let stamp = self.order.stamp(thread);
-        self.areas[index].access_quickly(access, stamp, &self.order)
+        let finding = self.judge(me, access);
+        self.open_fast_path(me.thread);
+        finding
     }
 
-    /// Checks an access before it happens. Returns the error if it must not happen.
-    #[inline(never)]
-    pub(super) fn access(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
+    /// Lets compiled code check simple accesses itself, unless the next one may be an error.
+    fn open_fast_path(&self, thread: u32) {
+        let can_open = self.racing_write.is_none() && self.collected.is_empty();
+        match self.order.fast_stamps().filter(|_| can_open) {
+            Some(stamps) => {
+                self.fast_path.open(self.order.stamp(thread).0, stamps, &self.fast_areas);
+            }
+            None => self.fast_path.close(),
+        }
+    }
+
+    /// The accesses until now.
+    pub(super) fn accesses(&self) -> u64 {
+        self.accesses + self.fast_path.accesses()
+    }
+
+    fn judge(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
         self.compare_racing_write(Some(access.touch));
+        let unwritten_read = self.settle_copy();
         if self.accesses > self.accesses_max {
             return self.collected.first().cloned().map(Box::new);
         }
         let MemoryAccess { address, len_bytes, .. } = access;
+        self.enter(me.block);
         if address.wrapping_sub(me.stack.0) < me.stack.1 - me.stack.0 {
+            self.fast_path.set_stack(me.stack);
             return None;
         }
         let Some(index) = self.area_of(address) else {
             return self.outside_of_areas(me, access);
         };
-        self.enter(me.block);
         let access = self.as_ordered(me, access);
         let area = &mut self.areas[index];
         if len_bytes > area.len_bytes - (address - area.start) {
@@ -194,7 +222,11 @@ impl<'a> LaunchCheck<'a> {
             access.is_swap && self.collected.swap(stamp, address) | area.forget_read(access, stamp);
         let rights = &self.rights;
         let rights = |argument: usize| rights[argument];
-        match area.access(access, stamp, &self.order, rights) {
+        let outcome = area.access(access, stamp, &self.order, rights);
+        let copied = unwritten_read.filter(|_| outcome.is_ok() && area.is_of_block());
+        self.unwritten_read = copied.and_then(|read| read.followed_by(me, access));
+        self.fast_areas[index] = area.fast();
+        match outcome {
             Ok(()) => None,
             // Others have read it to compare and swap it too.
             Err((_, AccessFault::Race(earlier))) if swaps && earlier.is_reading() => None,
@@ -230,6 +262,9 @@ impl<'a> LaunchCheck<'a> {
             AccessFault::Gap => Some(self.finding(FindingKind::OutOfBounds, me, at, None)),
             AccessFault::ReadOnly => Some(self.finding(FindingKind::WriteToInput, me, at, None)),
             AccessFault::Unwritten => {
+                let is_of_block = |index: usize| self.areas[index].is_of_block();
+                let shared = self.area_of(address).filter(|index| is_of_block(*index));
+                self.unwritten_read = shared.and_then(|_| UnwrittenRead::new(me, access));
                 let mut finding = self.finding(FindingKind::Uninitialised, me, at, None);
                 let area = self.area_of(address).map(|index| &self.areas[index]);
                 finding.left_out_by = area.and_then(|area| area.left_out_by(address));
@@ -294,6 +329,7 @@ impl<'a> LaunchCheck<'a> {
     /// What has been collected.
     pub(super) fn errors(&mut self) -> Vec<Finding> {
         self.compare_racing_write(None);
+        self.settle_copy();
         self.collected.errors()
     }
 
@@ -312,6 +348,21 @@ impl<'a> LaunchCheck<'a> {
             let finding = *self.finding(FindingKind::Race, by, at, Some(other));
             self.collect(|all| all.add(finding));
         }
+    }
+
+    /// Looks whether the last two accesses were a copy, now that both have happened. If not, the
+    /// next one may still make it one.
+    fn settle_copy(&mut self) -> Option<UnwrittenRead> {
+        let read = self.unwritten_read.take()?;
+        let Some(written) = read.written else { return Some(read) };
+        if bytes_at(read.address, read.len_bytes) == bytes_at(written, read.len_bytes) {
+            self.collected.forget_early_read(read.address);
+            if let Some(index) = self.area_of(written) {
+                self.areas[index].forget_write(written, read.len_bytes);
+                self.fast_areas[index] = self.areas[index].fast();
+            }
+        }
+        None
     }
 
     /// An access to none of the areas: to a variable of the library, or out of bounds.
@@ -367,16 +418,19 @@ impl<'a> LaunchCheck<'a> {
 
     /// All threads of a block, whose number is given, have come to a barrier.
     pub(super) fn pass_barrier(&mut self, block: u64) {
+        self.fast_path.close();
         self.enter(block);
         self.order.pass_barrier();
     }
 
     pub(super) fn pass_warp_barrier(&mut self, block: u64, warp: u32, mask: u32) {
+        self.fast_path.close();
         self.enter(block);
         self.order.pass_warp_barrier(warp, mask);
     }
 
     pub(super) fn pass_fence(&mut self, me: Running) {
+        self.fast_path.close();
         self.enter(me.block);
         self.order.pass_fence(me.thread);
     }
@@ -514,8 +568,9 @@ impl<'a> LaunchCheck<'a> {
 
     /// Another block runs, of which so much is known. Returns what is known of this one.
     pub(super) fn exchange_block(&mut self, other: CheckOfBlock) -> CheckOfBlock {
-        // The bytes that it looks at may be those of this block's memory.
+        // The bytes that these look at may be those of this block's memory.
         self.compare_racing_write(None);
+        self.settle_copy();
         let mut of_this = other;
         let is_of_block =
             |area: &Area| matches!(area.contents, Contents::Shared(_) | Contents::DynamicShared);
@@ -532,6 +587,8 @@ impl<'a> LaunchCheck<'a> {
         std::mem::swap(&mut self.block, &mut of_this.block);
         std::mem::swap(&mut self.returned, &mut of_this.returned);
         of_this.order = self.order.exchange_block(of_this.order);
+        self.fast_path.close();
+        self.fast_areas = self.areas.iter_mut().map(Area::fast).collect();
         of_this
     }
 
@@ -619,6 +676,13 @@ impl<'a> LaunchCheck<'a> {
             [number % width, number / width % height, number / width / height].map(|of| of as u32)
         };
         (split(block, self.launch.grid), split(u64::from(thread), self.launch.block))
+    }
+}
+
+impl Drop for LaunchCheck<'_> {
+    fn drop(&mut self) {
+        // It points to the areas.
+        self.fast_path.close();
     }
 }
 

@@ -5,19 +5,24 @@
 //! |---|---|
 //! | `access` | one access |
 //! | `order`, `shadow`, `area`, `argument` | which accesses are errors. Pure |
+//! | `cells` | the memory for what is known of each unit |
 //! | `left_out` | what earlier launches did not write |
-//! | `launch`, `collected` | the check of one launch; its errors |
+//! | `launch`, `collected`, `copied` | the check of one launch; its errors, and what is none |
 //! | `gaps` | the memory between variables |
 //! | `image` | the variables and the lines of a compiled library |
 //! | `parameters` | the names of a kernel's parameters |
 //! | `calls`, `calls.hpp`, `hooks.hpp` | what compiled code calls |
+//! | `fast_path`, `fast_path.hpp` | the accesses that compiled code checks itself |
 //! | `finding`, `totals` | what is reported; how much was checked |
 
 mod access;
 mod area;
 mod argument;
 mod calls;
+mod cells;
 mod collected;
+mod copied;
+mod fast_path;
 pub(super) mod finding;
 pub(super) mod gaps;
 mod image;
@@ -38,6 +43,7 @@ pub use self::finding::{Checked, Finding, FindingKind, OtherThread, SourceLine};
 
 use self::argument::ArrayOfLaunch;
 use self::calls::{CALLS, Current, Entered};
+use self::fast_path::FastPath;
 use self::image::{Image, Lines};
 pub(super) use self::launch::CheckOfBlock;
 use self::launch::{LaunchCheck, LaunchOfKernel, Places, Running};
@@ -54,6 +60,9 @@ use resident_backend::ParameterLayout;
 
 /// Before the other headers.
 pub(super) const CALLS_HEADER: &str = include_str!("calls.hpp");
+
+/// Behind it.
+pub(super) const FAST_PATH_HEADER: &str = include_str!("fast_path.hpp");
 
 /// Behind the source and `exports.hpp`.
 pub(super) const HOOKS_HEADER: &str = include_str!("hooks.hpp");
@@ -106,7 +115,7 @@ impl Findings {
 
 /// `resident_host_sanitize`.
 pub(super) type TakeCalls =
-    unsafe extern "C" fn(*const c_void, *mut *const c_void, *mut *const c_void);
+    unsafe extern "C" fn(*const c_void, *mut *const c_void, *mut *const c_void, *mut *const c_void);
 
 /// What the check needs of a loaded library.
 #[derive(Debug)]
@@ -143,17 +152,20 @@ impl CheckedLibrary {
         ParameterNames::new(&self.code, kernel)
     }
 
-    /// Where the image is, and the variables of this thread of the machine.
-    fn places(&self) -> Places {
-        let (mut image, mut anchor) = (std::ptr::null(), std::ptr::null());
+    /// Where the image is, and the variables of this thread of the machine; the fast path.
+    fn places(&self) -> (Places, &FastPath) {
+        let [mut image, mut anchor, mut path] = [std::ptr::null(); 3];
         let calls = (&raw const CALLS).cast();
-        // SAFETY: the library's function has this type (`hooks.hpp`), and writes two pointers.
-        unsafe { (self.take_calls)(calls, &raw mut image, &raw mut anchor) };
-        Places {
+        // SAFETY: the library's function has this type (`hooks.hpp`), and writes three pointers.
+        unsafe { (self.take_calls)(calls, &raw mut image, &raw mut anchor, &raw mut path) };
+        let places = Places {
             image: image.addr(),
             of_thread: anchor.addr() - self.image.anchor,
             dynamic_shared: waiting::dynamic_shared().addr(),
-        }
+        };
+        // SAFETY: it is a variable of the library, which stays loaded as long as this value is used.
+        // Compiled code writes it, as cells allow.
+        (places, unsafe { &*path.cast::<FastPath>() })
     }
 }
 
@@ -223,7 +235,7 @@ impl CheckedLaunch<'_> {
         let mut runner = unsafe { BlockRunner::new(self.entry, self.launch) };
         let arrays = ArrayOfLaunch::all(self.parameters, self.words, self.pointers);
         let _alone = self.library.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = self.library.places();
+        let (places, fast_path) = self.library.places();
         let CheckedLibrary { lines, image, .. } = self.library;
         let of = LaunchOfKernel {
             kernel: self.kernel,
@@ -236,7 +248,7 @@ impl CheckedLaunch<'_> {
             left_out: &findings.left_out,
             is_strict: findings.is_strict,
         };
-        let check = LaunchCheck::new(of, places, arrays);
+        let check = LaunchCheck::new(of, places, arrays, fast_path);
         let current = Current {
             check: RefCell::new(check),
             is_strict: findings.is_strict,
@@ -255,7 +267,7 @@ impl CheckedLaunch<'_> {
 impl Current<'_> {
     /// The outcome of a launch, with what was found in it.
     fn outcome(&self, outcome: Result<(), String>) -> CheckedOutcome {
-        let accesses = self.check.borrow().accesses;
+        let accesses = self.check.borrow().accesses();
         let mut found = self.check.borrow_mut().errors();
         if let Some(last) = self.finding.take().filter(|last| !found.contains(last)) {
             found.push(*last);

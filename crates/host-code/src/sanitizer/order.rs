@@ -100,6 +100,18 @@ impl Stamp {
     }
 }
 
+/// What stamps compiled code gives to accesses, and which of them it takes for ordered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FastStamps {
+    /// The lowest stamp of the running block.
+    pub(super) block_start: u64,
+    /// That of its thread 0 now.
+    pub(super) now: u64,
+    /// Stamps of the block below this one, counted from the lowest, come before all that its
+    /// threads do now.
+    pub(super) ordered: u64,
+}
+
 /// A thread read an address atomically, behind so many releases of it.
 #[derive(Clone, Copy, Debug)]
 struct Acquired {
@@ -230,6 +242,16 @@ impl Order {
     #[inline]
     pub(super) fn stamp(&self, thread: u32) -> Stamp {
         Stamp::new(self.running.block, self.running.now, thread)
+    }
+
+    /// The stamps of the running block, as long as time goes on.
+    pub(super) fn fast_stamps(&self) -> Option<FastStamps> {
+        let OrderOfBlock { block, now, barrier, .. } = self.running;
+        (now < TIME_MAX).then(|| FastStamps {
+            block_start: Stamp::new(block, 0, 0).0,
+            now: Stamp::new(block, now, 0).0,
+            ordered: u64::from(barrier) << TIME_SHIFT,
+        })
     }
 
     /// All threads of the block have come to a barrier.

@@ -69,39 +69,6 @@ pub(super) fn forget_read(cell: &mut Cell, me: Stamp) -> bool {
     reads
 }
 
-/// Whether an earlier access comes before all that the thread `me` does, or is its own.
-#[inline(always)]
-fn is_harmless(earlier: Stamp, me: Stamp, order: &Order) -> bool {
-    earlier == Stamp::NOBODY || earlier.is_of_thread(me) || order.is_before_all(earlier)
-}
-
-/// [`conflict`] and [`record`] for a plain write, if they are simple. Returns whether that is done.
-#[inline(always)]
-pub(super) fn write_quickly(cell: &mut Cell, me: Stamp, order: &Order) -> bool {
-    let is_simple = cell.iter().all(|word| is_harmless(Stamp(*word), me, order));
-    if is_simple {
-        *cell = [me.0, 0, 0];
-    }
-    is_simple
-}
-
-/// As [`write_quickly`], for a plain read of what has been written.
-#[inline(always)]
-pub(super) fn read_quickly(cell: &mut Cell, me: Stamp, order: &Order) -> bool {
-    let [writer, first, second] = cell.map(Stamp);
-    if !is_harmless(writer, me, order) {
-        return false;
-    }
-    if first.0 == me.reading().0 || second.0 == me.reading().0 {
-        return !(first.is_atomic() || second.is_atomic());
-    }
-    if second == Stamp::NOBODY && !first.is_atomic() && is_harmless(first, me, order) {
-        cell[1] = me.reading().0;
-        return true;
-    }
-    false
-}
-
 fn add(cell: &mut Cell, me: Stamp, order: &Order) {
     if cell[1] == me.0 {
         return;
@@ -142,7 +109,7 @@ fn merged(earlier: Stamp, me: Stamp, order: &Order) -> Option<Stamp> {
 
 #[cfg(test)]
 mod tests {
-    use super::{UNTOUCHED, conflict, read_quickly, record, write_quickly};
+    use super::{UNTOUCHED, conflict, record};
     use crate::sanitizer::access::Touch;
     use crate::sanitizer::order::Order;
 
@@ -160,14 +127,6 @@ mod tests {
                 return false;
             }
             let me = order.stamp(*thread);
-            let is_done = match touch {
-                Touch::Read => read_quickly(&mut cell, me, &order),
-                Touch::Write => write_quickly(&mut cell, me, &order),
-                _ => false,
-            };
-            if is_done {
-                return false;
-            }
             let found = conflict(&cell, *touch, me, &order);
             record(&mut cell, *touch, me, &order);
             found.is_some()
