@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::launch_bounds::Listed;
-use super::refusals::features::{self, LeftOut};
+use super::refusals::left_out::{Kept, LeftOut, without_features};
 use super::refusals::missing_headers;
 use super::waiting_loops::with_turns;
 use super::{headers, launch_bounds, launch_timeout, sanitizer};
@@ -54,7 +54,7 @@ pub struct Translation {
     /// The source as it was given, and its options.
     source: String,
     options_of_source: Vec<Arc<str>>,
-    /// The kernels that use what is not there.
+    /// The kernels and functions that use what is not there.
     left_out: Vec<LeftOut>,
     /// Files for headers that nobody has.
     missing_headers: Vec<(String, String)>,
@@ -82,7 +82,7 @@ impl Translation {
             |path| path.display().to_string(),
         );
         let has_include_option = source.options.iter().any(|option| option.contains("include"));
-        let (kept, left_out) = features::without_features(text, &file);
+        let Kept { text: kept, left_out } = without_features(text, &file);
         let told = match checks {
             Checks::On => with_returns(&kept),
             Checks::Off => with_turns(kept),
@@ -98,7 +98,7 @@ impl Translation {
         let replaced = with_shared_memory(&listed, &mut dynamic_arrays);
         let (before, behind) = (before(text, checks), behind(checks)?);
         let others = entries.unwrap_or_default().iter();
-        let is_left_out = |entry: &str| left_out.iter().any(|one| one.name == plain(entry));
+        let is_left_out = |entry: &str| LeftOut::named_in(&left_out, entry).is_some();
         let others = others.filter(|entry| !names.iter().any(|name| **name == ***entry));
         let others = others.filter(|entry| !is_left_out(entry));
         let others: String = others.map(|entry| expression(entry, &bounded_templates)).collect();
@@ -159,8 +159,7 @@ impl Translation {
 
     /// Why the library has no kernel with this name, if the embedded device lacks what it uses.
     pub(super) fn left_out(&self, entry: &str) -> Option<&str> {
-        let found = self.left_out.iter().find(|kernel| kernel.name == plain(entry))?;
-        Some(&found.reason)
+        LeftOut::named_in(&self.left_out, entry).map(|one| &*one.reason)
     }
 
     pub(super) fn is_checked(&self) -> bool {
