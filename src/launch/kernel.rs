@@ -166,14 +166,14 @@ impl<S: Signature> Kernel<S> {
     /// process ends. Compiled code is cached on disk: in `RESIDENT_CACHE` (a folder, or `off`),
     /// else in the folder `resident` of the user's cache folder.
     ///
-    /// The function must have the kernel's name, unless [`GpuSource::entry`] sets another name.
-    /// Its parameters must be those that [`prototype`](Self::prototype) prints. Scalars are passed
-    /// by value, flat arrays (slices) as bare pointers, and sized arrays (views) as
-    /// `resident::View1` to `View6` by value (`data`, `shape`, `strides` in elements,
-    /// `operator()(i, j)`, `contains(i, j)`, `size()`, `at(n)`). The library declares these types
-    /// before the source, and two functions: `resident::thread()`, the number of the thread in the
-    /// grid, and `resident::wave_size()`, the number of lanes of a warp, a constant. Loading checks
-    /// the number of parameters, their sizes and types.
+    /// The function must have the kernel's name, unless [`GpuSource::entry`] sets another name. Its
+    /// parameters must be those that [`prototype`](Self::prototype) prints. Scalars are passed by
+    /// value, flat arrays (slices) as bare pointers, and sized arrays (views) as `resident::View1`
+    /// to `View6` by value (`data`, `shape`, `strides` in elements, `operator()(i, j)`,
+    /// `contains(i, j)`, `size()`, `at(n)`). The library declares these types,
+    /// `resident::thread()`, the number of the thread in the grid, and `resident::wave_size()`, the
+    /// lanes of a warp, a constant. Loading compares the parameters' number, sizes and types, but
+    /// [neither sign nor `const`](crate::guide::from_a_loop_to_a_gpu#what-is-compared).
     ///
     /// ```
     /// use resident::{Device, Grid, In, InOut, Kernel, SmartArray};
@@ -217,16 +217,17 @@ impl<S: Signature> Kernel<S> {
     /// `cuda_runtime.h` and its kin can be included with every compiler, and what `<stdint.h>`,
     /// `<limits.h>`, `<float.h>` and `<math.h>` name is there without. A kernel that uses what is
     /// not there (groups of the grid, inline PTX, textures, surfaces, launches inside kernels,
-    /// `wmma`, cub, thrust, cuRAND) is refused with its line, as is what NVRTC refuses: functions
-    /// of the host, `std::`, `sqrt(16)`. An integer divided by zero has all bits set, as on
-    /// NVIDIA's GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux
-    /// on x86-64 more fails the launch: a handler of `SIGSEGV` and `SIGFPE`, which passes on what
-    /// does not concern it, is installed with the first such kernel and stays, so a shared library
-    /// that contains this crate must not be unloaded. A handler that the program installs later
-    /// must pass on to it what it does not handle. Elsewhere more ends the process, at a guard
-    /// page. A wild access ends the process, there with a line on standard error that names the
-    /// kernel. Products and sums are rounded apart unless `--fmad=true` is an option; mathematical
-    /// functions are the C library's.
+    /// `wmma`, cub, thrust, cuRAND), itself or in a function that it may call, is refused with the
+    /// line; others of its source run, unless the function is a member, an operator, overloaded, or
+    /// in `#if`. Refused is what NVRTC refuses: functions of the host, `std::`, `sqrt(16)`. An
+    /// integer divided by zero has all bits set, as on NVIDIA's GPUs (on Linux on x86-64). Local
+    /// arrays of a thread may take about 1 MiB. On Linux on x86-64 more fails the launch: a handler
+    /// of `SIGSEGV` and `SIGFPE`, which passes on what does not concern it, is installed with the
+    /// first such kernel and stays: a shared library with this crate must not be unloaded. A
+    /// handler installed later must pass on to it what it does not handle. Elsewhere more ends the
+    /// process, at a guard page. A wild access ends the process, there with a line on standard
+    /// error that names the kernel. Products and sums are rounded apart unless `--fmad=true` is an
+    /// option; mathematical functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With

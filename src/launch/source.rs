@@ -15,7 +15,8 @@ use resident_backend::GpuSource as Code;
 /// `__device__`, `__constant__` and `__managed__` variables, which the host reads and writes by
 /// [`variable`](Self::variable). Kernels of equal texts with equal options share them too, but
 /// instances of templates (`entry("scale<float>")`) are in the module only if a kernel of a clone
-/// names them before the module is loaded; if the source has variables, others are an error.
+/// names them before the module is loaded, by the first launch or `prepare`. If the source has
+/// variables, others are an error: make all kernels first.
 ///
 /// ```
 /// use resident::GpuSource;
@@ -84,7 +85,12 @@ impl GpuSource {
         Self(self.0.option(option))
     }
 
-    /// Adds a folder to the search path of `#include`.
+    /// Adds a folder to the search path of `#include`. The library looks for headers of CUDA in no
+    /// other: for a GPU, a source that includes `cuda_fp16.h`, `cuda_bf16.h` or
+    /// `cooperative_groups.h` names the folder `include` of the CUDA toolkit. Without a toolkit,
+    /// `pip install nvidia-cuda-runtime nvidia-cuda-cccl` puts them into `nvidia/cu13/include` and
+    /// its folder `cccl`, below Python's `site-packages`: name both. The embedded device, and for
+    /// the first two hiprtc, have these headers without a folder.
     #[must_use]
     pub fn include(self, folder: impl AsRef<Path>) -> Self {
         Self(self.0.include(folder))

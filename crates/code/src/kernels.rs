@@ -86,9 +86,10 @@ fn definition(code: &str, start: usize) -> Option<Definition> {
         if !code[open..].starts_with('(') || name.is_empty() {
             return None;
         }
-        if !ATTRIBUTES.contains(&name) {
-            let behind = close + 1;
-            let body = behind + code[behind..].find(|letter: char| !letter.is_whitespace())?;
+        let behind = close + 1;
+        let body = behind + code[behind..].find(|letter: char| !letter.is_whitespace())?;
+        // A name behind the parentheses: it is a macro of attributes.
+        if !ATTRIBUTES.contains(&name) && !code[body..].starts_with(is_of_name) {
             let is_body = code[body..].starts_with('{');
             let body = body..closing(code, body)? + 1;
             let name = name.to_owned();
@@ -170,6 +171,7 @@ mod tests {
             extern "C" __global__ void __launch_bounds__(64, 2) bounded(int *x) { if (x) { } }
             namespace ns { template <typename T> __global__ void scale(T *x) { x[0] = ')'; } }
             __global__ __attribute__((cold)) void last(float (*f)(int)) {}
+            __global__ BOUNDS(32) void by_macro(int x) {}
         "#;
         let found = definitions(text);
         let all: Vec<_> = found
@@ -182,6 +184,7 @@ mod tests {
                 ("bounded", "64, 2", false, "{ if (x) { } }"),
                 ("scale", "", true, "{ x[0] = ')'; }"),
                 ("last", "", false, "{}"),
+                ("by_macro", "", false, "{}"),
             ]
         );
         assert!(definitions("__global__ void open(int x) {").is_empty());

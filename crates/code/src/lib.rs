@@ -2,7 +2,7 @@
 //!
 //! - `prelude`: the views that are declared before the source. `numbers`, `headers`: what C's
 //!   headers have and NVRTC lacks. `words`: the words of a source.
-//!   `kernels`: the kernels that it defines.
+//!   `kernels`: the kernels that it defines; `late_instance`: those that are not in its module.
 //! - `signature`: the compiled parameters compared with the signature.
 //! - `code_object`: the kernels and parameters that AMD's compiler describes in its code.
 //! - `cache`: compiled code on disk. `once`: values that are made once per key.
@@ -14,6 +14,7 @@ pub mod cache;
 pub mod code_object;
 pub mod headers;
 pub mod kernels;
+pub mod late_instance;
 pub mod numbers;
 pub mod once;
 pub mod parameter_types;

@@ -1,13 +1,16 @@
 //! What to do about errors of a compiler, in words of CUDA C.
 
 use super::refusals::features;
+use super::refusals::left_out::{LeftOut, without_features};
 
 /// A sentence about the first error of a log that has one. `text` is the source, and `file` its
 /// name in the log.
 pub(super) fn advice(log: &str, text: &str, file: &str) -> Option<String> {
+    let left_out = without_features(text, file).left_out;
     let of_line = |line: &str| {
         let of_feature = || features::of_line(text, file, line_of(line, file)?);
-        undefined(line).or_else(|| ambiguous(line)).or_else(of_feature)
+        let of_function = || undeclared(line, &left_out);
+        undefined(line).or_else(|| ambiguous(line)).or_else(of_function).or_else(of_feature)
     };
     log.lines().find_map(of_line)
 }
@@ -15,7 +18,8 @@ pub(super) fn advice(log: &str, text: &str, file: &str) -> Option<String> {
 /// The line of the source that an error names: 7 in `k.cu:7:3: error: ..`.
 fn line_of(line: &str, file: &str) -> Option<usize> {
     let rest = line.strip_prefix(file)?.strip_prefix(':')?;
-    let is_error = rest.contains("error:");
+    // Assemblers begin with a capital letter.
+    let is_error = rest.contains("rror:");
     rest.split(':').next()?.parse().ok().filter(|_| is_error)
 }
 
@@ -41,6 +45,12 @@ fn ambiguous(line: &str) -> Option<String> {
              mathematics for `float` and `double`: convert the arguments, as in `{name}((float)x)`"
         )
     })
+}
+
+/// For a function that is left out with its declaration, where a member or a template calls it.
+fn undeclared(line: &str, left_out: &[LeftOut]) -> Option<String> {
+    let is_meant = line.contains("declared") && line.contains("error:");
+    LeftOut::named_in(left_out, line).filter(|_| is_meant).map(|one| one.reason.clone())
 }
 
 /// For a function that is used and nowhere defined.
@@ -84,6 +94,22 @@ mod tests {
         let text = "\n__device__ float f(int t) { return tex1Dfetch<float>(t, 1); }";
         let said =
             advice("k.cu:2:5: error: \u{2018}tex1Dfetch\u{2019} was not declared", text, "k.cu");
-        assert!(said.expect("it is named").contains("k.cu:2: `tex1Dfetch`: textures"));
+        let said = said.expect("it is named");
+        assert!(said.contains("k.cu:2: `tex1Dfetch`: the embedded device has no textures"));
+        let text = "__device__ int f() { asm(\"mov\"); return 1; }";
+        let log = "k.cu:1: Error: no such instruction: `mov'";
+        assert!(advice(log, text, "k.cu").expect("it is named").contains("no inline PTX"));
+    }
+
+    #[test]
+    fn a_function_that_is_left_out_is_named_where_it_is_called() {
+        let text = "__device__ float f(cudaTextureObject_t t) { return 1; }";
+        for log in [
+            "k.cu:2:5: error: \u{2018}f\u{2019} was not declared in this scope",
+            "k.cu:2:5: error: use of undeclared identifier 'f'",
+        ] {
+            let said = advice(log, text, "k.cu").expect("it is named");
+            assert!(said.contains("k.cu:1: `cudaTextureObject_t` in `f`"), "{said}");
+        }
     }
 }

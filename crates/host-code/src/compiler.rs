@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 
 use super::advice::advice;
 use super::headers::Headers;
+use super::launch_bounds;
 use super::processor;
+use super::refusals::preprocessed::{self, Preprocessed};
 use super::refusals::strictness;
 use super::sanitizer::gaps::with_gaps;
 use super::temporary_files::{TemporaryFile, unusable};
@@ -181,14 +183,21 @@ impl Compiler {
         let not_used = |fault: std::io::Error| unusable(&fault.to_string());
         let source = TemporaryFile::new("cpp")?;
         let output = TemporaryFile::new("so")?;
-        source.fill(translation.text().as_bytes())?;
+        source.fill(translation.text(&[]).as_bytes())?;
         let write = || Headers::write(translation.missing_headers());
         let headers = translation.has_headers.then(write).transpose().map_err(not_used)?;
         // Before the folders of a CUDA toolkit.
         let folders = headers.iter().map(|headers| include_option(&headers.folder));
         let options: Vec<OsString> = folders.chain(translation.options().iter().cloned()).collect();
-        if translation.is_strict() {
-            self.refuse(&source, &options, translation)?;
+        if translation.is_strict()
+            && let Some(preprocessed) = self.preprocessed(&source, &options, translation)
+        {
+            let fault = strictness::fault(&preprocessed, translation.options_of_source());
+            fault.map_or(Ok(()), Err)?;
+            let hidden = launch_bounds::hidden(&preprocessed.text);
+            if !hidden.is_empty() {
+                source.fill(translation.text(&hidden).as_bytes())?;
+            }
         }
         let refused = |log: String| self.refusal(&log, translation);
         if translation.is_checked() {
@@ -205,24 +214,18 @@ impl Compiler {
         std::fs::read(&output.path).map_err(not_used)
     }
 
-    /// Looks in the preprocessed source for what NVRTC refuses. If the source does not get so far,
-    /// the compiler says why.
-    fn refuse(
+    /// The preprocessed source. If the source does not get so far, the compiler says why later.
+    fn preprocessed(
         &self,
         source: &TemporaryFile,
         options: &[OsString],
         translation: &Translation,
-    ) -> Result<(), String> {
+    ) -> Option<Preprocessed> {
         let mut command = Command::new(&self.program);
-        command.args(&OPTIONS[..1]).arg("-E").args(options).arg(strictness::OPTION);
-        let Ok(output) = command.arg(&source.path).output() else { return Ok(()) };
+        command.args(&OPTIONS[..1]).arg("-E").args(options).arg(preprocessed::OPTION);
+        let output = command.arg(&source.path).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let fault =
-            || strictness::fault(&text, translation.file(), translation.options_of_source());
-        match output.status.success().then(fault).flatten() {
-            None => Ok(()),
-            Some(fault) => Err(fault),
-        }
+        output.status.success().then(|| Preprocessed::of(&text, translation.file()))
     }
 
     /// What to say of a source that the compiler refuses.

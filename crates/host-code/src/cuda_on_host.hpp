@@ -119,6 +119,10 @@ struct dim3 {
     constexpr operator uint3() const { return {x, y, z}; }
 };
 
+// Sources may pass them on: kernels that use them are left out.
+typedef unsigned long long cudaTextureObject_t;
+typedef unsigned long long cudaSurfaceObject_t;
+
 // The library's side. Changes here are changes in `runtime.rs`.
 
 /// What one launch runs.
@@ -375,6 +379,11 @@ template <typename To, typename From> inline To bits(From from) {
 
 template <typename T> inline T *dynamic_shared() {
     return static_cast<T *>(resident_library->dynamic_shared());
+}
+
+/// Instead of a function that uses what is not there.
+[[noreturn]] inline void left_out(const char *reason) {
+    for (;;) resident_library->fail(reason);
 }
 
 /// `assert` on a GPU stops the kernel.

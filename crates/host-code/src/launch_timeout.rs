@@ -40,7 +40,8 @@ pub(super) fn overrun() -> Option<String> {
     (Instant::now() > deadline).then(|| {
         format!(
             "it ran longer than {limit:?}, the limit in {VARIABLE}; correct the loop that does not \
-             end, or raise the limit"
+             end, or raise the limit; a loop in an included header that waits for `volatile` \
+             memory needs `__nanosleep(20)` in it, so that other threads run"
         )
     })
 }

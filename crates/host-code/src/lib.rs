@@ -68,6 +68,7 @@ pub use self::output::{OutputListener, set_listener};
 use self::translation::{Checks, Translation};
 use resident_backend::{GpuCode, GpuSource, KernelBody, LoadError, ModuleVariable, Program};
 use resident_code::cache::DiskCache;
+use resident_code::late_instance::came_late;
 use resident_code::once::OncePerKey;
 use resident_code::{parameter_types, read_source, signature, without_byte_order_mark};
 
@@ -185,7 +186,8 @@ impl Module<'_> {
             return Ok(library);
         }
         if !library.variables.is_empty() {
-            return Err(came_late(entry, &library).into());
+            let variables = library.variables.names();
+            return Err(came_late(entry, self.text, self.path, &variables).into());
         }
         let own = self.translation(&[entry.into()])?;
         Ok(self.library(compiler, &own, [&key, entry.as_bytes()].concat())?)
@@ -211,17 +213,6 @@ impl Module<'_> {
                 .or_else(|_| Library::load(&compiler.compile(translation)?, translation))
         })
     }
-}
-
-/// The error for a kernel that would have variables of its own.
-#[cold]
-fn came_late(entry: &str, library: &Library) -> String {
-    format!(
-        "the code of this source is loaded already, without `{entry}`, which so could not share \
-         its variables ({}): make the kernels of all instances of templates, of clones of one \
-         `CudaSource`, before the first is launched or prepared",
-        library.variables.names().join(", ")
-    )
 }
 
 /// The code of a translation, from memory or from disk, or compiled now. What depends on other

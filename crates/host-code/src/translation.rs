@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::launch_bounds::Listed;
-use super::refusals::features::{self, LeftOut};
+use super::launch_bounds::{HiddenBounds, Listed};
+use super::refusals::left_out::{Kept, LeftOut, without_features};
 use super::refusals::missing_headers;
 use super::waiting_loops::with_turns;
 use super::{headers, launch_bounds, launch_timeout, sanitizer};
@@ -45,8 +45,9 @@ const KERNELS: &str = include_str!("kernels.hpp");
 pub struct Translation {
     /// What stands before the source, the source, and what stands behind it.
     parts: [String; 3],
-    /// What lists the kernels of name expressions, between these.
-    expressions: String,
+    /// The name expressions of kernels, which are listed behind the source.
+    expressions: Vec<Arc<str>>,
+    bounded_templates: Vec<String>,
     options: Vec<OsString>,
     file: String,
     checks: Checks,
@@ -54,7 +55,7 @@ pub struct Translation {
     /// The source as it was given, and its options.
     source: String,
     options_of_source: Vec<Arc<str>>,
-    /// The kernels that use what is not there.
+    /// The kernels and functions that use what is not there.
     left_out: Vec<LeftOut>,
     /// Files for headers that nobody has.
     missing_headers: Vec<(String, String)>,
@@ -82,7 +83,7 @@ impl Translation {
             |path| path.display().to_string(),
         );
         let has_include_option = source.options.iter().any(|option| option.contains("include"));
-        let (kept, left_out) = features::without_features(text, &file);
+        let Kept { text: kept, left_out } = without_features(text, &file);
         let told = match checks {
             Checks::On => with_returns(&kept),
             Checks::Off => with_turns(kept),
@@ -98,13 +99,14 @@ impl Translation {
         let replaced = with_shared_memory(&listed, &mut dynamic_arrays);
         let (before, behind) = (before(text, checks), behind(checks)?);
         let others = entries.unwrap_or_default().iter();
-        let is_left_out = |entry: &str| left_out.iter().any(|one| one.name == plain(entry));
+        let is_left_out = |entry: &str| LeftOut::named_in(&left_out, entry).is_some();
         let others = others.filter(|entry| !names.iter().any(|name| **name == ***entry));
         let others = others.filter(|entry| !is_left_out(entry));
-        let others: String = others.map(|entry| expression(entry, &bounded_templates)).collect();
+        let expressions = others.cloned().collect();
         Ok(Self {
             parts: [before, replaced, behind],
-            expressions: others,
+            expressions,
+            bounded_templates,
             options: options(program, path, checks)?,
             file,
             checks,
@@ -122,13 +124,21 @@ impl Translation {
         })
     }
 
-    pub(super) fn text(&self) -> String {
+    /// The text for the compiler, in which kernels have these launch bounds.
+    pub(super) fn text(&self, hidden: &[HiddenBounds]) -> String {
         let [before, source, behind] = &self.parts;
-        let source = prelude::from_line_1(source, &self.file);
+        let source = launch_bounds::with_hidden(source, hidden);
+        let source = prelude::from_line_1(&source, &self.file);
+        let expressions = self.listed_expressions(hidden);
         format!(
-            "{before}#define RESIDENT_IN_SOURCE 1\n{source}\n#undef RESIDENT_IN_SOURCE\n{}{behind}",
-            self.expressions
+            "{before}#define RESIDENT_IN_SOURCE 1\n{source}\n#undef RESIDENT_IN_SOURCE\n\
+             {expressions}{behind}"
         )
+    }
+
+    fn listed_expressions(&self, hidden: &[HiddenBounds]) -> String {
+        let listed = |entry: &Arc<str>| expression(entry, &self.bounded_templates, hidden);
+        self.expressions.iter().map(listed).collect()
     }
 
     pub(super) fn options(&self) -> &[OsString] {
@@ -159,8 +169,7 @@ impl Translation {
 
     /// Why the library has no kernel with this name, if the embedded device lacks what it uses.
     pub(super) fn left_out(&self, entry: &str) -> Option<&str> {
-        let found = self.left_out.iter().find(|kernel| kernel.name == plain(entry))?;
-        Some(&found.reason)
+        LeftOut::named_in(&self.left_out, entry).map(|one| &*one.reason)
     }
 
     pub(super) fn is_checked(&self) -> bool {
@@ -174,7 +183,8 @@ impl Translation {
 
     /// What of the source decides over the code.
     pub fn key(&self) -> Vec<u8> {
-        [&self.module_key(), self.file.as_bytes(), b"\0", self.expressions.as_bytes()].concat()
+        let expressions = self.listed_expressions(&[]);
+        [&self.module_key(), self.file.as_bytes(), b"\0", expressions.as_bytes()].concat()
     }
 
     /// As [`key`](Self::key), whatever its name expressions and its name in messages.
@@ -226,10 +236,12 @@ fn behind(checks: Checks) -> Result<String, String> {
 }
 
 /// What lists the kernel of a name expression.
-fn expression(entry: &str, bounded_templates: &[String]) -> String {
+fn expression(entry: &str, bounded_templates: &[String], hidden: &[HiddenBounds]) -> String {
     let quoted = entry.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ");
     let function = entry.trim().trim_start_matches('&');
-    let bound = launch_bounds::of_expression(function, plain(entry), bounded_templates);
+    let bound = launch_bounds::of_expression(function, plain(entry), bounded_templates)
+        .or_else(|| launch_bounds::of_hidden(plain(entry), hidden))
+        .unwrap_or_else(|| String::from("0"));
     format!(
         "#line 1 \"{ENTRY_FILE}\"\nRESIDENT_HOST_EXPRESSION(\"{quoted}\", {bound}, {function})\n"
     )

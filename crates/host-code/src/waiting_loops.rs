@@ -4,7 +4,7 @@
 //! Reads of memory that is volatile call nothing. So in a source with `volatile` each round of a
 //! loop tells that its thread may be waiting (`turns`), unless the loop counts: then it ends. In
 //! others the loops do whose condition exchanges, since an exchange tells nothing if its value is
-//! no constant.
+//! no constant. Loops of `goto` tell at their labels, in sources with `volatile` or exchanges.
 
 use std::ops::Range;
 
@@ -17,11 +17,17 @@ const BEHIND_CONDITION: &str = ")";
 /// A step of `for` that tells so.
 const STEP: &str = "::resident::host::in_round()";
 
+/// A statement behind a label that tells so.
+const BEHIND_LABEL: &str = " ::resident::host::in_round();";
+
 /// The text whose loops tell that they may wait, on the same lines.
 pub(super) fn with_turns(text: String) -> String {
     let has_volatile = find_in_code(&text, &["volatile"]).is_some();
     let code = code_only(&text);
     let mut insertions: Vec<(usize, String)> = Vec::new();
+    if has_volatile || code.contains("atomicExch") {
+        insertions.extend(labels(&code).into_iter().map(|at| (at, BEHIND_LABEL.to_owned())));
+    }
     for (at, word) in words(&text) {
         let Some(head) = head(&code, at + word.len()) else { continue };
         match word {
@@ -63,6 +69,27 @@ fn top_level(code: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
+/// The places behind the colons of the labels that `goto` names, where each is the first of a
+/// statement that stands by itself: behind `if (x)` there would be two.
+fn labels(code: &str) -> Vec<usize> {
+    let mut before = "";
+    let mut targets: Vec<&str> = Vec::new();
+    for (_, word) in words(code) {
+        if before == "goto" {
+            targets.push(word);
+        }
+        before = word;
+    }
+    let behind_colon = |(at, word): (usize, &str)| {
+        let rest = &code[at + word.len()..];
+        let colon = rest.len() - rest.trim_start().len();
+        let is_label = rest[colon..].starts_with(':') && !rest[colon..].starts_with("::");
+        let is_first = code[..at].trim_end().ends_with([';', '{', '}']);
+        (is_label && is_first && targets.contains(&word)).then_some(at + word.len() + colon + 1)
+    };
+    words(code).filter_map(behind_colon).collect()
+}
+
 fn for_while(code: &str, head: Range<usize>) -> Option<[(usize, String); 2]> {
     let condition = code[head.clone()].trim();
     let never = matches!(condition, "" | "0" | "false");
@@ -101,7 +128,7 @@ fn counts(condition: &str, step: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEFORE_CONDITION, STEP, with_turns};
+    use super::{BEFORE_CONDITION, BEHIND_LABEL, STEP, with_turns};
 
     fn of_body(body: &str) -> String {
         let whole = with_turns(format!("volatile int f; {body}"));
@@ -125,6 +152,23 @@ mod tests {
         ] {
             assert_eq!(of_body(body), expected);
         }
+    }
+
+    #[test]
+    fn loops_of_goto_tell_at_their_labels() {
+        let told = of_body("void k() { again : if (f == 0) goto again; }");
+        assert_eq!(told, format!("void k() {{ again :{BEHIND_LABEL} if (f == 0) goto again; }}"));
+        for body in [
+            "void k() { if (f) again: g(); goto again; }",
+            "void k() { unused: f = x ? unused : ns::unused; }",
+            "void k() { f = x ? again : 1; goto again; }",
+        ] {
+            assert_eq!(of_body(body), body);
+        }
+        let exchanges = "void k() {\nagain: if (atomicExch(&lock, id)) goto again; }".to_owned();
+        assert!(with_turns(exchanges).contains(&format!("\nagain:{BEHIND_LABEL} if")));
+        let plain = "void k() { again: if (next()) goto again; }".to_owned();
+        assert_eq!(with_turns(plain.clone()), plain);
     }
 
     #[test]

@@ -71,6 +71,50 @@ fn attributes_are_those_of_the_kernel() -> Result<()> {
 }
 
 #[test]
+fn launch_bounds_behind_macros_are_seen() -> Result<()> {
+    let source = CudaSource::c(
+        "#define BOUNDS __launch_bounds__(96)
+        #define THREADS 64
+        #define AT_MOST(n) __launch_bounds__(n)
+        constexpr int WIDTH = 32;
+        #define OF_WIDTH __launch_bounds__(WIDTH, 2)
+        extern \"C\" __global__ void BOUNDS plain(float *x) {}
+        extern \"C\" __global__ void __launch_bounds__(THREADS) named(float *x) {}
+        extern \"C\" __global__ AT_MOST(2 * THREADS) void called(float *x) {}
+        extern \"C\" __global__ OF_WIDTH void of_constant(float *x) {}
+        extern \"C\" __global__ void GIVEN given(float *x) {}
+        namespace ns { __global__ __launch_bounds__(8) void inside(float *x) {} }
+        template <typename T> __global__ BOUNDS void instance(T *x) {}",
+    );
+    let source = source.define("GIVEN", "__launch_bounds__(16)");
+    let kernels = [
+        ("plain", 96),
+        ("named", 64),
+        ("called", 128),
+        ("of_constant", 32),
+        ("given", 16),
+        ("ns::inside", 8),
+        ("instance<float>", 96),
+    ];
+    if kernel::<Changed>("plain", source.clone()).is_none() {
+        return Ok(());
+    }
+    // SAFETY: they do nothing.
+    let of =
+        |name: &str| unsafe { Kernel::<Changed>::new("limited").cuda(source.clone().entry(name)) };
+    let kernels = kernels.map(|(name, most)| (name, of(name), most));
+    for device in [Device::cpu(), Device::emulated(Emulation::new().sanitize(true))] {
+        for (name, kernel, most) in &kernels {
+            assert_eq!(kernel.attributes(&device)?.block_threads_max, *most, "{name}");
+        }
+    }
+    let mut x = SmartArray::<f32, _>::zeros(1);
+    let refused = kernels[0].1.launch_on(&device().stream(), Grid::new(1, 97), (&mut x,));
+    assert!(matches!(&refused, Err(Error::Grid { .. })), "{refused:?}");
+    Ok(())
+}
+
+#[test]
 fn blocks_larger_than_the_launch_bounds_are_refused() -> Result<()> {
     let Some(bounded) = of("mirror", "bounded") else { return Ok(()) };
     let mut x: SmartArray<f32, _> = (0..65_u8).map(f32::from).collect::<Vec<_>>().into();

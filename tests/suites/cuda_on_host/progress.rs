@@ -42,6 +42,27 @@ fn a_thread_waits_for_a_flag_that_is_volatile() -> Result<()> {
     compare("wait_for_flag", source, Grid::new(1, 96), 3, &[1, 41, 42])
 }
 
+/// The loop is made of `goto`.
+#[test]
+fn a_thread_waits_for_a_flag_by_goto() -> Result<()> {
+    let source = r#"
+        extern "C" __global__ void wait_by_goto(int *x) {
+            volatile int *flag = x;
+            if (threadIdx.x == 0) {
+            again:
+                if (*flag == 0) goto again;
+                __threadfence();
+                x[2] = x[1] + 1;
+            } else if (threadIdx.x == blockDim.x - 1) {
+                x[1] = 41;
+                __threadfence();
+                *flag = 1;
+            }
+        }
+    "#;
+    compare("wait_by_goto", source, Grid::new(1, 96), 3, &[1, 41, 42])
+}
+
 /// Each thread waits for the next one, and so for all that come later.
 #[test]
 fn each_thread_of_many_blocks_waits_for_the_next() -> Result<()> {

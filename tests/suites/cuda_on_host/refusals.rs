@@ -100,14 +100,14 @@ fn what_is_not_there_is_named_and_other_kernels_of_the_file_run() -> Result<()> 
     good.launch_on(&device().stream(), Grid::new(1, 1), (&mut x,))?;
     assert_eq!(x.get(0)?, 5.0);
     for (name, line, words) in [
-        ("textured", 5, "`cudaTextureObject_t`: textures are not there"),
-        ("stored", 7, "`surf2Dwrite`: surfaces are not there"),
-        ("lane", 10, "`asm`: inline PTX are not there"),
-        ("nested", 11, "`<<<`: launches inside kernels"),
-        ("tensor", 12, "`wmma`: the matrix units"),
-        ("block", 13, "`cub`: cub and thrust"),
-        ("noise", 14, "`curandState`: cuRAND"),
-        ("old", 15, "`__shfl`: the functions of warps without a mask"),
+        ("textured", 5, "`cudaTextureObject_t`: the embedded device has no textures"),
+        ("stored", 7, "`surf2Dwrite`: the embedded device has no surfaces"),
+        ("lane", 10, "`asm`: the embedded device has no inline PTX"),
+        ("nested", 11, "`<<<`: the embedded device has no launches inside kernels"),
+        ("tensor", 12, "`wmma`: the embedded device has no matrix units"),
+        ("block", 13, "`cub`: the embedded device has no cub and no thrust"),
+        ("noise", 14, "`curandState`: the embedded device has no cuRAND"),
+        ("old", 15, "`__shfl`: the embedded device has no functions of warps without a mask"),
     ] {
         let log = refused(name, source.clone()).expect("there is a compiler");
         let is_named = log.contains(words) && log.contains(&format!(".cu:{line}: "));
@@ -117,15 +117,98 @@ fn what_is_not_there_is_named_and_other_kernels_of_the_file_run() -> Result<()> 
     Ok(())
 }
 
+/// Device functions with what is not there, their callers, and kernels that call neither.
+const FUNCTIONS: &str = "
+    #define NEGATIVE(x) ns::negative<1>(x)
+    struct Five { float lane; };
+    struct Image { cudaTextureObject_t texture; int width; };
+    namespace ns {
+    template <int n> __device__ float negative(float x) {
+        asm(\"neg.f32 %0, %0;\" : \"+f\"(x));
+        return x;
+    }
+    }
+    static __device__ __forceinline__ unsigned int lane() {
+        unsigned int lane;
+        asm volatile(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane));
+        return lane; }
+    __device__ float texel(cudaTextureObject_t t) { return tex2D<float>(t, 0, 0); }
+    __device__ float pixel(Image image) { return tex2D<float>(image.texture, 0, 0); }
+    __device__ float of_pixels(Image image) { return 2 * pixel(image); }
+    struct Lanes { __device__ float operator()(float x) const { return x + lane(); } };
+    extern \"C\" __global__ void negated(float *x) { x[0] = ns::negative<2>(x[0]); }
+    extern \"C\" __global__ void by_macro(float *x) { x[0] = NEGATIVE(x[0]); }
+    extern \"C\" __global__ void lanes(float *x) {
+        x[0] = lane(); }
+    extern \"C\" __global__ void texels(float *x) { x[0] = texel(0); }
+    extern \"C\" __global__ void pixels(float *x) { x[0] = of_pixels(Image()); }
+    template <unsigned int (*f)()> __global__ void apply(float *x) { x[0] = f(); }
+    extern \"C\" __global__ void member(float *x) { x[0] = Lanes()(x[0]); }
+    extern \"C\" __global__ void good(float *x) {
+        Five five = {5}; x[0] = five.lane; }
+";
+
 #[test]
-fn what_is_not_there_is_named_in_functions_too() {
-    let source = format!(
-        "__device__ float f(float x) {{\n  return __shfl_down(x, 1); }}\n{}",
-        body("x[0] = f(x[0]);")
-    );
-    let Some(log) = refused("k", source) else { return };
-    assert!(
-        log.starts_with("k.cu:2: `__shfl_down`: the functions of warps without a mask"),
-        "{log}"
-    );
+fn functions_with_what_is_not_there_refuse_the_kernels_that_may_call_them() -> Result<()> {
+    let source = CudaSource::c(FUNCTIONS);
+    let Some(good) = kernel::<(InOut<f32>,)>("good", source.clone()) else { return Ok(()) };
+    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+        let mut x = SmartArray::<f32, _>::zeros(1);
+        good.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
+        assert_eq!(x.get(0)?, 5.0);
+    }
+    for (name, line, words) in [
+        ("negated", 7, "`asm` in `negative`, which the kernel may call: the embedded device"),
+        ("by_macro", 7, "`asm` in `negative`"),
+        ("lanes", 13, "`asm` in `lane`, which the kernel may call: the embedded device has no"),
+        ("texels", 15, "`cudaTextureObject_t` in `texel`"),
+        ("pixels", 16, "`tex2D` in `pixel`"),
+        ("apply<lane>", 13, "`asm` in `lane`"),
+    ] {
+        // SAFETY: it does not run.
+        let kernel = unsafe { Kernel::<(InOut<f32>,)>::new(name).cuda(source.clone().entry(name)) };
+        let Err(Error::Compile { log, .. }) = kernel.prepare(&Device::cpu()) else {
+            panic!("{name} is taken")
+        };
+        let is_named = log.contains(words) && log.contains(&format!(".cu:{line}: "));
+        assert!(is_named && log.contains("by `.host(..)`"), "{name}: {log}");
+        assert_eq!(log.lines().count(), 1, "{log}");
+    }
+    Ok(())
+}
+
+/// No name tells that the kernel calls it.
+#[test]
+fn a_function_with_what_is_not_there_fails_the_launch_that_comes_there() -> Result<()> {
+    let source = CudaSource::c(FUNCTIONS);
+    let Some(member) = kernel::<(InOut<f32>,)>("member", source) else { return Ok(()) };
+    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+        let mut x = SmartArray::<f32, _>::zeros(1);
+        member.launch_on(&device.stream(), Grid::new(1, 1), (&mut x,))?;
+        let error = device.synchronize().expect_err("it comes there").to_string();
+        assert!(error.contains("member.cu:13: `asm` in `lane`"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_not_there_in_other_functions_is_named_and_refuses_the_source() {
+    for (function, words) in [
+        (
+            "struct S { __device__ float f(float x) {\n  return __shfl_down(x, 1); } };",
+            "k.cu:2: `__shfl_down`: the embedded device has no functions of warps without a mask",
+        ),
+        (
+            "struct S {};\n__device__ float operator+(S a, S b) { return __shfl_up(1, 1); }",
+            "k.cu:2: `__shfl_up`: the embedded device has no functions of warps without a mask",
+        ),
+        (
+            "__device__ float f(curandState *s) { return 1; }\n\
+             struct S { __device__ float g() { return f(nullptr); } };",
+            "k.cu:1: `curandState` in `f`, which the kernel may call: the embedded device has no",
+        ),
+    ] {
+        let Some(log) = refused("k", format!("{function}\n{}", body("x[0] = 1;"))) else { return };
+        assert!(log.starts_with(words), "{log}");
+    }
 }

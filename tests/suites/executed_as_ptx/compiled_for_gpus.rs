@@ -23,7 +23,7 @@ struct Known {
     _reason: &'static str,
 }
 
-const KNOWN: [Known; 7] = [
+const KNOWN: [Known; 8] = [
     Known {
         architecture: "sm_",
         text: "mma.h",
@@ -47,6 +47,12 @@ const KNOWN: [Known; 7] = [
         text: "_sync(",
         log: "the wavefronts of this GPU have 64 lanes, and this mask names 32 of them",
         _reason: "the kernel is for warps of 32 lanes",
+    },
+    Known {
+        architecture: "gfx90a",
+        text: "cudaTextureObject_t texture",
+        log: "unknown type name 'cudaTextureObject_t'",
+        _reason: "the kernels that are refused on the host use textures and PTX",
     },
     Known {
         architecture: "gfx90a",

@@ -63,7 +63,7 @@ const REST: &str = "with the quotient by zero at hand, NVRTC makes the rest of i
 const LATER: &str = "its blocks wait for later ones, and run one after the other there";
 const REMOVED: &str = "the test has removed the header that it includes";
 
-pub(crate) const KNOWN: [Entry; 34] = [
+pub(crate) const KNOWN: [Entry; 35] = [
     entry("ops::map(Exp2)", "", Known::Ulp(1), FUNCTION),
     entry("ops::map(Log10)", "", Known::Ulp(1), FUNCTION),
     entry("ops::map(Log2)", "", Known::Ulp(1), FUNCTION),
@@ -81,6 +81,7 @@ pub(crate) const KNOWN: [Entry; 34] = [
     entry("same", "__CUDA_ARCH__", Known::Differs, "its options name another architecture"),
     entry("same", "extern __shared__ int words", Known::Differs, TWO_NAMES),
     entry("divided", "", Known::Differs, REST),
+    entry("good", "tex2D", Known::NotRun, "a function of another kernel reads a texture"),
     entry("good", "mma.h", Known::NotCompiled, "the packages lack files that this header needs"),
     entry(
         "results",

@@ -7,6 +7,7 @@ use super::compilation::{Compilation, c_string};
 use super::compiler_library::{CompilerLibrary, Product};
 #[cfg(feature = "hip")]
 use super::hiprtc;
+use super::missing_header;
 #[cfg(feature = "cuda")]
 use super::nvrtc;
 use super::ptx;
@@ -266,15 +267,10 @@ impl Compiler {
             compilation.add_expression(&c_string(expression)?)?;
         }
         let refused = |log: String| {
-            let hint = if log.contains("could not open source file") {
-                "a header is in no folder that the source names: name that of the CUDA toolkit's \
-                 headers by `CudaSource::include` (pip installs them with `nvidia-cuda-runtime` \
-                 and `nvidia-cuda-cccl`)\n"
-            } else {
-                ""
-            };
+            let advice = missing_header::advice(&log).map(|advice| advice + "\n");
+            let advice = advice.unwrap_or_default();
             let (name, target) = (self.name(), &input.target);
-            format!("{hint}{name} for {target} refuses the source, correct it:\n{log}")
+            format!("{advice}{name} for {target} refuses the source, correct it:\n{log}")
         };
         compilation.run(&self.with_standard(&input.options)).map_err(refused)?;
         let machine_code = compilation.machine_code()?;

@@ -6,6 +6,7 @@
 //! | `source` | CUDA C and its options |
 //! | `attributes` | what compiled code says that a kernel needs |
 //! | `compile`, `compilation` | the compiler; one run of it |
+//! | `missing_header` | what to do about a header that it does not find |
 //! | `compiler_library` | NVRTC or hiprtc: how it is found; its functions |
 //! | `nvrtc`, `nvrtc_options` | NVRTC: its names; what its options mean |
 //! | `hiprtc`, `hip_options` | hiprtc: its names; NVRTC's options as it takes them |
@@ -28,6 +29,7 @@ mod hiprtc;
 mod image;
 mod kernel;
 mod limits;
+mod missing_header;
 mod module;
 #[cfg(feature = "cuda")]
 mod nvrtc;

@@ -23,6 +23,7 @@ use resident_backend::{
 use resident_code::c_declaration::is_identifier;
 use resident_code::cache::DiskCache;
 use resident_code::code_object;
+use resident_code::late_instance::came_late;
 use resident_code::once::OncePerKey;
 use resident_code::words::find_in_code;
 use resident_code::{parameter_types, read_source, signature, without_byte_order_mark};
@@ -232,8 +233,9 @@ impl SourceOfProgram<'_> {
             if is_plain {
                 hint = no_entry(entry, source, &module.kernel_names);
             }
-            if !module.described.variables.is_empty() && self.names(entry) {
-                return Err(came_late(entry, module).into());
+            let variables = &module.described.variables;
+            if !variables.is_empty() && self.names(entry) {
+                return Err(came_late(entry, self.text, self.path, variables).into());
             }
         } else if is_plain && !self.is_expression(entry) {
             return Err(shared.expect_err("it failed"));
@@ -274,17 +276,6 @@ impl SourceOfProgram<'_> {
         let name = name.rsplit("::").next().unwrap_or(name).trim_start_matches('&').trim();
         find_in_code(self.text, &[name]).is_some() || self.text.contains("##")
     }
-}
-
-/// The error for a kernel that would have variables of its own.
-#[cold]
-fn came_late(entry: &str, module: &Module) -> String {
-    format!(
-        "the code of this source is loaded already, without `{entry}`, which so could not share \
-         its variables ({}): make the kernels of all instances of templates, of clones of one \
-         `GpuSource`, before the first is launched or prepared",
-        module.described.variables.join(", ")
-    )
 }
 
 /// Adds a hint: if a name expression does not compile, often the source has no function with that

@@ -227,6 +227,19 @@ fn numbers_types_and_the_usual_headers_need_no_toolkit() {
 }
 
 #[test]
+fn a_header_that_nvrtc_does_not_find_is_named_with_where_to_get_it() {
+    let Some(compiler) = compiler() else { return };
+    for (header, folder) in [("cuda_fp16.h", None), ("cooperative_groups.h", Some("/"))] {
+        let text = format!("#include <{header}>\nextern \"C\" __global__ void f() {{}}");
+        let source = GpuSource::c(text.as_str());
+        let source = folder.into_iter().fold(source, |source, folder| source.include(folder));
+        let log = compile(compiler, &program("f", source, &[]), &text, None).expect_err("none");
+        assert!(log.starts_with(&format!("the header `{header}` is in no folder")), "{log}");
+        assert!(log.contains("`CudaSource::include`") && log.contains("toolkit"), "{log}");
+    }
+}
+
+#[test]
 fn code_tells_the_types_of_parameters_and_the_variables() {
     let Some(compiler) = compiler() else { return };
     let text = "__constant__ float coef[3]; namespace ns { __device__ int count; }\n\

@@ -1,15 +1,8 @@
-//! Features of CUDA C that are not there on the embedded device. A kernel that uses one is left out
-//! of the library, so that the others of its source run.
+//! Features of CUDA C that are not there on the embedded device, and where a source uses one.
 
-use resident_code::kernels::{Definition, definitions};
+use std::ops::Range;
+
 use resident_code::words::{code_only, words};
-
-/// A kernel that is left out: its name, and why.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(in super::super) struct LeftOut {
-    pub(in super::super) name: String,
-    pub(in super::super) reason: String,
-}
 
 /// What a feature is called, and what to do in its place.
 struct Feature {
@@ -64,7 +57,7 @@ const FEATURES: [Feature; 9] = [
         words: &["asm", "__asm", "__asm__"],
     },
     Feature {
-        name: "the matrix units (`wmma`)",
+        name: "matrix units (`wmma`)",
         instead: "multiply in a loop, or by `ops::matmul`",
         words: &["wmma", "nvcuda"],
     },
@@ -85,12 +78,12 @@ const FEATURES: [Feature; 9] = [
         ],
     },
     Feature {
-        name: "cub and thrust",
+        name: "cub and no thrust",
         instead: "use `ops`, or shuffles and shared memory",
         words: &["cub", "thrust"],
     },
     Feature {
-        name: "the functions of warps without a mask, which CUDA 9 has replaced,",
+        name: "functions of warps without a mask, which CUDA 9 has replaced",
         instead: "use `__shfl_sync`, `__ballot_sync` and their kin with a mask",
         words: &["__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__ballot", "__any", "__all"],
     },
@@ -106,57 +99,54 @@ const FEATURES: [Feature; 9] = [
     },
 ];
 
-/// The source with a declaration in place of each kernel that uses such a feature, on as many
-/// lines, and these kernels.
-pub(in super::super) fn without_features(text: &str, file: &str) -> (String, Vec<LeftOut>) {
-    let code = code_only(text);
-    let (mut result, mut left_out, mut done) = (String::with_capacity(text.len()), Vec::new(), 0);
-    for kernel in definitions(text) {
-        let Some((at, word, feature)) = first_feature(text, &code, &kernel) else { continue };
-        let lines = text[kernel.start..kernel.body.end].matches('\n').count();
-        result.push_str(&text[done..kernel.start]);
-        result.push_str(&format!("void resident_left_out_{}();", left_out.len()));
-        result.push_str(&"\n".repeat(lines));
-        done = kernel.body.end;
-        let line = text[..at].matches('\n').count() + 1;
-        left_out.push(LeftOut { reason: reason(file, line, word, feature), name: kernel.name });
-    }
-    (result + &text[done..], left_out)
+/// A place where a source uses a feature that is not there.
+#[derive(Clone, Copy)]
+pub(super) struct Use<'c> {
+    pub(super) at: usize,
+    word: &'c str,
+    feature: &'static Feature,
 }
 
-/// What to say of the first such feature in a line of the source.
+impl Use<'_> {
+    /// What is not there and what to do. `place` says where it stands.
+    pub(super) fn reason(&self, place: &str) -> String {
+        format!(
+            "`{}`{place}: the embedded device has no {}: {}, or give the kernel a body by \
+             `.host(..)`",
+            self.word, self.feature.name, self.feature.instead
+        )
+    }
+}
+
+/// The first use of such a feature in a part of a source. `code` is the source without comments and
+/// literals.
+pub(super) fn first_use<'c>(text: &str, code: &'c str, part: Range<usize>) -> Option<Use<'c>> {
+    let inside = &code[part.clone()];
+    let launch = || {
+        let at = part.start + inside.find("<<<")?;
+        Some(Use { at, word: "<<<", feature: FEATURES.last()? })
+    };
+    launch().or_else(|| {
+        words(inside).find_map(|(at, word)| {
+            let at = part.start + at;
+            feature_of(text, at, word).map(|feature| Use { at, word, feature })
+        })
+    })
+}
+
+/// The number of the line in which a place is.
+pub(super) fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+/// What to say of the first such feature in a line of the source that the compiler refuses.
 pub(in super::super) fn of_line(text: &str, file: &str, line: usize) -> Option<String> {
     let content = text.lines().nth(line.checked_sub(1)?)?;
-    let code = code_only(content);
-    let (_, word, feature) = words(&code).find_map(|(at, word)| {
-        let feature = feature_of(content, at, word)?;
-        Some((at, word, feature))
-    })?;
-    Some(reason(file, line, word, feature))
-}
-
-fn reason(file: &str, line: usize, word: &str, feature: &Feature) -> String {
-    format!(
-        "{file}:{line}: `{word}`: {} are not there on the embedded device: {}, or give the kernel \
-         a body by `.host(..)`",
-        feature.name, feature.instead
-    )
-}
-
-fn first_feature<'c>(
-    text: &str,
-    code: &'c str,
-    kernel: &Definition,
-) -> Option<(usize, &'c str, &'static Feature)> {
-    let inside = &code[kernel.start..kernel.body.end];
-    if let Some(at) = inside.find("<<<") {
-        let launches = FEATURES.last()?;
-        return Some((kernel.start + at, "<<<", launches));
-    }
-    words(inside).find_map(|(at, word)| {
-        let at = kernel.start + at;
-        feature_of(text, at, word).map(|feature| (at, word, feature))
-    })
+    let found = first_use(content, &code_only(content), 0..content.len())?.reason("");
+    Some(format!(
+        "{file}:{line}: {found}; this refuses all kernels of the source, since only kernels are \
+         left out, and functions in namespaces that no `#if` is around and whose name no other has"
+    ))
 }
 
 fn feature_of(text: &str, at: usize, word: &str) -> Option<&'static Feature> {
@@ -178,30 +168,14 @@ fn feature_of(text: &str, at: usize, word: &str) -> Option<&'static Feature> {
 
 #[cfg(test)]
 mod tests {
-    use super::{of_line, without_features};
-
-    #[test]
-    fn kernels_that_use_what_is_not_there_are_left_out() {
-        let text = "extern \"C\" __global__ void good(float *x) { x[0] = 1; }\n\
-            extern \"C\" __global__ void bad(cudaTextureObject_t t,\n  float *x) {\n\
-            x[0] = tex1D<float>(t, 1); }\n\
-            template <typename T> __global__ void also(T *x) {\n asm(\"bar.sync 0;\"); }\n\
-            __global__ void fine(float *x) { asm volatile(\"\" : : : \"memory\"); x->tex2D = 1; }\n\
-            __global__ void starts(int *x) { good<<<1, 1>>>(x); }\n";
-        let (result, left_out) = without_features(text, "k.cu");
-        let names: Vec<&str> = left_out.iter().map(|one| &*one.name).collect();
-        assert_eq!(names, ["bad", "also", "starts"]);
-        assert_eq!(result.lines().count(), text.lines().count());
-        assert!(result.contains("extern \"C\" void resident_left_out_0();"), "{result}");
-        assert!(left_out[0].reason.starts_with("k.cu:2: `cudaTextureObject_t`: textures are not"));
-        assert!(left_out[1].reason.contains("k.cu:6: `asm`: inline PTX"), "{left_out:?}");
-        assert!(left_out[2].reason.contains("launches inside kernels"), "{left_out:?}");
-    }
+    use super::of_line;
 
     #[test]
     fn a_line_of_a_function_tells_of_its_feature() {
         let text = "int x;\n__device__ int f() { return __shfl(1, 2); }\n";
-        assert!(of_line(text, "k.cu", 2).expect("one").contains("`__shfl_sync`"));
+        let said = of_line(text, "k.cu", 2).expect("one");
+        assert!(said.contains("k.cu:2: `__shfl`: ") && said.contains("`__shfl_sync`"), "{said}");
+        assert!(said.contains("refuses all kernels of the source"), "{said}");
         assert_eq!(of_line(text, "k.cu", 1), None);
         assert_eq!(of_line(text, "k.cu", 9), None);
     }

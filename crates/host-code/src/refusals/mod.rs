@@ -3,12 +3,17 @@
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `features` | features that are not there: the kernels that use them |
+//! | `features` | features that are not there |
+//! | `left_out`, `callers` | the kernels that use them, and functions with their callers |
 //! | `missing_headers` | headers that NVRTC does not find either |
+//! | `preprocessed` | a source as the preprocessor leaves it |
 //! | `outline` | the functions of a preprocessed source |
 //! | `strictness` | what NVRTC refuses in a preprocessed source |
 
+mod callers;
 pub(super) mod features;
+pub(super) mod left_out;
 pub(super) mod missing_headers;
 mod outline;
+pub(super) mod preprocessed;
 pub(super) mod strictness;

@@ -1,5 +1,7 @@
 //! The functions that a preprocessed source defines, outside of others.
 
+use std::ops::Range;
+
 use resident_code::words::{code_only, words};
 
 /// A function: its name, what stands before its name, and where.
@@ -8,6 +10,12 @@ pub(super) struct Function<'t> {
     pub(super) name: &'t str,
     pub(super) specifiers: &'t str,
     pub(super) at: usize,
+    /// Where its first specifier stands.
+    pub(super) start: usize,
+    /// From the brace that opens to the one that closes, both included.
+    pub(super) body: Range<usize>,
+    /// Whether it is defined in a class.
+    pub(super) is_member: bool,
 }
 
 /// What may have arguments before a function's name, or before a class's.
@@ -90,13 +98,17 @@ fn walk<'t>(text: &'t str, visit: &mut dyn FnMut(Part<'t, '_>)) {
                 }
                 Kind::Function(name) => {
                     let name = start + name.start..start + name.end;
+                    let end = closing(&code, at);
+                    let specifiers = &text[start..name.start];
                     visit(Part::Function(Function {
                         name: &text[name.clone()],
-                        specifiers: &text[start..name.start],
+                        specifiers,
                         at: name.start,
+                        start: name.start - specifiers.trim_start().len(),
+                        body: at..end + 1,
+                        is_member: classes.contains(&true),
                     }));
-                    at = closing(&code, at);
-                    start = at + 1;
+                    (at, start) = (end, end + 1);
                 }
                 Kind::Value => at = closing(&code, at),
             },
@@ -136,7 +148,7 @@ const OTHER_DECLARATIONS: [&str; 24] = [
 
 /// The name in the declaration of a variable without a specifier, if it is one without a doubt: a
 /// type, a name, and at most brackets and a value behind it.
-fn plain_variable(code: &str) -> Option<std::ops::Range<usize>> {
+fn plain_variable(code: &str) -> Option<Range<usize>> {
     let is_other = |word| OTHER_DECLARATIONS.contains(&word);
     if code.contains('#') || words(code).any(|(_, word)| is_other(word)) {
         return None;
@@ -158,7 +170,7 @@ enum Kind {
         is_class: bool,
     },
     /// The body of a function, whose name is here.
-    Function(std::ops::Range<usize>),
+    Function(Range<usize>),
     /// An initialiser, or an enumeration.
     Value,
 }
@@ -212,7 +224,7 @@ fn template_len(head: &str) -> usize {
 }
 
 /// The name before the first parenthesis that is not an attribute's, and that parenthesis.
-fn parameters_start(head: &str) -> Option<(std::ops::Range<usize>, usize)> {
+fn parameters_start(head: &str) -> Option<(Range<usize>, usize)> {
     let mut from = 0;
     loop {
         let open = from + head[from..].find('(')?;
