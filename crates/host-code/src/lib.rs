@@ -6,7 +6,7 @@
 //! | `compiler`, `processor`, `advice` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `declared_kernels` | the kernels that a source declares, for errors |
-//! | `cuda_on_host.hpp`, `mathematics.hpp` | what CUDA C needs beyond C++17 |
+//! | `cuda_on_host.hpp`, `mathematics.hpp`, `packed_integers.hpp` | what CUDA C has beyond C++17 |
 //! | `entry.hpp` | how blocks run |
 //! | `kernels.hpp`, `kernel_list`, `launch_bounds` | the kernels of a library, and their bounds |
 //! | `static_shared` | the static shared memory that a kernel uses |
@@ -69,6 +69,7 @@ use self::translation::{Checks, Translation};
 use resident_backend::{GpuCode, GpuSource, KernelBody, LoadError, ModuleVariable, Program};
 use resident_code::cache::DiskCache;
 use resident_code::once::OncePerKey;
+use resident_code::variable_names::name_in_source;
 use resident_code::{parameter_types, read_source, signature, without_byte_order_mark};
 
 pub use self::sanitizer::Findings;
@@ -216,11 +217,12 @@ impl Module<'_> {
 /// The error for a kernel that would have variables of its own.
 #[cold]
 fn came_late(entry: &str, library: &Library) -> String {
+    let names: Vec<String> = library.variables.symbols().map(name_in_source).collect();
     format!(
-        "the code of this source is loaded already, without `{entry}`, which so could not share \
-         its variables ({}): make the kernels of all instances of templates, of clones of one \
-         `CudaSource`, before the first is launched or prepared",
-        library.variables.names().join(", ")
+        "the code of this source is loaded already, without `{entry}`, which could therefore not \
+         share its variables ({}): make the kernels of all instances of templates, of clones of \
+         one `CudaSource`, before the first is launched or prepared",
+        names.join(", ")
     )
 }
 
