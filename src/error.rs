@@ -411,7 +411,7 @@ pub enum Error {
     #[non_exhaustive]
     #[error("compile: kernel {kernel} is not ready on {device}; nothing was queued: {log}{call}")]
     Compile {
-        /// The kernel.
+        /// The kernel, or the variable of the source.
         kernel: String,
         /// The device.
         device: String,

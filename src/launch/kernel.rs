@@ -213,21 +213,21 @@ impl<S: Signature> Kernel<S> {
     /// `tracing`, see [`audit`](crate::audit), once the launch is over; else to standard output),
     /// and `assert`, which fails the launch. The order of blocks varies, on seeded devices too.
     /// `__CUDA_ARCH__` is 900, or that of the option `-arch`. There are `cuda_fp16.h`,
-    /// `cuda_bf16.h` and `cooperative_groups.h` (blocks, tiles, coalesced groups, `reduce`, scans);
-    /// `cuda_runtime.h` and its kin can be included with every compiler, and what `<stdint.h>`,
-    /// `<limits.h>`, `<float.h>` and `<math.h>` name is there without. A kernel that uses what is
-    /// not there (groups of the grid, inline PTX, textures, surfaces, launches inside kernels,
-    /// `wmma`, cub, thrust, cuRAND), itself or in a function that it may call, is refused with the
-    /// line; others of its source run, unless the function is a member, an operator, overloaded, or
-    /// in `#if`. Refused is what NVRTC refuses: functions of the host, `std::`, `sqrt(16)`. An
-    /// integer divided by zero has all bits set, as on NVIDIA's GPUs (on Linux on x86-64). Local
-    /// arrays of a thread may take about 1 MiB. On Linux on x86-64 more fails the launch: a handler
-    /// of `SIGSEGV` and `SIGFPE`, which passes on what does not concern it, is installed with the
-    /// first such kernel and stays: a shared library with this crate must not be unloaded. A
-    /// handler installed later must pass on to it what it does not handle. Elsewhere more ends the
-    /// process, at a guard page. A wild access ends the process, there with a line on standard
-    /// error that names the kernel. Products and sums are rounded apart unless `--fmad=true` is an
-    /// option; mathematical functions are the C library's.
+    /// `cuda_bf16.h` and `cooperative_groups.h` (blocks, tiles, coalesced groups and their parts,
+    /// `reduce`, scans, `memcpy_async`); `cuda_runtime.h` and its kin can be included with every
+    /// compiler, and what `<stdint.h>`, `<limits.h>`, `<float.h>` and `<math.h>` name is there
+    /// without. A kernel that uses what is not there (groups of the grid, inline PTX, textures,
+    /// surfaces, launches inside kernels, `wmma`, cub, thrust, cuRAND), itself or in a function
+    /// that it may call, is refused with the line; others of its source run, unless the function is
+    /// a member, an operator, overloaded, or in `#if`. Refused is what NVRTC refuses: functions of
+    /// the host, `std::`, `sqrt(16)`. An integer divided by zero has all bits set, as on NVIDIA's
+    /// GPUs (on Linux on x86-64). Local arrays of a thread may take about 1 MiB. On Linux on x86-64
+    /// more fails the launch: a handler of `SIGSEGV` and `SIGFPE`, which passes on what does not
+    /// concern it, is installed with the first such kernel and stays: a shared library with this
+    /// crate must not be unloaded. A handler installed later must pass on to it what it does not
+    /// handle. Elsewhere more ends the process, at a guard page. A wild access ends the process,
+    /// there with a line on standard error that names the kernel. Products and sums are rounded
+    /// apart unless `--fmad=true` is an option; mathematical functions are the C library's.
     ///
     /// With [`Emulation::prefer_cuda`](crate::Emulation::prefer_cuda), or with the environment
     /// variable `RESIDENT_CPU_KERNELS=cuda`, CUDA C runs also where there is a `host` body. With

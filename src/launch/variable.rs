@@ -130,7 +130,7 @@ impl<T: Element> Variable<T> {
         match fault {
             LoadError::Program(log) => Error::Compile {
                 call: CalledAt::UNKNOWN,
-                kernel: format!("\"{}\"", self.program().kernel),
+                kernel: format!("of the variable \"{}\"", self.name),
                 device: device.name(),
                 log,
             },

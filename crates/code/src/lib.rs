@@ -5,6 +5,7 @@
 //!   `kernels`: the kernels that it defines; `late_instance`: those that are not in its module.
 //! - `signature`: the compiled parameters compared with the signature.
 //! - `code_object`: the kernels and parameters that AMD's compiler describes in its code.
+//! - `variable_names`: the names of variables, by their symbols.
 //! - `cache`: compiled code on disk. `once`: values that are made once per key.
 
 use std::path::Path;
@@ -20,6 +21,7 @@ pub mod once;
 pub mod parameter_types;
 pub mod prelude;
 pub mod signature;
+pub mod variable_names;
 pub mod words;
 
 /// The text of a file of CUDA C, or why it cannot be read.

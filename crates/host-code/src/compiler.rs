@@ -23,7 +23,7 @@ const USUAL: [&str; 3] = ["c++", "clang++", "g++"];
 
 /// Options for every source. As in CUDA C, `a * b + c` is rounded twice unless the options say
 /// otherwise, and mathematical functions set no `errno`.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 13] = [
     "-std=c++17",
     "-O3",
     "-g",
@@ -39,6 +39,8 @@ const OPTIONS: [&str; 12] = [
     "-fno-strict-aliasing",
     // `__global__` functions are inlined without being declared so.
     "-Wno-attributes",
+    // As NVRTC, for which the length of an array is a constant.
+    "-Werror=vla",
 ];
 
 /// Options for code that is checked while it runs: each access of the source is announced, as it

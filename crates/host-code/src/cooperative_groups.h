@@ -1,6 +1,6 @@
 // `cooperative_groups.h` on the host: the threads of a block, tiles of a warp, and the lanes that
-// run together. `cg::reduce` and the scans, which CUDA has in headers of their own, are here too.
-// Groups of several blocks are not there.
+// run together. `cg::reduce`, the scans and `memcpy_async`, which CUDA has in headers of their own,
+// are here too. Groups of several blocks, and tiles of several warps, are not there.
 
 #ifndef RESIDENT_COOPERATIVE_GROUPS_H
 #define RESIDENT_COOPERATIVE_GROUPS_H
@@ -61,6 +61,8 @@ class lanes_of_warp {
     template <typename T> unsigned int match_all(T value, int &predicate) const {
         return ranks(__match_all_sync(mask, value, &predicate));
     }
+    /// The lanes themselves, which CUDA does not tell.
+    unsigned int resident_mask() const { return mask; }
 
   protected:
     lanes_of_warp(unsigned int mask, unsigned int group, unsigned int groups)
@@ -116,13 +118,75 @@ thread_block_tile<count, Parent> tiled_partition(const Parent &) {
     return thread_block_tile<count, Parent>();
 }
 
-/// The lanes that come here together.
+/// The lanes that come here together, or parts of a group.
 class coalesced_group : public lanes_of_warp {
   public:
-    explicit coalesced_group(unsigned int mask) : lanes_of_warp(mask, 0, 1) {}
+    explicit coalesced_group(unsigned int mask, unsigned int group = 0, unsigned int groups = 1)
+        : lanes_of_warp(mask, group, groups) {}
 };
 
 inline coalesced_group coalesced_threads() { return coalesced_group(__activemask()); }
+
+/// The lanes of a group that pass the same number; the parts are numbered by their first lanes.
+template <typename Group, typename T>
+coalesced_group labeled_partition(const Group &group, T label) {
+    unsigned int lanes = group.resident_mask(), part = __match_any_sync(lanes, label);
+    unsigned int first = __ffs(part) - 1;
+    unsigned int firsts = __ballot_sync(lanes, first == resident::host::lane());
+    return coalesced_group(part, __popc(firsts & ((1u << first) - 1)), __popc(firsts));
+}
+
+/// The lanes of a group for which this is true, which are part 1, or the others.
+template <typename Group> coalesced_group binary_partition(const Group &group, bool predicate) {
+    unsigned int lanes = group.resident_mask(), set = __ballot_sync(lanes, predicate);
+    if (set == lanes || set == 0) return coalesced_group(lanes);
+    return coalesced_group(predicate ? set : lanes & ~set, predicate, 2);
+}
+
+template <typename Group> coalesced_group labeled_partition(const Group &group, bool label) {
+    return binary_partition(group, label);
+}
+
+/// A block, or lanes of a warp: which of them is known when the kernel runs.
+class thread_group {
+  public:
+    thread_group(const thread_block &) : mask(0) {}
+    thread_group(const lanes_of_warp &lanes) : mask(lanes.resident_mask()) {}
+
+    RESIDENT_INLINE void sync() const {
+        if (mask) __syncwarp(mask);
+        else __syncthreads();
+    }
+    unsigned int num_threads() const { return mask ? __popc(mask) : thread_block::size(); }
+    unsigned int size() const { return num_threads(); }
+    unsigned int thread_rank() const {
+        if (!mask) return thread_block::thread_rank();
+        return __popc(mask & ((1u << resident::host::lane()) - 1));
+    }
+
+  private:
+    friend thread_group tiled_partition(const thread_group &group, unsigned int count);
+    explicit thread_group(unsigned int mask) : mask(mask) {}
+
+    /// 0 for a block.
+    unsigned int mask;
+};
+
+/// Tiles of so many threads: a power of two up to 32.
+inline thread_group tiled_partition(const thread_group &group, unsigned int count) {
+    if (count == 0 || count > 32 || (count & (count - 1)) != 0) __trap();
+    unsigned int first = group.thread_rank() / count * count, result = 0, rank = 0;
+    unsigned int warp = thread_block::thread_rank() / 32 * 32, threads = thread_block::size();
+    unsigned int lanes = threads - warp < 32 ? (1u << (threads - warp)) - 1 : ~0u;
+    if (group.mask) lanes = group.mask;
+    else first %= 32;
+    for (unsigned int lane = 0; lane < 32; ++lane)
+        if (lanes >> lane & 1) {
+            if (rank >= first && rank < first + count) result |= 1u << lane;
+            ++rank;
+        }
+    return thread_group(result);
+}
 
 template <typename Group> RESIDENT_INLINE void sync(const Group &group) { group.sync(); }
 template <typename Group> unsigned int thread_rank(const Group &group) {
@@ -176,6 +240,28 @@ T exclusive_scan(const Group &group, T value, Combine combine = Combine()) {
     T sum = inclusive_scan(group, value, combine);
     T before = group.shfl_up(sum, 1);
     return group.thread_rank() == 0 ? T() : before;
+}
+
+/// Copies so many bytes, of which each thread of the group copies a part. Others may read them
+/// after `wait`. Here it copies at once.
+template <typename Group, typename T>
+void memcpy_async(const Group &group, T *to, const T *from, size_t len_bytes) {
+    size_t count = len_bytes / sizeof(T), rest = len_bytes % sizeof(T);
+    for (size_t at = group.thread_rank(); at < count; at += group.size()) to[at] = from[at];
+    if (group.thread_rank() == 0) memcpy(to + count, from + count, rest);
+}
+template <typename Group>
+void memcpy_async(const Group &group, void *to, const void *from, size_t len_bytes) {
+    memcpy_async(group, static_cast<char *>(to), static_cast<const char *>(from), len_bytes);
+}
+/// Copies as many elements as both have.
+template <typename Group, typename T>
+void memcpy_async(const Group &group, T *to, size_t to_len, const T *from, size_t from_len) {
+    memcpy_async(group, to, from, (to_len < from_len ? to_len : from_len) * sizeof(T));
+}
+template <typename Group> RESIDENT_INLINE void wait(const Group &group) { group.sync(); }
+template <unsigned int stages, typename Group> RESIDENT_INLINE void wait_prior(const Group &group) {
+    group.sync();
 }
 
 } // namespace cooperative_groups

@@ -84,6 +84,10 @@
 #endif
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
+#ifndef __clang__
+#define __builtin_assume(...) static_cast<void>(0)
+#endif
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 
 // Vectors.
@@ -582,6 +586,21 @@ template <> struct word_of<4> { using type = unsigned int; };
 template <> struct word_of<8> { using type = unsigned long long; };
 template <typename T> using word = typename word_of<sizeof(T)>::type;
 
+// The types for which CUDA has atomic functions, and records: it has some for `half` and its kin.
+
+template <typename T, typename... Types>
+inline constexpr bool is_of = (std::is_same<T, Types>::value || ...) || std::is_class<T>::value;
+template <typename T, typename... More>
+inline constexpr bool is_word_or =
+    is_of<T, int, unsigned int, unsigned long long, unsigned long, More...>;
+template <typename T> inline constexpr bool has_sum = is_word_or<T, float, double>;
+template <typename T> inline constexpr bool has_difference = is_of<T, int, unsigned int>;
+template <typename T> inline constexpr bool has_order = is_word_or<T, long long, long>;
+template <typename T> inline constexpr bool has_bits = is_word_or<T>;
+template <typename T> inline constexpr bool has_count = is_of<T, unsigned int>;
+template <typename T> inline constexpr bool has_exchange = is_word_or<T, float>;
+template <typename T> inline constexpr bool has_swap = is_word_or<T, unsigned short>;
+
 template <typename T> RESIDENT_INLINE T exchange_at(T *at, T value) {
     const word<T> stored = bits<word<T>>(value);
     const word<T> old =
@@ -596,29 +615,33 @@ template <typename T> RESIDENT_INLINE T exchange_at(T *at, T value) {
 } // namespace host
 } // namespace resident
 
-#define RESIDENT_ATOMIC(name, parameters, expression)                                             \
+#define RESIDENT_NEEDS(name, has)                                                                 \
+    static_assert(resident::host::has<T>, "CUDA has no `" #name "` for numbers of this type");
+#define RESIDENT_ATOMIC(name, has, parameters, expression)                                        \
     template <typename T> RESIDENT_INLINE T name parameters {                                     \
+        RESIDENT_NEEDS(name, has)                                                                 \
         return resident::host::change<resident::host::word<T>>(                                   \
             at, [=](T old) { return static_cast<T>(expression); });                               \
     }
-#define RESIDENT_ATOMICS(name, parameters, expression)                                            \
-    RESIDENT_ATOMIC(name, parameters, expression)                                                 \
-    RESIDENT_ATOMIC(name##_block, parameters, expression)                                         \
-    RESIDENT_ATOMIC(name##_system, parameters, expression)
+#define RESIDENT_ATOMICS(name, has, parameters, expression)                                       \
+    RESIDENT_ATOMIC(name, has, parameters, expression)                                            \
+    RESIDENT_ATOMIC(name##_block, has, parameters, expression)                                    \
+    RESIDENT_ATOMIC(name##_system, has, parameters, expression)
 #define RESIDENT_VALUE (T *at, std::common_type_t<T> value)
-RESIDENT_ATOMICS(atomicAdd, RESIDENT_VALUE, old + value)
-RESIDENT_ATOMICS(atomicSub, RESIDENT_VALUE, old - value)
-RESIDENT_ATOMICS(atomicMin, RESIDENT_VALUE, value < old ? value : old)
-RESIDENT_ATOMICS(atomicMax, RESIDENT_VALUE, value > old ? value : old)
-RESIDENT_ATOMICS(atomicAnd, RESIDENT_VALUE, old & value)
-RESIDENT_ATOMICS(atomicOr, RESIDENT_VALUE, old | value)
-RESIDENT_ATOMICS(atomicXor, RESIDENT_VALUE, old ^ value)
-RESIDENT_ATOMICS(atomicInc, RESIDENT_VALUE, old >= value ? 0 : old + 1)
-RESIDENT_ATOMICS(atomicDec, RESIDENT_VALUE, old == 0 || old > value ? value : old - 1)
+RESIDENT_ATOMICS(atomicAdd, has_sum, RESIDENT_VALUE, old + value)
+RESIDENT_ATOMICS(atomicSub, has_difference, RESIDENT_VALUE, old - value)
+RESIDENT_ATOMICS(atomicMin, has_order, RESIDENT_VALUE, value < old ? value : old)
+RESIDENT_ATOMICS(atomicMax, has_order, RESIDENT_VALUE, value > old ? value : old)
+RESIDENT_ATOMICS(atomicAnd, has_bits, RESIDENT_VALUE, old & value)
+RESIDENT_ATOMICS(atomicOr, has_bits, RESIDENT_VALUE, old | value)
+RESIDENT_ATOMICS(atomicXor, has_bits, RESIDENT_VALUE, old ^ value)
+RESIDENT_ATOMICS(atomicInc, has_count, RESIDENT_VALUE, old >= value ? 0 : old + 1)
+RESIDENT_ATOMICS(atomicDec, has_count, RESIDENT_VALUE, old == 0 || old > value ? value : old - 1)
 #ifdef RESIDENT_SANITIZE
 #define RESIDENT_SWAP(name)                                                                       \
     template <typename T>                                                                         \
     RESIDENT_WAIT T name(T *at, std::common_type_t<T> compare, std::common_type_t<T> value) {     \
+        RESIDENT_NEEDS(atomicCAS, has_swap)                                                       \
         resident::host::may_wait();                                                               \
         resident_sanitizer_calls->access(at, sizeof(T), resident_compares_and_swaps,              \
                                          RESIDENT_CODE);                                          \
@@ -631,11 +654,13 @@ RESIDENT_SWAP(atomicCAS_block)
 RESIDENT_SWAP(atomicCAS_system)
 #undef RESIDENT_SWAP
 #else
-RESIDENT_ATOMICS(atomicCAS, (T *at, std::common_type_t<T> compare, std::common_type_t<T> value),
+RESIDENT_ATOMICS(atomicCAS, has_swap,
+                 (T *at, std::common_type_t<T> compare, std::common_type_t<T> value),
                  old == compare ? value : old)
 #endif
 #define RESIDENT_EXCHANGE(name)                                                                   \
     template <typename T> RESIDENT_INLINE T name RESIDENT_VALUE {                                 \
+        RESIDENT_NEEDS(atomicExch, has_exchange)                                                  \
         return resident::host::exchange_at(at, static_cast<T>(value));                            \
     }
 RESIDENT_EXCHANGE(atomicExch)
@@ -645,6 +670,7 @@ RESIDENT_EXCHANGE(atomicExch_system)
 #undef RESIDENT_VALUE
 #undef RESIDENT_ATOMICS
 #undef RESIDENT_ATOMIC
+#undef RESIDENT_NEEDS
 
 // Loads and stores with hints.
 

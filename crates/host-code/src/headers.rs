@@ -9,11 +9,12 @@ use resident_code::headers::{included_file, is_known, of_cuda};
 use resident_code::includes;
 
 /// The headers that are the host's own: their names and their texts.
-const HEADERS: [(&str, &str); 6] = [
+const HEADERS: [(&str, &str); 7] = [
     ("cuda_fp16.h", include_str!("cuda_fp16.h")),
     ("cuda_bf16.h", include_str!("cuda_bf16.h")),
     ("cooperative_groups.h", include_str!("cooperative_groups.h")),
     // Parts of it, which CUDA has in files of their own.
+    ("cooperative_groups/memcpy_async.h", "#include <cooperative_groups.h>\n"),
     ("cooperative_groups/reduce.h", "#include <cooperative_groups.h>\n"),
     ("cooperative_groups/scan.h", "#include <cooperative_groups.h>\n"),
     ("half_on_host.hpp", include_str!("half_on_host.hpp")),

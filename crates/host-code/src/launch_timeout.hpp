@@ -2,6 +2,6 @@
 // the source that has no branch, so that no loop is endless.
 extern "C" __attribute__((no_sanitize_coverage, used, visibility("hidden"))) RESIDENT_UNCHECKED void
 __sanitizer_cov_trace_pc() {
-    static thread_local unsigned int calls;
-    if ((++calls & 0xffff) == 0 && resident_library) resident_library->poll();
+    static thread_local unsigned int resident_calls;
+    if ((++resident_calls & 0xffff) == 0 && resident_library) resident_library->poll();
 }

@@ -6,7 +6,7 @@
 //! | `compiler`, `processor`, `advice` | the C++ compiler: which one, its options, its log |
 //! | `translation` | the source with the headers around it; dynamic shared memory |
 //! | `declared_kernels` | the kernels that a source declares, for errors |
-//! | `cuda_on_host.hpp`, `mathematics.hpp` | what CUDA C needs beyond C++17 |
+//! | `cuda_on_host.hpp`, `mathematics.hpp`, `packed_integers.hpp` | what CUDA C has beyond C++17 |
 //! | `entry.hpp` | how blocks run |
 //! | `kernels.hpp`, `kernel_list`, `launch_bounds` | the kernels of a library, and their bounds |
 //! | `static_shared` | the static shared memory that a kernel uses |
@@ -70,6 +70,7 @@ use resident_backend::{GpuCode, GpuSource, KernelBody, LoadError, ModuleVariable
 use resident_code::cache::DiskCache;
 use resident_code::late_instance::came_late;
 use resident_code::once::OncePerKey;
+use resident_code::variable_names::name_in_source;
 use resident_code::{parameter_types, read_source, signature, without_byte_order_mark};
 
 pub use self::sanitizer::Findings;
@@ -186,7 +187,7 @@ impl Module<'_> {
             return Ok(library);
         }
         if !library.variables.is_empty() {
-            let variables = library.variables.names();
+            let variables: Vec<_> = library.variables.symbols().map(name_in_source).collect();
             return Err(came_late(entry, self.text, self.path, &variables).into());
         }
         let own = self.translation(&[entry.into()])?;

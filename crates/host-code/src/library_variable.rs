@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::library::Library;
 use resident_backend::{BackendError, ModuleVariable};
+use resident_code::variable_names::missing;
 
 /// A variable of a library, for the backend.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ impl VariableOfLibrary {
     pub(super) fn find(library: Arc<Library>, name: &str) -> Result<Self, String> {
         match library.variables.find(name) {
             Some(addresses) => Ok(Self { library, addresses }),
-            None => Err(missing(name, &library.variables.names())),
+            None => Err(missing(name, library.variables.symbols())),
         }
     }
 
@@ -52,14 +53,4 @@ impl ModuleVariable for VariableOfLibrary {
         self.alone(|| unsafe { self.start().copy_to_nonoverlapping(bytes.as_mut_ptr(), len) });
         Ok(())
     }
-}
-
-#[cold]
-fn missing(name: &str, names: &[&str]) -> String {
-    let known: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    format!(
-        "the source has no `__device__`, `__constant__` or `__managed__` variable `{name}`; those \
-         that it has: {known}"
-    )
 }

@@ -20,6 +20,7 @@ const CUDA_ON_HOST: &str = include_str!("cuda_on_host.hpp");
 
 /// Its mathematics.
 const MATHEMATICS: &str = include_str!("mathematics.hpp");
+const PACKED_INTEGERS: &str = include_str!("packed_integers.hpp");
 
 /// What is ambiguous in CUDA C.
 const AMBIGUOUS: &str = include_str!("ambiguous.hpp");
@@ -210,6 +211,11 @@ fn before(text: &str, checks: Checks) -> String {
         Checks::On => (sanitizer::CALLS_HEADER, sanitizer::FAST_PATH_HEADER),
         Checks::Off => ("", ""),
     };
+    let packed = if may_use_packed_integers(text) {
+        format!("#line 1 \"packed_integers.hpp\"\n{PACKED_INTEGERS}\n")
+    } else {
+        String::new()
+    };
     let is_of_c = |name: &&str| NAMES_OF_C.contains(name);
     let defined = definitions(text);
     let names = defined.iter().map(|kernel| &*kernel.name).filter(is_of_c);
@@ -218,7 +224,7 @@ fn before(text: &str, checks: Checks) -> String {
     format!(
         "#line 1 \"calls.hpp\"\n{calls}\n#line 1 \"fast_path.hpp\"\n{fast_path}\n\
          #line 1 \"cuda_on_host.hpp\"\n{CUDA_ON_HOST}\n\
-         #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n\
+         #line 1 \"mathematics.hpp\"\n{MATHEMATICS}\n{packed}\
          #line 1 \"ambiguous.hpp\"\n{AMBIGUOUS}\n#line 1 \"entry.hpp\"\n{ENTRY}\n\
          {}{}\n\
          #line 1 \"kernels.hpp\"\n{KERNELS}\n{renamed}{}",
@@ -226,6 +232,11 @@ fn before(text: &str, checks: Checks) -> String {
         prelude::PARAMETERS,
         numbers::for_host(text)
     )
+}
+
+/// Few sources use them, and compilers need a tenth of the headers' time for them.
+fn may_use_packed_integers(text: &str) -> bool {
+    text.contains("__dp") || text.contains("__v") || includes(text)
 }
 
 /// What stands behind a source.

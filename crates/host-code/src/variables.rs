@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use resident_code::variable_names::name_in_source;
+
 use super::symbols::{is_of_compiler, plain_name};
 
 /// The variables of a loaded library, by the library's symbols.
@@ -53,8 +55,8 @@ impl Variables {
 
     /// The addresses of a variable by its name in the source: `coef`, `ns::coef`.
     pub(super) fn find(&self, name: &str) -> Option<Range<usize>> {
-        let symbols = symbols_of(name);
-        let found = self.0.iter().find(|variable| symbols.contains(&variable.symbol))?;
+        let name = name.trim_start_matches("::");
+        let found = self.0.iter().find(|variable| name_in_source(&variable.symbol) == name)?;
         Some(found.addresses.clone())
     }
 
@@ -64,38 +66,8 @@ impl Variables {
         Some(found.addresses.clone())
     }
 
-    /// Their names, for messages.
-    pub(super) fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|variable| plain_name(&variable.symbol)).collect()
-    }
-}
-
-/// The symbols that a variable with this name may have.
-fn symbols_of(name: &str) -> [String; 3] {
-    let parts: Vec<&str> = name.trim_start_matches("::").split("::").collect();
-    let pieces: String = parts.iter().map(|part| format!("{}{part}", part.len())).collect();
-    match parts[..] {
-        [only] => [only.to_owned(), format!("_ZL{pieces}"), format!("_Z{pieces}")],
-        _ => {
-            let (outer, last) = pieces.split_at(pieces.len() - last_len(&parts));
-            [format!("_ZN{pieces}E"), format!("_ZN{outer}L{last}E"), String::new()]
-        }
-    }
-}
-
-/// The length of the last part with its length before it.
-fn last_len(parts: &[&str]) -> usize {
-    let last = parts.last().map_or(0, |last| last.len());
-    last.to_string().len() + last
-}
-
-#[cfg(test)]
-mod tests {
-    use super::symbols_of;
-
-    #[test]
-    fn variables_have_the_symbols_of_cpp() {
-        assert_eq!(symbols_of("coef")[..2], ["coef", "_ZL4coef"]);
-        assert_eq!(symbols_of("ns::coef")[..2], ["_ZN2ns4coefE", "_ZN2nsL4coefE"]);
+    /// Their symbols, for messages.
+    pub(super) fn symbols(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|variable| variable.symbol.as_str())
     }
 }

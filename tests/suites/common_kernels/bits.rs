@@ -84,6 +84,136 @@ fn bytes_are_permuted_and_compared() {
 }
 
 #[test]
+fn products_of_packed_integers_are_summed() {
+    let source = r#"
+        extern "C" __global__ void run(const int *in, int *out, int n) {
+            int i = threadIdx.x, x = in[i], y = in[(i + 1) % n], *o = out + 8 * i;
+            unsigned u = x, v = y;
+            o[0] = __dp4a(x, y, -5);
+            o[1] = __dp4a(u, v, 5u);
+            o[2] = __dp2a_lo(x, y, i);
+            o[3] = __dp2a_hi(x, y, i);
+            o[4] = __dp2a_lo(u, v, 5u);
+            o[5] = __dp2a_hi(u, v, 5u);
+            o[6] = __dp4a(make_char4(-1, 2, -3, 4), make_char4(x, y, i, 7), 1);
+            o[7] = __dp2a_lo(make_short2(-300, 2), make_char4(x, y, i, 7), 1);
+        }
+    "#;
+    let x: Vec<i32> = words(32).iter().map(|x| *x as i32).collect();
+    let of = |i: usize| {
+        let (x, y, last) = (x[i], x[(i + 1) % 32], i as i32);
+        let (a, b) = (x.to_le_bytes(), y.to_le_bytes());
+        let signed = |at: usize| i32::from(a[at] as i8) * i32::from(b[at] as i8);
+        let unsigned = |at: usize| i32::from(a[at]) * i32::from(b[at]);
+        let halves = [x as i16, (x >> 16) as i16];
+        let of_two =
+            |at: usize| (0..2).map(|k| i32::from(halves[k]) * i32::from(b[at + k] as i8)).sum();
+        let of_two: [i32; 2] = [of_two(0), of_two(2)];
+        let unsigned_two = |at: usize| -> i32 {
+            (0..2).map(|k| i32::from(halves[k] as u16) * i32::from(b[at + k])).sum()
+        };
+        let (low_x, low_y) = (i32::from(x as i8), i32::from(y as i8));
+        [
+            (0..4).map(signed).sum::<i32>() - 5,
+            (0..4).map(unsigned).sum::<i32>() + 5,
+            of_two[0] + last,
+            of_two[1] + last,
+            unsigned_two(0) + 5,
+            unsigned_two(2) + 5,
+            -low_x + 2 * low_y - 3 * last + 28 + 1,
+            -300 * low_x + 2 * low_y + 1,
+        ]
+    };
+    let expected: Vec<i32> = (0..32).flat_map(of).collect();
+    check!(source, Grid::new(1, 32), x, [0; 256], expected);
+}
+
+/// Four results of lanes of eight bits, and of two of sixteen.
+fn by_lanes(x: u32, y: u32, bits: u32, of: impl Fn(i64, i64) -> i64) -> u32 {
+    let lane = |word: u32, at: u32| i64::from(word >> at & (u32::MAX >> (32 - bits)));
+    let lanes = (0..32 / bits).map(|index| index * bits);
+    lanes.fold(0, |word, at| word | (lane(of(lane(x, at), lane(y, at)) as u32, 0) as u32) << at)
+}
+
+#[test]
+fn words_are_computed_by_lanes() {
+    let source = r#"
+        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
+            int t = threadIdx.x;
+            unsigned x = in[t], y = in[(t + 1) % n], *o = out + 16 * t;
+            o[0] = __vadd4(x, y), o[1] = __vsub4(x, y);
+            o[2] = __vmins4(x, y), o[3] = __vsetltu4(x, y);
+            o[4] = __vaddss4(x, y), o[5] = __vsubss4(x, y);
+            o[6] = __vaddus4(x, y), o[7] = __vsubus4(x, y);
+            o[8] = __vcmpgts4(x, y), o[9] = __vcmpleu2(x, y);
+            o[10] = __vsetne4(x, y & 0xff00ff00u | x & 0x00ff00ffu), o[11] = __vmaxs4(x, y);
+            o[12] = __vminu4(x, y), o[13] = __vavgu4(x, y);
+            o[14] = __vhaddu4(x, y), o[15] = __vcmpeq2(x, y & 0xffff0000u | x & 0x0000ffffu);
+        }
+    "#;
+    let x = words(32);
+    let of = |i: usize| {
+        let (x, y) = (x[i], x[(i + 1) % 32]);
+        let byte = |a: i64| i64::from(a as i8);
+        let mask = |is: bool| -i64::from(is);
+        [
+            by_lanes(x, y, 8, |a, b| a + b),
+            by_lanes(x, y, 8, |a, b| a - b),
+            by_lanes(x, y, 8, |a, b| byte(a).min(byte(b))),
+            by_lanes(x, y, 8, |a, b| i64::from(a < b)),
+            by_lanes(x, y, 8, |a, b| (byte(a) + byte(b)).clamp(-128, 127)),
+            by_lanes(x, y, 8, |a, b| (byte(a) - byte(b)).clamp(-128, 127)),
+            by_lanes(x, y, 8, |a, b| (a + b).min(255)),
+            by_lanes(x, y, 8, |a, b| (a - b).max(0)),
+            by_lanes(x, y, 8, |a, b| mask(byte(a) > byte(b))),
+            by_lanes(x, y, 16, |a, b| mask(a <= b)),
+            by_lanes(x, y & 0xff00_ff00 | x & 0x00ff_00ff, 8, |a, b| i64::from(a != b)),
+            by_lanes(x, y, 8, |a, b| byte(a).max(byte(b))),
+            by_lanes(x, y, 8, i64::min),
+            by_lanes(x, y, 8, |a, b| (a + b + 1) >> 1),
+            by_lanes(x, y, 8, |a, b| (a + b) >> 1),
+            by_lanes(x, y & 0xffff_0000 | x & 0xffff, 16, |a, b| mask(a == b)),
+        ]
+    };
+    let expected: Vec<u32> = (0..32).flat_map(of).collect();
+    check!(source, Grid::new(1, 32), x, [0_u32; 512], expected);
+}
+
+#[test]
+fn lanes_differ_by_so_much() {
+    let source = r#"
+        extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {
+            int t = threadIdx.x;
+            unsigned x = in[t], y = in[(t + 1) % n], *o = out + 10 * t;
+            o[0] = __vabsdiffu4(x, y), o[1] = __vabsdiffs2(x, y), o[2] = __vabs4(x);
+            o[3] = __vneg2(x), o[4] = __vsadu4(x, y), o[5] = __vsadu2(x, y);
+            o[6] = __vmaxu2(x, y), o[7] = __vmins2(x, y);
+            o[8] = __vadd2(x, y), o[9] = __vsub2(x, y);
+        }
+    "#;
+    let x = words(32);
+    let of = |i: usize| {
+        let (x, y) = (x[i], x[(i + 1) % 32]);
+        let half = |a: i64| i64::from(a as i16);
+        let apart = |bits: u32| by_lanes(x, y, bits, |a, b| (a - b).abs());
+        [
+            apart(8),
+            by_lanes(x, y, 16, |a, b| (half(a) - half(b)).abs()),
+            by_lanes(x, 0, 8, |a, _| i64::from(a as i8).abs()),
+            by_lanes(x, 0, 16, |a, _| -a),
+            apart(8).to_le_bytes().into_iter().map(u32::from).sum(),
+            (apart(16) & 0xffff) + (apart(16) >> 16),
+            by_lanes(x, y, 16, i64::max),
+            by_lanes(x, y, 16, |a, b| half(a).min(half(b))),
+            by_lanes(x, y, 16, |a, b| a + b),
+            by_lanes(x, y, 16, |a, b| a - b),
+        ]
+    };
+    let expected: Vec<u32> = (0..32).flat_map(of).collect();
+    check!(source, Grid::new(1, 32), x, [0_u32; 320], expected);
+}
+
+#[test]
 fn sums_of_absolute_differences() {
     let source = r#"
         extern "C" __global__ void run(const unsigned *in, unsigned *out, int n) {

@@ -32,6 +32,24 @@ fn errors_of_the_source_have_its_lines() {
 }
 
 #[test]
+fn what_compilers_for_gpus_lack_is_refused() {
+    for (statement, words) in [
+        ("atomicAdd((long long *)x, 1ll);", "CUDA has no `atomicAdd` for numbers of this type"),
+        ("atomicAdd((short *)x, (short)1);", "CUDA has no `atomicAdd` for numbers of this type"),
+        ("atomicMax(x, 1.0f);", "CUDA has no `atomicMax` for numbers of this type"),
+        ("atomicSub(x, 1.0f);", "CUDA has no `atomicSub` for numbers of this type"),
+        ("atomicInc((int *)x, 1);", "CUDA has no `atomicInc` for numbers of this type"),
+        ("atomicCAS(x, 1.0f, 2.0f);", "CUDA has no `atomicCAS` for numbers of this type"),
+        ("atomicExch((double *)x, 1.0);", "CUDA has no `atomicExch` for numbers of this type"),
+        ("int n = x[0], a[n]; a[0] = 1; x[0] = a[0];", "variable length array"),
+    ] {
+        let source = format!("extern \"C\" __global__ void wrong(float *x) {{\n{statement}\n}}");
+        let Some(log) = refused::<(InOut<f32>,)>(source.as_str()) else { return };
+        assert!(log.contains("wrong.cu:2:") && log.contains(words), "{log}");
+    }
+}
+
+#[test]
 fn signatures_that_do_not_fit_are_refused() {
     let source = "extern \"C\" __global__ void wrong(double a, float *x) { }";
     let Some(log) = refused::<(f32, InOut<f32>)>(source) else { return };

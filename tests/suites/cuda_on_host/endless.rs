@@ -33,6 +33,9 @@ fn launch(is_endless: bool) -> Result<()> {
 #[ignore = "needs a generous time limit: run in processes of its own by the test below"]
 fn far_below_the_limit() {
     launch(false).expect("it ends");
+    let full = "extern \"C\" __global__ void full(int *x) {
+        __shared__ int all[12288]; all[threadIdx.x] = 1; x[0] = all[0]; }";
+    let _is_ready = kernel::<(InOut<i32>,)>("full", full); // counting adds no shared memory
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Cooperative groups: of a block, of tiles of a warp, of the lanes that come together.
 
-use resident::{Device, Emulation, Error, Grid, InOut, Kernel, Result, SmartArray};
+use resident::emulation::FindingKind;
+use resident::{Device, Emulation, Error, Grid, In, InOut, Kernel, Result, SmartArray};
 
 use crate::{device, kernel};
 
@@ -79,6 +80,122 @@ fn groups_know_and_combine_their_threads() -> Result<()> {
                 assert_eq!(y[10], multiples[1]);
             }
             assert_eq!(y[11..13], [if lane == 0 { t } else { t - 1 }, warp + 31], "thread {t}");
+        }
+    }
+    Ok(())
+}
+
+const PARTS: &str = r#"
+    #include <cooperative_groups.h>
+    #include <cooperative_groups/reduce.h>
+    namespace cg = cooperative_groups;
+
+    __device__ int sum(cg::thread_group group, int *part, int value) {
+        for (int by = group.size() / 2; by > 0; by /= 2) {
+            part[group.thread_rank()] = value;
+            group.sync();
+            if (group.thread_rank() < by) value += part[group.thread_rank() + by];
+            group.sync();
+        }
+        return value;
+    }
+
+    extern "C" __global__ void parts(const int *in, int *x) {
+        cg::thread_block block = cg::this_thread_block();
+        __shared__ int part[64];
+        int t = block.thread_rank(), value = in[t], *y = x + 8 * t;
+        auto warp = cg::tiled_partition<32>(block);
+        auto odd = cg::binary_partition(warp, value % 2 == 1);
+        y[0] = odd.size() + 100 * odd.thread_rank() + 10000 * odd.meta_group_rank();
+        y[1] = cg::reduce(odd, value, cg::plus<int>());
+        auto alike = cg::labeled_partition(warp, value % 5);
+        y[2] = alike.size() + 100 * alike.thread_rank() + 10000 * alike.meta_group_size();
+        y[3] = alike.meta_group_rank();
+        y[4] = alike.shfl(t, 0);
+        int of_block = sum(block, part, value);
+        y[5] = t == 0 ? of_block : 0;
+        cg::thread_group eight = cg::tiled_partition(block, 8);
+        y[6] = eight.size() + 100 * eight.thread_rank();
+        int of_eight = sum(eight, part + t / 8 * 8, value);
+        y[7] = t % 8 == 0 ? of_eight : 0;
+    }
+"#;
+
+/// What `parts` makes of its numbers for a thread.
+fn expected_of_parts(values: &[i32], t: usize) -> [i32; 8] {
+    let warp = t / 32 * 32..t / 32 * 32 + 32;
+    let alike = |same: &dyn Fn(i32) -> bool| -> Vec<usize> {
+        warp.clone().filter(|other| same(values[*other])).collect()
+    };
+    let sum = |threads: &[usize]| threads.iter().map(|other| values[*other]).sum::<i32>();
+    let rank = |threads: &[usize]| threads.iter().filter(|other| **other < t).count() as i32;
+    let odd = alike(&|value| value % 2 == values[t] % 2);
+    let rest = alike(&|value| value % 5 == values[t] % 5);
+    let firsts: Vec<usize> =
+        (0..5).filter_map(|rest| warp.clone().find(|other| values[*other] % 5 == rest)).collect();
+    let eight: Vec<usize> = (t / 8 * 8..t / 8 * 8 + 8).collect();
+    let block: Vec<usize> = (0..64).collect();
+    // Only the first thread of a group has the whole sum.
+    let of_first = |threads: &[usize]| if t == threads[0] { sum(threads) } else { 0 };
+    [
+        odd.len() as i32 + 100 * rank(&odd) + 10_000 * (values[t] % 2),
+        sum(&odd),
+        rest.len() as i32 + 100 * rank(&rest) + 10_000 * firsts.len() as i32,
+        firsts.iter().filter(|first| **first < rest[0]).count() as i32,
+        rest[0] as i32,
+        of_first(&block),
+        8 + 100 * (t % 8) as i32,
+        of_first(&eight),
+    ]
+}
+
+#[test]
+fn groups_have_parts() -> Result<()> {
+    let Some(parts) = kernel::<(In<i32>, InOut<i32>)>("parts", PARTS) else { return Ok(()) };
+    let values: Vec<i32> = (0..64).map(|i| i * i % 37).collect();
+    let numbers = SmartArray::from(values.clone());
+    for device in [device(), Device::emulated(Emulation::new().sanitize(true))] {
+        let mut x = SmartArray::<i32, _>::zeros(64 * 8);
+        parts.launch_on(&device.stream(), Grid::new(1, 64), (&numbers, &mut x))?;
+        for (t, y) in x.to_vec()?.chunks(8).enumerate() {
+            assert_eq!(y, expected_of_parts(&values, t), "thread {t}");
+        }
+    }
+    Ok(())
+}
+
+/// A block reverses 32 numbers in shared memory, into which it copies them together.
+fn reversal(wait: &str) -> String {
+    format!(
+        r#"#include <cooperative_groups.h>
+        #include <cooperative_groups/memcpy_async.h>
+        namespace cg = cooperative_groups;
+        extern "C" __global__ void reverse(const int *in, int *x) {{
+            __shared__ int copied[32];
+            auto block = cg::this_thread_block();
+            cg::memcpy_async(block, copied, in, sizeof(copied));
+            {wait}
+            x[threadIdx.x] = copied[31 - threadIdx.x];
+        }}"#
+    )
+}
+
+#[test]
+fn groups_copy_together_and_wait_for_it() -> Result<()> {
+    for (wait, is_correct) in [("cg::wait(block);", true), ("", false)] {
+        let Some(reverse) = kernel::<(In<i32>, InOut<i32>)>("reverse", &*reversal(wait)) else {
+            return Ok(());
+        };
+        let device = Device::emulated(Emulation::new().sanitize(true));
+        let (numbers, mut x) =
+            (SmartArray::from((0..32).collect::<Vec<i32>>()), SmartArray::zeros(32));
+        reverse.launch_on(&device.stream(), Grid::new(1, 32), (&numbers, &mut x))?;
+        assert_eq!(device.synchronize().is_ok(), is_correct);
+        let findings = device.emulation().expect("it is emulated").findings();
+        let races = findings.iter().filter(|finding| finding.kind == FindingKind::Race).count();
+        assert_eq!(races == 0, is_correct, "{findings:?}");
+        if is_correct {
+            assert_eq!(x.to_vec()?, (0..32).rev().collect::<Vec<i32>>());
         }
     }
     Ok(())

@@ -100,17 +100,37 @@ fn what_is_wrong_with_a_variable_is_an_error_that_says_what_there_is() -> Result
     let Err(Error::Compile { log, .. }) = source.variable::<f32>("missing").read() else {
         panic!("there is none")
     };
-    for part in ["no `__device__`", "`missing`", "`coef`", "`calls`"] {
+    for part in ["no `__device__`", "`missing`", "`coef`", "`calls`", "`ns::total`"] {
         assert!(log.contains(part), "{log}");
     }
     let text = source.variable::<f32>("coef").write(&[1.0]).unwrap_err().to_string();
     assert!(text.contains("12 bytes") && text.contains("4 bytes"), "{text}");
     let text = source.variable::<u64>("coef").read().unwrap_err().to_string();
     assert!(text.contains("12 bytes") && text.contains("elements of 8 bytes"), "{text}");
-    let Err(Error::Compile { log, .. }) = CudaSource::c("wrong").variable::<i32>("x").read() else {
-        panic!("it does not compile")
-    };
-    assert!(log.contains("refuses the source"), "{log}");
+    let wrong = CudaSource::c("wrong").variable::<i32>("x").read().unwrap_err().to_string();
+    for part in ["kernel of the variable \"x\" is not ready", "refuses the source"] {
+        assert!(wrong.contains(part), "{wrong}");
+    }
+    Ok(())
+}
+
+#[test]
+fn variables_that_other_sources_do_not_see_have_names() -> Result<()> {
+    let source = CudaSource::c(
+        "namespace { __constant__ int scale = 2; }
+        namespace ns { static __constant__ int offset = 3; }
+        extern \"C\" __global__ void scaled(int *x) { x[0] = scale * x[0] + ns::offset; }",
+    );
+    let scaled = of::<(InOut<i32>,)>(&source, "scaled");
+    if !has_compiler(&scaled) {
+        return Ok(());
+    }
+    let _here = device().enter();
+    let mut x = SmartArray::<i32, _>::ones(1);
+    assert_eq!(source.variable::<i32>("ns::offset").read()?, [3]);
+    source.variable::<i32>("scale").write(&[10])?;
+    scaled.launch(Grid::new(1, 1), (&mut x,))?;
+    assert_eq!(x.to_vec()?, [13]);
     Ok(())
 }
 

@@ -102,8 +102,9 @@ impl GridLimits {
         }
         if let Some((axis, seen, max)) = exceeded(grid.blocks, self.blocks_max) {
             return format!(
-                "has {seen} blocks along {axis}, where {max} is the most; put the longest axis \
-                 last, which runs along x, or use larger blocks"
+                "has {seen} blocks along {axis}, where {max} is the most; let the longest \
+                 axis run along x (the first of `Grid::new`, the last of `Grid::cover_2d`), or use \
+                 larger blocks"
             );
         }
         format!(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::module::Module;
 use crate::capture_mode::Relaxed;
 use resident_backend::{BackendError, LoadError, ModuleVariable};
+use resident_code::variable_names::{missing, name_in_source};
 
 /// A variable of a module, which stays loaded.
 #[derive(Debug)]
@@ -17,17 +18,22 @@ pub(super) struct GpuVariable {
 impl GpuVariable {
     /// The variable with a name in the source. The context is current.
     pub(super) fn find(module: Arc<Module>, name: &str) -> Result<Self, LoadError> {
-        for name in [name.trim_start_matches("::").to_owned(), mangled(name)] {
-            let found = module.variable(&name).map_err(|error| module.load_error(error))?;
+        let plain = name.trim_start_matches("::");
+        let described = module
+            .described
+            .variables
+            .iter()
+            .find(|symbol| name_in_source(symbol) == plain)
+            .cloned();
+        // Code whose variables are not described may have them.
+        for symbol in described.into_iter().chain([plain.to_owned(), mangled(plain)]) {
+            let found = module.variable(&symbol).map_err(|error| module.load_error(error))?;
             if let Some((address, len_bytes)) = found {
                 return Ok(Self { module, address, len_bytes });
             }
         }
-        Err(LoadError::Program(format!(
-            "the source has no `__device__`, `__constant__` or `__managed__` variable `{name}`; \
-             those that it has: {}",
-            module.described.variables.join(", ")
-        )))
+        let symbols = module.described.variables.iter().map(String::as_str);
+        Err(LoadError::Program(missing(name, symbols)))
     }
 
     /// Queues a copy on the driver's own stream, and waits for it.
@@ -74,7 +80,7 @@ impl ModuleVariable for GpuVariable {
 
 /// The symbol of a variable in namespaces: `_ZN2ns4coefE` for `ns::coef`.
 fn mangled(name: &str) -> String {
-    let parts = name.trim_start_matches("::").split("::");
+    let parts = name.split("::");
     let parts: String = parts.map(|part| format!("{}{part}", part.len())).collect();
     format!("_ZN{parts}E")
 }

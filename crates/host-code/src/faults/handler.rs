@@ -132,7 +132,7 @@ fn say_if_of_a_kernel(address: usize, context: &ucontext_t) {
         hexadecimal(address, &mut digits),
         " (or it is its array's no more), and the process may end.\nresident: run it with \
          RESIDENT_SANITIZE=1 in the environment, or Emulation::sanitize, which name the line and \
-         the array.\n",
+         the array, unless an index of a thread's local array is out of bounds.\n",
     ] {
         line.push(part);
     }
