@@ -65,6 +65,12 @@ install_mpi() {
     fi
 }
 
+# The library by which Python exchanges arrays with ours. With a test, the other libraries are those
+# that tests have.
+build_exchange() {
+    cargo build "${all_features[@]}" --lib --test conformance
+}
+
 # NVRTC needs no GPU and no driver; its library comes with a package of the Python package index.
 fetch_nvrtc() {
     if ! python3 -m venv "$scratch/nvrtc" >/dev/null 2>&1; then

@@ -80,6 +80,9 @@ const CHECKED_OPTIONS_CLANG: [&str; 6] = [
     "-tsan-instrument-read-before-write=1",
 ];
 
+/// Defines the functions that checked code calls for atomic operations (`hooks.hpp`).
+const ATOMIC_HOOKS: &str = "-DRESIDENT_ATOMIC_HOOKS";
+
 /// Pointers may wrap, as they do on a GPU. Without it GCC does not see that `p[i - 1]` and
 /// `p[i + 1]` of consecutive threads are consecutive.
 const WRAPPING_POINTERS: &str = "-fwrapv-pointer";
@@ -205,15 +208,35 @@ impl Compiler {
         if translation.is_checked() {
             // Linked in a second step, so that the compiler does not add its own sanitizer.
             let assembly = TemporaryFile::new("s")?;
-            let checked = [&CHECKED_OPTIONS[..], self.checked_options()].concat();
-            self.run(&source, &assembly, &options, &checked).map_err(refused)?;
-            let text = std::fs::read_to_string(&assembly.path).map_err(not_used)?;
+            let text = self.checked(&source, &assembly, &options, translation)?;
             assembly.fill(with_gaps(&text).as_bytes())?;
             self.run(&assembly, &output, &[], &LINKING).map_err(refused)?;
         } else {
             self.run(&source, &output, &options, &LINKING).map_err(refused)?;
         }
         std::fs::read(&output.path).map_err(not_used)
+    }
+
+    /// The assembly of checked code. The functions that it calls for atomic operations are there if
+    /// the source seems to have some. If it turns out to call them without, it is compiled again.
+    fn checked(
+        &self,
+        source: &TemporaryFile,
+        assembly: &TemporaryFile,
+        options: &[OsString],
+        translation: &Translation,
+    ) -> Result<String, String> {
+        let compiled = |more: &[&str]| {
+            let checked = [&CHECKED_OPTIONS[..], self.checked_options(), more].concat();
+            self.run(source, assembly, options, &checked)
+                .map_err(|log| self.refusal(&log, translation))?;
+            std::fs::read_to_string(&assembly.path).map_err(|fault| unusable(&fault.to_string()))
+        };
+        if translation.source().contains("atomic") {
+            return compiled(&[ATOMIC_HOOKS]);
+        }
+        let text = compiled(&[])?;
+        if calls_atomic_hooks(&text) { compiled(&[ATOMIC_HOOKS]) } else { Ok(text) }
     }
 
     /// The preprocessed source. If the source does not get so far, the compiler says why later.
@@ -263,6 +286,13 @@ impl Compiler {
         }
         Err(String::from_utf8_lossy(&ran.stderr).into_owned())
     }
+}
+
+/// Whether assembly calls functions of the thread sanitizer for atomic operations. Those for fences
+/// have no number of bits.
+fn calls_atomic_hooks(assembly: &str) -> bool {
+    let mut behind = assembly.split("__tsan_atomic").skip(1);
+    behind.any(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 impl Family {

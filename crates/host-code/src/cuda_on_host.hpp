@@ -13,6 +13,10 @@
 #include <fenv.h>
 #include <float.h>
 #include <limits.h>
+#include <cstddef>
+// Of a standard library whose mathematics otherwise have Riemann's zeta function and its like, which
+// NVRTC lacks, and which take compilers longer than all else here.
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS
 // C++ standard libraries give functions such as `sqrt` here their overloads, for integers too.
 #include <math.h>
 #include <stddef.h>
@@ -26,7 +30,6 @@
 #include <cfloat>
 #include <climits>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

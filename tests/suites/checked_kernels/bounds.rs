@@ -165,6 +165,15 @@ fn an_atomic_behind_the_end() {
     Case::new(body).finds(FindingKind::OutOfBounds);
 }
 
+/// The compiled code tells that there is one (`Compiler::checked`).
+#[test]
+fn an_atomic_operation_that_the_source_does_not_spell() {
+    let body = r#"
+        JOINED(ato, micAdd)(&io[255 + bad], 1.0f); // here
+    "#;
+    Case::new(body).after("#define JOINED(a, b) a##b").finds(FindingKind::OutOfBounds);
+}
+
 #[test]
 fn a_copy_of_too_many_bytes() {
     let body = r#"

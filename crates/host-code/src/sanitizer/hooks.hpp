@@ -54,6 +54,8 @@ RESIDENT_TOUCH(__tsan_read_range(void *at, unsigned long bytes),
 RESIDENT_TOUCH(__tsan_write_range(void *at, unsigned long bytes),
                at, bytes, resident_record | resident_writes)
 
+// They take compilers longer than all else here: most sources call none (`compiler.rs`).
+#ifdef RESIDENT_ATOMIC_HOOKS
 #define RESIDENT_UPDATE(bits, T, name)                                                            \
     RESIDENT_HOOK T __tsan_atomic##bits##_fetch_##name(volatile T *at, T value, int) {            \
         RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
@@ -99,6 +101,7 @@ RESIDENT_ATOMICS(8, char)
 RESIDENT_ATOMICS(16, short)
 RESIDENT_ATOMICS(32, int)
 RESIDENT_ATOMICS(64, long)
+#endif
 
 // Clang calls these for copies and fills.
 #define RESIDENT_COPY(name)                                                                       \

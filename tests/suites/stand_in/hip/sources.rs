@@ -82,14 +82,27 @@ fn sizes(image: &[u8]) -> BTreeMap<String, Vec<usize>> {
     known.iter().map(|kernel| (kernel.name.clone(), sizes(kernel))).collect()
 }
 
+// Two tests, which run beside each other, in processes of their own.
 #[test]
-fn every_source_compiles_and_has_the_parameters_of_the_host() {
+fn every_source_compiles_and_has_the_parameters_of_the_host_with_64_lanes() {
     support::own_process!();
+    every_source_compiles(64);
+}
+
+#[test]
+fn every_source_compiles_and_has_the_parameters_of_the_host_with_32_lanes() {
+    support::own_process!();
+    every_source_compiles(32);
+}
+
+/// For the architectures whose wavefronts have so many lanes.
+fn every_source_compiles(lanes: u32) {
     let Some(real) = real() else { return };
     // This sets the variable to the stand-in, which gives the sizes in C++ for the host.
     let stand_in = hiprtc();
     let has_compiler = resident_stand_in_hiprtc::compiles();
-    let architectures = architectures(&real);
+    let mut architectures = architectures(&real);
+    architectures.retain(|architecture| architecture.1 == lanes);
     let mut faults = Vec::new();
     for (name, text) in device_sources::all() {
         let host = compile(&stand_in, &name, &text, ARCHITECTURES[0]).outcome.ok();
