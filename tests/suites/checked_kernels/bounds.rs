@@ -314,3 +314,34 @@ fn a_function_of_c_that_writes() {
     "#;
     Case::new(body).finds(FindingKind::OutOfBounds);
 }
+
+#[test]
+fn shared_memory_that_the_launch_does_not_have() {
+    let body = r#"
+        extern __shared__ float part[];
+        if (bad) part[threadIdx.x] = in[i]; // here
+        out[i] = in[i];
+    "#;
+    Case::new(body).finds(FindingKind::OutOfBounds);
+    let found = Case::new(body).run(true).unwrap_or_default();
+    if let Some(first) = found.first() {
+        let text = first.to_string();
+        assert!(text.contains("writes byte 0 of `extern __shared__`"), "{text}");
+        assert!(text.contains("`Grid::shared_bytes`, or raise them"), "{text}");
+    }
+}
+
+#[test]
+fn a_pointer_that_is_none() {
+    let body = r#"
+        const float *from = bad ? (const float *)16 : in;
+        out[i] = from[i]; // here
+    "#;
+    Case::new(body).finds(FindingKind::OutOfBounds);
+    let found = Case::new(body).run(true).unwrap_or_default();
+    if let Some(first) = found.first() {
+        let text = first.to_string();
+        assert!(text.contains("reads bytes that are no argument's"), "{text}");
+        assert!(text.contains("look where the pointer comes from"), "{text}");
+    }
+}

@@ -2,12 +2,12 @@
 //! whole. Nobody uses them, so that the copy is unwritten memory too, and no error. Pure.
 
 use super::access::{MemoryAccess, Touch};
-use super::launch::Running;
+use super::order::Stamp;
 
 /// A thread has read shared memory that nothing has written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnwrittenRead {
-    by: Running,
+    by: Stamp,
     pub(super) address: usize,
     pub(super) len_bytes: usize,
     /// Where it has written as many bytes right after.
@@ -16,7 +16,7 @@ pub(super) struct UnwrittenRead {
 
 impl UnwrittenRead {
     /// The read, if it is one of a number: other copies are not announced in this order.
-    pub(super) fn new(by: Running, access: MemoryAccess) -> Option<Self> {
+    pub(super) fn new(by: Stamp, access: MemoryAccess) -> Option<Self> {
         let MemoryAccess { address, len_bytes, .. } = access;
         let is_read = access.touch == Touch::Read && !access.is_record();
         is_read.then_some(Self { by, address, len_bytes, written: None })
@@ -24,11 +24,11 @@ impl UnwrittenRead {
 
     /// The same read, behind the next access, which is one to shared memory. None if that access
     /// makes no copy.
-    pub(super) fn followed_by(self, me: Running, access: MemoryAccess) -> Option<Self> {
+    pub(super) fn followed_by(self, me: Stamp, access: MemoryAccess) -> Option<Self> {
         let is_copy = self.written.is_none()
             && access.touch == Touch::Write
             && access.len_bytes == self.len_bytes
-            && (me.block, me.thread) == (self.by.block, self.by.thread);
+            && me.is_of_thread(self.by);
         is_copy.then_some(Self { written: Some(access.address), ..self })
     }
 }

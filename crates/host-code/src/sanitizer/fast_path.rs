@@ -53,7 +53,7 @@ impl FastPath {
     pub(super) fn begin(&self) {
         self.close();
         self.accesses.set(0);
-        self.set_stack((0, 0));
+        self.set_stack(0..0);
     }
 
     /// From now on all accesses are told.
@@ -74,9 +74,9 @@ impl FastPath {
     }
 
     /// Threads access their own variables on this stack while they run on it.
-    pub(super) fn set_stack(&self, (start, end): (usize, usize)) {
-        self.stack_start.set(start);
-        self.stack_bytes.set(end - start);
+    pub(super) fn set_stack(&self, stack: Range<usize>) {
+        self.stack_start.set(stack.start);
+        self.stack_bytes.set(stack.len());
     }
 
     /// The accesses that compiled code has checked.
@@ -145,7 +145,7 @@ mod tests {
 
     const START: usize = 0x1000;
 
-    /// A block, its order, and an array of four units of 4 bytes at an address that is not accessed.
+    /// A block, its order, and an array of four units of 4 bytes, which is at no real address.
     struct Launch<'a> {
         code: &'a Compiled,
         order: Order,

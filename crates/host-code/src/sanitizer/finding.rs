@@ -220,6 +220,9 @@ impl fmt::Display for Finding {
     }
 }
 
+/// How dynamic shared memory is called.
+pub(super) const DYNAMIC_SHARED: &str = "extern __shared__";
+
 impl Finding {
     /// A finding of a kernel that says nothing else yet.
     pub(super) fn new(kind: FindingKind, kernel: &Arc<str>) -> Self {
@@ -274,6 +277,12 @@ impl Finding {
     fn remedy(&self) -> &'static str {
         let is_shared = self.argument.is_none();
         match self.kind {
+            FindingKind::OutOfBounds if self.variable.as_deref() == Some(DYNAMIC_SHARED) => {
+                "compare the index with the launch's `Grid::shared_bytes`, or raise them"
+            }
+            FindingKind::OutOfBounds if is_shared && self.variable.is_none() => {
+                "look where the pointer comes from: it is that of no array of the launch"
+            }
             FindingKind::OutOfBounds => "compare the index with the length first",
             FindingKind::Misaligned => "align the address, or access the bytes one by one",
             FindingKind::Uninitialised if self.left_out_by.is_some() => "write all elements there",

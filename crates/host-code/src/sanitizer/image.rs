@@ -17,10 +17,11 @@ const ANCHOR: &str = "resident_of_thread";
 const MARGIN_BYTES: usize = 512;
 
 /// The files whose lines are of no interest: the headers around the source.
-const OWN_FILES: [&str; 13] = [
+const OWN_FILES: [&str; 14] = [
     "cuda_on_host.hpp",
     "ambiguous.hpp",
     "mathematics.hpp",
+    "packed_integers.hpp",
     "entry.hpp",
     "kernels.hpp",
     "exports.hpp",
@@ -125,7 +126,8 @@ fn is_shared(mangled: &str, name: &str, pointers: &[String], guarded: &[&str]) -
     // A record with a constructor has a guard too.
     let is_pointer = pointers.iter().any(|pointer| pointer == name)
         && local.is_none_or(|local| guarded.contains(&local));
-    mangled != "__tls_guard" && !mangled.starts_with("_ZG") && !is_pointer
+    let is_own = name.starts_with("resident_");
+    mangled != "__tls_guard" && !mangled.starts_with("_ZG") && !is_own && !is_pointer
 }
 
 /// Bytes of a compiled library that are for debuggers.

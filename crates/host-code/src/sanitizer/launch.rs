@@ -10,13 +10,14 @@ use super::argument::ArrayOfLaunch;
 use super::collected::Collected;
 use super::copied::UnwrittenRead;
 use super::fast_path::{FastArea, FastPath};
-use super::finding::{Finding, FindingKind, OtherThread};
+use super::finding::{DYNAMIC_SHARED, Finding, FindingKind, OtherThread};
 use super::image::{Image, Lines};
 use super::left_out::LeftOut;
 use super::order::{LANES, Order, OrderOfBlock, Stamp};
 use super::parameters::ParameterNames;
 use crate::meetings::Meeting;
 use crate::runtime::LaunchParameters;
+use crate::waiting::SHARED_BYTES_MAX;
 use resident_backend::ParameterLayout;
 use resident_core::Access;
 
@@ -32,6 +33,9 @@ const ACCESSES_AFTER_ERROR_MAX: u64 = 1 << 24;
 
 /// The longest value whose write by two threads is compared.
 const COMPARED_BYTES_MAX: usize = 64 << 10;
+
+/// A place is that of the nearest array, unless it is as far away as a pointer that is none.
+const NEAR_BYTES: usize = 1 << 32;
 
 /// A thread of a launch: its block's number, and its own in the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -200,7 +204,7 @@ impl<'a> LaunchCheck<'a> {
         let MemoryAccess { address, len_bytes, .. } = access;
         self.enter(me.block);
         if address.wrapping_sub(me.stack.0) < me.stack.1 - me.stack.0 {
-            self.fast_path.set_stack(me.stack);
+            self.fast_path.set_stack(me.stack.0..me.stack.1);
             return None;
         }
         let Some(index) = self.area_of(address) else {
@@ -224,7 +228,7 @@ impl<'a> LaunchCheck<'a> {
         let rights = |argument: usize| rights[argument];
         let outcome = area.access(access, stamp, &self.order, rights);
         let copied = unwritten_read.filter(|_| outcome.is_ok() && area.is_of_block());
-        self.unwritten_read = copied.and_then(|read| read.followed_by(me, access));
+        self.unwritten_read = copied.and_then(|read| read.followed_by(stamp, access));
         self.fast_areas[index] = area.fast();
         match outcome {
             Ok(()) => None,
@@ -264,11 +268,11 @@ impl<'a> LaunchCheck<'a> {
             AccessFault::Unwritten => {
                 let is_of_block = |index: usize| self.areas[index].is_of_block();
                 let shared = self.area_of(address).filter(|index| is_of_block(*index));
-                self.unwritten_read = shared.and_then(|_| UnwrittenRead::new(me, access));
+                let stamp = self.order.stamp(me.thread);
+                self.unwritten_read = shared.and_then(|_| UnwrittenRead::new(stamp, access));
                 let mut finding = self.finding(FindingKind::Uninitialised, me, at, None);
                 let area = self.area_of(address).map(|index| &self.areas[index]);
                 finding.left_out_by = area.and_then(|area| area.left_out_by(address));
-                let stamp = self.order.stamp(me.thread);
                 self.collect(|all| all.add_early_read(*finding, stamp, address));
                 None
             }
@@ -643,16 +647,19 @@ impl<'a> LaunchCheck<'a> {
             range.start.saturating_sub(address).max(address.saturating_sub(range.end - 1))
         };
         let of_area = |area: &&Area| distance(area.start..area.start + area.len_bytes);
-        let Some(area) = self.areas.iter().filter(|area| area.len_bytes > 0).min_by_key(of_area)
-        else {
-            return (None, None, None);
-        };
+        let dynamic = address.wrapping_sub(self.places.dynamic_shared);
+        if dynamic < SHARED_BYTES_MAX {
+            return (None, Some(DYNAMIC_SHARED.into()), Some(vec![dynamic as i64]));
+        }
+        let areas = self.areas.iter().filter(|area| area.len_bytes > 0);
+        let near = areas.filter(|area| of_area(area) < NEAR_BYTES);
+        let Some(area) = near.min_by_key(of_area) else { return (None, None, None) };
         let offset = address.wrapping_sub(area.start) as i64;
         match &area.contents {
             Contents::Shared(name) | Contents::Global(name) => {
                 (None, Some(Arc::clone(name)), Some(vec![offset]))
             }
-            Contents::DynamicShared => (None, Some("extern __shared__".into()), Some(vec![offset])),
+            Contents::DynamicShared => (None, Some(DYNAMIC_SHARED.into()), Some(vec![offset])),
             Contents::Arguments(arguments) => {
                 let own = area.contains(address).then(|| area.argument_at(address)).flatten();
                 let nearest = || {

@@ -163,7 +163,7 @@ impl CheckedLibrary {
             of_thread: anchor.addr() - self.image.anchor,
             dynamic_shared: waiting::dynamic_shared().addr(),
         };
-        // SAFETY: it is a variable of the library, which stays loaded as long as this value is used.
+        // SAFETY: it is a variable of the library, which stays loaded as long as this value lives.
         // Compiled code writes it, as cells allow.
         (places, unsafe { &*path.cast::<FastPath>() })
     }
