@@ -24,10 +24,11 @@ RESIDENT_OF_TWO(remainder) RESIDENT_OF_TWO(nextafter)
 #undef RESIDENT_OF_ONE
 #undef RESIDENT_OF_TWO
 
-// Where the functions of a source and their launch bounds are looked for, these stand as they are.
+// Where functions, launch bounds and variables of a source are looked for, these stay.
 #ifdef RESIDENT_OUTLINE
 #undef __device__
 #undef __global__
 #undef __host__
 #undef __launch_bounds__
+#undef __managed__
 #endif

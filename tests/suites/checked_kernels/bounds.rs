@@ -322,10 +322,8 @@ fn shared_memory_that_the_launch_does_not_have() {
         if (bad) part[threadIdx.x] = in[i]; // here
         out[i] = in[i];
     "#;
-    Case::new(body).finds(FindingKind::OutOfBounds);
-    let found = Case::new(body).run(true).unwrap_or_default();
-    if let Some(first) = found.first() {
-        let text = first.to_string();
+    if let Some(found) = Case::new(body).finds(FindingKind::OutOfBounds) {
+        let text = found.to_string();
         assert!(text.contains("writes byte 0 of `extern __shared__`"), "{text}");
         assert!(text.contains("`Grid::shared_bytes`, or raise them"), "{text}");
     }
@@ -337,10 +335,8 @@ fn a_pointer_that_is_none() {
         const float *from = bad ? (const float *)16 : in;
         out[i] = from[i]; // here
     "#;
-    Case::new(body).finds(FindingKind::OutOfBounds);
-    let found = Case::new(body).run(true).unwrap_or_default();
-    if let Some(first) = found.first() {
-        let text = first.to_string();
+    if let Some(found) = Case::new(body).finds(FindingKind::OutOfBounds) {
+        let text = found.to_string();
         assert!(text.contains("reads bytes that are no argument's"), "{text}");
         assert!(text.contains("look where the pointer comes from"), "{text}");
     }

@@ -48,6 +48,19 @@ fn a_copy_of_shared_memory_that_is_written_in_part() {
 }
 
 #[test]
+fn a_copy_of_shared_memory_that_is_written_too_late() {
+    let body = r#"
+        __shared__ float tile[64], copy[64];
+        tile[threadIdx.x] = in[i];
+        if (!bad) __syncthreads();
+        copy[threadIdx.x] = tile[63 - threadIdx.x]; // here
+        __syncthreads();
+        out[i] = copy[threadIdx.x];
+    "#;
+    Case::new(body).finds(FindingKind::Race);
+}
+
+#[test]
 fn shared_memory_that_is_copied_to_an_output() {
     let body = r#"
         __shared__ float tile[64];

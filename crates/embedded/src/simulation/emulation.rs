@@ -139,8 +139,12 @@ impl Emulation {
     /// launch, a copy, a fill or the host has written it meanwhile. Memory that the host or other
     /// code may access in place is not checked so.
     ///
+    /// A copy of shared memory that nothing has written, to other shared memory, is no error, but a
+    /// read of the copy is one.
+    ///
     /// The blocks of a launch run one after the other, many times slower than unchecked ones. What
-    /// is not found: an index of one bare pointer that reaches another array of the launch;
+    /// is not found: an index of one bare pointer that reaches another array of the launch; a lane
+    /// that its own mask of a warp operation lacks, or a shuffle from a lane that the mask lacks;
     /// accesses that the C++ compiler removes because nothing uses them (but not stores to shared
     /// memory), and those it does not announce, to tables of constants and to records that are
     /// passed by value to functions that cannot be inlined; vectors of 4 to 16 bytes at part of

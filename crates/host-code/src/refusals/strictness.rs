@@ -10,6 +10,14 @@ use super::preprocessed::Preprocessed;
 /// What NVRTC has of the standard library.
 const OF_STANDARD_LIBRARY: [&str; 3] = ["move", "forward", "initializer_list"];
 
+/// Types that the C library declares for old programs, and what they are.
+const TYPES_OF_MACHINE: [(&str, &str); 3] =
+    [("uint", "unsigned int"), ("ushort", "unsigned short"), ("ulong", "unsigned long")];
+
+/// Words of statements in which a source declares a name itself.
+const OF_DECLARATIONS: [&str; 7] =
+    ["typedef", "using", "struct", "class", "enum", "union", "typename"];
+
 /// The options of NVRTC with which functions and variables without `__device__` are a device's.
 const DEVICE_BY_DEFAULT: [&str; 2] = ["-default-device", "--device-as-default-execution-space"];
 
@@ -20,7 +28,8 @@ pub(in super::super) fn fault(
 ) -> Option<String> {
     let is_device = options.iter().any(|option| DEVICE_BY_DEFAULT.contains(&option.trim()));
     let of_host = || host_function(source).or_else(|| host_variable(source));
-    standard_library(source).or_else(|| (!is_device).then(of_host).flatten())
+    let of_machine = || type_of_machine(source);
+    standard_library(source).or_else(of_machine).or_else(|| (!is_device).then(of_host).flatten())
 }
 
 /// The first name of the standard library that NVRTC lacks.
@@ -36,6 +45,25 @@ fn standard_library(source: &Preprocessed) -> Option<String> {
     Some(format!(
         "{}: `std::{name}`: NVRTC has no standard library of C++; write `{name}` if CUDA C has \
          it, such as `sqrtf` or `max`, or a `__device__` function of your own",
+        source.place(at)
+    ))
+}
+
+/// The first name of a type that only headers of this machine have.
+fn type_of_machine(source: &Preprocessed) -> Option<String> {
+    let code = code_only(&source.text);
+    let first = |name: &str| words(&code).find(|(_, word)| *word == name).map(|(at, _)| at);
+    let is_declared = |at: usize| {
+        let statement = code[..at].rsplit([';', '{', '}']).next().unwrap_or_default();
+        words(statement).any(|(_, word)| OF_DECLARATIONS.contains(&word))
+    };
+    let mut of_machine = TYPES_OF_MACHINE.iter().filter_map(|(name, instead)| {
+        first(name).filter(|at| !is_declared(*at)).map(|at| (at, name, instead))
+    });
+    let (at, name, instead) = of_machine.next()?;
+    Some(format!(
+        "{}: `{name}` is a type of this machine's headers, which NVRTC does not have: write \
+         `{instead}`, or declare it by `typedef {instead} {name};`",
         source.place(at)
     ))
 }
@@ -93,6 +121,21 @@ mod tests {
         assert!(said.starts_with("k.cu:2: the variable `b` is one of the host"), "{said}");
         let said = of("__device__ int g() { }\n# 7 \"part.cuh\" 1\nint h() { }\n# 3 \"k.cu\" 2\n");
         assert!(said.expect("a host function").starts_with("part.cuh:7: the function `h`"));
+    }
+
+    #[test]
+    fn types_of_the_machine_are_refused_unless_the_source_declares_them() {
+        let said = of("__global__ void k(\n  uint n) {}").expect("`uint` is not there");
+        assert!(said.starts_with("k.cu:2: `uint` is a type of this machine's headers"), "{said}");
+        assert!(said.contains("`typedef unsigned int uint;`"), "{said}");
+        for declared in [
+            "typedef unsigned int uint; __global__ void k(uint n) {}",
+            "using ulong = unsigned long; __global__ void k(ulong n) {}",
+            "template <typename ushort> __device__ void f(ushort n) {}",
+            "__global__ void k(uint3 n) {}",
+        ] {
+            assert_eq!(of(declared), None, "{declared}");
+        }
     }
 
     #[test]

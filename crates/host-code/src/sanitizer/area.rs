@@ -261,6 +261,13 @@ impl Area {
         self.contents.is_of_block()
     }
 
+    /// Whether the bytes are memory of the block of this thread that it has not written.
+    pub(super) fn is_unwritten_of_block(&self, access: MemoryAccess, me: Stamp) -> bool {
+        let is_unwritten = |cell: &Cell| cell[0] == 0 || Stamp(cell[0]).block() != me.block();
+        let cells = self.cells.get(self.units(access.address, access.len_bytes));
+        self.is_of_block() && cells.is_some_and(|cells| cells.iter().all(is_unwritten))
+    }
+
     /// What has been written there counts as nothing.
     pub(super) fn forget_write(&mut self, address: usize, len_bytes: usize) {
         let units = self.units(address, len_bytes);

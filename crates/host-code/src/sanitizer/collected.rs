@@ -36,6 +36,9 @@ enum Verdict {
     Error,
     /// A read of what no thread has written until then.
     EarlyRead,
+    /// Such a read, of what the thread has only copied to where nothing was written either. It is
+    /// an error if another thread writes it later.
+    Copied,
     /// A plain read, at this place of the code, of what others access atomically.
     BesideAtomics {
         code: usize,
@@ -49,7 +52,8 @@ impl Collected {
 
     /// The first error.
     pub(super) fn first(&self) -> Option<&Finding> {
-        self.entries.first().map(|entry| &entry.finding)
+        let mut errors = self.entries.iter().filter(|entry| entry.verdict != Verdict::Copied);
+        errors.next().map(|entry| &entry.finding)
     }
 
     pub(super) fn add(&mut self, finding: Finding) {
@@ -84,7 +88,7 @@ impl Collected {
             let read = address.wrapping_sub(entry.address) < entry.finding.len_bytes;
             let is_by = entry.by.is_of_thread(earlier)
                 && (earlier.is_reading() || entry.by.is_at_time_of(earlier));
-            read && is_by && entry.verdict == Verdict::EarlyRead
+            read && is_by && matches!(entry.verdict, Verdict::EarlyRead | Verdict::Copied)
         };
         let Some(entry) = self.entries.iter_mut().find(is_it) else { return false };
         entry.verdict = Verdict::Error;
@@ -111,11 +115,12 @@ impl Collected {
         self.entries.len() < count
     }
 
-    /// The last early read, of this address, is none.
-    pub(super) fn forget_early_read(&mut self, address: usize) {
-        let is_it = |entry: &Entry| entry.address == address && entry.verdict == Verdict::EarlyRead;
-        if let Some(index) = self.entries.iter().rposition(is_it) {
-            self.entries.remove(index);
+    /// What the last early read of this address has read is only copied.
+    pub(super) fn copy_early_read(&mut self, address: usize) {
+        let is_it =
+            |entry: &&mut Entry| entry.address == address && entry.verdict == Verdict::EarlyRead;
+        if let Some(entry) = self.entries.iter_mut().rfind(is_it) {
+            entry.verdict = Verdict::Copied;
         }
     }
 
@@ -125,7 +130,8 @@ impl Collected {
         for Entry { finding, verdict, .. } in &self.entries {
             let begins_swap = matches!(verdict, Verdict::BesideAtomics { code }
                 if self.begin_swaps.contains(code));
-            if !begins_swap && !errors.iter().any(|error| is_same(error, finding)) {
+            let is_none = begins_swap || *verdict == Verdict::Copied;
+            if !is_none && !errors.iter().any(|error| is_same(error, finding)) {
                 errors.push(finding.clone());
             }
         }
@@ -134,9 +140,12 @@ impl Collected {
     }
 
     fn push(&mut self, finding: Finding, by: Stamp, address: usize, verdict: Verdict) {
-        if self.entries.len() < ENTRIES_MAX {
-            self.entries.push(Entry { finding, by, address, verdict });
+        if self.entries.len() == ENTRIES_MAX {
+            let copied = self.entries.iter().position(|entry| entry.verdict == Verdict::Copied);
+            let Some(index) = copied else { return };
+            self.entries.remove(index);
         }
+        self.entries.push(Entry { finding, by, address, verdict });
     }
 }
 

@@ -1,5 +1,5 @@
 //! Copies of shared memory that nothing has written, such as the rest of a tile that is copied
-//! whole. Nobody uses them, so that the copy is unwritten memory too, and no error. Pure.
+//! whole. As long as nobody uses the copy it is unwritten memory too, and no error. Pure.
 
 use super::access::{MemoryAccess, Touch};
 use super::order::Stamp;
@@ -22,8 +22,8 @@ impl UnwrittenRead {
         is_read.then_some(Self { by, address, len_bytes, written: None })
     }
 
-    /// The same read, behind the next access, which is one to shared memory. None if that access
-    /// makes no copy.
+    /// The same read, behind the next access, which is one to shared memory that nothing has
+    /// written. None if that access makes no copy.
     pub(super) fn followed_by(self, me: Stamp, access: MemoryAccess) -> Option<Self> {
         let is_copy = self.written.is_none()
             && access.touch == Touch::Write

@@ -35,7 +35,7 @@ const ACCESSES_AFTER_ERROR_MAX: u64 = 1 << 24;
 const COMPARED_BYTES_MAX: usize = 64 << 10;
 
 /// A place is that of the nearest array, unless it is as far away as a pointer that is none.
-const NEAR_BYTES: usize = 1 << 32;
+const NEAR_BYTES: usize = 1 << 31;
 
 /// A thread of a launch: its block's number, and its own in the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +113,7 @@ pub(super) struct LaunchCheck<'a> {
     /// The block whose threads run, if one has accessed anything.
     block: Option<u64>,
     racing_write: Option<RacingWrite>,
-    /// What the last access, or the one before, has read without need.
+    /// What the last access, or the one before it, has read although nothing has written it.
     unwritten_read: Option<UnwrittenRead>,
     fast_path: &'a FastPath,
     /// For each of the areas.
@@ -198,8 +198,9 @@ impl<'a> LaunchCheck<'a> {
     fn judge(&mut self, me: Running, access: MemoryAccess) -> Option<Box<Finding>> {
         self.compare_racing_write(Some(access.touch));
         let unwritten_read = self.settle_copy();
-        if self.accesses > self.accesses_max {
-            return self.collected.first().cloned().map(Box::new);
+        let is_over = self.accesses > self.accesses_max;
+        if let Some(first) = self.collected.first().filter(|_| is_over) {
+            return Some(Box::new(first.clone()));
         }
         let MemoryAccess { address, len_bytes, .. } = access;
         self.enter(me.block);
@@ -226,8 +227,10 @@ impl<'a> LaunchCheck<'a> {
             access.is_swap && self.collected.swap(stamp, address) | area.forget_read(access, stamp);
         let rights = &self.rights;
         let rights = |argument: usize| rights[argument];
+        // Written once more, it may be a sum, for which the read came too early.
+        let copied = unwritten_read.filter(|_| area.is_unwritten_of_block(access, stamp));
         let outcome = area.access(access, stamp, &self.order, rights);
-        let copied = unwritten_read.filter(|_| outcome.is_ok() && area.is_of_block());
+        let copied = copied.filter(|_| outcome.is_ok());
         self.unwritten_read = copied.and_then(|read| read.followed_by(stamp, access));
         self.fast_areas[index] = area.fast();
         match outcome {
@@ -360,7 +363,7 @@ impl<'a> LaunchCheck<'a> {
         let read = self.unwritten_read.take()?;
         let Some(written) = read.written else { return Some(read) };
         if bytes_at(read.address, read.len_bytes) == bytes_at(written, read.len_bytes) {
-            self.collected.forget_early_read(read.address);
+            self.collected.copy_early_read(read.address);
             if let Some(index) = self.area_of(written) {
                 self.areas[index].forget_write(written, read.len_bytes);
                 self.fast_areas[index] = self.areas[index].fast();
