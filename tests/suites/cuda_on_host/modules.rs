@@ -64,6 +64,23 @@ fn kernels_of_one_source_share_its_variables_on_each_device() -> Result<()> {
 }
 
 #[test]
+fn a_managed_variable_is_one_of_the_device() -> Result<()> {
+    let text = "__managed__ int met; \
+        extern \"C\" __global__ void meet(int *out) { out[0] = ++met; }";
+    let source = CudaSource::c(text);
+    let meet = of::<(InOut<i32>,)>(&source, "meet");
+    if !has_compiler(&meet) {
+        return Ok(());
+    }
+    let (here, mut out) = (device(), SmartArray::<i32, _>::zeros(1));
+    meet.launch_on(&here.stream(), Grid::new(1, 1), (&mut out,))?;
+    assert_eq!(out.get(0)?, 1);
+    let _here = here.enter();
+    assert_eq!(source.variable::<i32>("met").read()?, [1]);
+    Ok(())
+}
+
+#[test]
 fn the_host_writes_variables_before_later_launches_and_after_earlier_ones() -> Result<()> {
     let source = CudaSource::c(SOURCE);
     let line = of::<(InOut<f32>,)>(&source, "line");
