@@ -1,4 +1,5 @@
-//! One area of memory that a launch may access, and what is known of its units. Pure.
+//! One area of memory that a launch may access, and what is known of its units. Pure, but for
+//! where the memory for that comes from (`cells`).
 
 use std::iter::repeat_n;
 use std::ops::Range;

@@ -164,16 +164,13 @@ mod tests {
         fn pass(&mut self, thread: u32, run: Passes, access: (usize, u64, bool)) -> (bool, u64) {
             let (offset, len_bytes, is_write) = access;
             let units = if self.is_input { std::ptr::null_mut() } else { self.units.as_mut_ptr() };
-            let (start, unit_bytes) = (START, 4);
-            let (may_read_contents, is_of_block) = (true, false);
-            let len = 16;
             let area = FastArea {
-                start,
-                len_bytes: len,
+                start: START,
+                len_bytes: 16,
                 units,
-                unit_bytes,
-                may_read_contents,
-                is_of_block,
+                unit_bytes: 4,
+                may_read_contents: true,
+                is_of_block: false,
             };
             let areas = [FastArea::NONE, area];
             // SAFETY: the library lives, and this thread alone uses its variable.

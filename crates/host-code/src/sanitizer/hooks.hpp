@@ -3,6 +3,7 @@
 
 #define RESIDENT_HOOK                                                                             \
     extern "C" RESIDENT_UNCHECKED __attribute__((noinline, used, visibility("hidden")))
+
 /// An access that is not one of a unit, or not simple.
 RESIDENT_UNCHECKED __attribute__((noinline)) static void resident_touched(
     const volatile void *at, unsigned long long bytes, unsigned int how, const void *code) {
@@ -58,37 +59,37 @@ RESIDENT_TOUCH(__tsan_write_range(void *at, unsigned long bytes),
 #ifdef RESIDENT_ATOMIC_HOOKS
 #define RESIDENT_UPDATE(bits, T, name)                                                            \
     RESIDENT_HOOK T __tsan_atomic##bits##_fetch_##name(volatile T *at, T value, int) {            \
-        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                                        \
         return __atomic_fetch_##name(at, value, __ATOMIC_SEQ_CST);                                \
     }
 #define RESIDENT_ATOMICS(bits, T)                                                                 \
     RESIDENT_HOOK T __tsan_atomic##bits##_load(const volatile T *at, int) {                       \
-        RESIDENT_TOUCHED(at, sizeof(T), resident_reads_atomically);                \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_reads_atomically);                               \
         return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                             \
     }                                                                                             \
     RESIDENT_HOOK void __tsan_atomic##bits##_store(volatile T *at, T value, int) {                \
-        RESIDENT_TOUCHED(at, sizeof(T), resident_writes_atomically);               \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_writes_atomically);                              \
         __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                            \
     }                                                                                             \
     RESIDENT_HOOK T __tsan_atomic##bits##_exchange(volatile T *at, T value, int) {                \
-        RESIDENT_TOUCHED(at, sizeof(T), resident_writes_atomically);               \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_writes_atomically);                              \
         return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                  \
     }                                                                                             \
     RESIDENT_HOOK int __tsan_atomic##bits##_compare_exchange_strong(volatile T *at, T *old,       \
                                                                     T value, int, int) {          \
-        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                                        \
         return __atomic_compare_exchange_n(at, old, value, false, __ATOMIC_SEQ_CST,               \
                                            __ATOMIC_SEQ_CST);                                     \
     }                                                                                             \
     RESIDENT_HOOK int __tsan_atomic##bits##_compare_exchange_weak(volatile T *at, T *old,         \
                                                                   T value, int, int) {            \
-        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                                        \
         return __atomic_compare_exchange_n(at, old, value, true, __ATOMIC_SEQ_CST,                \
                                            __ATOMIC_SEQ_CST);                                     \
     }                                                                                             \
     RESIDENT_HOOK T __tsan_atomic##bits##_compare_exchange_val(volatile T *at, T old, T value,    \
                                                                int, int) {                        \
-        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                         \
+        RESIDENT_TOUCHED(at, sizeof(T), resident_updates);                                        \
         __atomic_compare_exchange_n(at, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);  \
         return old;                                                                               \
     }                                                                                             \
@@ -107,8 +108,8 @@ RESIDENT_ATOMICS(64, long)
 #define RESIDENT_COPY(name)                                                                       \
     RESIDENT_HOOK void *name(void *to, const void *from, unsigned long bytes) {                   \
         if (bytes == 0) return to;                                                                \
-        RESIDENT_TOUCHED(from, bytes, resident_record | resident_reads);           \
-        RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);            \
+        RESIDENT_TOUCHED(from, bytes, resident_record | resident_reads);                          \
+        RESIDENT_TOUCHED(to, bytes, resident_record | resident_writes);                           \
         return __builtin_memmove(to, from, bytes);                                                \
     }
 RESIDENT_COPY(__tsan_memcpy)
