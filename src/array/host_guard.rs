@@ -154,6 +154,10 @@ impl<T, D: Dimension> Deref for HostRef<'_, T, D> {
 /// reference in `for` loops and `Zip`s. For arithmetic use `host.view()` or `host.view_mut()`, as
 /// in `host.view_mut().scaled_add(2.0, &x)` or `let mut all = host.view_mut(); all += 1.0`.
 ///
+/// A loop over the guard itself (`for x in array.host_mut()?`) consumes it, as
+/// [`into_view_mut`](Self::into_view_mut) does: a [`Watch`](crate::Watch) of the array shows what
+/// the loop wrote after the next use of the part. One over `&mut host` shows it when `host` drops.
+///
 /// ```
 /// use resident::{SmartArray, ndarray::{Zip, array}};
 ///
@@ -236,8 +240,9 @@ impl<'a, T, D: Dimension> IntoIterator for HostMut<'a, T, D> {
     type Item = &'a mut T;
     type IntoIter = IterMut<'a, T, D>;
 
+    /// References to elements may outlive the iterator too, so its drop cannot end the write.
     fn into_iter(self) -> IterMut<'a, T, D> {
-        self.view.into_iter()
+        self.into_view_mut().into_iter()
     }
 }
 

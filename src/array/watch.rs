@@ -48,7 +48,8 @@ use resident_backend::sync;
 ///
 /// A change has no state while a part of the array was never written, or while a guard exists with
 /// which a part may be written (of the host or of a device). If a guard was forgotten, or gave its
-/// view away (`into_view_mut`), this ends with the next use of that part.
+/// view away (`into_view_mut`, `for x in array.host_mut()?`), this ends with the next use of that
+/// part.
 ///
 /// Numba's `SmartArray` updated the host after each kernel if it found other references to the
 /// host's copy; a watch is the same on request, counted, and without waiting.

@@ -15,7 +15,7 @@ use super::report::run_deferred;
 use super::request::{AwaitedGuards, Marks, Queued, Request, users_of_other_kinds};
 use crate::device::{self, Stream};
 use crate::error::Result;
-use crate::storage::{self, ArrayState, StateGuard};
+use crate::storage::{self, ArrayState, StateGuard, notify_watchers};
 use resident_backend::{FailureRecord, failure};
 use resident_core::Access;
 use resident_core::coherence::{Location, PlannedCopy, Source};
@@ -266,7 +266,7 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
                 if access != Access::Overwrite {
                     request.record_access(None, Access::Read);
                 }
-                return Ok(());
+                break;
             }
             pending
         };
@@ -276,12 +276,15 @@ pub(crate) fn acquire_host(request: &Request<'_>, access: Access) -> Result<()> 
             return Err(device::late_error(stream.device_ref(), &record).at(request.site));
         }
     }
+    notify_watchers();
+    Ok(())
 }
 
 /// Removes the uses that have completed, and returns whether the elements can be accessed. `false`
 /// means that a copy has failed meanwhile, so that the elements are stale again.
 fn is_acquired_on_host(request: &Request<'_>, state: &mut ArrayState, access: Access) -> bool {
     state.retire_host_uses(request.storage.memory_order(), request.selection);
+    state.note_host_read(request.selection);
     request.storage.publish(state);
     let is_valid = access == Access::Overwrite || request.is_valid(state, state.host_location());
     is_valid && !state.has_new_failures()

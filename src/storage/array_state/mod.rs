@@ -239,6 +239,7 @@ impl ArrayState {
         self.host.is_some()
             && self.is_host_idle()
             && self.coherence.uniform().is_some_and(|content| content.is_valid(Location::HOST))
+            && !self.has_open_host_writes()
     }
 
     /// Whether no queued work uses the host memory.

@@ -92,6 +92,21 @@ impl ArrayState {
         cold.changes += (before - cold.host_writes.len()) as u64;
     }
 
+    /// Ends the writes by the host of elements that the host reads, since the borrow of such a
+    /// write excludes the read, and has this thread's next `notify_watchers` notify the watchers.
+    #[inline]
+    pub(crate) fn note_host_read(&mut self, selection: &Selection) {
+        if self.has_open_host_writes() {
+            self.note_use_of_watched(UseKind::Read, selection);
+        }
+    }
+
+    /// Whether a write by the host of a watched array has not ended, so that reads must end it.
+    #[inline]
+    pub(crate) fn has_open_host_writes(&self) -> bool {
+        self.cold.as_ref().is_some_and(|cold| !cold.host_writes.is_empty())
+    }
+
     /// Whether the host may be writing some of these regions.
     pub(crate) fn is_host_writing(&self, regions: &[Region]) -> bool {
         let writes = self.cold.iter().flat_map(|cold| &cold.host_writes);

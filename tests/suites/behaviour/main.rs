@@ -35,4 +35,5 @@ mod threads;
 mod threads_and_faults;
 mod tracing_events;
 mod views;
+mod views_out_of_guards;
 mod watching;
