@@ -68,7 +68,7 @@ install_mpi() {
 # The library by which Python exchanges arrays with ours. With a test, the other libraries are those
 # that tests have.
 build_exchange() {
-    cargo build "${all_features[@]}" --lib --test conformance
+    cargo build "${all_features[@]}" --lib --test gpu_conformance
 }
 
 # NVRTC needs no GPU and no driver; its library comes with a package of the Python package index.
@@ -109,4 +109,17 @@ older_nvrtc_files() {
             --target "$scratch/nvrtc$version" "nvidia-cuda-nvrtc-cu$version" >&2 || return 1
         find "$scratch/nvrtc$version" -name 'libnvrtc.so*' -print -quit
     done
+}
+
+# example NAME ARGUMENT...: runs an example.
+example() {
+    local name=$1 package
+    shift
+    case $name in
+    first_array | first_report | mended | misuse) package=resident-examples ;;
+    pipeline | photos) package=resident-example-pipeline ;;
+    budgets | live) package=resident-example-$name ;;
+    *) package=resident-example-programs ;;
+    esac
+    cargo run --quiet --release -p "$package" --example "$name" -- "$@"
 }

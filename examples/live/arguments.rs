@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use resident_examples::pipeline::failure::Failure;
+use resident_example_pipeline::failure::Failure;
 
 pub(crate) const HELP: &str = "\
 Computes a wave on a device, and shows it while it runs: the states come down by themselves.

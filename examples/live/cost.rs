@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use resident::Result;
-use resident_examples::live::simulation::Simulation;
+use resident_example_programs::live::simulation::Simulation;
 
 /// Each way is measured so often.
 const ROUNDS: usize = 5;

@@ -15,9 +15,9 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use resident::ndarray::Ix2;
 use resident::{Watch, WatchState};
-use resident_examples::live::picture;
-use resident_examples::live::simulation::Simulation;
-use resident_examples::pipeline::failure::{Failure, finish};
+use resident_example_pipeline::failure::{Failure, finish};
+use resident_example_programs::live::picture;
+use resident_example_programs::live::simulation::Simulation;
 
 use arguments::Arguments;
 

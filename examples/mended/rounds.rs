@@ -15,7 +15,7 @@ fn picture() -> SmartArray<f32, Ix2> {
 /// # Errors
 ///
 /// Those of the device.
-pub fn before() -> Result<f32> {
+pub(crate) fn before() -> Result<f32> {
     let (mut picture, light) = (picture(), SmartArray::full(SHAPE, 0.1_f32));
     for _ in 0..EXPOSURES {
         ops::scaled_add(1.0, &light, &mut picture)?;
@@ -29,7 +29,7 @@ pub fn before() -> Result<f32> {
 /// # Errors
 ///
 /// Those of the device.
-pub fn after() -> Result<f32> {
+pub(crate) fn after() -> Result<f32> {
     let (mut picture, light) = (picture(), SmartArray::full(SHAPE, 0.1_f32));
     let mut sum = SmartArray::uninit(SHAPE);
     for _ in 0..EXPOSURES {

@@ -8,18 +8,18 @@
 
 mod reference;
 
-use resident_examples::pipeline::{arguments, brightness, failure, picture, sheet};
+use resident_example_pipeline::{arguments, brightness, failure, picture, sheet};
 use std::path::Path;
 use std::process::ExitCode;
 
 use resident::ndarray::Array3;
 use resident::{Device, Result, SmartArray, audit};
 
-use resident_examples::pipeline::arguments::{Arguments, Command, Settings};
-use resident_examples::pipeline::failure::Failure;
-use resident_examples::pipeline::kernels::Kernels;
-use resident_examples::pipeline::progress::Progress;
-use resident_examples::pipeline::steps::{LAUNCHES, Picture, Steps};
+use resident_example_pipeline::arguments::{Arguments, Command, Settings};
+use resident_example_pipeline::failure::Failure;
+use resident_example_pipeline::kernels::Kernels;
+use resident_example_pipeline::progress::Progress;
+use resident_example_pipeline::steps::{LAUNCHES, Picture, Steps};
 
 const HELP: &str = "\
 Finds the edges of a photograph, and reports the transfers between host and device.

@@ -6,8 +6,8 @@ use resident::ndarray::{
     Array1, Array2, Array3, ArrayView2, ArrayView3, Axis, NewAxis, Zip, concatenate, s,
 };
 
-use resident_examples::pipeline::arguments::Settings;
-use resident_examples::pipeline::sheet::{GAP, GAP_COLOUR, STRENGTH_GAIN};
+use resident_example_pipeline::arguments::Settings;
+use resident_example_pipeline::sheet::{GAP, GAP_COLOUR, STRENGTH_GAIN};
 
 /// The expected results of the pipeline.
 pub(crate) struct Expected {

@@ -49,8 +49,6 @@ mod room;
 mod small_upload;
 mod snapshot;
 mod submit;
-#[cfg(all(test, debug_assertions))]
-mod tests;
 mod upload;
 mod watch;
 

@@ -35,6 +35,11 @@ pub fn plus() -> Kernel<(u32, In<u32>, Out<u32>)> {
     })
 }
 
+/// `x *= 2`.
+pub fn double() -> Kernel<(InOut<f32>,)> {
+    Kernel::new("double").host(|_, (x,): (&mut [f32],)| x.iter_mut().for_each(|x| *x *= 2.0))
+}
+
 /// `x += k`.
 pub fn add() -> Kernel<(u32, InOut<u32>)> {
     Kernel::new("add").host(|_, (k, x): (u32, &mut [u32])| x.iter_mut().for_each(|x| *x += k))

@@ -14,7 +14,7 @@ const FOLDERS: [&str; 4] = ["src", "examples", "tests", "benches"];
 /// If the tests were moved.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it has one").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("it has two").to_owned()
 }
 
 /// All sources, with their paths below the root.

@@ -16,7 +16,7 @@ pub mod moves;
 pub mod own_process;
 pub mod panics;
 pub mod record_launches;
-#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[cfg(all(target_os = "linux", feature = "recording"))]
 pub mod recording;
 pub mod watched;
 

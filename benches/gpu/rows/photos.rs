@@ -13,8 +13,8 @@ use crate::session::Session;
 use resident_benches::gpu::fault::{Fault, Outcome};
 use resident_benches::gpu::programs::photos::{by_hand, by_resident};
 use resident_benches::gpu::twin::{self, HostMemory, Twin, bare};
-use resident_examples::pipeline::picture;
-use resident_examples::pipeline::steps::Picture;
+use resident_example_pipeline::picture;
+use resident_example_pipeline::steps::Picture;
 
 /// The number of different photographs.
 const VARIATIONS: usize = 8;

@@ -31,7 +31,7 @@
 //! 3. open its devices in `device/gpu.rs`, and parse their names in `device/current.rs`;
 //! 4. if it runs neither host bodies nor CUDA C, add a variant to [`BodyKind`], a form to
 //!    [`GpuSource`], and to `launch/kernel.rs` the method that takes it;
-//! 5. run the conformance suite on it (`tests/suites/conformance`).
+//! 5. run the conformance suite on it (`tests/fast/conformance`).
 
 pub mod call_site;
 pub mod environment;

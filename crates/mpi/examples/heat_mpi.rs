@@ -5,7 +5,7 @@ use std::{env, f64::consts::PI, io, path::Path};
 
 use resident::ndarray::{Ix2, s};
 use resident::{Device, In, Out, Result, SmartArray, ops::Elementwise};
-use resident_examples::live::picture::write_png;
+use resident_example_programs::live::picture::write_png;
 use resident_mpi::Cells;
 
 const POINTS: usize = 254;

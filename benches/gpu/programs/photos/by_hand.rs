@@ -13,7 +13,7 @@ use resident::ndarray::Array3;
 use super::{HIGH, IN_FLIGHT, LOW, SIGMA};
 use crate::gpu::fault::{Fault, Outcome};
 use crate::gpu::twin::{HostMemory, Twin, address, bare};
-use resident_examples::pipeline::steps::BLOCK;
+use resident_example_pipeline::steps::BLOCK;
 
 /// The kernels, after the prelude that defines their views.
 const SOURCE: &str = concat!(

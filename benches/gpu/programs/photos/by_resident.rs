@@ -7,9 +7,9 @@ use resident::{Device, Pending, SmartArray, Stream};
 
 use super::{HIGH, IN_FLIGHT, LOW, SIGMA};
 use crate::gpu::fault::Outcome;
-use resident_examples::pipeline::kernels::Kernels;
-use resident_examples::pipeline::progress::Progress;
-use resident_examples::pipeline::steps::{Picture, Steps};
+use resident_example_pipeline::kernels::Kernels;
+use resident_example_pipeline::progress::Progress;
+use resident_example_pipeline::steps::{Picture, Steps};
 
 pub struct Studio {
     kernels: Kernels,

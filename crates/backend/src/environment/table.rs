@@ -70,10 +70,10 @@ pub const VARIABLES: &[Variable] = &[
         "RESIDENT_STAND_IN_",
         "of tests",
         "not set",
-        "tests/suites/stand_in/nccl/processes.rs",
+        "tests/drivers/stand_in/nccl/processes.rs",
     ),
-    variable("RESIDENT_SOAK_", "a number", "short", "tests/suites/sweeps/soak.rs"),
-    variable("RESIDENT_STRESS_", "a number", "short", "tests/suites/sweeps/stress.rs"),
+    variable("RESIDENT_SOAK_", "a number", "short", "tests/long/sweeps/soak.rs"),
+    variable("RESIDENT_STRESS_", "a number", "short", "tests/long/sweeps/stress.rs"),
     variable("RESIDENT_FUZZ_SECONDS", "a number", "60", LONG_CHECKS),
 ];
 

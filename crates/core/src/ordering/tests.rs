@@ -258,8 +258,11 @@ fn compare(uses: &mut Uses, regions: &[Region], done: UseEnd, model: &mut Model)
     }
 }
 
+/// Fewer without optimisation.
+const CASES: u32 = if cfg!(debug_assertions) { 64 } else { 256 };
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
 
     #[test]
     fn waits_are_those_of_a_model_with_a_list_for_every_element(

@@ -6,7 +6,7 @@
 //!
 //! To add a pattern: a file here that gets steps and has a function that returns findings, its
 //! calls in [`Analysis`] or, for what concerns one array, in `arrays.rs`, and two programs in
-//! `tests/suites/audit/findings.rs`, one that shows it and one that must not.
+//! `tests/fast/audit/findings.rs`, one that shows it and one that must not.
 
 mod arrays;
 mod bounce;

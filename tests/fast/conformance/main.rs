@@ -1,0 +1,4 @@
+//! The behaviour that every backend must have, on the embedded device.
+
+mod embedded;
+mod suite;
