@@ -13,6 +13,8 @@ mod gather;
 mod launch;
 #[cfg(feature = "nccl")]
 mod nccl;
+mod open_receives;
+mod open_receives_random;
 mod point_to_point;
 mod random;
 mod reports;
