@@ -10,6 +10,7 @@ mod exchange_unfinished;
 mod failures;
 mod file;
 mod gather;
+mod interposed;
 mod launch;
 #[cfg(feature = "nccl")]
 mod nccl;

@@ -7,6 +7,7 @@ use resident::ndarray::Ix1;
 use resident::{Element, SmartArray};
 use resident_mpi::{Error, Mpi, Receiving, Sending};
 
+use crate::interposed;
 use crate::launch::run;
 use crate::random::Random;
 
@@ -16,22 +17,22 @@ const LENS: [usize; 6] = [0, 1, 64, 65, 700, 20_000];
 
 #[test]
 fn one_process() {
-    run(1, |mpi| programs(mpi, 200));
+    run(1, |mpi| programs(mpi, 100));
 }
 
 #[test]
 fn two_processes() {
-    run(2, |mpi| programs(mpi, 400));
+    run(2, |mpi| programs(mpi, 60));
 }
 
 #[test]
 fn three_processes() {
-    run(3, |mpi| programs(mpi, 150));
+    run(3, |mpi| programs(mpi, 40));
 }
 
 #[test]
 fn four_processes() {
-    run(4, |mpi| programs(mpi, 100));
+    run(4, |mpi| programs(mpi, 30));
 }
 
 /// What a message is, or is expected to be.
@@ -54,6 +55,7 @@ struct Message {
 }
 
 fn programs(mpi: &Mpi, count: u64) {
+    interposed::slow_down();
     for seed in 0..count {
         // The messages are the same in all processes, and what each does with them is not.
         let messages = messages(mpi.size(), &mut Random::new(seed));
