@@ -1,6 +1,7 @@
 //! The elements of one message.
 
 use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::call::{Outcome, Request, Session};
 use crate::description::Header;
@@ -50,4 +51,9 @@ impl Elements {
             _ => None,
         }
     }
+}
+
+/// What a panic leaves is used on: each state is whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,14 +15,14 @@ mod elements;
 mod queue;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use crate::call::{Outcome, Peer, Session};
 use crate::description::Header;
 use crate::error::{Error, Result};
 use crate::transfer::Operation;
 
-use elements::Elements;
+use elements::{Elements, lock};
 use queue::{Message, Queue};
 
 /// The messages whose elements are not yet received, by sender and tag.
@@ -51,7 +51,7 @@ impl Inbox {
     /// Looks for headers, and begins to receive their elements.
     pub(crate) fn advance(&self, session: &Session) {
         self.lock().retain(|_, queue| {
-            self.advance_queue(queue, session);
+            queue.advance(session, &self.failure);
             !queue.is_empty()
         });
     }
@@ -65,18 +65,9 @@ impl Inbox {
     fn advance_one(&self, key: Key, session: &Session) {
         let mut queues = self.lock();
         let Some(queue) = queues.get_mut(&key) else { return };
-        self.advance_queue(queue, session);
+        queue.advance(session, &self.failure);
         if queue.is_empty() {
             queues.remove(&key);
-        }
-    }
-
-    fn advance_queue(&self, queue: &mut Queue, session: &Session) {
-        if self.failure.get().is_some() {
-            return;
-        }
-        if let Err(error) = queue.advance(session) {
-            self.failure.get_or_init(|| error);
         }
     }
 
@@ -124,8 +115,4 @@ impl Operation for Expected {
             _ => elements.test(session),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

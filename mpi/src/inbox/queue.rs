@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use super::elements::Elements;
-use super::lock;
+use super::elements::{Elements, lock};
 use crate::call::{Channel, Outcome, Peer, Request, Session};
 use crate::description::Header;
 use crate::error::{Error, Result};
@@ -69,23 +68,32 @@ impl Queue {
     }
 
     /// Begins to receive the elements of the messages whose headers have come, one after the other.
-    ///
-    /// # Errors
-    ///
-    /// The first message has no receive of its elements, so that no later one may begin either: the
-    /// queue must not be advanced again.
-    pub(super) fn advance(&mut self, session: &Session) -> Result<()> {
-        while let Some(first) = self.0.front_mut() {
-            if first.request.test(session)? == Outcome::Pending {
-                return Ok(());
+    /// A failure is the end of that, for all queues: what the first message's header or elements
+    /// would have been stays with MPI, which would give it to a later receive.
+    pub(super) fn advance(&mut self, session: &Session, failure: &OnceLock<Error>) {
+        while failure.get().is_none() {
+            match self.begin_first(session) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    failure.get_or_init(|| error);
+                }
             }
-            // SAFETY: it is the first, and its header has come. All before it have left the queue,
-            // which they do once their receives have begun.
-            let begun = unsafe { first.begin(session) }?;
-            *lock(&first.elements) = begun;
-            self.0.pop_front();
         }
-        Ok(())
+    }
+
+    /// Whether the first message has left the queue. No more is begun after an error.
+    fn begin_first(&mut self, session: &Session) -> Result<bool> {
+        let Some(first) = self.0.front_mut() else { return Ok(false) };
+        if first.request.test(session)? == Outcome::Pending {
+            return Ok(false);
+        }
+        // SAFETY: it is the first, and its header has come. All before it have left the queue,
+        // which they do once their receives have begun.
+        let begun = unsafe { first.begin(session) }?;
+        *lock(&first.elements) = begun;
+        self.0.pop_front();
+        Ok(true)
     }
 }
 

@@ -125,7 +125,7 @@ impl<'a> Program<'a> {
                 0 | 1 => self.send(),
                 2..=4 => self.post(),
                 5 => self.look(),
-                6 => self.let_go(),
+                6 => self.release(),
                 // It has a smaller rank, and so waits for nothing that this process sends later.
                 _ => self.wait_for(|message, rank| message.from < rank),
             }
@@ -133,7 +133,7 @@ impl<'a> Program<'a> {
         while !self.open.is_empty() {
             match self.random.below(6) {
                 0 | 1 => self.look(),
-                2 => self.let_go(),
+                2 => self.release(),
                 _ => self.wait_for(|_, _| true),
             }
         }
@@ -182,7 +182,7 @@ impl<'a> Program<'a> {
     }
 
     /// Drops or forgets one of the open receives.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         let Some(index) = self.choose(|_, _| true) else { return };
         let open = self.open.swap_remove(index);
         if self.random.coin() {
